@@ -1,0 +1,55 @@
+"""Location privacy with a proof: geo-indistinguishability for backends, data teams and researchers."""
+
+from geoind import distances
+from geoind.channel import Channel, tight_epsilon
+from geoind.errors import (
+    BudgetExceededError,
+    GeoindError,
+    InfeasibleError,
+    InvalidInputError,
+    NotStochasticError,
+    SitesMismatchError,
+    SolverError,
+)
+from geoind.laplace import PlanarLaplace
+from geoind.lattice import snap_lonlat
+from geoind.mechanism import Mechanism, PostProcessed, Projected
+from geoind.pipeline import Location, epsilon_for, obfuscate, obfuscate_lonlat
+from geoind.precision import corrected_epsilon, guarantee_of_noise
+from geoind.priors import Prior
+from geoind.projection import Projection
+from geoind.randomness import KeyedRandomness
+from geoind.sites import Grid, Places
+from geoind.sphere import SphericalLaplace
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BudgetExceededError",
+    "Channel",
+    "GeoindError",
+    "Grid",
+    "InfeasibleError",
+    "InvalidInputError",
+    "KeyedRandomness",
+    "Location",
+    "Mechanism",
+    "NotStochasticError",
+    "Places",
+    "PlanarLaplace",
+    "PostProcessed",
+    "Prior",
+    "Projected",
+    "Projection",
+    "SitesMismatchError",
+    "SolverError",
+    "SphericalLaplace",
+    "corrected_epsilon",
+    "distances",
+    "epsilon_for",
+    "guarantee_of_noise",
+    "obfuscate",
+    "obfuscate_lonlat",
+    "snap_lonlat",
+    "tight_epsilon",
+]

@@ -1,0 +1,1 @@
+"""One file per engine; imported by the user, never by the core."""

@@ -1,0 +1,126 @@
+"""Array types, and every check that turns what a caller passes into arrays one can rely on."""
+
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from geoind.errors import InvalidInputError
+
+__all__ = [
+    "ArrayLike",
+    "FloatArray",
+    "IntArray",
+    "as_count",
+    "as_finite",
+    "as_floats",
+    "as_lonlat",
+    "as_number",
+    "as_points",
+    "as_positive",
+    "as_probabilities",
+    "as_unit",
+    "frozen",
+]
+
+ArrayLike: TypeAlias = npt.ArrayLike
+FloatArray: TypeAlias = npt.NDArray[np.float64]
+IntArray: TypeAlias = npt.NDArray[np.int64]
+
+
+def as_floats(values: ArrayLike, name: str) -> FloatArray:
+    """Return `values` as float64, refusing strings, objects, complex numbers and booleans."""
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InvalidInputError(f"{name} must be a regular array of numbers") from error
+    if array.size == 0 and array.dtype.kind in "fiuO":
+        return array.astype(np.float64)
+    if array.dtype.kind not in "fiu":
+        raise InvalidInputError(f"{name} must be numbers, got dtype {array.dtype}")
+    return array.astype(np.float64, copy=False)
+
+
+def as_points(points: ArrayLike, name: str = "points") -> FloatArray:
+    """Return (n, 2) finite float64 coordinates; an empty list is (0, 2).
+
+    Messages name the row, never the coordinate: a log outlives the request.
+    """
+    array = as_floats(points, name)
+    if array.size == 0 and array.ndim <= 2 and array.shape[-1] in (0, 2):
+        return np.empty((0, 2))
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InvalidInputError(f"{name} must have shape (n, 2), got {array.shape}")
+    finite = np.isfinite(array).all(axis=1)
+    if not finite.all():
+        raise InvalidInputError(f"{name} must be finite, row {np.argmin(finite)} is not")
+    return array
+
+
+def as_lonlat(lonlat: ArrayLike, name: str = "lonlat") -> FloatArray:
+    """Return (n, 2) degrees, longitude first, with |lon| <= 180 and |lat| <= 90."""
+    array = as_points(lonlat, name)
+    bad_lon = np.abs(array[:, 0]) > 180
+    if bad_lon.any():
+        raise InvalidInputError(f"{name}: |longitude| must be at most 180, row {np.argmax(bad_lon)} is not")
+    bad_lat = np.abs(array[:, 1]) > 90
+    if bad_lat.any():
+        raise InvalidInputError(f"{name}: |latitude| must be at most 90, row {np.argmax(bad_lat)} is not")
+    return array
+
+
+def as_positive(value: float, name: str) -> float:
+    """Return `value` as a float that is positive and finite."""
+    number = as_number(value, name)
+    if not 0 < number < np.inf:
+        raise InvalidInputError(f"{name} must be positive and finite, got {value!r}")
+    return number
+
+
+def as_unit(value: float, name: str) -> float:
+    """Return `value` as a float strictly between 0 and 1."""
+    number = as_number(value, name)
+    if not 0 < number < 1:
+        raise InvalidInputError(f"{name} must lie strictly between 0 and 1, got {value!r}")
+    return number
+
+
+def as_number(value: float, name: str) -> float:
+    """Return a real scalar as a float; strings, booleans and arrays are refused."""
+    if isinstance(value, (str, bytes, bool)):
+        raise InvalidInputError(f"{name} must be a number, got {value!r}")
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be a number, got {type(value).__name__}") from error
+
+
+def as_finite(value: float, name: str) -> float:
+    """Return `value` as a finite float."""
+    number = as_number(value, name)
+    if not -np.inf < number < np.inf:
+        raise InvalidInputError(f"{name} must be finite, got {value!r}")
+    return number
+
+
+def as_count(value: int, name: str) -> int:
+    """Return `value` as a whole number of at least one."""
+    number = as_number(value, name)
+    if not (number >= 1 and number == int(number)):
+        raise InvalidInputError(f"{name} must be a positive whole number, got {value!r}")
+    return int(number)
+
+
+def as_probabilities(values: ArrayLike, name: str = "p") -> FloatArray:
+    """Return values in [0, 1]."""
+    array = as_floats(values, name)
+    if not ((array >= 0) & (array <= 1)).all():
+        raise InvalidInputError(f"{name} must lie between 0 and 1")
+    return array
+
+
+def frozen(array: FloatArray) -> FloatArray:
+    """Return a private, C-ordered copy that nobody can write to."""
+    copy = np.array(array, dtype=np.float64, order="C")
+    copy.flags.writeable = False
+    return copy

@@ -1,0 +1,39 @@
+"""The command line: one file per command, each with `add_to(commands)`."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Protocol
+
+from geoind import __version__
+from geoind.errors import GeoindError
+
+__all__ = ["main"]
+
+
+class Command(Protocol):
+    """A module of this package."""
+
+    def add_to(self, commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+        """Add the command's parser, with `run` set to what it does."""
+        ...
+
+
+COMMANDS: tuple[Command, ...] = ()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code: 0, or 2 with one sentence on standard error."""
+    parser = argparse.ArgumentParser(prog="geoind", description=__doc__)
+    parser.add_argument("--version", action="version", version=f"geoind {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        command.add_to(commands)
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.run(options) or 0)
+    except GeoindError as error:
+        print(f"geoind: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130

@@ -1,0 +1,59 @@
+"""Every error that geoind raises on purpose."""
+
+__all__ = [
+    "BudgetExceededError",
+    "GeoindError",
+    "InfeasibleError",
+    "InvalidInputError",
+    "NotStochasticError",
+    "SitesMismatchError",
+    "SolverError",
+]
+
+
+class GeoindError(Exception):
+    """The root: `except GeoindError` catches all of geoind's own errors and nothing else."""
+
+
+class InvalidInputError(GeoindError, ValueError):
+    """An argument breaks a rule; nothing was drawn, written or charged."""
+
+
+class NotStochasticError(InvalidInputError):
+    """A matrix or a vector is not a probability distribution."""
+
+
+class SitesMismatchError(InvalidInputError):
+    """Two objects speak about different sets of locations."""
+
+
+class BudgetExceededError(GeoindError):
+    """A person's privacy budget does not cover the request; nothing was charged.
+
+    Attributes
+    ----------
+    person : str
+        Whose budget it is.
+    requested, remaining : float
+        Epsilon asked for and epsilon left, per metre.
+    """
+
+    def __init__(self, person: str, requested: float, remaining: float) -> None:
+        super().__init__(person, requested, remaining)
+        self.person = person
+        self.requested = requested
+        self.remaining = remaining
+
+    def __str__(self) -> str:
+        return (
+            f"the privacy budget of {self.person!r} is exceeded: "
+            f"{self.requested:g} per metre requested, {self.remaining:g} remaining"
+        )
+
+
+class InfeasibleError(GeoindError):
+    """No mechanism satisfies the request."""
+
+
+class SolverError(GeoindError):
+    """A solver stopped before it could keep its word."""

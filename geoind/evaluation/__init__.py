@@ -1,0 +1,1 @@
+"""The comparison of the literature, reproduced and generalised."""

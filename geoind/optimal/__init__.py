@@ -1,0 +1,1 @@
+"""Optimal mechanisms: two linear programs, solved exactly."""

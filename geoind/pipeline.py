@@ -1,0 +1,196 @@
+"""What a backend calls: degrees in, degrees out, the budget charged first."""
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from struct import Struct
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+
+from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive
+from geoind.errors import InvalidInputError
+from geoind.lattice import snap_lonlat
+from geoind.mechanism import Mechanism
+from geoind.randomness import Randomness, RandomnessLike, Words, as_randomness
+from geoind.sphere import SphericalLaplace
+
+__all__ = ["Location", "choose_mechanism", "epsilon_for", "obfuscate", "obfuscate_lonlat"]
+
+
+Person: TypeAlias = str | Sequence[str] | None
+
+_two_words = Struct("<QQ").unpack
+
+
+class Budget(Protocol):
+    """What a `Ledger` is to the pipeline."""
+
+    def charge_reports(self, persons: Sequence[str], epsilon: float) -> None:
+        """Charge one report of epsilon to each person named, all of them or none."""
+        ...
+
+
+class Location(NamedTuple):
+    """A place, or arrays of places, in degrees."""
+
+    lat: Any
+    lon: Any
+
+
+def epsilon_for(level: float = math.log(4), radius: float = 200.0) -> float:
+    """Return epsilon = level / radius, per metre.
+
+    Within `radius` metres an observer can tell places apart by a factor e^level at most.
+
+    Examples
+    --------
+    >>> round(epsilon_for(level=math.log(4), radius=200), 6)
+    0.006931
+    """
+    return as_positive(as_positive(level, "level") / as_positive(radius, "radius"), "level / radius")
+
+
+def choose_mechanism(
+    *,
+    epsilon: float | None = None,
+    level: float | None = None,
+    radius: float | None = None,
+    mechanism: Mechanism | None = None,
+) -> Mechanism:
+    """Return the mechanism that the arguments name: exactly one of epsilon, level and radius, or mechanism."""
+    if mechanism is not None:
+        if not (epsilon is level is radius is None):
+            raise InvalidInputError("give a mechanism, or epsilon, or level and radius, not several of them")
+        if not isinstance(mechanism, Mechanism):
+            raise InvalidInputError(f"mechanism must have epsilon and sample, got {type(mechanism).__name__}")
+        return mechanism
+    if epsilon is not None:
+        if level is not None or radius is not None:
+            raise InvalidInputError("give epsilon, or level and radius, not both")
+        return _globe(as_positive(epsilon, "epsilon"))
+    if level is None or radius is None:
+        raise InvalidInputError("give epsilon, or both level and radius, or a mechanism")
+    return _globe(epsilon_for(level, radius))
+
+
+@lru_cache(maxsize=256)
+def _globe(epsilon: float) -> SphericalLaplace:
+    return SphericalLaplace(epsilon)
+
+
+def obfuscate(
+    *,
+    lat: float | ArrayLike,
+    lon: float | ArrayLike,
+    epsilon: float | None = None,
+    level: float | None = None,
+    radius: float | None = None,
+    mechanism: Mechanism | None = None,
+    ledger: Budget | None = None,
+    person: Person = None,
+    rng: RandomnessLike = None,
+) -> Location:
+    """Return a report that keeps the promise of geo-indistinguishability for a true location.
+
+    Parameters
+    ----------
+    lat, lon : float or array
+        The truth, in degrees; arrays must have the same shape.
+    epsilon : float
+        Privacy loss per metre; or
+    level, radius : float
+        `epsilon = level / radius`: within `radius` metres places can be told apart by a factor e^level; or
+    mechanism : Mechanism
+        Anything that samples lon/lat reports. The default is `SphericalLaplace(epsilon)`.
+    ledger, person : Ledger and str (or one str per location), optional
+        Whose budget pays for the reports, before any noise is drawn.
+    rng : RandomnessLike
+        None for cryptographic noise; `KeyedRandomness` to get the same report for the same record;
+        a numpy Generator or a seed for simulation only.
+
+    Returns
+    -------
+    Location
+        `lat` and `lon` in degrees on a public lattice (5 decimals): floats for scalars, arrays for arrays.
+
+    Examples
+    --------
+    >>> import math
+    >>> report = obfuscate(lat=48.8584, lon=2.2945, level=math.log(4), radius=200)
+    >>> abs(report.lat - 48.8584) < 0.1
+    True
+    """
+    chosen = choose_mechanism(epsilon=epsilon, level=level, radius=radius, mechanism=mechanism)
+    if isinstance(lat, float) and isinstance(lon, float) and rng is None and isinstance(chosen, SphericalLaplace):
+        if not (-90 <= lat <= 90 and -180 <= lon <= 180):
+            as_lonlat([[lon, lat]], "location")
+        charge_reports(ledger, person, 1, chosen.epsilon)
+        report_lon, report_lat = chosen.sample_one(lon, lat, *_two_words(os.urandom(16)))
+        return Location(report_lat, report_lon)
+    lats, lons = as_floats(lat, "lat"), as_floats(lon, "lon")
+    if lats.shape != lons.shape:
+        raise InvalidInputError(f"lat and lon must have the same shape, got {lats.shape} and {lons.shape}")
+    truth = np.column_stack([lons.ravel(), lats.ravel()])
+    reports = obfuscate_lonlat(truth, chosen, ledger=ledger, person=person, rng=rng)
+    if not lats.shape:
+        return Location(float(reports[0, 1]), float(reports[0, 0]))
+    return Location(reports[:, 1].reshape(lats.shape), reports[:, 0].reshape(lats.shape))
+
+
+def obfuscate_lonlat(
+    lonlat: ArrayLike,
+    mechanism: Mechanism,
+    *,
+    ledger: Budget | None = None,
+    person: Person = None,
+    rng: RandomnessLike = None,
+) -> FloatArray:
+    """Return one report for each (n, 2) lon/lat location, in degrees on a public lattice.
+
+    Examples
+    --------
+    >>> from geoind import SphericalLaplace
+    >>> obfuscate_lonlat([[2.2945, 48.8584]], SphericalLaplace(0.01)).shape
+    (1, 2)
+    """
+    points = as_lonlat(lonlat)
+    source = as_randomness(rng, len(points))
+    if ledger is not None or person is not None:
+        source = _Charged(source, lambda: charge_reports(ledger, person, len(points), mechanism.epsilon))
+    reports = mechanism.sample(points, rng=source)
+    if isinstance(source, _Charged):
+        source.pay()
+    return snap_lonlat(reports)
+
+
+def charge_reports(ledger: Budget | None, person: Person, count: int, epsilon: float) -> None:
+    """Charge `count` reports of epsilon to one person, or one report to each of `count` persons."""
+    if ledger is None and person is None:
+        return
+    if ledger is None or person is None:
+        raise InvalidInputError("ledger and person go together: give both or neither")
+    persons = [person] * count if isinstance(person, str) else list(person)
+    if len(persons) != count:
+        raise InvalidInputError(f"person must be one name or one per location: {len(persons)} for {count}")
+    ledger.charge_reports(persons, epsilon)
+
+
+@dataclass
+class _Charged:
+    """Randomness that is paid for, once, when the mechanism has checked its input and asks for noise."""
+
+    source: Randomness
+    charge: Callable[[], None]
+    paid: bool = False
+
+    def pay(self) -> None:
+        if not self.paid:
+            self.charge()
+            self.paid = True
+
+    def words(self, points: FloatArray, count: int, purpose: str) -> Words:
+        self.pay()
+        return self.source.words(points, count, purpose)

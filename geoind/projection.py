@@ -1,0 +1,155 @@
+"""Degrees to metres and back: a local plane around a public origin, or any projected CRS."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_number, as_points
+from geoind.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from pyproj import Proj, Transformer
+    from shapely.geometry.base import BaseGeometry
+
+__all__ = ["Projection"]
+
+SAMPLES = 50
+"""Points per side at which a region's scale is measured."""
+
+
+@dataclass(frozen=True, init=False)
+class Projection:
+    """From lon/lat degrees (WGS84) to metres in a plane and back.
+
+    `Projection(lon, lat)` is the azimuthal equidistant plane around an origin that must be public: a city's
+    centre, never a centroid of the private data. It stretches 100 m by 1 mm at 50 km from the origin.
+    `Projection.from_crs("EPSG:2154")` takes any projected CRS in metres; ask `largest_scale` what its metres
+    are worth where your people are.
+
+    Parameters
+    ----------
+    lon, lat : float
+        The public origin, in degrees.
+
+    Examples
+    --------
+    >>> paris = Projection(2.35, 48.86)
+    >>> paris.to_xy([[2.35, 48.87]]).round(1) + 0.0
+    array([[   0. , 1112.1]])
+    """
+
+    crs: str
+
+    def __init__(self, lon: float, lat: float) -> None:
+        [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "origin").tolist()
+        crs = f"+proj=aeqd +lon_0={lon!r} +lat_0={lat!r} +datum=WGS84 +units=m +no_defs"
+        object.__setattr__(self, "crs", crs)
+
+    @classmethod
+    def from_crs(cls, crs: object) -> "Projection":
+        """Return the projection of a projected CRS: an EPSG code, a WKT string or a pyproj CRS.
+
+        Examples
+        --------
+        >>> Projection.from_crs("EPSG:2154").to_xy([[3.0, 46.5]]).round() + 0.0
+        array([[ 700000., 6600000.]])
+        """
+        import pyproj
+
+        try:
+            parsed = pyproj.CRS.from_user_input(crs)
+        except pyproj.exceptions.CRSError as error:
+            raise InvalidInputError(f"crs is not known: {crs!r}") from error
+        metres = all(axis.unit_name == "metre" for axis in parsed.axis_info)
+        if not parsed.is_projected or not metres:
+            raise InvalidInputError(f"crs must be projected, in metres, got {parsed.name!r}")
+        projection = cls.__new__(cls)
+        object.__setattr__(projection, "crs", parsed.to_wkt())
+        return projection
+
+    def to_xy(self, lonlat: ArrayLike) -> FloatArray:
+        """Return metres in the plane for (n, 2) degrees, longitude first."""
+        return self._carry(as_lonlat(lonlat), inverse=False)
+
+    def to_lonlat(self, xy: ArrayLike) -> FloatArray:
+        """Return degrees, longitude first, for (n, 2) metres in the plane."""
+        return self._carry(as_points(xy, "xy"), inverse=True)
+
+    def transform(self, geometry: "BaseGeometry") -> "BaseGeometry":
+        """Return a lon/lat shapely geometry in the plane's metres."""
+        import shapely
+
+        return shapely.transform(geometry, self.to_xy)
+
+    def inverse_transform(self, geometry: "BaseGeometry") -> "BaseGeometry":
+        """Return a planar shapely geometry in lon/lat degrees."""
+        import shapely
+
+        return shapely.transform(geometry, self.to_lonlat)
+
+    def scale_range(self, region: "BaseGeometry") -> tuple[float, float]:
+        """Return the smallest and largest projected metres per ground metre over a lon/lat region.
+
+        Measured at 50 x 50 points of its bounding box and along its border. A mechanism that promises epsilon
+        per projected metre promises epsilon times the largest scale per ground metre.
+
+        Examples
+        --------
+        >>> import shapely
+        >>> oslo = shapely.box(10, 59.8, 11, 60.2)
+        >>> [round(scale, 3) for scale in Projection.from_crs("EPSG:3857").scale_range(oslo)]
+        [1.988, 2.012]
+        """
+        import shapely
+
+        if region.is_empty:
+            raise InvalidInputError("region must not be empty")
+        west, south, east, north = region.bounds
+        lon, lat = np.meshgrid(np.linspace(west, east, SAMPLES), np.linspace(south, north, SAMPLES))
+        border = shapely.get_coordinates(region)
+        lonlat = as_lonlat(np.vstack([np.column_stack([lon.ravel(), lat.ravel()]), border]), "region")
+        factors = _proj(self.crs).get_factors(lonlat[:, 0], lonlat[:, 1], errcheck=True)
+        # Semi-axes of Tissot's indicatrix: the scale in the directions where it is largest and smallest.
+        return float(np.min(factors.tissot_semiminor)), float(np.max(factors.tissot_semimajor))
+
+    def largest_scale(self, region: "BaseGeometry") -> float:
+        """Return the factor by which epsilon grows on the ground over a lon/lat region."""
+        return self.scale_range(region)[1]
+
+    def largest_scale_error(self, region: "BaseGeometry") -> float:
+        """Return the largest relative error of a length over a lon/lat region.
+
+        Examples
+        --------
+        >>> import shapely
+        >>> Projection(2.35, 48.86).largest_scale_error(shapely.box(2.2, 48.8, 2.5, 48.9)) < 1e-5
+        True
+        """
+        smallest, largest = self.scale_range(region)
+        return max(1 - smallest, largest - 1)
+
+    def _carry(self, points: FloatArray, *, inverse: bool) -> FloatArray:
+        if not len(points):
+            return points
+        result = np.column_stack(_transformer(self.crs, inverse).transform(*points.T))
+        if not np.isfinite(result).all():
+            row = np.argmin(np.isfinite(result).all(axis=1))
+            raise InvalidInputError(f"row {row} lies outside what the projection can show")
+        return result
+
+
+@lru_cache(maxsize=64)
+def _transformer(crs: str, inverse: bool) -> "Transformer":
+    import pyproj
+
+    pair = (crs, "EPSG:4326") if inverse else ("EPSG:4326", crs)
+    return pyproj.Transformer.from_crs(*pair, always_xy=True)
+
+
+@lru_cache(maxsize=64)
+def _proj(crs: str) -> "Proj":
+    import pyproj
+
+    return pyproj.Proj(crs)

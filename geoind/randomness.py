@@ -1,0 +1,191 @@
+"""Where the random bits come from.
+
+Every mechanism asks for 64-bit words, a fixed number per point. Three sources give them:
+
+- the default, `rng=None`: a cipher keystream under a fresh key from the operating system for each batch.
+  No state outlives the batch, so nothing can be read from memory later or be copied by a forked worker;
+- `KeyedRandomness`: a secret key and a label per record give the same words again for the same record;
+- numpy `Generator`s and integer seeds, **for simulation and tests only**: whoever learns the seed, or enough
+  of the stream, removes the noise.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from geoind.arrays import FloatArray
+from geoind.errors import InvalidInputError
+
+__all__ = ["KeyedRandomness", "Randomness", "RandomnessLike", "Words", "as_randomness"]
+
+Words: TypeAlias = npt.NDArray[np.uint64]
+
+Labels: TypeAlias = Sequence[int] | Sequence[str] | Sequence[bytes] | npt.NDArray[np.generic]
+
+KEY_BYTES = 32
+CHUNK = bytes(1 << 18)
+
+
+@runtime_checkable
+class Randomness(Protocol):
+    """A source of 64-bit words."""
+
+    def words(self, points: FloatArray, count: int, purpose: str) -> Words:
+        """Return (n, count) words for the (n, 2) points.
+
+        `purpose` names the mechanism and its parameters. A keyed source gives independent words for
+        another purpose or another point, so that two reports of one record never share their noise.
+        """
+        ...
+
+
+RandomnessLike: TypeAlias = Randomness | np.random.Generator | int | None
+
+
+def as_randomness(rng: RandomnessLike, count: int) -> Randomness:
+    """Return the source that `rng` stands for, ready for `count` points."""
+    if isinstance(rng, KeyedRandomness):
+        if len(rng.labels) != count:
+            raise InvalidInputError(f"labels must be one per point: {len(rng.labels)} labels, {count} points")
+        return rng
+    if rng is None:
+        return SystemRandomness()
+    if isinstance(rng, np.random.Generator):
+        return SimulatedRandomness(rng)
+    if isinstance(rng, (int, np.integer)) and not isinstance(rng, bool):
+        if rng < 0:
+            raise InvalidInputError("rng must not be negative, got a negative seed")
+        return SimulatedRandomness(np.random.default_rng(int(rng)))
+    if isinstance(rng, Randomness):
+        return rng
+    raise InvalidInputError(
+        f"rng must be None, a KeyedRandomness, a numpy Generator or a seed, got {type(rng).__name__}"
+    )
+
+
+@dataclass(frozen=True)
+class SystemRandomness:
+    """AES-256 in counter mode under a fresh key from the operating system for each batch."""
+
+    def words(self, points: FloatArray, count: int, purpose: str) -> Words:  # noqa: ARG002
+        """Return fresh words."""
+        size = 8 * count * len(points)
+        if size <= 256:
+            return np.frombuffer(os.urandom(size), np.uint64).reshape(len(points), count)
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+        stream = Cipher(algorithms.AES256(os.urandom(KEY_BYTES)), modes.CTR(bytes(16))).encryptor()
+        result = np.empty((len(points), count), np.uint64)
+        target = result.data.cast("B")
+        for start in range(0, size, len(CHUNK)):
+            part = target[start : start + len(CHUNK)]
+            stream.update_into(memoryview(CHUNK)[: len(part)], part)
+        return result
+
+
+@dataclass(frozen=True)
+class SimulatedRandomness:
+    """A numpy generator: fast, repeatable, and no protection at all."""
+
+    generator: np.random.Generator
+
+    def words(self, points: FloatArray, count: int, purpose: str) -> Words:  # noqa: ARG002
+        """Return the generator's next words."""
+        return self.generator.integers(0, 1 << 64, size=(len(points), count), dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class KeyedRandomness:
+    """The same words again for the same record, independent words for every other.
+
+    For work that may run twice (a lost Dask partition, a retried job) and for "same place, same report".
+    The words depend on the key, the label, the point itself and the mechanism with its parameters: a record
+    that moved, or that is reported with another epsilon, gets independent noise instead of the same noise
+    again, which would cancel out.
+
+    Parameters
+    ----------
+    key : bytes
+        32 secret bytes, from `secrets.token_bytes(32)`. Whoever has it can remove the noise.
+    labels : sequence of int, str or bytes
+        The identity of each record, one per point.
+
+    Examples
+    --------
+    >>> import geoind
+    >>> once = geoind.KeyedRandomness(bytes(32), ["trip-1", "trip-2"])
+    >>> noise = geoind.PlanarLaplace(0.01)
+    >>> first = noise.sample([[0, 0], [5, 5]], rng=once)
+    >>> bool((first == noise.sample([[0, 0], [5, 5]], rng=once)).all())
+    True
+    """
+
+    key: bytes = field(repr=False)
+    labels: Labels = field(repr=False)
+    _blocks: tuple[str, Words] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.key, bytes) or len(self.key) != KEY_BYTES:
+            raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
+        if np.ndim(self.labels) != 1:
+            raise InvalidInputError("labels must be a list: one int, str or bytes per point")
+        object.__setattr__(self, "_blocks", _label_blocks(self.labels, self.key))
+
+    def words(self, points: FloatArray, count: int, purpose: str) -> Words:
+        """Return each record's own words."""
+        kind, blocks = self._blocks
+        cipher = _block_cipher(self.key, f"{kind} labels: {purpose}")
+        places = _place_blocks(points)
+        result = np.empty((len(points), count + count % 2), np.uint64)
+        for pair in range(result.shape[1] // 2):
+            # CBC-MAC over two blocks, (label, counter) and place: a pseudo-random function of both.
+            counted = blocks ^ np.array([0, pair], np.uint64)
+            result[:, 2 * pair : 2 * pair + 2] = cipher(cipher(counted) ^ places)
+        return result[:, :count]
+
+
+def _label_blocks(labels: Labels, key: bytes) -> tuple[str, Words]:
+    """Return the kind of the labels and 128 bits for each."""
+    array = np.asarray(labels)
+    if array.dtype.kind in "iu":
+        blocks = np.zeros((len(array), 2), np.uint64)
+        blocks[:, 0] = array.astype(np.int64 if array.dtype.kind == "i" else np.uint64).view(np.uint64)
+        return "integer", blocks
+    digests = bytearray()
+    for number, label in enumerate(labels):
+        if isinstance(label, str):
+            data = label.encode()
+        elif isinstance(label, bytes):
+            data = b"\0" + label
+        else:
+            raise InvalidInputError(f"label {number} must be int, str or bytes, got {type(label).__name__}")
+        digests += hashlib.blake2b(data, key=key, digest_size=16, person=b"geoind label").digest()
+    return "text", np.frombuffer(bytes(digests), np.uint64).reshape(-1, 2)
+
+
+def _place_blocks(points: FloatArray) -> Words:
+    # Rounded, so that the last bits of a reprojection on another machine do not make a second report.
+    rounded = np.rint(points * 2.0**30) + 0.0
+    return np.ascontiguousarray(rounded).view(np.uint64).reshape(-1, 2)
+
+
+class _BlockCipher(Protocol):
+    def __call__(self, blocks: Words) -> Words: ...
+
+
+def _block_cipher(key: bytes, purpose: str) -> _BlockCipher:
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    subkey = hashlib.blake2b(purpose.encode(), key=key, digest_size=KEY_BYTES, person=b"geoind words").digest()
+
+    def encrypt(blocks: Words) -> Words:
+        # One block at a time is what a pseudo-random function of 128 bits is; the inputs never repeat by design.
+        stream = Cipher(algorithms.AES256(subkey), modes.ECB()).encryptor()
+        return np.frombuffer(stream.update(np.ascontiguousarray(blocks).tobytes()), np.uint64).reshape(-1, 2)
+
+    return encrypt

@@ -1,0 +1,1 @@
+"""The map demo: see and feel what epsilon means."""
