@@ -21,6 +21,7 @@ from geoind.projection import Projection
 from geoind.randomness import KeyedRandomness
 from geoind.sites import Grid, Places
 from geoind.sphere import SphericalLaplace
+from geoind.synthetic import synthetic_city
 
 __version__ = "0.1.0"
 
@@ -51,5 +52,6 @@ __all__ = [
     "obfuscate",
     "obfuscate_lonlat",
     "snap_lonlat",
+    "synthetic_city",
     "tight_epsilon",
 ]
