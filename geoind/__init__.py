@@ -19,6 +19,7 @@ from geoind.precision import corrected_epsilon, guarantee_of_noise
 from geoind.priors import Prior
 from geoind.projection import Projection
 from geoind.randomness import KeyedRandomness
+from geoind.region import ClosestIn
 from geoind.sites import Grid, Places
 from geoind.sphere import SphericalLaplace
 from geoind.synthetic import synthetic_city
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BudgetExceededError",
     "Channel",
+    "ClosestIn",
     "GeoindError",
     "Grid",
     "InfeasibleError",

@@ -51,21 +51,20 @@ def as_points(points: ArrayLike, name: str = "points") -> FloatArray:
         return np.empty((0, 2))
     if array.ndim != 2 or array.shape[1] != 2:
         raise InvalidInputError(f"{name} must have shape (n, 2), got {array.shape}")
-    finite = np.isfinite(array).all(axis=1)
-    if not finite.all():
-        raise InvalidInputError(f"{name} must be finite, row {np.argmin(finite)} is not")
+    if not np.isfinite(array).all():
+        row = np.argmin(np.isfinite(array).all(axis=1))
+        raise InvalidInputError(f"{name} must be finite, row {row} is not")
     return array
 
 
 def as_lonlat(lonlat: ArrayLike, name: str = "lonlat") -> FloatArray:
     """Return (n, 2) degrees, longitude first, with |lon| <= 180 and |lat| <= 90."""
     array = as_points(lonlat, name)
-    bad_lon = np.abs(array[:, 0]) > 180
-    if bad_lon.any():
-        raise InvalidInputError(f"{name}: |longitude| must be at most 180, row {np.argmax(bad_lon)} is not")
-    bad_lat = np.abs(array[:, 1]) > 90
-    if bad_lat.any():
-        raise InvalidInputError(f"{name}: |latitude| must be at most 90, row {np.argmax(bad_lat)} is not")
+    for column, what, limit in ((0, "longitude", 180.0), (1, "latitude", 90.0)):
+        values = array[:, column]
+        if values.size and not -limit <= values.min() <= values.max() <= limit:
+            row = np.argmax(np.abs(values) > limit)
+            raise InvalidInputError(f"{name}: |{what}| must be at most {limit:g}, row {row} is not")
     return array
 
 
@@ -106,7 +105,7 @@ def as_finite(value: float, name: str) -> float:
 def as_count(value: int, name: str) -> int:
     """Return `value` as a whole number of at least one."""
     number = as_number(value, name)
-    if not (number >= 1 and number == int(number)):
+    if not (1 <= number < np.inf and number == int(number)):
         raise InvalidInputError(f"{name} must be a positive whole number, got {value!r}")
     return int(number)
 

@@ -112,8 +112,10 @@ class PlanarLaplace:
         r = self.epsilon * as_floats(radius, "radius")
         if not (r >= 0).all():
             raise InvalidInputError("radius must not be negative")
-        # 1 - (1 + r) e^(-r) without cancellation for small r.
-        return np.asarray(-np.expm1(np.log1p(r) - r))[()]
+        from scipy.special import gammainc
+
+        # 1 - (1 + r) e^(-r), without its cancellation for small r.
+        return np.asarray(gammainc(2.0, r), np.float64)[()]
 
     def radius_quantile(self, p: ArrayLike) -> FloatArray:
         """Return the radius that a report stays within with probability p, in metres.
@@ -126,4 +128,4 @@ class PlanarLaplace:
         p = as_probabilities(p, "p")
         if not (p < 1).all():
             raise InvalidInputError("p must be less than 1: no radius holds every report")
-        return np.asarray(radius_of(np.atleast_1d(-np.log1p(-p))) / self.epsilon).reshape(p.shape)[()]
+        return np.asarray(radius_of(-np.log1p(-p.ravel())) / self.epsilon).reshape(p.shape)[()]

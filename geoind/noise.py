@@ -50,6 +50,7 @@ class Functions(Generic[Number]):
 
     sin: Callable[[Number], Number]
     cos: Callable[[Number], Number]
+    tan: Callable[[Number], Number]
     sqrt: Callable[[Number], Number]
     log: Callable[[Number], Number]
     rint: Callable[[Number], Number]
@@ -61,10 +62,10 @@ def _angle(y: FloatArray, x: FloatArray) -> FloatArray:
     return np.arctan(y / x) if x.size and x.min() > 0 else np.arctan2(y, x)
 
 
-SCALARS = Functions[float](math.sin, math.cos, math.sqrt, math.log, round, math.atan2)
-ARRAYS = Functions[FloatArray](np.sin, np.cos, np.sqrt, np.log, np.rint, _angle)
+SCALARS = Functions[float](math.sin, math.cos, math.tan, math.sqrt, math.log, round, math.atan2)
+ARRAYS = Functions[FloatArray](np.sin, np.cos, np.tan, np.sqrt, np.log, np.rint, _angle)
 
-SMALL = 0.25
+SMALL = 0.15
 # Taylor coefficients of r in s = sqrt(2 excess), from r r' = s (1 + r).
 SERIES = (
     5.1598873410780758e-10,
@@ -100,11 +101,11 @@ def _iterate(s: Number, excess: Number, log: Callable[[Number], Number]) -> Numb
 
 
 def radius_of(excess: FloatArray) -> FloatArray:
-    """Return r >= 0 with r - ln(1 + r) = excess, to 1e-14 relative."""
+    """Return r >= 0 with r - ln(1 + r) = excess, to 1e-14 relative, for a one-dimensional array."""
     s = np.sqrt(2.0 * excess)
     r = _iterate(np.maximum(s, SMALL), np.maximum(excess, SMALL**2 / 2), np.log)
     small = np.flatnonzero(s < SMALL)
-    r.flat[small] = _series(s.flat[small])
+    r[small] = _series(s[small])
     return r
 
 

@@ -67,18 +67,21 @@ def choose_mechanism(
         if not isinstance(mechanism, Mechanism):
             raise InvalidInputError(f"mechanism must have epsilon and sample, got {type(mechanism).__name__}")
         return mechanism
+    try:
+        return _globe(epsilon, level, radius)
+    except TypeError as error:  # what cannot be hashed is no number
+        raise InvalidInputError("epsilon, level and radius must be numbers") from error
+
+
+@lru_cache(maxsize=256, typed=True)
+def _globe(epsilon: float | None, level: float | None, radius: float | None) -> SphericalLaplace:
     if epsilon is not None:
         if level is not None or radius is not None:
             raise InvalidInputError("give epsilon, or level and radius, not both")
-        return _globe(as_positive(epsilon, "epsilon"))
+        return SphericalLaplace(epsilon)
     if level is None or radius is None:
         raise InvalidInputError("give epsilon, or both level and radius, or a mechanism")
-    return _globe(epsilon_for(level, radius))
-
-
-@lru_cache(maxsize=256)
-def _globe(epsilon: float) -> SphericalLaplace:
-    return SphericalLaplace(epsilon)
+    return SphericalLaplace(epsilon_for(level, radius))
 
 
 def obfuscate(
@@ -127,7 +130,8 @@ def obfuscate(
     if isinstance(lat, float) and isinstance(lon, float) and rng is None and isinstance(chosen, SphericalLaplace):
         if not (-90 <= lat <= 90 and -180 <= lon <= 180):
             as_lonlat([[lon, lat]], "location")
-        charge_reports(ledger, person, 1, chosen.epsilon)
+        if ledger is not None or person is not None:
+            charge_reports(ledger, person, 1, chosen.epsilon)
         report_lon, report_lat = chosen.sample_one(lon, lat, *_two_words(os.urandom(16)))
         return Location(report_lat, report_lon)
     lats, lons = as_floats(lat, "lat"), as_floats(lon, "lon")
@@ -163,13 +167,12 @@ def obfuscate_lonlat(
     reports = mechanism.sample(points, rng=source)
     if isinstance(source, _Charged):
         source.pay()
-    return snap_lonlat(reports)
+    # The globe's reports are on their lattice already.
+    return reports if isinstance(mechanism, SphericalLaplace) else snap_lonlat(reports)
 
 
 def charge_reports(ledger: Budget | None, person: Person, count: int, epsilon: float) -> None:
     """Charge `count` reports of epsilon to one person, or one report to each of `count` persons."""
-    if ledger is None and person is None:
-        return
     if ledger is None or person is None:
         raise InvalidInputError("ledger and person go together: give both or neither")
     persons = [person] * count if isinstance(person, str) else list(person)

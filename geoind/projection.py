@@ -10,13 +10,16 @@ from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_number, as_points
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from pyproj import Proj, Transformer
+    from pyproj import Transformer
     from shapely.geometry.base import BaseGeometry
 
 __all__ = ["Projection"]
 
 SAMPLES = 50
 """Points per side at which a region's scale is measured."""
+
+STEP = 50.0
+"""Ground metres to each side over which it is measured."""
 
 
 @dataclass(frozen=True, init=False)
@@ -92,16 +95,17 @@ class Projection:
     def scale_range(self, region: "BaseGeometry") -> tuple[float, float]:
         """Return the smallest and largest projected metres per ground metre over a lon/lat region.
 
-        Measured at 50 x 50 points of its bounding box and along its border. A mechanism that promises epsilon
-        per projected metre promises epsilon times the largest scale per ground metre.
+        Measured against WGS84 geodesics at 50 x 50 points of its bounding box and along its border. A mechanism
+        that promises epsilon per projected metre promises epsilon times the largest scale per ground metre.
 
         Examples
         --------
         >>> import shapely
         >>> oslo = shapely.box(10, 59.8, 11, 60.2)
         >>> [round(scale, 3) for scale in Projection.from_crs("EPSG:3857").scale_range(oslo)]
-        [1.988, 2.012]
+        [1.983, 2.01]
         """
+        import pyproj
         import shapely
 
         if region.is_empty:
@@ -110,9 +114,18 @@ class Projection:
         lon, lat = np.meshgrid(np.linspace(west, east, SAMPLES), np.linspace(south, north, SAMPLES))
         border = shapely.get_coordinates(region)
         lonlat = as_lonlat(np.vstack([np.column_stack([lon.ravel(), lat.ravel()]), border]), "region")
-        factors = _proj(self.crs).get_factors(lonlat[:, 0], lonlat[:, 1], errcheck=True)
-        # Semi-axes of Tissot's indicatrix: the scale in the directions where it is largest and smallest.
-        return float(np.min(factors.tissot_semiminor)), float(np.max(factors.tissot_semimajor))
+        geodesic = pyproj.Geod(ellps="WGS84")
+
+        def step(bearing: float) -> FloatArray:
+            there = geodesic.fwd(
+                lonlat[:, 0], lonlat[:, 1], np.full(len(lonlat), bearing), np.full(len(lonlat), STEP)
+            )
+            return self.to_xy(np.column_stack(there[:2]))
+
+        # The singular values of the local map from ground to plane are the extreme scales over all directions.
+        local = np.stack([step(90) - step(270), step(0) - step(180)], axis=2) / (2 * STEP)
+        scales = np.linalg.svd(local, compute_uv=False)
+        return float(scales.min()), float(scales.max())
 
     def largest_scale(self, region: "BaseGeometry") -> float:
         """Return the factor by which epsilon grows on the ground over a lon/lat region."""
@@ -146,10 +159,3 @@ def _transformer(crs: str, inverse: bool) -> "Transformer":
 
     pair = (crs, "EPSG:4326") if inverse else ("EPSG:4326", crs)
     return pyproj.Transformer.from_crs(*pair, always_xy=True)
-
-
-@lru_cache(maxsize=64)
-def _proj(crs: str) -> "Proj":
-    import pyproj
-
-    return pyproj.Proj(crs)

@@ -118,7 +118,7 @@ class SphericalLaplace:
         p = as_probabilities(p, "p")
         if not (p < 1).all():
             raise InvalidInputError("p must be less than 1: no radius holds every report")
-        r = radius_of(np.atleast_1d(-np.log1p(-p)))
+        r = radius_of(-np.log1p(-p.ravel()))
         return np.asarray(self._arc(r, ARRAYS) * EARTH_RADIUS).reshape(p.shape)[()]
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
@@ -166,13 +166,19 @@ def _travel(
     lon: Number, lat: Number, arc: Number, bearing: Number, functions: Functions[Number]
 ) -> tuple[Number, Number]:
     """Return where a great circle leads, in degrees; the longitude is not wrapped."""
-    phi = lat * (math.pi / 180)
-    sin_phi, cos_phi = functions.sin(phi), functions.cos(phi)
-    sin_arc, cos_arc = functions.sin(arc), functions.cos(arc)
-    north = sin_arc * functions.cos(bearing)
-    east = sin_arc * functions.sin(bearing)
+    sin_phi, cos_phi = _sin_cos(lat * (math.pi / 180), functions)
+    sin_arc, cos_arc = _sin_cos(arc, functions)
+    sin_bearing, cos_bearing = _sin_cos(bearing, functions)
+    north, east = sin_arc * cos_bearing, sin_arc * sin_bearing
     outward = cos_arc * cos_phi - north * sin_phi
     turn = functions.angle(east, outward)
     height = cos_arc * sin_phi + north * cos_phi
     rise = functions.angle(height, functions.sqrt(outward * outward + east * east))
     return lon + turn * (180 / math.pi), rise * (180 / math.pi)
+
+
+def _sin_cos(angle: Number, functions: Functions[Number]) -> tuple[Number, Number]:
+    """Return sine and cosine for the price of one tangent, that of the half angle."""
+    t = functions.tan(angle * 0.5)
+    scale = 1.0 / (t * t + 1.0)
+    return (t + t) * scale, (1.0 - t * t) * scale

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+
+from geoind.arrays import as_count, as_lonlat, as_points, as_positive, as_probabilities, as_unit, frozen
+from geoind.errors import GeoindError, InvalidInputError
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        [[np.nan, 0.0]],
+        [[0.0, np.inf]],
+        [1.0, 2.0],
+        [[1.0, 2.0, 3.0]],
+        [["1", "2"]],
+        [[1 + 2j, 0]],
+        [[True, False]],
+        [[1.0], [2.0, 3.0]],
+        "48.8, 2.3",
+        None,
+        [[None, 1.0]],
+    ],
+    ids=str,
+)
+def test_bad_points_are_refused(points: object) -> None:
+    with pytest.raises(InvalidInputError):
+        as_points(points)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("points", [[], np.empty((0, 2)), np.empty((0, 2), int)])
+def test_no_points_are_an_empty_array(points: object) -> None:
+    assert as_points(points).shape == (0, 2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("lonlat", [[[180.5, 0]], [[-181, 0]], [[0, 90.001]], [[0, -91]]])
+def test_degrees_outside_the_globe_are_refused_without_quoting_them(lonlat: list[list[float]]) -> None:
+    with pytest.raises(InvalidInputError, match="row 1 is not") as caught:
+        as_lonlat([[0, 0], *lonlat])
+    for value in lonlat[0]:
+        if value:
+            assert str(value) not in str(caught.value)
+
+
+def test_the_edge_of_the_globe_is_on_the_globe() -> None:
+    assert as_lonlat([[180, 90], [-180, -90]]).shape == (2, 2)
+
+
+@pytest.mark.parametrize("value", [0, -1, np.nan, np.inf, "1", True, None, [1.0, 2.0]])
+def test_what_is_not_positive_is_refused(value: object) -> None:
+    with pytest.raises(InvalidInputError, match="epsilon must be"):
+        as_positive(value, "epsilon")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [0, 1, 1.5, -0.1, np.nan])
+def test_a_confidence_lies_strictly_between_zero_and_one(value: float) -> None:
+    with pytest.raises(InvalidInputError, match="confidence"):
+        as_unit(value, "confidence")
+
+
+@pytest.mark.parametrize("value", [0, 1.5, np.nan, np.inf, -3])
+def test_a_count_is_a_positive_whole_number(value: float) -> None:
+    with pytest.raises(InvalidInputError, match="columns"):
+        as_count(value, "columns")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [-1e-9, 1 + 1e-9, np.nan])
+def test_probabilities_stay_in_their_interval(value: float) -> None:
+    with pytest.raises(InvalidInputError):
+        as_probabilities([0.5, value])
+
+
+def test_a_frozen_array_is_a_copy_that_nobody_can_write_to() -> None:
+    original = np.zeros(3)
+    copy = frozen(original)
+    original[0] = 1
+    assert copy[0] == 0
+    with pytest.raises(ValueError, match="read-only"):
+        copy[0] = 1
+
+
+def test_an_error_of_ours_is_also_a_value_error() -> None:
+    assert issubclass(InvalidInputError, GeoindError)
+    assert issubclass(InvalidInputError, ValueError)

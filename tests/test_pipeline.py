@@ -1,0 +1,202 @@
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from geoind import (
+    BudgetExceededError,
+    InvalidInputError,
+    KeyedRandomness,
+    Location,
+    PlanarLaplace,
+    Projected,
+    Projection,
+    SphericalLaplace,
+    epsilon_for,
+    obfuscate,
+    obfuscate_lonlat,
+)
+from geoind.arrays import FloatArray
+from geoind.randomness import Words
+
+EPSILON = math.log(4) / 200
+EIFFEL = {"lat": 48.8584, "lon": 2.2945}
+
+
+def test_the_first_call_of_the_readme_works() -> None:
+    report = obfuscate(lat=48.8584, lon=2.2945, level=math.log(4), radius=200)
+    assert isinstance(report, Location)
+    assert isinstance(report.lat, float)
+    assert report.lat == round(report.lat, 5)
+    assert abs(report.lat - 48.8584) < 0.5
+
+
+def test_scalars_give_floats_and_arrays_give_arrays_of_their_shape() -> None:
+    lat, lon = obfuscate(lat=np.full((2, 3), 10.0), lon=np.zeros((2, 3)), epsilon=EPSILON)
+    assert lat.shape == lon.shape == (2, 3)
+    report = obfuscate(lat=np.float32(10), lon=0, epsilon=EPSILON)
+    assert type(report.lat) is type(report.lon) is float
+    empty = obfuscate(lat=[], lon=[], epsilon=EPSILON)
+    assert empty.lat.shape == empty.lon.shape == (0,)
+
+
+def test_a_scalar_and_an_array_of_one_agree_under_a_seed() -> None:
+    one = obfuscate(**EIFFEL, epsilon=EPSILON, rng=1)
+    many = obfuscate(lat=[48.8584], lon=[2.2945], epsilon=EPSILON, rng=1)
+    assert (one.lat, one.lon) == (many.lat[0], many.lon[0])
+
+
+def test_scalar_calls_have_the_noise_of_the_mechanism() -> None:
+    north = np.array([obfuscate(lat=0.0, lon=0.0, epsilon=EPSILON).lat for _ in range(20_000)]) * 111_195
+    assert np.var(north) == pytest.approx(3 / (EPSILON / 1.0057) ** 2, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"lat": math.nan}, "finite"),
+        ({"lat": math.inf}, "finite"),
+        ({"lat": 90.1}, "latitude"),
+        ({"lon": -180.5}, "longitude"),
+        ({"lat": "48.85"}, "numbers"),
+        ({"lat": None}, "numbers"),
+        ({"lat": True}, "numbers"),
+        ({"lat": [1.0, 2.0]}, "same shape"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": -1}, "epsilon"),
+        ({"epsilon": math.nan}, "epsilon"),
+        ({"epsilon": "0.1"}, "epsilon"),
+        ({"epsilon": [0.1]}, "numbers"),
+        ({"epsilon": 1e-9}, "round the Earth"),
+        ({"epsilon": None}, "give epsilon"),
+        ({"level": 1.0}, "not both"),
+        ({"epsilon": None, "level": 1.0}, "both level and radius"),
+        ({"epsilon": None, "level": 0.0, "radius": 200.0}, "level"),
+        ({"epsilon": None, "level": 1.0, "radius": -200.0}, "radius"),
+        ({"mechanism": SphericalLaplace(1.0)}, "not several"),
+        ({"epsilon": None, "mechanism": "laplace"}, "mechanism must have"),
+        ({"rng": "seed"}, "rng must"),
+        ({"person": "alice"}, "go together"),
+    ],
+    ids=str,
+)
+def test_every_bad_argument_has_its_error(bad: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        obfuscate(**{**EIFFEL, "epsilon": EPSILON, **bad})  # type: ignore[arg-type]
+
+
+def test_a_bad_coordinate_is_never_quoted() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        obfuscate(lat=91.2345678, lon=2.0, epsilon=EPSILON)
+    assert "91.2345678" not in str(caught.value)
+
+
+def test_swapping_by_position_is_impossible() -> None:
+    with pytest.raises(TypeError):
+        obfuscate(48.8584, 2.2945, epsilon=EPSILON)  # type: ignore[misc]
+
+
+def test_a_true_and_a_one_are_not_confused_by_the_cache() -> None:
+    assert obfuscate(**EIFFEL, epsilon=1.0)
+    with pytest.raises(InvalidInputError):
+        obfuscate(**EIFFEL, epsilon=True)
+
+
+def test_level_and_radius_make_epsilon() -> None:
+    assert epsilon_for() == math.log(4) / 200
+    assert epsilon_for(level=math.log(2), radius=100) == math.log(2) / 100
+
+
+def test_a_planar_mechanism_speaks_degrees_through_a_projection() -> None:
+    paris = Projected(PlanarLaplace(EPSILON), Projection(2.35, 48.86))
+    report = obfuscate(**EIFFEL, mechanism=paris)
+    assert report.lon == round(report.lon, 5)
+
+
+def test_a_mechanism_of_the_user_ends_on_the_lattice_too() -> None:
+    class Shift:
+        epsilon = 1.0
+
+        def sample(self, points: FloatArray, *, rng: object = None) -> FloatArray:  # noqa: ARG002
+            return points + 1 / 3
+
+    assert obfuscate(lat=0.0, lon=0.0, mechanism=Shift()) == (0.33333, 0.33333)  # type: ignore[arg-type]
+
+
+@dataclass
+class Purse:
+    """A budget in memory, that notes what happened."""
+
+    left: float = 1.0
+    notes: list[str] = field(default_factory=list)
+
+    def charge_reports(self, persons: Sequence[str], epsilon: float) -> None:
+        total = len(persons) * epsilon
+        if total > self.left:
+            raise BudgetExceededError(persons[0], total, self.left)
+        self.left -= total
+        self.notes.append(f"{len(persons)} paid")
+
+
+@dataclass
+class Watched:
+    notes: list[str]
+
+    def words(self, points: FloatArray, count: int, purpose: str) -> Words:  # noqa: ARG002
+        self.notes.append("drawn")
+        return np.zeros((len(points), count), np.uint64)
+
+
+def test_the_budget_is_charged_before_the_noise_is_drawn() -> None:
+    purse = Purse()
+    obfuscate(lat=[1.0, 2.0], lon=[1.0, 2.0], epsilon=0.01, ledger=purse, person="alice", rng=Watched(purse.notes))
+    assert purse.notes == ["2 paid", "drawn"]
+    assert purse.left == pytest.approx(0.98)
+    obfuscate(lat=1.0, lon=1.0, epsilon=0.01, ledger=purse, person="alice")
+    assert purse.left == pytest.approx(0.97)
+
+
+def test_an_exceeded_budget_draws_and_charges_nothing() -> None:
+    purse = Purse(left=0.015)
+    with pytest.raises(BudgetExceededError) as caught:
+        obfuscate(lat=[1, 2], lon=[1, 2], epsilon=0.01, ledger=purse, person="alice", rng=Watched(purse.notes))
+    assert (caught.value.person, caught.value.requested, caught.value.remaining) == ("alice", 0.02, 0.015)
+    assert purse.notes == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"lat": math.nan},
+        {"lat": -90.0, "mechanism": Projected(PlanarLaplace(0.01), Projection.from_crs("EPSG:2154"))},
+        {"rng": KeyedRandomness(bytes(32), [1, 2])},
+        {"person": ["alice", "bob"]},
+    ],
+    ids=str,
+)
+def test_bad_input_is_never_charged(bad: dict[str, object]) -> None:
+    purse = Purse()
+    arguments = {**EIFFEL, "mechanism": SphericalLaplace(0.01), "ledger": purse, "person": "alice", **bad}
+    with pytest.raises(InvalidInputError):
+        obfuscate(**arguments)  # type: ignore[arg-type]
+    assert purse.notes == []
+
+
+def test_one_person_per_location_pays_for_each() -> None:
+    purse = Purse()
+    obfuscate_lonlat([[0, 0], [1, 1]], SphericalLaplace(0.01), ledger=purse, person=["alice", "bob"])
+    assert purse.notes == ["2 paid"]
+
+
+def test_a_mechanism_that_ignores_our_randomness_is_charged_all_the_same() -> None:
+    class Own:
+        epsilon = 0.01
+
+        def sample(self, points: FloatArray, *, rng: object = None) -> FloatArray:  # noqa: ARG002
+            return points
+
+    purse = Purse()
+    obfuscate_lonlat([[0, 0]], Own(), ledger=purse, person="alice")  # type: ignore[arg-type]
+    assert purse.notes == ["1 paid"]

@@ -1,0 +1,133 @@
+import os
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from geoind import InvalidInputError, KeyedRandomness, PlanarLaplace, SphericalLaplace, obfuscate
+from geoind.randomness import SystemRandomness, as_randomness
+from tests.goodness import LEVEL
+
+KEY = bytes(range(32))
+POINTS = np.zeros((4, 2))
+
+
+def keyed_words(*labels: object, key: bytes = KEY, points: object = None, purpose: str = "test") -> np.ndarray:
+    keyed = KeyedRandomness(key, list(labels))  # type: ignore[arg-type]
+    where = np.zeros((len(labels), 2)) if points is None else np.asarray(points, float)
+    return keyed.words(where, 2, purpose)
+
+
+@pytest.mark.parametrize("size", [1, 16, 17, 100_000])
+def test_fresh_words_never_repeat(size: int) -> None:
+    points = np.zeros((size, 2))
+    words = np.vstack([SystemRandomness().words(points, 2, ""), SystemRandomness().words(points, 2, "")])
+    assert words.shape == (2 * size, 2)
+    assert len(np.unique(words)) == words.size
+
+
+@pytest.mark.parametrize("source", [SystemRandomness(), KeyedRandomness(KEY, np.arange(50_000))])
+def test_every_bit_of_every_word_is_a_fair_coin(source: SystemRandomness | KeyedRandomness) -> None:
+    words = source.words(np.zeros((50_000, 2)), 3, "bits")
+    for bit in range(64):
+        ones = ((words >> np.uint64(bit)) & np.uint64(1)).sum(axis=0)
+        assert all(stats.binomtest(int(k), len(words)).pvalue > 1e-7 for k in ones)
+    assert stats.kstest(words[:, 0] / 2.0**64, "uniform").pvalue > LEVEL
+    assert abs(np.corrcoef(words.T / 2.0**64) - np.eye(3)).max() < 0.03
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="NOT RUN: this system cannot fork")
+def test_forked_workers_never_share_noise() -> None:
+    noise = SphericalLaplace(0.01)
+    noise.sample(np.zeros((100, 2)))
+    pipes = []
+    for _ in range(3):
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            reports = noise.sample(np.zeros((100, 2)))
+            os.write(write, reports.tobytes())
+            os._exit(0)
+        os.waitpid(child, 0)
+        pipes.append(os.read(read, 1600))
+    mine = noise.sample(np.zeros((100, 2))).tobytes()
+    assert len({mine, *pipes}) == 4
+
+
+def test_scalar_calls_never_repeat() -> None:
+    reports = {obfuscate(lat=0.0, lon=0.0, epsilon=0.001) for _ in range(200)}
+    assert len(reports) == 200
+
+
+def test_the_same_record_gets_the_same_words_again() -> None:
+    np.testing.assert_array_equal(keyed_words("a", "b"), keyed_words("a", "b"))
+    np.testing.assert_array_equal(keyed_words("b", "a"), keyed_words("a", "b")[::-1])
+    np.testing.assert_array_equal(keyed_words(7, 8), keyed_words(*np.array([7, 8], np.int32)))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        keyed_words("b"),
+        keyed_words(b"a"),
+        keyed_words(97),
+        keyed_words("a", key=bytes(32)),
+        keyed_words("a", points=[[0.0, 1e-6]]),
+        keyed_words("a", purpose="another epsilon"),
+    ],
+    ids=["label", "bytes", "integer", "key", "place", "purpose"],
+)
+def test_another_record_key_place_or_purpose_gets_independent_words(other: np.ndarray) -> None:
+    shared = np.bitwise_count(keyed_words("a") ^ other).sum()
+    assert 30 < shared < 98  # of 128 bits, 64 expected to differ
+
+
+def test_two_epsilons_for_one_record_do_not_share_their_direction() -> None:
+    keyed = KeyedRandomness(KEY, np.arange(1000))
+    near, far = (PlanarLaplace(e).sample(np.zeros((1000, 2)), rng=keyed) for e in (0.01, 0.02))
+    turn = np.arctan2(*near.T) - np.arctan2(*far.T)
+    assert abs(np.exp(1j * turn).mean()) < 0.15
+
+
+def test_the_last_bits_of_a_coordinate_do_not_make_a_second_report() -> None:
+    a = keyed_words("a", points=[[2.2945, 48.8584]])
+    np.testing.assert_array_equal(a, keyed_words("a", points=[[np.nextafter(2.2945, 3), 48.8584]]))
+
+
+def test_negative_and_unsigned_integers_are_labels_too() -> None:
+    assert len(np.unique(keyed_words(-1, 0, 1))) == 6
+    assert keyed_words(np.uint64(2**63 + 5)).shape == (1, 2)
+
+
+@pytest.mark.parametrize("key", [b"short", bytes(33), "0" * 32, None])
+def test_a_key_is_32_bytes_and_is_never_shown(key: object) -> None:
+    with pytest.raises(InvalidInputError, match="key must be 32 bytes"):
+        KeyedRandomness(key, [1])  # type: ignore[arg-type]
+    assert "\\x" not in repr(KeyedRandomness(KEY, [1]))
+    assert repr(KEY) not in repr(KeyedRandomness(KEY, [1]))
+
+
+@pytest.mark.parametrize("labels", [[1.5], [None], ["a", 3.0], 7, "text"])
+def test_a_label_is_an_integer_a_string_or_bytes(labels: object) -> None:
+    with pytest.raises(InvalidInputError, match="label"):
+        KeyedRandomness(KEY, labels)  # type: ignore[arg-type]
+
+
+def test_labels_must_be_one_per_point() -> None:
+    with pytest.raises(InvalidInputError, match="one per point: 2 labels, 4 points"):
+        PlanarLaplace(1.0).sample(POINTS, rng=KeyedRandomness(KEY, [1, 2]))
+
+
+def test_a_seed_repeats_a_simulation_but_not_its_rows() -> None:
+    first = PlanarLaplace(1.0).sample(POINTS, rng=42)
+    np.testing.assert_array_equal(first, PlanarLaplace(1.0).sample(POINTS, rng=42))
+    assert len(np.unique(first)) == first.size
+    generator = np.random.default_rng(42)
+    np.testing.assert_array_equal(first, PlanarLaplace(1.0).sample(POINTS, rng=generator))
+    assert not np.array_equal(first, PlanarLaplace(1.0).sample(POINTS, rng=generator))
+
+
+@pytest.mark.parametrize("rng", ["seed", 1.5, True, -1, object(), np.random.RandomState(0)])
+def test_what_is_no_randomness_is_refused(rng: object) -> None:
+    with pytest.raises(InvalidInputError, match="rng must"):
+        as_randomness(rng, 1)  # type: ignore[arg-type]
