@@ -1,0 +1,53 @@
+"""The browser that tests drive: Debian's chromium, watched for errors and for requests that leave the machine."""
+
+import shutil
+import warnings
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import ConsoleMessage, Page
+
+LOOPBACK = {"127.0.0.1", "localhost", None}
+
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@pytest.fixture(scope="session")
+def browser_type_launch_args() -> dict[str, object]:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn("chromium is not on this machine: nothing was tested in a browser", stacklevel=1)
+        pytest.skip("chromium is not on this machine: nothing was tested in a browser")
+    return {"executable_path": chromium, "args": QUIET}
+
+
+@pytest.fixture
+def watched(page: Page) -> Iterator[Page]:
+    """A page that fails its test on a console error, a script error, or a request to another host."""
+    complaints: list[str] = []
+
+    def hear(message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            complaints.append(f"console {message.type}: {message.text}")
+
+    page.on("console", hear)
+    page.on("pageerror", lambda error: complaints.append(f"script error: {error}"))
+    page.on("requestfailed", lambda request: complaints.append(f"failed: {request.url[:200]}"))
+    page.on(
+        "request",
+        lambda request: (
+            urlsplit(request.url).hostname in LOOPBACK or complaints.append(f"left the machine: {request.url}")
+        ),
+    )
+    yield page
+    assert complaints == []
