@@ -23,8 +23,7 @@ from geoind.region import ClosestIn
 from geoind.sites import Grid, Places
 from geoind.sphere import SphericalLaplace
 from geoind.synthetic import synthetic_city
-
-__version__ = "0.1.0"
+from geoind.version import __version__
 
 __all__ = [
     "BudgetExceededError",
@@ -47,6 +46,7 @@ __all__ = [
     "SitesMismatchError",
     "SolverError",
     "SphericalLaplace",
+    "__version__",
     "corrected_epsilon",
     "distances",
     "epsilon_for",

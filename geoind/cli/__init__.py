@@ -5,8 +5,9 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from geoind import __version__
+from geoind.cli import explain
 from geoind.errors import GeoindError
+from geoind.version import __version__
 
 __all__ = ["main"]
 
@@ -19,7 +20,7 @@ class Command(Protocol):
         ...
 
 
-COMMANDS: tuple[Command, ...] = ()
+COMMANDS: tuple[Command, ...] = (explain,)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

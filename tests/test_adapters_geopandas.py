@@ -1,0 +1,268 @@
+import geopandas
+import numpy as np
+import pandas as pd
+import pyproj
+import pytest
+import shapely
+from scipy import stats
+
+import geoind
+from geoind.adapters.geopandas import obfuscate_points
+from geoind.distances import EARTH_RADIUS
+from geoind.errors import InvalidInputError
+
+EPSILON = 0.01
+PARIS = (2.2945, 48.8584)
+
+
+class Book:
+    """A ledger that remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.charged: list[tuple[list[str], float]] = []
+
+    def charge_reports(self, persons, epsilon) -> None:
+        self.charged.append((list(persons), epsilon))
+
+
+def frame(count: int = 4, crs: object = 4326) -> geopandas.GeoDataFrame:
+    lon = np.linspace(2.2, 2.4, count)
+    lat = np.linspace(48.8, 48.9, count)
+    return geopandas.GeoDataFrame(
+        {"user": [f"u{i % 2}" for i in range(count)], "value": np.arange(count) / 3},
+        geometry=geopandas.points_from_xy(lon, lat),
+        crs=4326,
+        index=pd.Index([f"row {i}" for i in range(count)], name="key"),
+    ).to_crs(crs)
+
+
+def metres(truth: geopandas.GeoSeries, reports: geopandas.GeoSeries) -> np.ndarray:
+    """Return great-circle distances, row by row."""
+    a, b = (shapely.get_coordinates(points.to_crs(4326).to_numpy()) for points in (truth, reports))
+    return np.asarray(pyproj.Geod(a=EARTH_RADIUS, f=0).inv(a[:, 0], a[:, 1], b[:, 0], b[:, 1])[2])
+
+
+def on_lattice(points: geopandas.GeoSeries) -> bool:
+    lonlat = shapely.get_coordinates(points.to_numpy())
+    return bool((geoind.snap_lonlat(lonlat) == lonlat).all())
+
+
+@pytest.mark.parametrize("crs", [4326, "OGC:CRS84", 2154, 3857, 32631, 4258])
+def test_index_columns_and_crs_survive_in_any_crs(crs: object) -> None:
+    truth = frame(crs=crs)
+    reports = obfuscate_points(truth, epsilon=EPSILON)
+    assert reports.crs == truth.crs
+    assert type(reports) is geopandas.GeoDataFrame
+    pd.testing.assert_frame_equal(
+        pd.DataFrame(reports.drop(columns="geometry")), pd.DataFrame(truth.drop(columns="geometry"))
+    )
+    moved = metres(truth.geometry, reports.geometry)
+    assert (moved > 0).all()
+    assert (moved < 40 / EPSILON).all()
+
+
+def test_the_frame_given_is_not_changed() -> None:
+    truth = frame()
+    before = truth.copy()
+    obfuscate_points(truth, epsilon=EPSILON)
+    assert truth.equals(before)
+
+
+def test_a_series_keeps_name_index_and_crs() -> None:
+    truth = frame().geometry.rename("home")
+    reports = obfuscate_points(truth, level=1.0, radius=100)
+    assert reports.name == "home"
+    assert reports.index.equals(truth.index)
+    assert reports.crs == truth.crs
+
+
+def test_another_active_geometry_is_replaced_and_stays_active() -> None:
+    truth = frame().rename_geometry("home")
+    truth["office"] = geopandas.GeoSeries([shapely.Point(0, i) for i in range(4)], index=truth.index, crs=4326)
+    reports = obfuscate_points(truth, epsilon=EPSILON)
+    assert reports.active_geometry_name == "home"
+    assert list(reports.columns) == list(truth.columns)
+    assert (reports["office"] == truth["office"]).all()
+    assert not (reports["home"] == truth["home"]).any()
+
+
+def test_the_accessor_does_what_the_function_does() -> None:
+    truth = frame()
+    by_function = obfuscate_points(truth, epsilon=EPSILON, rng=7)
+    assert truth.geoind.obfuscate(epsilon=EPSILON, rng=7).equals(by_function)
+    assert truth.geometry.geoind.obfuscate(epsilon=EPSILON, rng=7).equals(by_function.geometry)
+
+
+def test_plain_frames_have_no_accessor() -> None:
+    assert not hasattr(pd.DataFrame({"a": [1]}), "geoind")
+    assert not hasattr(pd.Series([1]), "geoind")
+
+
+def test_geographic_reports_are_places_of_the_lattice() -> None:
+    assert on_lattice(obfuscate_points(frame(), epsilon=EPSILON).geometry)
+
+
+def test_projected_reports_are_places_of_the_lattice_reprojected() -> None:
+    reports = obfuscate_points(frame(crs=2154), epsilon=EPSILON).geometry
+    lonlat = shapely.get_coordinates(reports.to_crs(4326).to_numpy())
+    assert np.abs(lonlat - geoind.snap_lonlat(lonlat)).max() < 1e-9
+    again = geopandas.GeoSeries(shapely.points(geoind.snap_lonlat(lonlat)), crs=4326).to_crs(2154)
+    assert (shapely.get_coordinates(again.to_numpy()) == shapely.get_coordinates(reports.to_numpy())).all()
+
+
+@pytest.mark.parametrize("crs", [4326, 2154, 3857])
+def test_the_noise_has_the_promised_scale_in_ground_metres(crs: int) -> None:
+    count = 20_000
+    truth = geopandas.GeoSeries(shapely.points([PARIS] * count), crs=4326).to_crs(crs)
+    reports = obfuscate_points(truth, epsilon=EPSILON, rng=1)
+    radius = metres(truth, reports)
+    right = geoind.SphericalLaplace(EPSILON)
+    assert stats.kstest(radius, right.radius_cdf).pvalue > 1e-3
+    for wrong in (EPSILON / 1.05, EPSILON * 1.05):
+        assert stats.kstest(radius, geoind.SphericalLaplace(wrong).radius_cdf).pvalue < 1e-6
+
+
+def test_heights_do_not_survive() -> None:
+    truth = geopandas.GeoSeries([shapely.Point(*PARIS, 324.0)], crs=4326)
+    assert not obfuscate_points(truth, epsilon=EPSILON).has_z.any()
+
+
+def test_duplicate_index_labels_keep_their_rows() -> None:
+    truth = frame()
+    truth.index = pd.Index([0, 0, 1, 1])
+    truth = truth.to_crs(4326)
+    reports = obfuscate_points(truth, epsilon=10.0)
+    assert (metres(truth.geometry, reports.geometry) < 100).all()
+
+
+def test_an_empty_frame_gives_an_empty_frame() -> None:
+    truth = frame().iloc[:0]
+    assert len(obfuscate_points(truth, epsilon=EPSILON)) == 0
+    assert obfuscate_points(truth, epsilon=EPSILON).crs == truth.crs
+
+
+@pytest.mark.parametrize("hole", [None, shapely.Point()])
+def test_missing_and_empty_geometries_raise_or_are_kept(hole: object) -> None:
+    truth = frame()
+    truth.geometry = [*truth.geometry[:2], hole, truth.geometry.iloc[3]]
+    truth = truth.set_crs(4326, allow_override=True)
+    with pytest.raises(InvalidInputError, match="row 2 has no geometry"):
+        obfuscate_points(truth, epsilon=EPSILON)
+    reports = obfuscate_points(truth, epsilon=EPSILON, missing="keep")
+    kept = reports.geometry.iloc[2]
+    assert kept is None if hole is None else kept.is_empty
+    assert not (reports.geometry == truth.geometry).iloc[[0, 1, 3]].any()
+
+
+def test_a_frame_of_nothing_but_missing_geometries_is_kept() -> None:
+    truth = geopandas.GeoSeries([None, None], crs=4326)
+    assert obfuscate_points(truth, epsilon=EPSILON, missing="keep").isna().all()
+
+
+def test_with_missing_rows_keyed_noise_stays_with_its_record() -> None:
+    key, labels = bytes(range(32)), np.arange(4)
+    truth = frame().geometry
+    whole = obfuscate_points(truth, epsilon=EPSILON, rng=geoind.KeyedRandomness(key, labels))
+    holed = truth.copy()
+    holed.iloc[1] = None
+    part = obfuscate_points(holed, epsilon=EPSILON, missing="keep", rng=geoind.KeyedRandomness(key, labels))
+    assert (part == whole).tolist() == [True, False, True, True]
+
+
+def test_a_person_column_pays_one_report_per_row() -> None:
+    book = Book()
+    obfuscate_points(frame(), epsilon=EPSILON, ledger=book, person="user")
+    assert book.charged == [(["u0", "u1", "u0", "u1"], EPSILON)]
+
+
+def test_rows_without_a_point_are_not_charged() -> None:
+    book = Book()
+    truth = frame()
+    truth.iloc[0, truth.columns.get_loc("geometry")] = None
+    obfuscate_points(truth, epsilon=EPSILON, ledger=book, person="user", missing="keep")
+    assert book.charged == [(["u1", "u0", "u1"], EPSILON)]
+
+
+def test_a_series_is_paid_by_one_person_or_one_per_row() -> None:
+    book = Book()
+    truth = frame().geometry
+    obfuscate_points(truth, epsilon=EPSILON, ledger=book, person="alice")
+    obfuscate_points(truth, epsilon=EPSILON, ledger=book, person=["a", "b", "c", "d"])
+    obfuscate_points(truth, epsilon=EPSILON, ledger=book, person=pd.Series([1, 2, 3, 4], index=truth.index))
+    assert [persons for persons, _ in book.charged] == [["alice"] * 4, ["a", "b", "c", "d"], ["1", "2", "3", "4"]]
+
+
+def test_bad_persons_are_refused_before_anything_is_charged() -> None:
+    book, truth = Book(), frame()
+    for person, message in [
+        ("nobody", "no 'nobody'"),
+        (["a"], "one name per row"),
+        (pd.Series(list("abcd")), "index of the points"),
+        (["a", None, "c", "d"], "row 1 has none"),
+    ]:
+        with pytest.raises(InvalidInputError, match=message):
+            obfuscate_points(truth, epsilon=EPSILON, ledger=book, person=person)
+    assert book.charged == []
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        (geopandas.GeoSeries([shapely.Point(1, 2)]), "must have a CRS"),
+        (geopandas.GeoSeries([shapely.LineString([(0, 0), (1, 1)])], crs=4326), "row 0 is a LineString"),
+        (geopandas.GeoSeries([shapely.MultiPoint([(0, 0)])], crs=4326), "row 0 is a MultiPoint"),
+        (geopandas.GeoSeries([shapely.Point(0, 0), shapely.Point(12.345, 91)], crs=4326), "row 1"),
+        (geopandas.GeoSeries([shapely.Point(181.5, 0)], crs=4326), "longitude"),
+        (geopandas.GeoSeries([shapely.Point(np.nan, 12.345)], crs=4326), "row 0"),
+        (geopandas.GeoSeries([shapely.Point(1e30, 12.345)], crs=32631), "row 0"),
+        (geopandas.GeoSeries([shapely.Point(1, 2, 3)], crs=4978), "geocentric"),
+        (geopandas.GeoDataFrame({"a": [1]}), "active geometry"),
+        (pd.DataFrame({"lon": [1.0]}), "GeoSeries or a GeoDataFrame"),
+        ([shapely.Point(1, 2)], "GeoSeries or a GeoDataFrame"),
+    ],
+)
+def test_bad_points_are_refused_without_quoting_them(points: object, message: str) -> None:
+    book = Book()
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        obfuscate_points(points, epsilon=EPSILON, ledger=book, person=["a"] * len(points))
+    assert "12.345" not in str(caught.value)
+    assert book.charged == []
+
+
+def test_a_bad_row_is_named_by_its_place_in_the_frame() -> None:
+    truth = geopandas.GeoSeries([None, shapely.Point(0, 0), shapely.Point(0, 91)], crs=4326)
+    with pytest.raises(InvalidInputError, match="row 2"):
+        obfuscate_points(truth, epsilon=EPSILON, missing="keep")
+
+
+def test_non_points_are_never_passed_through() -> None:
+    house = geopandas.GeoSeries([shapely.Point(0, 0).buffer(1)], crs=4326)
+    with pytest.raises(InvalidInputError, match="row 0 is a Polygon"):
+        obfuscate_points(house, epsilon=EPSILON, missing="keep")
+
+
+def test_bad_options_are_refused() -> None:
+    truth = frame()
+    with pytest.raises(InvalidInputError, match="missing must be"):
+        obfuscate_points(truth, epsilon=EPSILON, missing="drop")
+    for options in (
+        {},
+        {"level": 1.0},
+        {"epsilon": 0.0},
+        {"epsilon": np.nan},
+        {"epsilon": 1.0, "level": 1.0, "radius": 1.0},
+    ):
+        with pytest.raises(InvalidInputError):
+            obfuscate_points(truth, **options)
+
+
+@pytest.mark.parametrize("crs", [4326, 2154])
+def test_columns_that_repeat_the_truth_are_refused(crs: int) -> None:
+    truth = frame(crs=crs)
+    degrees = truth.geometry.to_crs(4326)
+    for x, y in ((truth.geometry.x, truth.geometry.y), (degrees.x, degrees.y)):
+        copied = truth.assign(lon=x, lat=y)
+        with pytest.raises(InvalidInputError, match="'lon' and 'lat' repeat the true coordinates"):
+            obfuscate_points(copied, epsilon=EPSILON)
+    with pytest.raises(InvalidInputError, match="'copy' repeats the true points"):
+        obfuscate_points(truth.assign(copy=truth.geometry), epsilon=EPSILON)

@@ -1,0 +1,70 @@
+import math
+
+import pytest
+
+from geoind import SphericalLaplace
+from geoind.cli import main
+from geoind.lattice import half_diagonal
+
+
+def table(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
+    assert main(["explain", *arguments]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    return {label.strip(): value for label, _, value in (line.rpartition("  ") for line in lines) if label.strip()}
+
+
+def metres(text: str) -> float:
+    number, unit = text.split()
+    return float(number) * {"m": 1, "km": 1000}[unit]
+
+
+def test_mean_quantiles_query_radius_and_factors_are_those_of_the_mechanism(capsys) -> None:
+    rows = table(capsys, "--level", "1.386", "--radius", "200")
+    globe = SphericalLaplace(1.386 / 200)
+    assert metres(rows["mean"]) == pytest.approx(globe.mean_radius, abs=0.05)
+    for p in (0.5, 0.9, 0.95, 0.99):
+        assert metres(rows[f"{p:.0%} of reports within"]) == pytest.approx(globe.radius_quantile(p), abs=0.05)
+    asked = 300 + globe.radius_quantile(0.95) + half_diagonal()
+    assert metres(rows["ask around the report within (0.95 sure)"]) == pytest.approx(asked, abs=0.05)
+    assert float(rows["times the area"]) == pytest.approx((asked / 300) ** 2, abs=0.05)
+    assert float(rows["200 m"]) == pytest.approx(math.exp(1.386), rel=1e-3)
+    assert float(rows["1000 m"]) == pytest.approx(math.exp(1.386 * 5), rel=1e-3)
+
+
+def test_the_same_epsilon_gives_the_same_table(capsys) -> None:
+    by_level = table(capsys, "--level", "1.386", "--radius", "200")
+    assert by_level == table(capsys, "--epsilon", "0.00693")
+
+
+def test_a_query_can_be_another(capsys) -> None:
+    rows = table(capsys, "--epsilon", "0.01", "--interest", "1000", "--confidence", "0.5")
+    asked = 1000 + SphericalLaplace(0.01).radius_quantile(0.5) + half_diagonal()
+    assert metres(rows["ask around the report within (0.5 sure)"]) == pytest.approx(asked, abs=0.05)
+
+
+def test_wide_noise_is_told_in_kilometres_and_sharp_noise_in_powers_of_ten(capsys) -> None:
+    assert table(capsys, "--epsilon", "1e-5")["mean"].endswith(" km")
+    assert table(capsys, "--epsilon", "1")["1000 m"] == "10^434"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        ([], "give epsilon, or both level and radius"),
+        (["--level", "1"], "give epsilon, or both level and radius"),
+        (["--epsilon", "1", "--level", "1", "--radius", "1"], "not both"),
+        (["--epsilon", "0"], "epsilon must be positive and finite"),
+        (["--epsilon", "nan"], "epsilon must be positive and finite"),
+        (["--epsilon", "1e-9"], "reach round the Earth"),
+        (["--level", "1", "--radius", "inf"], "radius must be positive and finite"),
+        (["--epsilon", "1", "--interest", "0"], "--interest must be positive"),
+        (["--epsilon", "1", "--confidence", "1"], "--confidence must lie strictly between"),
+    ],
+)
+def test_bad_parameters_give_one_sentence_and_exit_code_two(arguments, reason, capsys) -> None:
+    assert main(["explain", *arguments]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("geoind: ")
+    assert err.count("\n") == 1
+    assert reason in err
