@@ -1,0 +1,121 @@
+"""Speed and memory of the core, as ratios against named baselines in the same run.
+
+python3 dev.py bench core            prints the table and writes docs/benchmarks/core.md
+"""
+
+import math
+import random
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from geoind import KeyedRandomness, PlanarLaplace, SphericalLaplace, obfuscate
+
+EPSILON = math.log(4) / 200
+POINTS = 1_000_000
+METRES = 111_195.0
+OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "core.md"
+
+
+def median_times(jobs: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
+    """Median seconds of each job; the jobs take turns, so that a busy machine slows all of them alike."""
+    times: dict[str, list[float]] = {name: [] for name in jobs}
+    for _ in range(rounds):
+        for name, job in jobs.items():
+            start = time.perf_counter()
+            job()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(seconds) for name, seconds in times.items()}
+
+
+def peak_memory(job: Callable[[], object]) -> int:
+    """Bytes that a job holds at its peak."""
+    tracemalloc.start()
+    job()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak
+
+
+def import_seconds(module: str) -> float:
+    """Median seconds that a fresh interpreter takes to import a module."""
+    code = f"import time; t = time.perf_counter(); import {module}; print(time.perf_counter() - t)"
+    runs = [subprocess.run([sys.executable, "-c", code], capture_output=True, check=True) for _ in range(7)]
+    return statistics.median(float(run.stdout) for run in runs)
+
+
+def main() -> None:
+    """Measure and write the table."""
+    rng = np.random.default_rng(0)
+    lat, lon = rng.uniform(-80, 80, POINTS), rng.uniform(-180, 180, POINTS)
+    lonlat = np.column_stack([lon, lat])
+    keyed = KeyedRandomness(bytes(32), np.arange(POINTS))
+    globe, plane = SphericalLaplace(EPSILON), PlanarLaplace(EPSILON)
+
+    def insecure() -> object:
+        radius, angle = rng.gamma(2, 1 / EPSILON, POINTS), rng.uniform(0, 2 * math.pi, POINTS)
+        north = lat + radius * np.cos(angle) / METRES
+        return north, lon + radius * np.sin(angle) / (METRES * np.cos(np.radians(lat)))
+
+    def insecure_scalar() -> object:
+        radius, angle = random.gammavariate(2, 1 / EPSILON), random.uniform(0, 2 * math.pi)
+        north = 48.8584 + radius * math.cos(angle) / METRES
+        east = 2.2945 + radius * math.sin(angle) / (METRES * math.cos(math.radians(48.8584)))
+        return round(north, 5), round(east, 5)
+
+    baseline, plain = "insecure numpy (PCG64 gamma, cos, sin, metres per degree)", "insecure plain Python"
+    batch = median_times(
+        {
+            baseline: insecure,
+            "`obfuscate(lat=, lon=)`, cryptographic, snapped": lambda: obfuscate(
+                lat=lat, lon=lon, epsilon=EPSILON
+            ),
+            "`SphericalLaplace.sample`": lambda: globe.sample(lonlat),
+            "`SphericalLaplace.sample`, keyed by record": lambda: globe.sample(lonlat, rng=keyed),
+            "`PlanarLaplace.sample`": lambda: plane.sample(lonlat),
+        },
+        rounds=7,
+    )
+    level = math.log(4)
+    scalar = median_times(
+        {
+            plain: insecure_scalar,
+            "`obfuscate(lat=, lon=, level=, radius=)`": lambda: obfuscate(
+                lat=48.8584, lon=2.2945, level=level, radius=200
+            ),
+        },
+        rounds=20_000,
+    )
+    memory = peak_memory(lambda: obfuscate(lat=lat, lon=lon, epsilon=EPSILON)) / lonlat.nbytes
+    geoind_import, numpy_import = import_seconds("geoind"), import_seconds("numpy")
+    lines = [
+        f"One million points (median of 7 runs; baseline {batch[baseline] * 1e3:.0f} ms on this machine):",
+        "",
+        "| job | time / baseline |",
+        "| --- | ---: |",
+        *(f"| {name} | {seconds / batch[baseline]:.2f} |" for name, seconds in batch.items()),
+        "",
+        f"Peak memory of the first call beyond its input: {memory:.1f} times the input.",
+        "",
+        "One location (median of 20 000 calls):",
+        "",
+        "| job | microseconds | time / baseline |",
+        "| --- | ---: | ---: |",
+        *(f"| {name} | {s * 1e6:.1f} | {s / scalar[plain]:.2f} |" for name, s in scalar.items()),
+        "",
+        f"`import geoind`: {geoind_import:.2f} s here, {geoind_import / numpy_import:.2f} times `import numpy`.",
+    ]
+    text = "\n".join(lines) + "\n"
+    print(text)
+    OUT.parent.mkdir(parents=True, exist_ok=True)
+    OUT.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
