@@ -136,6 +136,21 @@ class KeyedRandomness:
             raise InvalidInputError("labels must be a list: one int, str or bytes per point")
         object.__setattr__(self, "_blocks", _label_blocks(self.labels, self.key))
 
+    def only(self, rows: npt.NDArray[np.bool_]) -> "KeyedRandomness":
+        """Return the source of the records where `rows` is true."""
+        if len(rows) != len(self.labels):
+            raise InvalidInputError(f"labels must be one per point: {len(self.labels)} labels, {len(rows)} points")
+        known = self.labels
+        labels = (
+            known[rows] if isinstance(known, np.ndarray) else [known[row] for row in np.flatnonzero(rows).tolist()]
+        )
+        part = object.__new__(KeyedRandomness)
+        kind, blocks = self._blocks
+        object.__setattr__(part, "key", self.key)
+        object.__setattr__(part, "labels", labels)
+        object.__setattr__(part, "_blocks", (kind, blocks[rows]))
+        return part
+
     def words(self, points: FloatArray, count: int, purpose: str) -> Words:
         """Return each record's own words."""
         kind, blocks = self._blocks
