@@ -1,7 +1,9 @@
 """Location privacy with a proof: geo-indistinguishability for backends, data teams and researchers."""
 
 from geoind import distances
-from geoind.channel import Channel, tight_epsilon
+from geoind.channel import Channel, TightEpsilon, tight_epsilon
+from geoind.channels import cloaking, exponential, planar_geometric, randomised_response
+from geoind.discretise import discretise
 from geoind.errors import (
     BudgetExceededError,
     GeoindError,
@@ -14,12 +16,27 @@ from geoind.errors import (
 from geoind.laplace import PlanarLaplace
 from geoind.lattice import snap_lonlat
 from geoind.mechanism import Mechanism, PostProcessed, Projected
+from geoind.metrics import (
+    adversary_error,
+    bayes_risk,
+    bayes_vulnerability,
+    distance_gain,
+    expected_gain,
+    expected_loss,
+    identity_gain,
+    loss_quantile,
+    min_entropy_leakage,
+    mutual_information,
+    posterior_entropy,
+    worst_case_loss,
+)
 from geoind.pipeline import Location, epsilon_for, obfuscate, obfuscate_lonlat
 from geoind.precision import corrected_epsilon, guarantee_of_noise
 from geoind.priors import Prior
 from geoind.projection import Projection
 from geoind.randomness import KeyedRandomness
 from geoind.region import ClosestIn
+from geoind.remap import bayes_remap
 from geoind.sites import Grid, Places
 from geoind.sphere import SphericalLaplace
 from geoind.synthetic import synthetic_city
@@ -46,14 +63,33 @@ __all__ = [
     "SitesMismatchError",
     "SolverError",
     "SphericalLaplace",
+    "TightEpsilon",
     "__version__",
+    "adversary_error",
+    "bayes_remap",
+    "bayes_risk",
+    "bayes_vulnerability",
+    "cloaking",
     "corrected_epsilon",
+    "discretise",
+    "distance_gain",
     "distances",
     "epsilon_for",
+    "expected_gain",
+    "expected_loss",
+    "exponential",
     "guarantee_of_noise",
+    "identity_gain",
+    "loss_quantile",
+    "min_entropy_leakage",
+    "mutual_information",
     "obfuscate",
     "obfuscate_lonlat",
+    "planar_geometric",
+    "posterior_entropy",
+    "randomised_response",
     "snap_lonlat",
     "synthetic_city",
     "tight_epsilon",
+    "worst_case_loss",
 ]

@@ -10,7 +10,17 @@ from functools import lru_cache
 from geoind.arrays import as_finite, as_positive
 from geoind.errors import InvalidInputError
 
-__all__ = ["corrected_epsilon", "guarantee_of_noise"]
+__all__ = ["SMALLEST_ENTRY", "corrected_epsilon", "guarantee_of_noise", "matrix_epsilon"]
+
+SMALLEST_ENTRY = 1e-300
+"""Entries of a computed matrix that would be smaller become this, so that none underflows to zero.
+
+Raising every entry of a column to at least the same constant raises no ratio: max(a, c) <= k max(b, c) whenever
+a <= k b and k >= 1. A zero beside a tiny number, though, would break any promise.
+"""
+
+ENTRY_PRECISION = 2.0**-40
+"""Relative precision that every entry of a computed matrix keeps, and with room: exp(-700) has 700 ulps."""
 
 
 @lru_cache(maxsize=256)
@@ -85,6 +95,26 @@ def guarantee_of_noise(
             f"cell {cell:g} m is too fine for this precision: it must exceed {5 * step:.3g} m, five machine steps"
         )
     return epsilon + math.log((q - 2 + 3 * math.exp(epsilon * step * math.sqrt(2))) / (q - 5)) / cell
+
+
+def matrix_epsilon(epsilon: float, *, closest: float) -> float:
+    """Return the epsilon to compute a matrix with, so that its rounded entries keep the promised one.
+
+    A formula that attains epsilon exactly may exceed it by a few ulps once its entries are doubles. Holding back
+    2^-40 / closest, where `closest` is the smallest distance between two inputs, makes the *measured* epsilon at
+    most the promise; at epsilon * closest = 1 that costs one part in 10^12.
+
+    Examples
+    --------
+    >>> matrix_epsilon(0.01, closest=100) < 0.01
+    True
+    """
+    held_back = ENTRY_PRECISION / as_positive(closest, "closest")
+    if not held_back < as_positive(epsilon, "epsilon"):
+        raise InvalidInputError(
+            f"epsilon {epsilon:g} times the smallest distance {closest:g} is below what doubles can promise"
+        )
+    return epsilon - held_back
 
 
 def _machine_step(r_max: float, angle_resolution: float, radius_resolution: float) -> float:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from geoind.arrays import ArrayLike, FloatArray, IntArray, as_count, as_finite, as_points, as_positive, frozen
+from geoind.arrays import (
+    ArrayLike,
+    FloatArray,
+    IntArray,
+    as_count,
+    as_finite,
+    as_floats,
+    as_points,
+    as_positive,
+    frozen,
+)
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -17,7 +27,7 @@ if TYPE_CHECKING:
 
     from geoind.projection import Projection
 
-__all__ = ["Grid", "Places", "Sites"]
+__all__ = ["Grid", "Places", "Sites", "as_sites", "same_sites", "sites_array"]
 
 
 class Sites(Protocol):
@@ -172,3 +182,37 @@ class Places:
     def nearest(self, points: ArrayLike) -> IntArray:
         """Return for each point the number of the closest place."""
         return np.asarray(self._tree.query(as_points(points))[1], dtype=np.int64)
+
+
+def same_sites(one: Sites, other: Sites) -> bool:
+    """Return whether two sets hold the same locations in the same order.
+
+    Examples
+    --------
+    >>> grid = Grid(0, 0, cell=100, columns=2, rows=1)
+    >>> same_sites(grid, Places([[0, 0], [100, 0]]))
+    True
+    """
+    return one is other or np.array_equal(one.xy, other.xy)
+
+
+def sites_array(sites: Sites) -> FloatArray:
+    """Return numbers that `as_sites` turns back into the sites: five for a grid, else the locations."""
+    if isinstance(sites, Grid):
+        return np.array([sites.x, sites.y, sites.cell, sites.columns, sites.rows], dtype=np.float64)
+    return sites.xy
+
+
+def as_sites(numbers: ArrayLike) -> "Grid | Places":
+    """Return the sites that `sites_array` wrote down.
+
+    Examples
+    --------
+    >>> as_sites([0, 0, 100, 3, 2])
+    Grid(x=0.0, y=0.0, cell=100.0, columns=3, rows=2)
+    """
+    array = as_floats(numbers, "sites")
+    if array.ndim == 1 and len(array) == 5:
+        x, y, cell, columns, rows = array.tolist()
+        return Grid(x, y, cell=cell, columns=columns, rows=rows)
+    return Places(array)

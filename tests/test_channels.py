@@ -1,0 +1,139 @@
+import math
+
+import numpy as np
+import pytest
+
+from geoind import (
+    Grid,
+    InvalidInputError,
+    Places,
+    cloaking,
+    distances,
+    exponential,
+    planar_geometric,
+    randomised_response,
+    tight_epsilon,
+)
+from geoind.distances import discrete, euclidean, from_matrix
+
+PAPER = Grid(0, 0, cell=100, columns=9, rows=9)
+
+
+def test_cloaking_reports_the_centre_of_the_zone():
+    channel = cloaking(PAPER, zone=(3, 3))
+    assert channel.outputs.xy.tolist()[:4] == [[100, 100], [400, 100], [700, 100], [100, 400]]
+    assert channel.sample([[0, 0], [799, 801], [390, 10]]).tolist() == [[100, 100], [700, 700], [400, 100]]
+
+
+def test_zones_at_the_end_may_be_smaller_and_even_ones_have_their_own_centre():
+    channel = cloaking(Grid(0, 0, cell=10, columns=5, rows=3), zone=(2, 3))
+    assert channel.outputs.xy.tolist() == [[5, 10], [25, 10], [40, 10]]
+
+
+def test_one_zone_tells_nothing():
+    assert cloaking(PAPER, zone=(9, 9)).epsilon == 0
+
+
+@pytest.mark.parametrize("zone", [(0, 3), (3, -1), (1.5, 2)])
+def test_bad_zones_are_refused(zone):
+    with pytest.raises(InvalidInputError):
+        cloaking(PAPER, zone=zone)
+
+
+@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.3, 1, 5, 100, 2000])
+@pytest.mark.parametrize(("columns", "rows"), [(5, 4), (1, 6), (1, 1), (2, 2), (9, 9)])
+def test_planar_geometric_attains_its_promise_and_never_exceeds_it(rate, columns, rows):
+    channel = planar_geometric(Grid(3, 4, cell=100, columns=columns, rows=rows), epsilon=rate / 100)
+    assert np.abs(channel.matrix.sum(axis=1) - 1).max() < 1e-12
+    assert channel.epsilon <= rate / 100
+    # At 2 000 scales per cell other cells are less likely than the smallest entry there is.
+    if columns > 2 and rate < 600:
+        assert channel.epsilon == pytest.approx(rate / 100, rel=1e-5)
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.8])
+def test_planar_geometric_is_the_sum_over_the_lattice(rate):
+    far = int(40 / rate)
+    i, j = np.mgrid[-far : far + 1, -far : far + 1]
+    weight = np.exp(-rate * np.hypot(i, j))
+    weight /= weight.sum()
+    matrix = planar_geometric(Grid(0, 0, cell=1, columns=4, rows=3), epsilon=rate).matrix
+    for truth in range(12):
+        column, row = np.clip(truth % 4 + i, 0, 3), np.clip(truth // 4 + j, 0, 2)
+        expected = np.bincount((row * 4 + column).ravel(), weights=weight.ravel())
+        assert matrix[truth] == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_exponential_mechanism_without_a_score_is_d_private():
+    for rate in (0.1, 0.5, 2):
+        channel = exponential(PAPER, PAPER, epsilon=rate / 100)
+        assert 0.6 * rate / 100 < channel.epsilon <= rate / 100
+    weights = np.exp(-0.02 * euclidean(PAPER.xy, PAPER.xy) / 2)
+    expected = weights / weights.sum(axis=1, keepdims=True)
+    assert exponential(PAPER, PAPER, epsilon=0.02).matrix == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_exponential_mechanism_of_the_lectures():
+    answers = Places([[0, 0], [1, 0], [2, 0]])
+    score = from_matrix([[3, 1, 0], [2, 2, 0], [0, 1, 4]])
+    channel = exponential(answers, answers, epsilon=0.7, score=score, distance=discrete)
+    # Sensitivity: the third answer's score changes by 4.
+    weights = np.exp(0.7 * np.array([[3, 1, 0], [2, 2, 0], [0, 1, 4]]) / (2 * 4))
+    assert channel.matrix == pytest.approx(weights / weights.sum(axis=1, keepdims=True), rel=1e-9)
+    assert tight_epsilon(channel, discrete) <= 0.7
+
+
+def test_a_known_sensitivity_may_be_larger_but_not_smaller_than_the_scores_own():
+    def closeness(a, b):
+        return -euclidean(a, b)
+
+    same = exponential(PAPER, PAPER, epsilon=0.01, score=closeness)
+    assert same.matrix == pytest.approx(exponential(PAPER, PAPER, epsilon=0.01).matrix, rel=1e-9)
+    careful = exponential(PAPER, PAPER, epsilon=0.01, score=closeness, sensitivity=2)
+    assert careful.epsilon < same.epsilon
+    with pytest.raises(InvalidInputError, match="sensitivity"):
+        exponential(PAPER, PAPER, epsilon=0.01, score=closeness, sensitivity=0.9)
+
+
+def test_a_constant_score_says_nothing():
+    flat = exponential(PAPER, PAPER, epsilon=1, score=lambda a, b: np.zeros((len(a), len(b))))
+    assert flat.epsilon == 0
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_bad_scores_are_refused(value):
+    with pytest.raises(InvalidInputError, match="score"):
+        exponential(PAPER, PAPER, epsilon=1, score=lambda a, b: np.full((len(a), len(b)), value))
+
+
+@pytest.mark.parametrize("epsilon", [0.001, 0.05, 3.0])
+def test_a_road_metric_is_a_matrix(epsilon):
+    road = np.abs(np.subtract.outer(np.arange(4), np.arange(4))) * 130.0
+    corners = Places([[0, 0], [100, 0], [100, 100], [0, 100]])
+    channel = exponential(corners, corners, epsilon=epsilon, distance=from_matrix(road))
+    assert tight_epsilon(channel, from_matrix(road)) <= epsilon
+
+
+def test_randomised_response_is_the_coin_protocol_for_two():
+    coin = randomised_response(2, epsilon=math.log(3))
+    assert coin.matrix == pytest.approx(np.array([[0.75, 0.25], [0.25, 0.75]]), abs=1e-11)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7])
+@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 50, 900])
+def test_randomised_response_keeps_its_promise_between_any_two_values(n, epsilon):
+    measured = tight_epsilon(randomised_response(n, epsilon=epsilon), distances.discrete)
+    assert measured <= epsilon
+    if n > 1 and epsilon < 600:
+        assert measured == pytest.approx(epsilon, rel=2e-6)
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf])
+def test_bad_epsilons_are_refused_everywhere(epsilon):
+    for make in (
+        lambda: randomised_response(3, epsilon=epsilon),
+        lambda: planar_geometric(PAPER, epsilon=epsilon),
+        lambda: exponential(PAPER, PAPER, epsilon=epsilon),
+    ):
+        with pytest.raises(InvalidInputError):
+            make()

@@ -1,0 +1,113 @@
+import math
+
+import geopandas
+import numpy as np
+import pytest
+import shapely
+
+from geoind import Grid, InvalidInputError, NotStochasticError, Places, Prior, Projection, SitesMismatchError
+
+STREET = Grid(0, 0, cell=100, columns=2, rows=1)
+
+
+@pytest.mark.parametrize(
+    ("mass", "error"),
+    [
+        ([0.5, 0.4], NotStochasticError),
+        ([1.5, -0.5], NotStochasticError),
+        ([math.nan, 1], NotStochasticError),
+        ([1], SitesMismatchError),
+        ([0, 0], NotStochasticError),
+    ],
+)
+def test_bad_masses_are_refused(mass, error):
+    with pytest.raises(error):
+        Prior(STREET, mass)
+
+
+@pytest.mark.parametrize("counts", [[0, 0], [-1, 2], [math.nan, 1], [math.inf, 1]])
+def test_bad_counts_are_refused(counts):
+    with pytest.raises(NotStochasticError):
+        Prior.from_counts(STREET, counts)
+
+
+def test_huge_and_tiny_counts_keep_their_shares():
+    assert Prior.from_counts(STREET, [1e308, 1e308]).mass.tolist() == [0.5, 0.5]
+    assert Prior.from_counts(STREET, [5e-324, 5e-324]).mass.tolist() == [0.5, 0.5]
+
+
+def test_chosen_cells_share_the_mass_by_number_or_by_mask():
+    grid = Grid(0, 0, cell=1, columns=3, rows=3)
+    by_number = Prior.over(grid, [0, 4, 4])
+    assert by_number.mass[[0, 4]].tolist() == [0.5, 0.5]
+    assert (Prior.over(grid, np.isin(np.arange(9), [0, 4])).mass == by_number.mass).all()
+
+
+@pytest.mark.parametrize("cells", [[], [9], [-1], [0.5], [True, False]])
+def test_bad_cells_are_refused(cells):
+    with pytest.raises(InvalidInputError):
+        Prior.over(Grid(0, 0, cell=1, columns=3, rows=3), cells)
+
+
+def test_points_count_at_the_closest_site():
+    places = Places([[0, 0], [10, 0], [0, 10]])
+    prior = Prior.from_points(places, [[1, 1], [9, 0], [8, 1], [2, 9]], weights=[1, 2, 3, 4])
+    assert prior.mass == pytest.approx([0.1, 0.5, 0.4])
+
+
+def test_smoothing_leaves_no_site_impossible():
+    assert Prior.from_points(STREET, [[0, 0]]).mass.tolist() == [1, 0]
+    assert Prior.from_points(STREET, [[0, 0]], smoothing=0.5).mass.tolist() == [0.75, 0.25]
+    assert Prior.from_points(STREET, np.empty((0, 2)), smoothing=1).mass.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    "options", [{"smoothing": -1}, {"smoothing": math.nan}, {"weights": [1, 2]}, {"weights": [-1]}]
+)
+def test_bad_options_of_points_are_refused(options):
+    with pytest.raises(InvalidInputError):
+        Prior.from_points(STREET, [[0, 0]], **options)
+
+
+def test_no_points_and_no_smoothing_is_no_prior():
+    with pytest.raises(NotStochasticError):
+        Prior.from_points(STREET, np.empty((0, 2)))
+
+
+def test_polygons_spread_their_weight_over_their_area():
+    left, both, outside = (
+        shapely.box(-50, -50, 50, 50),
+        shapely.box(0, -50, 100, 50),
+        shapely.box(500, 0, 600, 100),
+    )
+    frame = geopandas.GeoDataFrame({"people": [2, 4, 8]}, geometry=[left, both, outside])
+    assert Prior.from_polygons(STREET, frame, weights="people").mass == pytest.approx([4 / 6, 2 / 6])
+    assert Prior.from_polygons(STREET, frame, weights=[0, 1, 0]).mass == pytest.approx([0.5, 0.5])
+
+
+def test_polygons_in_degrees_need_and_take_a_projection():
+    projection = Projection(2.35, 48.86)
+    corner = projection.inverse_transform(shapely.box(-50, -50, 50, 50))
+    frame = geopandas.GeoDataFrame(geometry=[corner], crs=4326)
+    assert Prior.from_polygons(STREET, frame, projection=projection).mass == pytest.approx([1, 0], abs=1e-6)
+    assert Prior.from_polygons(STREET, frame.to_crs(3857), projection=projection).mass == pytest.approx(
+        [1, 0], abs=1e-6
+    )
+    with pytest.raises(InvalidInputError, match="degrees"):
+        Prior.from_polygons(STREET, frame)
+    with pytest.raises(InvalidInputError, match="CRS"):
+        Prior.from_polygons(STREET, frame.set_crs(None, allow_override=True), projection=projection)
+
+
+@pytest.mark.parametrize("weights", ["nobody", [1, 2], [-1], [math.nan]])
+def test_bad_weights_of_polygons_are_refused(weights):
+    frame = geopandas.GeoDataFrame(geometry=[shapely.box(0, 0, 1, 1)])
+    with pytest.raises(InvalidInputError):
+        Prior.from_polygons(STREET, frame, weights=weights)
+
+
+def test_polygons_away_from_the_grid_and_points_are_refused():
+    with pytest.raises(NotStochasticError, match="meets"):
+        Prior.from_polygons(STREET, geopandas.GeoDataFrame(geometry=[shapely.box(900, 0, 901, 1)]))
+    with pytest.raises(InvalidInputError, match="area"):
+        Prior.from_polygons(STREET, geopandas.GeoDataFrame(geometry=[shapely.Point(0, 0)]))
