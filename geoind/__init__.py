@@ -30,6 +30,7 @@ from geoind.metrics import (
     posterior_entropy,
     worst_case_loss,
 )
+from geoind.optimal import Certificate, OptimalChannel, min_loss_given_epsilon
 from geoind.pipeline import Location, epsilon_for, obfuscate, obfuscate_lonlat
 from geoind.precision import corrected_epsilon, guarantee_of_noise
 from geoind.priors import Prior
@@ -44,6 +45,7 @@ from geoind.version import __version__
 
 __all__ = [
     "BudgetExceededError",
+    "Certificate",
     "Channel",
     "ClosestIn",
     "GeoindError",
@@ -54,6 +56,7 @@ __all__ = [
     "Location",
     "Mechanism",
     "NotStochasticError",
+    "OptimalChannel",
     "Places",
     "PlanarLaplace",
     "PostProcessed",
@@ -82,6 +85,7 @@ __all__ = [
     "identity_gain",
     "loss_quantile",
     "min_entropy_leakage",
+    "min_loss_given_epsilon",
     "mutual_information",
     "obfuscate",
     "obfuscate_lonlat",

@@ -1,0 +1,42 @@
+"""Run numpy and LAPACK work on several cores, one block each, without the cores fighting over one block."""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import TypeVar
+
+__all__ = ["Workers", "workers"]
+
+Result = TypeVar("Result")
+
+
+class Workers:
+    """A pool that splits `range(count)` into consecutive pieces, a few per core."""
+
+    def __init__(self, pool: ThreadPoolExecutor, cores: int) -> None:
+        self._pool = pool
+        self._cores = cores
+
+    def over(self, count: int, work: Callable[[int, int], Result]) -> list[Result]:
+        """Return `work(start, stop)` of every piece, in order."""
+        pieces = min(count, 4 * self._cores) if self._cores > 1 else 1
+        edges = [count * piece // pieces for piece in range(pieces + 1)]
+        if pieces == 1:
+            return [work(0, count)]
+        return list(self._pool.map(work, edges[:-1], edges[1:]))
+
+
+@contextmanager
+def workers() -> Iterator[Workers]:
+    """Yield a pool with one thread per core that this process may use.
+
+    BLAS is held to one thread meanwhile: its own threads slow small factorisations down several times.
+    """
+    import scipy.linalg  # noqa: F401  (only a library that is loaded can be held)
+    from threadpoolctl import threadpool_limits
+
+    available = getattr(os, "sched_getaffinity", None)
+    cores = len(available(0)) if available else os.cpu_count() or 1
+    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(cores) as pool:
+        yield Workers(pool, cores)
