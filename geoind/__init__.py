@@ -9,12 +9,14 @@ from geoind.errors import (
     GeoindError,
     InfeasibleError,
     InvalidInputError,
+    LedgerError,
     NotStochasticError,
     SitesMismatchError,
     SolverError,
 )
 from geoind.laplace import PlanarLaplace
 from geoind.lattice import snap_lonlat
+from geoind.ledger import Charge, Ledger
 from geoind.mechanism import Mechanism, PostProcessed, Projected
 from geoind.metrics import (
     adversary_error,
@@ -47,12 +49,15 @@ __all__ = [
     "BudgetExceededError",
     "Certificate",
     "Channel",
+    "Charge",
     "ClosestIn",
     "GeoindError",
     "Grid",
     "InfeasibleError",
     "InvalidInputError",
     "KeyedRandomness",
+    "Ledger",
+    "LedgerError",
     "Location",
     "Mechanism",
     "NotStochasticError",

@@ -5,6 +5,7 @@ __all__ = [
     "GeoindError",
     "InfeasibleError",
     "InvalidInputError",
+    "LedgerError",
     "NotStochasticError",
     "SitesMismatchError",
     "SolverError",
@@ -49,6 +50,10 @@ class BudgetExceededError(GeoindError):
             f"the privacy budget of {self.person!r} is exceeded: "
             f"{self.requested:g} per metre requested, {self.remaining:g} remaining"
         )
+
+
+class LedgerError(GeoindError):
+    """The ledger's database did not confirm: it is locked, full or gone, so no noise was drawn."""
 
 
 class InfeasibleError(GeoindError):
