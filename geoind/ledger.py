@@ -95,8 +95,12 @@ class Ledger:
         self.window = window
         self.timeout = as_positive(timeout, "timeout")
         self._databases: dict[int, Database] = {}
-        self._database.create_tables()
-        self._refuse_pruned_window()
+        try:
+            self._database.create_tables()
+            self._refuse_pruned_window()
+        except BaseException:
+            self.close()
+            raise
 
     def __repr__(self) -> str:
         return f"Ledger({self._database.engine.url!r}, budget={self.budget!r}, window={self.window!r})"
@@ -210,7 +214,7 @@ class Ledger:
             count = database.tell(connection, "DELETE FROM geoind_charge WHERE person = :person", values)
             database.tell(connection, "DELETE FROM geoind_once WHERE person = :person", values)
             database.tell(connection, "DELETE FROM geoind_person WHERE person = :person", values)
-        database.empty_log()
+        database.erase()
         return count
 
     def prune(self, *, keep: timedelta | None = None) -> int:
@@ -229,9 +233,7 @@ class Ledger:
             database.tell(connection, "INSERT INTO geoind_pruned (before) VALUES (:before)", {"before": before})
             query = "DELETE FROM geoind_pruned WHERE before < :before"
             database.tell(connection, query, {"before": before})
-            count = database.tell(connection, "DELETE FROM geoind_charge WHERE at < :before", {"before": before})
-        database.empty_log()
-        return count
+            return database.tell(connection, "DELETE FROM geoind_charge WHERE at < :before", {"before": before})
 
     @property
     def _database(self) -> Database:
@@ -257,7 +259,7 @@ class Ledger:
         remaining: dict[str, int] = {}
         with database.transaction(writes=True) as connection:
             # All names first, then all locks, each in order: two batches never wait for each other in a ring.
-            for some in batches(persons):
+            for some in batches(persons if len(persons) > 1 else []):
                 self._enter(connection, some)
             for some in batches(persons):
                 spent = self._lock(connection, some)
@@ -283,7 +285,7 @@ class Ledger:
         while missing := [person for person in persons if person not in spent]:
             rows = self._database.ask(connection, query, persons=missing)
             spent.update((person, lifetime) for person, lifetime in rows)
-            if len(rows) < len(missing):  # forgotten between the two steps
+            if len(rows) < len(missing):  # a single new name, or one that was forgotten between the two steps
                 self._enter(connection, missing)
         return spent if self.window is None else self._spent_in_window(connection, persons)
 

