@@ -22,9 +22,11 @@ from geoind.randomness import KeyedRandomness, RandomnessLike
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Missing", "obfuscate_batch", "obfuscated_schema"]
+__all__ = ["Missing", "located", "obfuscate_batch", "obfuscated_schema", "place_columns"]
 
 Missing = Literal["keep", "raise"]
+
+LONLAT = "OGC:CRS84"
 
 
 def obfuscate_batch(
@@ -74,16 +76,15 @@ def obfuscate_batch(
     if missing not in ("keep", "raise"):
         raise InvalidInputError(f"missing must be 'keep' or 'raise', got {missing!r}")
     name = _geometry_name(batch.schema, lon, lat, geometry, crs)
-    columns: GeometryColumn | LonLatColumns
-    if name is None:
-        columns, known_crs = LonLatColumns(batch, lon or "lon", lat or "lat"), "OGC:CRS84"
-    else:
-        columns = GeometryColumn(batch, name)
-        known_crs = _crs_of(columns, crs)
+    columns = _columns(batch, name, lon, lat)
+    known_crs = _crs_of(columns, crs) if isinstance(columns, GeometryColumn) else LONLAT
     truth = to_lonlat(columns.coordinates, known_crs)
     if missing == "raise" and columns.missing.any():
         raise InvalidInputError(f"row {np.argmax(columns.missing)} has no location")
+    _refuse_copies(batch, columns)
     reports = from_lonlat(_reports(truth, columns.missing, mechanism, rng), known_crs)
+    if not np.isfinite(reports[~columns.missing]).all():
+        raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
     changed = columns.written(reports)
     if name is not None:
         changed |= box_columns(batch, name, reports)
@@ -92,6 +93,22 @@ def obfuscate_batch(
 
     schema = batch.schema if name is None else without_boxes(batch.schema, name)
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def located(
+    batch: "pa.RecordBatch", *, lon: str | None = None, lat: str | None = None, geometry: str | None = None
+) -> Flags:
+    """Return which rows have a place, and so will get a report."""
+    name = _geometry_name(batch.schema, lon, lat, geometry, None)
+    return ~_columns(batch, name, lon, lat).missing
+
+
+def place_columns(
+    schema: "pa.Schema", *, lon: str | None = None, lat: str | None = None, geometry: str | None = None
+) -> list[str]:
+    """Return the names of the columns in which places are written."""
+    name = _geometry_name(schema, lon, lat, geometry, None)
+    return [lon or "lon", lat or "lat"] if name is None else [name]
 
 
 def obfuscated_schema(
@@ -125,6 +142,32 @@ def _geometry_name(
     if others:
         raise InvalidInputError(f"column {others[0]!r} holds true places too: drop it first")
     return geometry
+
+
+def _columns(
+    batch: "pa.RecordBatch", name: str | None, lon: str | None, lat: str | None
+) -> GeometryColumn | LonLatColumns:
+    return LonLatColumns(batch, lon or "lon", lat or "lat") if name is None else GeometryColumn(batch, name)
+
+
+def _refuse_copies(batch: "pa.RecordBatch", columns: GeometryColumn | LonLatColumns) -> None:
+    """Refuse a batch with two columns of numbers that repeat the true coordinates."""
+    import pyarrow as pa
+
+    places = ~columns.missing
+    truth = columns.coordinates[places]
+    own = {columns.lon, columns.lat} if isinstance(columns, LonLatColumns) else {columns.name}
+    copied = set()
+    for field, array in zip(batch.schema, batch.columns, strict=True):
+        if field.name in own or not pa.types.is_floating(field.type):
+            continue
+        values = array.cast(pa.float64()).to_numpy(zero_copy_only=False)[places]
+        # A constant proves nothing: many columns are all zero.
+        same = [np.array_equal(values, axis) and axis.min() < axis.max() for axis in truth.T if axis.size]
+        if any(same):
+            copied.add(field.name)
+    if len(copied) > 1:
+        raise InvalidInputError(f"the columns {sorted(copied)} repeat the true coordinates: drop them first")
 
 
 def _crs_of(column: GeometryColumn, crs: str | None) -> str:

@@ -1,0 +1,82 @@
+import os
+import pickle
+import stat
+from pathlib import Path
+
+import pytest
+
+from geoind import InvalidInputError
+from geoind.adapters.keys import VARIABLE, Key, as_key
+
+SECRET = bytes(range(32))
+
+
+def shown(secret: bytes) -> list[str]:
+    return [secret.hex(), repr(secret), str(list(secret))[1:-1]]
+
+
+def test_a_key_shows_its_place_and_fingerprint_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, SECRET.hex())
+    (tmp_path / "key").write_text(SECRET.hex() + "\n")
+    keys = [Key(SECRET), Key.in_variable(), Key.in_file(tmp_path / "key")]
+    places = ["memory", VARIABLE, str(tmp_path / "key")]
+    for key, place in zip(keys, places, strict=True):
+        assert place in repr(key)
+        assert not any(form in f"{key!r} {key}" for form in shown(SECRET))
+        assert key.read() == SECRET
+        assert key == keys[0]
+        assert hash(key) == hash(keys[0])
+    assert Key(bytes(32)) != keys[0]
+
+
+def test_only_a_key_in_memory_travels_with_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, SECRET.hex())
+    (tmp_path / "key").write_text(SECRET.hex())
+    assert SECRET in pickle.dumps(Key(SECRET))
+    for key in (Key.in_variable(), Key.in_file(tmp_path / "key")):
+        pickled = pickle.dumps(key)
+        assert SECRET not in pickled
+        assert SECRET.hex().encode() not in pickled
+        assert pickle.loads(pickled).read() == SECRET
+
+
+def test_a_worker_with_another_key_is_found_out(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(SECRET.hex())
+    key = Key.in_file(tmp_path / "key")
+    (tmp_path / "key").write_text(bytes(32).hex())
+    with pytest.raises(InvalidInputError, match="is not the one the job began with"):
+        key.read()
+    (tmp_path / "key").unlink()
+    with pytest.raises(InvalidInputError, match="cannot be read on this machine"):
+        key.read()
+
+
+def test_a_new_file_is_private_and_never_written_over(tmp_path: Path) -> None:
+    first = Key.new_file(tmp_path / "a")
+    assert first != Key.new_file(tmp_path / "b")
+    if os.name == "posix":
+        assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
+    with pytest.raises(InvalidInputError, match="never written over"):
+        Key.new_file(tmp_path / "a")
+    assert Key.in_file(tmp_path / "a") == first
+
+
+def test_each_file_of_a_dataset_has_a_key_of_its_own() -> None:
+    keys = {Key(SECRET).for_file(path) for path in ("a.parquet", "b.parquet", "x/a.parquet")}
+    assert len(keys | {SECRET}) == 4
+    assert Key(SECRET).for_file("a") == Key(SECRET).for_file("a")
+
+
+@pytest.mark.parametrize("text", ["", "0123", "zz" * 32, "ab" * 33])
+def test_a_message_about_a_bad_key_does_not_quote_it(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    with pytest.raises(InvalidInputError, match="64 hexadecimal digits") as caught:
+        Key.in_variable()
+    assert not text or text not in str(caught.value)
+    assert caught.value.__suppress_context__
+
+
+def test_a_secret_is_32_bytes() -> None:
+    for secret in (b"short", "x" * 32, None):
+        with pytest.raises(InvalidInputError, match="32 bytes"):
+            as_key(secret)  # type: ignore[arg-type]
