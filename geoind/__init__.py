@@ -14,6 +14,7 @@ from geoind.errors import (
     SitesMismatchError,
     SolverError,
 )
+from geoind.evaluation import PAPER_SETTING, compare
 from geoind.laplace import PlanarLaplace
 from geoind.lattice import snap_lonlat
 from geoind.ledger import Charge, Ledger
@@ -46,6 +47,7 @@ from geoind.synthetic import synthetic_city
 from geoind.version import __version__
 
 __all__ = [
+    "PAPER_SETTING",
     "BudgetExceededError",
     "Certificate",
     "Channel",
@@ -78,6 +80,7 @@ __all__ = [
     "bayes_risk",
     "bayes_vulnerability",
     "cloaking",
+    "compare",
     "corrected_epsilon",
     "discretise",
     "distance_gain",

@@ -1,1 +1,7 @@
-"""The comparison of the literature, reproduced and generalised."""
+"""The paper's comparison of location-privacy mechanisms, generalised: any grid, any prior, any loss."""
+
+from geoind.evaluation.comparison import compare
+from geoind.evaluation.plain import as_plain_data, stored_comparison
+from geoind.evaluation.setting import PAPER_SETTING, Setting, from_picture
+
+__all__ = ["PAPER_SETTING", "Setting", "as_plain_data", "compare", "from_picture", "stored_comparison"]

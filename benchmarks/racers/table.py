@@ -1,0 +1,204 @@
+"""The race's results as Markdown, and whether each contestant kept its promise."""
+
+import math
+import os
+import platform
+
+import numpy as np
+import track
+from pyproj import Geod
+from scipy.stats import beta
+
+import geoind
+from geoind.distances import euclidean
+
+MISSING = "no such function"
+CONFIDENCE = 0.95
+
+
+def measured_epsilon(matrix: np.ndarray, side: int) -> float:
+    """Return the epsilon that a square grid's matrix really has; rows are scaled to sum to 1 first."""
+    grid = geoind.Grid(0, 0, cell=track.CELL, columns=side, rows=side)
+    return geoind.Channel(grid, grid, matrix / matrix.sum(axis=1, keepdims=True)).epsilon
+
+
+def told_apart(from_a: tuple, from_b: tuple, apart: float) -> float:
+    """Return a lower bound on epsilon, from events "the report is nearer to a than to b by t".
+
+    The event is chosen on one half of the reports and counted on the other (Clopper-Pearson).
+    """
+    score_a, score_b = from_b[0] - from_a[0], from_b[1] - from_a[1]
+    half_a, half_b = len(score_a) // 2, len(score_b) // 2
+    thresholds = np.linspace(-apart, apart, 201)
+    share_a = np.array([(score_a[:half_a] >= t).mean() for t in thresholds])
+    share_b = np.array([(score_b[:half_b] >= t).mean() for t in thresholds])
+    usable = share_a > 0.02
+    t = thresholds[usable][np.argmax(share_a[usable] / np.maximum(share_b[usable], 1 / half_b))]
+    hits_a, hits_b = int((score_a[half_a:] >= t).sum()), int((score_b[half_b:] >= t).sum())
+    tail = (1 - CONFIDENCE) / 2
+    low = beta.ppf(tail, hits_a, len(score_a) - half_a - hits_a + 1)
+    high = beta.ppf(1 - tail, hits_b + 1, len(score_b) - half_b - hits_b)
+    return float(np.log(low / high) / apart)
+
+
+def promise(result: dict) -> list[float]:
+    """Return for each latitude the larger of the two bounds (north-south, east-west), over the promise."""
+    geod, drawn, bounds = Geod(ellps="WGS84"), result["arrays"], []
+
+    def distance(place: np.ndarray, reports: np.ndarray) -> np.ndarray:
+        if result["plane"]:
+            return np.hypot(*(reports - place).T)
+        return np.asarray(geod.inv(*np.broadcast_to(place, reports.shape).T, *reports.T)[2])
+
+    for latitude in track.LATITUDES[:1] if result["plane"] else track.LATITUDES:
+        here, from_here = drawn[f"{latitude:.0f} here truth"], drawn[f"{latitude:.0f} here"]
+        worst = -math.inf
+        for direction in ("north", "east"):
+            there, from_there = drawn[f"{latitude:.0f} {direction} truth"], drawn[f"{latitude:.0f} {direction}"]
+            to_here, to_there = (
+                [distance(place[0], z) for z in (from_here, from_there)] for place in (here, there)
+            )
+            worst = max(worst, told_apart(to_here, to_there, float(distance(here[0], there)[0])))
+        bounds.append(worst / track.EPSILON)
+    return bounds
+
+
+def on_lattice(result: dict) -> bool:
+    """Return whether reports are rounded to a lattice (decimals of a degree, a power of two of metres)."""
+    reports = result["arrays"]["0 here"]
+    steps = reports * (1024 if result["plane"] else 1e5)
+    return bool((np.abs(steps - np.rint(steps)) < 1e-6).all())
+
+
+def number(value: float, digits: int = 3) -> str:
+    """Return a short number."""
+    return "∞" if value == math.inf else f"{value:.{digits}g}"
+
+
+def cell(racer, task: str, show) -> str:
+    """Return a table's cell: the result, or why there is none."""
+    result = racer.results.get(task)
+    if result is None:
+        return "not installed"
+    if result.get("failed") == MISSING:
+        return "–"
+    return result["failed"] if "failed" in result else show(result)
+
+
+def duration(seconds: float) -> str:
+    """Return a duration with a fitting unit."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+def matrix_cell(side: int):
+    """Return how to show a matrix: time, expected distance, row sums, measured epsilon."""
+
+    def show(result: dict) -> str:
+        matrix = result["arrays"]["matrix"]
+        grid = geoind.Grid(0, 0, cell=track.CELL, columns=side, rows=side)
+        loss = float((matrix * euclidean(grid.xy, grid.xy)).sum() / len(grid))
+        error = float(np.abs(matrix.sum(axis=1) - 1).max())
+        epsilon = measured_epsilon(matrix, side) / track.GRID_EPSILON
+        return f"{duration(result['seconds'])}; {loss:.6f} m; rows off by {error:.0e}; ε × {number(epsilon, 5)}"
+
+    return show
+
+
+def row(*parts: str) -> str:
+    """Return a line of a table."""
+    return "| " + " | ".join(parts) + " |"
+
+
+def sampling(racers: list) -> list[str]:
+    """Return the table of times."""
+    lines = [
+        row("", "version", "environment", "per point, in bulk", "× numpy", "one call", "× numpy"),
+        row(*["---"] * 7),
+    ]
+    for racer in racers:
+        parts = [racer.name, racer.version or "–", racer.install]
+        for task in ("throughput", "latency"):
+            parts.append(cell(racer, task, lambda r: duration(r["seconds"])))
+            parts.append(cell(racer, task, lambda r: number(r["seconds"] / r["baseline"])))
+        lines.append(row(*parts))
+    return lines
+
+
+def promises(racers: list) -> list[str]:
+    """Return the table of kept and broken promises."""
+    latitudes = [f"{latitude:.0f}°" for latitude in track.LATITUDES]
+    lines = [row("", *latitudes, "a second call gives", "reports are"), row(*["---"] * (len(latitudes) + 3))]
+    for racer in racers:
+        result = racer.results.get("promise")
+        if result is None or "failed" in result:
+            lines.append(row(racer.name, cell(racer, "promise", str), *[""] * (len(latitudes) + 1)))
+            continue
+        shown = [number(bound) for bound in promise(result)]
+        if result["plane"]:
+            shown = [f"{shown[0]} in the plane", *["–"] * (len(latitudes) - 1)]
+        same = "**the same noise**" if result["same"] else "fresh noise"
+        lines.append(row(racer.name, *shown, same, "on a lattice" if on_lattice(result) else "full doubles"))
+    return lines
+
+
+def matrices(racers: list) -> list[str]:
+    """Return the table of matrices."""
+    lines = [row("", "planar Laplace 9x9", "optimal 5x5", "optimal 7x7", "optimal 9x9"), row(*["---"] * 5)]
+    for racer in racers:
+        parts = [cell(racer, "laplace", matrix_cell(9))]
+        parts += [cell(racer, f"optimal {side}", matrix_cell(side)) for side in (5, 7, 9)]
+        if set(parts) != {"–"}:
+            lines.append(row(racer.name, *parts))
+    return lines
+
+
+PAGE = """# The race
+
+Written by `python3 dev.py bench race`; do not edit. All contestants ran on one machine, in one run, each in its
+own virtual environment with its newest release (privkit with open3d below 0.20: it does not import with the one
+that its requirement installs). Times stand beside a numpy baseline (gamma, cos, sin: no checks, no secure
+generator, full doubles) that is measured in the same process.
+
+{machine}
+
+## Sampling
+
+{sampling}
+
+## Was the promise kept?
+
+A lower bound on the sampler's epsilon over the epsilon asked for, from {draws} reports of each of two places
+{pair:.0f} m apart (north-south and east-west; the worse is shown; {confidence:.0%} confidence per pair).
+A sampler that keeps its promise exactly shows about 0.93, because a bound from this many reports cannot see more;
+**more than 1 is a broken promise**. Distances are WGS84 metres; libraries that know metres only are tested in the
+plane. A library that gives the same noise to a second call discloses the truth to whoever runs it too, whatever
+the bound says. Full doubles leak through their low bits which places could have produced them.
+
+{promises}
+
+## Matrices
+
+Cells of {cell:.0f} m, epsilon {epsilon}/m, uniform prior. Each entry: time; expected distance; largest error of a
+row's sum; measured epsilon over the promised one (rows scaled to sum to 1 first). An expected distance below the
+true optimum (51.069854, 56.257875 and 59.198054 m) is the price of a broken promise, not an achievement.
+
+{matrices}
+"""
+
+
+def markdown(racers: list) -> str:
+    """Return the report as Markdown."""
+    return PAGE.format(
+        machine=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}.",
+        sampling="\n".join(sampling(racers)),
+        promises="\n".join(promises(racers)),
+        matrices="\n".join(matrices(racers)),
+        draws=track.DRAWS,
+        pair=track.PAIR,
+        confidence=CONFIDENCE,
+        cell=track.CELL,
+        epsilon=track.GRID_EPSILON,
+    )

@@ -1,0 +1,35 @@
+"""GeoPrivacy on the track: noise in the plane."""
+
+import math
+
+import numpy as np
+from GeoPrivacy.mechanism import batch_laplace_noise, optql, random_laplace_noise
+
+PLANE = True
+
+
+def sample(points, epsilon):
+    """Return reports for many points by its batch function."""
+    return points + batch_laplace_noise(len(points), epsilon)
+
+
+def one(x, y, epsilon):
+    """Return a report for one point."""
+    noise_x, noise_y = random_laplace_noise(epsilon)
+    return x + noise_x, y + noise_y
+
+
+def reports(x, y, count, epsilon):
+    """Return independent reports of one point."""
+    return sample(np.tile([[x, y]], (count, 1)), epsilon)
+
+
+def repeats():
+    """Return whether two calls with default arguments give the same noise."""
+    return one(0.0, 0.0, 0.01) == one(0.0, 0.0, 0.01)
+
+
+def optimal_matrix(side, cell, epsilon):
+    """Return the optimal mechanism as a matrix."""
+    cells = [(cell * (k % side), cell * (k // side)) for k in range(side * side)]
+    return optql(cells, [1] * len(cells), lambda a, b: math.dist(a, b), epsilon=epsilon)[0]

@@ -1,0 +1,30 @@
+"""privkit on the track: latitudes and longitudes through Earth-centred coordinates."""
+
+import numpy as np
+import pandas as pd
+from privkit.data import LocationData
+from privkit.ppms import PlanarLaplace
+
+
+def sample(lonlat, epsilon):
+    """Return reports for many places through its data type."""
+    data = LocationData()
+    data.data = pd.DataFrame({"lat": lonlat[:, 1], "lon": lonlat[:, 0]})
+    return PlanarLaplace(epsilon).execute(data)
+
+
+def one(lon, lat, epsilon):
+    """Return a report for one place."""
+    return PlanarLaplace(epsilon).get_obfuscated_point(lat, lon)
+
+
+def reports(lon, lat, count, epsilon):
+    """Return independent reports of one place."""
+    mechanism = PlanarLaplace(epsilon)
+    drawn = [mechanism.get_obfuscated_point(lat, lon) for _ in range(count)]
+    return np.array([(lon, lat) for lat, lon, _ in drawn])
+
+
+def repeats():
+    """Return whether two calls with default arguments give the same noise."""
+    return one(2.0, 48.0, 0.01) == one(2.0, 48.0, 0.01)

@@ -1,0 +1,66 @@
+"""A comparison as plain data, for pages and programs that have no pandas; the paper's own one is stored."""
+
+import json
+import math
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from geoind.evaluation.setting import Setting
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["MEASURES", "STORED", "as_plain_data", "stored_comparison"]
+
+MEASURES = {
+    "adversary_error": ("adversary error", "m", "higher is more private"),
+    "expected_loss": ("expected distance", "m", "lower is more useful"),
+    "measured_epsilon": ("measured epsilon", "1/m", "lower is more private"),
+    "worst_case_loss": ("worst-case distance", "m", "lower is more useful"),
+    "posterior_entropy": ("posterior entropy", "bits", "higher is more private"),
+    "bayes_vulnerability": ("chance of an exact guess", "", "lower is more private"),
+}
+"""What is measured: a title, a unit, and which direction is good."""
+
+STORED = "paper_comparison.json"
+DIGITS = 8
+
+
+def as_plain_data(table: "DataFrame", setting: Setting) -> dict[str, Any]:
+    """Return a comparison as dictionaries, lists, strings and numbers that fit into JSON.
+
+    `rows` has one entry per row of the table; None stands for an infinite epsilon and for a missing parameter.
+    """
+    grid = setting.grid
+    return {
+        "grid": {"cell": grid.cell, "columns": grid.columns, "rows": grid.rows},
+        "zone": list(setting.zone),
+        "loss": _plain(setting.loss),
+        "priors": {name: [_plain(mass) for mass in prior.mass] for name, prior in setting.priors.items()},
+        "measures": {
+            name: {"title": title, "unit": unit, "good": good} for name, (title, unit, good) in MEASURES.items()
+        },
+        "mechanisms": list(dict.fromkeys(table["mechanism"])),
+        "rows": [{key: _plain(value) for key, value in row.items()} for row in table.to_dict("records")],
+    }
+
+
+def stored_comparison() -> dict[str, Any]:
+    """Return the comparison on `PAPER_SETTING` as plain data, without computing it again.
+
+    `python3 dev.py bench figures` writes it; a test compares it with a fresh run.
+
+    Examples
+    --------
+    >>> stored_comparison()["grid"]
+    {'cell': 100.0, 'columns': 9, 'rows': 9}
+    """
+    text = resources.files("geoind.evaluation").joinpath(STORED).read_text(encoding="utf-8")
+    stored: dict[str, Any] = json.loads(text)
+    return stored
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, float):
+        return value
+    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None

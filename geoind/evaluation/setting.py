@@ -1,0 +1,200 @@
+"""The setting of the comparison: a grid, cloaking zones, and priors drawn as pictures."""
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from types import MappingProxyType
+
+import numpy as np
+
+from geoind.arrays import ArrayLike, FloatArray, as_positive
+from geoind.errors import InvalidInputError
+from geoind.priors import Prior
+from geoind.sites import Grid
+
+__all__ = ["PAPER_SETTING", "REGIONS", "Setting", "from_picture"]
+
+REGIONS = {
+    "central zone": """
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . # # # . . .
+        . . . # # # . . .
+        . . . # # # . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .""",
+    "corner zone": """
+        # # # . . . . . .
+        # # # . . . . . .
+        # # # . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .""",
+    "straddling zones": """
+        . . . . . . . . .
+        . # # # # . . . .
+        . # # # # . . . .
+        . # # # # . . . .
+        . # # # # . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .""",
+    "left columns": """
+        # # # . . . . . .
+        # # # . . . . . .
+        # # # . . . . . .
+        # # # . . . . . .
+        # # # . . . . . .
+        # # # . . . . . .
+        # # # . . . . . .
+        # # # . . . . . .
+        # # # . . . . . .""",
+    "middle row": """
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        # # # # # # # # #
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .""",
+    "diagonal band": """
+        # # . . . . . . .
+        # # # . . . . . .
+        . # # # . . . . .
+        . . # # # . . . .
+        . . . # # # . . .
+        . . . . # # # . .
+        . . . . . # # # .
+        . . . . . . # # #
+        . . . . . . . # #""",
+    "zone centres": """
+        . . . . . . . . .
+        . # . . # . . # .
+        . . . . . . . . .
+        . . . . . . . . .
+        . # . . # . . # .
+        . . . . . . . . .
+        . . . . . . . . .
+        . # . . # . . # .
+        . . . . . . . . .""",
+    "four corners": """
+        # . . . . . . . #
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        . . . . . . . . .
+        # . . . . . . . #""",
+}
+"""Regions of a 9x9 grid, north at the top; of the kind the paper has, whose own masks were never published."""
+
+
+def from_picture(picture: str) -> FloatArray:
+    """Return 1 for each marked cell and 0 for the others, in the numbering of a `Grid`.
+
+    Parameters
+    ----------
+    picture : str
+        One line per row, north at the top; `#` marks a cell, `.` does not.
+
+    Examples
+    --------
+    >>> from_picture('''
+    ...     . #
+    ...     . .''')
+    array([0., 0., 0., 1.])
+    """
+    rows = [line.split() for line in picture.split("\n") if line.strip()]
+    if not rows or any(len(row) != len(rows[0]) or set(row) - {"#", "."} for row in rows):
+        raise InvalidInputError("a picture must have rows of equal length made of '#' and '.'")
+    return np.array([[mark == "#" for mark in row] for row in reversed(rows)], dtype=np.float64).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What the mechanisms are compared on.
+
+    Parameters
+    ----------
+    grid : Grid
+        The locations: where people may be, and what may be reported.
+    zone : (int, int)
+        Columns and rows of a cloaking zone.
+    weights : mapping from name to (len(grid),) array
+        What the adversary may know beforehand, up to a factor.
+    wanted_loss : float, optional
+        The expected distance between truth and report, in metres, that mechanisms are tuned to. Without it:
+        what cloaking costs under the uniform prior.
+
+    Examples
+    --------
+    Vary the paper's setting with `dataclasses.replace`:
+
+    >>> from dataclasses import replace
+    >>> coarse = replace(PAPER_SETTING, grid=Grid(0, 0, cell=500, columns=9, rows=9))
+    >>> round(coarse.loss / PAPER_SETTING.loss, 6)
+    5.0
+    """
+
+    grid: Grid
+    _: KW_ONLY
+    zone: tuple[int, int] = (3, 3)
+    weights: Mapping[str, ArrayLike] = field(default_factory=dict)
+    wanted_loss: float | None = None
+
+    def __post_init__(self) -> None:
+        columns, rows = self.zone
+        if columns < 1 or rows < 1 or self.grid.columns % columns or self.grid.rows % rows:
+            raise InvalidInputError(f"zone must divide the grid into whole zones, got {self.zone!r}")
+        if self.wanted_loss is not None:
+            as_positive(self.wanted_loss, "wanted_loss")
+        masses = {name: Prior.from_counts(self.grid, weights).mass for name, weights in self.weights.items()}
+        object.__setattr__(self, "weights", MappingProxyType(masses))
+
+    @property
+    def uniform(self) -> Prior:
+        """The prior of somebody who knows nothing."""
+        return Prior.uniform(self.grid)
+
+    @property
+    def priors(self) -> dict[str, Prior]:
+        """The priors by name, in the order given."""
+        return {name: self.prior(name) for name in self.weights}
+
+    def prior(self, name: str) -> Prior:
+        """Return the prior of that name."""
+        if name not in self.weights:
+            raise InvalidInputError(f"prior must be one of {', '.join(self.weights)}, got {name!r}")
+        return Prior(self.grid, self.weights[name])
+
+    @property
+    def loss(self) -> float:
+        """The expected distance that mechanisms are tuned to, in metres.
+
+        Examples
+        --------
+        >>> round(PAPER_SETTING.loss, 3)
+        107.298
+        """
+        if self.wanted_loss is not None:
+            return float(self.wanted_loss)
+        from geoind.channels import cloaking
+        from geoind.metrics import expected_loss
+
+        return expected_loss(cloaking(self.grid, zone=self.zone), self.uniform)
+
+
+PAPER_SETTING = Setting(
+    Grid(0, 0, cell=100, columns=9, rows=9),
+    weights={"uniform": np.ones(81)} | {name: from_picture(picture) for name, picture in REGIONS.items()},
+)
+"""81 cells of 100 m, zones of 3x3 cells, the uniform prior and eight regions (after Andrés et al., CCS 2013)."""

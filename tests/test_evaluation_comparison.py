@@ -1,0 +1,115 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from geoind import Grid, InvalidInputError, compare
+from geoind.evaluation import Setting, as_plain_data, stored_comparison
+
+SMALL = Setting(
+    Grid(0, 0, cell=100, columns=6, rows=3),
+    weights={"uniform": np.ones(18), "left zone": [1, 1, 1, 0, 0, 0] * 3},
+)
+
+
+@pytest.fixture(scope="module")
+def small():
+    return compare(SMALL)
+
+
+@pytest.fixture(scope="module")
+def stored():
+    import pandas as pd
+
+    return pd.DataFrame(stored_comparison()["rows"])
+
+
+def test_every_mechanism_meets_every_prior_both_ways(small):
+    per_round = small.groupby(["equalised", "prior"])["mechanism"].agg(list)
+    assert len(per_round) == 4
+    assert all(names == per_round.iloc[0] for names in per_round)
+    assert not small.duplicated(["equalised", "prior", "mechanism"]).any()
+
+
+def test_tunable_mechanisms_cost_the_same_under_the_prior_they_are_tuned_to(small):
+    fixed = {"cloaking", "optimal geo-ind"}
+    tuned = small[(small["prior"] == "uniform") & ~small["mechanism"].isin(fixed)]
+    assert tuned["expected_loss"].to_numpy() == pytest.approx(SMALL.loss, rel=1e-6)
+
+
+def test_the_adversary_is_never_worse_than_the_report_taken_at_face_value(small):
+    assert (small["adversary_error"] <= small["expected_loss"] + 1e-9).all()
+
+
+def test_remapping_never_costs_more_and_never_promises_less(small):
+    table = small[small["equalised"] == "uniform"].set_index(["prior", "mechanism"])
+    for name in SMALL.weights:
+        before, after = table.loc[name, "planar Laplace"], table.loc[name, "remapped Laplace"]
+        assert after["expected_loss"] <= before["expected_loss"] + 1e-9
+        assert after["measured_epsilon"] <= before["measured_epsilon"] * (1 + 1e-9)
+
+
+def test_the_optimal_mechanism_costs_less_than_the_laplace_at_the_same_epsilon(small):
+    table = small.set_index(["equalised", "prior", "mechanism"])
+    for way in ("uniform", "evaluated"):
+        for name in SMALL.weights:
+            best, laplace = table.loc[way, name, "optimal geo-ind"], table.loc[way, name, "planar Laplace"]
+            assert best["parameter"] == laplace["parameter"]
+            assert best["measured_epsilon"] <= laplace["parameter"]
+            assert best["expected_loss"] < laplace["expected_loss"]
+
+
+def test_a_subset_can_be_asked_for():
+    table = compare(SMALL, priors=["left zone"], equalised=["uniform"])
+    assert set(table["prior"]) == {"left zone"}
+    assert set(table["equalised"]) == {"uniform"}
+
+
+@pytest.mark.parametrize("asked", [{"priors": ["nowhere"]}, {"equalised": ["loss"]}])
+def test_an_unknown_prior_or_way_is_refused(asked):
+    with pytest.raises(InvalidInputError):
+        compare(SMALL, **asked)
+
+
+def test_progress_starts_at_nothing_and_ends_with_all():
+    seen = []
+    compare(SMALL, equalised=["uniform"], progress=lambda what, share: seen.append((what, share)))
+    assert [share for _, share in seen] == [0, 0.5, 1]
+    assert "left zone" in seen[1][0]
+
+
+def test_plain_data_fits_into_json(small):
+    data = as_plain_data(small, SMALL)
+    assert json.loads(json.dumps(data, allow_nan=False)) == data
+    assert len(data["rows"]) == len(small)
+    cloaking = next(row for row in data["rows"] if row["mechanism"] == "cloaking")
+    assert cloaking["measured_epsilon"] is None
+
+
+def test_the_stored_comparison_is_what_comes_out_today(stored):
+    fresh = compare(priors=["middle row"], equalised=["uniform"]).set_index("mechanism")
+    told = stored[(stored["prior"] == "middle row") & (stored["equalised"] == "uniform")].set_index("mechanism")
+    assert list(told.index) == list(fresh.index)
+    for measure in ("expected_loss", "adversary_error", "posterior_entropy", "bayes_vulnerability"):
+        assert told[measure].to_numpy(float) == pytest.approx(fresh[measure].to_numpy(float), rel=1e-4, abs=1e-4)
+
+
+def test_the_reference_values_are_met(stored):
+    told = stored[stored["equalised"] == "uniform"].set_index(["prior", "mechanism"])["adversary_error"]
+    reference = {
+        "uniform": (107.3, 107.3),
+        "central zone": (107.3, 73.7),
+        "middle row": (66.7, 63.3),
+        "zone centres": (0.0, 54.7),
+        "four corners": (0.0, 3.7),
+    }
+    for name, (cloaking, laplace) in reference.items():
+        assert told[name, "cloaking"] == pytest.approx(cloaking, abs=0.06)
+        assert told[name, "planar Laplace"] == pytest.approx(laplace, abs=0.06)
+
+
+def test_the_comparison_scales_with_the_cell():
+    wide = replace(SMALL, grid=Grid(0, 0, cell=1000, columns=6, rows=3))
+    near, far = (compare(s, priors=["left zone"], equalised=["uniform"]) for s in (SMALL, wide))
+    assert far["adversary_error"].to_numpy() == pytest.approx(10 * near["adversary_error"].to_numpy(), rel=1e-4)
