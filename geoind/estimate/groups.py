@@ -1,0 +1,135 @@
+"""From what a caller passes as reports and mechanisms to groups of points in the plane, one per mechanism."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+import numpy as np
+
+from geoind.arrays import ArrayLike, FloatArray, as_floats, as_points
+from geoind.channel import Channel
+from geoind.distances import haversine
+from geoind.errors import InvalidInputError
+from geoind.laplace import PlanarLaplace
+from geoind.mechanism import Mechanism, Projected
+from geoind.projection import Projection
+from geoind.sites import Sites
+from geoind.sphere import SphericalLaplace
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame, GeoSeries
+
+__all__ = ["Mechanisms", "Reports", "epsilon_in_plane", "grouped"]
+
+Reports: TypeAlias = "ArrayLike | GeoDataFrame | GeoSeries"
+"""(n, 2) metres; (n, 2) degrees where a projection is given; or a frame of points with a CRS."""
+
+OneMechanism: TypeAlias = Mechanism | Channel
+
+Mechanisms: TypeAlias = OneMechanism | ArrayLike | Sequence[OneMechanism]
+"""One mechanism or epsilon for all reports, or one for each."""
+
+MOST_GROUPS = 128
+"""More different mechanisms than this are refused: each costs two transforms per step."""
+
+Group: TypeAlias = tuple[OneMechanism, FloatArray]
+
+
+def grouped(
+    reports: Reports, mechanism: Mechanisms, projection: Projection | None
+) -> tuple[list[Group], Projection | None]:
+    """Return (mechanism, (n, 2) metres) for each different mechanism, and the projection into the plane."""
+    projection = _common_projection(mechanism, projection)
+    xy = _in_plane(reports, projection)
+    if not len(xy):
+        raise InvalidInputError("reports must not be empty")
+    split = _split(mechanism, len(xy), on_globe=projection is not None)
+    return [(one, xy[rows]) for one, rows in split], projection
+
+
+def epsilon_in_plane(mechanism: OneMechanism, sites: Sites, projection: Projection | None) -> float:
+    """Return the epsilon that a noise was really drawn with, per metre of the plane.
+
+    That is `noise_epsilon`, a little below the promise; on the globe a metre of the plane is up to 0.6 % more
+    or less than a metre of the sphere that the noise is drawn on, which is measured in the middle of the sites.
+    """
+    if isinstance(mechanism, Projected):
+        return epsilon_in_plane(mechanism.mechanism, sites, None)
+    if isinstance(mechanism, PlanarLaplace):
+        return mechanism.noise_epsilon
+    if not isinstance(mechanism, SphericalLaplace):
+        raise InvalidInputError(
+            "mechanism must be a Channel, or noise whose density is known (PlanarLaplace, SphericalLaplace), "
+            f"got {type(mechanism).__name__}; for post-processed noise build the channel of its outputs"
+        )
+    if projection is None:
+        raise InvalidInputError("SphericalLaplace reports are degrees: give the projection into the grid's plane")
+    middle = (sites.xy.min(axis=0) + sites.xy.max(axis=0)) / 2
+    cross = projection.to_lonlat(middle + np.array([[-500, 0], [500, 0], [0, -500], [0, 500]]))
+    across, along = haversine(cross[:1], cross[1:2])[0, 0], haversine(cross[2:3], cross[3:])[0, 0]
+    return mechanism.noise_epsilon * math.sqrt(across * along) / 1000
+
+
+def _common_projection(mechanism: Mechanisms, projection: Projection | None) -> Projection | None:
+    several = mechanism if isinstance(mechanism, (list, tuple)) else [mechanism]
+    for one in several:
+        if isinstance(one, Projected):
+            if projection is not None and projection != one.projection:
+                raise InvalidInputError("the mechanism's projection differs from the one given")
+            projection = one.projection
+    return projection
+
+
+def _in_plane(reports: Reports, projection: Projection | None) -> FloatArray:
+    if hasattr(reports, "crs") and hasattr(reports, "geometry"):
+        if projection is None:
+            raise InvalidInputError("reports have a CRS: give the projection into the grid's plane")
+        return projection.to_xy(_lonlat_of(reports))
+    if projection is None:
+        return as_points(reports, "reports")
+    return projection.to_xy(reports)
+
+
+def _lonlat_of(frame: Any) -> FloatArray:
+    if frame.crs is None:
+        raise InvalidInputError("reports have no CRS: set the one they were made in")
+    points = frame.geometry.to_crs("EPSG:4326")
+    if not (points.geom_type == "Point").all():
+        raise InvalidInputError("reports must be points, without gaps")
+    return np.column_stack([points.x, points.y])
+
+
+def _split(mechanism: Mechanisms, count: int, *, on_globe: bool) -> list[tuple[OneMechanism, Any]]:
+    """Return each different mechanism and the rows of its reports."""
+    if mechanism is None or isinstance(mechanism, (str, bytes)):
+        raise InvalidInputError(f"the mechanism or the epsilon of the reports must be known, got {mechanism!r}")
+    if _is_mechanism(mechanism):
+        return [(cast("OneMechanism", mechanism), slice(None))]
+    if isinstance(mechanism, (list, tuple)) and mechanism and _is_mechanism(mechanism[0]):
+        kinds: dict[OneMechanism, int] = {}
+        which = np.array([kinds.setdefault(one, len(kinds)) for one in mechanism])
+        different = list(kinds)
+    else:
+        noise = SphericalLaplace if on_globe else PlanarLaplace
+        epsilons = as_floats(cast("ArrayLike", mechanism), "epsilon")
+        if not epsilons.shape:
+            return [(noise(float(epsilons)), slice(None))]
+        values, which = np.unique(epsilons, return_inverse=True)
+        _check_groups(len(values))
+        different = [noise(value) for value in values.tolist()]
+    if which.shape != (count,):
+        raise InvalidInputError(f"epsilon must be one for all or one per report: {which.size} for {count} reports")
+    _check_groups(len(different))
+    return [(one, which == group) for group, one in enumerate(different)]
+
+
+def _check_groups(count: int) -> None:
+    if count > MOST_GROUPS:
+        raise InvalidInputError(
+            f"reports have {count} different epsilons or mechanisms, more than {MOST_GROUPS}: round the epsilons"
+        )
+
+
+def _is_mechanism(value: object) -> bool:
+    # A channel's epsilon is measured when asked for; the protocol's check would ask.
+    return isinstance(value, (Channel, Mechanism))

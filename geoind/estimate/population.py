@@ -1,0 +1,244 @@
+"""The population behind private reports, by maximum likelihood."""
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Literal
+
+import numpy as np
+
+from geoind.arrays import FloatArray, as_count, as_finite, as_positive, frozen
+from geoind.channel import Channel
+from geoind.errors import InvalidInputError, SitesMismatchError
+from geoind.estimate.ascent import Blur, Progress, climb, held_out_steps
+from geoind.estimate.convolution import BEYOND, window_around
+from geoind.estimate.groups import Group, Mechanisms, Reports, epsilon_in_plane, grouped
+from geoind.estimate.observation import ChannelReports, NoiseReports, Observation, Together
+from geoind.priors import Prior
+from geoind.projection import Projection
+from geoind.sites import Grid, Sites
+
+__all__ = ["PopulationEstimate", "estimate_population"]
+
+Stopping = Literal["held-out", "converged"]
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """How an estimate was made, so that it can be made again from resampled reports."""
+
+    observation: Observation
+    blur: Blur
+    steps: int
+    population: Sites
+    """The sites that the estimate ran on: wider than the grid where people may be outside of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class PopulationEstimate(Prior):
+    """An estimated population: a prior that says how it was found.
+
+    Attributes
+    ----------
+    log_likelihood : array
+        Per report, in nats, of the uniform population and after each step. Never falls.
+    gap : float
+        No population has a log-likelihood per report larger than the last one by more than this.
+    reports : int
+        How many reports the estimate explains.
+    left_out : int
+        How many reports lay too far from the grid to be of its people, and were not used.
+    """
+
+    log_likelihood: FloatArray
+    gap: float
+    reports: int
+    left_out: int
+    fit: Fit = field(repr=False)
+
+    def __init__(
+        self,
+        sites: Sites,
+        mass: FloatArray,
+        *,
+        log_likelihood: Sequence[float],
+        gap: float,
+        reports: int,
+        left_out: int,
+        fit: Fit,
+    ) -> None:
+        super().__init__(sites, mass)
+        object.__setattr__(self, "log_likelihood", frozen(np.asarray(log_likelihood)))
+        object.__setattr__(self, "gap", gap)
+        object.__setattr__(self, "reports", reports)
+        object.__setattr__(self, "left_out", left_out)
+        object.__setattr__(self, "fit", fit)
+
+    @property
+    def steps(self) -> int:
+        """How many steps were taken."""
+        return len(self.log_likelihood) - 1
+
+
+def estimate_population(
+    reports: Reports,
+    mechanism: Mechanisms,
+    grid: Sites,
+    *,
+    projection: Projection | None = None,
+    stopping: Stopping = "held-out",
+    smoothing: float = 0.0,
+    open_border: bool = False,
+    max_steps: int = 1000,
+    tolerance: float = 1.0,
+    progress: Progress | None = None,
+) -> PopulationEstimate:
+    """Return the distribution of people over a grid that explains their private reports.
+
+    The iterative Bayesian update climbs from the uniform population towards the most likely one. That one
+    itself is a poor map: it explains the chance in the reports too, with a sky of single bright cells. The
+    default, `stopping="held-out"`, sets a tenth of the reports aside, counts the steps after which the rest
+    predicts them best, and takes as many steps with all reports. `stopping="converged"` goes on until no
+    population can be likelier by more than `tolerance` nats over all reports (a guarantee, not a guess: the
+    log-likelihood is concave), or `max_steps`.
+
+    Parameters
+    ----------
+    reports : (n, 2) array, GeoDataFrame or GeoSeries
+        Metres in the grid's plane; degrees, longitude first, if a projection is given; or points with a CRS.
+    mechanism : Channel, PlanarLaplace, SphericalLaplace or Projected; number; one of these per report
+        What made the reports. A number is the epsilon of `PlanarLaplace`, or of `SphericalLaplace` where a
+        projection is given. People with different epsilons or channels: a list or array, one per report.
+    grid : Grid
+        Where people may be. For channels, their inputs.
+    projection : Projection, optional
+        From degrees to the grid's metres.
+    stopping : "held-out" or "converged"
+        When to stop.
+    smoothing : float
+        Standard deviation of a Gaussian, in metres: only populations that are blurred this much are
+        considered. Nothing in the estimate is sharper than that: a peak comes out wider and lower.
+    open_border : bool
+        Whether people may also be outside the grid. If not, reports beyond it are noise of people within it,
+        and too many too far away are an error. If so, the estimate runs on a wider grid, and the result is the
+        distribution of those within the grid. For noise, not for channels.
+    max_steps : int
+        At most this many steps.
+    tolerance : float
+        In nats, for `stopping="converged"`.
+    progress : callable, optional
+        Called with the step and its log-likelihood per report.
+
+    Examples
+    --------
+    >>> from geoind import PlanarLaplace, synthetic_city
+    >>> city, noise = synthetic_city(32), PlanarLaplace(math.log(4) / 200)
+    >>> reports = noise.sample(city.sample_xy(20_000, rng=1), rng=2)
+    >>> found = estimate_population(reports, noise, city.grid)
+    >>> bool(abs(found.mass - city.prior.mass).sum() / 2 < 0.2)
+    True
+    """
+    if stopping not in ("held-out", "converged"):
+        raise InvalidInputError(f"stopping must be 'held-out' or 'converged', got {stopping!r}")
+    max_steps, tolerance = as_count(max_steps, "max_steps"), as_positive(tolerance, "tolerance")
+    groups, projection = grouped(reports, mechanism, projection)
+    total = sum(len(xy) for _, xy in groups)
+    observation, population = _observe(groups, grid, projection, open_border=open_border)
+    blur = _gaussian_blur(population, smoothing)
+    from scipy import fft
+
+    with fft.set_workers(os.cpu_count() or 1):
+        if stopping == "held-out":
+            steps = held_out_steps(observation, blur, most=max_steps, progress=progress)
+            last, trace = climb(observation, observation.counts, blur, most=steps, progress=progress)
+        else:
+            last, trace = climb(
+                observation, observation.counts, blur, most=max_steps, tolerance=tolerance, progress=progress
+            )
+    used = int(observation.counts.sum())
+    return PopulationEstimate(
+        grid,
+        share_within(grid, population, last.mass),
+        log_likelihood=trace,
+        gap=last.gap,
+        reports=used,
+        left_out=total - used,
+        fit=Fit(observation, blur, len(trace) - 1, population),
+    )
+
+
+def share_within(grid: Sites, population: Sites, mass: FloatArray) -> FloatArray:
+    """Return the masses of the grid's cells, given that one is there, from those of a wider grid."""
+    if population is grid:
+        return mass
+    inside = mass[population.nearest(grid.xy)]
+    return np.asarray(inside / inside.sum())
+
+
+def _observe(
+    groups: Sequence[Group], grid: Sites, projection: Projection | None, *, open_border: bool
+) -> tuple[Observation, Sites]:
+    """Return what the reports say, and the sites that it is said about: the grid, or a wider one."""
+    parts: list[Observation] = []
+    noisy: list[tuple[float, FloatArray]] = []
+    for mechanism, xy in groups:
+        if isinstance(mechanism, Channel):
+            if mechanism.inputs != grid:
+                raise SitesMismatchError("grid must be the inputs of the channel")
+            parts.append(ChannelReports.of(mechanism, xy))
+        else:
+            noisy.append((epsilon_in_plane(mechanism, grid, projection), xy))
+    if open_border and parts:
+        raise InvalidInputError("open_border needs noise: a channel knows nobody outside its inputs")
+    population = grid
+    if noisy:
+        if not isinstance(grid, Grid):
+            raise InvalidInputError(f"grid must be a Grid where reports are noise, got {type(grid).__name__}")
+        window = window_around(grid, min(epsilon for epsilon, _ in noisy))
+        noisy = _within(noisy, window, open_border=open_border)
+        population = window if open_border else grid
+        parts.append(NoiseReports.of(population, window, noisy))
+    return (parts[0] if len(parts) == 1 else Together(tuple(parts))), population
+
+
+def _within(
+    groups: Sequence[tuple[float, FloatArray]], window: Grid, *, open_border: bool
+) -> list[tuple[float, FloatArray]]:
+    """Return the reports within the window; refuse if too many are not, or none is."""
+    west, south, east, north = window.bounds
+    kept = []
+    for epsilon, xy in groups:
+        inside = ((xy >= (west, south)) & (xy <= (east, north))).all(axis=1)
+        kept.append((epsilon, xy[inside]))
+    total, used = sum(len(xy) for _, xy in groups), sum(len(xy) for _, xy in kept)
+    # Six standard deviations more than people on the very border would send that far.
+    most = BEYOND * total + 6 * math.sqrt(BEYOND * total) + 6
+    if not used or (total - used > most and not open_border):
+        raise InvalidInputError(
+            f"{total - used} of {total} reports lie farther from the grid than the noise of its people reaches: "
+            "is the grid in the reports' plane, and wide enough? If people may be outside it, open the border"
+        )
+    return [(epsilon, xy) for epsilon, xy in kept if len(xy)]
+
+
+def _gaussian_blur(sites: Sites, smoothing: float) -> Blur:
+    """Return the blur with a standard deviation in metres, mirrored at the border so that no mass leaves."""
+    if not as_finite(smoothing, "smoothing") >= 0:
+        raise InvalidInputError(f"smoothing must not be negative, got {smoothing!r}")
+    if not smoothing:
+        return _unchanged
+    if not isinstance(sites, Grid):
+        raise InvalidInputError(f"smoothing needs a Grid, got {type(sites).__name__}")
+    return partial(_blurred, shape=(sites.rows, sites.columns), width=smoothing / sites.cell)
+
+
+def _unchanged(mass: FloatArray) -> FloatArray:
+    return mass
+
+
+def _blurred(mass: FloatArray, *, shape: tuple[int, int], width: float) -> FloatArray:
+    from scipy.ndimage import gaussian_filter
+
+    return np.asarray(gaussian_filter(mass.reshape(shape), width, mode="reflect"), dtype=np.float64).ravel()
