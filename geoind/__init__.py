@@ -14,6 +14,7 @@ from geoind.errors import (
     SitesMismatchError,
     SolverError,
 )
+from geoind.estimate import PopulationEstimate, estimate_population
 from geoind.evaluation import PAPER_SETTING, compare
 from geoind.laplace import PlanarLaplace
 from geoind.lattice import snap_lonlat
@@ -66,6 +67,7 @@ __all__ = [
     "OptimalChannel",
     "Places",
     "PlanarLaplace",
+    "PopulationEstimate",
     "PostProcessed",
     "Prior",
     "Projected",
@@ -86,6 +88,7 @@ __all__ = [
     "distance_gain",
     "distances",
     "epsilon_for",
+    "estimate_population",
     "expected_gain",
     "expected_loss",
     "exponential",

@@ -28,11 +28,14 @@ Progress: TypeAlias = Callable[[int, float], None]
 LEAST_MASS = 1e-8
 """No site's mass falls below this share of the uniform one: momentum could not bring it back."""
 
-HELD_OUT = 0.1
-"""Share of the reports that decide when to stop."""
+HELD_OUT = 0.5
+"""Share of the reports that decide when to stop. With fewer, chance decides."""
+
+INDIFFERENCE = 1.0
+"""Nats over all held-out reports below which two populations predict them equally well."""
 
 PATIENCE = 8
-"""Steps without a better held-out likelihood before the search for the best one ends; or half of those taken."""
+"""Steps that predict the held-out reports worse before the search ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,22 +95,26 @@ def ascend(observation: Observation, counts: FloatArray, blur: Blur) -> Iterator
 
 
 def held_out_steps(observation: Observation, blur: Blur, *, most: int, progress: Progress | None = None) -> int:
-    """Return after how many steps a population predicts reports best that it was not made from."""
+    """Return after how many steps a fit to half of the reports predicts the other half best.
+
+    Of steps that predict them equally well it is the last: there is no evidence against the likelier one.
+    """
     # A fixed seed: the same reports give the same map.
     held = np.random.default_rng(0).binomial(observation.counts.astype(np.int64), HELD_OUT).astype(np.float64)
     fitted = observation.counts - held
     if not fitted.sum() or not held.sum():
         return 1
-    best, best_at = -np.inf, 1
+    best, chosen = -np.inf, 1
     for number, step in enumerate(ascend(observation, fitted, blur)):
         score = float(held @ np.log(step.predicted))
+        best = max(best, score)
+        if score >= best - INDIFFERENCE:
+            chosen = number
         if progress is not None:
             progress(number, step.log_likelihood)
-        if score > best:
-            best, best_at = score, number
-        if number >= most or number > best_at + max(PATIENCE, best_at // 2):
+        if number >= min(most, chosen + PATIENCE) or step.gap * fitted.sum() <= INDIFFERENCE:
             break
-    return max(best_at, 1)
+    return max(chosen, 1)
 
 
 def climb(

@@ -99,8 +99,8 @@ def estimate_population(
 
     The iterative Bayesian update climbs from the uniform population towards the most likely one. That one
     itself is a poor map: it explains the chance in the reports too, with a sky of single bright cells. The
-    default, `stopping="held-out"`, sets a tenth of the reports aside, counts the steps after which the rest
-    predicts them best, and takes as many steps with all reports. `stopping="converged"` goes on until no
+    default, `stopping="held-out"`, sets half of the reports aside, counts the steps after which the other
+    half predicts them best, and takes as many steps with all. `stopping="converged"` goes on until no
     population can be likelier by more than `tolerance` nats over all reports (a guarantee, not a guess: the
     log-likelihood is concave), or `max_steps`.
 
@@ -197,7 +197,7 @@ def _observe(
         if not isinstance(grid, Grid):
             raise InvalidInputError(f"grid must be a Grid where reports are noise, got {type(grid).__name__}")
         window = window_around(grid, min(epsilon for epsilon, _ in noisy))
-        noisy = _within(noisy, window, open_border=open_border)
+        noisy = _within(sorted(noisy, key=lambda group: group[0]), window, open_border=open_border)
         population = window if open_border else grid
         parts.append(NoiseReports.of(population, window, noisy))
     return (parts[0] if len(parts) == 1 else Together(tuple(parts))), population
