@@ -1,15 +1,21 @@
 """The browser that tests drive, watched for errors and for requests that leave the machine; the databases."""
 
 import shutil
+import socket
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import ConsoleMessage, Page
 
 from tests.postgres import Server, find_programs, running_server
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
 
 LOOPBACK = {"127.0.0.1", "localhost", None}
 
@@ -79,3 +85,25 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'ledger.db'}"
     running: Server = request.getfixturevalue("server")
     return running.new_database()
+
+
+@pytest.fixture(scope="session")
+def demo_app() -> "FastAPI":
+    """The demo with the town it has by default."""
+    from webdemo.app import create_app
+
+    return create_app()
+
+
+@pytest.fixture(scope="session")
+def demo_url(demo_app: "FastAPI") -> Iterator[str]:
+    """The demo served on this machine, as a person would use it."""
+    import uvicorn
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(demo_app, log_level="warning", access_log=False))
+    thread = threading.Thread(target=server.run, args=([listener],))
+    thread.start()
+    yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    server.should_exit = True
+    thread.join()

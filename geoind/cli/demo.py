@@ -1,0 +1,74 @@
+"""`geoind demo`: the map demo in the browser, on this machine alone."""
+
+import argparse
+import os
+import socket
+import sys
+import threading
+import webbrowser
+from importlib.util import find_spec
+from pathlib import Path
+
+from geoind.errors import InvalidInputError
+
+__all__ = ["add_to"]
+
+HOST = "127.0.0.1"
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser("demo", help="see and feel what epsilon means, on a map in the browser")
+    parser.add_argument("--port", type=int, default=8765, help="port on this machine, 0 for any [%(default)s]")
+    parser.add_argument(
+        "--basemap", type=Path, metavar="FILE", help="another town: .osm.pbf, GeoPackage or GeoJSON [Helsinki]"
+    )
+    parser.add_argument(
+        "--online-tiles",
+        action="store_true",
+        help="draw tiles of openstreetmap.org: its server then sees where you look",
+    )
+    parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Serve the demo until it is interrupted."""
+    if find_spec("uvicorn") is None or find_spec("fastapi") is None:
+        raise InvalidInputError("the demo needs FastAPI and uvicorn: pip install 'geoind[demo]'")
+    import uvicorn
+
+    if options.basemap is not None and not options.basemap.is_file():
+        raise InvalidInputError(f"--basemap: {str(options.basemap)!r} does not exist")
+    listener = _listen(options.port)
+    address = f"http://{HOST}:{listener.getsockname()[1]}/"
+    if options.online_tiles:
+        print(
+            "Warning: with --online-tiles your browser asks openstreetmap.org for each map tile. "
+            "Its server sees your address and which streets you look at.",
+            file=sys.stderr,
+        )
+    # The demo is named, not imported: the library must not depend on it.
+    os.environ["GEOIND_DEMO_BASEMAP"] = str(options.basemap.resolve()) if options.basemap else ""
+    os.environ["GEOIND_DEMO_TILES"] = "yes" if options.online_tiles else ""
+    # No access log: nobody needs to know later who looked at what.
+    config = uvicorn.Config("webdemo.app:from_environment", factory=True, access_log=False, log_level="warning")
+    server = uvicorn.Server(config)
+    print(f"The demo is at {address} (Ctrl+C stops it)", flush=True)
+    if not options.no_browser:
+        threading.Timer(1.0, webbrowser.open, [address]).start()
+    server.run(sockets=[listener])
+
+
+def _listen(port: int) -> socket.socket:
+    if not 0 <= port <= 65535:
+        raise InvalidInputError(f"--port must lie between 0 and 65535, got {port}")
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    if os.name == "posix":
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((HOST, port))
+    except OSError as error:
+        listener.close()
+        raise InvalidInputError(f"--port {port} is not free: give another one, or 0 for any") from error
+    return listener

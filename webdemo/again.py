@@ -1,0 +1,77 @@
+"""Ask again: reports from the same spot, paid from a real ledger until it refuses."""
+
+import secrets
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from geoind import BudgetExceededError, KeyedRandomness, obfuscate_lonlat
+from geoind.ledger import Ledger
+
+from .requests import Point, Privacy, Promised
+from .town import Town, to_latlon
+
+__all__ = ["again_router"]
+
+
+class AgainAsk(Point, Privacy):
+    """A place, who asks, and how the answer is made."""
+
+    person: str = Field(
+        pattern=r"^[a-z0-9]{8,40}$", description="A pseudonym that the page makes up; a new one has a new budget"
+    )
+    budget: int = Field(40, ge=1, le=1000, description="Reports that the budget pays for")
+    answer: Literal["fresh", "same"] = Field("fresh", description="Fresh noise each time, or the same report")
+    count: int = Field(1, ge=1, le=100, description="How many times to ask")
+
+
+class Answers(BaseModel):
+    """What the ledger let through."""
+
+    promise: Promised
+    reports: list[tuple[float, float]]
+    errors: list[float] = Field(description="Metres between each report and the truth")
+    refused: str | None = Field(description="Why the rest was refused")
+    remaining: float = Field(description="Share of the budget that is left")
+    spent: float = Field(description="Sum of epsilons, per metre")
+
+
+def again_router(town: Town, database: Path) -> APIRouter:
+    """Return the tab's part of the API; the ledger is kept in a file."""
+    router = APIRouter(prefix="/api", tags=["Ask again"])
+    key = secrets.token_bytes(32)
+    url = f"sqlite:///{database}"
+
+    @router.post("/again")
+    def again(ask: AgainAsk) -> Answers:
+        """Ask for reports of one place, one after the other, until the budget is spent."""
+        truth = town.here(ask)
+        noise = ask.noise
+        reports, refused = [], None
+        with Ledger(url, budget=ask.budget * noise.epsilon) as ledger:
+            try:
+                for _ in range(ask.count):
+                    if ask.answer == "same":
+                        # The same key for the same spot gives the same report, which costs only once.
+                        ledger.charge(ask.person, noise.epsilon, once=f"{ask.lat} {ask.lon} {noise.epsilon}")
+                        reports.append(obfuscate_lonlat(truth, noise, rng=KeyedRandomness(key, [ask.person])))
+                    else:
+                        reports.append(obfuscate_lonlat(truth, noise, ledger=ledger, person=ask.person))
+            except BudgetExceededError:
+                refused = f"Refused: the budget of {ask.budget} reports is spent, and no noise was drawn."
+            spent = ledger.spent(ask.person)
+            remaining = ledger.remaining(ask.person)
+        drawn = np.concatenate([*reports, np.empty((0, 2))])
+        return Answers(
+            promise=ask.promise,
+            reports=to_latlon(drawn).tolist(),
+            errors=town.distance(np.repeat(truth, len(drawn), axis=0), drawn).round(1).tolist(),
+            refused=refused,
+            remaining=remaining / ledger.budget,
+            spent=spent,
+        )
+
+    return router

@@ -1,0 +1,109 @@
+"""The demo as a web application, for this machine only."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from importlib.resources import as_file, files
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from fastapi.staticfiles import StaticFiles
+from pydantic import BaseModel
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+
+from geoind import GeoindError, __version__
+from geoind.basemap import read_basemap
+
+from .again import again_router
+from .docs import docs_router
+from .explore import explore_router
+from .page import page_router, security_headers
+from .town import Town
+from .trace import trace_router
+
+__all__ = ["create_app", "from_environment"]
+
+
+class Refusal(BaseModel):
+    """Why a request was refused, in a sentence."""
+
+    detail: str
+
+
+LOOPBACK = ["127.0.0.1", "localhost", "[::1]"]
+
+
+def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False) -> FastAPI:
+    """Return the application for a town; without a file, for the centre of Helsinki."""
+    town = Town(read_basemap(basemap))
+    # Now rather than at the first click.
+    _ = town.prior_latlon, town.place_lonlat
+    folder = Path(tempfile.mkdtemp(prefix="geoind-demo-"))
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        shutil.rmtree(folder, ignore_errors=True)
+
+    app = FastAPI(
+        title="geoind demo",
+        version=__version__,
+        summary="See and feel what epsilon means",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        responses={400: {"model": Refusal}, 422: {"model": Refusal}},
+    )
+    app.state.town = town
+    # Another site's name that resolves to this machine must not read what people do here.
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)
+    headers = security_headers(online_tiles=online_tiles)
+
+    @app.middleware("http")
+    async def secure(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+        response = await answer(request)
+        for name, value in headers.items():
+            response.headers.setdefault(name, value)
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    app.add_exception_handler(GeoindError, _refuse)
+    app.add_exception_handler(RequestValidationError, _refuse_invalid)
+    routers = [
+        explore_router(town),
+        again_router(town, folder / "budgets.db"),
+        trace_router(town),
+        docs_router(app),
+        page_router(town, online_tiles=online_tiles),
+    ]
+    for router in routers:
+        app.include_router(router)
+    with as_file(files("webdemo").joinpath("static")) as static:
+        app.mount("/static", StaticFiles(directory=static))
+    return app
+
+
+def from_environment() -> FastAPI:
+    """Return the application that `geoind demo` asked for in its environment."""
+    return create_app(
+        os.environ.get("GEOIND_DEMO_BASEMAP") or None, online_tiles=bool(os.environ.get("GEOIND_DEMO_TILES"))
+    )
+
+
+def _refuse(_: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"detail": str(error)}, status_code=400)
+
+
+def _refuse_invalid(_: Request, error: Exception) -> JSONResponse:
+    # The framework's own answer would quote the input, and with it a location.
+    if not isinstance(error, RequestValidationError):
+        raise error
+    problems = [
+        f"{'.'.join(str(part) for part in problem['loc'][1:]) or 'the request'}: {problem['msg'].lower()}"
+        for problem in error.errors()
+    ]
+    return JSONResponse({"detail": "; ".join(problems)}, status_code=422)

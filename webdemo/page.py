@@ -1,0 +1,91 @@
+"""The page: folium draws the base map once, as files that a strict Content-Security-Policy lets through."""
+
+from html import escape
+from importlib.resources import files
+
+import folium
+from fastapi import APIRouter
+from fastapi.responses import HTMLResponse, Response
+
+from geoind.maps import MEDIA_TYPES, asset_bytes, link_assets
+
+from .town import Town
+
+__all__ = ["TILES", "page_router", "security_headers"]
+
+TILES = "https://tile.openstreetmap.org/{z}/{x}/{y}.png"
+TILE_HOST = "https://tile.openstreetmap.org"
+
+LONG = {"Cache-Control": "public, max-age=86400"}
+
+
+def security_headers(*, online_tiles: bool) -> dict[str, str]:
+    """Return the headers that keep a browser from loading or running anything but the demo's own files."""
+    images = f"'self' data: {TILE_HOST}" if online_tiles else "'self' data:"
+    policy = {
+        "default-src": "'none'",
+        "script-src": "'self'",
+        "style-src": "'self'",
+        "img-src": images,
+        "connect-src": "'self'",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+    }
+    return {
+        "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "strict-origin" if online_tiles else "no-referrer",
+        "Permissions-Policy": "geolocation=(), camera=(), microphone=()",
+        "Cross-Origin-Opener-Policy": "same-origin",
+    }
+
+
+def page_router(town: Town, *, online_tiles: bool) -> APIRouter:
+    """Return the page itself, the script of its base map, and the assets that folium needs."""
+    router = APIRouter(include_in_schema=False)
+    west, south, east, north = town.basemap.bounds
+    chart = folium.Map(tiles=None, prefer_canvas=True, zoom_control=False, max_zoom=21, min_zoom=11)
+    # Fixed names, so that the page's own script finds both.
+    chart._name, chart._id = "demo", "map"
+    base = town.basemap.to_folium()
+    base._name, base._id = "demo", "base"
+    base.add_to(chart)
+    chart.fit_bounds([[south, west], [north, east]])
+    link_assets(chart, lambda name: f"/assets/{name}")
+    root = chart.get_root()
+    root.render()
+    script = root.script.render()
+    links = "\n".join(
+        child.render() for name, child in root.header._children.items() if name in {*_link_names(chart)}
+    )
+    body = root.html.render()
+    index = (
+        files("webdemo")
+        .joinpath("static/index.html")
+        .read_text("utf-8")
+        .replace("{{folium_links}}", links + '\n<script src="/assets/leaflet-heat.js"></script>')
+        .replace("{{folium_map}}", body)
+        .replace("{{attribution}}", escape(town.basemap.attribution))
+        .replace("{{town}}", escape(town.basemap.name))
+        .replace("{{tiles}}", escape(TILES if online_tiles else ""))
+    )
+
+    @router.get("/")
+    def page() -> HTMLResponse:
+        return HTMLResponse(index)
+
+    @router.get("/map.js")
+    def base_map() -> Response:
+        return Response(script, media_type="text/javascript")
+
+    @router.get("/assets/{name:path}")
+    def asset(name: str) -> Response:
+        kind = ".png" if name.endswith(".png") else ".css" if name.endswith("css") else ".js"
+        return Response(asset_bytes(name), media_type=MEDIA_TYPES[kind], headers=LONG)
+
+    return router
+
+
+def _link_names(chart: folium.Map) -> list[str]:
+    return [name for name, _ in [*chart.default_js, *chart.default_css]]

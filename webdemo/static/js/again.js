@@ -1,0 +1,114 @@
+// Ask again: the average of fresh answers walks home while the budget runs down.
+
+import { post, say } from "./ask.js";
+import { colour, diamond, line, speck } from "./map.js";
+import { canvas, element, roundUp } from "./chart.js";
+import { metres, percent, put } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const PAUSE = 45;
+let app = null, active = false, running = 0;
+let person = "", answers = [], averages = [], refused = null, remaining = 1;
+
+const mode = () => document.querySelector("input[name=answer]:checked").value;
+
+function reset() {
+  running += 1;
+  person = Array.from(crypto.getRandomValues(new Uint8Array(10)), (byte) => byte.toString(36).padStart(2, "0")).join("");
+  answers = []; averages = []; refused = null; remaining = 1;
+  put("budget-out", `${$("budget").value} reports`);
+  say(null);
+  draw();
+}
+
+async function askFor(count) {
+  const mine = running;
+  const told = await post("/api/again", {
+    ...app.place(), ...app.privacy(), person, budget: Number($("budget").value), answer: mode(), count,
+  });
+  if (mine !== running) return false;
+  app.promise(told);
+  for (const at of told.reports) {
+    answers.push(L.latLng(at));
+    const n = answers.length, last = averages.at(-1)?.at ?? L.latLng(0, 0);
+    const average = L.latLng(last.lat + (at[0] - last.lat) / n, last.lng + (at[1] - last.lng) / n);
+    averages.push({ at: average, error: app.me.distanceTo(average) });
+  }
+  refused = told.refused;
+  remaining = told.remaining;
+  draw();
+  return !refused;
+}
+
+async function guarded(work) {
+  try { await work(); say(null); } catch (error) { say(error.message); }
+}
+
+async function askAll() {
+  reset();
+  const mine = running, most = Number($("budget").value) + 1;
+  $("ask-all").disabled = true;
+  await guarded(async () => {
+    // The same report never costs again, so it is never refused: ask as often as fresh noise could.
+    for (let asked = 0; asked < most && mine === running && active; asked += 1) {
+      if (!(await askFor(1))) break;
+      await new Promise((done) => setTimeout(done, PAUSE));
+    }
+  });
+  $("ask-all").disabled = false;
+}
+
+function draw() {
+  if (!active) return;
+  const layer = app.layer.clearLayers();
+  for (const at of answers.slice(0, -1)) speck(at, "report", { fillOpacity: 0.45 }).addTo(layer);
+  if (averages.length > 1) line(averages.map((average) => average.at), "remapped", { weight: 1.5 }).addTo(layer);
+  app.drawMe();
+  if (answers.length) {
+    speck(answers.at(-1), "report", { radius: 6, fillOpacity: 1 }).addTo(layer);
+    diamond(averages.at(-1).at, "average").bindTooltip("average", { permanent: true, direction: "left", offset: [-10, 0] }).addTo(layer);
+  }
+  put("answers", answers.length);
+  put("average-error", averages.length ? metres(averages.at(-1).error) : "–");
+  $("meter").value = remaining;
+  put("meter-out", percent(remaining));
+  const verdict = $("again-verdict");
+  verdict.classList.toggle("refused", Boolean(refused));
+  verdict.textContent = refused ?? (mode() === "same" && answers.length > 1 ? "Always the same answer: the average learns nothing, and only the first one cost." : "");
+  plot();
+}
+
+function plot() {
+  const svg = canvas(340, 130, "Error of the average against the number of answers");
+  const most = Math.max(Number($("budget").value), answers.length), left = 38, right = 332, bottom = 106, top = 14;
+  const high = roundUp(Math.max(50, ...averages.map((average) => average.error)));
+  const x = (n) => left + ((n - 1) / Math.max(1, most - 1)) * (right - left), y = (error) => bottom - (error / high) * (bottom - top);
+  for (const share of [0, 0.5, 1]) {
+    svg.append(element("line", { x1: left, x2: right, y1: y(share * high), y2: y(share * high), class: "axis" }));
+    svg.append(element("text", { x: left - 6, y: y(share * high) + 4, "text-anchor": "end", class: "soft" }, Math.round(share * high)));
+  }
+  svg.append(element("text", { x: left, y: 124, class: "soft" }, "1 answer"));
+  svg.append(element("text", { x: right, y: 124, "text-anchor": "end", class: "soft" }, `${most} answers`));
+  svg.append(element("text", { x: right, y: 11, "text-anchor": "end", class: "soft" }, "metres from home"));
+  if (averages.length) {
+    svg.append(element("polyline", { class: "curve", stroke: colour.remapped, points: averages.map((average, n) => `${x(n + 1).toFixed(1)},${y(average.error).toFixed(1)}`).join(" ") }));
+    svg.append(element("circle", { r: 3.5, fill: colour.remapped, cx: x(averages.length), cy: y(averages.at(-1).error) }));
+  }
+  $("again-plot").replaceChildren(svg);
+}
+
+export const again = {
+  hint: "Click the map to move home",
+  init(shell) {
+    app = shell;
+    $("ask-once").addEventListener("click", () => guarded(() => askFor(1)));
+    $("ask-all").addEventListener("click", askAll);
+    $("ask-reset").addEventListener("click", reset);
+    $("budget").addEventListener("input", reset);
+    for (const radio of document.querySelectorAll("input[name=answer]")) radio.addEventListener("change", reset);
+  },
+  enter() { active = true; reset(); },
+  leave() { active = false; running += 1; },
+  update: reset,
+  redraw: draw,
+};

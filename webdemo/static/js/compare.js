@@ -1,0 +1,1 @@
+export const compare = { init() {}, enter() {}, update() {} };

@@ -1,0 +1,61 @@
+// The base map that folium drew, and what the tabs draw on it.
+
+export const map = window.demo_map;
+const base = window.demo_base;
+
+const DARK_BASE = {
+  extent: { fillColor: "#1d222b" }, green: { fillColor: "#22332b" }, water: { fillColor: "#1d3a50" }, rivers: { color: "#1d3a50" },
+  paths: { color: "#2b323d" }, streets: { color: "#39424f" }, main: { color: "#5a5240" }, rails: { color: "#4a4658" },
+  buildings: { color: "#3a414d", fillColor: "#2b313b" },
+};
+
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+export let colour = {};
+export function paint() {
+  for (const name of ["truth", "report", "remapped", "ring", "naive", "budgeted", "kept", "missed", "retrieved", "panel"]) colour[name] = css(name);
+  const dark = document.documentElement.dataset.theme === "dark";
+  base.eachLayer((layer) => layer.setStyle({ ...layer.feature.properties.style, ...(dark ? DARK_BASE[layer.feature.properties.kind] : {}) }));
+}
+
+const lines = L.svg({ padding: 1 });
+const crowd = L.canvas({ padding: 0.5 });
+
+export const circle = (at, radius, colourName, options = {}) =>
+  L.circle(at, { renderer: lines, radius, color: colour[colourName], weight: 2, fill: false, interactive: false, className: `circle-${colourName}`, ...options });
+export const dot = (at, colourName, options = {}) =>
+  L.circleMarker(at, { renderer: lines, radius: 7, color: colour.panel, weight: 2, fillColor: colour[colourName], fillOpacity: 1, interactive: false, className: `dot-${colourName}`, ...options });
+export const speck = (at, colourName, options = {}) =>
+  L.circleMarker(at, { renderer: crowd, radius: 3.5, stroke: false, fillColor: colour[colourName], fillOpacity: 0.5, interactive: false, ...options });
+export const line = (points, colourName, options = {}) =>
+  L.polyline(points, { renderer: lines, color: colour[colourName], weight: 3, interactive: false, className: `line-${colourName}`, ...options });
+export const diamond = (at, className) =>
+  L.marker(at, { interactive: false, keyboard: false, icon: L.divIcon({ className: `diamond ${className}`, iconSize: [14, 14] }) });
+export const label = (at, text) =>
+  L.marker(at, { interactive: false, keyboard: false, icon: L.divIcon({ className: "ring-label", html: `<span>${text}</span>`, iconSize: [40, 12], iconAnchor: [20, 6] }) });
+
+export const north = (at, distance) => [at.lat + distance / 111195, at.lng];
+
+export function metresPerPixel() {
+  return (40075016.686 * Math.cos((map.getCenter().lat * Math.PI) / 180)) / 2 ** (map.getZoom() + 8);
+}
+
+export function prepare() {
+  const { attribution, tiles } = document.body.dataset;
+  map.attributionControl.setPrefix("Leaflet").addAttribution(attribution);
+  L.control.scale({ imperial: false }).addTo(map);
+  L.control.zoom({ position: "topright" }).addTo(map);
+  map.options.zoomSnap = 0.25;
+  const bounds = base.getBounds();
+  map.setMaxBounds(bounds.pad(1.5));
+  // A town seen whole is small on a wide screen: start a little closer.
+  if (window.innerWidth > 760) map.setZoom(map.getZoom() + 0.5, { animate: false });
+  if (tiles) {
+    document.getElementById("tiles-warning").hidden = false;
+    L.tileLayer(tiles, { maxNativeZoom: 19, maxZoom: 21 }).addTo(map);
+    map.removeLayer(base);
+  }
+  new ResizeObserver(() => map.invalidateSize({ animate: false })).observe(document.getElementById("mapframe"));
+  paint();
+  return bounds;
+}

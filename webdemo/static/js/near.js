@@ -1,0 +1,62 @@
+// Near me: the area of interest, the area of retrieval, and what came back.
+
+import { asker } from "./ask.js";
+import { circle, dot, speck } from "./map.js";
+import { metres, put } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const LISTED = 5;
+let app = null, told = null, active = false;
+const ask = asker("/api/near", (answer) => { told = answer; draw(); });
+
+function question() {
+  put("query-radius-out", `${$("query-radius").value} m`);
+  put("confidence-out", `${$("confidence").value} %`);
+  ask({
+    ...app.place(), ...app.privacy(), interest: Number($("query-radius").value),
+    confidence: Number($("confidence").value) / 100, kind: $("kind").value, seed: app.seed,
+  });
+}
+
+function draw() {
+  if (!active || !told) return;
+  app.promise(told);
+  const layer = app.layer.clearLayers();
+  circle(told.centre, told.retrieval_radius, "report", { fill: true, fillOpacity: 0.07 })
+    .bindTooltip("area of retrieval", { permanent: true, direction: "top" }).addTo(layer);
+  circle(app.me, Number($("query-radius").value), "truth", { fill: true, fillOpacity: 0.08 }).addTo(layer);
+  const kept = new Set(told.kept.map((place) => `${place.lat} ${place.lon} ${place.name}`));
+  for (const place of told.retrieved) {
+    const near = kept.has(`${place.lat} ${place.lon} ${place.name}`);
+    speck([place.lat, place.lon], near ? "kept" : "retrieved", { radius: near ? 5 : 3.5, fillOpacity: near ? 0.95 : 0.75 }).addTo(layer);
+  }
+  for (const place of told.missed) speck([place.lat, place.lon], "missed", { radius: 5, fillOpacity: 0.3, stroke: true, weight: 2 }).addTo(layer);
+  dot(told.centre, "report").addTo(layer);
+  dot(app.me, "truth", { radius: 8 }).bindTooltip("you", { permanent: true, direction: "right", offset: [8, 0] }).addTo(layer);
+  put("retrieved", told.retrieved.length);
+  put("kept", told.kept.length);
+  put("missed", told.missed.length || "none");
+  put("overhead", `${told.overhead.toFixed(1)} ×`);
+  const covered = told.inside ? "This time it does." : "This time it does not.";
+  put("near-sentence", `${told.guarantee} ${covered}`);
+  $("nearest").replaceChildren(...told.kept.slice(0, LISTED).map((place) => {
+    const item = document.createElement("li"), name = document.createElement("span"), far = document.createElement("span");
+    name.textContent = place.name || place.label.replaceAll("_", " ");
+    far.textContent = metres(place.distance);
+    item.append(name, far);
+    return item;
+  }));
+}
+
+export const near = {
+  hint: "Click the map to place yourself",
+  init(shell) {
+    app = shell;
+    for (const id of ["query-radius", "confidence", "kind"]) $(id).addEventListener("input", question);
+    $("ask-near").addEventListener("click", () => { app.newSeed(); question(); });
+  },
+  enter() { active = true; draw(); question(); },
+  leave() { active = false; },
+  update(shell, why) { if (why === "place") app.newSeed(); question(); },
+  redraw: draw,
+};

@@ -1,0 +1,66 @@
+// A trace: a walk reported at each step, against the same walk within a budget.
+
+import { asker } from "./ask.js";
+import { dot, line, speck } from "./map.js";
+import { metres, put, small } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+let app = null, told = null, active = false, path = [];
+const ask = asker("/api/trace", (answer) => { told = answer; draw(); });
+
+function suggested() {
+  const box = app.bounds, at = (x, y) => L.latLng(box.getSouth() + y * (box.getNorth() - box.getSouth()), box.getWest() + x * (box.getEast() - box.getWest()));
+  return [at(0.16, 0.28), at(0.4, 0.395), at(0.56, 0.41), at(0.845, 0.42), at(0.84, 0.62), at(0.55, 0.66)];
+}
+
+function question() {
+  put("step-out", `${$("step").value} m`);
+  put("trace-budget-out", `${$("trace-budget").value} reports`);
+  if (path.length < 2) { told = null; draw(); return; }
+  ask({
+    ...app.privacy(), path: path.map((corner) => ({ lat: corner.lat, lon: corner.lng })),
+    step: Number($("step").value), budget: Number($("trace-budget").value), seed: app.seed,
+  });
+}
+
+function draw() {
+  if (!active) return;
+  const layer = app.layer.clearLayers();
+  $("trace-undo").disabled = $("trace-clear").disabled = path.length === 0;
+  $("trace-redraw").disabled = path.length < 2;
+  if (told) {
+    app.promise(told);
+    for (const way of ["naive", "budgeted"]) {
+      const walk = told[way];
+      put(`${way}-count`, walk.reports.length);
+      put(`${way}-spent`, small(walk.spent));
+      put(`${way}-factor`, `${walk.factor} ×`);
+      put(`${way}-error`, metres(walk.report_error));
+      put(`${way}-guess`, metres(walk.guess_error));
+      if (!$(`show-${way}`).checked) continue;
+      for (const at of walk.reports) speck(at, way, { radius: way === "naive" ? 3.5 : 6, fillOpacity: way === "naive" ? 0.55 : 0.9 }).addTo(layer);
+      if (walk.guess.length > 1) line(walk.guess, way, { weight: 3.5, opacity: 0.9 }).addTo(layer);
+    }
+  }
+  if (path.length > 1) line(path, "truth", { weight: 3, dashArray: "1 7", lineCap: "round" }).addTo(layer);
+  for (const corner of path) dot(corner, "truth", { radius: 5 }).addTo(layer);
+  if (path.length) L.tooltip(path[0], { content: "your walk", permanent: true, direction: "left", offset: [-6, 0] }).addTo(layer);
+}
+
+export const trace = {
+  hint: "Click corners of a walk",
+  init(shell) {
+    app = shell;
+    path = suggested();
+    for (const id of ["step", "trace-budget"]) $(id).addEventListener("input", question);
+    for (const id of ["show-naive", "show-budgeted"]) $(id).addEventListener("change", draw);
+    $("trace-redraw").addEventListener("click", () => { app.newSeed(); question(); });
+    $("trace-clear").addEventListener("click", () => { path = []; question(); });
+    $("trace-undo").addEventListener("click", () => { path = path.slice(0, -1); question(); });
+  },
+  enter() { active = true; draw(); question(); },
+  leave() { active = false; },
+  click(shell, at) { path = [...path, at]; question(); },
+  update() { question(); },
+  redraw: draw,
+};
