@@ -68,6 +68,8 @@ def _listen(port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
+        # From now on: a browser that comes before the map is read waits instead of being turned away.
+        listener.listen()
     except OSError as error:
         listener.close()
         raise InvalidInputError(f"--port {port} is not free: give another one, or 0 for any") from error
