@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from geoind.adapters.geoparquet import (
+    LONLAT,
     box_columns,
     declared_crs,
     from_lonlat,
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["Missing", "located", "obfuscate_batch", "obfuscated_schema", "place_columns"]
 
 Missing = Literal["keep", "raise"]
-
-LONLAT = "OGC:CRS84"
 
 
 def obfuscate_batch(

@@ -96,6 +96,8 @@ def _carried(points: FloatArray, transformer: "Transformer | None") -> FloatArra
 
 @lru_cache(maxsize=64)
 def _transformer(crs: str, inverse: bool) -> "Transformer | None":
+    if crs in (LONLAT, "EPSG:4326"):
+        return None
     import pyproj
 
     try:

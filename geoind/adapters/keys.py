@@ -99,7 +99,8 @@ class Key:
         return hash(self.fingerprint)
 
     def __dask_tokenize__(self) -> tuple[str, str]:
-        return ("geoind key", self.fingerprint)
+        # With the place: Dask takes one of two plans of the same token, and only one of them may hold the bytes.
+        return (self.fingerprint, self._place)
 
 
 KeyLike: TypeAlias = Key | bytes

@@ -182,7 +182,10 @@ def labels_of(column: "pa.Array", name: str) -> "Labels":
         column = column.storage
     if pa.types.is_integer(column.type):
         return np.asarray(column.to_numpy())
-    values: list[str] | list[bytes] = column.to_pylist()
-    if values and not isinstance(values[0], (str, bytes)):
+    kinds = ("string", "large_string", "string_view", "binary", "large_binary", "binary_view", "fixed_size_binary")
+    is_named = any(getattr(pa.types, f"is_{kind}")(column.type) for kind in kinds)
+    # An empty column of Python objects has no type yet.
+    if not (is_named or (pa.types.is_null(column.type) and not len(column))):
         raise InvalidInputError(f"column {name!r} must be whole numbers, text or bytes, got {column.type}")
+    values: list[str] | list[bytes] = column.to_pylist()
     return values

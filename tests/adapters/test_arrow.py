@@ -1,3 +1,4 @@
+import hashlib
 import json
 
 import numpy as np
@@ -17,7 +18,7 @@ from geoind import (
 from geoind.adapters.arrow import obfuscate_batch, obfuscated_schema
 from tests.goodness import fits
 
-KEY = bytes(range(32))
+KEY = hashlib.sha256(b"a key for tests").digest()
 NOISE = SphericalLaplace(0.01)
 RNG = np.random.default_rng(9)
 LONLAT = np.column_stack([RNG.uniform(-180, 180, 40), RNG.uniform(-85, 85, 40)])

@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import signal
@@ -19,7 +20,7 @@ from geoind.adapters import dataset
 from geoind.adapters.dataset import Done
 from geoind.adapters.keys import Key
 
-KEY = bytes(range(32))
+KEY = hashlib.sha256(b"a key for tests").digest()
 NOISE = SphericalLaplace(0.01)
 
 
@@ -115,7 +116,7 @@ def stop(done, total):
 
 if __name__ == "__main__":
     dataset.PIECE_ROWS = 100
-    options = {"epsilon": 0.01, "key": bytes(range(32)), "workers": 2, "progress": stop}
+    options = {"epsilon": 0.01, "key": bytes.fromhex(sys.argv[3]), "workers": 2, "progress": stop}
     dataset.obfuscate_dataset(sys.argv[1], sys.argv[2], **options)
 """
 
@@ -126,7 +127,7 @@ def test_a_killed_job_finishes_only_what_is_missing(tmp_path: Path) -> None:
     source = write(tmp_path / "in", {f"{number}.parquet": 300 for number in range(6)})
     (tmp_path / "job.py").write_text(JOB)
     out = tmp_path / "out"
-    killed = subprocess.run([sys.executable, tmp_path / "job.py", source, out], check=False)
+    killed = subprocess.run([sys.executable, tmp_path / "job.py", source, out, KEY.hex()], check=False)
     assert killed.returncode == -signal.SIGKILL
     there = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in out.rglob("*.parquet")}
     assert 3 <= len(there) < 18

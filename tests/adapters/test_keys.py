@@ -1,3 +1,4 @@
+import hashlib
 import os
 import pickle
 import stat
@@ -8,7 +9,7 @@ import pytest
 from geoind import InvalidInputError
 from geoind.adapters.keys import VARIABLE, Key, as_key
 
-SECRET = bytes(range(32))
+SECRET = hashlib.sha256(b"a key for tests").digest()
 
 
 def shown(secret: bytes) -> list[str]:

@@ -1,3 +1,4 @@
+import hashlib
 import logging
 import uuid
 
@@ -9,7 +10,7 @@ from geoind import InvalidInputError, KeyedRandomness, SphericalLaplace
 from geoind.adapters.keys import Key
 from geoind.adapters.recipe import Recipe, labels_of
 
-KEY = bytes(range(32))
+KEY = hashlib.sha256(b"a key for tests").digest()
 SIZE = 60
 LONLAT = np.column_stack([np.linspace(-170, 170, SIZE), np.linspace(-80, 80, SIZE)])
 
