@@ -18,6 +18,7 @@ from geoind.estimate import PopulationEstimate, estimate_population
 from geoind.evaluation import PAPER_SETTING, compare
 from geoind.laplace import PlanarLaplace
 from geoind.lattice import snap_lonlat
+from geoind.lbs import Nearest, PrivateQuery, private_query, retrieval_radius
 from geoind.ledger import Charge, Ledger
 from geoind.mechanism import Mechanism, PostProcessed, Projected
 from geoind.metrics import (
@@ -34,6 +35,7 @@ from geoind.metrics import (
     posterior_entropy,
     worst_case_loss,
 )
+from geoind.nearby import PointsOfInterest, corridor
 from geoind.optimal import Certificate, OptimalChannel, min_loss_given_epsilon
 from geoind.pipeline import Location, epsilon_for, obfuscate, obfuscate_lonlat
 from geoind.precision import corrected_epsilon, guarantee_of_noise
@@ -42,6 +44,7 @@ from geoind.projection import Projection
 from geoind.randomness import KeyedRandomness
 from geoind.region import ClosestIn
 from geoind.remap import bayes_remap
+from geoind.same_place import SamePlace
 from geoind.sites import Grid, Places
 from geoind.sphere import SphericalLaplace
 from geoind.synthetic import synthetic_city
@@ -63,15 +66,19 @@ __all__ = [
     "LedgerError",
     "Location",
     "Mechanism",
+    "Nearest",
     "NotStochasticError",
     "OptimalChannel",
     "Places",
     "PlanarLaplace",
+    "PointsOfInterest",
     "PopulationEstimate",
     "PostProcessed",
     "Prior",
+    "PrivateQuery",
     "Projected",
     "Projection",
+    "SamePlace",
     "SitesMismatchError",
     "SolverError",
     "SphericalLaplace",
@@ -84,6 +91,7 @@ __all__ = [
     "cloaking",
     "compare",
     "corrected_epsilon",
+    "corridor",
     "discretise",
     "distance_gain",
     "distances",
@@ -102,7 +110,9 @@ __all__ = [
     "obfuscate_lonlat",
     "planar_geometric",
     "posterior_entropy",
+    "private_query",
     "randomised_response",
+    "retrieval_radius",
     "snap_lonlat",
     "synthetic_city",
     "tight_epsilon",

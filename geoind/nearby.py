@@ -1,0 +1,182 @@
+"""What lies near a place: exact WGS84 distances, found through a spatial index."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geoind.arrays import FloatArray, as_lonlat, as_positive
+from geoind.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import geopandas
+    from shapely.geometry.base import BaseGeometry
+
+__all__ = ["PointsOfInterest", "corridor", "distances_from", "lonlat_of", "near"]
+
+SMALLEST_CURVATURE = 6_335_439.0
+"""The Earth's smallest radius of curvature, in metres: a distance is never a larger angle than over this."""
+
+
+@dataclass(frozen=True, eq=False)
+class PointsOfInterest:
+    """Places with a spatial index: a provider that runs in your own process.
+
+    Parameters
+    ----------
+    frame : GeoDataFrame
+        Points or shapes, in any CRS.
+
+    Examples
+    --------
+    >>> import geopandas
+    >>> cafes = geopandas.GeoDataFrame(
+    ...     {"name": ["Flore", "Rotonde"]},
+    ...     geometry=geopandas.points_from_xy([2.3326, 2.3288], [48.8541, 48.8422]), crs=4326)
+    >>> PointsOfInterest(cafes).around(lat=48.8540, lon=2.3330, radius=500)["name"].tolist()
+    ['Flore']
+    """
+
+    frame: "geopandas.GeoDataFrame"
+
+    def __post_init__(self) -> None:
+        frame = _as_degrees(self.frame)
+        object.__setattr__(self, "frame", frame)
+        _ = frame.sindex  # built once, here
+
+    @classmethod
+    def read(cls, path: str | Path) -> "PointsOfInterest":
+        """Return the places of a GeoParquet file, or of any other that geopandas reads."""
+        import geopandas
+
+        parquet = Path(path).suffix in {".parquet", ".geoparquet"}
+        return cls(geopandas.read_parquet(path) if parquet else geopandas.read_file(path))
+
+    def around(self, *, lat: float, lon: float, radius: float) -> "geopandas.GeoDataFrame":
+        """Return the places within `radius` metres, the closest first, with their `distance` in metres."""
+        [[lon, lat]] = as_lonlat([[lon, lat]], "centre").tolist()
+        return near(self.frame, lat=lat, lon=lon, radius=as_positive(radius, "radius"))
+
+
+def near(
+    frame: "geopandas.GeoDataFrame",
+    *,
+    lat: float,
+    lon: float,
+    radius: float,
+    shape: "BaseGeometry | None" = None,
+) -> "geopandas.GeoDataFrame":
+    """Return the rows within `radius` metres of a place (and touching `shape`), sorted, with their `distance`."""
+    import shapely
+
+    degrees = _as_degrees(frame)
+    candidates = np.unique(
+        np.concatenate([degrees.sindex.query(shapely.box(*box)) for box in _boxes(lat, lon, radius)])
+    )
+    chosen = frame.iloc[candidates]
+    geometries = degrees.geometry.iloc[candidates].to_numpy()
+    apart = distances_from(geometries, lat=lat, lon=lon)
+    keep = apart <= radius
+    if shape is not None:
+        keep &= shapely.intersects(geometries, shape)
+    order = np.flatnonzero(keep)[np.argsort(apart[keep], kind="stable")]
+    return chosen.iloc[order].assign(distance=apart[order])
+
+
+def distances_from(places: Any, *, lat: float, lon: float) -> FloatArray:
+    """Return WGS84 distances in metres from one place to (n, 2) lon/lat points or to shapely geometries.
+
+    Examples
+    --------
+    >>> distances_from([[2.0, 49.0]], lat=48.0, lon=2.0).round(1)
+    array([111200.])
+    """
+    import pyproj
+    import shapely
+
+    places = np.asarray(places)
+    if places.dtype == object and len(places):
+        if (shapely.get_type_id(places) == shapely.GeometryType.POINT).all():
+            places = shapely.get_coordinates(places)
+        else:
+            # Azimuthal equidistant around the place: distances from its origin are the true ones.
+            plane = pyproj.Proj(proj="aeqd", lat_0=lat, lon_0=lon, datum="WGS84")
+            flat = shapely.transform(places, lambda xy: np.column_stack(plane(xy[:, 0], xy[:, 1])))
+            return np.asarray(shapely.distance(flat, shapely.Point(0, 0)), dtype=np.float64)
+    points = as_lonlat(places, "places")
+    start = np.broadcast_to([lon, lat], points.shape)
+    geod = pyproj.Geod(ellps="WGS84")
+    return np.asarray(geod.inv(start[:, 0], start[:, 1], points[:, 0], points[:, 1])[2], dtype=np.float64)
+
+
+def lonlat_of(items: Sequence[Mapping[str, Any]]) -> FloatArray:
+    """Return (n, 2) lon/lat of records that have lat and lon, or latitude and longitude.
+
+    Either at the top or under `location`, `center` or `geocodes.main`, as the place services answer.
+
+    Examples
+    --------
+    >>> lonlat_of([{"lat": 1, "lon": 2}, {"location": {"latitude": 3, "longitude": 4}}])
+    array([[2., 1.],
+           [4., 3.]])
+    """
+    return as_lonlat([_lonlat(item, number) for number, item in enumerate(items)], "results")
+
+
+def _lonlat(item: Mapping[str, Any], number: int) -> list[Any]:
+    for holder in (item, item.get("location"), item.get("center"), (item.get("geocodes") or {}).get("main")):
+        for names in (("lon", "lat"), ("longitude", "latitude")):
+            if isinstance(holder, Mapping) and all(name in holder for name in names):
+                return [holder[name] for name in names]
+    raise InvalidInputError(f"results: record {number} has no lat and lon")
+
+
+def corridor(line: "BaseGeometry", *, width: float) -> "BaseGeometry":
+    """Return the lon/lat polygon of everything within `width` metres of a lon/lat line.
+
+    Examples
+    --------
+    >>> import shapely
+    >>> walk = shapely.LineString([(2.3326, 48.8541), (2.3288, 48.8422)])
+    >>> bool(corridor(walk, width=50).contains(shapely.Point(2.3307, 48.8482)))
+    True
+    """
+    import pyproj
+    import shapely
+
+    width = as_positive(width, "width")
+    if not isinstance(line, shapely.Geometry) or line.is_empty:
+        raise InvalidInputError("line must be a shapely geometry that is not empty")
+    lon, lat = as_lonlat(shapely.get_coordinates(line), "line").mean(axis=0).tolist()
+    plane = pyproj.Proj(proj="aeqd", lat_0=lat, lon_0=lon, datum="WGS84")
+    flat = shapely.transform(line, lambda points: np.column_stack(plane(points[:, 0], points[:, 1])))
+    return shapely.transform(
+        flat.buffer(width), lambda xy: np.column_stack(plane(xy[:, 0], xy[:, 1], inverse=True))
+    )
+
+
+def _as_degrees(frame: "geopandas.GeoDataFrame") -> "geopandas.GeoDataFrame":
+    if frame.crs is None:
+        raise InvalidInputError("the frame must have a CRS: set_crs says what its coordinates mean")
+    if not (frame.geometry.notna() & ~frame.geometry.is_empty).all():
+        raise InvalidInputError("every row of the frame must have a geometry")
+    return frame if frame.crs == "EPSG:4326" else frame.to_crs("EPSG:4326")
+
+
+def _boxes(lat: float, lon: float, radius: float) -> list[tuple[float, float, float, float]]:
+    """Return one or two (west, south, east, north) boxes in degrees that hold a circle."""
+    angle = 1.01 * radius / SMALLEST_CURVATURE
+    south, north = lat - math.degrees(angle), lat + math.degrees(angle)
+    if south <= -90 or north >= 90:
+        return [(-180.0, max(south, -90.0), 180.0, min(north, 90.0))]
+    half = math.degrees(math.asin(min(1.0, math.sin(angle) / math.cos(math.radians(lat)))))
+    west, east = lon - half, lon + half
+    boxes = [(west, south, east, north)]
+    if west < -180:
+        boxes.append((west + 360, south, 180.0, north))
+    if east > 180:
+        boxes.append((-180.0, south, east - 360, north))
+    return boxes

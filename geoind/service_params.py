@@ -1,0 +1,106 @@
+"""A reported centre and a radius as request parameters of the services people use; none is contacted."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from geoind.errors import InvalidInputError
+
+__all__ = ["SERVICES", "service_params"]
+
+CIRCLE_CORNERS = 180
+
+
+def service_params(service: str, *, lat: float, lon: float, radius: float, kind: str | None) -> dict[str, Any]:
+    """Return the parameters that ask a service for everything within `radius` metres of a place.
+
+    Examples
+    --------
+    >>> service_params("foursquare", lat=48.8584, lon=2.2945, radius=984.4, kind="bakery")
+    {'ll': '48.8584,2.2945', 'radius': 985, 'limit': 50, 'query': 'bakery'}
+    """
+    if service not in SERVICES:
+        raise InvalidInputError(f"service must be one of {', '.join(sorted(SERVICES))}, got {service!r}")
+    write, largest = SERVICES[service]
+    if radius > largest:
+        raise InvalidInputError(
+            f"{service} takes a radius of at most {largest:g} m, this query needs {radius:.0f} m: "
+            "ask for a larger epsilon, a lower confidence or a smaller area"
+        )
+    return write(lat, lon, radius, kind)
+
+
+def _google_places(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, Any]:
+    """Body of Nearby Search of the Places API (New)."""
+    circle = {"center": {"latitude": lat, "longitude": lon}, "radius": math.ceil(10 * radius) / 10}
+    body: dict[str, Any] = {"locationRestriction": {"circle": circle}, "maxResultCount": 20}
+    return body if kind is None else {**body, "includedTypes": [kind]}
+
+
+def _foursquare(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, Any]:
+    """Query string of Place Search."""
+    query: dict[str, Any] = {"ll": f"{lat},{lon}", "radius": math.ceil(radius), "limit": 50}
+    return query if kind is None else {**query, "query": kind}
+
+
+def _overpass(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, Any]:
+    """Form of an Overpass interpreter; kind is a tag, such as amenity=restaurant or amenity."""
+    key, _, value = (kind or "amenity").partition("=")
+    if any(sign in key + value for sign in '"\\[]'):
+        raise InvalidInputError(f"kind must be a tag such as amenity=restaurant, got {kind!r}")
+    tag = f'["{key}"="{value}"]' if value else f'["{key}"]'
+    around = f"(around:{math.ceil(10 * radius) / 10},{lat},{lon})"
+    return {"data": f"[out:json][timeout:60];nwr{tag}{around};out center;"}
+
+
+def _postgis(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, Any]:
+    """Values for ST_DWithin(place::geography, ST_MakePoint(:lon, :lat)::geography, :radius)."""
+    values: dict[str, Any] = {"lat": lat, "lon": lon, "radius": radius}
+    return values if kind is None else {**values, "kind": kind}
+
+
+def _geojson(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, Any]:
+    """Feature whose polygon holds the circle, cut at the antimeridian as RFC 7946 asks."""
+    import shapely
+
+    properties: dict[str, Any] = {"lat": lat, "lon": lon, "radius": radius}
+    if kind is not None:
+        properties["kind"] = kind
+    geometry = shapely.geometry.mapping(_circle(lat, lon, radius))
+    return {"type": "Feature", "geometry": geometry, "properties": properties}
+
+
+def _circle(lat: float, lon: float, radius: float) -> Any:
+    import pyproj
+    import shapely
+
+    # Corners outside the circle, so that the sides clear it. In degrees a side bends: four times the margin of a
+    # plane is enough away from the poles, and a circle that comes near one becomes a cap.
+    corner = radius * (4 / math.cos(math.pi / CIRCLE_CORNERS) - 3)
+    bearings = np.linspace(0, 360, CIRCLE_CORNERS, endpoint=False)
+    start = np.ones(CIRCLE_CORNERS)
+    geod = pyproj.Geod(ellps="WGS84")
+    lons, lats, _ = geod.fwd(lon * start, lat * start, bearings, corner * start)
+    _, _, to_pole = geod.inv([lon, lon], [lat, lat], [lon, lon], [90.0, -90.0])
+    north, south = (distance <= 2 * corner for distance in to_pole)
+    if north or south:
+        return shapely.box(-180, -90 if south else lats.min(), 180, 90 if north else lats.max())
+    unwrapped = lon + (lons - lon + 180) % 360 - 180
+    parts = []
+    for turn in (-360, 0, 360):
+        whole = shapely.Polygon(np.column_stack([unwrapped - turn, lats])[::-1])
+        part = shapely.intersection(whole, shapely.box(-180, -90, 180, 90))
+        parts += [] if part.is_empty else [part]
+    return parts[0] if len(parts) == 1 else shapely.union_all(parts)
+
+
+SERVICES: dict[str, tuple[Callable[[float, float, float, str | None], dict[str, Any]], float]] = {
+    "google_places": (_google_places, 50_000.0),
+    "foursquare": (_foursquare, 100_000.0),
+    "overpass": (_overpass, math.inf),
+    "postgis": (_postgis, math.inf),
+    "geojson": (_geojson, 1_000_000.0),
+}
+"""How each service is asked, and the largest radius it takes."""

@@ -1,0 +1,360 @@
+import dataclasses
+import json
+import math
+import pickle
+
+import geopandas
+import numpy as np
+import pyproj
+import pytest
+import shapely
+
+from geoind import (
+    BudgetExceededError,
+    InvalidInputError,
+    Ledger,
+    PlanarLaplace,
+    PointsOfInterest,
+    PostProcessed,
+    PrivateQuery,
+    Projected,
+    Projection,
+    SamePlace,
+    corridor,
+    private_query,
+    retrieval_radius,
+)
+from geoind.arrays import FloatArray
+
+EPSILON = math.log(4) / 200
+EIFFEL = {"lat": 48.8584, "lon": 2.2945}
+ASK = {**EIFFEL, "radius": 300.0, "confidence": 0.95, "epsilon": EPSILON}
+GEOD = pyproj.Geod(ellps="WGS84")
+
+
+def places(count: int, *, seed: int = 0, spread: float = 0.02) -> FloatArray:
+    return np.random.default_rng(seed).normal([EIFFEL["lon"], EIFFEL["lat"]], spread, (count, 2))
+
+
+def frame_of(lonlat: FloatArray) -> geopandas.GeoDataFrame:
+    points = geopandas.points_from_xy(lonlat[:, 0], lonlat[:, 1])
+    return geopandas.GeoDataFrame({"number": range(len(lonlat))}, geometry=points, crs=4326)
+
+
+def distances(lonlat: FloatArray, lat: float, lon: float) -> FloatArray:
+    start = np.ones(len(lonlat))
+    return np.asarray(GEOD.inv(lon * start, lat * start, lonlat[:, 0], lonlat[:, 1])[2])
+
+
+# The radius
+
+
+@pytest.mark.parametrize(
+    ("level", "expected"), [(2, 1668.8), (4, 984.4), (6, 829.5), (8, 756.3), (10, 712.0)], ids=str
+)
+def test_the_textbook_radius(level: int, expected: float) -> None:
+    assert retrieval_radius(300, 0.95, math.log(level) / 200) == pytest.approx(expected, abs=0.05)
+
+
+def test_on_the_globe_the_radius_is_the_textbooks_and_less_than_two_per_cent() -> None:
+    textbook = retrieval_radius(300, 0.95, EPSILON)
+    assert textbook + 0.786 < private_query(**ASK).radius < 1.02 * textbook
+
+
+@pytest.mark.parametrize("lat", [0.0, 89.999])
+def test_the_area_of_interest_is_inside_as_often_as_promised(lat: float) -> None:
+    """By simulation, in WGS84 metres: everything within 300 m of the truth is within the radius of the report."""
+    draws, rng = 3000, np.random.default_rng(3)
+    queries = [
+        private_query(lat=lat, lon=10.0, radius=300, confidence=0.9, epsilon=0.02, rng=rng) for _ in range(draws)
+    ]
+    reports = np.array([[query.lon, query.lat] for query in queries])
+    apart = distances(reports, lat, 10.0)
+    tolerance = 4.5 * math.sqrt(0.9 * 0.1 / draws)
+    assert np.mean(apart + 300 <= queries[0].radius) >= 0.9 - tolerance
+    assert np.mean(apart + 300 <= queries[0].radius - 0.1 * (queries[0].radius - 300)) < 0.9
+    for query, distance in zip(queries[:200], apart, strict=False):
+        assert query.covered == (distance + 300 <= query.radius)
+
+
+def test_nothing_that_is_sent_depends_on_the_truth_but_through_the_report() -> None:
+    """Two truths with the same report give the same query to the last bit, whatever the noise was."""
+
+    class Constant:
+        epsilon = EPSILON
+
+        def sample(self, points: FloatArray, *, rng: object = None) -> FloatArray:  # noqa: ARG002
+            return np.full_like(points, 2.5)
+
+    seen = set()
+    for lat, lon in [(2.5, 2.5), (2.51, 2.49), (-48.0, 179.0), (90.0, 0.0)]:
+        query = private_query(
+            lat=lat, lon=lon, radius=300, mechanism=Constant(), report_reach=500.0, shape=shapely.Point(lon, lat)
+        )
+        sent = [
+            query.as_params(name) for name in ("google_places", "overpass", "foursquare", "geojson", "postgis")
+        ]
+        seen.add(json.dumps([sent, dataclasses.asdict(query), repr(query), query.guarantee, hash(query)]))
+    assert len(seen) == 1
+
+
+def test_the_radius_does_not_depend_on_the_draw() -> None:
+    queries = [private_query(**ASK) for _ in range(50)]
+    assert len({query.radius for query in queries}) == 1
+    assert len({query.lat for query in queries}) > 1
+
+
+def test_the_truth_is_not_printed_compared_or_serialised() -> None:
+    query = private_query(lat=48.123456789, lon=2.123456789, radius=300, epsilon=EPSILON)
+    public = dataclasses.asdict(query)
+    assert set(public) == {"lat", "lon", "radius", "interest_radius", "confidence", "epsilon"}
+    for shown in (repr(query), str(query), json.dumps(public), query.guarantee):
+        assert "123456789" not in shown
+    copy = pickle.loads(pickle.dumps(query))
+    assert copy == query == PrivateQuery(**public)
+    for stranger in (copy, PrivateQuery(**public), dataclasses.replace(query)):
+        with pytest.raises(InvalidInputError, match="only who made it"):
+            stranger.refine([])
+
+
+def test_the_guarantee_is_stated() -> None:
+    assert private_query(**ASK).guarantee == (
+        "With probability at least 0.95, everything within 300 m of the true location lies within 992.2 m of the "
+        "reported one, so no result is missed."
+    )
+
+
+def test_level_alone_means_within_200_metres() -> None:
+    assert private_query(**EIFFEL, radius=300, level=math.log(4)).epsilon == EPSILON
+    assert private_query(**EIFFEL, radius=300, level=math.log(4), level_radius=100).epsilon == 2 * EPSILON
+
+
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        ({"lat": 91.0}, "latitude"),
+        ({"lon": math.nan}, "finite"),
+        ({"lat": "48"}, "number"),
+        ({"radius": 0}, "radius"),
+        ({"radius": math.nan}, "radius"),
+        ({"confidence": 1.0}, "confidence"),
+        ({"confidence": 0}, "confidence"),
+        ({"confidence": math.nan}, "confidence"),
+        ({"epsilon": None}, "give epsilon"),
+        ({"level": 1.0}, "give epsilon"),
+        ({"level_radius": 100}, "give epsilon"),
+        ({"person": "ana"}, "go together"),
+        ({"report_reach": -1}, "report_reach"),
+        ({"shape": "round"}, "shape"),
+        ({"shape": shapely.Polygon()}, "shape"),
+        ({"shape": shapely.Point(2.2945, 48.87)}, "within 300 m"),
+        ({"same_place": SamePlace(bytes(32))}, "needs a person"),
+        ({"same_place": SamePlace(bytes(32)), "person": "ana", "rng": 1}, "own noise"),
+    ],
+    ids=str,
+)
+def test_every_bad_argument_has_its_error_before_anything_is_charged(bad: dict[str, object], message: str) -> None:
+    ledger = Ledger("sqlite://", budget=1)
+    paid = {} if "person" in bad else {"ledger": ledger, "person": "ana"}
+    if "same_place" in bad and "person" not in bad:
+        paid = {}
+    with pytest.raises(InvalidInputError, match=message):
+        private_query(**{**ASK, **paid, **bad})  # type: ignore[arg-type]
+    assert ledger.spent("ana") == 0
+
+
+def test_a_shape_outside_the_radius_is_refused_without_quoting_it() -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        private_query(**ASK, shape=shapely.Point(2.29451234, 48.87))
+    assert "2.2945" not in str(caught.value)
+
+
+def test_the_ledger_pays_and_refuses_first() -> None:
+    ledger = Ledger("sqlite://", budget=2 * EPSILON)
+    for _ in range(2):
+        private_query(**ASK, ledger=ledger, person="ana")
+    with pytest.raises(BudgetExceededError):
+        private_query(**ASK, ledger=ledger, person="ana")
+
+
+def test_the_same_place_asks_the_same_query_at_no_cost() -> None:
+    ledger, memory = Ledger("sqlite://", budget=EPSILON), SamePlace(bytes(range(32)), cell=100)
+    queries = {private_query(**ASK, ledger=ledger, person="ana", same_place=memory) for _ in range(5)}
+    assert len(queries) == 1
+    [query] = queries
+    assert query.radius == pytest.approx(private_query(**ASK).radius + memory.reach)
+
+
+def test_a_planar_mechanism_may_ask() -> None:
+    paris = Projected(PlanarLaplace(EPSILON), Projection(2.35, 48.86))
+    query = private_query(**EIFFEL, radius=300, mechanism=paris)
+    assert query.radius == pytest.approx(retrieval_radius(300, 0.95, EPSILON) + 0.9, abs=0.2)
+    own = Projected(PostProcessed(PlanarLaplace(EPSILON), lambda reports: reports), Projection(2.35, 48.86))
+    assert private_query(**EIFFEL, radius=300, mechanism=own, report_reach=700).radius == 1000
+
+
+# The way back
+
+
+def test_refining_gives_the_same_answer_for_frames_records_and_arrays() -> None:
+    lonlat = places(5000)
+    query = private_query(**ASK)
+    expected = distances(lonlat, **EIFFEL)
+    inside = np.flatnonzero(expected <= 300)
+    inside = inside[np.argsort(expected[inside])]
+    assert len(inside) > 20
+    frame = query.refine(frame_of(lonlat))
+    assert frame["number"].tolist() == inside.tolist()
+    np.testing.assert_allclose(frame["distance"], expected[inside], atol=1e-6)
+    assert frame.crs == "EPSG:4326"
+    lambert = query.refine(frame_of(lonlat).to_crs(2154))
+    assert lambert["number"].tolist() == inside.tolist()
+    assert lambert.crs == "EPSG:2154"
+    records = query.refine([{"number": n, "lat": lat, "lon": lon} for n, (lon, lat) in enumerate(lonlat.tolist())])
+    assert [record["number"] for record in records] == inside.tolist()
+    array = query.refine(lonlat)
+    np.testing.assert_array_equal(array[:, :2], lonlat[inside])
+    np.testing.assert_allclose(array[:, 2], expected[inside], atol=1e-6)
+
+
+def test_what_the_provider_returned_holds_everything_when_covered() -> None:
+    lonlat = places(5000, spread=0.03)
+    provider = PointsOfInterest(frame_of(lonlat))
+    wanted = np.flatnonzero(distances(lonlat, **EIFFEL) <= 300)
+    covered = 0
+    for seed in range(100):
+        query = private_query(**ASK, rng=seed)
+        answer = provider.around(lat=query.lat, lon=query.lon, radius=query.radius)
+        found = query.refine(answer)["number"]
+        if query.covered:
+            covered += 1
+            assert sorted(found) == wanted.tolist()
+        else:
+            assert set(found) <= set(wanted.tolist())
+    assert 85 <= covered <= 100
+
+
+def test_nothing_found_is_an_empty_answer_of_the_same_kind() -> None:
+    query = private_query(**ASK)
+    assert query.refine([]) == []
+    assert query.refine(np.empty((0, 2))).shape == (0, 3)
+    empty = query.refine(frame_of(np.empty((0, 2))))
+    assert len(empty) == 0
+    assert "distance" in empty.columns
+    far = frame_of(np.array([[10.0, 10.0]]))
+    assert len(query.refine(far)) == 0
+    assert query.nearest([], k=3) == ([], False)
+
+
+def test_answers_of_the_services_are_understood() -> None:
+    query = private_query(**ASK)
+    answers = [
+        {"id": 1, "location": {"latitude": 48.8585, "longitude": 2.2945}},
+        {"id": 2, "center": {"lat": 48.8586, "lon": 2.2945}},
+        {"id": 3, "latitude": 48.8587, "longitude": 2.2945},
+        {"id": 4, "geocodes": {"main": {"latitude": 48.8588, "longitude": 2.2945}}},
+    ]
+    assert [record["id"] for record in query.refine(answers)] == [1, 2, 3, 4]
+    with pytest.raises(InvalidInputError, match="record 0"):
+        query.refine([{"name": "nowhere"}])
+
+
+def test_a_frame_without_crs_or_with_an_empty_row_is_refused() -> None:
+    query = private_query(**ASK)
+    bare = geopandas.GeoDataFrame(geometry=[shapely.Point(2, 48)])
+    with pytest.raises(InvalidInputError, match="CRS"):
+        query.refine(bare)
+    with pytest.raises(InvalidInputError, match="geometry"):
+        query.refine(geopandas.GeoDataFrame(geometry=[None, shapely.Point(2, 48)], crs=4326))
+
+
+def test_shapes_are_measured_to_their_closest_point() -> None:
+    park = shapely.box(2.2945 + 0.001, 48.858, 2.2945 + 0.01, 48.859)
+    query = private_query(**ASK)
+    found = query.refine(geopandas.GeoDataFrame(geometry=[park], crs=4326))
+    assert found["distance"].iloc[0] == pytest.approx(73.4, abs=0.3)
+
+
+def test_k_nearest_are_certain_exactly_when_nothing_closer_can_be_outside() -> None:
+    lonlat = places(400, spread=0.01)
+    frame = frame_of(lonlat)
+    provider = PointsOfInterest(frame)
+    order = np.argsort(distances(lonlat, **EIFFEL))
+    certain = 0
+    for seed in range(60):
+        query = private_query(**{**ASK, "radius": 150.0, "confidence": 0.6}, rng=seed)
+        answer = provider.around(lat=query.lat, lon=query.lon, radius=query.radius)
+        found = query.nearest(answer, k=5)
+        if found.certain:
+            certain += 1
+            assert found.results["number"].tolist() == order[:5].tolist()
+        assert len(found.results) <= 5
+    assert 5 < certain < 60
+
+
+def test_k_nearest_of_records_and_arrays_agree_with_the_frame() -> None:
+    lonlat = places(50)
+    query = private_query(**{**ASK, "radius": 20_000.0})
+    by_frame = query.nearest(frame_of(lonlat), k=7)
+    by_array = query.nearest(lonlat, k=7)
+    by_record = query.nearest([{"lat": lat, "lon": lon} for lon, lat in lonlat.tolist()], k=7)
+    assert by_frame.certain
+    assert by_array.certain
+    assert by_record.certain
+    np.testing.assert_allclose(by_frame.results["distance"], by_array.results[:, 2])
+    assert [record["distance"] for record in by_record.results] == by_array.results[:, 2].tolist()
+    assert not query.nearest(lonlat[:3], k=4).certain
+
+
+def test_a_corridor_and_a_polygon_are_areas_of_interest() -> None:
+    walk = shapely.LineString([(2.2945, 48.8584), (2.2985, 48.8604), (2.3005, 48.8604)])
+    way = corridor(walk, width=60)
+    lonlat = places(20_000, spread=0.004)
+    query = private_query(**{**ASK, "radius": 600.0}, shape=way)
+    found = query.refine(lonlat)
+    inside = shapely.contains_xy(way, lonlat)
+    assert len(found) == inside.sum() > 20
+    assert (np.diff(found[:, 2]) >= 0).all()
+    assert len(query.refine(frame_of(lonlat))) == inside.sum()
+    plain = private_query(**{**ASK, "radius": 600.0})
+    assert query.radius == plain.radius
+
+
+# The places
+
+
+@pytest.mark.parametrize(
+    ("lat", "lon", "radius"),
+    [
+        (0.0, 179.999, 5000.0),
+        (60.0, -179.999, 50_000.0),
+        (89.99, 10.0, 20_000.0),
+        (-89.9, 10.0, 5000.0),
+        (48.0, 2.0, 3e6),
+        (10.0, 0.0, 19e6),
+    ],
+    ids=str,
+)
+def test_the_index_finds_what_measuring_everything_finds(lat: float, lon: float, radius: float) -> None:
+    rng = np.random.default_rng(8)
+    uniform = np.column_stack([rng.uniform(-180, 180, 3000), np.degrees(np.arcsin(rng.uniform(-1, 1, 3000)))])
+    bearing, apart = rng.uniform(0, 360, 3000), radius * rng.uniform(0, 1.3, 3000) ** 0.5
+    ones = np.ones(3000)
+    close = np.column_stack(GEOD.fwd(lon * ones, lat * ones, bearing, np.minimum(apart, 2e7))[:2])
+    lonlat = np.vstack(
+        [uniform, close, np.column_stack([uniform[:, 0], np.sign(lat + 0.1) * (90 - 0.001 * ones)])]
+    )
+    found = PointsOfInterest(frame_of(lonlat)).around(lat=lat, lon=lon, radius=radius)
+    exact = distances(lonlat, lat, lon)
+    assert sorted(found["number"]) == np.flatnonzero(exact <= radius).tolist()
+    assert found["distance"].is_monotonic_increasing
+
+
+def test_places_come_from_a_geoparquet_file(tmp_path: object) -> None:
+    path = f"{tmp_path}/places.parquet"
+    frame_of(places(200)).to_crs(2154).to_parquet(path)
+    source = PointsOfInterest.read(path)
+    assert source.frame.crs == "EPSG:4326"
+    assert 0 < len(source.around(**EIFFEL, radius=1000)) < 200
+    frame_of(places(200)).to_file(f"{tmp_path}/places.geojson")
+    assert len(PointsOfInterest.read(f"{tmp_path}/places.geojson").frame) == 200

@@ -1,0 +1,159 @@
+import itertools
+import math
+import secrets
+
+import numpy as np
+import pyproj
+import pytest
+
+from geoind import BudgetExceededError, InvalidInputError, Ledger, SamePlace, SphericalLaplace
+from geoind.distances import EARTH_RADIUS
+from tests.goodness import fits, is_uniform
+
+EPSILON = math.log(4) / 200
+GEOD = pyproj.Geod(ellps="WGS84")
+HOME = {"lat": 48.8584, "lon": 2.2945}
+
+
+def secret(number: int) -> bytes:
+    return number.to_bytes(32, "big")
+
+
+def test_the_same_place_gets_the_same_report_and_is_paid_once() -> None:
+    ledger = Ledger("sqlite://", budget=EPSILON)
+    reports = {
+        SamePlace(secret(1)).obfuscate(**HOME, person="ana", epsilon=EPSILON, ledger=ledger) for _ in range(10)
+    }
+    assert len(reports) == 1
+    assert ledger.remaining("ana") == pytest.approx(0, abs=1e-9)
+
+
+def test_a_new_place_is_paid_and_an_old_one_stays_free_when_the_budget_is_gone() -> None:
+    ledger, memory = Ledger("sqlite://", budget=2 * EPSILON), SamePlace(secret(1))
+    ask = {"person": "ana", "epsilon": EPSILON, "ledger": ledger}
+    first = memory.obfuscate(**HOME, **ask)
+    memory.obfuscate(lat=48.9, lon=2.3, **ask)
+    with pytest.raises(BudgetExceededError):
+        memory.obfuscate(lat=48.7, lon=2.3, **ask)
+    assert memory.obfuscate(**HOME, **ask) == first
+
+
+def test_another_person_key_epsilon_or_cell_is_another_report() -> None:
+    memory = SamePlace(secret(1))
+    reports = {
+        memory.obfuscate(**HOME, person="ana", epsilon=EPSILON),
+        memory.obfuscate(**HOME, person="ben", epsilon=EPSILON),
+        memory.obfuscate(**HOME, person="ana", epsilon=2 * EPSILON),
+        SamePlace(secret(2)).obfuscate(**HOME, person="ana", epsilon=EPSILON),
+        SamePlace(secret(1), cell=50).obfuscate(**HOME, person="ana", epsilon=EPSILON),
+    }
+    assert len(reports) == 5
+
+
+def test_moving_within_a_cell_is_not_seen_and_every_cell_has_its_own_noise() -> None:
+    memory = SamePlace(secret(3), cell=200)
+    east = HOME["lon"] + np.linspace(0, 0.02, 400)  # 1.5 km in steps of 4 m
+    reports = [memory.obfuscate(lat=HOME["lat"], lon=lon, person="ana", epsilon=EPSILON) for lon in east]
+    changes = sum(a != b for a, b in itertools.pairwise(reports))
+    assert 5 <= changes <= 15
+    distinct = list(dict.fromkeys(reports))
+    assert len(distinct) == changes + 1
+    steps = [(round(b.lat - a.lat, 4), round(b.lon - a.lon, 4)) for a, b in itertools.pairwise(distinct)]
+    assert len(set(steps)) == len(steps)
+
+
+def test_the_centre_of_a_cell_is_within_reach_of_all_of_it() -> None:
+    rng = np.random.default_rng(0)
+    for number in range(3000):
+        memory = SamePlace(secret(number % 7), cell=float(rng.choice([1, 100, 5000, 100_000])))
+        lon, lat = rng.uniform(-180, 180), math.degrees(math.asin(rng.uniform(-1, 1)))
+        _, [[centre_lon, centre_lat]] = memory._cell(memory._secret("ana"), lon, lat)
+        assert GEOD.inv(lon, lat, centre_lon, centre_lat)[2] <= memory.reach
+
+
+def centres(lat: float, count: int, cell: float) -> tuple[np.ndarray, np.ndarray]:
+    """Distances and bearings from one truth to the centre of its cell, for many secrets."""
+    moved = [SamePlace(secret(n), cell=cell)._cell(secret(n + 10**6), 10.0, lat)[1][0] for n in range(count)]
+    ends, ones = np.array(moved), np.ones(count)
+    bearing, _, apart = GEOD.inv(10.0 * ones, lat * ones, ends[:, 0], ends[:, 1])
+    return np.asarray(apart), np.radians(bearing)
+
+
+def test_without_the_secret_a_cells_centre_is_noise_that_looks_the_same_everywhere() -> None:
+    """What the proof of the promise rests on: borders that are public would fail it."""
+    equator, _ = centres(0.0, 4000, 1000.0)
+    north, bearings = centres(80.0, 4000, 1000.0)
+    assert is_uniform(bearings)
+    from scipy import stats
+
+    assert stats.ks_2samp(equator, north).pvalue > 1e-4
+    assert stats.ks_2samp(equator * 1.05, north).pvalue < 1e-4
+    # Uniform over a square cell, whatever the truth: mean distance from the centre of a unit square.
+    assert equator.mean() == pytest.approx(1000 * 0.3826, rel=0.02)
+
+
+def test_a_step_across_a_border_does_not_cost_a_cell() -> None:
+    """Over the secrets, reports from two places 20 m apart fall beyond a line about equally often.
+
+    With cells of 1 000 m and public borders the ratio for two sides of a border would be up to
+    exp(1000 * epsilon) = 1000; promised is exp(20 * epsilon) = 1.15.
+    """
+    cell, count = 1000.0, 3000
+    rows = math.ceil(math.pi * EARTH_RADIUS / cell)
+    border = 180 / rows * (rows // 2 + 1100) - 90  # where the grid has a border if it is not turned
+    step = 10 / 111_195
+    beyond = []
+    for lat in (border - step, border + step):
+        reports = [
+            SamePlace(secret(n), cell).obfuscate(lat=lat, lon=10.0, person="a", epsilon=EPSILON)
+            for n in range(count)
+        ]
+        beyond.append(sum(report.lat > border for report in reports))
+    ratio = max(beyond[1] / beyond[0], (count - beyond[0]) / (count - beyond[1]))
+    assert ratio <= math.exp(20 * EPSILON) * (1 + 4.5 * math.sqrt(2 / (count / 2)))
+
+
+def test_given_the_cell_the_noise_is_the_mechanisms() -> None:
+    globe = SphericalLaplace(EPSILON)
+    truth, reports = [], []
+    for number in range(4000):
+        memory = SamePlace(secret(number))
+        truth.append(memory._cell(memory._secret("ana"), HOME["lon"], HOME["lat"])[1][0])
+        report = memory.obfuscate(**HOME, person="ana", epsilon=EPSILON)
+        reports.append([report.lon, report.lat])
+    sphere = pyproj.Geod(a=6_371_008.8, b=6_371_008.8)
+    starts, ends = np.array(truth), np.array(reports)
+    bearing, _, apart = sphere.inv(starts[:, 0], starts[:, 1], ends[:, 0], ends[:, 1])
+    assert is_uniform(np.radians(bearing))
+    assert fits(np.asarray(apart), globe.radius_cdf)
+    assert not fits(np.asarray(apart) * 1.15, globe.radius_cdf)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"key": b"short"}, "key"),
+        ({"key": "x" * 32}, "key"),
+        ({"cell": 0}, "cell"),
+        ({"cell": 0.5}, "cell"),
+        ({"cell": math.nan}, "cell"),
+    ],
+    ids=str,
+)
+def test_a_bad_memory_has_its_error(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        SamePlace(**{"key": secrets.token_bytes(32), **arguments})  # type: ignore[arg-type]
+
+
+def test_a_bad_request_has_its_error_and_is_not_charged() -> None:
+    ledger, memory = Ledger("sqlite://", budget=1), SamePlace(secret(1))
+    for bad in ({"lat": 91.0}, {"lon": math.nan}, {"epsilon": 0}, {"person": ""}):
+        with pytest.raises(InvalidInputError):
+            memory.obfuscate(**{**HOME, "person": "ana", "epsilon": EPSILON, "ledger": ledger, **bad})
+    assert ledger.spent("ana") == 0
+
+
+def test_the_key_is_not_printed_and_the_ledger_does_not_hold_the_cell() -> None:
+    key = secrets.token_bytes(32)
+    assert key.hex() not in repr(SamePlace(key))
+    assert repr(key) not in repr(SamePlace(key))
