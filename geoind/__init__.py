@@ -36,7 +36,16 @@ from geoind.metrics import (
     worst_case_loss,
 )
 from geoind.nearby import PointsOfInterest, corridor
-from geoind.optimal import Certificate, OptimalChannel, min_loss_given_epsilon
+from geoind.optimal import (
+    Certificate,
+    GameChannel,
+    OptimalChannel,
+    expost,
+    max_adversary_error_given_loss,
+    min_loss_given_adversary_error,
+    min_loss_given_epsilon,
+    optimal_error_range,
+)
 from geoind.pipeline import Location, epsilon_for, obfuscate, obfuscate_lonlat
 from geoind.precision import corrected_epsilon, guarantee_of_noise
 from geoind.priors import Prior
@@ -57,6 +66,7 @@ __all__ = [
     "Channel",
     "Charge",
     "ClosestIn",
+    "GameChannel",
     "GeoindError",
     "Grid",
     "InfeasibleError",
@@ -100,14 +110,18 @@ __all__ = [
     "expected_gain",
     "expected_loss",
     "exponential",
+    "expost",
     "guarantee_of_noise",
     "identity_gain",
     "loss_quantile",
+    "max_adversary_error_given_loss",
     "min_entropy_leakage",
+    "min_loss_given_adversary_error",
     "min_loss_given_epsilon",
     "mutual_information",
     "obfuscate",
     "obfuscate_lonlat",
+    "optimal_error_range",
     "planar_geometric",
     "posterior_entropy",
     "private_query",

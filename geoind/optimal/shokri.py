@@ -1,0 +1,273 @@
+"""The mechanism that leaves an adversary the largest error at a bounded loss (Shokri et al., CCS 2012)."""
+
+import time
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from geoind.arrays import ArrayLike, FloatArray, as_finite
+from geoind.channel import Channel, tight_epsilon
+from geoind.distances import Distance, euclidean
+from geoind.errors import InfeasibleError, InvalidInputError, SitesMismatchError
+from geoind.optimal.certificate import Certificate, OptimalChannel
+from geoind.optimal.choice import least_worst_loss, most_entropy
+from geoind.optimal.duel import Duel
+from geoind.optimal.game import Play
+from geoind.priors import Prior
+from geoind.sites import Sites, same_sites
+
+__all__ = [
+    "ErrorRange",
+    "GameChannel",
+    "max_adversary_error_given_loss",
+    "min_loss_given_adversary_error",
+    "optimal_error_range",
+]
+
+Choice = Literal["symmetric", "vertex", "entropy", "worst_loss"]
+
+
+class GameChannel(OptimalChannel):
+    """The user's optimal strategy, together with the adversary's.
+
+    Attributes
+    ----------
+    adversary : Channel
+        From reports to guesses: what an adversary should play against the best user. Against it no mechanism
+        within the bound on the loss has a larger error than `certificate.bound`.
+
+    Examples
+    --------
+    >>> from geoind import Grid, Prior, max_adversary_error_given_loss
+    >>> street = Prior.uniform(Grid(0, 0, cell=100, columns=3, rows=1))
+    >>> best = max_adversary_error_given_loss(street, max_loss=20)
+    >>> round(best.certificate.objective, 6), best.adversary.matrix.shape
+    (20.0, (3, 3))
+    """
+
+    adversary: Channel
+
+    def __init__(
+        self, inputs: Sites, outputs: Sites, matrix: ArrayLike, certificate: Certificate, adversary: Channel
+    ) -> None:
+        super().__init__(inputs, outputs, matrix, certificate)
+        object.__setattr__(self, "adversary", adversary)
+
+
+@dataclass(frozen=True)
+class ErrorRange:
+    """How differently optimal mechanisms fare under another prior.
+
+    Attributes
+    ----------
+    lowest, highest : float
+        Adversary's error under the other prior. The highest is exact. The lowest is attained too, but finding the
+        very lowest means minimising a concave function: it is the best of several descents, an upper estimate.
+    lowest_channel, highest_channel : Channel
+        Optimal mechanisms that attain them.
+    """
+
+    lowest: float
+    highest: float
+    lowest_channel: Channel
+    highest_channel: Channel
+
+
+def max_adversary_error_given_loss(
+    prior: Prior,
+    *,
+    max_loss: float,
+    outputs: Sites | None = None,
+    loss: Distance = euclidean,
+    adversary_loss: Distance = euclidean,
+    choose: Choice = "symmetric",
+) -> GameChannel:
+    """Return a channel of expected loss at most `max_loss` that leaves the adversary the largest error.
+
+    The adversary knows prior and channel and guesses one of the prior's sites. Optima are many (with
+    `loss = adversary_loss` the optimal error is just `max_loss`, up to the error without any report) and fare
+    very differently under another prior, so `choose` says which one is returned.
+
+    Parameters
+    ----------
+    prior : Prior
+        What the adversary knows. Sites of mass 0 play no part; they get the row of the closest site that has mass.
+    max_loss : float
+        Bound on the expected loss.
+    outputs : Sites, optional
+        What may be reported; the prior's sites by default.
+    loss, adversary_loss : Distance
+        What a report costs the user, and what a guess costs the adversary: truth first.
+    choose : {"symmetric", "vertex", "entropy", "worst_loss"}
+        "symmetric" treats alike what the problem cannot tell apart; "vertex" is any vertex of the whole program;
+        "entropy" has the largest conditional entropy of the truth given the report (Oya et al., CCS 2017);
+        "worst_loss" has the least worst-case loss.
+
+    Raises
+    ------
+    InfeasibleError
+        If every report costs more than `max_loss`.
+
+    Examples
+    --------
+    >>> from geoind import Grid, Prior, distances
+    >>> city = Prior.uniform(Grid(0, 0, cell=100, columns=5, rows=5))
+    >>> best = max_adversary_error_given_loss(city, max_loss=100, adversary_loss=distances.discrete)
+    >>> round(best.certificate.objective, 8)
+    0.84845387
+    """
+    began = time.perf_counter()
+    if choose not in get_args(Choice):
+        raise InvalidInputError(f"choose must be one of {', '.join(get_args(Choice))}, got {choose!r}")
+    duel = Duel([prior], outputs, loss, adversary_loss, symmetric=choose != "vertex")
+    max_loss = _bounded_loss(duel, max_loss)
+    play = duel.game.solve(prize=(1.0,), max_loss=max_loss)
+    matrix, method = play.matrix, f"HiGHS, {play.rounds} rounds of guesses"
+    if choose == "worst_loss":
+        matrix = least_worst_loss(duel.game, max_loss, play)
+    elif choose == "entropy":
+        matrix, short = most_entropy(duel.game, max_loss, play)
+        method += f", entropy within {short:.1e} bits"
+    # Any strategy of the adversary bounds every user from above: this is weak duality, computed afresh.
+    strategy = duel.strategy(play.guess_price)
+    worst = (duel.error @ strategy.T - play.loss_price * duel.loss).max(axis=1)
+    bound = float(duel.masses[0] @ worst) + play.loss_price * max_loss
+    repaired = duel.within_loss(matrix, max_loss)
+    values = duel.adversary_error(matrix), duel.adversary_error(repaired)
+    return _certified(duel, repaired, strategy, values, bound, play, method, began)
+
+
+def min_loss_given_adversary_error(
+    prior: Prior,
+    *,
+    min_error: float,
+    outputs: Sites | None = None,
+    loss: Distance = euclidean,
+    adversary_loss: Distance = euclidean,
+) -> GameChannel:
+    """Return the channel of least expected loss that leaves the adversary an error of at least `min_error`.
+
+    The converse of `max_adversary_error_given_loss`; symmetric where the problem is.
+
+    Raises
+    ------
+    InfeasibleError
+        If the adversary does better than that without any report.
+
+    Examples
+    --------
+    >>> from geoind import Grid, Prior
+    >>> city = Prior.uniform(Grid(0, 0, cell=100, columns=4, rows=4))
+    >>> round(min_loss_given_adversary_error(city, min_error=80).certificate.objective, 6)
+    80.0
+    """
+    began = time.perf_counter()
+    duel = Duel([prior], outputs, loss, adversary_loss, symmetric=True)
+    wanted = as_finite(min_error, "min_error")
+    blind = duel.error_without_report()
+    if wanted > blind:
+        raise InfeasibleError(f"no mechanism leaves an error of {wanted:g}: without any report it is {blind:g}")
+    play = duel.game.solve(reward=-duel.masses[0][:, None] * duel.loss, min_error=wanted)
+    strategy = duel.strategy(play.guess_price)
+    least = (duel.loss - play.error_price * (duel.error @ strategy.T)).min(axis=1)
+    bound = float(duel.masses[0] @ least) + play.error_price * wanted
+    repaired = duel.with_error(play.matrix, wanted)
+    values = duel.expected_loss(play.matrix), duel.expected_loss(repaired)
+    method = f"HiGHS, {play.rounds} rounds of guesses"
+    return _certified(duel, repaired, strategy, values, bound, play, method, began)
+
+
+def optimal_error_range(
+    prior: Prior,
+    other: Prior,
+    *,
+    max_loss: float,
+    outputs: Sites | None = None,
+    loss: Distance = euclidean,
+    adversary_loss: Distance = euclidean,
+) -> ErrorRange:
+    """Return how low and how high the adversary's error is under `other`, over all mechanisms optimal for `prior`.
+
+    Parameters
+    ----------
+    prior : Prior
+        What the mechanisms are optimal for, as in `max_adversary_error_given_loss`.
+    other : Prior
+        What the adversary knows instead, on the same sites.
+    max_loss, outputs, loss, adversary_loss
+        As there; the loss is bounded under `prior`.
+
+    Examples
+    --------
+    >>> from geoind import Grid, Prior
+    >>> grid = Grid(0, 0, cell=100, columns=3, rows=3)
+    >>> found = optimal_error_range(Prior.uniform(grid), Prior(grid, [0.5] + [0] * 7 + [0.5]), max_loss=60)
+    >>> found.lowest < 1, round(found.highest) > 50
+    (True, True)
+    """
+    if not same_sites(prior.sites, other.sites):
+        raise SitesMismatchError("both priors must be about the same sites")
+    alike = Duel([prior, other], outputs, loss, adversary_loss, symmetric=True)
+    max_loss = _bounded_loss(alike, max_loss)
+    value = alike.game.solve(prize=(1.0,), max_loss=max_loss).value
+    floor = value - 1e-9 * abs(value)
+    # The error is concave in the mechanism: its largest value is a linear program, and symmetric.
+    highest = alike.game.solve(prize=(0.0, 1.0), max_loss=max_loss, min_error=floor).matrix
+    # Its smallest is not. For fixed guesses it is one again, so guess and solve in turn, from several starts.
+    whole = Duel([prior, other], outputs, loss, adversary_loss, symmetric=False)
+    mass = whole.masses[1]
+    lowest, least = highest, whole.adversary_error(highest, 1)
+    for start in (highest, whole.game.solve(prize=(1.0,), max_loss=max_loss).matrix, None):
+        matrix = whole.blunt() if start is None else start
+        before = np.inf
+        while (error := whole.adversary_error(matrix, 1)) < before - 1e-9 * whole.game.unit:
+            if start is not None or before < np.inf:
+                lowest, least = (matrix, error) if error < least else (lowest, least)
+            before = error
+            guess = ((mass[:, None] * matrix).T @ whole.error).argmin(axis=1)
+            cost = mass[:, None] * whole.error[:, guess]
+            matrix = whole.game.solve(reward=-cost, max_loss=max_loss, min_error=floor).matrix
+    return ErrorRange(
+        least,
+        alike.adversary_error(highest, 1),
+        whole.channel(whole.within_loss(lowest, max_loss)),
+        alike.channel(alike.within_loss(highest, max_loss)),
+    )
+
+
+def _bounded_loss(duel: Duel, max_loss: float) -> float:
+    bound = as_finite(max_loss, "max_loss")
+    least = float(duel.masses[0] @ duel.loss.min(axis=1))
+    if bound < 0 <= least:
+        raise InvalidInputError(f"max_loss must not be negative, got {max_loss!r}")
+    if bound < least:
+        raise InfeasibleError(f"no mechanism has an expected loss of {bound:g}: the least is {least:g}")
+    return bound
+
+
+def _certified(
+    duel: Duel,
+    matrix: FloatArray,
+    strategy: FloatArray,
+    values: tuple[float, float],
+    bound: float,
+    play: Play,
+    method: str,
+    began: float,
+) -> GameChannel:
+    """Return the channel with its proof; `values` is the objective before and after the repair."""
+    before, objective = values
+    channel = duel.channel(matrix)
+    certificate = Certificate(
+        objective=objective,
+        bound=bound,
+        epsilon=float(tight_epsilon(channel)),
+        repair=abs(objective - before),
+        iterations=play.rounds,
+        seconds=time.perf_counter() - began,
+        method=method,
+        optimal=abs(bound - objective) <= 1e-7 * max(abs(bound), 1e-6 * duel.game.unit),
+    )
+    adversary = Channel(duel.outputs, duel.inputs, strategy)
+    return GameChannel(duel.inputs, duel.outputs, channel.matrix, certificate, adversary)
