@@ -1,5 +1,14 @@
 """From private reports back to the population."""
 
+from geoind.estimate.inversion import invert_population
 from geoind.estimate.population import PopulationEstimate, estimate_population
+from geoind.estimate.quality import earth_movers_distance, hotspots_found, total_variation
 
-__all__ = ["PopulationEstimate", "estimate_population"]
+__all__ = [
+    "PopulationEstimate",
+    "earth_movers_distance",
+    "estimate_population",
+    "hotspots_found",
+    "invert_population",
+    "total_variation",
+]

@@ -55,23 +55,29 @@ class Convolution:
     spectra: tuple[FloatArray, ...]
 
     @classmethod
-    def between(cls, grid: Grid, window: Grid, epsilons: Sequence[float]) -> "Convolution":
-        """Return the convolutions for noise of each epsilon, per metre."""
+    def between(
+        cls, grid: Grid, window: Grid, epsilons: Sequence[float], *, periodic: bool = False
+    ) -> "Convolution":
+        """Return the convolutions for noise of each epsilon, per metre.
+
+        A periodic window has its east end next to its west end: then the map has an inverse.
+        """
         from scipy import fft
 
         top, left = round((grid.y - window.y) / grid.cell), round((grid.x - window.x) / grid.cell)
+        people = slice(top, top + grid.rows), slice(left, left + grid.columns)
+        size = window.rows, window.columns
         tail = math.ceil(TAIL / (min(epsilons) * grid.cell))
+        if periodic:
+            kernels = [laplace_kernel(epsilon * grid.cell, (tail, tail)) for epsilon in epsilons]
+            return cls(size, people, size, tuple(_spectrum(kernel, size) for kernel in kernels))
         reach = min(window.rows - 1 - top, tail), min(window.columns - 1 - left, tail)
         lengths = (
             fft.next_fast_len(window.rows + reach[0] - top, real=True),
             fft.next_fast_len(window.columns + reach[1] - left, real=True),
         )
-        return cls(
-            window=(window.rows, window.columns),
-            people=(slice(top, top + grid.rows), slice(left, left + grid.columns)),
-            lengths=lengths,
-            spectra=tuple(_spectrum(laplace_kernel(epsilon * grid.cell, reach), lengths) for epsilon in epsilons),
-        )
+        kernels = [laplace_kernel(epsilon * grid.cell, reach) for epsilon in epsilons]
+        return cls(size, people, lengths, tuple(_spectrum(kernel, lengths) for kernel in kernels))
 
     def spread(self, mass: FloatArray) -> list[FloatArray]:
         """Return the probability of a report in each cell of the window, for each epsilon."""
@@ -101,12 +107,17 @@ class Convolution:
 
 
 def _spectrum(kernel: FloatArray, lengths: tuple[int, int]) -> FloatArray:
-    """Return the transform of a kernel given for non-negative offsets: real, because the kernel is even."""
+    """Return the transform of a kernel given for non-negative offsets: real, because the kernel is even.
+
+    Offsets beyond the lengths wrap around and add up.
+    """
     from scipy import fft
 
-    rows, columns = kernel.shape
-    image = np.zeros(lengths)
-    image[:rows, :columns] = kernel
-    image[lengths[0] - rows + 1 :, :columns] = kernel[:0:-1]
-    image[:, lengths[1] - columns + 1 :] = image[:, columns - 1 : 0 : -1]
-    return np.asarray(fft.rfft2(image).real, dtype=np.float64)
+    for axis, length in enumerate(lengths):
+        offsets = np.arange(kernel.shape[axis])
+        image = np.zeros((*kernel.shape[:axis], length, *kernel.shape[axis + 1 :]))
+        moved, wrapped = np.moveaxis(kernel, axis, 0), np.moveaxis(image, axis, 0)
+        np.add.at(wrapped, offsets % length, moved)
+        np.add.at(wrapped, -offsets[1:] % length, moved[1:])
+        kernel = image
+    return np.asarray(fft.rfft2(kernel).real, dtype=np.float64)

@@ -182,45 +182,55 @@ def _observe(
 ) -> tuple[Observation, Sites]:
     """Return what the reports say, and the sites that it is said about: the grid, or a wider one."""
     parts: list[Observation] = []
-    noisy: list[tuple[float, FloatArray]] = []
     for mechanism, xy in groups:
         if isinstance(mechanism, Channel):
-            if mechanism.inputs != grid:
-                raise SitesMismatchError("grid must be the inputs of the channel")
+            check_inputs(mechanism, grid)
             parts.append(ChannelReports.of(mechanism, xy))
-        else:
-            noisy.append((epsilon_in_plane(mechanism, grid, projection), xy))
     if open_border and parts:
         raise InvalidInputError("open_border needs noise: a channel knows nobody outside its inputs")
     population = grid
+    noisy = [group for group in groups if not isinstance(group[0], Channel)]
     if noisy:
-        if not isinstance(grid, Grid):
-            raise InvalidInputError(f"grid must be a Grid where reports are noise, got {type(grid).__name__}")
-        window = window_around(grid, min(epsilon for epsilon, _ in noisy))
-        noisy = _within(sorted(noisy, key=lambda group: group[0]), window, open_border=open_border)
-        population = window if open_border else grid
-        parts.append(NoiseReports.of(population, window, noisy))
+        cells, window, inside = windowed(noisy, grid, projection, open_border=open_border)
+        population = window if open_border else cells
+        parts.append(NoiseReports.of(window if open_border else cells, window, inside))
     return (parts[0] if len(parts) == 1 else Together(tuple(parts))), population
 
 
-def _within(
-    groups: Sequence[tuple[float, FloatArray]], window: Grid, *, open_border: bool
-) -> list[tuple[float, FloatArray]]:
-    """Return the reports within the window; refuse if too many are not, or none is."""
+def check_inputs(channel: Channel, grid: Sites) -> None:
+    """Refuse a grid that is not what the channel's people are on."""
+    if channel.inputs != grid:
+        raise SitesMismatchError("grid must be the inputs of the channel")
+
+
+def windowed(
+    groups: Sequence[Group], grid: Sites, projection: Projection | None, *, open_border: bool = False
+) -> tuple[Grid, Grid, list[tuple[float, FloatArray]]]:
+    """Return the grid, the window around it, and (epsilon per metre, reports within the window) for each group.
+
+    Refuses if no report lies within the window, or more do not than its people would send that far.
+    """
+    if not isinstance(grid, Grid):
+        raise InvalidInputError(f"grid must be a Grid where reports are noise, got {type(grid).__name__}")
+    noisy = sorted(
+        (epsilon_in_plane(mechanism, grid, projection), number) for number, (mechanism, _) in enumerate(groups)
+    )
+    window = window_around(grid, noisy[0][0])
     west, south, east, north = window.bounds
-    kept = []
-    for epsilon, xy in groups:
-        inside = ((xy >= (west, south)) & (xy <= (east, north))).all(axis=1)
-        kept.append((epsilon, xy[inside]))
-    total, used = sum(len(xy) for _, xy in groups), sum(len(xy) for _, xy in kept)
+    kept, total = [], 0
+    for epsilon, number in noisy:
+        xy = groups[number][1]
+        total += len(xy)
+        kept.append((epsilon, xy[((xy >= (west, south)) & (xy <= (east, north))).all(axis=1)]))
+    lost = total - sum(len(xy) for _, xy in kept)
     # Six standard deviations more than people on the very border would send that far.
     most = BEYOND * total + 6 * math.sqrt(BEYOND * total) + 6
-    if not used or (total - used > most and not open_border):
+    if lost == total or (lost > most and not open_border):
         raise InvalidInputError(
-            f"{total - used} of {total} reports lie farther from the grid than the noise of its people reaches: "
+            f"{lost} of {total} reports lie farther from the grid than the noise of its people reaches: "
             "is the grid in the reports' plane, and wide enough? If people may be outside it, open the border"
         )
-    return [(epsilon, xy) for epsilon, xy in kept if len(xy)]
+    return grid, window, [(epsilon, xy) for epsilon, xy in kept if len(xy)]
 
 
 def _gaussian_blur(sites: Sites, smoothing: float) -> Blur:
