@@ -1,11 +1,14 @@
 """From private reports back to the population."""
 
+from geoind.estimate.bootstrap import Intervals, bootstrap_intervals
 from geoind.estimate.inversion import invert_population
 from geoind.estimate.population import PopulationEstimate, estimate_population
 from geoind.estimate.quality import earth_movers_distance, hotspots_found, total_variation
 
 __all__ = [
+    "Intervals",
     "PopulationEstimate",
+    "bootstrap_intervals",
     "earth_movers_distance",
     "estimate_population",
     "hotspots_found",

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from geoind import Grid, InvalidInputError, PlanarLaplace, Prior, randomised_response, synthetic_city
+from geoind.estimate import bootstrap_intervals, estimate_population
+
+CHANNEL = randomised_response(5, epsilon=2.0)
+TRUTH = np.array([0.4, 0.3, 0.15, 0.1, 0.05])
+
+
+def estimated(seed, people=4000):
+    rng = np.random.default_rng(seed)
+    truth = CHANNEL.inputs.xy[rng.choice(5, size=people, p=TRUTH)]
+    reports = CHANNEL.sample(truth, rng=rng)
+    return estimate_population(reports, CHANNEL, CHANNEL.inputs, stopping="converged", tolerance=0.1)
+
+
+def test_intervals_hold_the_truth_as_often_as_they_say():
+    held = np.zeros(5)
+    for seed in range(80):
+        sure = bootstrap_intervals(estimated(seed), confidence=0.8, replicates=40, rng=seed, workers=1)
+        held += (sure.low <= TRUTH) & (sure.high >= TRUTH)
+    # 400 intervals at 80 %: between 74 % and 86 % allows for three standard deviations.
+    assert 0.74 < held.sum() / 400 < 0.86
+
+
+def test_more_people_mean_narrower_intervals():
+    few, many = (bootstrap_intervals(estimated(1, people), replicates=60) for people in (1000, 16_000))
+    assert (few.high - few.low).mean() == pytest.approx(4 * (many.high - many.low).mean(), rel=0.3)
+
+
+def test_more_confidence_means_wider_intervals():
+    found = estimated(2)
+    narrow, wide = (bootstrap_intervals(found, confidence=share) for share in (0.5, 0.95))
+    assert (narrow.low >= wide.low).all()
+    assert (narrow.high <= wide.high).all()
+
+
+def test_the_seed_decides_and_not_the_number_of_workers():
+    found = estimated(3)
+    alone, together = (bootstrap_intervals(found, replicates=30, rng=7, workers=workers) for workers in (1, 3))
+    other = bootstrap_intervals(found, replicates=30, rng=8)
+    assert np.array_equal(alone.low, together.low)
+    assert not np.array_equal(alone.low, other.low)
+
+
+def test_noise_on_a_grid_with_an_open_border_has_intervals_too():
+    city, noise = synthetic_city(16), PlanarLaplace(0.01)
+    reports = noise.sample(city.sample_xy(5000, rng=1), rng=2)
+    middle = Grid(city.grid.x + 1600, city.grid.y + 1600, cell=400, columns=8, rows=8)
+    found = estimate_population(reports, noise, middle, open_border=True, smoothing=200.0)
+    heard = []
+    sure = bootstrap_intervals(found, replicates=40, progress=lambda done, _: heard.append(done))
+    assert heard == list(range(1, 41))
+    assert sure.sites is middle
+    assert ((sure.low <= found.mass) & (found.mass <= sure.high)).mean() > 0.9
+    assert Prior.from_counts(middle, sure.high).mass.shape == (64,)
+
+
+@pytest.mark.parametrize(
+    "options", [{"confidence": 1.0}, {"confidence": 0.99, "replicates": 50}, {"replicates": 0}, {"workers": 0}]
+)
+def test_bad_options_are_refused(options):
+    with pytest.raises(InvalidInputError):
+        bootstrap_intervals(estimated(4), **options)
