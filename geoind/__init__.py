@@ -14,7 +14,7 @@ from geoind.errors import (
     SitesMismatchError,
     SolverError,
 )
-from geoind.estimate import PopulationEstimate, estimate_population
+from geoind.estimate import PopulationEstimate, bootstrap_intervals, estimate_population, invert_population
 from geoind.evaluation import PAPER_SETTING, compare
 from geoind.laplace import PlanarLaplace
 from geoind.lattice import snap_lonlat
@@ -98,6 +98,7 @@ __all__ = [
     "bayes_remap",
     "bayes_risk",
     "bayes_vulnerability",
+    "bootstrap_intervals",
     "cloaking",
     "compare",
     "corrected_epsilon",
@@ -113,6 +114,7 @@ __all__ = [
     "expost",
     "guarantee_of_noise",
     "identity_gain",
+    "invert_population",
     "loss_quantile",
     "max_adversary_error_given_loss",
     "min_entropy_leakage",

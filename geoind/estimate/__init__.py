@@ -2,6 +2,7 @@
 
 from geoind.estimate.bootstrap import Intervals, bootstrap_intervals
 from geoind.estimate.inversion import invert_population
+from geoind.estimate.outputs import draw_population, heat_layer, population_frame, save_population
 from geoind.estimate.population import PopulationEstimate, estimate_population
 from geoind.estimate.quality import earth_movers_distance, hotspots_found, total_variation
 
@@ -9,9 +10,13 @@ __all__ = [
     "Intervals",
     "PopulationEstimate",
     "bootstrap_intervals",
+    "draw_population",
     "earth_movers_distance",
     "estimate_population",
+    "heat_layer",
     "hotspots_found",
     "invert_population",
+    "population_frame",
+    "save_population",
     "total_variation",
 ]

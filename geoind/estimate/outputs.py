@@ -70,7 +70,7 @@ def save_population(
     >>> city = synthetic_city(8)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_population(city.prior, f"{folder}/city.csv", projection=city.projection)
-    ...     print(open(f"{folder}/city.csv").readline().strip())
+    ...     print(Path(folder, "city.csv").read_text().splitlines()[0])
     lon,lat,mass
     """
     path = Path(path)
@@ -180,16 +180,12 @@ def _mercator_inverse(ordinate: npt.ArrayLike) -> Any:
     return np.degrees(np.arctan(np.sinh(ordinate)))
 
 
-def _write_geojson(
-    population: Prior, path: Path, projection: Projection, intervals: Intervals | None
-) -> None:
+def _write_geojson(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:
     frame = population_frame(population, projection, intervals=intervals)
     frame.to_file(path, driver="GeoJSON", COORDINATE_PRECISION=DECIMALS)
 
 
-def _write_parquet(
-    population: Prior, path: Path, projection: Projection, intervals: Intervals | None
-) -> None:
+def _write_parquet(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:
     population_frame(population, projection, intervals=intervals).to_parquet(path)
 
 

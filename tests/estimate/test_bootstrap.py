@@ -12,16 +12,16 @@ def estimated(seed, people=4000):
     rng = np.random.default_rng(seed)
     truth = CHANNEL.inputs.xy[rng.choice(5, size=people, p=TRUTH)]
     reports = CHANNEL.sample(truth, rng=rng)
-    return estimate_population(reports, CHANNEL, CHANNEL.inputs, stopping="converged", tolerance=0.1)
+    return estimate_population(reports, CHANNEL, CHANNEL.inputs, stopping="converged")
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say():
     held = np.zeros(5)
-    for seed in range(80):
-        sure = bootstrap_intervals(estimated(seed), confidence=0.8, replicates=40, rng=seed, workers=1)
+    for seed in range(60):
+        sure = bootstrap_intervals(estimated(seed), confidence=0.8, replicates=60, rng=seed, workers=1)
         held += (sure.low <= TRUTH) & (sure.high >= TRUTH)
-    # 400 intervals at 80 %: between 74 % and 86 % allows for three standard deviations.
-    assert 0.74 < held.sum() / 400 < 0.86
+    # 300 intervals at 80 %, five and five dependent: three standard deviations.
+    assert 0.72 < held.sum() / 300 < 0.88
 
 
 def test_more_people_mean_narrower_intervals():
