@@ -47,6 +47,7 @@ from geoind.optimal import (
     optimal_error_range,
 )
 from geoind.pipeline import Location, epsilon_for, obfuscate, obfuscate_lonlat
+from geoind.posterior_remap import PosteriorRemap
 from geoind.precision import corrected_epsilon, guarantee_of_noise
 from geoind.priors import Prior
 from geoind.projection import Projection
@@ -84,6 +85,7 @@ __all__ = [
     "PointsOfInterest",
     "PopulationEstimate",
     "PostProcessed",
+    "PosteriorRemap",
     "Prior",
     "PrivateQuery",
     "Projected",

@@ -46,8 +46,11 @@ def squared(a: FloatArray, b: FloatArray) -> FloatArray:
     >>> squared(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]))
     array([[25.]])
     """
-    difference = a[:, None, :] - b[None, :, :]
-    total: FloatArray = np.einsum("ijk,ijk->ij", difference, difference)
+    total = a[:, :1] - b[:, 0]
+    total *= total
+    north = a[:, 1:] - b[:, 1]
+    north *= north
+    total += north
     return total
 
 
