@@ -46,6 +46,7 @@ from geoind.optimal import (
     min_loss_given_epsilon,
     optimal_error_range,
 )
+from geoind.overhead import Overhead, overhead, overhead_table, plot_retrieval_radius
 from geoind.pipeline import Location, epsilon_for, obfuscate, obfuscate_lonlat
 from geoind.posterior_remap import PosteriorRemap
 from geoind.precision import corrected_epsilon, guarantee_of_noise
@@ -80,6 +81,7 @@ __all__ = [
     "Nearest",
     "NotStochasticError",
     "OptimalChannel",
+    "Overhead",
     "Places",
     "PlanarLaplace",
     "PointsOfInterest",
@@ -126,7 +128,10 @@ __all__ = [
     "obfuscate",
     "obfuscate_lonlat",
     "optimal_error_range",
+    "overhead",
+    "overhead_table",
     "planar_geometric",
+    "plot_retrieval_radius",
     "posterior_entropy",
     "private_query",
     "randomised_response",

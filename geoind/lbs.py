@@ -198,7 +198,7 @@ def private_query(
     confidence: float = 0.95,
     epsilon: float | None = None,
     level: float | None = None,
-    level_radius: float | None = None,
+    radius_of_level: float | None = None,
     mechanism: Mechanism | None = None,
     report_reach: float | None = None,
     shape: "BaseGeometry | None" = None,
@@ -222,8 +222,8 @@ def private_query(
         Probability that nothing is missed, at least.
     epsilon : float
         Privacy loss per metre; or
-    level, level_radius : float
-        `epsilon = level / level_radius`, within 200 metres if only the level is given; or
+    level, radius_of_level : float
+        `epsilon = level / radius_of_level`, within 200 metres if only the level is given; or
     mechanism : Mechanism
         Anything that samples lon/lat reports.
     report_reach : float
@@ -247,9 +247,9 @@ def private_query(
     992.2
     """
     if level is not None and epsilon is None:
-        epsilon, level = epsilon_for(level, 200.0 if level_radius is None else level_radius), None
-    elif level is not None or level_radius is not None:
-        raise InvalidInputError("give epsilon, or level with an optional level_radius, or a mechanism")
+        epsilon, level = epsilon_for(level, 200.0 if radius_of_level is None else radius_of_level), None
+    elif level is not None or radius_of_level is not None:
+        raise InvalidInputError("give epsilon, or level with an optional radius_of_level, or a mechanism")
     chosen = choose_mechanism(epsilon=epsilon, mechanism=mechanism)
     interest = as_positive(radius, "radius")
     confidence = as_unit(confidence, "confidence")

@@ -126,7 +126,7 @@ def test_the_guarantee_is_stated() -> None:
 
 def test_level_alone_means_within_200_metres() -> None:
     assert private_query(**EIFFEL, radius=300, level=math.log(4)).epsilon == EPSILON
-    assert private_query(**EIFFEL, radius=300, level=math.log(4), level_radius=100).epsilon == 2 * EPSILON
+    assert private_query(**EIFFEL, radius=300, level=math.log(4), radius_of_level=100).epsilon == 2 * EPSILON
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ def test_level_alone_means_within_200_metres() -> None:
         ({"confidence": math.nan}, "confidence"),
         ({"epsilon": None}, "give epsilon"),
         ({"level": 1.0}, "give epsilon"),
-        ({"level_radius": 100}, "give epsilon"),
+        ({"radius_of_level": 100}, "give epsilon"),
         ({"person": "ana"}, "go together"),
         ({"report_reach": -1}, "report_reach"),
         ({"shape": "round"}, "shape"),
