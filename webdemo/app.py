@@ -19,6 +19,7 @@ from geoind import GeoindError, __version__
 from geoind.basemap import read_basemap
 
 from .again import again_router
+from .compare import compare_router
 from .docs import docs_router
 from .explore import explore_router
 from .page import page_router, security_headers
@@ -68,7 +69,9 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
         response = await answer(request)
         for name, value in headers.items():
             response.headers.setdefault(name, value)
-        response.headers.setdefault("Cache-Control", "no-store")
+        # Browsers fetch the icon anew whenever the address changes, as it does here with every control.
+        lasting = request.url.path.endswith(".svg")
+        response.headers.setdefault("Cache-Control", "max-age=86400" if lasting else "no-cache")
         return response
 
     app.add_exception_handler(GeoindError, _refuse)
@@ -77,6 +80,7 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
         explore_router(town),
         again_router(town, folder / "budgets.db"),
         trace_router(town),
+        compare_router(),
         docs_router(app),
         page_router(town, online_tiles=online_tiles),
     ]

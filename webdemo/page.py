@@ -16,7 +16,7 @@ __all__ = ["TILES", "page_router", "security_headers"]
 TILES = "https://tile.openstreetmap.org/{z}/{x}/{y}.png"
 TILE_HOST = "https://tile.openstreetmap.org"
 
-LONG = {"Cache-Control": "public, max-age=86400"}
+LONG = {"Cache-Control": "max-age=86400"}
 
 
 def security_headers(*, online_tiles: bool) -> dict[str, str]:

@@ -32,7 +32,10 @@ const app = {
     put("mean-error", metres(told.mean_error));
   },
   remember,
+  restoreChoices: () => restoreControls(opened),
 };
+// What the address said when the page was opened: Compare's choices appear later.
+const opened = new URLSearchParams(location.hash.slice(1));
 let tab = "explore";
 
 function newSeed() {
@@ -65,7 +68,7 @@ function remember() {
     } else if (control.type === "checkbox") {
       if (control.checked !== control.defaultChecked) state.set(control.id, control.checked ? "1" : "0");
     } else {
-      const usual = control.tagName === "SELECT" ? control.options[0].value : control.defaultValue;
+      const usual = control.tagName === "SELECT" ? control.options[0]?.value ?? "" : control.defaultValue;
       if (control.value !== usual) state.set(control.id, control.value);
     }
   }
@@ -73,8 +76,7 @@ function remember() {
   history.replaceState(null, "", `#${state}`);
 }
 
-function restore() {
-  const state = new URLSearchParams(location.hash.slice(1));
+function restoreControls(state) {
   for (const control of stateful()) {
     const value = state.get(nameOf(control));
     if (value === null) continue;
@@ -82,6 +84,10 @@ function restore() {
     else if (control.type === "checkbox") control.checked = value === "1";
     else if (control.tagName !== "SELECT" || [...control.options].some((option) => option.value === value)) control.value = value;
   }
+}
+
+function restore(state) {
+  restoreControls(state);
   const at = (state.get("at") ?? "").split(",").map(Number);
   if (at.length === 2 && at.every(Number.isFinite) && bounds.pad(1).contains(at)) {
     app.me = L.latLng(at);
@@ -156,7 +162,7 @@ $("share").addEventListener("click", async () => {
   setTimeout(() => put("share", "Copy link"), 1500);
 });
 
-restore();
+restore(opened);
 labels();
 for (const part of Object.values(parts)) part.init?.(app);
 open(tab);

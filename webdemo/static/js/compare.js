@@ -1,1 +1,133 @@
-export const compare = { init() {}, enter() {}, update() {} };
+// Compare: the 9x9 comparison as figures, from results that were computed beforehand.
+
+import { say } from "./ask.js";
+import { canvas, element, roundUp } from "./chart.js";
+import { put } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const chosen = (name) => document.querySelector(`input[name=${name}]:checked`)?.value;
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+let data = null, app = null;
+
+function number(value, unit) {
+  if (value === null) return "∞";
+  const text = unit === "1/m" ? value.toPrecision(3) : unit === "m" ? Math.round(value).toString() : unit === "bits" ? value.toFixed(2) : `${(100 * value).toFixed(1)} %`;
+  return unit && unit !== "1/m" ? `${text} ${unit}` : unit ? `${text} per m` : text;
+}
+
+function card(title, words, figure, wide = false) {
+  const box = document.createElement("figure"), head = document.createElement("h2"), text = document.createElement("p");
+  box.className = wide ? "card wide" : "card";
+  head.textContent = title;
+  text.textContent = words;
+  box.append(head, text, figure);
+  return box;
+}
+
+// Horizontal bars: name, bar, number. The chosen one stands out by colour and by weight.
+function bars(title, entries, unit) {
+  // On a phone a narrower drawing, so that its words stay readable.
+  const narrow = window.innerWidth <= 760;
+  const row = 27, left = 150, right = narrow ? 280 : 470, width = narrow ? 350 : 560;
+  const svg = canvas(width, entries.length * row + 4, title);
+  const most = roundUp(Math.max(1e-9, ...entries.map((entry) => entry.value ?? 0)));
+  entries.forEach((entry, line) => {
+    const y = line * row + 4, long = entry.value === null ? right - left : Math.max(1.5, (entry.value / most) * (right - left));
+    const colour = css(entry.strong ? "report" : "retrieved");
+    svg.append(element("text", { x: left - 8, y: y + 15, "text-anchor": "end", "font-weight": entry.strong ? 700 : 400 }, entry.name));
+    svg.append(element("rect", { x: left, y: y + 2, width: long, height: row - 9, rx: 3, fill: colour, "fill-opacity": entry.value === null ? 0.25 : entry.strong ? 1 : 0.6 }));
+    svg.append(element("text", { x: left + long + 7, y: y + 15, "font-weight": entry.strong ? 700 : 400 }, number(entry.value, unit)));
+  });
+  return svg;
+}
+
+function town(name) {
+  const { columns, rows } = data.grid, cell = 22, svg = canvas(columns * cell + 2, rows * cell + 2, `Prior: ${name}`);
+  const masses = data.priors[name], most = Math.max(...masses);
+  masses.forEach((mass, index) => {
+    const column = index % columns, row = rows - 1 - Math.floor(index / columns);
+    svg.append(element("rect", {
+      x: column * cell + 1, y: row * cell + 1, width: cell - 2, height: cell - 2, rx: 2,
+      fill: mass ? css("truth") : css("wash"), "fill-opacity": mass ? 0.25 + 0.75 * (mass / most) : 1,
+    }));
+  });
+  // Cloaking reports the zone: three by three cells.
+  for (let line = 0; line <= columns; line += data.zone[0]) svg.append(element("line", { x1: line * cell + 1, x2: line * cell + 1, y1: 1, y2: rows * cell + 1, stroke: css("soft"), "stroke-width": 1 }));
+  for (let line = 0; line <= rows; line += data.zone[1]) svg.append(element("line", { y1: line * cell + 1, y2: line * cell + 1, x1: 1, x2: columns * cell + 1, stroke: css("soft"), "stroke-width": 1 }));
+  return svg;
+}
+
+function profile(row) {
+  const table = document.createElement("table"), body = document.createElement("tbody");
+  for (const [key, measure] of Object.entries(data.measures)) {
+    const line = document.createElement("tr"), head = document.createElement("th"), cell = document.createElement("td");
+    head.scope = "row";
+    head.textContent = `${measure.title} (${measure.good})`;
+    cell.textContent = number(row[key], measure.unit);
+    line.append(head, cell);
+    body.append(line);
+  }
+  table.append(body);
+  return table;
+}
+
+function draw() {
+  if (!data) return;
+  const prior = chosen("prior"), mechanism = chosen("mechanism"), equalised = chosen("equalised"), measure = $("measure").value;
+  const { title, unit, good } = data.measures[measure];
+  const rows = data.rows.filter((row) => row.equalised === equalised);
+  const here = rows.filter((row) => row.prior === prior), row = here.find((one) => one.mechanism === mechanism);
+  const acrossMechanisms = here.map((one) => ({ name: one.mechanism + (one.knows_prior ? " *" : ""), value: one[measure], strong: one.mechanism === mechanism }));
+  const acrossPriors = rows.filter((one) => one.mechanism === mechanism).map((one) => ({ name: one.prior, value: one[measure], strong: one.prior === prior }));
+  const grid = document.createElement("div");
+  grid.className = "cards";
+  const pictured = card("Where people usually are", prior, town(prior));
+  pictured.classList.add("town");
+  grid.append(
+    card(`${upper(title)} of each mechanism`, `People: ${prior}. ${upper(good)}. A star: built for this very prior.`, bars(`${title} by mechanism`, acrossMechanisms, unit), true),
+    pictured,
+    card(upper(mechanism), `People: ${prior}. All that is measured.`, profile(row)),
+    card(`${upper(mechanism)} under each prior`, `${upper(title)}: ${good}.`, bars(`${title} by prior`, acrossPriors, unit), true),
+  );
+  $("figures").replaceChildren(grid);
+  const laplace = here.find((one) => one.mechanism === "planar Laplace").adversary_error, cloaking = here.find((one) => one.mechanism === "cloaking").adversary_error;
+  put("compare-finding", finding(prior, laplace, cloaking));
+}
+
+const upper = (text) => text[0].toUpperCase() + text.slice(1);
+
+function finding(prior, laplace, cloaking) {
+  const [a, b] = [Math.round(laplace), Math.round(cloaking)];
+  if (a === b) return `${upper(prior)}: cloaking and planar Laplace both keep the observer ${a} m off.`;
+  const [better, worse] = laplace > cloaking ? ["planar Laplace", "cloaking"] : ["cloaking", "planar Laplace"];
+  return `${upper(prior)}: ${better} keeps the observer ${Math.max(a, b)} m off, ${worse} ${Math.min(a, b)} m.`;
+}
+
+function radios(holder, name, values, usual) {
+  for (const value of values) {
+    const label = document.createElement("label"), input = document.createElement("input");
+    Object.assign(input, { type: "radio", name, value });
+    if (value === usual) input.setAttribute("checked", "");
+    label.append(input, ` ${value}`);
+    holder.append(label);
+  }
+}
+
+async function load() {
+  data = await (await fetch("/api/compare")).json();
+  radios($("compare-priors"), "prior", Object.keys(data.priors), "uniform");
+  radios($("compare-mechanisms"), "mechanism", data.mechanisms, "planar Laplace");
+  for (const [key, measure] of Object.entries(data.measures)) $("measure").add(new Option(measure.title, key));
+  app.restoreChoices();
+  app.remember();
+  $("part-compare").addEventListener("input", draw);
+}
+
+export const compare = {
+  init(shell) { app = shell; },
+  async enter() {
+    try { if (!data) await load(); draw(); } catch (error) { say(error.message); }
+  },
+  update: draw,
+  redraw: draw,
+};
