@@ -99,6 +99,8 @@ def test_the_documentation_names_every_question(client: httpx.Client) -> None:
         ("/api/explore", {"lat": 60.1705}, 422, "lon: field required"),
         ("/api/explore", {**HERE, "colour": "red"}, 422, "colour: extra inputs are not permitted"),
         ("/api/explore", FAR, 400, "a location must lie within 3 km of the map"),
+        ("/api/near", {**HERE, "confidence": 1}, 422, "confidence: "),
+        ("/api/near", {**HERE, "kind": "bars"}, 422, "kind: "),
         ("/api/again", {**HERE, "person": "Ana!"}, 422, "person: "),
         ("/api/again", {**HERE, "person": "ana00000", "answer": "no"}, 422, "answer: "),
         ("/api/trace", {"path": [HERE]}, 422, "path: list should have at least 2 items"),
@@ -128,7 +130,7 @@ def api_schema(demo_url: str) -> Any:
 
 
 @pytest.mark.parametrize("mode", [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE])
-@pytest.mark.parametrize("path", ["/api/explore", "/api/again", "/api/trace"])
+@pytest.mark.parametrize("path", ["/api/explore", "/api/near", "/api/again", "/api/trace"])
 def test_whatever_is_asked_is_answered_as_the_schema_says(
     api_schema: Any, path: str, mode: schemathesis.GenerationMode
 ) -> None:
@@ -142,7 +144,7 @@ def test_whatever_is_asked_is_answered_as_the_schema_says(
 
 
 def test_the_fuzz_covers_every_question(api_schema: Any) -> None:
-    assert set(api_schema) == {"/api/explore", "/api/again", "/api/trace"}
+    assert set(api_schema) == {"/api/explore", "/api/near", "/api/again", "/api/trace", "/api/compare"}
 
 
 # Explore
@@ -206,6 +208,40 @@ def test_remapping_moves_reports_closer_on_average_for_people_in_buildings(
     assert remapped < 0.9 * reported
 
 
+# Near me
+
+
+def test_the_area_of_retrieval_is_fixed_before_the_draw_and_nothing_is_missed_when_it_covers(
+    client: httpx.Client,
+) -> None:
+    covered, radii = [], set()
+    for seed in range(60):
+        told = ask(client, "/api/near", **HERE, interest=100, confidence=0.8, kind="any", seed=seed)
+        radii.add(told["retrieval_radius"])
+        covered.append(told["covered"])
+        if told["covered"]:
+            assert told["missed"] == []
+        assert all(place["distance"] <= 100 for place in told["kept"])
+        assert len(told["kept"]) <= len(told["retrieved"])
+    assert len(radii) == 1
+    [radius] = radii
+    noise = SphericalLaplace(math.log(4) / 100)
+    assert radius == pytest.approx(100 + float(noise.radius_quantile(0.8)), rel=0.006, abs=1)
+    assert told["overhead"] == pytest.approx((radius / 100) ** 2)
+    assert 0.8 - 4 * math.sqrt(0.16 / 60) < np.mean(covered) < 1
+
+
+def test_what_is_kept_is_what_lies_near_sorted_by_distance(demo_app: FastAPI, client: httpx.Client) -> None:
+    told = ask(client, "/api/near", **HERE, interest=200, confidence=0.99, kind="food", seed=1)
+    assert told["covered"]
+    distances = [place["distance"] for place in told["kept"]]
+    assert distances == sorted(distances)
+    places = demo_app.state.town.basemap.places
+    food = places[places["kind"] == "food"].geometry
+    centre = (HERE["lat"], HERE["lon"])
+    assert len(distances) == sum(metres((at.y, at.x), centre) <= 200 for at in food) > 5
+
+
 # Ask again
 
 
@@ -232,6 +268,17 @@ def test_the_same_report_costs_once_and_never_changes(client: httpx.Client) -> N
     moved = ask(client, "/api/again", **{**question, "lat": 60.1715})
     assert moved["remaining"] == pytest.approx(3 / 5)
     assert moved["reports"][0] != told["reports"][0]
+
+
+# Compare
+
+
+def test_the_comparison_is_stored_and_has_the_papers_numbers(client: httpx.Client) -> None:
+    told = client.get("/api/compare").json()
+    assert told["loss"] == pytest.approx(107.298, abs=1e-3)
+    laplace = [row for row in told["rows"] if row["mechanism"] == "planar Laplace" and row["prior"] == "uniform"]
+    assert laplace[0]["parameter"] == pytest.approx(0.016163, abs=1e-6)
+    assert len(told["priors"]) == 9
 
 
 # A trace

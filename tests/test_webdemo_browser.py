@@ -240,6 +240,32 @@ def test_nothing_jumps_while_a_slider_moves(watched: Page, demo_url: str) -> Non
         assert watched.evaluate(TOPS) == before
 
 
+# Near me
+
+
+def test_near_me_retrieves_keeps_and_says_what_it_costs(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "near")
+    kept = number(watched.locator("#kept"))
+    expect(watched.locator("#nearest li")).to_have_count(min(5, int(kept)))
+    assert number(watched.locator("#retrieved")) >= kept
+    expect(watched.locator(".circle-report")).to_have_count(1)
+    expect(watched.locator(".circle-truth")).to_have_count(1)
+    expect(watched.locator("#near-sentence")).to_contain_text("With probability at least 0.95")
+    cost = number(watched.locator("#overhead"))
+    set_slider(watched, "confidence", 99)
+    expect(watched.locator("#confidence-out")).to_have_text("99 %")
+    expect(watched.locator("#near-sentence")).to_contain_text("at least 0.99, everything within 150 m")
+    assert number(watched.locator("#overhead")) > cost
+    expect(watched.locator("#missed")).to_have_text(re.compile(r"none|\d+"))
+    set_slider(watched, "query-radius", 300)
+    expect(watched.locator("#near-sentence")).to_contain_text("everything within 300 m")
+    with watched.expect_request(lambda request: request.url.endswith("/api/near")) as asked:
+        watched.get_by_label("Looking for").select_option("anything")
+    assert asked.value.post_data_json["kind"] == "any"
+    with answered(watched, "/api/near"):
+        watched.get_by_role("button", name="Ask again with new noise").click()
+
+
 # Ask again
 
 

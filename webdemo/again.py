@@ -2,19 +2,22 @@
 
 import secrets
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from geoind import BudgetExceededError, KeyedRandomness, obfuscate_lonlat
+from geoind import BudgetExceededError, SamePlace, obfuscate
 from geoind.ledger import Ledger
 
 from .requests import Point, Privacy, Promised
 from .town import Town, to_latlon
 
 __all__ = ["again_router"]
+
+CELL = 25.0
+"""Side of the cells that share a report, in metres."""
 
 
 class AgainAsk(Point, Privacy):
@@ -42,29 +45,32 @@ class Answers(BaseModel):
 def again_router(town: Town, database: Path) -> APIRouter:
     """Return the tab's part of the API; the ledger is kept in a file."""
     router = APIRouter(prefix="/api", tags=["Ask again"])
-    key = secrets.token_bytes(32)
+    memory = SamePlace(secrets.token_bytes(32), cell=CELL)
     url = f"sqlite:///{database}"
 
     @router.post("/again")
     def again(ask: AgainAsk) -> Answers:
         """Ask for reports of one place, one after the other, until the budget is spent."""
         truth = town.here(ask)
-        noise = ask.noise
+        epsilon = ask.noise.epsilon
         reports, refused = [], None
-        with Ledger(url, budget=ask.budget * noise.epsilon) as ledger:
+        with Ledger(url, budget=ask.budget * epsilon) as ledger:
+            who: dict[str, Any] = {
+                "lat": ask.lat,
+                "lon": ask.lon,
+                "epsilon": epsilon,
+                "person": ask.person,
+                "ledger": ledger,
+            }
             try:
                 for _ in range(ask.count):
-                    if ask.answer == "same":
-                        # The same key for the same spot gives the same report, which costs only once.
-                        ledger.charge(ask.person, noise.epsilon, once=f"{ask.lat} {ask.lon} {noise.epsilon}")
-                        reports.append(obfuscate_lonlat(truth, noise, rng=KeyedRandomness(key, [ask.person])))
-                    else:
-                        reports.append(obfuscate_lonlat(truth, noise, ledger=ledger, person=ask.person))
+                    report = memory.obfuscate(**who) if ask.answer == "same" else obfuscate(**who)
+                    reports.append([report.lon, report.lat])
             except BudgetExceededError:
                 refused = f"Refused: the budget of {ask.budget} reports is spent, and no noise was drawn."
             spent = ledger.spent(ask.person)
             remaining = ledger.remaining(ask.person)
-        drawn = np.concatenate([*reports, np.empty((0, 2))])
+        drawn = np.array(reports).reshape(-1, 2)
         return Answers(
             promise=ask.promise,
             reports=to_latlon(drawn).tolist(),

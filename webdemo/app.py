@@ -22,6 +22,7 @@ from .again import again_router
 from .compare import compare_router
 from .docs import docs_router
 from .explore import explore_router
+from .near import near_router
 from .page import page_router, security_headers
 from .town import Town
 from .trace import trace_router
@@ -78,6 +79,7 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
     app.add_exception_handler(RequestValidationError, _refuse_invalid)
     routers = [
         explore_router(town),
+        near_router(town),
         again_router(town, folder / "budgets.db"),
         trace_router(town),
         compare_router(),

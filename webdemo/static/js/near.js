@@ -25,11 +25,8 @@ function draw() {
   circle(told.centre, told.retrieval_radius, "report", { fill: true, fillOpacity: 0.07 })
     .bindTooltip("area of retrieval", { permanent: true, direction: "top" }).addTo(layer);
   circle(app.me, Number($("query-radius").value), "truth", { fill: true, fillOpacity: 0.08 }).addTo(layer);
-  const kept = new Set(told.kept.map((place) => `${place.lat} ${place.lon} ${place.name}`));
-  for (const place of told.retrieved) {
-    const near = kept.has(`${place.lat} ${place.lon} ${place.name}`);
-    speck([place.lat, place.lon], near ? "kept" : "retrieved", { radius: near ? 5 : 3.5, fillOpacity: near ? 0.95 : 0.75 }).addTo(layer);
-  }
+  for (const at of told.retrieved) speck(at, "retrieved", { fillOpacity: 0.75 }).addTo(layer);
+  for (const place of told.kept) speck([place.lat, place.lon], "kept", { radius: 5, fillOpacity: 0.95 }).addTo(layer);
   for (const place of told.missed) speck([place.lat, place.lon], "missed", { radius: 5, fillOpacity: 0.3, stroke: true, weight: 2 }).addTo(layer);
   dot(told.centre, "report").addTo(layer);
   dot(app.me, "truth", { radius: 8 }).bindTooltip("you", { permanent: true, direction: "right", offset: [8, 0] }).addTo(layer);
@@ -37,8 +34,8 @@ function draw() {
   put("kept", told.kept.length);
   put("missed", told.missed.length || "none");
   put("overhead", `${told.overhead.toFixed(1)} ×`);
-  const covered = told.inside ? "This time it does." : "This time it does not.";
-  put("near-sentence", `${told.guarantee} ${covered}`);
+  put("near-sentence", told.guarantee);
+  put("near-covered", told.covered ? "This time the blue circle covers the red one." : "This time the blue circle does not cover the red one.");
   $("nearest").replaceChildren(...told.kept.slice(0, LISTED).map((place) => {
     const item = document.createElement("li"), name = document.createElement("span"), far = document.createElement("span");
     name.textContent = place.name || place.label.replaceAll("_", " ");

@@ -1,0 +1,96 @@
+"""Near me: ask a service for a circle around the report, keep what is really near."""
+
+from typing import TYPE_CHECKING, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from geoind import private_query
+from geoind.nearby import PointsOfInterest
+
+from .requests import MAX_SEED, Point, Privacy, Promised
+from .town import Town
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame
+
+__all__ = ["near_router"]
+
+
+class NearAsk(Point, Privacy):
+    """A place, what is looked for, and how sure the answer must be."""
+
+    interest: float = Field(150.0, ge=10, le=2000, description="Radius of the area of interest, in metres")
+    confidence: float = Field(0.95, ge=0.01, le=0.999, description="Probability that nothing is missed")
+    kind: Literal["food", "shop", "sight", "any"] = "food"
+    seed: int | None = Field(None, ge=0, le=MAX_SEED, description="Repeats the noise; for simulation only")
+
+
+class Found(BaseModel):
+    """A place that the service returned, or that it did not."""
+
+    lat: float
+    lon: float
+    name: str
+    label: str
+    distance: float = Field(description="Metres from the truth")
+
+
+class Nearby(BaseModel):
+    """What was asked, what came back, and what it cost."""
+
+    promise: Promised
+    guarantee: str
+    covered: bool = Field(description="Whether the area of retrieval holds the area of interest this time")
+    centre: tuple[float, float] = Field(description="The report: the centre of the area of retrieval")
+    retrieval_radius: float
+    overhead: float = Field(description="Area of retrieval over area of interest")
+    retrieved: list[tuple[float, float]] = Field(description="lat and lon of all that the service returns")
+    kept: list[Found] = Field(description="What is really near, closest first")
+    missed: list[Found]
+
+
+def near_router(town: Town) -> APIRouter:
+    """Return the tab's part of the API."""
+    router = APIRouter(prefix="/api", tags=["Near me"])
+    places = town.basemap.places
+    kinds = {kind: PointsOfInterest(places[places["kind"] == kind]) for kind in ("food", "shop", "sight")}
+    kinds["any"] = PointsOfInterest(places)
+
+    @router.post("/near")
+    def nearby(ask: NearAsk) -> Nearby:
+        """Ask what is near without telling where, and say what came back."""
+        town.here(ask)
+        query = private_query(
+            lat=ask.lat,
+            lon=ask.lon,
+            radius=ask.interest,
+            confidence=ask.confidence,
+            mechanism=ask.noise,
+            rng=ask.seed,
+        )
+        wanted = kinds[ask.kind]
+        # The service sees the query alone; the phone refines. Only a demo can tell what was missed.
+        retrieved = wanted.around(lat=query.lat, lon=query.lon, radius=query.radius)
+        really_near = wanted.around(lat=ask.lat, lon=ask.lon, radius=ask.interest)
+        return Nearby(
+            promise=ask.promise,
+            guarantee=query.guarantee,
+            covered=query.covered,
+            centre=(query.lat, query.lon),
+            retrieval_radius=query.radius,
+            overhead=(query.radius / ask.interest) ** 2,
+            retrieved=[(round(at.y, 6), round(at.x, 6)) for at in retrieved.geometry],
+            kept=_found(query.refine(retrieved)),
+            missed=_found(really_near[~really_near.index.isin(retrieved.index)]),
+        )
+
+    return router
+
+
+def _found(frame: "GeoDataFrame") -> list[Found]:
+    columns = (frame.geometry, frame["name"], frame["label"], frame["distance"])
+    return [
+        Found(lat=round(at.y, 6), lon=round(at.x, 6), name=name, label=label, distance=round(distance, 1))
+        for at, name, label, distance in zip(*columns, strict=True)
+    ]
