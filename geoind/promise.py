@@ -116,12 +116,12 @@ def read_promise(path: str | Path) -> Promise:
     InvalidInputError
         If the file tells nothing.
     """
-    sidecar = sidecar_of(path)
-    if sidecar.exists():
-        return Promise.from_json(sidecar.read_bytes())
     if not Path(path).exists():
         raise InvalidInputError(f"no such file: {path}")
     told = _parquet_metadata(Path(path))
+    sidecar = sidecar_of(path)
+    if told is None and sidecar.exists():
+        told = sidecar.read_bytes()
     if told is None:
         raise InvalidInputError(f"{path} does not tell what was promised: no {sidecar.name}, no Parquet metadata")
     return Promise.from_json(told)

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from geoind.cli import demo, explain
+from geoind.cli import demo, explain, obfuscate
 from geoind.errors import GeoindError
 from geoind.version import __version__
 
@@ -20,7 +20,7 @@ class Command(Protocol):
         ...
 
 
-COMMANDS: tuple[Command, ...] = (explain, demo)
+COMMANDS: tuple[Command, ...] = (obfuscate, explain, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,109 @@
+"""`geoind obfuscate`: a file of true places in, a file of reports out."""
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from geoind.cli.parameters import add_privacy
+from geoind.errors import GeoindError, InvalidInputError
+
+__all__ = ["add_to"]
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    from geoind.files.formats import FORMATS
+
+    parser = commands.add_parser(
+        "obfuscate",
+        help="a file of true places in, a file of reports out",
+        description="Write a copy of a file in which every place is a report that keeps the promise of "
+        "geo-indistinguishability. The output appears whole or not at all, and tells what was promised: in its "
+        "Parquet metadata, or in OUT.geoind.json.",
+    )
+    parser.add_argument(
+        "source", metavar="IN", help="CSV, TSV, NDJSON, GeoJSON, Parquet, ...; - is standard input"
+    )
+    parser.add_argument("target", metavar="OUT", help="a file of the same format; - is standard output")
+    add_privacy(parser)
+    columns = parser.add_argument_group("where the places are")
+    columns.add_argument("--lat", metavar="COLUMN", help="degrees [the column called lat or latitude]")
+    columns.add_argument("--lon", metavar="COLUMN", help="degrees [the column called lon, lng, long or longitude]")
+    columns.add_argument("--format", choices=FORMATS, help="where the names do not tell")
+    columns.add_argument("--delimiter", metavar="CHARACTER", help="between the fields of a CSV file, or 'tab'")
+    columns.add_argument(
+        "--no-header", action="store_true", help="the first line is a record; --lat and --lon are numbers, from 1"
+    )
+    bad = parser.add_argument_group("bad records")
+    bad.add_argument("--rejects", metavar="FILE", help="write them there, with true places, instead of stopping")
+    bad.add_argument(
+        "--missing", choices=("raise", "keep"), default="raise", help="records without a place [raise]"
+    )
+    keyed = parser.add_argument_group("the same noise again for the same record")
+    keyed.add_argument("--key-file", metavar="FILE", help="holds the secret: 32 bytes, or 64 hexadecimal digits")
+    keyed.add_argument("--id", metavar="COLUMN", help="tells records apart")
+    parser.add_argument("--quiet", action="store_true", help="no summary")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Obfuscate the file."""
+    from geoind.cli.progress import ProgressBar
+    from geoind.files import obfuscate_file
+
+    bar = ProgressBar("reports")
+    # So that a job that is told to end cleans up, too.
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        summary = obfuscate_file(
+            options.source,
+            options.target,
+            epsilon=options.epsilon,
+            level=options.level,
+            radius=options.radius,
+            lat=options.lat,
+            lon=options.lon,
+            format=options.format,
+            delimiter={"tab": "\t", "\\t": "\t"}.get(options.delimiter, options.delimiter),
+            header=not options.no_header,
+            rejects=options.rejects,
+            missing=options.missing,
+            key=None if options.key_file is None else _key(options.key_file),
+            identity=options.id,
+            progress=bar,
+        )
+    except OSError as error:
+        # Not the error itself: what an operating system or a library says may quote what it was given.
+        raise GeoindError(f"{error.strerror or 'input or output failed'}; nothing was written") from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        bar.clear()
+    if not options.quiet:
+        promise = summary.promise
+        print(f"{summary.reports:,} reports, epsilon {promise.epsilon:.6g} per metre", file=sys.stderr)
+        if summary.rejected:
+            print(f"{summary.rejected:,} bad records are in {options.rejects}", file=sys.stderr)
+        if summary.left:
+            print(f"left as they are, do they tell places? {', '.join(summary.left)}", file=sys.stderr)
+
+
+def _key(name: str) -> bytes:
+    try:
+        data = Path(name).read_bytes()
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {name}: {error.strerror}") from None
+    if len(data) == 32:
+        return data
+    try:
+        key = bytes.fromhex(data.decode())
+    except ValueError:
+        key = b""
+    if len(key) != 32:
+        raise InvalidInputError(f"{name} must hold 32 bytes, or 64 hexadecimal digits")
+    return key
+
+
+def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+    raise SystemExit(128 + number)

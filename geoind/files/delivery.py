@@ -1,0 +1,94 @@
+"""Files that appear whole or not at all."""
+
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self, cast
+
+from geoind.errors import InvalidInputError
+from geoind.files.formats import STANDARD
+
+__all__ = ["Delivery"]
+
+SPOOL = 16 << 20
+"""So many bytes for standard output stay in memory; more wait in a file that has no name."""
+
+
+class Delivery:
+    """A context in which files are written aside, to be put in place together when it ends without an error.
+
+    Each is written to a hidden directory beside its place and renamed from there; after an error, or an
+    interrupt, nothing is left. What goes to standard output waits until the end too. The file opened first is
+    put in place last: where it is, the others are.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Delivery() as delivery:
+    ...         _ = delivery.open(f"{folder}/reports.csv").write(b"lon,lat")
+    ...         before = os.path.exists(f"{folder}/reports.csv")
+    ...     before, os.path.exists(f"{folder}/reports.csv")
+    (False, True)
+    """
+
+    def __init__(self) -> None:
+        self._places: list[tuple[Path, Path]] = []
+        self._files: list[IO[bytes]] = []
+        self._spool: IO[bytes] | None = None
+
+    def open(self, name: str) -> IO[bytes]:
+        """Return a file to write what shall appear under the name ("-" for standard output)."""
+        if name == STANDARD:
+            self._spool = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL))  # noqa: SIM115
+            return self._spool
+        file = self.path(name).open("w+b")
+        self._files.append(file)
+        return file
+
+    def path(self, name: str) -> Path:
+        """Return where to write a file, and others beside it, that shall appear under the name."""
+        place = Path(name).resolve()
+        if place.exists() and not place.is_file():
+            raise InvalidInputError(f"{name} must be a regular file (- is standard output)")
+        aside = place.parent / f".{place.name}.{secrets.token_hex(4)}.partial"
+        try:
+            aside.mkdir()
+        except OSError as error:
+            raise InvalidInputError(f"cannot write {name}: {error.strerror}") from None
+        self._places.append((aside, place))
+        return aside / place.name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._deliver()
+        finally:
+            for file in self._files:
+                file.close()
+            if self._spool is not None:
+                self._spool.close()
+            for aside, _ in self._places:
+                shutil.rmtree(aside, ignore_errors=True)
+
+    def _deliver(self) -> None:
+        for file in self._files:
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+        for aside, place in reversed(self._places):
+            # The main file last: a shapefile's companions are of no use without it.
+            for part in sorted(aside.iterdir(), key=lambda part: part.name == place.name):
+                part.replace(place.parent / part.name)
+        if self._spool is not None:
+            self._spool.seek(0)
+            shutil.copyfileobj(self._spool, sys.stdout.buffer)
+            sys.stdout.buffer.flush()

@@ -1,0 +1,30 @@
+"""Where bad records go: nowhere, so that the first stops the work, or to a file of their own."""
+
+import json
+from collections.abc import Iterable
+from typing import IO
+
+from geoind.errors import InvalidInputError
+from geoind.files.textbatch import Problem
+
+__all__ = ["Rejects"]
+
+
+class Rejects:
+    """The bad records of a file, one JSON object per line: line, reason and the record itself.
+
+    The file holds true places, so it is as private as the input.
+    """
+
+    def __init__(self, file: IO[bytes] | None = None) -> None:
+        self._file = file
+        self.count = 0
+
+    def add(self, problems: Iterable[Problem]) -> None:
+        """Write the problems down, or raise the first."""
+        for line, reason, record in problems:
+            if self._file is None:
+                raise InvalidInputError(f"line {line}: {reason}")
+            told = {"line": line, "reason": reason, "record": record.decode("utf-8", "backslashreplace")}
+            self._file.write(json.dumps(told, ensure_ascii=False).encode() + b"\n")
+            self.count += 1
