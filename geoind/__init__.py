@@ -3,7 +3,9 @@
 from geoind import distances
 from geoind.channel import Channel, TightEpsilon, tight_epsilon
 from geoind.channels import cloaking, exponential, planar_geometric, randomised_response
+from geoind.composition import compose
 from geoind.discretise import discretise
+from geoind.dummies import Dummies
 from geoind.errors import (
     BudgetExceededError,
     GeoindError,
@@ -16,10 +18,12 @@ from geoind.errors import (
 )
 from geoind.estimate import PopulationEstimate, bootstrap_intervals, estimate_population, invert_population
 from geoind.evaluation import PAPER_SETTING, compare
+from geoind.gaussian import PlanarGaussian
 from geoind.laplace import PlanarLaplace
 from geoind.lattice import snap_lonlat
 from geoind.lbs import Nearest, PrivateQuery, private_query, retrieval_radius
 from geoind.ledger import Charge, Ledger
+from geoind.line_channels import geometric, linear_laplace
 from geoind.mechanism import Mechanism, PostProcessed, Projected
 from geoind.metrics import (
     adversary_error,
@@ -68,6 +72,7 @@ __all__ = [
     "Channel",
     "Charge",
     "ClosestIn",
+    "Dummies",
     "GameChannel",
     "GeoindError",
     "Grid",
@@ -83,6 +88,7 @@ __all__ = [
     "OptimalChannel",
     "Overhead",
     "Places",
+    "PlanarGaussian",
     "PlanarLaplace",
     "PointsOfInterest",
     "PopulationEstimate",
@@ -105,6 +111,7 @@ __all__ = [
     "bootstrap_intervals",
     "cloaking",
     "compare",
+    "compose",
     "corrected_epsilon",
     "corridor",
     "discretise",
@@ -116,9 +123,11 @@ __all__ = [
     "expected_loss",
     "exponential",
     "expost",
+    "geometric",
     "guarantee_of_noise",
     "identity_gain",
     "invert_population",
+    "linear_laplace",
     "loss_quantile",
     "max_adversary_error_given_loss",
     "min_entropy_leakage",
