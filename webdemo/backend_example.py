@@ -1,0 +1,142 @@
+"""A worked example: a backend that finds places near a person without telling the provider where the person is.
+
+Two applications. The *provider* stands for a third-party service that knows places and is not trusted. The
+*backend* is yours: it gets true locations from your app, asks the provider privately, refines the answer, and
+keeps each person's privacy budget. Both run under any number of worker processes:
+
+    GEOIND_PLACES=places.parquet \
+        uvicorn --factory webdemo.backend_example:provider_from_environment --port 8001
+    GEOIND_KEY=$(python -c "import secrets; print(secrets.token_hex(32))") \
+    GEOIND_LEDGER=sqlite:///budgets.db GEOIND_PROVIDER=http://127.0.0.1:8001/search \
+        uvicorn --factory webdemo.backend_example:backend_from_environment --port 8000 --workers 4
+    curl -H 'X-Person: ana' --json '{"lat": 48.8584, "lon": 2.2945}' http://127.0.0.1:8000/nearby
+"""
+
+import json
+import math
+import os
+from datetime import timedelta
+from typing import Annotated, Any
+from urllib.error import URLError
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+from fastapi import FastAPI, Header, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from geoind import (
+    BudgetExceededError,
+    InvalidInputError,
+    Ledger,
+    LedgerError,
+    PointsOfInterest,
+    SamePlace,
+    epsilon_for,
+    private_query,
+)
+
+__all__ = ["backend_from_environment", "create_backend", "create_provider", "provider_from_environment"]
+
+EPSILON = epsilon_for(level=math.log(4), radius=200)
+RADIUS = 300.0
+"""Metres around the person. A constant of the app: a radius that depended on the truth would tell about it."""
+CONFIDENCE = 0.95
+BUDGET = 20 * EPSILON
+WINDOW = timedelta(days=1)
+TIMEOUT = 10.0
+
+Person = Annotated[str, Header(alias="X-Person", description="from your session; never from the app's word")]
+
+
+class Truth(BaseModel):
+    """Where a person is, in degrees. In a body, not in an address: addresses end in logs."""
+
+    lat: float
+    lon: float
+
+
+def create_provider(places: PointsOfInterest) -> FastAPI:
+    """Return the third party: everything within a radius of a centre, as Foursquare's place search takes them."""
+    app = FastAPI(title="A provider that is not trusted")
+
+    @app.get("/search")
+    def search(ll: str, radius: float) -> list[dict[str, Any]]:
+        lat, lon = map(float, ll.split(","))
+        found = places.around(lat=lat, lon=lon, radius=radius)
+        return [
+            {"name": name, "lat": point.y, "lon": point.x}
+            for name, point in zip(found["name"], found.geometry, strict=True)
+        ]
+
+    return app
+
+
+def create_backend(ledger: Ledger, memory: SamePlace, provider: str) -> FastAPI:
+    """Return the trusted side.
+
+    The endpoints are plain functions, which FastAPI runs in threads: while one waits for the ledger or for the
+    provider, the event loop serves the others. In an `async def`, write
+    `await asyncio.to_thread(private_query, ...)` to the same effect.
+    """
+    app = FastAPI(title="Places near you, privately")
+
+    @app.post("/nearby")
+    def nearby(truth: Truth, person: Person) -> dict[str, Any]:
+        query = private_query(
+            lat=truth.lat,
+            lon=truth.lon,
+            radius=RADIUS,
+            confidence=CONFIDENCE,
+            epsilon=EPSILON,
+            same_place=memory,
+            ledger=ledger,
+            person=person,
+        )
+        with urlopen(f"{provider}?{urlencode(query.as_params('foursquare'))}", timeout=TIMEOUT) as answer:
+            places = query.refine(json.load(answer))
+        return {"places": places, "confidence": query.confidence, "remaining": ledger.remaining(person)}
+
+    @app.get("/budget")
+    def budget(person: Person) -> dict[str, float]:
+        return {"remaining": ledger.remaining(person), "lifetime": ledger.lifetime(person)}
+
+    @app.exception_handler(BudgetExceededError)
+    def exhausted(_: Request, error: Exception) -> JSONResponse:
+        remaining = error.remaining if isinstance(error, BudgetExceededError) else 0.0
+        return JSONResponse({"detail": "the privacy budget is used up", "remaining": remaining}, 429)
+
+    @app.exception_handler(InvalidInputError)
+    def invalid(_: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"detail": str(error)}, 422)
+
+    @app.exception_handler(RequestValidationError)
+    def unreadable(_: Request, error: Exception) -> JSONResponse:
+        # FastAPI's own answer repeats the input, and answers are logged.
+        problems = error.errors() if isinstance(error, RequestValidationError) else []
+        return JSONResponse({"detail": [{"loc": one["loc"], "msg": one["msg"]} for one in problems]}, 422)
+
+    @app.exception_handler(LedgerError)
+    def no_ledger(_: Request, _error: Exception) -> JSONResponse:
+        return JSONResponse({"detail": "the ledger does not answer, and without it nothing is sent"}, 503)
+
+    @app.exception_handler(URLError)
+    def no_provider(_: Request, _error: Exception) -> JSONResponse:
+        return JSONResponse({"detail": "the provider does not answer"}, 502)
+
+    return app
+
+
+def provider_from_environment() -> FastAPI:
+    """Return the provider for the places in the file that GEOIND_PLACES names."""
+    return create_provider(PointsOfInterest.read(os.environ["GEOIND_PLACES"]))
+
+
+def backend_from_environment() -> FastAPI:
+    """Return the backend for GEOIND_LEDGER, GEOIND_KEY (64 hexadecimal digits) and GEOIND_PROVIDER."""
+    return create_backend(
+        Ledger(os.environ["GEOIND_LEDGER"], budget=BUDGET, window=WINDOW),
+        SamePlace(bytes.fromhex(os.environ["GEOIND_KEY"]), cell=100),
+        os.environ["GEOIND_PROVIDER"],
+    )
