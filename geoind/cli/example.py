@@ -1,0 +1,75 @@
+"""`geoind example`: the main job on a made-up city, with a result file and a map to look at."""
+
+import argparse
+import math
+from pathlib import Path
+
+from geoind.cli.parameters import add_privacy
+
+__all__ = ["add_to"]
+
+SEED = 2026
+"""Of the city's people, never of the noise: that is fresh at every run."""
+SHOWN = 500
+"""People on the map."""
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser("example", help="obfuscate a made-up city and draw a map of it")
+    parser.add_argument("--out", metavar="FOLDER", default="output", help="where to write [%(default)s]")
+    parser.add_argument("--people", type=int, default=5000, metavar="N", help="how many [%(default)s]")
+    add_privacy(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Make the city, obfuscate it as a file, and say how it went."""
+    import numpy as np
+
+    from geoind.cli.example_map import city_map
+    from geoind.files import obfuscate_file
+    from geoind.maps import save_offline
+    from geoind.sphere import SphericalLaplace
+    from geoind.synthetic import synthetic_city
+
+    if options.epsilon is options.level is options.radius is None:
+        options.level, options.radius = math.log(4), 200.0
+    city = synthetic_city(128)
+    truth = city.sample_lonlat(options.people, rng=SEED).round(6)
+    folder = Path(options.out)
+    folder.mkdir(parents=True, exist_ok=True)
+    people, reports = folder / "truth.csv", folder / "reports.csv"
+    rows = [f"{person},{lat:.6f},{lon:.6f}" for person, (lon, lat) in enumerate(truth.tolist(), start=1)]
+    people.write_text("\n".join(["person,lat,lon", *rows, ""]))
+    promise = obfuscate_file(
+        people, reports, epsilon=options.epsilon, level=options.level, radius=options.radius
+    ).promise
+    lonlat = np.loadtxt(reports, delimiter=",", skiprows=1, usecols=(2, 1), ndmin=2)
+    noise = SphericalLaplace(promise.epsilon)
+    picture = folder / "map.html"
+    save_offline(city_map(city, truth[:SHOWN], lonlat[:SHOWN], noise), picture)
+
+    metres = np.hypot(*(city.projection.to_xy(lonlat) - city.projection.to_xy(truth)).T)
+    expected = {p: float(noise.radius_quantile(p)) for p in (0.5, 0.95)}
+    chosen = "" if promise.level is None else f" (level {promise.level:.4g} within {promise.radius:g} m)"
+    print(f"{options.people:,} people of a made-up city, epsilon {promise.epsilon:.6g} per metre{chosen}")
+    print()
+    print("  From truth to report         measured     expected")
+    _row("on average", float(metres.mean()), noise.mean_radius)
+    for p, radius in expected.items():
+        _row(f"{p:.0%} are within", float(np.quantile(metres, p)), radius)
+    print()
+    files = (
+        (reports, "what leaves the house: one report for each person"),
+        (folder / "reports.csv.geoind.json", "what the reports promise"),
+        (people, "the truth, to compare with"),
+        (picture, f"a map of {min(SHOWN, options.people)} people: open it in a browser, no network needed"),
+    )
+    width = max(len(str(path)) for path, _ in files)
+    for path, what in files:
+        print(f"  {path!s:<{width}}  {what}")
+
+
+def _row(label: str, measured: float, expected: float) -> None:
+    print(f"  {label:<24} {measured:>10,.1f} m {expected:>10,.1f} m")
