@@ -1,0 +1,204 @@
+"""How well a population comes back from private reports: naive binning, inversion and the iterative update.
+
+python3 dev.py bench estimate                         the synthetic city, known truth
+python3 dev.py bench estimate --checkins FILE         real check-ins too (SNAP's tab-separated layout)
+
+Prints the tables, writes docs/benchmarks/estimate.md and the picture docs/figures/estimate.png.
+"""
+
+import argparse
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from geoind import (
+    Grid,
+    PlanarLaplace,
+    Prior,
+    Projection,
+    bayes_remap,
+    discretise,
+    estimate_population,
+    expected_loss,
+    invert_population,
+    synthetic_city,
+)
+from geoind.estimate import draw_population, earth_movers_distance, hotspots_found, total_variation
+from geoind.evaluation.checkins import load_places
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+LEVELS = {
+    "ln 2 / 200 m": math.log(2) / 200,
+    "ln 4 / 200 m": math.log(4) / 200,
+    "ln 16 / 200 m": math.log(16) / 200,
+}
+COUNTS = (1_000, 10_000, 100_000, 1_000_000)
+HOTSPOTS = 20
+
+Method = Callable[[np.ndarray, PlanarLaplace, Grid], Prior]
+
+
+def binned(reports: np.ndarray, _: PlanarLaplace, grid: Grid) -> Prior:
+    """Return the raw reports as a heat map; what falls outside of the grid is left out."""
+    west, south, east, north = grid.bounds
+    inside = ((reports >= (west, south)) & (reports <= (east, north))).all(axis=1)
+    return Prior.from_points(grid, reports[inside])
+
+
+METHODS: dict[str, Method] = {
+    "raw reports": binned,
+    "inversion, clipped": lambda reports, noise, grid: invert_population(reports, noise, grid, repair="clip"),
+    "inversion, projected": invert_population,
+    "update, converged": lambda reports, noise, grid: estimate_population(
+        reports, noise, grid, stopping="converged", max_steps=500
+    ),
+    "update, held-out": estimate_population,
+}
+
+
+def compare(
+    truth: np.ndarray, grid: Grid, epsilon: float, *, seed: int
+) -> Iterable[tuple[str, float, float, float]]:
+    """Yield (method, earth-mover's distance, total variation, hotspots found) for one report per person."""
+    noise, people = PlanarLaplace(epsilon), Prior.from_points(grid, truth)
+    reports = noise.sample(truth, rng=seed)
+    for name, method in METHODS.items():
+        found = method(reports, noise, grid)
+        yield (
+            name,
+            earth_movers_distance(found, people),
+            total_variation(found, people),
+            hotspots_found(found, people, count=HOTSPOTS, within=grid.cell),
+        )
+
+
+def table(rows: Sequence[Sequence[str]], header: Sequence[str]) -> str:
+    """Return a Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def comparison(title: str, sample: Callable[[int], np.ndarray], grid: Grid, counts: Sequence[int]) -> str:
+    """Return the table of all methods over epsilon and the number of reports."""
+    rows = []
+    for level, epsilon in LEVELS.items():
+        for count in counts:
+            for name, moved, wrong, found in compare(sample(count), grid, epsilon, seed=count):
+                rows.append([level, f"{count:,}", name, f"{moved:.0f} m", f"{wrong:.3f}", f"{found:.0%}"])
+                print(*rows[-1], sep="  ", flush=True)
+    header = ["epsilon", "reports", "method", "earth-mover's distance", "total variation", "hotspots found"]
+    return f"## {title}\n\n{table(rows, header)}\n"
+
+
+def speed() -> str:
+    """Return what a large grid costs, next to one product with its dense matrix."""
+    rows = []
+    for cells in (64, 128, 256, 512):
+        city, noise = synthetic_city(cells), PlanarLaplace(math.log(4) / 200)
+        reports = noise.sample(city.sample_xy(1_000_000, rng=1), rng=2)
+        start = time.perf_counter()
+        found = estimate_population(reports, noise, city.grid)
+        seconds = time.perf_counter() - start
+        gigabytes = 8 * len(city.grid) ** 2 / 1e9
+        rows.append([f"{cells} x {cells}", f"{seconds:.1f} s", f"{found.steps}", f"{gigabytes:,.1f} GB"])
+        print(*rows[-1], sep="  ", flush=True)
+    header = ["cells", "seconds, all in", "steps", "a dense matrix would take"]
+    return (
+        f"## Speed: 1,000,000 reports, epsilon = ln 4 / 200 m, {os.cpu_count()} processors\n\n"
+        f"{table(rows, header)}\n"
+    )
+
+
+def two_ends(count: int = 100_000) -> str:
+    """Return what an adversary makes of the analyst's map: the mean error of their best guess."""
+    city, rows = synthetic_city(16), []
+    for level, epsilon in LEVELS.items():
+        noise = PlanarLaplace(epsilon)
+        reports = noise.sample(city.sample_xy(count, rng=3), rng=4)
+        channel = discretise(noise, city.grid)
+        known = {
+            "no guess, the report itself": None,
+            "nothing": Prior.uniform(city.grid),
+            "the estimated map": Prior(city.grid, estimate_population(reports, noise, city.grid).mass),
+            "the true map": city.prior,
+        }
+        for name, prior in known.items():
+            guess = channel if prior is None else channel @ bayes_remap(channel, prior)
+            rows.append([level, name, f"{expected_loss(guess, city.prior):.0f} m"])
+            print(*rows[-1], sep="  ", flush=True)
+    return (
+        "## What an analyst learns, an adversary may know\n\n"
+        f"{table(rows, ['epsilon', 'the adversary knows', 'mean error of the best guess'])}\n"
+    )
+
+
+def picture(path: Path) -> None:
+    """Draw truth, raw reports and the recovered population of 1,000,000 people."""
+    from matplotlib.figure import Figure
+
+    city, noise = synthetic_city(128), PlanarLaplace(math.log(4) / 200)
+    truth = city.sample_xy(1_000_000, rng=5)
+    reports = noise.sample(truth, rng=6)
+    maps = {
+        "Where people are": Prior.from_points(city.grid, truth),
+        "What they report": binned(reports, noise, city.grid),
+        "Recovered from the reports": estimate_population(reports, noise, city.grid),
+    }
+    largest = maps["Where people are"].mass.max() / (city.grid.cell / 1000) ** 2 * 0.6
+    figure = Figure(figsize=(12, 4.5), layout="constrained")
+    panels = figure.subplots(1, 3, sharey=True)
+    for axes, (title, population) in zip(panels, maps.items(), strict=True):
+        image = draw_population(population, axes, largest=largest)
+        axes.set_title(title)
+        axes.label_outer()
+    figure.colorbar(
+        image, ax=panels, label="share of the people per km²", format="{x:.0%}", shrink=0.85, extend="max"
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=110)
+
+
+def checkins(path: str, lon: float, lat: float) -> str:
+    """Return the comparison for real check-ins within 3.2 km of a city's centre."""
+    places, projection = load_places(path), Projection(lon, lat)
+    lonlat = places[["lon", "lat"]].to_numpy()
+    near = lonlat[(np.abs(lonlat - (lon, lat)) < (0.2, 0.1)).all(axis=1)]
+    grid = synthetic_city(64).grid
+    xy = projection.to_xy(near)
+    inside = xy[(np.abs(xy) < 3200).all(axis=1)]
+    order = np.random.default_rng(0).permutation(len(inside))
+    counts = [count for count in COUNTS if count < len(inside)] + [len(inside)]
+    return comparison(f"Real check-ins around {lon}, {lat}", lambda count: inside[order[:count]], grid, counts)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--checkins", metavar="FILE")
+    parser.add_argument("--centre", type=float, nargs=2, metavar=("LON", "LAT"), default=(-73.985, 40.745))
+    parser.add_argument("--picture-only", action="store_true")
+    options = parser.parse_args()
+    picture(DOCS / "figures" / "estimate.png")
+    if options.picture_only:
+        return
+    city = synthetic_city(64)
+    parts = [
+        "# From reports back to the population: measured",
+        "Written by `python3 dev.py bench estimate`. 64 x 64 cells of 100 m. The truth is the map of the people\n"
+        "who reported; the earth-mover's distance is exact. One of the 20 densest true cells is a hotspot found if it,\n"
+        "or the cell next to it, is one of the 20 densest cells of the estimate.",
+        comparison("The synthetic city", lambda count: city.sample_xy(count, rng=count), city.grid, COUNTS),
+    ]
+    if options.checkins:
+        parts.append(checkins(options.checkins, *options.centre))
+    parts += [two_ends(), speed()]
+    (DOCS / "benchmarks").mkdir(parents=True, exist_ok=True)
+    (DOCS / "benchmarks" / "estimate.md").write_text("\n\n".join(part.rstrip("\n") for part in parts) + "\n")
+
+
+if __name__ == "__main__":
+    main()
