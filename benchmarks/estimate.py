@@ -148,15 +148,15 @@ def picture(path: Path) -> None:
         "What they report": binned(reports, noise, city.grid),
         "Recovered from the reports": estimate_population(reports, noise, city.grid),
     }
-    largest = maps["Where people are"].mass.max() / (city.grid.cell / 1000) ** 2 * 0.6
-    figure = Figure(figsize=(12, 4.5), layout="constrained")
+    largest = maps["Where people are"].mass.max() / (city.grid.cell / 100) ** 2 * 0.6
+    figure = Figure(figsize=(12, 3.9), layout="constrained")
     panels = figure.subplots(1, 3, sharey=True)
     for axes, (title, population) in zip(panels, maps.items(), strict=True):
         image = draw_population(population, axes, largest=largest)
         axes.set_title(title)
         axes.label_outer()
     figure.colorbar(
-        image, ax=panels, label="share of the people per km²", format="{x:.0%}", shrink=0.85, extend="max"
+        image, ax=panels, label="share of the people per hectare", format="{x:.1%}", extend="max", pad=0.01
     )
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=110)
@@ -189,8 +189,8 @@ def main() -> None:
     parts = [
         "# From reports back to the population: measured",
         "Written by `python3 dev.py bench estimate`. 64 x 64 cells of 100 m. The truth is the map of the people\n"
-        "who reported; the earth-mover's distance is exact. One of the 20 densest true cells is a hotspot found if it,\n"
-        "or the cell next to it, is one of the 20 densest cells of the estimate.",
+        "who reported; the earth-mover's distance is exact. One of the 20 densest true cells is a hotspot found\n"
+        "if it, or the cell next to it, is one of the 20 densest cells of the estimate.",
         comparison("The synthetic city", lambda count: city.sample_xy(count, rng=count), city.grid, COUNTS),
     ]
     if options.checkins:

@@ -2,7 +2,7 @@
 
 from geoind.estimate.bootstrap import Intervals, bootstrap_intervals
 from geoind.estimate.inversion import invert_population
-from geoind.estimate.outputs import draw_population, heat_layer, population_frame, save_population
+from geoind.estimate.outputs import check_output, draw_population, heat_layer, population_frame, save_population
 from geoind.estimate.population import PopulationEstimate, estimate_population
 from geoind.estimate.quality import earth_movers_distance, hotspots_found, total_variation
 
@@ -10,6 +10,7 @@ __all__ = [
     "Intervals",
     "PopulationEstimate",
     "bootstrap_intervals",
+    "check_output",
     "draw_population",
     "earth_movers_distance",
     "estimate_population",

@@ -13,7 +13,7 @@ from geoind.errors import InvalidInputError
 from geoind.laplace import PlanarLaplace
 from geoind.mechanism import Mechanism, Projected
 from geoind.projection import Projection
-from geoind.sites import Sites
+from geoind.sites import Grid
 from geoind.sphere import SphericalLaplace
 
 if TYPE_CHECKING:
@@ -47,14 +47,14 @@ def grouped(
     return [(one, xy[rows]) for one, rows in split], projection
 
 
-def epsilon_in_plane(mechanism: OneMechanism, sites: Sites, projection: Projection | None) -> float:
+def epsilon_in_plane(mechanism: OneMechanism, grid: Grid, projection: Projection | None) -> float:
     """Return the epsilon that a noise was really drawn with, per metre of the plane.
 
     That is `noise_epsilon`, a little below the promise; on the globe a metre of the plane is up to 0.6 % more
-    or less than a metre of the sphere that the noise is drawn on, which is measured in the middle of the sites.
+    or less than a metre of the sphere that the noise is drawn on, which is measured in the middle of the grid.
     """
     if isinstance(mechanism, Projected):
-        return epsilon_in_plane(mechanism.mechanism, sites, None)
+        return epsilon_in_plane(mechanism.mechanism, grid, None)
     if isinstance(mechanism, PlanarLaplace):
         return mechanism.noise_epsilon
     if not isinstance(mechanism, SphericalLaplace):
@@ -64,7 +64,8 @@ def epsilon_in_plane(mechanism: OneMechanism, sites: Sites, projection: Projecti
         )
     if projection is None:
         raise InvalidInputError("SphericalLaplace reports are degrees: give the projection into the grid's plane")
-    middle = (sites.xy.min(axis=0) + sites.xy.max(axis=0)) / 2
+    west, south, east, north = grid.bounds
+    middle = np.array([west + east, south + north]) / 2
     cross = projection.to_lonlat(middle + np.array([[-500, 0], [500, 0], [0, -500], [0, 500]]))
     across, along = haversine(cross[:1], cross[1:2])[0, 0], haversine(cross[2:3], cross[3:])[0, 0]
     return mechanism.noise_epsilon * math.sqrt(across * along) / 1000

@@ -35,6 +35,7 @@ def invert_population(
     *,
     projection: Projection | None = None,
     repair: Repair = "project",
+    open_border: bool = False,
 ) -> Prior:
     """Return the population whose expected reports are the observed ones, repaired to a distribution.
 
@@ -48,6 +49,8 @@ def invert_population(
     repair : "project" or "clip"
         Take the closest distribution (Euclidean projection on the simplex), or set what is negative to zero
         and scale the rest.
+    open_border : bool
+        Whether people may also be outside the grid, as in `estimate_population`.
 
     Raises
     ------
@@ -72,7 +75,7 @@ def invert_population(
         check_inputs(one, grid)
         solved = _solve(one.matrix, count_outputs(one, xy) / len(xy))
     else:
-        cells, window, [(epsilon, inside)] = windowed(groups, grid, projection)
+        cells, window, [(epsilon, inside)] = windowed(groups, grid, projection, open_border=open_border)
         shares = np.bincount(window.nearest(inside), minlength=len(window)) / len(inside)
         solved = _deconvolve(Convolution.between(cells, window, [epsilon], periodic=True), shares)
     mass = nearest_distribution(solved) if repair == "project" else np.maximum(solved, 0.0)

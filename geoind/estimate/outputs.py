@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from geopandas import GeoDataFrame
     from matplotlib.axes import Axes
 
-__all__ = ["draw_population", "heat_layer", "population_frame", "save_population"]
+__all__ = ["check_output", "draw_population", "heat_layer", "population_frame", "save_population"]
 
 COLOURS = "inferno"
 DECIMALS = 6
@@ -73,15 +73,18 @@ def save_population(
     ...     print(Path(folder, "city.csv").read_text().splitlines()[0])
     lon,lat,mass
     """
-    path = Path(path)
-    kind = path.suffix.lower()
-    if kind not in WRITERS:
-        raise InvalidInputError(f"the output must end in one of {', '.join(WRITERS)}, got {path.name!r}")
-    WRITERS[kind](population, path, projection, intervals)
+    check_output(path)
+    WRITERS[Path(path).suffix.lower()](population, Path(path), projection, intervals)
+
+
+def check_output(path: str | Path) -> None:
+    """Refuse a file name that does not tell what to write, before any work is done."""
+    if Path(path).suffix.lower() not in WRITERS:
+        raise InvalidInputError(f"the output must end in one of {', '.join(WRITERS)}, got {Path(path).name!r}")
 
 
 def draw_population(population: Prior, axes: "Axes", *, largest: float | None = None) -> Any:
-    """Draw a population as people per square kilometre and return the image; brightness is its square root.
+    """Draw a population as the share of the people per hectare and return the image; brightness is its root.
 
     Parameters
     ----------
@@ -90,13 +93,13 @@ def draw_population(population: Prior, axes: "Axes", *, largest: float | None = 
     axes : matplotlib Axes
         Where to draw, in kilometres.
     largest : float, optional
-        Share of the people per square kilometre that is white; by default the largest one.
+        Share of the people per hectare that is brightest; by default the largest one.
     """
     from matplotlib.colors import PowerNorm
 
     grid = _grid_of(population)
     west, south, east, north = (side / 1000 for side in grid.bounds)
-    density = population.mass.reshape(grid.rows, grid.columns) / (grid.cell / 1000) ** 2
+    density = population.mass.reshape(grid.rows, grid.columns) / (grid.cell / 100) ** 2
     norm = PowerNorm(0.5, vmin=0, vmax=largest if largest is not None else density.max())
     image = axes.imshow(density, origin="lower", extent=(west, east, south, north), cmap=COLOURS, norm=norm)
     axes.set_xlabel("km east")
@@ -205,7 +208,7 @@ def _write_png(population: Prior, path: Path, projection: Projection, intervals:
     figure = Figure(figsize=(7.5, 6.5), layout="constrained")
     axes = figure.add_subplot()
     image = draw_population(population, axes)
-    figure.colorbar(image, label="share of the people per km²", format="{x:.2%}", shrink=0.85)
+    figure.colorbar(image, label="share of the people per hectare", format="{x:.2%}", shrink=0.85)
     figure.savefig(path, dpi=150)
 
 
@@ -216,7 +219,7 @@ def _write_html(population: Prior, path: Path, projection: Projection, intervals
 
     grid = _grid_of(population)
     corners = _corners(grid, projection)
-    view = folium.Map(tiles=None)
+    view = folium.Map(tiles=None, control_scale=True)
     heat_layer(population, projection).add_to(view)
     view.fit_bounds([corners[0, 0, ::-1].tolist(), corners[-1, -1, ::-1].tolist()])
     save_offline(view, path)

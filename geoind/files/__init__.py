@@ -1,5 +1,6 @@
 """Files of places: read, obfuscated and written a batch at a time."""
 
 from geoind.files.job import Summary, obfuscate_file
+from geoind.files.reports import FileReports, read_reports
 
-__all__ = ["Summary", "obfuscate_file"]
+__all__ = ["FileReports", "Summary", "obfuscate_file", "read_reports"]

@@ -1,0 +1,150 @@
+"""`geoind estimate`: where people are, from files of reports."""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from geoind.errors import GeoindError, InvalidInputError
+
+if TYPE_CHECKING:
+    from geoind.arrays import FloatArray
+    from geoind.priors import Prior
+    from geoind.projection import Projection
+    from geoind.sites import Grid
+
+__all__ = ["add_to"]
+
+OUTSIDE = 0.005
+"""Without --bounds the grid leaves out this share of the reports at each of its four sides."""
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "estimate",
+        help="where people are, from files of reports",
+        description="Recover the distribution of people over a grid from reports that `geoind obfuscate` wrote, "
+        "and write it: cells with the share of the people (.geojson, .parquet, .csv), a picture (.png) or a map "
+        "that needs no network (.html).",
+    )
+    parser.add_argument(
+        "reports", nargs="+", metavar="REPORTS", help="CSV, NDJSON, GeoJSON, Parquet, a folder, ..."
+    )
+    parser.add_argument("--grid", type=float, required=True, metavar="M", help="side of the cells in metres")
+    parser.add_argument(
+        "--bounds",
+        type=float,
+        nargs=4,
+        metavar=("WEST", "SOUTH", "EAST", "NORTH"),
+        help="degrees that the grid covers [99 %% of the reports]",
+    )
+    parser.add_argument(
+        "--out",
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="may be given again, say for .geojson and .png",
+    )
+    source = parser.add_argument_group("the reports")
+    source.add_argument("--epsilon", type=float, metavar="E", help="per metre, for files that do not tell theirs")
+    source.add_argument("--lat", metavar="COLUMN", help="degrees [the column called lat or latitude]")
+    source.add_argument("--lon", metavar="COLUMN", help="degrees [the column called lon, lng, long or longitude]")
+    how = parser.add_argument_group("the estimate")
+    how.add_argument("--method", choices=("update", "inversion"), default="update", help="[%(default)s]")
+    how.add_argument(
+        "--converged", action="store_true", help="climb to the most likely population instead of stopping in time"
+    )
+    how.add_argument(
+        "--smoothing", type=float, default=0.0, metavar="M", help="nothing is sharper than this [0 m]"
+    )
+    how.add_argument("--closed", action="store_true", help="nobody is outside the grid: reports there are noise")
+    how.add_argument(
+        "--intervals", type=int, metavar="N", help="also the 90 %% interval of each cell, by N replicates"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no summary")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Read, estimate, write."""
+    from geoind.estimate import (
+        bootstrap_intervals,
+        check_output,
+        estimate_population,
+        invert_population,
+        save_population,
+    )
+    from geoind.files import read_reports
+
+    for path in options.out:
+        check_output(path)
+    if options.method == "inversion" and (options.converged or options.smoothing or options.intervals):
+        raise InvalidInputError("--converged, --smoothing and --intervals go with --method update")
+    reports = read_reports(*options.reports, epsilon=options.epsilon, lon=options.lon, lat=options.lat)
+    grid, projection = _grid(reports.lonlat, options.grid, options.bounds)
+    intervals = None
+    if options.method == "inversion":
+        population: Prior = invert_population(
+            reports.lonlat, reports.epsilon, grid, projection=projection, open_border=not options.closed
+        )
+    else:
+        population = estimated = estimate_population(
+            reports.lonlat,
+            reports.epsilon,
+            grid,
+            projection=projection,
+            stopping="converged" if options.converged else "held-out",
+            smoothing=options.smoothing,
+            open_border=not options.closed,
+            progress=_say("step"),
+        )
+        if options.intervals:
+            intervals = bootstrap_intervals(estimated, replicates=options.intervals, progress=_say("replicate"))
+    for path in options.out:
+        try:
+            save_population(population, path, projection=projection, intervals=intervals)
+        except OSError as error:
+            raise GeoindError(f"cannot write {path}: {error.strerror or 'output failed'}") from None
+    if not options.quiet:
+        cells = f"{grid.columns} x {grid.rows} cells of {grid.cell:g} m"
+        print(f"{len(reports.lonlat):,} reports, {cells}{_how(population)}", file=sys.stderr)
+
+
+def _grid(lonlat: "FloatArray", cell: float, bounds: Sequence[float] | None) -> "tuple[Grid, Projection]":
+    """Return the cells over the bounds, or over all but the outermost reports, and the plane around them."""
+    import numpy as np
+    import shapely
+
+    from geoind.projection import Projection
+    from geoind.sites import Grid
+
+    if bounds is None:
+        # The reports are public, so the grid may follow them.
+        west, south = np.quantile(lonlat, OUTSIDE, axis=0)
+        east, north = np.quantile(lonlat, 1 - OUTSIDE, axis=0)
+    else:
+        west, south, east, north = bounds
+    if not (-180 <= west < east <= 180 and -90 <= south < north <= 90):
+        raise InvalidInputError("the bounds must be WEST < EAST and SOUTH < NORTH, in degrees: give --bounds")
+    projection = Projection(round((west + east) / 2, 3), round((south + north) / 2, 3))
+    return Grid.covering(shapely.box(west, south, east, north), cell=cell, projection=projection), projection
+
+
+def _say(what: str) -> Callable[[int, float], None]:
+    """Return a progress that shows a line on a terminal, and nothing where nobody looks."""
+
+    def show(number: int, log_likelihood: float) -> None:
+        if sys.stderr.isatty():
+            print(f"\r{what} {number}, log-likelihood {log_likelihood:.6f}\x1b[K\r", end="", file=sys.stderr)
+
+    return show
+
+
+def _how(population: "Prior") -> str:
+    from geoind.estimate import PopulationEstimate
+
+    if not isinstance(population, PopulationEstimate):
+        return ""
+    beyond = f", {population.left_out:,} reports too far away to count" if population.left_out else ""
+    return f", {population.steps} steps{beyond}"
