@@ -6,11 +6,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from geoind import Channel, Grid, InvalidInputError, PlanarLaplace, Prior, discretise, randomised_response
+from geoind import (
+    Channel,
+    Grid,
+    InvalidInputError,
+    PlanarLaplace,
+    Prior,
+    discretise,
+    geometric,
+    randomised_response,
+)
 from geoind.estimate import estimate_population, invert_population, total_variation
 from geoind.estimate.convolution import Convolution, window_around
 from geoind.estimate.inversion import _deconvolve, nearest_distribution
-from tests.estimate.channels import geometric
 
 GRID = Grid(0, 0, cell=150, columns=5, rows=4)
 CHANNELS = [

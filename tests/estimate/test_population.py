@@ -15,11 +15,11 @@ from geoind import (
     SitesMismatchError,
     SphericalLaplace,
     discretise,
+    geometric,
     randomised_response,
     synthetic_city,
 )
 from geoind.estimate import estimate_population
-from tests.estimate.channels import geometric
 
 EPSILON = 0.003
 CITY = synthetic_city(32)
