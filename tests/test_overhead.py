@@ -1,4 +1,6 @@
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -81,3 +83,12 @@ def test_the_plot_shows_the_radius_from_both_sides() -> None:
 def test_bad_arguments_have_their_error(arguments: tuple[float, ...], options: dict[str, object]) -> None:
     with pytest.raises(InvalidInputError):
         overhead(*arguments, **options)  # type: ignore[arg-type]
+
+
+def test_the_table_of_the_docs_is_what_the_code_says() -> None:
+    page = (Path(__file__).resolve().parent.parent / "docs" / "queries.md").read_text()
+    rows = re.findall(r"^\| ln (\d+) \| ([\d,]+) m \| ([\d.]+) \|$", page, re.MULTILINE)
+    assert len(rows) == 5
+    for level, radius, factor in rows:
+        price = overhead(300, 0.95, math.log(int(level)) / 200)
+        assert (f"{price.retrieval_radius:,.0f}", f"{price.area_factor:.1f}") == (radius, factor)
