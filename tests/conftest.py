@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import hypothesis
 import pytest
 from playwright.sync_api import ConsoleMessage, Page
 
@@ -16,6 +17,10 @@ from tests.postgres import Server, find_programs, running_server
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
+
+# The same examples in every run, and no verdict about speed.
+hypothesis.settings.register_profile("geoind", deadline=None, derandomize=True)
+hypothesis.settings.load_profile("geoind")
 
 LOOPBACK = {"127.0.0.1", "localhost", None}
 

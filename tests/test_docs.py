@@ -12,15 +12,15 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
 def test_the_examples_of_a_page_run_one_after_the_other(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Blocks marked ```python run; ```py blocks are fragments for the eye."""
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "example"}
-    for block in re.finditer(r"^```python\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
-        exec(compile(block[1], f"{page.name}: {block[1][:60]!r}", "exec"), namespace)
+    for block in re.finditer(r"^```python\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE):
+        exec(compile(block[1], f"{document.name}: {block[1][:60]!r}", "exec"), namespace)
 
 
 def test_the_table_of_epsilons_is_what_the_code_says() -> None:
@@ -35,7 +35,7 @@ def test_the_table_of_epsilons_is_what_the_code_says() -> None:
         assert f"{float(globe.radius_quantile(0.95)):,.0f}" == quantile
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_to_files_of_the_repository_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", page.read_text()):
-        assert (page.parent / target).exists(), target
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
+def test_links_to_files_of_the_repository_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", document.read_text()):
+        assert (document.parent / target).exists(), target
