@@ -102,9 +102,15 @@ def test_every_control_has_a_name(watched: Page, demo_url: str) -> None:
 def test_dark_and_light_switch_and_are_remembered(watched: Page, demo_url: str) -> None:
     show(watched, demo_url, "explore")
     html = watched.locator("html")
+    ground = "demo_base.getLayers()[0].options.fillColor"
     expect(html).to_have_attribute("data-theme", "light")
+    light = watched.evaluate(ground)
     watched.locator("#theme").click()
     expect(html).to_have_attribute("data-theme", "dark")
+    assert watched.evaluate(ground) != light
+    watched.locator("#theme").click()
+    assert watched.evaluate(ground) == light
+    watched.locator("#theme").click()
     watched.reload()
     expect(html).to_have_attribute("data-theme", "dark")
 

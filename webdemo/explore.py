@@ -80,7 +80,7 @@ def explore_router(town: Town) -> APIRouter:
         noise = ask.noise
         reports = obfuscate_lonlat(np.repeat(truth, ask.cloud + 1, axis=0), noise, rng=ask.seed)
         weights = posterior(town, noise, reports[:1])
-        guess = best_guess(town, weights)
+        guess = best_guess(town, noise, reports[:1])
         step = 10.0**-noise.decimals
         return Exploration(
             promise=ask.promise,

@@ -2,15 +2,12 @@
 
 import numpy as np
 
-from geoind import SphericalLaplace
+from geoind import PlanarLaplace, PosteriorRemap, SphericalLaplace
 from geoind.arrays import FloatArray
 
 from .town import Town
 
 __all__ = ["best_guess", "credible_radius", "posterior"]
-
-STEPS = 60
-CLOSE = 0.01
 
 
 def posterior(town: Town, noise: SphericalLaplace, report: FloatArray) -> FloatArray:
@@ -21,20 +18,11 @@ def posterior(town: Town, noise: SphericalLaplace, report: FloatArray) -> FloatA
     return np.asarray(weights / weights.sum())
 
 
-def best_guess(town: Town, weights: FloatArray) -> FloatArray:
-    """Return the point, (2,) metres, whose expected distance from the truth is smallest.
-
-    Weiszfeld's iteration for the geometric median, from the mean.
-    """
-    places = town.prior.sites.xy
-    guess = weights @ places
-    for _ in range(STEPS):
-        pull = weights / np.maximum(np.linalg.norm(places - guess, axis=1), CLOSE)
-        moved = pull @ places / pull.sum()
-        if np.linalg.norm(moved - guess) < CLOSE:
-            break
-        guess = moved
-    return np.asarray(guess)
+def best_guess(town: Town, noise: SphericalLaplace, report: FloatArray) -> FloatArray:
+    """Return the point, (2,) metres, whose expected distance from the truth is smallest after a report."""
+    # Within a town the globe's noise is the plane's.
+    remap = PosteriorRemap(town.prior, PlanarLaplace(noise.noise_epsilon))
+    return np.asarray(remap(town.projection.to_xy(report))[0])
 
 
 def credible_radius(town: Town, weights: FloatArray, guess: FloatArray, share: float) -> float:

@@ -15,7 +15,10 @@ export let colour = {};
 export function paint() {
   for (const name of ["truth", "report", "remapped", "ring", "naive", "budgeted", "kept", "missed", "retrieved", "panel"]) colour[name] = css(name);
   const dark = document.documentElement.dataset.theme === "dark";
-  base.eachLayer((layer) => layer.setStyle({ ...layer.feature.properties.style, ...(dark ? DARK_BASE[layer.feature.properties.kind] : {}) }));
+  base.eachLayer((layer) => {
+    base.resetStyle(layer);
+    if (dark) layer.setStyle(DARK_BASE[layer.feature.properties.kind]);
+  });
 }
 
 const lines = L.svg({ padding: 1 });
@@ -32,7 +35,7 @@ export const line = (points, colourName, options = {}) =>
 export const diamond = (at, className) =>
   L.marker(at, { interactive: false, keyboard: false, icon: L.divIcon({ className: `diamond ${className}`, iconSize: [14, 14] }) });
 export const label = (at, text) =>
-  L.marker(at, { interactive: false, keyboard: false, icon: L.divIcon({ className: "ring-label", html: `<span>${text}</span>`, iconSize: [40, 12], iconAnchor: [20, 6] }) });
+  L.marker(at, { interactive: false, keyboard: false, icon: L.divIcon({ className: "ring-label", html: `<span>${text}</span>`, iconSize: [140, 12], iconAnchor: [70, 6] }) });
 
 export const north = (at, distance) => [at.lat + distance / 111195, at.lng];
 

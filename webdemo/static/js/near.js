@@ -1,7 +1,7 @@
 // Near me: the area of interest, the area of retrieval, and what came back.
 
 import { asker } from "./ask.js";
-import { circle, dot, speck } from "./map.js";
+import { circle, dot, label, north, speck } from "./map.js";
 import { metres, put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -22,9 +22,11 @@ function draw() {
   if (!active || !told) return;
   app.promise(told);
   const layer = app.layer.clearLayers();
-  circle(told.centre, told.retrieval_radius, "report", { fill: true, fillOpacity: 0.07 })
-    .bindTooltip("area of retrieval", { permanent: true, direction: "top" }).addTo(layer);
-  circle(app.me, Number($("query-radius").value), "truth", { fill: true, fillOpacity: 0.08 }).addTo(layer);
+  const centre = L.latLng(told.centre), interest = Number($("query-radius").value);
+  circle(centre, told.retrieval_radius, "report", { fill: true, fillOpacity: 0.07 }).addTo(layer);
+  circle(app.me, interest, "truth", { fill: true, fillOpacity: 0.08 }).addTo(layer);
+  label(north(centre, told.retrieval_radius), "what is asked for").addTo(layer);
+  label(north(app.me, interest), "what you want").addTo(layer);
   for (const at of told.retrieved) speck(at, "retrieved", { fillOpacity: 0.75 }).addTo(layer);
   for (const place of told.kept) speck([place.lat, place.lon], "kept", { radius: 5, fillOpacity: 0.95 }).addTo(layer);
   for (const place of told.missed) speck([place.lat, place.lon], "missed", { radius: 5, fillOpacity: 0.3, stroke: true, weight: 2 }).addTo(layer);
