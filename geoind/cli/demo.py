@@ -40,8 +40,6 @@ def run(options: argparse.Namespace) -> None:
 
     if options.basemap is not None and not options.basemap.is_file():
         raise InvalidInputError(f"--basemap: {str(options.basemap)!r} does not exist")
-    listener = _listen(options.port)
-    address = f"http://{HOST}:{listener.getsockname()[1]}/"
     if options.online_tiles:
         print(
             "Warning: with --online-tiles your browser asks openstreetmap.org for each map tile. "
@@ -53,11 +51,13 @@ def run(options: argparse.Namespace) -> None:
     os.environ["GEOIND_DEMO_TILES"] = "yes" if options.online_tiles else ""
     # No access log: nobody needs to know later who looked at what.
     config = uvicorn.Config("webdemo.app:from_environment", factory=True, access_log=False, log_level="warning")
-    server = uvicorn.Server(config)
-    print(f"The demo is at {address} (Ctrl+C stops it)", flush=True)
-    if not options.no_browser:
-        threading.Timer(1.0, webbrowser.open, [address]).start()
-    server.run(sockets=[listener])
+    with _listen(options.port) as listener:
+        config.load()
+        address = f"http://{HOST}:{listener.getsockname()[1]}/"
+        print(f"The demo is at {address} (Ctrl+C stops it)", flush=True)
+        if not options.no_browser:
+            threading.Timer(0.5, webbrowser.open, [address]).start()
+        uvicorn.Server(config).run(sockets=[listener])
 
 
 def _listen(port: int) -> socket.socket:
@@ -68,7 +68,7 @@ def _listen(port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
-        # From now on: a browser that comes before the map is read waits instead of being turned away.
+        # From now on: a browser that comes before the server runs waits instead of being turned away.
         listener.listen()
     except OSError as error:
         listener.close()

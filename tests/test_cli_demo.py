@@ -1,0 +1,68 @@
+"""`geoind demo`: one command, one sentence when it cannot, and this machine only."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from geoind.cli import demo, main
+
+
+def test_the_command_serves_the_demo_on_this_machine_and_stops_when_told(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "geoind", "demo", "--port", "0", "--no-browser", "--online-tiles"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env={**os.environ}
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("The demo is at http://127.0.0.1:")
+        page = httpx.get(line.split()[4], timeout=60, trust_env=False)
+        assert page.status_code == 200
+        assert "tile.openstreetmap.org" in page.headers["content-security-policy"]
+        assert "{{" not in page.text
+    finally:
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert "sees your address and which streets you look at" in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--basemap", "nowhere.gpkg"], "does not exist"),
+        (["--port", "70000"], "between 0 and 65535"),
+    ],
+)
+def test_a_bad_option_gets_one_sentence(
+    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["demo", "--no-browser", *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_gets_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert main(["demo", "--no-browser", "--port", str(port)]) == 2
+    assert "is not free" in capsys.readouterr().err
+
+
+def test_a_base_map_that_is_no_map_gets_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    letter = tmp_path / "letter.gpkg"
+    letter.write_text("Dear reader")
+    assert main(["demo", "--no-browser", "--port", "0", "--basemap", str(letter)]) == 2
+    assert "cannot be read as map data" in capsys.readouterr().err
+
+
+def test_without_the_extra_the_message_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "find_spec", lambda _: None)
+    assert main(["demo"]) == 2
+    assert "pip install 'geoind[demo]'" in capsys.readouterr().err
