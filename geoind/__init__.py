@@ -1,6 +1,7 @@
 """Location privacy with a proof: geo-indistinguishability for backends, data teams and researchers."""
 
 from geoind import distances
+from geoind.audit import AuditResult, audit
 from geoind.channel import Channel, TightEpsilon, tight_epsilon
 from geoind.channels import cloaking, exponential, planar_geometric, randomised_response
 from geoind.composition import compose
@@ -67,6 +68,7 @@ from geoind.version import __version__
 
 __all__ = [
     "PAPER_SETTING",
+    "AuditResult",
     "BudgetExceededError",
     "Certificate",
     "Channel",
@@ -105,6 +107,7 @@ __all__ = [
     "TightEpsilon",
     "__version__",
     "adversary_error",
+    "audit",
     "bayes_remap",
     "bayes_risk",
     "bayes_vulnerability",

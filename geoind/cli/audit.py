@@ -1,0 +1,86 @@
+"""`geoind audit`: whether a sampler keeps its promise, from samples alone."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from geoind.cli.parameters import add_privacy, mechanism_of
+from geoind.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from geoind.mechanism import Mechanism
+
+__all__ = ["add_to"]
+
+OURS = ("globe", "plane")
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command."""
+    parser = commands.add_parser(
+        "audit",
+        help="find out from samples whether a mechanism breaks its promise",
+        description="Bound the epsilon of a sampler from below. Exit code 1 if the promise is broken.",
+    )
+    parser.add_argument(
+        "mechanism",
+        nargs="?",
+        default="globe",
+        help="globe (SphericalLaplace, lon/lat), plane (PlanarLaplace, metres), or module:callable from (n, 2) "
+        "places to (n, 2) reports [%(default)s]",
+    )
+    add_privacy(parser)
+    parser.add_argument(
+        "--place",
+        action="append",
+        nargs=2,
+        type=float,
+        metavar=("X", "Y"),
+        help="where to look, in metres or lon lat; may be repeated [0 0]",
+    )
+    parser.add_argument("--lonlat", action="store_true", help="a callable takes and returns degrees")
+    parser.add_argument("--draws", type=int, default=100_000, metavar="N", help="reports per place [%(default)s]")
+    parser.add_argument("--confidence", type=float, default=0.95, metavar="P", help="[%(default)s]")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the findings; return 1 if the promise is broken."""
+    from geoind.audit import audit
+
+    globe = mechanism_of(options)
+    mechanism = globe if options.mechanism == "globe" else _find(options.mechanism, globe.epsilon)
+    result = audit(
+        mechanism,
+        epsilon=globe.epsilon,
+        places=options.place or [[0.0, 0.0]],
+        lonlat=True if options.lonlat or options.mechanism == "globe" else None,
+        draws=options.draws,
+        confidence=options.confidence,
+    )
+    print(result)
+    return int(result.refuted)
+
+
+def _find(name: str, epsilon: float) -> "Mechanism | Callable[..., Any]":
+    from geoind.laplace import PlanarLaplace
+
+    if name == "plane":
+        return PlanarLaplace(epsilon)
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise InvalidInputError(f"mechanism must be one of {', '.join(OURS)} or module:callable, got {name!r}")
+    # As with `python -m`: a module beside the caller is found.
+    sys.path.insert(0, "")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InvalidInputError(f"{name!r} cannot be imported: {error}") from error
+    finally:
+        sys.path.remove("")
+    mechanism: Mechanism | Callable[..., Any] = found
+    return mechanism
