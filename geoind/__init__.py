@@ -49,6 +49,7 @@ from geoind.optimal import (
     max_adversary_error_given_loss,
     min_loss_given_adversary_error,
     min_loss_given_epsilon,
+    near_optimal_given_epsilon,
     optimal_error_range,
 )
 from geoind.overhead import Overhead, overhead, overhead_table, plot_retrieval_radius
@@ -137,6 +138,7 @@ __all__ = [
     "min_loss_given_adversary_error",
     "min_loss_given_epsilon",
     "mutual_information",
+    "near_optimal_given_epsilon",
     "obfuscate",
     "obfuscate_lonlat",
     "optimal_error_range",

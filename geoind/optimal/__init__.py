@@ -3,7 +3,7 @@
 from geoind.optimal.certificate import Certificate, OptimalChannel
 from geoind.optimal.expost import expost
 from geoind.optimal.interior import Iterate
-from geoind.optimal.least_loss import min_loss_given_epsilon
+from geoind.optimal.least_loss import min_loss_given_epsilon, near_optimal_given_epsilon
 from geoind.optimal.shokri import (
     ErrorRange,
     GameChannel,
@@ -22,5 +22,6 @@ __all__ = [
     "max_adversary_error_given_loss",
     "min_loss_given_adversary_error",
     "min_loss_given_epsilon",
+    "near_optimal_given_epsilon",
     "optimal_error_range",
 ]

@@ -6,7 +6,10 @@ from geoind.arrays import ArrayLike
 from geoind.channel import Channel
 from geoind.sites import Sites
 
-__all__ = ["Certificate", "OptimalChannel"]
+__all__ = ["YARDSTICK", "Certificate", "OptimalChannel"]
+
+YARDSTICK = 1e-7
+"""Gaps are relative to the objective, or to this fraction of the worst that it can be, where that is more."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,9 @@ class Certificate:
         The value of the program at the returned channel, as stored.
     bound : float
         What weak duality proves that no channel can beat.
+    gap : float
+        How far the objective can be from the optimum, relative to it, or to 1e-7 of the worst that a mechanism
+        can make of it, where that is more: doubles do not resolve smaller objectives.
     epsilon : float
         Privacy loss per unit of the distance asked for, measured on the returned channel.
     repair : float
@@ -33,18 +39,13 @@ class Certificate:
 
     objective: float
     bound: float
+    gap: float
     epsilon: float
     repair: float
     iterations: int
     seconds: float
     method: str
     optimal: bool
-
-    @property
-    def gap(self) -> float:
-        """How far the objective can be from the optimum, relative to the objective."""
-        apart = abs(self.objective - self.bound)
-        return apart / abs(self.objective) if apart else 0.0
 
     def __str__(self) -> str:
         verdict = "optimal" if self.optimal else "NOT proven optimal"

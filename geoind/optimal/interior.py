@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geoind.arrays import FloatArray, IntArray
+from geoind.errors import SolverError
 from geoind.optimal.cones import ActivePairs, Program
 from geoind.optimal.newton import NewtonSystem
 from geoind.optimal.threads import Workers, workers
@@ -35,11 +36,13 @@ class Iterate:
     objective: float
     bound: float
     seconds: float
+    yardstick: float
 
     @property
     def gap(self) -> float:
-        """How far the objective can be from the optimum, relative to the objective."""
-        return relative_gap(self.objective, self.bound)
+        """How far the objective can be from the optimum, relative to it or to a yardstick that is larger."""
+        apart = max(self.objective - self.bound, 0.0)
+        return apart / max(abs(self.objective), self.yardstick) if apart else 0.0
 
 
 @dataclass(frozen=True)
@@ -51,15 +54,11 @@ class Solution:
     stopped: str
 
 
-def relative_gap(objective: float, bound: float) -> float:
-    """Return (objective - bound) / objective, and 0 where both are 0."""
-    return max(objective - bound, 0.0) / abs(objective) if objective else 0.0
-
-
 def minimise(
     program: Program,
     *,
     offset: float,
+    yardstick: float,
     tolerance: float,
     time_limit: float,
     near: npt.NDArray[np.bool_],
@@ -72,6 +71,8 @@ def minimise(
     program : Program
     offset : float
         A constant of the objective that the program leaves out; gaps are relative to the whole.
+    yardstick : float
+        What gaps are relative to where the objective is smaller.
     tolerance : float
         Relative gap to stop at.
     time_limit : float
@@ -82,15 +83,18 @@ def minimise(
         Called with every iterate.
     """
     with workers() as team:
-        return _Method(program, offset, near, team).run(tolerance, time_limit, progress)
+        return _Method(program, offset, yardstick, near, team).run(tolerance, time_limit, progress)
 
 
 class _Method:
-    def __init__(self, program: Program, offset: float, near: npt.NDArray[np.bool_], team: Workers) -> None:
+    def __init__(
+        self, program: Program, offset: float, yardstick: float, near: npt.NDArray[np.bool_], team: Workers
+    ) -> None:
         self.began = time.perf_counter()
         self.team = team
         self.unit = float(program.cost.max())
         self.offset = offset
+        self.yardstick = yardstick
         self.program = program
         self.cost = program.cost / self.unit * program.weight[:, None]
         outputs, n = program.cost.shape
@@ -127,7 +131,7 @@ class _Method:
             if objective < best_objective:
                 best_v, best_objective = self.v, objective
             best_bound = max(best_bound, self._bound())
-            now = Iterate(iteration, best_objective, best_bound, time.perf_counter() - self.began)
+            now = Iterate(iteration, best_objective, best_bound, time.perf_counter() - self.began, self.yardstick)
             if progress is not None:
                 progress(now)
             stuck = 0 if now.gap < best_gap * 0.9 else stuck + 1
@@ -138,7 +142,13 @@ class _Method:
                 return Solution(best_v, now, "time limit")
             if stuck > (PATIENCE if best_gap < 1e-3 else 10 * PATIENCE):
                 return Solution(best_v, now, "stuck")
-            self._step(0.1 * tolerance * best_objective / self.unit / len(self.pairs))
+            aim = 0.1 * tolerance * max(best_objective, self.yardstick) / self.unit
+            try:
+                # Past the last digit numbers may overflow; the best iterate is kept, and what follows is checked.
+                with np.errstate(all="ignore"):
+                    self._step(aim / len(self.pairs))
+            except SolverError:
+                return Solution(best_v, now, "stuck")
             iteration += 1
 
     def _bound(self) -> float:
@@ -190,7 +200,7 @@ class _Method:
         """Go as far along the direction as every constraint allows; those in the way join the active set."""
         allowed, blocking = self._ratio_test(dv, primal)
         fraction = 0.9 if min(primal, dual) < 0.9 else 0.999
-        self.v = self.v + min(1.0, fraction * allowed) * dv
+        self.v = self._inside(dv, min(1.0, fraction * allowed))
         self.u = self.u + min(1.0, fraction * dual) * du
         self.multipliers = self.multipliers + min(1.0, fraction * dual) * dl
         if len(blocking):
@@ -198,6 +208,15 @@ class _Method:
             slack = self.v[owner, taker] - self.program.ratio[giver, taker] * self.v[owner, giver]
             new = np.minimum(target / slack, 0.2 * self.cost.max())
             self.multipliers = self.pairs.extend(blocking, self.multipliers, new)
+
+    def _inside(self, dv: FloatArray, step: float) -> FloatArray:
+        """Return the columns after a step, shortened where rounding would touch the border of a cone."""
+        for _ in range(10):
+            moved = self.v + step * dv
+            if self.pairs.slack(moved).min() > 0:
+                return moved
+            step /= 2
+        return self.v
 
     def _ratio_test(self, dv: FloatArray, primal: float) -> tuple[float, IntArray]:
         """Return the longest step inside *all* cones, and the inactive pairs that shorten it."""

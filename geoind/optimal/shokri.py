@@ -10,7 +10,7 @@ from geoind.arrays import ArrayLike, FloatArray, as_finite
 from geoind.channel import Channel, tight_epsilon
 from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, InvalidInputError, SitesMismatchError
-from geoind.optimal.certificate import Certificate, OptimalChannel
+from geoind.optimal.certificate import YARDSTICK, Certificate, OptimalChannel
 from geoind.optimal.choice import least_worst_loss, most_entropy
 from geoind.optimal.duel import Duel
 from geoind.optimal.game import Play
@@ -259,15 +259,17 @@ def _certified(
     """Return the channel with its proof; `values` is the objective before and after the repair."""
     before, objective = values
     channel = duel.channel(matrix)
+    gap = abs(objective - bound) / max(abs(objective), YARDSTICK * duel.game.unit)
     certificate = Certificate(
         objective=objective,
         bound=bound,
+        gap=gap,
         epsilon=float(tight_epsilon(channel)),
         repair=abs(objective - before),
         iterations=play.rounds,
         seconds=time.perf_counter() - began,
         method=method,
-        optimal=abs(bound - objective) <= 1e-7 * max(abs(bound), 1e-6 * duel.game.unit),
+        optimal=gap <= 1e-7,
     )
     adversary = Channel(duel.outputs, duel.inputs, strategy)
     return GameChannel(duel.inputs, duel.outputs, channel.matrix, certificate, adversary)

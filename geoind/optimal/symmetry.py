@@ -51,9 +51,10 @@ def symmetry_of(inputs: Sites, outputs: Sites, apart: FloatArray, loss: FloatArr
     """
     turn = np.array([[0, -1], [1, 0]])
     flip = np.array([[1, 0], [0, -1]])
-    found_in, found_out = [], []
+    # The identity needs no look: it would fail where two sites share a place.
+    found_in, found_out = [np.arange(len(inputs))], [np.arange(len(outputs))]
     for power in range(4):
-        for mirror in (np.eye(2), flip):
+        for mirror in (np.eye(2), flip)[power == 0 :]:
             linear = np.linalg.matrix_power(turn, power) @ mirror
             image_in = _permutation(inputs, linear, inputs.xy)
             image_out = _permutation(outputs, linear, inputs.xy)
