@@ -3,11 +3,10 @@
 import argparse
 import signal
 import sys
-from pathlib import Path
 from types import FrameType
 
 from geoind.cli.parameters import add_privacy
-from geoind.errors import GeoindError, InvalidInputError
+from geoind.errors import GeoindError
 
 __all__ = ["add_to"]
 
@@ -31,6 +30,9 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     columns = parser.add_argument_group("where the places are")
     columns.add_argument("--lat", metavar="COLUMN", help="degrees [the column called lat or latitude]")
     columns.add_argument("--lon", metavar="COLUMN", help="degrees [the column called lon, lng, long or longitude]")
+    columns.add_argument("--geometry", metavar="COLUMN", help="points in Parquet [what the file declares]")
+    columns.add_argument("--crs", help="of --geometry, such as EPSG:4326, if the file does not declare it")
+    columns.add_argument("--layer", metavar="NAME", help="of a GeoPackage and the like")
     columns.add_argument("--format", choices=FORMATS, help="where the names do not tell")
     columns.add_argument("--delimiter", metavar="CHARACTER", help="between the fields of a CSV file, or 'tab'")
     columns.add_argument(
@@ -42,7 +44,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "--missing", choices=("raise", "keep"), default="raise", help="records without a place [raise]"
     )
     keyed = parser.add_argument_group("the same noise again for the same record")
-    keyed.add_argument("--key-file", metavar="FILE", help="holds the secret: 32 bytes, or 64 hexadecimal digits")
+    keyed.add_argument("--key-file", metavar="FILE", help="holds the secret: 64 hexadecimal digits")
     keyed.add_argument("--id", metavar="COLUMN", help="tells records apart")
     parser.add_argument("--quiet", action="store_true", help="no summary")
     parser.set_defaults(run=run)
@@ -50,6 +52,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def run(options: argparse.Namespace) -> None:
     """Obfuscate the file."""
+    from geoind.adapters.keys import Key
     from geoind.cli.progress import ProgressBar
     from geoind.files import obfuscate_file
 
@@ -65,12 +68,15 @@ def run(options: argparse.Namespace) -> None:
             radius=options.radius,
             lat=options.lat,
             lon=options.lon,
+            geometry=options.geometry,
+            crs=options.crs,
+            layer=options.layer,
             format=options.format,
             delimiter={"tab": "\t", "\\t": "\t"}.get(options.delimiter, options.delimiter),
             header=not options.no_header,
             rejects=options.rejects,
             missing=options.missing,
-            key=None if options.key_file is None else _key(options.key_file),
+            key=None if options.key_file is None else Key.in_file(options.key_file).read(),
             identity=options.id,
             progress=bar,
         )
@@ -87,22 +93,6 @@ def run(options: argparse.Namespace) -> None:
             print(f"{summary.rejected:,} bad records are in {options.rejects}", file=sys.stderr)
         if summary.left:
             print(f"left as they are, do they tell places? {', '.join(summary.left)}", file=sys.stderr)
-
-
-def _key(name: str) -> bytes:
-    try:
-        data = Path(name).read_bytes()
-    except OSError as error:
-        raise InvalidInputError(f"cannot read {name}: {error.strerror}") from None
-    if len(data) == 32:
-        return data
-    try:
-        key = bytes.fromhex(data.decode())
-    except ValueError:
-        key = b""
-    if len(key) != 32:
-        raise InvalidInputError(f"{name} must hold 32 bytes, or 64 hexadecimal digits")
-    return key
 
 
 def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001

@@ -81,12 +81,12 @@ class Delivery:
 
     def _deliver(self) -> None:
         for file in self._files:
-            file.flush()
-            os.fsync(file.fileno())
             file.close()
         for aside, place in reversed(self._places):
             # The main file last: a shapefile's companions are of no use without it.
             for part in sorted(aside.iterdir(), key=lambda part: part.name == place.name):
+                with part.open("rb") as written:
+                    os.fsync(written.fileno())
                 part.replace(place.parent / part.name)
         if self._spool is not None:
             self._spool.seek(0)

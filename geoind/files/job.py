@@ -1,10 +1,13 @@
 """One call from a file of true places to a file of reports."""
 
 import os
-from collections.abc import Callable
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import IO, BinaryIO, Literal, TypeAlias, cast
 
 from geoind.errors import InvalidInputError
 from geoind.files.delimited import Delimited
@@ -18,8 +21,7 @@ from geoind.mechanism import Mechanism
 from geoind.pipeline import choose_mechanism
 from geoind.promise import Promise, sidecar_of
 
-__all__ = ["Summary", "obfuscate_file"]
-
+__all__ = ["Progress", "Summary", "obfuscate_file"]
 
 Progress: TypeAlias = Callable[[int, float | None], None]
 
@@ -56,6 +58,9 @@ def obfuscate_file(
     mechanism: Mechanism | None = None,
     lon: str | None = None,
     lat: str | None = None,
+    geometry: str | None = None,
+    crs: str | None = None,
+    layer: str | None = None,
     format: str | None = None,  # noqa: A002
     delimiter: str | None = None,
     header: bool = True,
@@ -80,8 +85,12 @@ def obfuscate_file(
     lon, lat : str, optional
         The columns (members of JSON objects) with the coordinates in degrees. By default those called lon, lng,
         long or longitude, and lat or latitude.
+    geometry, crs : str, optional
+        The column of points in a Parquet file, and its CRS, where the file does not declare them.
+    layer : str, optional
+        The layer of a file that pyogrio reads, where it has several; the target gets this one alone.
     format : str, optional
-        "csv", "tsv", "ndjson", "geojson", "parquet" or "ogr", where the names do not tell.
+        "csv", "tsv", "ndjson", "geojson", "parquet" or "ogr" (pyogrio), where the names do not tell.
     delimiter : str, optional
         Between the fields of a CSV file.
     header : bool
@@ -107,49 +116,103 @@ def obfuscate_file(
     (1, 'name,lat,lon\nEiffel,')
     """
     chosen = choose_mechanism(epsilon=epsilon, level=level, radius=radius, mechanism=mechanism)
-    promise = Promise.of(chosen, level=level, radius=radius)
     if missing not in ("raise", "keep"):
         raise InvalidInputError(f"missing must be 'raise' or 'keep', got {missing!r}")
     if (key is None) != (identity is None):
         raise InvalidInputError("a key and the column of each record's identity go together: give both or neither")
     names = str(source), str(target)
     kinds = _kinds(*names, format)
-    sidecar = None if names[1] == STANDARD else str(sidecar_of(target))
+    promise = Promise.of(chosen, level=level, radius=radius)
+    sidecar = None if kinds[1].format == "parquet" or names[1] == STANDARD else str(sidecar_of(target))
     _refuse_overwriting(names[0], [names[1], sidecar, None if rejects is None else str(rejects)])
-    reader = _text_format(
-        kinds[0].format,
-        lon=lon,
-        lat=lat,
-        delimiter=delimiter,
-        header=header,
-        identity=identity,
-        keep_missing=missing == "keep",
-    )
-    with opened(names[0]) as raw, Delivery() as delivery:
-        size = 0 if names[0] == STANDARD else os.fstat(raw.fileno()).st_size
-
-        def report_progress(count: int) -> None:
-            if progress is not None:
-                progress(count, raw.tell() / size if size else None)
-
-        out = delivery.open(names[1])
+    report = progress or (lambda reports, share: None)  # noqa: ARG005
+    # GDAL opens its files itself; some are folders.
+    source_stream = nullcontext(None) if kinds[0].format == "ogr" else opened(names[0])
+    with source_stream as stream, Delivery() as delivery:
+        # The target is opened first: it is put in place last.
+        by_path = delivery.path(names[1]) if kinds[1].format == "ogr" else None
+        out = delivery.open(names[1]) if by_path is None else None
         if sidecar is not None:
             delivery.open(sidecar).write(promise.to_json().encode() + b"\n")
-        refused = Rejects(None if rejects is None else delivery.open(str(rejects)))
-        packed = compressed(out, kinds[1].compression)
-        count = obfuscate_text(
-            decompressed(raw, kinds[0].compression),
-            packed,
-            reader,
-            chosen,
-            decimals=promise.decimals,
-            key=key,
-            rejects=refused,
-            progress=report_progress,
-        )
-        if packed is not out:
-            packed.close()
-    return Summary(count, refused.count, promise, tuple(reader.left))
+        aside = None if rejects is None else delivery.open(str(rejects))
+        if out is not None and stream is not None and kinds[0].format != "parquet":
+            reader = _text_format(
+                kinds[0].format,
+                lon=lon,
+                lat=lat,
+                delimiter=delimiter,
+                header=header,
+                identity=identity,
+                keep_missing=missing == "keep",
+            )
+            refused = Rejects(aside)
+            count = _text(stream, out, kinds, reader, chosen, promise.decimals, key, refused, report)
+            return Summary(count, refused.count, promise, tuple(reader.left))
+        from geoind.files.table import TableJob
+
+        refused = Rejects(aside, unit="row")
+        job = TableJob(chosen, lon, lat, geometry, crs, missing, key, identity, refused, report)
+        if by_path is not None:
+            from geoind.files.ogr import obfuscate_ogr
+
+            obfuscate_ogr(names[0], by_path, job, layer)
+        elif out is not None and stream is not None:
+            from geoind.files.parquet import obfuscate_parquet
+
+            with _seekable(stream) as file:
+                obfuscate_parquet(file, out, job, promise)
+        return Summary(job.reports, refused.count, promise, tuple(job.left))
+
+
+def _text(
+    stream: BinaryIO,
+    out: IO[bytes],
+    kinds: tuple[Kind, Kind],
+    reader: TextFormat,
+    mechanism: Mechanism,
+    decimals: int,
+    key: bytes | None,
+    rejects: Rejects,
+    progress: Progress,
+) -> int:
+    """Obfuscate text between the two compressions."""
+    size = _size(stream)
+    packed = compressed(out, kinds[1].compression)
+    count = obfuscate_text(
+        decompressed(stream, kinds[0].compression),
+        packed,
+        reader,
+        mechanism,
+        decimals=decimals,
+        key=key,
+        rejects=rejects,
+        progress=lambda reports: progress(reports, stream.tell() / size if size else None),
+    )
+    if packed is not out:
+        packed.close()
+    return count
+
+
+def _size(stream: BinaryIO) -> int:
+    """Return how many bytes there are, 0 where nobody knows."""
+    if not stream.seekable():
+        return 0
+    start = stream.tell()
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(start)
+    return size
+
+
+@contextmanager
+def _seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
+    """Return a stream in which one can go back, as readers of Parquet do."""
+    if stream.seekable():
+        yield stream
+        return
+    with tempfile.TemporaryFile() as file:
+        shutil.copyfileobj(stream, file)
+        file.seek(0)
+        yield cast(BinaryIO, file)
 
 
 def _kinds(source: str, target: str, chosen: str | None) -> tuple[Kind, Kind]:
@@ -165,6 +228,8 @@ def _kinds(source: str, target: str, chosen: str | None) -> tuple[Kind, Kind]:
         raise InvalidInputError(
             f"the input is {first.format} and the output {second.format}: the format must stay"
         )
+    if first.format == "ogr" and len(named) < 2:
+        raise InvalidInputError("GDAL's formats need files with names, not standard input or output")
     return first, second
 
 
