@@ -92,7 +92,7 @@ def test_many_batches_with_and_without_quotes_are_like_one(tmp_path) -> None:
 
 
 def test_the_noise_is_that_of_the_mechanism(tmp_path) -> None:
-    count = 20_000
+    count = 100_000
     text = "lat,lon\n" + "48.8584,2.2945\n" * count
     result = obfuscated(tmp_path, text, epsilon=0.01)
     lat, lon = np.loadtxt(io.BytesIO(result), delimiter=",", skiprows=1).T

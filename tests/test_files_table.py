@@ -119,7 +119,7 @@ def test_another_name_chooses_another_format(tmp_path) -> None:
 
 
 def test_the_noise_in_a_projected_file_has_the_promised_scale(tmp_path) -> None:
-    count = 20_000
+    count = 100_000
     truth = geopandas.GeoDataFrame(geometry=shapely.points([[2.2945, 48.8584]] * count), crs=4326).to_crs(METRIC)
     truth.to_file(tmp_path / "in.gpkg")
     obfuscate_file(tmp_path / "in.gpkg", tmp_path / "out.gpkg", epsilon=0.01)
