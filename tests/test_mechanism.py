@@ -13,8 +13,11 @@ from geoind import (
     InvalidInputError,
     KeyedRandomness,
     Mechanism,
+    Places,
     PlanarLaplace,
+    PosteriorRemap,
     PostProcessed,
+    Prior,
     Projected,
     Projection,
     SphericalLaplace,
@@ -29,6 +32,9 @@ MECHANISMS: dict[str, Mechanism] = {
     "globe": SphericalLaplace(EPSILON),
     "snapped": PostProcessed(PlanarLaplace(EPSILON), GRID.snap),
     "truncated": PostProcessed(PlanarLaplace(EPSILON), ClosestIn(shapely.Point(0, 0).buffer(1000))),
+    "remapped": PostProcessed(
+        PlanarLaplace(EPSILON), PosteriorRemap(Prior.uniform(Places(GRID.xy - 400)), PlanarLaplace(EPSILON))
+    ),
     "projected": Projected(PlanarLaplace(EPSILON), PLANE),
 }
 every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)

@@ -1,0 +1,82 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from geoind import InvalidInputError, SitesMismatchError
+from geoind.distances import (
+    EARTH_RADIUS,
+    discrete,
+    euclidean,
+    from_matrix,
+    hamming,
+    haversine,
+    manhattan,
+    manhattan_normalised,
+    squared,
+)
+
+METRICS = [euclidean, manhattan, manhattan_normalised, discrete, hamming]
+three_points = arrays(np.float64, (3, 2), elements=st.floats(-1e6, 1e6))
+places = st.tuples(st.floats(-180, 180), st.floats(-90, 90))
+
+
+@pytest.mark.parametrize("distance", METRICS)
+@given(points=three_points)
+def test_a_metric_is_symmetric_zero_at_home_and_obeys_the_triangle(distance, points):
+    apart = distance(points, points)
+    assert (apart == apart.T).all()
+    assert (np.diag(apart) == 0).all()
+    assert apart[0, 2] <= (apart[0, 1] + apart[1, 2]) * (1 + 1e-12)
+
+
+@given(three_points)
+def test_each_metric_is_what_its_name_says(points):
+    a, b = points[0], points[1]
+    east, north = abs(a[0] - b[0]), abs(a[1] - b[1])
+    pair = points[:1], points[1:2]
+    assert euclidean(*pair)[0, 0] == pytest.approx(math.hypot(east, north))
+    assert squared(*pair)[0, 0] == pytest.approx(east**2 + north**2)
+    assert manhattan(*pair)[0, 0] == east + north
+    assert hamming(*pair)[0, 0] == int(east > 0) + int(north > 0)
+    assert discrete(*pair)[0, 0] == float(east > 0 or north > 0)
+    assert manhattan_normalised(*pair)[0, 0] <= euclidean(*pair)[0, 0] * (1 + 1e-15)
+
+
+def test_hamming_counts_on_tuples_of_any_length():
+    databases = np.array([[0.0, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 0]])
+    assert hamming(databases, databases).tolist() == [[0, 2, 4], [2, 0, 2], [4, 2, 0]]
+
+
+@given(places, places)
+def test_haversine_is_the_angle_between_two_directions(a, b):
+    def direction(place):
+        lon, lat = np.radians(place)
+        return np.array([math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)])
+
+    angle = math.atan2(
+        float(np.linalg.norm(np.cross(direction(a), direction(b)))), float(direction(a) @ direction(b))
+    )
+    assert haversine(np.array([a]), np.array([b]))[0, 0] == pytest.approx(EARTH_RADIUS * angle, abs=0.3)
+
+
+def test_haversine_keeps_centimetres_and_crosses_the_antimeridian():
+    step = np.degrees(0.01 / EARTH_RADIUS)
+    assert haversine(np.array([[0, 0]]), np.array([[0, step]]))[0, 0] == pytest.approx(0.01, rel=1e-9)
+    assert haversine(np.array([[179.5, 0]]), np.array([[-179.5, 0]]))[0, 0] == pytest.approx(111_195, abs=1)
+
+
+def test_a_table_answers_for_the_sites_it_fits_and_no_others():
+    road = from_matrix([[0, 7], [9, 0]])
+    assert road(np.zeros((2, 2)), np.ones((2, 2))).tolist() == [[0, 7], [9, 0]]
+    with pytest.raises(SitesMismatchError):
+        road(np.zeros((3, 2)), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize("table", [[[0, -1], [1, 0]], [[0, math.nan], [1, 0]], [[0, math.inf], [1, 0]], [0, 1]])
+def test_bad_tables_are_refused(table):
+    with pytest.raises(InvalidInputError):
+        from_matrix(table)
