@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from geoind.cli import audit, demo, estimate, example, explain, obfuscate, report_map
+from geoind.cli import audit, demo, estimate, example, explain, obfuscate, optimal, report_map
 from geoind.errors import GeoindError
 from geoind.version import __version__
 
@@ -20,7 +20,7 @@ class Command(Protocol):
         ...
 
 
-COMMANDS: tuple[Command, ...] = (obfuscate, report_map, estimate, explain, audit, example, demo)
+COMMANDS: tuple[Command, ...] = (obfuscate, report_map, estimate, explain, audit, optimal, example, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,75 @@
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from geoind import Channel, Grid, Prior, expected_loss
+from geoind.cli import main
+
+GRID = ["--columns", "3", "--rows", "2", "--cell", "100"]
+
+
+def test_the_saved_channel_is_the_one_that_is_certified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "best.npz"
+    assert main(["optimal", "--epsilon", "0.01", *GRID, "--out", str(out)]) == 0
+    printed = capsys.readouterr().out
+    channel = Channel.load(out)
+    grid = Grid(0, 0, cell=100, columns=3, rows=2)
+    assert channel.inputs == grid
+    assert channel.epsilon <= 0.01
+    assert printed.startswith("optimal\n")
+    assert f"{expected_loss(channel, Prior.uniform(grid)):.8g}" in printed
+
+
+def test_counts_are_read_from_south_to_north(tmp_path: Path) -> None:
+    counts = tmp_path / "counts.csv"
+    counts.write_text("1,0,0\n0,0,3\n")
+    out = tmp_path / "best.npz"
+    arguments = ["optimal", "--max-loss", "0", *GRID, "--counts", str(counts), "--out", str(out)]
+    assert main([*arguments, "--adversary-loss", "discrete"]) == 0
+    np.testing.assert_allclose(np.diag(Channel.load(out).matrix)[[0, 5]], 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--out", "best.npz"], "either a promise"),
+        (["--epsilon", "0.01", "--max-loss", "10", "--out", "best.npz"], "either a promise"),
+        (["--epsilon", "0", "--out", "best.npz"], "epsilon must be positive"),
+        (["--epsilon", "0.01", "--out", "best.csv"], "must end in .npz"),
+        (["--epsilon", "0.01", "--out", "nowhere/best.npz"], "directory that exists"),
+        (["--epsilon", "0.01", "--out", "best.npz", "--counts", "missing.csv"], "--counts"),
+        (["--max-loss", "-1", "--out", "best.npz"], "max_loss must not be negative"),
+    ],
+)
+def test_a_wrong_request_is_one_sentence_and_no_file(
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["optimal", *GRID, *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_counts_of_the_wrong_shape_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = tmp_path / "counts.csv"
+    counts.write_text("1 2\n3 4\n")
+    out = tmp_path / "best.npz"
+    assert main(["optimal", "--epsilon", "1", *GRID, "--counts", str(counts), "--out", str(out)]) == 2
+    assert "2 lines of 3 numbers" in capsys.readouterr().err
+
+
+def test_progress_is_shown_on_a_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    assert main(["optimal", "--epsilon", "0.01", *GRID, "--out", str(tmp_path / "best.npz")]) == 0
+    assert "iteration 1: loss between" in capsys.readouterr().err
