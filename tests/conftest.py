@@ -36,7 +36,8 @@ QUIET = [
 
 @pytest.fixture(scope="session")
 def browser_type_launch_args() -> dict[str, object]:
-    chromium = shutil.which("chromium")
+    names = ("chromium", "chromium-browser", "google-chrome", "chrome")
+    chromium = next((found for found in map(shutil.which, names) if found), None)
     if chromium is None:
         with warnings.catch_warnings():
             warnings.simplefilter("always")

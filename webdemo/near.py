@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Literal
 
+import shapely
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
@@ -9,7 +10,7 @@ from geoind import private_query
 from geoind.nearby import PointsOfInterest
 
 from .requests import MAX_SEED, Point, Privacy, Promised
-from .town import Town
+from .town import Town, to_latlon
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -80,7 +81,7 @@ def near_router(town: Town) -> APIRouter:
             centre=(query.lat, query.lon),
             retrieval_radius=query.radius,
             overhead=(query.radius / ask.interest) ** 2,
-            retrieved=[(round(at.y, 6), round(at.x, 6)) for at in retrieved.geometry],
+            retrieved=to_latlon(shapely.get_coordinates(retrieved.geometry.to_numpy())).tolist(),
             kept=_found(query.refine(retrieved)),
             missed=_found(really_near[~really_near.index.isin(retrieved.index)]),
         )
@@ -89,8 +90,10 @@ def near_router(town: Town) -> APIRouter:
 
 
 def _found(frame: "GeoDataFrame") -> list[Found]:
-    columns = (frame.geometry, frame["name"], frame["label"], frame["distance"])
+    latlon = to_latlon(shapely.get_coordinates(frame.geometry.to_numpy())).tolist()
     return [
-        Found(lat=round(at.y, 6), lon=round(at.x, 6), name=name, label=label, distance=round(distance, 1))
-        for at, name, label, distance in zip(*columns, strict=True)
+        Found(lat=lat, lon=lon, name=name, label=label, distance=round(distance, 1))
+        for (lat, lon), name, label, distance in zip(
+            latlon, frame["name"], frame["label"], frame["distance"], strict=True
+        )
     ]
