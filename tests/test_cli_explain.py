@@ -1,10 +1,12 @@
 import math
+import subprocess
+import sys
 
 import pytest
 
+import geoind
 from geoind import SphericalLaplace
 from geoind.cli import main
-from geoind.lattice import half_diagonal
 
 
 def table(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
@@ -24,7 +26,7 @@ def test_mean_quantiles_query_radius_and_factors_are_those_of_the_mechanism(caps
     assert metres(rows["mean"]) == pytest.approx(globe.mean_radius, abs=0.05)
     for p in (0.5, 0.9, 0.95, 0.99):
         assert metres(rows[f"{p:.0%} of reports within"]) == pytest.approx(globe.radius_quantile(p), abs=0.05)
-    asked = 300 + globe.radius_quantile(0.95) + half_diagonal()
+    asked = geoind.private_query(lat=1.0, lon=2.0, radius=300, confidence=0.95, epsilon=globe.epsilon).radius
     assert metres(rows["ask around the report within (0.95 sure)"]) == pytest.approx(asked, abs=0.05)
     assert float(rows["times the area"]) == pytest.approx((asked / 300) ** 2, abs=0.05)
     assert float(rows["200 m"]) == pytest.approx(math.exp(1.386), rel=1e-3)
@@ -38,7 +40,7 @@ def test_the_same_epsilon_gives_the_same_table(capsys) -> None:
 
 def test_a_query_can_be_another(capsys) -> None:
     rows = table(capsys, "--epsilon", "0.01", "--interest", "1000", "--confidence", "0.5")
-    asked = 1000 + SphericalLaplace(0.01).radius_quantile(0.5) + half_diagonal()
+    asked = geoind.private_query(lat=1.0, lon=2.0, radius=1000, confidence=0.5, epsilon=0.01).radius
     assert metres(rows["ask around the report within (0.5 sure)"]) == pytest.approx(asked, abs=0.05)
 
 
@@ -68,3 +70,14 @@ def test_bad_parameters_give_one_sentence_and_exit_code_two(arguments, reason, c
     assert err.startswith("geoind: ")
     assert err.count("\n") == 1
     assert reason in err
+
+
+def test_a_reader_that_has_enough_is_no_error() -> None:
+    # Unbuffered, so that the command still writes when its reader is gone.
+    run = [sys.executable, "-u", "-m", "geoind", "explain", "--epsilon", "0.01"]
+    with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
+        assert job.stdout is not None
+        assert job.stderr is not None
+        job.stdout.close()
+        assert job.stderr.read() == b""
+    assert job.returncode == 141
