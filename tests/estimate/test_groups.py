@@ -1,0 +1,71 @@
+import numpy as np
+import pyproj
+import pytest
+
+from geoind import (
+    Grid,
+    InvalidInputError,
+    PlanarLaplace,
+    Projected,
+    Projection,
+    SphericalLaplace,
+    randomised_response,
+)
+from geoind.distances import haversine
+from geoind.estimate.groups import epsilon_in_plane, grouped
+
+GRID = Grid(-2000, -2000, cell=100, columns=41, rows=41)
+
+
+def test_planar_noise_counts_with_the_epsilon_it_was_drawn_with():
+    noise = PlanarLaplace(1e-3)
+    assert epsilon_in_plane(noise, GRID, None) == noise.noise_epsilon
+    assert epsilon_in_plane(Projected(noise, Projection(0, 0)), GRID, Projection(0, 0)) == noise.noise_epsilon
+
+
+@pytest.mark.parametrize("lat", [0.0, 48.86, 85.0])
+def test_noise_on_the_sphere_counts_in_metres_of_the_plane(lat):
+    globe, projection = SphericalLaplace(0.01), Projection(2.35, lat)
+    ratio = epsilon_in_plane(globe, GRID, projection) / globe.noise_epsilon
+    # Great-circle metres per WGS84 metre, to the north-east of the origin.
+    geodesic = pyproj.Geod(ellps="WGS84")
+    lon, north, _ = geodesic.fwd(2.35, lat, 45.0, 1000.0)
+    expected = haversine(np.array([[2.35, lat]]), np.array([[lon, north]]))[0, 0] / 1000
+    assert ratio == pytest.approx(expected, abs=2e-4)
+    assert 0.9955 < ratio < 1.0057
+
+
+def test_reports_are_split_by_what_made_them():
+    reports = np.arange(12.0).reshape(6, 2)
+    groups, projection = grouped(reports, [0.02, 0.01, 0.02, 0.01, 0.01, 0.02], None)
+    assert projection is None
+    assert [mechanism.epsilon for mechanism, _ in groups] == [0.01, 0.02]
+    assert groups[0][1].tolist() == reports[[1, 3, 4]].tolist()
+    channel, noise = randomised_response(3, epsilon=1.0), PlanarLaplace(0.01)
+    groups, _ = grouped(reports, [noise, channel, noise, channel, PlanarLaplace(0.01), channel], None)
+    assert [(mechanism, len(xy)) for mechanism, xy in groups] == [(noise, 3), (channel, 3)]
+
+
+def test_a_number_is_noise_on_the_globe_only_where_there_is_a_projection():
+    [(plane, _)], _ = grouped([[0.0, 0.0]], 0.01, None)
+    [(globe, _)], _ = grouped([[0.0, 0.0]], 0.01, Projection(0, 0))
+    assert isinstance(plane, PlanarLaplace)
+    assert isinstance(globe, SphericalLaplace)
+
+
+def test_a_channel_s_epsilon_is_not_measured_on_the_way(monkeypatch):
+    channel = randomised_response(3, epsilon=1.0)
+    monkeypatch.setattr("geoind.channel.tight_epsilon", lambda *_: pytest.fail("measured"))
+    grouped(channel.outputs.xy, channel, None)
+    grouped(channel.outputs.xy, [channel] * 3, None)
+
+
+def test_points_only():
+    import geopandas
+    import shapely
+
+    lines = geopandas.GeoSeries([shapely.LineString([(0, 0), (1, 1)])], crs=4326)
+    with pytest.raises(InvalidInputError, match="points"):
+        grouped(lines, 0.01, Projection(0, 0))
+    with pytest.raises(InvalidInputError, match="points"):
+        grouped(geopandas.GeoSeries([shapely.Point(0, 0), None], crs=4326), 0.01, Projection(0, 0))
