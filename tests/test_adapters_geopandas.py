@@ -266,3 +266,17 @@ def test_columns_that_repeat_the_truth_are_refused(crs: int) -> None:
             obfuscate_points(copied, epsilon=EPSILON)
     with pytest.raises(InvalidInputError, match="'copy' repeats the true points"):
         obfuscate_points(truth.assign(copy=truth.geometry), epsilon=EPSILON)
+
+
+def test_a_local_crs_that_leads_nowhere_is_refused() -> None:
+    building = pyproj.CRS.from_wkt(
+        'ENGCRS["building",EDATUM["corner"],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],LENGTHUNIT["metre",1]]'
+    )
+    with pytest.raises(InvalidInputError, match="'building' cannot be brought to degrees"):
+        obfuscate_points(geopandas.GeoSeries([shapely.Point(12.345, 1)], crs=building), epsilon=EPSILON)
+
+
+def test_reports_that_the_crs_cannot_express_are_an_error() -> None:
+    horizon = geopandas.GeoSeries([shapely.Point(89.9, 0)] * 50, crs=4326)
+    with pytest.raises(InvalidInputError, match="no coordinates for some reports"):
+        obfuscate_points(horizon.to_crs("+proj=ortho +lat_0=0 +lon_0=0 +R=6371000"), epsilon=1e-4, rng=1)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from geoind.adapters.geoparquet import from_lonlat, to_lonlat
 from geoind.arrays import FloatArray, as_lonlat
 from geoind.errors import InvalidInputError
 from geoind.mechanism import Mechanism
@@ -23,8 +24,6 @@ __all__ = ["obfuscate_points"]
 
 Points: TypeAlias = "GeoSeries | GeoDataFrame"
 Mask: TypeAlias = npt.NDArray[np.bool_]
-
-LONLAT = "OGC:CRS84"
 
 
 def obfuscate_points(
@@ -90,7 +89,9 @@ def obfuscate_points(
     if isinstance(points, geopandas.GeoDataFrame):
         _refuse_copies(points, lonlat, present)
     persons = _persons(points, person, present)
-    reports = obfuscate_lonlat(lonlat, chosen, ledger=ledger, person=persons, rng=_rows_of(rng, present))
+    if isinstance(rng, KeyedRandomness):
+        rng = rng.only(present)
+    reports = obfuscate_lonlat(lonlat, chosen, ledger=ledger, person=persons, rng=rng)
     shapes = truth.to_numpy(copy=True)
     shapes[present] = _shapes_of(reports, truth.crs)
     geometry = geopandas.GeoSeries(shapes, index=truth.index, name=truth.name, crs=truth.crs)
@@ -152,37 +153,26 @@ def _lonlat_of(truth: "GeoSeries", present: Mask) -> FloatArray:
     import pyproj
     import shapely
 
-    points = truth[present]
-    points = points.set_axis(range(len(points))).force_2d()
-    if not _is_lonlat(truth.crs):
-        try:
-            points = points.to_crs(LONLAT)
-        except pyproj.exceptions.ProjError:
-            raise InvalidInputError(f"the CRS {truth.crs.name!r} cannot be brought to degrees on WGS84") from None
+    coordinates = shapely.get_coordinates(truth.to_numpy()[present])
     # Checked among all rows, so that a message names the frame's row.
     rows = np.zeros((len(truth), 2))
-    rows[present] = shapely.get_coordinates(points.to_numpy())
+    try:
+        rows[present] = to_lonlat(coordinates, truth.crs.to_wkt())
+    except pyproj.exceptions.ProjError:
+        raise InvalidInputError(f"the CRS {truth.crs.name!r} cannot be brought to degrees on WGS84") from None
     return as_lonlat(rows, "points")[present]
 
 
 def _shapes_of(reports: FloatArray, crs: Any) -> npt.NDArray[np.object_]:
     """Return points in the CRS: a function of the lattice's place alone."""
-    import geopandas
     import shapely
 
-    shapes = geopandas.GeoSeries(shapely.points(reports), crs=LONLAT)
-    if not _is_lonlat(crs):
-        shapes = shapes.to_crs(crs)
-    result: npt.NDArray[np.object_] = shapes.to_numpy()
-    if not np.isfinite(shapely.get_coordinates(result)).all():
+    coordinates = from_lonlat(reports, crs.to_wkt())
+    if not np.isfinite(coordinates).all():
         raise InvalidInputError(
             f"the CRS {crs.name!r} has no coordinates for some reports: use one that covers them"
         )
-    return result
-
-
-def _is_lonlat(crs: Any) -> bool:
-    return bool(crs.equals(LONLAT, ignore_axis_order=True))
+    return np.asarray(shapely.points(coordinates), object)
 
 
 def _refuse_copies(frame: "GeoDataFrame", lonlat: FloatArray, present: Mask) -> None:
@@ -226,9 +216,3 @@ def _persons(points: Points, person: Any, present: Mask) -> str | list[str] | No
     if nobody.any():
         raise InvalidInputError(f"person must be given for every report, row {np.argmax(nobody)} has none")
     return [str(name) for name in names[present]]
-
-
-def _rows_of(rng: RandomnessLike, present: Mask) -> RandomnessLike:
-    if isinstance(rng, KeyedRandomness) and len(rng.labels) == len(present):
-        return KeyedRandomness(rng.key, np.asarray(rng.labels)[present])
-    return rng
