@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from geoind.evaluation.contenders import Contender
 
-__all__ = ["EQUALISED", "Progress", "compare", "contests"]
+__all__ = ["EQUALISED", "Progress", "compare", "contests", "measured"]
 
 Equalised: TypeAlias = Literal["uniform", "evaluated"]
 EQUALISED: tuple[Equalised, ...] = ("uniform", "evaluated")
@@ -67,7 +67,7 @@ def compare(
 
     names = list(setting.weights) if priors is None else list(priors)
     found = contests(setting, priors=names, equalised=equalised, progress=progress)
-    return pd.DataFrame([_measured(setting, way, name, contender) for way, name, contender in found])
+    return pd.DataFrame([measured(setting, way, name, contender) for way, name, contender in found])
 
 
 def contests(
@@ -93,7 +93,8 @@ def contests(
         progress("done", 1.0)
 
 
-def _measured(setting: Setting, way: str, name: str, contender: "Contender") -> dict[str, object]:
+def measured(setting: Setting, way: str, name: str, contender: "Contender") -> dict[str, object]:
+    """Return a row of the table: what a mechanism is worth under a prior."""
     prior, channel = setting.prior(name), contender.channel
     return {
         "equalised": way,

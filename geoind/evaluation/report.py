@@ -1,0 +1,205 @@
+"""The evaluation as a self-contained HTML page, and as text for a terminal."""
+
+import base64
+import html
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from geoind.evaluation import figures
+from geoind.evaluation.claims import CLAIMS
+from geoind.evaluation.evaluate import Evaluation
+from geoind.evaluation.plain import MEASURES
+from geoind.version import __version__
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from pandas import DataFrame
+
+__all__ = ["findings", "render_html", "terminal_tables", "write_report"]
+
+PAPER_MECHANISMS = ("cloaking", "optimal for uniform", "planar Laplace", "optimal for the prior")
+OTHER_MECHANISMS = (
+    "planar Laplace",
+    "planar geometric",
+    "exponential",
+    "randomised response",
+    "Gaussian",
+    "remapped Laplace",
+    "optimal geo-ind",
+)
+WAYS = {
+    "uniform": "the same expected distance under the uniform prior (as the paper)",
+    "evaluated": "the same expected distance under the prior at hand",
+}
+MARKS = {"holds": "✓ holds", "fails": "✗ fails", "equal": "= equal", "depends on which optimum": "? depends"}
+
+
+def pivot(table: "DataFrame", way: str, measure: str) -> "DataFrame":
+    """Return one measure with a row per mechanism and a column per prior, in the order of the comparison."""
+    part = table[table["equalised"] == way]
+    wide = part.pivot(index="mechanism", columns="prior", values=measure)
+    return wide.loc[list(dict.fromkeys(part["mechanism"])), list(dict.fromkeys(part["prior"]))]
+
+
+def terminal_tables(evaluation: Evaluation) -> str:
+    """Return the main tables as text."""
+    lines = [f"Expected distance wanted: {evaluation.setting.loss:.3f} m."]
+    for way, words in WAYS.items():
+        lines += ["", f"Adversary's expected error in metres, at {words}:"]
+        lines.append(pivot(evaluation.table, way, "adversary_error").to_string(float_format="%.1f"))
+    first = evaluation.table["prior"].iloc[0]
+    part = evaluation.table.query("equalised == 'uniform' and prior == @first").set_index("mechanism")
+    lines += ["", f"Every measure under the {first} prior:"]
+    lines.append(part[["parameter", *MEASURES]].to_string(float_format="%.4g", na_rep="-"))
+    lines += ["", "Claims of the paper and the lectures:"]
+    lines += [f"  {sentence}" for sentence in findings(evaluation)]
+    return "\n".join(line.rstrip() for line in "\n".join(lines).split("\n"))
+
+
+def findings(evaluation: Evaluation) -> list[str]:
+    """Return one sentence per claim and way of equalising: under which priors it holds and fails."""
+    sentences = []
+    for name, claim in CLAIMS.items():
+        for way in WAYS:
+            part = evaluation.claims.query("claim == @name and equalised == @way")
+            verdicts = part.groupby("verdict", sort=False)["prior"].agg(", ".join)
+            told = "; ".join(f"{MARKS[verdict]}: {priors}" for verdict, priors in verdicts.items())
+            sentences.append(f"{claim.sentence} [equal under {way}] {told}")
+    return sentences
+
+
+def write_report(evaluation: Evaluation, path: Path) -> list[Path]:
+    """Write the page, and every number as CSV beside it; return the files written."""
+    page, numbers = Path(path), Path(path).with_suffix(".csv")
+    lines, claims = numbers.with_stem(numbers.stem + "-curves"), numbers.with_stem(numbers.stem + "-claims")
+    page.parent.mkdir(parents=True, exist_ok=True)
+    page.write_text(render_html(evaluation), encoding="utf-8")
+    for table, file in ((evaluation.table, numbers), (evaluation.curves, lines), (evaluation.claims, claims)):
+        table.to_csv(file, index=False)
+    return [page, numbers, lines, claims]
+
+
+def render_html(evaluation: Evaluation) -> str:
+    """Return the page as one string: no script, no link, no request."""
+    setting = evaluation.setting
+    parts = [
+        "<h1>What each mechanism gives, and what it costs</h1>",
+        f"<p>{len(setting.grid)} cells of {setting.grid.cell:g} m, cloaking zones of {setting.zone[0]} x "
+        f"{setting.zone[1]} cells. Every mechanism is tuned to an expected distance of {setting.loss:.3f} m between truth "
+        "and report; privacy is the expected error of an adversary who knows the prior and the mechanism and "
+        "guesses as well as anyone can. Cloaking cannot be tuned, and the optimal geo-indistinguishable mechanism "
+        "runs at the epsilon of the planar Laplace: their own costs are in the tables.</p>",
+        _picture(figures.draw_priors(setting), "Priors: darker is likelier; lines separate the cloaking zones."),
+    ]
+    for way, words in WAYS.items():
+        parts += [f"<h2>At {words}</h2>", *_way(evaluation, way)]
+    parts += ["<h2>Cost and privacy against epsilon</h2>"]
+    for prior, part in evaluation.curves.groupby("prior", sort=False):
+        parts.append(_picture(figures.draw_curves(part, title=_curve_finding(part)), f"Under the {prior} prior."))
+    parts += ["<h2>Which claims hold</h2>", _claims_table(evaluation.claims), "<h2>Every number</h2>"]
+    for way, words in WAYS.items():
+        for measure, (title, unit, good) in MEASURES.items():
+            shown = f"{title} ({unit})" if unit else title
+            digits = "%.4f" if measure in {"measured_epsilon", "bayes_vulnerability"} else "%.1f"
+            wide = pivot(evaluation.table, way, measure)
+            parts.append(f"<h3>{shown.capitalize()}, {good}; at {words}</h3>" + _html_table(wide, digits))
+    body = "\n".join(parts)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>geoind evaluation</title><style>{STYLE}</style></head>\n<body><main>\n{body}\n"
+        f"<footer>geoind {__version__}</footer></main></body></html>\n"
+    )
+
+
+def _way(evaluation: Evaluation, way: str) -> list[str]:
+    setting = evaluation.setting
+    table = evaluation.table[evaluation.table["equalised"] == way]
+    last = table["prior"].iloc[-1]
+    wanted = [name for name in figures.STYLES if (way, last, name) in evaluation.channels]
+    channels = {name: evaluation.channels[way, last, name] for name in wanted}
+    return [
+        _picture(
+            figures.draw_bars(table, mechanisms=PAPER_MECHANISMS, title=_cloaking_finding(evaluation.claims, way)),
+            "The mechanisms of the paper. Whiskers: the mechanism that is optimal for the uniform prior is not one "
+            "mechanism; all that the whisker spans are optimal for the uniform prior.",
+        ),
+        _picture(
+            figures.draw_bars(table, mechanisms=OTHER_MECHANISMS, title=_rival_finding(evaluation.claims, way)),
+            "Further mechanisms. The last two were built for the prior that they are measured under.",
+        ),
+        _picture(
+            figures.draw_channels(
+                channels, setting.prior(last), setting, title=f"The same cost, very different reports ({last})"
+            ),
+            "Top: how reports of the middle cell spread. Bottom: what the adversary believes after seeing it.",
+        ),
+    ]
+
+
+def _cloaking_finding(claims: "DataFrame", way: str) -> str:
+    part = claims.query("claim == 'Laplace > cloaking' and equalised == @way")
+    counts = part["verdict"].value_counts()
+    return (
+        f"Planar Laplace against cloaking: more error under {counts.get('holds', 0)} of {len(part)} priors, "
+        f"less under {counts.get('fails', 0)}"
+    )
+
+
+def _rival_finding(claims: "DataFrame", way: str) -> str:
+    part = claims.query("claim == 'Laplace best without the prior' and equalised == @way")
+    beaten = int((part["verdict"] == "fails").sum())
+    return (
+        f"Under {beaten} of {len(part)} priors something that ignores the prior leaves more error than the Laplace"
+    )
+
+
+def _curve_finding(part: "DataFrame") -> str:
+    wide = part.pivot(index="epsilon", columns="mechanism", values="expected_loss")
+    saved = 1 - wide["optimal geo-ind"] / wide["planar Laplace"]
+    return f"At equal epsilon the optimal mechanism costs {saved.min():.0%} to {saved.max():.0%} less than the Laplace"
+
+
+def _claims_table(claims: "DataFrame") -> str:
+    rows = []
+    for name, claim in CLAIMS.items():
+        for way in WAYS:
+            part = claims.query("claim == @name and equalised == @way").set_index("prior")
+            cells = "".join(
+                f'<td class="{row["verdict"].split()[0]}" title="{html.escape(row["detail"])}">'
+                f"{MARKS[row['verdict']]}<br><small>{html.escape(row['detail'])}</small></td>"
+                for _, row in part.iterrows()
+            )
+            rows.append(
+                f"<tr><th>{html.escape(claim.sentence)}<br><small>equal under {way}</small></th>{cells}</tr>"
+            )
+    head = "".join(f"<th>{html.escape(str(prior))}</th>" for prior in dict.fromkeys(claims["prior"]))
+    return f'<div class="wide"><table class="claims"><tr><th></th>{head}</tr>{"".join(rows)}</table></div>'
+
+
+def _html_table(wide: "DataFrame", digits: str) -> str:
+    wide = wide.rename_axis(None).rename_axis(None, axis=1)
+    return (
+        f'<div class="wide">{wide.to_html(float_format=lambda value: digits % value, border=0, na_rep="–")}</div>'
+    )
+
+
+def _picture(figure: "Figure", caption: str) -> str:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    data = base64.b64encode(buffer.getvalue()).decode("ascii")
+    title = html.escape(figure.get_suptitle())
+    return f'<figure><img alt="{title}" src="data:image/png;base64,{data}"><figcaption>{caption}</figcaption></figure>'
+
+
+STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; margin: 0 }
+main { max-width: 70rem; margin: 0 auto; padding: 1rem }
+h1, h2 { line-height: 1.2 } h2 { margin-top: 2.5rem; border-top: 1px solid #ccc; padding-top: 1rem }
+figure { margin: 1.5rem 0 } img { max-width: 100%; height: auto } figcaption, small, footer { color: #555 }
+.wide { overflow-x: auto } table { border-collapse: collapse; font-size: 0.85rem }
+th, td { padding: 0.25rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap }
+th:first-child { text-align: left } .claims th:first-child { white-space: normal; min-width: 16rem }
+.claims td { text-align: left } .fails { background: #fbe3d6 } .depends { background: #fdf6d0 }
+"""
