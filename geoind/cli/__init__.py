@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Protocol
 
-from geoind.cli import audit, demo, estimate, example, explain, obfuscate, optimal, report_map
+from geoind.cli import audit, demo, estimate, evaluate, example, explain, obfuscate, optimal, report_map
 from geoind.errors import GeoindError
 from geoind.version import __version__
 
@@ -21,7 +21,7 @@ class Command(Protocol):
         ...
 
 
-COMMANDS: tuple[Command, ...] = (obfuscate, report_map, estimate, explain, audit, optimal, example, demo)
+COMMANDS: tuple[Command, ...] = (obfuscate, report_map, estimate, explain, audit, optimal, evaluate, example, demo)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

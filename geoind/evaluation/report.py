@@ -49,7 +49,7 @@ def terminal_tables(evaluation: Evaluation) -> str:
         lines += ["", f"Adversary's expected error in metres, at {words}:"]
         lines.append(pivot(evaluation.table, way, "adversary_error").to_string(float_format="%.1f"))
     first = evaluation.table["prior"].iloc[0]
-    part = evaluation.table.query("equalised == 'uniform' and prior == @first").set_index("mechanism")
+    part = _where(evaluation.table, equalised="uniform", prior=first).set_index("mechanism")
     lines += ["", f"Every measure under the {first} prior:"]
     lines.append(part[["parameter", *MEASURES]].to_string(float_format="%.4g", na_rep="-"))
     lines += ["", "Claims of the paper and the lectures:"]
@@ -62,7 +62,7 @@ def findings(evaluation: Evaluation) -> list[str]:
     sentences = []
     for name, claim in CLAIMS.items():
         for way in WAYS:
-            part = evaluation.claims.query("claim == @name and equalised == @way")
+            part = _where(evaluation.claims, claim=name, equalised=way)
             verdicts = part.groupby("verdict", sort=False)["prior"].agg(", ".join)
             told = "; ".join(f"{MARKS[verdict]}: {priors}" for verdict, priors in verdicts.items())
             sentences.append(f"{claim.sentence} [equal under {way}] {told}")
@@ -139,7 +139,7 @@ def _way(evaluation: Evaluation, way: str) -> list[str]:
 
 
 def _cloaking_finding(claims: "DataFrame", way: str) -> str:
-    part = claims.query("claim == 'Laplace > cloaking' and equalised == @way")
+    part = _where(claims, claim="Laplace > cloaking", equalised=way)
     counts = part["verdict"].value_counts()
     return (
         f"Planar Laplace against cloaking: more error under {counts.get('holds', 0)} of {len(part)} priors, "
@@ -148,7 +148,7 @@ def _cloaking_finding(claims: "DataFrame", way: str) -> str:
 
 
 def _rival_finding(claims: "DataFrame", way: str) -> str:
-    part = claims.query("claim == 'Laplace best without the prior' and equalised == @way")
+    part = _where(claims, claim="Laplace best without the prior", equalised=way)
     beaten = int((part["verdict"] == "fails").sum())
     return (
         f"Under {beaten} of {len(part)} priors something that ignores the prior leaves more error than the Laplace"
@@ -165,7 +165,7 @@ def _claims_table(claims: "DataFrame") -> str:
     rows = []
     for name, claim in CLAIMS.items():
         for way in WAYS:
-            part = claims.query("claim == @name and equalised == @way").set_index("prior")
+            part = _where(claims, claim=name, equalised=way).set_index("prior")
             cells = "".join(
                 f'<td class="{row["verdict"].split()[0]}" title="{html.escape(row["detail"])}">'
                 f"{MARKS[row['verdict']]}<br><small>{html.escape(row['detail'])}</small></td>"
@@ -190,7 +190,14 @@ def _picture(figure: "Figure", caption: str) -> str:
     figure.savefig(buffer, format="png", dpi=110)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     title = html.escape(figure.get_suptitle())
-    return f'<figure><img alt="{title}" src="data:image/png;base64,{data}"><figcaption>{caption}</figcaption></figure>'
+    image = f'<img alt="{title}" src="data:image/png;base64,{data}">'
+    return f"<figure>{image}<figcaption>{caption}</figcaption></figure>"
+
+
+def _where(table: "DataFrame", **wanted: str) -> "DataFrame":
+    for column, value in wanted.items():
+        table = table[table[column] == value]
+    return table
 
 
 STYLE = """
