@@ -1,6 +1,6 @@
-"""Race geoind and its peers in one run, each in its own virtual environment; the tables go to docs/race.md.
+"""Race geoind and its peers in one run, each in its own virtual environment; writes docs/benchmarks/race.md.
 
-python3 dev.py bench race [--peers qif privkit ...] [--limit SECONDS] [--venvs FOLDER] [--out docs/race.md]
+python3 dev.py bench race [--peers qif privkit ...] [--limit SECONDS] [--venvs FOLDER] [--out FILE]
 
 What a peer cannot do is left blank; what fails or takes longer than the limit is shown as such.
 """
@@ -81,18 +81,16 @@ def install(name: str, venvs: Path, limit: float, most: float) -> Racer:
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     uv = [sys.executable, "-m", "uv"]
     print(f"{name}: installing", flush=True)
-    start = time.monotonic()
     if not python.exists():
         subprocess.run([*uv, "venv", "-q", "--python", sys.executable, str(folder)], check=True)
     code, output = run_limited(
         [*uv, "pip", "install", "-q", "--python", str(python), *PEERS[name]], limit=limit, grows=folder, most=most
     )
-    took = time.monotonic() - start
     racer = Racer(name, f"with_{name}", python if code == 0 else None)
     if code:
         racer.install = f"{code}" if isinstance(code, str) else last_line(output)
         return racer
-    racer.install = f"{size_of(folder) / 1e9:.1f} GB in {took:.0f} s"
+    racer.install = f"{size_of(folder) / 1e9:.1f} GB"
     asked = f"import importlib.metadata as m; print(m.version({name!r}))"
     racer.version = subprocess.run([str(python), "-c", asked], capture_output=True, text=True).stdout.strip()
     return racer
@@ -132,7 +130,9 @@ def main() -> None:
     parser.add_argument("--install-size", type=float, default=12, help="GB for one installation")
     parser.add_argument("--venvs", type=Path, default=Path(tempfile.gettempdir()) / "geoind-race")
     parser.add_argument("--keep", action="store_true", help="keep the environments for the next run")
-    parser.add_argument("--out", type=Path, default=Path(__file__).parent.parent / "docs" / "race.md")
+    parser.add_argument(
+        "--out", type=Path, default=Path(__file__).parent.parent / "docs" / "benchmarks" / "race.md"
+    )
     options = parser.parse_args()
     options.venvs.mkdir(parents=True, exist_ok=True)
     racers = [

@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 from geoind import Grid, InfeasibleError, InvalidInputError, PlanarLaplace, Prior, discretise, expected_loss
+from geoind.gaussian import PlanarGaussian
 from geoind.evaluation.contenders import FAMILIES
 from geoind.evaluation.tuning import epsilon_for_loss
 
@@ -32,6 +34,17 @@ def test_every_family_has_stochastic_rows_and_positive_entries(name):
     matrix = FAMILIES[name](GRID, 0.0162).matrix
     assert (matrix > 0).all()
     assert matrix.sum(axis=1) == pytest.approx(1, abs=1e-12)
+
+
+def test_gaussian_cells_are_where_gaussian_samples_fall():
+    draws = 200_000
+    reports = PlanarGaussian(95.0).sample(np.tile(GRID.xy[20], (draws, 1)), rng=np.random.default_rng(5))
+    counted = np.bincount(GRID.nearest(reports), minlength=81)
+    expected = draws * FAMILIES["Gaussian"](GRID, 1 / 95).matrix[20]
+    likely = expected > 20
+    assert (np.abs(counted - expected)[likely] < 5 * np.sqrt(expected[likely])).all()
+    wrong = draws * FAMILIES["Gaussian"](GRID, 1.05 / 95).matrix[20]
+    assert (np.abs(counted - wrong)[likely] > 5 * np.sqrt(expected[likely])).any()
 
 
 def test_a_loss_out_of_reach_is_infeasible():

@@ -1,6 +1,7 @@
 """`geoind evaluate`: the paper's comparison of mechanisms, as a table, a page and CSV files."""
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     from geoind.evaluation.evaluate import evaluate
     from geoind.evaluation.report import terminal_tables, write_report
 
-    evaluation = evaluate(setting, progress=show_progress)
+    evaluation = evaluate(setting, workers=os.cpu_count() or 1, progress=show_progress)
     print(terminal_tables(evaluation))
     if options.out is not None:
         print("\nWritten: " + ", ".join(str(file) for file in write_report(evaluation, options.out)))

@@ -1,9 +1,9 @@
 """The comparison itself: every mechanism under every prior, at equal quality loss, as a tidy table."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from geoind.errors import InvalidInputError
+from geoind.arrays import as_count
 from geoind.evaluation.setting import PAPER_SETTING, Setting
 from geoind.metrics import (
     adversary_error,
@@ -16,23 +16,22 @@ from geoind.metrics import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from geoind.evaluation.contenders import Contender
+    from geoind.evaluation.contenders import Contender, Equalised, Lineup
 
-__all__ = ["EQUALISED", "Progress", "compare", "contests", "measured"]
+__all__ = ["Contest", "Progress", "as_table", "compare", "contests"]
 
-Equalised: TypeAlias = Literal["uniform", "evaluated"]
-EQUALISED: tuple[Equalised, ...] = ("uniform", "evaluated")
-"""The prior under which expected distances are made equal: the uniform one (as the paper), or the one at hand."""
+Contest: TypeAlias = "tuple[Equalised, str, Contender]"
+"""Under which prior losses were made equal, the prior's name, and the mechanism."""
 
 Progress: TypeAlias = Callable[[str, float], None]
-"""Told what is being done and which share of the work is done."""
+"""Told what was done and which share of the work is done."""
 
 
 def compare(
     setting: Setting = PAPER_SETTING,
     *,
     priors: Iterable[str] | None = None,
-    equalised: Iterable[Equalised] = EQUALISED,
+    workers: int = 1,
     progress: Progress | None = None,
 ) -> "DataFrame":
     """Return the comparison as a tidy table: one row per way of equalising, prior and mechanism.
@@ -43,58 +42,92 @@ def compare(
         Grid, cloaking zones, priors and the wanted loss.
     priors : iterable of str, optional
         Names of the setting's priors; all by default.
-    equalised : iterable of "uniform" and "evaluated"
-        Under which prior mechanisms are tuned to the same expected distance.
+    workers : int
+        Processes to share the priors among. With more than one, a script must protect its entry point with
+        `if __name__ == "__main__"`, as for `multiprocessing`.
     progress : callable, optional
-        Called with what is being done and the share done.
+        Called with what was done and the share done.
 
     Returns
     -------
     DataFrame
-        Columns: `equalised`, `prior`, `mechanism`, `knows_prior` (built for this prior), `parameter` (epsilon per
-        metre it was built with), `expected_loss` (m), `adversary_error` (m), `measured_epsilon` (per metre),
-        `worst_case_loss` (m), `posterior_entropy` (bits), `bayes_vulnerability`.
+        Columns: `equalised` ("uniform": mechanisms are tuned to the wanted loss under the uniform prior, as in the
+        paper; "evaluated": under the prior at hand), `prior`, `mechanism`, `knows_prior` (built for this prior),
+        `parameter` (epsilon per metre it was built with), `expected_loss` (m), `adversary_error` (m),
+        `measured_epsilon` (per metre), `worst_case_loss` (m), `posterior_entropy` (bits), `bayes_vulnerability`.
 
     Examples
     --------
     >>> from geoind import Grid
     >>> small = Setting(Grid(0, 0, cell=100, columns=3, rows=3), weights={"uniform": [1] * 9})
-    >>> table = compare(small, equalised=["uniform"])
-    >>> table.set_index("mechanism").loc["cloaking", "expected_loss"].round(3)
-    np.float64(107.298)
+    >>> table = compare(small)
+    >>> table.set_index("mechanism").loc["cloaking", "expected_loss"].round(3).tolist()
+    [107.298, 107.298]
     """
-    import pandas as pd
-
     names = list(setting.weights) if priors is None else list(priors)
-    found = contests(setting, priors=names, equalised=equalised, progress=progress)
-    return pd.DataFrame([measured(setting, way, name, contender) for way, name, contender in found])
+    return as_table(setting, contests(setting, priors=names, workers=workers, progress=progress))
 
 
 def contests(
-    setting: Setting,
-    *,
-    priors: Iterable[str],
-    equalised: Iterable[Equalised] = EQUALISED,
-    progress: Progress | None = None,
-) -> Iterator[tuple[Equalised, str, "Contender"]]:
-    """Yield every mechanism to be measured: how its loss was made equal, the prior's name, the mechanism."""
+    setting: Setting, *, priors: list[str], workers: int = 1, progress: Progress | None = None
+) -> Iterator[Contest]:
+    """Yield every mechanism to be measured, prior by prior."""
     from geoind.evaluation.contenders import Lineup
 
-    lineup = Lineup(setting)
-    rounds = [(way, name) for way in equalised for name in priors]
-    for done, (way, name) in enumerate(rounds):
-        if way not in EQUALISED:
-            raise InvalidInputError(f"equalised must be 'uniform' or 'evaluated', got {way!r}")
-        if progress is not None:
-            progress(f"{name}, loss equal under the {way} prior", done / len(rounds))
-        for contender in lineup.against(setting.prior(name), tuned_to_prior=way == "evaluated"):
-            yield way, name, contender
+    workers = as_count(workers, "workers")
+    for name in priors:
+        setting.prior(name)
+    rounds = _in_processes(setting, priors, workers) if workers > 1 else _rounds(Lineup(setting), priors)
     if progress is not None:
-        progress("done", 1.0)
+        progress("started", 0.0)
+    for done, (name, contenders) in enumerate(rounds, start=1):
+        for way, contender in contenders:
+            yield way, name, contender
+        if progress is not None:
+            progress(name, done / len(priors))
 
 
-def measured(setting: Setting, way: str, name: str, contender: "Contender") -> dict[str, object]:
-    """Return a row of the table: what a mechanism is worth under a prior."""
+def as_table(setting: Setting, found: Iterable[Contest]) -> "DataFrame":
+    """Return what each mechanism is worth under its prior, one row each, ordered by way of equalising."""
+    import pandas as pd
+
+    table = pd.DataFrame([_measured(setting, *contest) for contest in found])
+    return table.sort_values("equalised", ascending=False, kind="stable", ignore_index=True)
+
+
+Round: TypeAlias = "tuple[str, list[tuple[Equalised, Contender]]]"
+
+
+def _rounds(lineup: "Lineup", names: Iterable[str]) -> Iterator[Round]:
+    for name in names:
+        yield name, list(lineup.against(lineup.setting.prior(name)))
+
+
+def _in_processes(setting: Setting, names: list[str], workers: int) -> Iterator[Round]:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # Spawned, not forked: a fork copies the locks that the solvers' threads may hold.
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(setting,)) as pool:
+        yield from zip(names, pool.map(_round, names), strict=True)
+
+
+_lineup: "Lineup"
+
+
+def _start(setting: Setting) -> None:
+    global _lineup
+    from geoind.evaluation.contenders import Lineup
+
+    _lineup = Lineup(setting)
+
+
+def _round(name: str) -> "list[tuple[Equalised, Contender]]":
+    return next(_rounds(_lineup, [name]))[1]
+
+
+def _measured(setting: Setting, way: str, name: str, contender: "Contender") -> dict[str, object]:
     prior, channel = setting.prior(name), contender.channel
     return {
         "equalised": way,
@@ -102,10 +135,10 @@ def measured(setting: Setting, way: str, name: str, contender: "Contender") -> d
         "mechanism": contender.name,
         "knows_prior": contender.knows_prior,
         "parameter": contender.parameter,
-        "expected_loss": expected_loss(channel, prior),
-        "adversary_error": adversary_error(channel, prior),
+        "expected_loss": 0.0 if contender.exact_answer else expected_loss(channel, prior),
+        "adversary_error": adversary_error(channel, prior, guesses=setting.grid),
         "measured_epsilon": float(channel.epsilon),
-        "worst_case_loss": worst_case_loss(channel, prior),
+        "worst_case_loss": 0.0 if contender.exact_answer else worst_case_loss(channel, prior),
         "posterior_entropy": posterior_entropy(channel, prior),
         "bayes_vulnerability": bayes_vulnerability(channel, prior),
     }

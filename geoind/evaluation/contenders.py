@@ -1,8 +1,9 @@
 """The mechanisms of the comparison, each tuned to a loss under a prior."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -14,12 +15,22 @@ from geoind.errors import InfeasibleError
 from geoind.evaluation.setting import Setting
 from geoind.evaluation.tuning import Family, epsilon_for_loss
 from geoind.laplace import PlanarLaplace
-from geoind.optimal import min_loss_given_epsilon
+from geoind.metrics import adversary_error
+from geoind.optimal import max_adversary_error_given_loss, min_loss_given_epsilon, optimal_error_range
 from geoind.priors import Prior
 from geoind.remap import bayes_remap
-from geoind.sites import Grid
+from geoind.sites import Grid, Places
 
-__all__ = ["FAMILIES", "Contender", "Lineup"]
+__all__ = ["EQUALISED", "FAMILIES", "TOLERANCE", "Contender", "Equalised", "Lineup"]
+
+Equalised: TypeAlias = Literal["uniform", "evaluated"]
+EQUALISED: tuple[Equalised, ...] = ("uniform", "evaluated")
+"""The prior under which expected distances are made equal: the uniform one (as the paper), or the one at hand."""
+
+TOLERANCE = 1e-4
+"""Relative gap at which a loss counts as least: a centimetre here, and reachable where the loss is tiny."""
+
+OPTIMAL_FOR_UNIFORM = "optimal for uniform"
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +45,15 @@ class Contender:
         The epsilon (per metre) it was built with; NaN where there is none.
     knows_prior : bool
         Whether it was built for the very prior that it is measured under.
+    exact_answer : bool
+        Whether the service answers for the true place, so that no distance is lost.
     """
 
     name: str
     channel: Channel
     parameter: float = float("nan")
     knows_prior: bool = False
+    exact_answer: bool = False
 
 
 def _flat(grid: Grid, epsilon: float) -> Channel:
@@ -66,6 +80,18 @@ def _normal_steps(count: int, rate: float) -> FloatArray:
     for border in (0, count - 1):
         mass[:, border] = ndtr(-near[:, border] * rate)
     return np.asarray(mass / mass.sum(axis=1, keepdims=True))
+
+
+def _decoy(grid: Grid) -> Channel:
+    """Return the channel that reports the true cell and one other at random, in no order (2-anonymous dummies).
+
+    A report is a pair of cells; it is placed at their middle.
+    """
+    first, second = np.triu_indices(len(grid), k=1)
+    matrix = np.zeros((len(grid), len(first)))
+    pairs = np.arange(len(first))
+    matrix[first, pairs] = matrix[second, pairs] = 1 / (len(grid) - 1)
+    return Channel(grid, Places((grid.xy[first] + grid.xy[second]) / 2), matrix)
 
 
 FAMILIES: dict[str, Callable[[Grid, float], Channel]] = {
@@ -96,35 +122,70 @@ class Lineup:
         return self._families[name]
 
     @cached_property
+    def optimal_for_uniform(self) -> list[Contender]:
+        """Two of the many mechanisms that leave the most error under the uniform prior at the wanted loss."""
+        choices: dict[str, Literal["symmetric", "entropy"]] = {
+            OPTIMAL_FOR_UNIFORM: "symmetric",
+            f"{OPTIMAL_FOR_UNIFORM}, most entropy": "entropy",
+        }
+        return [
+            Contender(
+                name, max_adversary_error_given_loss(self.setting.uniform, max_loss=self.loss, choose=choose)
+            )
+            for name, choose in choices.items()
+        ]
+
+    def optimal_for(self, prior: Prior) -> list[Contender]:
+        """Return the optimum for the prior, and under it the extremes of all optima for the uniform one."""
+        optima: list[Channel] = [contender.channel for contender in self.optimal_for_uniform]
+        if not np.array_equal(prior.mass, self.setting.uniform.mass):
+            found = optimal_error_range(self.setting.uniform, prior, max_loss=self.loss)
+            optima += [found.lowest_channel, found.highest_channel]
+        # The lowest one found is an upper estimate of the lowest there is: another known optimum may be lower.
+        optima.sort(key=lambda channel: adversary_error(channel, prior))
+        return [
+            Contender(f"{OPTIMAL_FOR_UNIFORM}, least error", optima[0]),
+            Contender(f"{OPTIMAL_FOR_UNIFORM}, most error", optima[-1]),
+            Contender(
+                "optimal for the prior",
+                max_adversary_error_given_loss(prior, max_loss=self.loss),
+                knows_prior=True,
+            ),
+        ]
+
+    @cached_property
     def for_uniform(self) -> dict[str, Contender]:
         """The families tuned to the wanted loss under the uniform prior."""
-        return {name: self._tuned(name, self.family(name), self.setting.uniform) for name in FAMILIES}
+        return self._families_for(self.setting.uniform)
 
-    def against(self, prior: Prior, *, tuned_to_prior: bool) -> Iterator[Contender]:
-        """Yield the mechanisms to measure under a prior.
+    def against(self, prior: Prior) -> Iterator[tuple[Equalised, Contender]]:
+        """Yield the mechanisms to measure under a prior, and under which prior their loss was made equal.
 
-        Parameters
-        ----------
-        prior : Prior
-            What the adversary knows.
-        tuned_to_prior : bool
-            Whether the expected distance is made equal under this prior, or under the uniform one (as the paper).
+        Some have nothing to tune and come twice: cloaking, dummies, the optimal mechanisms, whose bound on the
+        loss is under the prior that they are optimal for.
         """
-        yield Contender("cloaking", cloaking(self.setting.grid, zone=self.setting.zone))
-        tuned = (
-            {name: self._tuned(name, self.family(name), prior) for name in FAMILIES}
-            if tuned_to_prior
-            else self.for_uniform
-        )
-        yield from tuned.values()
-        laplace = tuned["planar Laplace"]
-        if tuned_to_prior:
-            yield self._tuned("remapped Laplace", lambda epsilon: self._remapped(epsilon, prior), prior)
-        else:
-            remapped = laplace.channel @ bayes_remap(laplace.channel, prior)
-            yield Contender("remapped Laplace", remapped, laplace.parameter, knows_prior=True)
-        best = min_loss_given_epsilon(prior, epsilon=laplace.parameter, tolerance=1e-6)
-        yield Contender("optimal geo-ind", best, laplace.parameter, knows_prior=True)
+        grid = self.setting.grid
+        *extremes, best = self.optimal_for(prior)
+        zones = Contender("cloaking", cloaking(grid, zone=self.setting.zone))
+        fixed_first = [zones, *self.optimal_for_uniform, *extremes]
+        fixed_last = [best, Contender("dummies", _decoy(grid), exact_answer=True)]
+        for way in EQUALISED:
+            tuned = self.for_uniform if way == "uniform" else self._families_for(prior)
+            laplace = tuned["planar Laplace"]
+            if way == "uniform":
+                remapped = replace(laplace, channel=self._remapped(laplace.parameter, prior))
+            else:
+                remapped = self._tuned("", lambda epsilon: self._remapped(epsilon, prior), prior)
+            private = min_loss_given_epsilon(prior, epsilon=laplace.parameter, tolerance=TOLERANCE)
+            informed = [
+                replace(remapped, name="remapped Laplace", knows_prior=True),
+                Contender("optimal geo-ind", private, laplace.parameter, knows_prior=True),
+            ]
+            for contender in (*fixed_first, *tuned.values(), *informed, *fixed_last):
+                yield way, contender
+
+    def _families_for(self, prior: Prior) -> dict[str, Contender]:
+        return {name: self._tuned(name, self.family(name), prior) for name in FAMILIES}
 
     def _remapped(self, epsilon: float, prior: Prior) -> Channel:
         channel = self.family("planar Laplace")(epsilon)
@@ -136,4 +197,4 @@ class Lineup:
         except InfeasibleError:
             # Remapping never costs more than the prior's own error: then the noise is as wide as it gets.
             epsilon = 1 / (100 * float(np.ptp(prior.sites.xy, axis=0).max()))
-        return Contender(name, family(epsilon), epsilon, knows_prior=name == "remapped Laplace")
+        return Contender(name, family(epsilon), epsilon)

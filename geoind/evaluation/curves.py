@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from geoind.arrays import as_positive
-from geoind.evaluation.contenders import FAMILIES, Lineup
+from geoind.evaluation.contenders import FAMILIES, TOLERANCE, Lineup
 from geoind.evaluation.setting import Setting
 from geoind.metrics import adversary_error, expected_loss
 from geoind.optimal import min_loss_given_epsilon
@@ -50,7 +50,7 @@ def curves(setting: Setting, *, prior: str, epsilons: Iterable[float]) -> "DataF
 
     makers: dict[str, Callable[[float], Channel]] = {name: lineup.family(name) for name in FAMILIES}
     makers["remapped Laplace"] = remapped
-    makers["optimal geo-ind"] = lambda epsilon: min_loss_given_epsilon(known, epsilon=epsilon, tolerance=1e-6)
+    makers["optimal geo-ind"] = lambda epsilon: min_loss_given_epsilon(known, epsilon=epsilon, tolerance=TOLERANCE)
     rows = []
     for epsilon in epsilons:
         as_positive(epsilon, "epsilon")

@@ -1,13 +1,13 @@
 """Everything the report shows, computed in one go."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geoind.channel import Channel
 from geoind.evaluation.claims import check_claims
-from geoind.evaluation.comparison import EQUALISED, Progress, contests, measured
+from geoind.evaluation.comparison import Progress, as_table, contests
 from geoind.evaluation.curves import curves
 from geoind.evaluation.setting import Setting
 
@@ -45,8 +45,8 @@ class Evaluation:
     channels: dict[tuple[str, str, str], Channel]
 
 
-def evaluate(setting: Setting, *, progress: Progress | None = None) -> Evaluation:
-    """Return the whole evaluation of a setting.
+def evaluate(setting: Setting, *, workers: int = 1, progress: Progress | None = None) -> Evaluation:
+    """Return the whole evaluation of a setting; `workers` and `progress` as for `compare`.
 
     Examples
     --------
@@ -59,8 +59,8 @@ def evaluate(setting: Setting, *, progress: Progress | None = None) -> Evaluatio
 
     names = list(setting.weights)
     ends = list(dict.fromkeys([names[0], names[-1]]))
-    lines = []
-    epsilons = np.geomspace(0.2, 10, CURVE_POINTS) / setting.grid.cell
+    lines: list[DataFrame] = []
+    epsilons = np.geomspace(0.2, 5, CURVE_POINTS) / setting.grid.cell
     for name in ends:
         if progress is not None:
             progress(f"{name}, cost and privacy against epsilon", CURVES_SHARE * len(lines) / len(ends))
@@ -70,9 +70,9 @@ def evaluate(setting: Setting, *, progress: Progress | None = None) -> Evaluatio
         if progress is not None:
             progress(what, CURVES_SHARE + (1 - CURVES_SHARE) * share)
 
-    channels, rows = {}, []
-    for way, name, contender in contests(setting, priors=names, equalised=EQUALISED, progress=onwards):
-        channels[way, name, contender.name] = contender.channel
-        rows.append(measured(setting, way, name, contender))
-    table = pd.DataFrame(rows)
+    found = list(contests(setting, priors=names, workers=workers, progress=onwards))
+    channels: dict[tuple[str, str, str], Channel] = {
+        (way, name, contender.name): contender.channel for way, name, contender in found
+    }
+    table = as_table(setting, found)
     return Evaluation(setting, table, check_claims(table), pd.concat(lines, ignore_index=True), channels)

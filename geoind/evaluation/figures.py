@@ -1,4 +1,4 @@
-"""The pictures of the evaluation: readable in black and white, safe for colour-blind eyes, titled by the finding."""
+"""The pictures of the evaluation: titled by the finding, readable in black and white and by all eyes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -85,6 +85,7 @@ def draw_bars(table: "DataFrame", *, mechanisms: Sequence[str], title: str) -> "
     axes = figure.subplots()
     shown = [name for name in mechanisms if (priors[0], name) in errors.index]
     width = 0.84 / len(shown)
+    ranges: list[tuple[Any, FloatArray, FloatArray]] = []
     for place, name in enumerate(shown):
         style = STYLES[name]
         at = np.arange(len(priors)) + (place - (len(shown) - 1) / 2) * width
@@ -95,9 +96,16 @@ def draw_bars(table: "DataFrame", *, mechanisms: Sequence[str], title: str) -> "
         ends = [f"{name}, {end}" for end in ("least error", "most error")]
         if all((priors[0], end) in errors.index for end in ends):
             low, high = (np.array([errors[prior, end] for prior in priors]) for end in ends)
-            axes.vlines(at, low, high, color=INK, linewidth=1.6, label="its range over all optima")
-            for level in (low, high):
-                axes.plot(at, level, "_", color=INK, markersize=7)
+            ranges.append((at, low, high))
+    top = 1.6 * axes.get_ylim()[1] if ranges else axes.get_ylim()[1]
+    for at, low, high in ranges:
+        axes.vlines(at, low, np.minimum(high, top), color=INK, linewidth=1.6, label="its range over all optima")
+        axes.plot(np.tile(at, 2), np.concatenate([low, np.where(high <= top, high, np.nan)]), "_", color=INK)
+        for x, height in zip(at[high > top], high[high > top], strict=True):
+            axes.annotate(
+                f"to {height:.0f}", (x, top), (0, 2), textcoords="offset points", ha="center", fontsize=8
+            )
+    axes.set_ylim(0, top)
     axes.set_xticks(np.arange(len(priors)), labels=[name.replace(" ", "\n", 1) for name in priors], fontsize=9)
     axes.set_ylabel("adversary's expected error (m)")
     _plain_frame(axes)
@@ -113,7 +121,8 @@ def draw_channels(channels: Mapping[str, Channel], prior: Prior, setting: Settin
     for column, (name, channel) in enumerate(channels.items()):
         here = np.hypot(*(channel.outputs.xy - setting.grid.xy[middle]).T)
         cells = setting.grid.nearest(channel.outputs.xy)
-        reports = np.bincount(cells, weights=channel.matrix[middle], minlength=len(setting.grid))
+        reports = np.zeros(len(setting.grid))
+        np.add.at(reports, cells, channel.matrix[middle])
         axes[0, column].set_title(name, fontsize=9, color=INK)
         _square(axes[0, column], reports, setting)
         axes[0, column].set_xlabel(f"largest {reports.max():.2f}", fontsize=8)

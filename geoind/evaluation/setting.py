@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
 from types import MappingProxyType
 
 import numpy as np
@@ -159,6 +160,11 @@ class Setting:
             as_positive(self.wanted_loss, "wanted_loss")
         masses = {name: Prior.from_counts(self.grid, weights).mass for name, weights in self.weights.items()}
         object.__setattr__(self, "weights", MappingProxyType(masses))
+
+    def __reduce__(self) -> tuple["partial[Setting]", tuple[Grid]]:
+        # A mapping proxy cannot be pickled, and processes must be able to share the work.
+        again = partial(Setting, zone=self.zone, weights=dict(self.weights), wanted_loss=self.wanted_loss)
+        return again, (self.grid,)
 
     @property
     def uniform(self) -> Prior:

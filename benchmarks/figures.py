@@ -1,0 +1,129 @@
+"""Reproduce the evaluation's figures and numbers that the docs quote, and write them where the docs read them.
+
+python3 dev.py bench figures
+
+Writes docs/images/evaluation-*.png, the tables between the markers of docs/evaluation.md and README.md, and
+geoind/evaluation/paper_comparison.json, which the demo shows.
+"""
+
+import argparse
+import json
+import os
+import re
+import time
+from dataclasses import replace
+from pathlib import Path
+
+from geoind.cli.evaluate import show_progress, weights_of
+from geoind.evaluation import PAPER_SETTING, as_plain_data, report
+from geoind.evaluation.claims import CLAIMS
+from geoind.evaluation.evaluate import Evaluation, evaluate
+from geoind.evaluation.plain import STORED
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "docs" / "images"
+PAGES = (ROOT / "docs" / "evaluation.md", ROOT / "README.md")
+
+
+def markdown_table(header: list[str], rows: list[list[str]]) -> str:
+    """Return a table for a page."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def errors(evaluation: Evaluation, way: str) -> str:
+    """Return adversary errors in metres, mechanisms down, priors across."""
+    wide = report.pivot(evaluation.table, way, "adversary_error")
+    rows = [[str(name), *(f"{value:.1f}" for value in row)] for name, row in wide.iterrows()]
+    return markdown_table(["", *map(str, wide.columns)], rows)
+
+
+def measures(evaluation: Evaluation) -> str:
+    """Return every measure under the uniform prior."""
+    table = evaluation.table
+    part = table[(table["equalised"] == "uniform") & (table["prior"] == "uniform")]
+    header = [
+        "",
+        "expected distance",
+        "adversary error",
+        "measured epsilon",
+        "worst case",
+        "entropy",
+        "exact guess",
+    ]
+    rows = [
+        [
+            row.mechanism,
+            f"{row.expected_loss:.1f} m",
+            f"{row.adversary_error:.1f} m",
+            f"{row.measured_epsilon:.5f}".replace("inf", "∞"),
+            f"{row.worst_case_loss:.0f} m",
+            f"{row.posterior_entropy:.2f} bits",
+            f"{row.bayes_vulnerability:.0%}",
+        ]
+        for row in part.itertuples()
+    ]
+    return markdown_table(header, rows)
+
+
+def verdicts(evaluation: Evaluation) -> str:
+    """Return under which priors each claim holds, fails or depends."""
+    rows = []
+    for name, claim in CLAIMS.items():
+        for way in report.WAYS:
+            part = evaluation.claims[
+                (evaluation.claims["claim"] == name) & (evaluation.claims["equalised"] == way)
+            ]
+            told = part.groupby("verdict")["prior"].agg(list)
+            cells = [", ".join(told.get(word, [])) or "–" for word in ("holds", "equal", "fails")]
+            cells.append(", ".join(told.get("depends on which optimum", [])) or "–")
+            rows.append([claim.sentence, way, *cells])
+    return markdown_table(["claim", "equal under", "holds", "equal", "fails", "depends on which optimum"], rows)
+
+
+def anchors(evaluation: Evaluation) -> str:
+    """Return the numbers that the paper's setting is known by."""
+    row = evaluation.table.set_index(["equalised", "prior", "mechanism"]).loc[
+        "uniform", "uniform", "planar Laplace"
+    ]
+    return (
+        f"Cloaking costs {evaluation.setting.loss:.3f} m; the planar Laplace of the same cost has epsilon "
+        f"{row['parameter']:.6f}/m (the paper: 0.0162)."
+    )
+
+
+def fill(page: Path, parts: dict[str, str]) -> None:
+    """Replace what stands between `<!-- NAME -->` and `<!-- end NAME -->`."""
+    text = page.read_text(encoding="utf-8")
+    for name, part in parts.items():
+        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
+        text = pattern.sub(lambda found, part=part: f"{found[1]}{part}\n{found[2]}", text)
+    page.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Compute once, write everything."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    city = dict([weights_of("city", PAPER_SETTING.grid.cell)])
+    setting = replace(PAPER_SETTING, weights={**PAPER_SETTING.weights, **city})
+    start = time.perf_counter()
+    evaluation = evaluate(setting, workers=os.cpu_count() or 1, progress=show_progress)
+    print(f"evaluated in {time.perf_counter() - start:.0f} s")
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for name, picture in report.pictures(evaluation).items():
+        picture.figure.savefig(IMAGES / f"evaluation-{name}.png", dpi=100)
+    stored = json.dumps(as_plain_data(evaluation.table, setting), allow_nan=False, separators=(",", ":"))
+    (ROOT / "geoind" / "evaluation" / STORED).write_text(stored + "\n", encoding="utf-8")
+    parts = {
+        "anchors": anchors(evaluation),
+        "errors uniform": errors(evaluation, "uniform"),
+        "errors evaluated": errors(evaluation, "evaluated"),
+        "measures": measures(evaluation),
+        "verdicts": verdicts(evaluation),
+    }
+    for page in PAGES:
+        fill(page, parts)
+
+
+if __name__ == "__main__":
+    main()

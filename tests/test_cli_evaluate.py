@@ -1,0 +1,64 @@
+import pandas as pd
+import pytest
+
+from geoind.cli import main
+from geoind.evaluation import PAPER_SETTING
+
+
+@pytest.fixture
+def small_setting(monkeypatch):
+    """The command on 3x3 cells, in this process: what it does is the same, and takes a second."""
+    import numpy as np
+
+    from geoind import Grid
+    from geoind.evaluation import Setting
+
+    small = Setting(
+        Grid(0, 0, cell=100, columns=3, rows=3),
+        weights={"uniform": np.ones(9), "middle row": [0, 0, 0, 1, 1, 1, 0, 0, 0]},
+        zone=(3, 1),
+    )
+    monkeypatch.setattr("geoind.evaluation.PAPER_SETTING", small)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+
+
+@pytest.mark.usefixtures("small_setting")
+def test_the_command_prints_tables_and_writes_a_page(tmp_path, capsys):
+    assert main(["evaluate", "--out", str(tmp_path / "report.html")]) == 0
+    shown = capsys.readouterr()
+    assert "synthetic city" in shown.out
+    assert "planar Laplace" in shown.out
+    assert "100%" in shown.err
+    assert (tmp_path / "report.html").stat().st_size > 100_000
+    assert set(pd.read_csv(tmp_path / "report.csv")["prior"]) == {"uniform", "middle row", "synthetic city"}
+
+
+@pytest.mark.usefixtures("small_setting")
+def test_a_prior_comes_from_a_file_of_check_ins(tmp_path, capsys):
+    lines = [f"{k}\t2010-10-12T00:21:28Z\t{48.86 + k % 7 / 2000}\t{2.35 + k % 3 / 2000}\t1" for k in range(90)]
+    (tmp_path / "gowalla.txt").write_text("\n".join(lines))
+    assert main(["evaluate", "--prior", str(tmp_path / "gowalla.txt"), "--loss", "80", "--cell", "120"]) == 0
+    out = capsys.readouterr().out
+    assert "gowalla" in out
+    assert "wanted: 80.000 m" in out
+    assert "48.86" not in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--prior", "nowhere"], "central zone"),
+        (["--cell", "0"], "cell must be positive"),
+        (["--loss", "nan"], "wanted_loss must be positive"),
+        (["--out", "report.pdf"], "--out must be an .html file"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_a_sentence(arguments, message, capsys):
+    assert main(["evaluate", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_the_papers_setting_has_the_priors_that_the_help_promises():
+    assert len(PAPER_SETTING.weights) == 9

@@ -1,0 +1,101 @@
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from geoind import Grid
+from geoind.evaluation import Setting, figures
+from geoind.evaluation.curves import curves
+from geoind.evaluation.evaluate import evaluate
+from geoind.evaluation.report import findings, pictures, render_html, terminal_tables, write_report
+
+SMALL = Setting(
+    Grid(0, 0, cell=100, columns=3, rows=3),
+    weights={"uniform": np.ones(9), "middle row": [0, 0, 0, 1, 1, 1, 0, 0, 0]},
+    zone=(3, 1),
+)
+
+
+@pytest.fixture(scope="module")
+def evaluation():
+    return evaluate(SMALL)
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.sources, self.tags, self.open = [], set(), []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        self.sources += [value for name, value in attrs if name in {"src", "href", "srcset", "data"}]
+        if tag not in {"meta", "img", "br"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+
+def test_the_page_asks_nobody_for_anything(evaluation):
+    text = render_html(evaluation)
+    page = Page(text)
+    assert page.open == []
+    assert page.sources
+    assert all(source.startswith("data:image/png;base64,") for source in page.sources)
+    assert not page.tags & {"script", "link", "iframe"}
+    assert "url(" not in text
+    assert text.count("<img alt=") == len(pictures(evaluation))
+
+
+def test_every_picture_says_what_it_shows(evaluation):
+    for picture in pictures(evaluation).values():
+        assert len(picture.figure.get_suptitle()) > 15
+        assert picture.caption.endswith(".")
+
+
+def test_every_number_of_the_page_is_in_the_csv_files(evaluation, tmp_path):
+    files = write_report(evaluation, tmp_path / "deep" / "report.html")
+    assert [file.name for file in files] == ["report.html", "report.csv", "report-curves.csv", "report-claims.csv"]
+    table = pd.read_csv(files[1])
+    assert len(table) == len(evaluation.table)
+    assert table["adversary_error"].to_numpy() == pytest.approx(evaluation.table["adversary_error"].to_numpy())
+    assert len(pd.read_csv(files[2])) == len(evaluation.curves)
+    assert len(pd.read_csv(files[3])) == len(evaluation.claims)
+
+
+def test_the_terminal_shows_every_mechanism_and_prior(evaluation):
+    text = terminal_tables(evaluation)
+    for name in {*evaluation.table["mechanism"], *SMALL.weights}:
+        assert name in text
+    assert not re.search(r"[ \t]+$", text, re.MULTILINE)
+
+
+def test_findings_name_each_prior_once(evaluation):
+    for sentence in findings(evaluation):
+        told = sentence.split("] ", 1)[1]
+        assert all(told.count(name) == 1 for name in SMALL.weights)
+
+
+def test_figures_leave_no_figure_open_in_pyplot(evaluation):
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    pictures(evaluation)
+    assert plt.get_fignums() == before
+
+
+def test_every_mechanism_has_a_style_of_its_own_without_colour(evaluation):
+    names = {name for name in evaluation.table["mechanism"] if "," not in name}
+    assert names <= set(figures.STYLES)
+    assert len({style["marker"] for style in figures.STYLES.values()}) == len(figures.STYLES)
+
+
+def test_curves_fall_with_epsilon():
+    table = curves(SMALL, prior="middle row", epsilons=[0.005, 0.01, 0.03])
+    for _, part in table.groupby("mechanism"):
+        assert (np.diff(part["expected_loss"]) < 1e-9).all()
+        assert (np.diff(part["measured_epsilon"]) > -1e-9).all()
+        assert (part["adversary_error"] <= part["expected_loss"] + 1e-9).all()
