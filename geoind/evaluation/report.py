@@ -200,8 +200,11 @@ def _claims_table(claims: "DataFrame") -> str:
 
 
 def _html_table(wide: "DataFrame", digits: str) -> str:
+    def shown(value: float) -> str:
+        return "∞" if value == math.inf else digits % value
+
     wide = wide.rename_axis(None).rename_axis(None, axis=1)
-    return f'<div class="wide">{wide.to_html(float_format=lambda value: "∞" if value == math.inf else digits % value, border=0, na_rep="–")}</div>'
+    return f'<div class="wide">{wide.to_html(float_format=shown, border=0)}</div>'
 
 
 def _figure(picture: Picture) -> str:
