@@ -9,7 +9,7 @@ from geoind import Grid
 from geoind.evaluation import Setting, figures
 from geoind.evaluation.curves import curves
 from geoind.evaluation.evaluate import evaluate
-from geoind.evaluation.report import findings, pictures, render_html, terminal_tables, write_report
+from geoind.evaluation.report import findings, pictures, terminal_tables, write_report
 
 SMALL = Setting(
     Grid(0, 0, cell=100, columns=3, rows=3),
@@ -21,6 +21,22 @@ SMALL = Setting(
 @pytest.fixture(scope="module")
 def evaluation():
     return evaluate(SMALL)
+
+
+@pytest.fixture(scope="module")
+def drawn(evaluation):
+    """Every picture; and nothing is left open in pyplot."""
+    import matplotlib.pyplot as plt
+
+    before = plt.get_fignums()
+    found = pictures(evaluation)
+    assert plt.get_fignums() == before
+    return found
+
+
+@pytest.fixture(scope="module")
+def files(evaluation, tmp_path_factory):
+    return write_report(evaluation, tmp_path_factory.mktemp("report") / "deep" / "report.html")
 
 
 class Page(HTMLParser):
@@ -39,25 +55,24 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_asks_nobody_for_anything(evaluation):
-    text = render_html(evaluation)
+def test_the_page_asks_nobody_for_anything(files, drawn):
+    text = files[0].read_text(encoding="utf-8")
     page = Page(text)
     assert page.open == []
     assert page.sources
     assert all(source.startswith("data:image/png;base64,") for source in page.sources)
     assert not page.tags & {"script", "link", "iframe"}
     assert "url(" not in text
-    assert text.count("<img alt=") == len(pictures(evaluation))
+    assert text.count("<img alt=") == len(drawn)
 
 
-def test_every_picture_says_what_it_shows(evaluation):
-    for picture in pictures(evaluation).values():
+def test_every_picture_says_what_it_shows(drawn):
+    for picture in drawn.values():
         assert len(picture.figure.get_suptitle()) > 15
         assert picture.caption.endswith(".")
 
 
-def test_every_number_of_the_page_is_in_the_csv_files(evaluation, tmp_path):
-    files = write_report(evaluation, tmp_path / "deep" / "report.html")
+def test_every_number_of_the_page_is_in_the_csv_files(evaluation, files):
     assert [file.name for file in files] == ["report.html", "report.csv", "report-curves.csv", "report-claims.csv"]
     table = pd.read_csv(files[1])
     assert len(table) == len(evaluation.table)
@@ -77,14 +92,6 @@ def test_findings_name_each_prior_once(evaluation):
     for sentence in findings(evaluation):
         told = sentence.split("] ", 1)[1]
         assert all(told.count(name) == 1 for name in SMALL.weights)
-
-
-def test_figures_leave_no_figure_open_in_pyplot(evaluation):
-    import matplotlib.pyplot as plt
-
-    before = plt.get_fignums()
-    pictures(evaluation)
-    assert plt.get_fignums() == before
 
 
 def test_every_mechanism_has_a_style_of_its_own_without_colour(evaluation):

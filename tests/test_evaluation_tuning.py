@@ -2,9 +2,9 @@ import numpy as np
 import pytest
 
 from geoind import Grid, InfeasibleError, InvalidInputError, PlanarLaplace, Prior, discretise, expected_loss
-from geoind.gaussian import PlanarGaussian
 from geoind.evaluation.contenders import FAMILIES
 from geoind.evaluation.tuning import epsilon_for_loss
+from geoind.gaussian import PlanarGaussian
 
 GRID = Grid(0, 0, cell=100, columns=9, rows=9)
 UNIFORM = Prior.uniform(GRID)
