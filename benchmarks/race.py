@@ -36,6 +36,16 @@ PEERS = {
 TASKS = ("throughput", "latency", "promise", "laplace", "optimal 5", "optimal 7", "optimal 9")
 
 
+FUNCTIONS = {
+    "throughput": "sample",
+    "latency": "one",
+    "promise": "reports",
+    "laplace": "laplace_matrix",
+    "optimal": "optimal_matrix",
+}
+"""What a contestant's file must define to take part in a task."""
+
+
 @dataclass
 class Racer:
     """A contestant, its interpreter and what it did."""
@@ -105,6 +115,8 @@ def last_line(output: str) -> str:
 
 def race(racer: Racer, task: str, limit: float, home: Path) -> dict:
     """Return what the contestant's process measured, with its matrix or reports, or how it failed."""
+    if f"def {FUNCTIONS[task.split()[0]]}(" not in (RACERS / f"{racer.module}.py").read_text():
+        return {"failed": table.MISSING}
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out.npz"
         kind, *extra = task.split()
@@ -112,8 +124,7 @@ def race(racer: Racer, task: str, limit: float, home: Path) -> dict:
         environment = {**os.environ, "HOME": str(home), "TF_CPP_MIN_LOG_LEVEL": "3"}
         code, output = run_limited(command, limit=limit, env=environment)
         if code:
-            missing = "AttributeError: module" in output and "has no attribute" in output
-            return {"failed": code if isinstance(code, str) else table.MISSING if missing else last_line(output)}
+            return {"failed": code if isinstance(code, str) else last_line(output)}
         result = json.loads(next(line for line in output.splitlines() if line.startswith("RESULT "))[7:])
         if out.exists():
             with np.load(out) as stored:
