@@ -5,6 +5,7 @@ depended on the draw would tell how far the truth is from the report.
 """
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -42,8 +43,7 @@ def report_reach(mechanism: Mechanism, confidence: float) -> float:
     """
     confidence = as_unit(confidence, "confidence")
     if isinstance(mechanism, SphericalLaplace):
-        great_circle = float(mechanism.radius_quantile(confidence)) + half_diagonal(mechanism.decimals)
-        return GEODESIC_STRETCH * great_circle
+        return _globe_reach(mechanism, confidence)
     if isinstance(mechanism, Projected):
         ground = _planar_reach(mechanism.mechanism, confidence) / _smallest_scale(mechanism.projection)
         return ground + GEODESIC_STRETCH * half_diagonal()
@@ -59,6 +59,11 @@ def check_inside(mechanism: Mechanism, lon: float, lat: float) -> None:
             inner = inner.mechanism
         if isinstance(inner, Channel):
             _refuse_outside(inner.inputs, *xy[0].tolist())
+
+
+@lru_cache(maxsize=256)
+def _globe_reach(globe: SphericalLaplace, confidence: float) -> float:
+    return GEODESIC_STRETCH * (float(globe.radius_quantile(confidence)) + half_diagonal(globe.decimals))
 
 
 def _planar_reach(mechanism: Mechanism, confidence: float) -> float:

@@ -362,3 +362,18 @@ def test_the_table_of_what_a_refilled_budget_adds_up_to_is_right() -> None:
         assert float(epsilon) == pytest.approx(reports * EPSILON, rel=0.01)
         metres = float(radius) / (100 if unit == "cm" else 1)
         assert metres == pytest.approx(200 / reports, rel=0.1)
+
+
+def test_a_frame_with_a_column_of_persons_charges_each_once_per_row_or_nobody(url: str) -> None:
+    import geopandas
+
+    import geoind.adapters.geopandas  # noqa: F401
+
+    points = geopandas.points_from_xy([2.0, 2.1, 2.2, 2.3], [48.0, 48.1, 48.2, 48.3])
+    frame = geopandas.GeoDataFrame({"who": ["ana", "ben", "ana", "cyd"]}, geometry=points, crs=4326)
+    with Ledger(url, budget=3 * EPSILON) as ledger:
+        frame.geoind.obfuscate(epsilon=EPSILON, ledger=ledger, person="who")
+        assert [round(ledger.spent(name) / EPSILON) for name in ("ana", "ben", "cyd")] == [2, 1, 1]
+        with pytest.raises(BudgetExceededError):
+            frame.geoind.obfuscate(epsilon=EPSILON, ledger=ledger, person="who")
+        assert [round(ledger.spent(name) / EPSILON) for name in ("ana", "ben", "cyd")] == [2, 1, 1]

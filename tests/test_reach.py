@@ -77,6 +77,17 @@ def mechanisms() -> list[tuple[str, Mechanism, float]]:
     ]
 
 
+def test_truncation_to_a_region_with_a_gap_can_double_the_error_and_is_allowed_for() -> None:
+    """An island in a ring: a report that falls half way between them moves to the ring."""
+    noise = PlanarLaplace(EPSILON)
+    quantile = float(noise.radius_quantile(CONFIDENCE))
+    island, sea = shapely.Point(0, 0).buffer(5), shapely.Point(0, 0).buffer(1.1 * quantile, quad_segs=64)
+    region = island.union(shapely.Point(0, 0).buffer(5 * quantile).difference(sea))
+    mechanism = Projected(PostProcessed(noise, ClosestIn(region)), PARIS)
+    assert share_within(mechanism, 2.35, 48.86, 1.05 * quantile) < CONFIDENCE - 0.1
+    assert share_within(mechanism, 2.35, 48.86, report_reach(mechanism, CONFIDENCE)) >= CONFIDENCE
+
+
 @pytest.mark.parametrize(("name", "mechanism", "tight"), mechanisms(), ids=lambda value: str(value)[:15])
 def test_planar_mechanisms_keep_the_promise_wherever_the_truth_is(
     name: str, mechanism: Mechanism, tight: float
