@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from geoind import InvalidInputError, PlanarLaplace, Projected, Projection, SphericalLaplace
-from geoind.files import read_reports
+from geoind.files import obfuscate_file, read_reports
 from geoind.promise import PARQUET_KEY, Promise, sidecar_of
 
 EPSILON = 0.01
@@ -127,3 +127,14 @@ def test_missing_files_and_empty_folders(tmp_path):
         read_reports(tmp_path / "none.csv")
     with pytest.raises(InvalidInputError, match="no Parquet files"):
         read_reports(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "ndjson", "geojsonl", "geojson"])
+def test_what_obfuscate_file_writes_is_read_with_its_promise(tmp_path, kind):
+    source, target = tmp_path / f"people.{kind}", tmp_path / f"reports.{kind}"
+    source.write_text(text_of(kind))
+    obfuscate_file(source, target, epsilon=100.0)
+    reports = read_reports(target)
+    # A noise of two centimetres, on the lattice of a metre.
+    assert reports.lonlat == pytest.approx(LONLAT, abs=2e-5)
+    assert reports.epsilon.tolist() == [100.0] * 3
