@@ -13,7 +13,7 @@ from geoind.adapters.geoparquet import (
     to_lonlat,
     without_boxes,
 )
-from geoind.adapters.points import Flags, GeometryColumn, LonLatColumns
+from geoind.adapters.points import Flags, GeometryColumn, LonLatColumns, column_of
 from geoind.arrays import FloatArray, as_lonlat
 from geoind.errors import InvalidInputError
 from geoind.mechanism import Mechanism
@@ -82,7 +82,7 @@ def obfuscate_batch(
         raise InvalidInputError(f"row {np.argmax(columns.missing)} has no location")
     _refuse_copies(batch, columns)
     reports = from_lonlat(_reports(truth, columns.missing, mechanism, rng), known_crs)
-    if not np.isfinite(reports[~columns.missing]).all():
+    if np.isinf(reports).any():
         raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
     changed = columns.written(reports)
     if name is not None:
@@ -153,18 +153,19 @@ def _refuse_copies(batch: "pa.RecordBatch", columns: GeometryColumn | LonLatColu
     """Refuse a batch with two columns of numbers that repeat the true coordinates."""
     import pyarrow as pa
 
+    own = {columns.lon, columns.lat} if isinstance(columns, LonLatColumns) else {columns.name}
+    others = [field.name for field in batch.schema if field.name not in own and pa.types.is_floating(field.type)]
+    if len(others) < 2:
+        return
     places = ~columns.missing
     truth = columns.coordinates[places]
-    own = {columns.lon, columns.lat} if isinstance(columns, LonLatColumns) else {columns.name}
     copied = set()
-    for field, array in zip(batch.schema, batch.columns, strict=True):
-        if field.name in own or not pa.types.is_floating(field.type):
-            continue
-        values = array.cast(pa.float64()).to_numpy(zero_copy_only=False)[places]
+    for name in others:
+        values = column_of(batch, name).cast(pa.float64()).to_numpy(zero_copy_only=False)[places]
         # A constant proves nothing: many columns are all zero.
         same = [np.array_equal(values, axis) and axis.min() < axis.max() for axis in truth.T if axis.size]
         if any(same):
-            copied.add(field.name)
+            copied.add(name)
     if len(copied) > 1:
         raise InvalidInputError(f"the columns {sorted(copied)} repeat the true coordinates: drop them first")
 

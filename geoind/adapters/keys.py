@@ -49,7 +49,7 @@ class Key:
 
     @classmethod
     def in_file(cls, path: str | Path) -> "Key":
-        """Return the key whose 64 hexadecimal digits a file holds, under the same path on each worker."""
+        """Return the key that a file holds, in 64 hexadecimal digits or 32 bytes, at one path on each worker."""
         absolute = str(Path(path).absolute())
         key = cls(_from_file(absolute))
         key._secret, key._file = None, absolute
@@ -128,10 +128,10 @@ def _from_variable(name: str) -> bytes:
 
 def _from_file(path: str) -> bytes:
     try:
-        text = Path(path).read_text()
-    except (OSError, UnicodeDecodeError) as error:
+        data = Path(path).read_bytes()
+    except OSError as error:
         raise InvalidInputError(f"the key file {path!r} cannot be read on this machine") from error
-    return _from_text(text, f"the key file {path!r}")
+    return data if len(data) == KEY_BYTES else _from_text(data.decode("latin-1"), f"the key file {path!r}")
 
 
 def _from_text(text: str, place: str) -> bytes:

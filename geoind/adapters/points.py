@@ -64,7 +64,8 @@ class LonLatColumns:
     def coordinates(self) -> FloatArray:
         """(n, 2) coordinates, NaN in rows without a place."""
         result = np.column_stack([self._numbers(self.lon), self._numbers(self.lat)])
-        result[self.missing] = np.nan
+        if self.missing.any():
+            result[self.missing] = np.nan
         return result
 
     def written(self, coordinates: FloatArray) -> "dict[str, pa.Array]":
@@ -215,8 +216,11 @@ class GeometryColumn:
 
     def _wkb_coordinates(self) -> FloatArray:
         if self._plain_wkb is not None:
+            present = np.ascontiguousarray(self._plain_wkb[:, 5:]).view("<f8")
+            if not self._storage.null_count:
+                return np.asarray(present, np.float64)
             values = np.full((len(self._storage), 2), np.nan)
-            values[~_nulls(self._storage)] = np.ascontiguousarray(self._plain_wkb[:, 5:]).view("<f8")
+            values[~_nulls(self._storage)] = present
             return values
         import shapely
 
@@ -231,7 +235,8 @@ class GeometryColumn:
         if self._plain_wkb is not None:
             data = np.empty((len(self._plain_wkb), WKB_BYTES), np.uint8)
             data[:, :5] = WKB_POINT
-            data[:, 5:] = np.ascontiguousarray(coordinates[~nulls], "<f8").view(np.uint8)
+            present = coordinates[~nulls] if nulls.any() else coordinates
+            data[:, 5:] = np.ascontiguousarray(present, "<f8").view(np.uint8)
             offsets = np.concatenate([[0], np.cumsum(np.where(nulls, 0, WKB_BYTES))]).astype(np.int64)
             valid = pa.array(~nulls).buffers()[1] if nulls.any() else None
             buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]

@@ -292,6 +292,11 @@ REFUSED = {
     "another CRS": (geoparquet(), {"crs": "EPSG:2154"}, "declares another CRS"),
     "another SRID": (in_points("ewkb"), {"geometry": "place", "crs": "EPSG:2154"}, "declares another CRS"),
     "nonsense for a CRS": (in_points("list"), {"geometry": "place", "crs": "Paris"}, "crs is not known"),
+    "copies of the coordinates": (
+        in_points("list").append_column("x", pa.array(LONLAT[:, 0])).append_column("y", pa.array(LONLAT[:, 1])),
+        CRS84,
+        r"\['x', 'y'\] repeat the true coordinates",
+    ),
     "text": (pa.RecordBatch.from_pydict({"place": ["POINT (1 2)"]}), CRS84, "must hold WKB or GeoArrow points"),
     "bytes that are not WKB": (pa.RecordBatch.from_pydict({"place": [b"\x01"]}), CRS84, "must hold WKB points"),
     "a line": (
@@ -317,3 +322,8 @@ def test_a_doubt_is_an_error(name: str) -> None:
     batch, options, message = REFUSED[name]
     with pytest.raises(InvalidInputError, match=message):
         obfuscate_batch(batch, NOISE, **options)  # type: ignore[arg-type]
+
+
+def test_columns_that_are_constant_do_not_count_as_copies() -> None:
+    zeros = {name: np.zeros(3) for name in ("lon", "lat", "speed", "course")}
+    assert obfuscate_batch(pa.RecordBatch.from_pydict(zeros), NOISE)["speed"].to_pylist() == [0, 0, 0]

@@ -19,8 +19,9 @@ def shown(secret: bytes) -> list[str]:
 def test_a_key_shows_its_place_and_fingerprint_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, SECRET.hex())
     (tmp_path / "key").write_text(SECRET.hex() + "\n")
-    keys = [Key(SECRET), Key.in_variable(), Key.in_file(tmp_path / "key")]
-    places = ["memory", VARIABLE, str(tmp_path / "key")]
+    (tmp_path / "raw").write_bytes(SECRET)
+    keys = [Key(SECRET), Key.in_variable(), Key.in_file(tmp_path / "key"), Key.in_file(tmp_path / "raw")]
+    places = ["memory", VARIABLE, str(tmp_path / "key"), str(tmp_path / "raw")]
     for key, place in zip(keys, places, strict=True):
         assert place in repr(key)
         assert not any(form in f"{key!r} {key}" for form in shown(SECRET))
