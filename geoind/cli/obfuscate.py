@@ -3,6 +3,7 @@
 import argparse
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 
 from geoind.cli.parameters import add_privacy
@@ -23,7 +24,9 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "Parquet metadata, or in OUT.geoind.json.",
     )
     parser.add_argument(
-        "source", metavar="IN", help="CSV, TSV, NDJSON, GeoJSON, Parquet, ...; - is standard input"
+        "source",
+        metavar="IN",
+        help="CSV, TSV, NDJSON, GeoJSON, Parquet, ..., or a folder of Parquet; - is standard input",
     )
     parser.add_argument("target", metavar="OUT", help="a file of the same format; - is standard output")
     add_privacy(parser)
@@ -44,14 +47,22 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "--missing", choices=("raise", "keep"), default="raise", help="records without a place [raise]"
     )
     keyed = parser.add_argument_group("the same noise again for the same record")
-    keyed.add_argument("--key-file", metavar="FILE", help="holds the secret: 64 hexadecimal digits")
+    keyed.add_argument("--key-file", metavar="FILE", help="holds the secret: 64 hexadecimal digits, or 32 bytes")
     keyed.add_argument("--id", metavar="COLUMN", help="tells records apart")
+    parser.add_argument("--workers", type=int, metavar="N", help="processes, for a folder [one per core]")
     parser.add_argument("--quiet", action="store_true", help="no summary")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
-    """Obfuscate the file."""
+    """Obfuscate the file, or the folder."""
+    if Path(options.source).is_dir():
+        from geoind.cli.folder import run_folder
+
+        run_folder(options)
+        return
+    if options.workers is not None:
+        raise InvalidInputError("--workers is for a folder of Parquet files")
     from geoind.adapters.keys import Key
     from geoind.cli.progress import ProgressBar
     from geoind.files import obfuscate_file

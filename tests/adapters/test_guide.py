@@ -11,7 +11,7 @@ GUIDE = (Path(__file__).parents[2] / "docs" / "clusters.md").read_text()
 
 def examples(heading: str) -> list[str]:
     section = GUIDE.split(f"\n## {heading}\n")[1].split("\n## ")[0]
-    found = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    found = re.findall(r"```py\n(.*?)```", section, re.DOTALL)
     assert found
     return found
 
