@@ -51,7 +51,7 @@ def test_duckdb_polars_and_dask_make_the_same_reports(names: dict[str, Any]) -> 
     polars_rows = by_trip(names["polars_reports"].to_dicts())
     assert len(polars_rows) == 2000
     assert dask_rows == polars_rows == by_trip(names["lazy_reports"].to_dicts())
-    duckdb_rows = by_trip(names["database"].sql("SELECT * FROM reports").fetch_arrow_table().to_pylist())
+    duckdb_rows = by_trip(names["database"].sql("SELECT * FROM reports").to_arrow_table().to_pylist())
     assert duckdb_rows == {
         trip: polars_rows[trip]
         for trip, person in zip(*names["frame"].select("trip", "person").compute().to_numpy().T, strict=True)
