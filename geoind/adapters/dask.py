@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from geoind.adapters.dataset import Piece, parquet_files, pieces_of, read_piece
+from geoind.adapters.dataset import BATCH_ROWS, Piece, parquet_files, pieces_of, read_piece
 from geoind.adapters.recipe import Budgets, Options, Recipe
 from geoind.errors import InvalidInputError
 
@@ -133,14 +133,17 @@ def _obfuscate_partition(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame"
     """Return a partition with reports; only the columns that matter go to Arrow and back."""
     import pandas as pd
 
-    result = recipe.obfuscate(_batch(part, recipe, [recipe.id_column]))
+    batch = _batch(part, recipe, [recipe.id_column])
+    # In slices that fit the processor's cache; the first also when the partition is empty.
+    starts = range(0, max(len(batch), 1), BATCH_ROWS)
+    results = [recipe.obfuscate(batch.slice(start, BATCH_ROWS)) for start in starts]
     frame = part.copy(deep=False)
-    if recipe.geometry is not None:
-        frame[recipe.geometry] = _shapes(result[recipe.geometry], part[recipe.geometry])
-        return frame
-    for name in recipe.place_columns(result.schema):
-        values = result[name].to_numpy(zero_copy_only=False)
-        frame[name] = pd.Series(values, index=part.index).astype(part[name].dtype)
+    for name in recipe.place_columns(batch.schema):
+        values = np.concatenate([result[name].to_numpy(zero_copy_only=False) for result in results])
+        if name == recipe.geometry:
+            frame[name] = _shapes(values, part[name])
+        else:
+            frame[name] = pd.Series(values, index=part.index).astype(part[name].dtype)
     return frame
 
 
@@ -167,10 +170,10 @@ def _batch(part: "pd.DataFrame", recipe: Recipe, others: "list[Any]") -> "pa.Rec
     return batch.append_column(recipe.geometry, pa.array(shapely.to_wkb(shapes), pa.binary()))
 
 
-def _shapes(wkb: "pa.Array", like: "pd.Series[Any]") -> Any:
+def _shapes(wkb: Any, like: Any) -> Any:
     import geopandas
 
-    return geopandas.GeoSeries.from_wkb(wkb.to_pylist(), index=like.index, crs=like.crs)
+    return geopandas.GeoSeries.from_wkb(wkb, index=like.index, crs=like.crs)
 
 
 def _charge(frame: "dd.DataFrame", recipe: Recipe, ledger: Budgets, person_column: str) -> None:
