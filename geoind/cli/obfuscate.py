@@ -7,7 +7,7 @@ from pathlib import Path
 from types import FrameType
 
 from geoind.cli.parameters import add_privacy
-from geoind.errors import GeoindError
+from geoind.errors import GeoindError, InvalidInputError
 
 __all__ = ["add_to"]
 
