@@ -189,9 +189,22 @@ def test_line_numbers_count_lines_inside_quotes(tmp_path) -> None:
 
 
 def test_line_numbers_are_right_far_into_a_file(tmp_path) -> None:
-    text = "name,lat,lon\n" + "x" * 100 + ",1,2\n"
     count = 3 * BATCH_BYTES // 100
-    assert reason(tmp_path, text + "y,1,2\n" * count + "bad,91,2\n").startswith(f"line {count + 3}: ")
+    text = "name,lat,lon\n" + ("x" * 100 + ",1,2\n") * count
+    assert reason(tmp_path, text + "bad,91,2\n").startswith(f"line {count + 2}: ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "id,lat,lon\r\n1,1.0,2.0\n2,1.0,2.0\r\n3,1.0,2.0\n",
+        "id,lat,lon\n1,1.0,2.0\r\n2,1.0,2.0\n",
+        "id,lat,lon\na\rb,1.0,2.0\nc\r\r,1.0,2.0\n",
+        "id,lat,lon\na\rb,1.0,2.0\r\nc,1.0,2.0\n",
+    ],
+)
+def test_line_breaks_may_be_mixed(tmp_path, text: str) -> None:
+    assert obfuscated(tmp_path, text).decode() == text.replace("1.0,2.0", "1.00000,2.00000")
 
 
 def test_rejects_take_the_bad_rows_and_the_rest_goes_on(tmp_path) -> None:
