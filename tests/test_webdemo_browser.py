@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 ARTEFACTS = Path(__file__).parent.parent / "artefacts"
 
@@ -167,6 +167,20 @@ def test_a_refusal_is_shown_as_a_sentence_and_goes_away(page: Page, demo_url: st
     expect(page.get_by_role("alert")).to_contain_text("radius: input should be greater than or equal to 10")
     set_slider(page, "radius", 100)
     expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_online_tiles_come_with_a_warning(watched: Page, demo_url: str) -> None:
+    def with_tiles(route: Route) -> None:
+        page = route.fetch()
+        # A tile that this machine has stands for those of the tile server.
+        route.fulfill(
+            response=page, body=page.text().replace('data-tiles=""', 'data-tiles="/static/icon.svg?{z}"')
+        )
+
+    watched.route(demo_url, with_tiles)
+    show(watched, demo_url, "explore")
+    expect(watched.get_by_text("the tile server sees which streets you look at")).to_be_visible()
+    expect(watched.locator("img.leaflet-tile").first).to_be_visible()
 
 
 # Explore
