@@ -15,7 +15,7 @@ from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
-from geoind import GeoindError, __version__
+from geoind import GeoindError, Ledger, __version__
 from geoind.basemap import read_basemap
 
 from .again import again_router
@@ -23,7 +23,9 @@ from .compare import compare_router
 from .docs import docs_router
 from .explore import explore_router
 from .near import near_router
+from .observer import best_guess
 from .page import page_router, security_headers
+from .requests import Privacy
 from .town import Town
 from .trace import trace_router
 
@@ -42,8 +44,7 @@ LOOPBACK = ["127.0.0.1", "localhost", "[::1]"]
 def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False) -> FastAPI:
     """Return the application for a town; without a file, for the centre of Helsinki."""
     town = Town(read_basemap(basemap))
-    # Now rather than at the first click.
-    _ = town.prior_latlon, town.place_lonlat
+    _warm_up(town)
     folder = Path(tempfile.mkdtemp(prefix="geoind-demo-"))
 
     @asynccontextmanager
@@ -98,6 +99,14 @@ def from_environment() -> FastAPI:
     return create_app(
         os.environ.get("GEOIND_DEMO_BASEMAP") or None, online_tiles=bool(os.environ.get("GEOIND_DEMO_TILES"))
     )
+
+
+def _warm_up(town: Town) -> None:
+    """Compute and import now what the first click would otherwise wait for."""
+    centre = town.projection.to_lonlat([[0.0, 0.0]])
+    best_guess(town, Privacy(factor=4, radius=100).noise, centre)
+    _ = town.prior_latlon
+    Ledger("sqlite://", budget=1).close()
 
 
 def _refuse(_: Request, error: Exception) -> JSONResponse:

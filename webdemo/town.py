@@ -71,11 +71,6 @@ class Town:
         x, y = np.meshgrid(np.arange(west, east, step), np.arange(south, north, step))
         return np.column_stack([x.ravel(), y.ravel()])
 
-    @cached_property
-    def place_lonlat(self) -> FloatArray:
-        """The points of interest in degrees."""
-        return shapely.get_coordinates(self.basemap.places.geometry.to_numpy())
-
     def here(self, *points: Point) -> FloatArray:
         """Return (n, 2) lon/lat degrees of locations that lie in or near the town."""
         lonlat = np.array([[point.lon, point.lat] for point in points])
