@@ -58,6 +58,7 @@ function labels() {
 function stateful() {
   return [...document.querySelectorAll("#panel input[id], #panel select[id], #panel input[type=radio]")].filter((control) => control.id !== "share-place");
 }
+const usualOption = (select) => ([...select.options].find((option) => option.defaultSelected) ?? select.options[0])?.value ?? "";
 const nameOf = (control) => control.id || control.name;
 
 function remember() {
@@ -68,7 +69,7 @@ function remember() {
     } else if (control.type === "checkbox") {
       if (control.checked !== control.defaultChecked) state.set(control.id, control.checked ? "1" : "0");
     } else {
-      const usual = control.tagName === "SELECT" ? control.options[0]?.value ?? "" : control.defaultValue;
+      const usual = control.tagName === "SELECT" ? usualOption(control) : control.defaultValue;
       if (control.value !== usual) state.set(control.id, control.value);
     }
   }

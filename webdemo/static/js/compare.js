@@ -7,6 +7,7 @@ import { put } from "./words.js";
 const $ = (id) => document.getElementById(id);
 const chosen = (name) => document.querySelector(`input[name=${name}]:checked`)?.value;
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const USUAL = "planar Laplace";
 let data = null, app = null;
 
 function number(value, unit) {
@@ -28,7 +29,7 @@ function card(title, words, figure, wide = false) {
 function bars(title, entries, unit) {
   // On a phone a narrower drawing, so that its words stay readable.
   const narrow = window.innerWidth <= 760;
-  const row = 27, left = 150, right = narrow ? 280 : 470, width = narrow ? 350 : 560;
+  const row = 27, left = narrow ? 217 : 232, right = narrow ? 305 : 520, width = narrow ? 385 : 610;
   const svg = canvas(width, entries.length * row + 4, title);
   const most = roundUp(Math.max(1e-9, ...entries.map((entry) => entry.value ?? 0)));
   entries.forEach((entry, line) => {
@@ -73,7 +74,7 @@ function profile(row) {
 
 function draw() {
   if (!data) return;
-  const prior = chosen("prior"), mechanism = chosen("mechanism"), equalised = chosen("equalised"), measure = $("measure").value;
+  const prior = chosen("prior"), mechanism = $("mechanism").value, equalised = chosen("equalised"), measure = $("measure").value;
   const { title, unit, good } = data.measures[measure];
   const rows = data.rows.filter((row) => row.equalised === equalised);
   const here = rows.filter((row) => row.prior === prior), row = here.find((one) => one.mechanism === mechanism);
@@ -90,7 +91,7 @@ function draw() {
     card(`${upper(mechanism)} under each prior`, `${upper(title)}: ${good}.`, bars(`${title} by prior`, acrossPriors, unit), true),
   );
   $("figures").replaceChildren(grid);
-  const laplace = here.find((one) => one.mechanism === "planar Laplace").adversary_error, cloaking = here.find((one) => one.mechanism === "cloaking").adversary_error;
+  const laplace = here.find((one) => one.mechanism === USUAL).adversary_error, cloaking = here.find((one) => one.mechanism === "cloaking").adversary_error;
   put("compare-finding", finding(prior, laplace, cloaking));
 }
 
@@ -116,7 +117,7 @@ function radios(holder, name, values, usual) {
 async function load() {
   data = await (await fetch("/api/compare")).json();
   radios($("compare-priors"), "prior", Object.keys(data.priors), "uniform");
-  radios($("compare-mechanisms"), "mechanism", data.mechanisms, "planar Laplace");
+  for (const name of data.mechanisms) $("mechanism").add(new Option(name, name, name === USUAL, name === USUAL));
   for (const [key, measure] of Object.entries(data.measures)) $("measure").add(new Option(measure.title, key));
   app.restoreChoices();
   app.remember();
