@@ -5,8 +5,8 @@ The user picks f(z|x); the adversary sees z and guesses. With e_z the adversary'
     e_z <= sum_x mass(x) f(z|x) error(x, guess)   for every guess,
     sum_xz mass(x) f(z|x) loss(x, z) <= max_loss,   sum_z f(z|x) = 1.
 
-Pairs (x, z) in one orbit of the problem's symmetries share a variable. Only guesses near the report are
-constraints from the start; others join when the solution violates them.
+Pairs (x, z) in one orbit of the problem's symmetries share a variable. Of many guesses only those near the report,
+and those good without any report, are constraints from the start; others join when the solution violates them.
 """
 
 from dataclasses import dataclass, field
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Game", "Play"]
 
-FIRST_GUESSES = 25
+FIRST_GUESSES = 200
+"""Half of them near the report, half of them good without any report: fewer cost more rounds than they save."""
 GUESSES_PER_ROUND = 5
 ACCURACY = 1e-9
 """Violation of a guess constraint that is accepted, relative to the largest error; HiGHS is asked for the same."""
@@ -108,7 +109,11 @@ class Game:
         self.reports, self.report_size = symmetry.representatives()
         self.unit = float(np.abs(error).max()) or 1.0
         order = np.argsort(guess_loss[:, self.reports], axis=0, kind="stable")
-        near = order[:FIRST_GUESSES].T.tolist()
+        likely = np.argsort(masses[0] @ error, kind="stable")
+        near = [
+            np.unique(np.concatenate([column[: FIRST_GUESSES // 2], likely[: FIRST_GUESSES // 2]])).tolist()
+            for column in order.T
+        ]
         self.adversaries = [
             _Adversary(mass, self.variables + turn * len(self.reports), [list(some) for some in near])
             for turn, mass in enumerate(masses)
