@@ -23,7 +23,7 @@ from geoind.stencil import spread_over
 
 __all__ = ["discretise"]
 
-NODES = 20
+NODES = 16
 """Gauss-Legendre nodes in a panel."""
 
 PANEL = 0.5

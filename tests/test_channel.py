@@ -92,6 +92,17 @@ def test_sample_reports_places_for_the_closest_site():
     assert swap.sample(np.empty((0, 2))).shape == (0, 2)
 
 
+@pytest.mark.parametrize("word", [0, 2**64 - 1])
+def test_the_first_and_the_last_random_word_find_a_possible_report(word):
+    class Constant:
+        def words(self, points, count, purpose):
+            return np.full((len(points), count), word, np.uint64)
+
+    line = Grid(0, 0, cell=1, columns=4, rows=1)
+    channel = Channel(STREET, line, [[0, 0.3, 0.7, 0], [0, 1 / 3, 2 / 3, 0]])
+    assert channel.sample_indices([0, 1], rng=Constant()).tolist() == [1 + (word > 0)] * 2
+
+
 def test_equal_inputs_get_different_noise():
     assert len(np.unique(COIN.sample(np.zeros((64, 2))), axis=0)) == 2
 
