@@ -95,7 +95,7 @@ def test_sample_reports_places_for_the_closest_site():
 @pytest.mark.parametrize("word", [0, 2**64 - 1])
 def test_the_first_and_the_last_random_word_find_a_possible_report(word):
     class Constant:
-        def words(self, points, count, purpose):
+        def words(self, points, count, purpose):  # noqa: ARG002
             return np.full((len(points), count), word, np.uint64)
 
     line = Grid(0, 0, cell=1, columns=4, rows=1)
