@@ -220,8 +220,12 @@ def test_explore_draws_what_is_ticked(watched: Page, demo_url: str) -> None:
 def test_the_lattice_shows_when_ticked(watched: Page, demo_url: str) -> None:
     show(watched, demo_url, "explore")
     expect(watched.locator("#report-error")).to_have_text(re.compile(r"\d"))
+    zoom = watched.evaluate("demo_map.getZoom()")
     watched.get_by_label("The lattice of reports").check()
     expect(watched.locator(".line-ring")).to_have_count(1)
+    watched.get_by_label("The lattice of reports").uncheck()
+    expect(watched.locator(".line-ring")).to_have_count(0)
+    assert watched.evaluate("demo_map.getZoom()") == zoom
     expect(watched.locator("#lattice-note")).to_contain_text("1.1 m from row to row")
 
 

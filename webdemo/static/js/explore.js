@@ -9,7 +9,7 @@ const shown = (what) => $(`show-${what}`).checked;
 const HEAT = { 0.15: "#fde0c2", 0.45: "#f7a35c", 0.75: "#dd5a12", 1: "#8f2600" };
 const LATTICE_ZOOM = 19.5;
 
-let app = null, told = null, active = false;
+let app = null, told = null, active = false, before = null;
 const ask = asker("/api/explore", (answer) => { told = answer; draw(); });
 
 function question() {
@@ -80,7 +80,13 @@ export const explore = {
     app = shell;
     for (const what of ["report", "cloud", "rings", "belief", "remapped", "lattice"]) $(`show-${what}`).addEventListener("change", draw);
     $("show-lattice").addEventListener("change", () => {
-      if (shown("lattice") && told && map.getZoom() < LATTICE_ZOOM) map.setView([told.report.lat, told.report.lon], 20.5, { animate: false });
+      if (shown("lattice") && told && map.getZoom() < LATTICE_ZOOM) {
+        before = [map.getCenter(), map.getZoom()];
+        map.setView([told.report.lat, told.report.lon], 20.5, { animate: false });
+      } else if (!shown("lattice") && before) {
+        map.setView(...before, { animate: false });
+        before = null;
+      }
     });
     $("redraw").addEventListener("click", () => { app.newSeed(); question(); });
     $("random-place").addEventListener("click", () => {
