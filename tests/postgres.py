@@ -132,8 +132,14 @@ def _reachable(binaries: Path, directory: Path, identity: dict[str, Any]) -> Pat
     try:
         subprocess.run([binaries / "initdb", "--version"], check=True, capture_output=True, cwd="/", **identity)
     except (PermissionError, subprocess.CalledProcessError):
-        shutil.copytree(binaries.parent, directory / "programs", symlinks=True)
-        return directory / "programs" / binaries.name
+        package = binaries.parent.parent
+        copy = directory / "programs" / package.name / binaries.parent.name
+        shutil.copytree(binaries.parent, copy, symlinks=True)
+        # A wheel keeps shared libraries beside its package.
+        libraries = package.with_name(f"{package.name}.libs")
+        if libraries.exists():
+            shutil.copytree(libraries, directory / "programs" / libraries.name)
+        return copy / binaries.name
     return binaries
 
 

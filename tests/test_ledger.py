@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geoind import BudgetExceededError, InvalidInputError, Ledger, epsilon_for, obfuscate
+from tests.postgres import Server
 
 EPSILON = math.log(4) / 200
 DAY = timedelta(days=1)
@@ -332,8 +333,10 @@ def test_a_token_pays_once_per_person_and_for_ever(url: str) -> None:
         assert len(ledger.history("ana")) == 1
 
 
-def test_repr_hides_the_password() -> None:
-    assert "budget=1.0" in repr(Ledger("sqlite://", budget=1))
+def test_repr_hides_the_password(server: Server) -> None:
+    with Ledger(server.new_database().replace("postgres@", "postgres:s3cret@"), budget=1) as ledger:
+        assert "budget=1.0" in repr(ledger)
+        assert "s3cret" not in repr(ledger)
 
 
 def test_without_sqlalchemy_the_error_names_the_extra() -> None:

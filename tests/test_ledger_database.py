@@ -19,11 +19,12 @@ from tests.postgres import Server, running_server
 
 EPSILON = math.log(4) / 200
 DAY = timedelta(days=1)
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def workers(count: int, *arguments: object) -> list["subprocess.Popen[str]"]:
     command = [sys.executable, "-m", "tests.charge_worker", *map(str, arguments)]
-    return [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+    return [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) for _ in range(count)]
 
 
 @pytest.mark.parametrize("hours", [0, 24], ids=["lifetime", "rolling"])

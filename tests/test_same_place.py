@@ -1,5 +1,6 @@
 import itertools
 import math
+import re
 import secrets
 
 import numpy as np
@@ -153,7 +154,15 @@ def test_a_bad_request_has_its_error_and_is_not_charged() -> None:
     assert ledger.spent("ana") == 0
 
 
-def test_the_key_is_not_printed_and_the_ledger_does_not_hold_the_cell() -> None:
+def test_the_key_is_not_printed_and_the_ledger_holds_a_keyed_hash_instead_of_the_cell() -> None:
     key = secrets.token_bytes(32)
     assert key.hex() not in repr(SamePlace(key))
     assert repr(key) not in repr(SamePlace(key))
+    tokens = []
+    for memory in (SamePlace(secret(1)), SamePlace(secret(1)), SamePlace(secret(2))):
+        ledger = Ledger("sqlite://", budget=1)
+        memory.obfuscate(**HOME, person="ana", epsilon=EPSILON, ledger=ledger)
+        with ledger._database.transaction(writes=False) as connection:
+            tokens += ledger._database.ask(connection, "SELECT token FROM geoind_once")
+    assert tokens[0] == tokens[1] != tokens[2]
+    assert all(re.fullmatch("[0-9a-f]{32}", token) for (token,) in tokens)
