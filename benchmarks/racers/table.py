@@ -192,7 +192,8 @@ true optimum (51.069854, 56.257875 and 59.198054 m) is the price of a broken pro
 def markdown(racers: list) -> str:
     """Return the report as Markdown."""
     return PAGE.format(
-        machine=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}.",
+        machine=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; load average "
+        f"{os.getloadavg()[2]:.0f} over the last 15 minutes: times on a busy machine are longer, ratios noisier.",
         sampling="\n".join(sampling(racers)),
         promises="\n".join(promises(racers)),
         matrices="\n".join(matrices(racers)),
