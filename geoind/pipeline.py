@@ -12,8 +12,10 @@ import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
+from geoind.gaussian import PlanarGaussian
+from geoind.laplace import PlanarLaplace
 from geoind.lattice import snap_lonlat
-from geoind.mechanism import Mechanism
+from geoind.mechanism import Mechanism, PostProcessed
 from geoind.randomness import Randomness, RandomnessLike, Words, as_randomness
 from geoind.sphere import SphericalLaplace
 
@@ -64,13 +66,25 @@ def choose_mechanism(
     if mechanism is not None:
         if not (epsilon is level is radius is None):
             raise InvalidInputError("give a mechanism, or epsilon, or level and radius, not several of them")
-        if not isinstance(mechanism, Mechanism):
-            raise InvalidInputError(f"mechanism must have epsilon and sample, got {type(mechanism).__name__}")
-        return mechanism
+        return _speaking_degrees(mechanism)
     try:
         return _globe(epsilon, level, radius)
     except TypeError as error:  # what cannot be hashed is no number
         raise InvalidInputError("epsilon, level and radius must be numbers") from error
+
+
+def _speaking_degrees(mechanism: Mechanism) -> Mechanism:
+    """Return the mechanism, refusing what would take degrees for metres."""
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidInputError(f"mechanism must have epsilon and sample, got {type(mechanism).__name__}")
+    inner = mechanism
+    while isinstance(inner, PostProcessed):
+        inner = inner.mechanism
+    if isinstance(inner, (PlanarLaplace, PlanarGaussian)):
+        raise InvalidInputError(
+            f"{type(inner).__name__} speaks metres, not degrees: use Projected(mechanism, Projection(lon, lat))"
+        )
+    return mechanism
 
 
 @lru_cache(maxsize=256, typed=True)
@@ -161,6 +175,7 @@ def obfuscate_lonlat(
     (1, 2)
     """
     points = as_lonlat(lonlat)
+    mechanism = _speaking_degrees(mechanism)
     source = as_randomness(rng, len(points))
     if ledger is not None or person is not None:
         source = _Charged(source, lambda: charge_reports(ledger, person, len(points), mechanism.epsilon))

@@ -11,6 +11,7 @@ from geoind import (
     KeyedRandomness,
     Location,
     PlanarLaplace,
+    PostProcessed,
     Projected,
     Projection,
     SphericalLaplace,
@@ -77,6 +78,8 @@ def test_scalar_calls_have_the_noise_of_the_mechanism() -> None:
         ({"epsilon": None, "level": 1.0, "radius": -200.0}, "radius"),
         ({"mechanism": SphericalLaplace(1.0)}, "not several"),
         ({"epsilon": None, "mechanism": "laplace"}, "mechanism must have"),
+        ({"epsilon": None, "mechanism": PlanarLaplace(0.01)}, "speaks metres"),
+        ({"epsilon": None, "mechanism": PostProcessed(PlanarLaplace(9.0), np.round)}, "speaks metres"),
         ({"rng": "seed"}, "rng must"),
         ({"person": "alice"}, "go together"),
     ],
@@ -91,6 +94,11 @@ def test_a_bad_coordinate_is_never_quoted() -> None:
     with pytest.raises(InvalidInputError) as caught:
         obfuscate(lat=91.2345678, lon=2.0, epsilon=EPSILON)
     assert "91.2345678" not in str(caught.value)
+
+
+def test_a_planar_mechanism_is_never_given_degrees() -> None:
+    with pytest.raises(InvalidInputError, match=r"speaks metres.*Projected"):
+        obfuscate_lonlat([[2.2945, 48.8584]], PlanarLaplace(100.0))
 
 
 def test_swapping_by_position_is_impossible() -> None:
