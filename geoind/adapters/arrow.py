@@ -13,7 +13,7 @@ from geoind.adapters.geoparquet import (
     to_lonlat,
     without_boxes,
 )
-from geoind.adapters.points import Flags, GeometryColumn, LonLatColumns, column_of
+from geoind.adapters.points import Flags, GeometryColumn, LonLatColumns, PlaceColumns, column_of
 from geoind.arrays import FloatArray, as_lonlat
 from geoind.errors import InvalidInputError
 from geoind.mechanism import Mechanism
@@ -23,7 +23,7 @@ from geoind.randomness import KeyedRandomness, RandomnessLike
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Missing", "located", "obfuscate_batch", "obfuscated_schema", "place_columns"]
+__all__ = ["Missing", "located", "obfuscate_batch", "obfuscated_schema", "place_columns", "reported"]
 
 Missing = Literal["keep", "raise"]
 
@@ -72,14 +72,10 @@ def obfuscate_batch(
     >>> report.schema == batch.schema, report["trip"].to_pylist(), report["lat"].null_count
     (True, [7, 8], 1)
     """
-    if missing not in ("keep", "raise"):
-        raise InvalidInputError(f"missing must be 'keep' or 'raise', got {missing!r}")
     name = _geometry_name(batch.schema, lon, lat, geometry, crs)
     columns = _columns(batch, name, lon, lat)
     known_crs = _crs_of(columns, crs) if isinstance(columns, GeometryColumn) else LONLAT
-    truth = to_lonlat(columns.coordinates, known_crs)
-    if missing == "raise" and columns.missing.any():
-        raise InvalidInputError(f"row {np.argmax(columns.missing)} has no location")
+    truth = _checked_truth(columns, known_crs, missing)
     _refuse_copies(batch, columns)
     reports = from_lonlat(_reports(truth, columns.missing, mechanism, rng), known_crs)
     if np.isinf(reports).any():
@@ -100,6 +96,21 @@ def located(
     """Return which rows have a place, and so will get a report."""
     name = _geometry_name(batch.schema, lon, lat, geometry, None)
     return ~_columns(batch, name, lon, lat).missing
+
+
+def reported(
+    batch: "pa.RecordBatch",
+    *,
+    lon: str | None = None,
+    lat: str | None = None,
+    geometry: str | None = None,
+    crs: str | None = None,
+    missing: Missing = "keep",
+) -> Flags:
+    """Return which rows will get a report, and refuse places that `obfuscate_batch` would refuse."""
+    columns = _columns(batch, _geometry_name(batch.schema, lon, lat, geometry, crs), lon, lat)
+    _checked_truth(columns, _crs_of(columns, crs) if isinstance(columns, GeometryColumn) else LONLAT, missing)
+    return ~columns.missing
 
 
 def place_columns(
@@ -192,13 +203,23 @@ def _same_crs(first: str, second: str) -> bool:
     return bool(pyproj.CRS(first).equals(pyproj.CRS(second), ignore_axis_order=True))
 
 
+def _checked_truth(columns: PlaceColumns, crs: str, missing: Missing) -> FloatArray:
+    """Return the true degrees, NaN where the location is missing."""
+    if missing not in ("keep", "raise"):
+        raise InvalidInputError(f"missing must be 'keep' or 'raise', got {missing!r}")
+    if missing == "raise" and columns.missing.any():
+        raise InvalidInputError(f"row {np.argmax(columns.missing)} has no location")
+    truth = to_lonlat(columns.coordinates, crs)
+    # Checked with every row in place, so that the message counts rows as the caller does.
+    as_lonlat(np.where(columns.missing[:, None], 0.0, truth))
+    return truth
+
+
 def _reports(truth: FloatArray, missing: Flags, mechanism: Mechanism, rng: RandomnessLike) -> FloatArray:
     """Return reports, NaN where the location is missing."""
     if not missing.any():
         return obfuscate_lonlat(truth, mechanism, rng=rng)
     present = ~missing
-    # Checked with every row in place, so that the message counts rows as the caller does.
-    as_lonlat(np.where(missing[:, None], 0.0, truth))
     if isinstance(rng, KeyedRandomness):
         rng = rng.only(present)
     reports = np.full_like(truth, np.nan)

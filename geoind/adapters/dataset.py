@@ -155,9 +155,7 @@ def obfuscate_dataset(
 def parquet_files(folder: str | Path) -> list[str]:
     """Return the paths of the Parquet files in a folder and below, with forward slashes, in order."""
     root = Path(folder)
-    names = [
-        path.relative_to(root) for path in root.rglob("*") if path.suffix in (".parquet", ".geoparquet", ".pq")
-    ]
+    names = [path.relative_to(root) for path in root.rglob("*") if path.suffix in SUFFIXES]
     found = sorted(name.as_posix() for name in names if not any(part[0] in "._" for part in name.parts))
     if not found:
         raise InvalidInputError(f"{str(folder)!r} must be a folder with Parquet files, there are none")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
 
 import numpy as np
 
-from geoind.adapters.arrow import Missing, located, obfuscate_batch, obfuscated_schema, place_columns
+from geoind.adapters.arrow import Missing, obfuscate_batch, obfuscated_schema, place_columns, reported
 from geoind.adapters.keys import Key, KeyLike, as_key
 from geoind.adapters.points import column_of
 from geoind.errors import InvalidInputError
@@ -142,10 +142,11 @@ class Recipe:
         return place_columns(schema, **self._where)
 
     def count_persons(self, batch: "pa.RecordBatch", column: str) -> dict[str, int]:
-        """Return how many reports each person will be in: rows without a place get none."""
+        """Return how many reports each person will be in; a bad place is refused, a missing one has no report."""
         import pyarrow as pa
 
-        persons = column_of(batch, column).filter(pa.array(located(batch, **self._where)))
+        flags = reported(batch, **self._where, crs=self.crs, missing=self.missing)
+        persons = column_of(batch, column).filter(pa.array(flags))
         if persons.null_count:
             raise InvalidInputError(f"column {column!r} must name a person for every report, some are null")
         counts = persons.value_counts()

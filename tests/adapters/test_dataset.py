@@ -229,6 +229,22 @@ def test_an_exhausted_budget_stops_the_job_before_any_report(tmp_path: Path) -> 
         obfuscate_dataset(source, tmp_path / "out", epsilon=0.01, key=KEY, person_column="who")
 
 
+def test_a_bad_place_in_the_middle_is_refused_before_anybody_is_charged(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", SIZES)
+    table = read(source)
+    table = table.slice(0, 40).set_column(
+        table.schema.get_field_index("lon"), "lon", pa.array([2.0] * 39 + [np.nan])
+    )
+    pq.write_table(table, source / "bad.parquet")
+    account = Account()
+    with pytest.raises(InvalidInputError, match="finite"):
+        obfuscate_dataset(
+            source, tmp_path / "out", epsilon=0.01, key=KEY, ledger=account, person_column="who", workers=1
+        )
+    assert account.charges == []
+    assert not list((tmp_path / "out").rglob("*.parquet"))
+
+
 def test_geoparquet_loses_the_box_of_its_true_places(tmp_path: Path) -> None:
     points = shapely.to_wkb(shapely.points(np.column_stack([np.linspace(2, 3, 20), np.linspace(48, 49, 20)])))
     column = {"encoding": "WKB", "geometry_types": ["Point"], "bbox": [2, 48, 3, 49]}
