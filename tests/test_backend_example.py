@@ -22,6 +22,7 @@ from fastapi import FastAPI
 
 from geoind import Ledger, PointsOfInterest, SamePlace, private_query
 from geoind.nearby import distances_from
+from tests.apart import apart
 from webdemo.backend_example import BUDGET, EPSILON, RADIUS, create_backend, create_provider
 
 HOME = {"lat": 48.85841234, "lon": 2.29451234}
@@ -107,7 +108,7 @@ def call(app: FastAPI, method: str, path: str, **options: Any) -> httpx.Response
         async with httpx.AsyncClient(transport=transport, base_url="http://example") as client:
             return await client.request(method, path, **options)
 
-    return asyncio.run(answer())
+    return apart(asyncio.run, answer())
 
 
 def ask(town: Town, person: str, **truth: float) -> httpx.Response:
@@ -185,7 +186,7 @@ def test_a_silent_ledger_is_503_and_a_silent_provider_502_and_nothing_is_sent_un
     silent = call(app, "POST", "/nearby", json=HOME, headers={"X-Person": "ana"})
     assert silent.status_code == 502
     assert ledger.spent("ana") == pytest.approx(EPSILON)  # paid before it was sent
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
         locked = call(app, "POST", "/nearby", json=HOME, headers={"X-Person": "ben"})
     assert locked.status_code == 503
@@ -210,9 +211,9 @@ def test_asyncio_goes_on_while_the_ledger_waits(tmp_path: Path) -> None:
         await asked
         return beats
 
-    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
-        assert asyncio.run(both()) >= 10
+        assert apart(asyncio.run, both()) >= 10
     assert ledger.spent("ana") == pytest.approx(EPSILON)
     ledger.close()
 

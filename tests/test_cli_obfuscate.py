@@ -1,3 +1,4 @@
+import functools
 import io
 import os
 import pty
@@ -198,7 +199,9 @@ def long_job(folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
     source = folder.with_name("long.csv")
     source.write_bytes(b"lat,lon\n" + b"1,2\n" * 5_000_000)
     run = [sys.executable, "-m", "geoind", "obfuscate", str(source), str(folder / "out.csv"), "--epsilon", "1"]
-    with subprocess.Popen(run) as job:
+    # A run in the background of a shell ignores SIGINT, and its children would too.
+    listens = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(run, preexec_fn=listens) as job:
         limit = time.monotonic() + 60
         while not any(path.name.startswith(".out.csv.") for path in folder.iterdir()):
             assert time.monotonic() < limit, "the job never began to write"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from geoind import SphericalLaplace, epsilon_for
+from tests.apart import apart
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -20,7 +21,7 @@ def test_the_examples_of_a_page_run_one_after_the_other(
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "example"}
     for block in re.finditer(r"^```python\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE):
-        exec(compile(block[1], f"{document.name}: {block[1][:60]!r}", "exec"), namespace)
+        apart(exec, compile(block[1], f"{document.name}: {block[1][:60]!r}", "exec"), namespace)
 
 
 def test_the_table_of_epsilons_is_what_the_code_says() -> None:

@@ -1,7 +1,6 @@
 """Any town will do: with buildings or without, with places or without."""
 
 import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import geopandas
@@ -12,6 +11,7 @@ import shapely
 from fastapi import FastAPI
 
 from geoind.basemap import read_basemap
+from tests.apart import apart
 from webdemo.app import create_app
 from webdemo.observer import best_guess, credible_radius, posterior
 from webdemo.requests import Privacy
@@ -51,9 +51,7 @@ def test_a_town_may_lack_buildings_streets_or_places(tmp_path: Path, shapes: tup
                 answer = await client.post(path, json=body)
                 assert answer.status_code == 200, answer.text
 
-    # In a thread of its own: the browser's tests keep a loop in this one.
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, ask_everything()).result()
+    apart(asyncio.run, ask_everything())
 
 
 @pytest.fixture
