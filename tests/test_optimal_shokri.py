@@ -122,6 +122,15 @@ def test_the_range_contains_every_choice() -> None:
         assert expected_loss(channel, prior) <= 70
 
 
+def test_the_lowest_error_is_that_of_the_last_descent_too() -> None:
+    prior = Prior.uniform(Grid(0, 0, cell=100, columns=3, rows=3))
+    corner = Prior.over(prior.sites, [0, 1, 3, 4])
+    found = optimal_error_range(prior, corner, max_loss=70)
+    assert found.lowest == pytest.approx(0, abs=1e-6)
+    assert adversary_error(found.lowest_channel, corner) == pytest.approx(0, abs=1e-6)
+    assert adversary_error(found.lowest_channel, prior) == pytest.approx(70, rel=1e-6)
+
+
 def test_nonsense_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="max_loss must not be negative"):
         max_adversary_error_given_loss(SKEWED, max_loss=-1)

@@ -214,20 +214,27 @@ def optimal_error_range(
     floor = value - 1e-9 * abs(value)
     # The error is concave in the mechanism: its largest value is a linear program, and symmetric.
     highest = alike.game.solve(prize=(0.0, 1.0), max_loss=max_loss, min_error=floor).matrix
-    # Its smallest is not. For fixed guesses it is one again, so guess and solve in turn, from several starts.
+    # Its smallest is not. For fixed guesses it is one again, so guess and solve in turn, from several starts,
+    # until one reaches an error of 0, below which there is none.
     whole = Duel([prior, other], outputs, loss, adversary_loss, symmetric=False)
-    mass = whole.masses[1]
+    mass, negligible = whole.masses[1], 1e-9 * whole.game.unit
     lowest, least = highest, whole.adversary_error(highest, 1)
-    for start in (highest, whole.game.solve(prize=(1.0,), max_loss=max_loss).matrix, None):
-        matrix = whole.blunt() if start is None else start
-        before = np.inf
-        while (error := whole.adversary_error(matrix, 1)) < before - 1e-9 * whole.game.unit:
-            if start is not None or before < np.inf:
-                lowest, least = (matrix, error) if error < least else (lowest, least)
-            before = error
+
+    def vertex() -> FloatArray:
+        return whole.game.solve(prize=(1.0,), max_loss=max_loss).matrix
+
+    for start in (whole.blunt, lambda: highest, vertex):
+        if least <= negligible:
+            break
+        matrix, error, better = start(), np.inf, True
+        while better:
             guess = ((mass[:, None] * matrix).T @ whole.error).argmin(axis=1)
             cost = mass[:, None] * whole.error[:, guess]
             matrix = whole.game.solve(reward=-cost, max_loss=max_loss, min_error=floor).matrix
+            before, error = error, whole.adversary_error(matrix, 1)
+            better = negligible < error < before - negligible
+            if error < least:
+                lowest, least = matrix, error
     return ErrorRange(
         least,
         alike.adversary_error(highest, 1),
