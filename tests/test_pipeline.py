@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+import shapely
 
 from geoind import (
     BudgetExceededError,
+    ClosestIn,
     InvalidInputError,
     KeyedRandomness,
     Location,
@@ -23,6 +25,7 @@ from geoind.arrays import FloatArray
 from geoind.randomness import Words
 
 EPSILON = math.log(4) / 200
+LATTICE = ClosestIn(shapely.box(0, 0, 9, 9))
 EIFFEL = {"lat": 48.8584, "lon": 2.2945}
 
 
@@ -79,7 +82,7 @@ def test_scalar_calls_have_the_noise_of_the_mechanism() -> None:
         ({"mechanism": SphericalLaplace(1.0)}, "not several"),
         ({"epsilon": None, "mechanism": "laplace"}, "mechanism must have"),
         ({"epsilon": None, "mechanism": PlanarLaplace(0.01)}, "speaks metres"),
-        ({"epsilon": None, "mechanism": PostProcessed(PlanarLaplace(9.0), np.round)}, "speaks metres"),
+        ({"epsilon": None, "mechanism": PostProcessed(PlanarLaplace(9.0), LATTICE)}, "speaks metres"),
         ({"rng": "seed"}, "rng must"),
         ({"person": "alice"}, "go together"),
     ],
