@@ -110,7 +110,10 @@ def _in_processes(setting: Setting, names: list[str], workers: int) -> Iterator[
     # Spawned, not forked: a fork copies the locks that the solvers' threads may hold.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(setting,)) as pool:
-        yield from zip(names, pool.map(_round, names), strict=True)
+        # The last ones first: real populations have no symmetry and take longest.
+        rounds = {name: pool.submit(_round, name) for name in reversed(names)}
+        for name in names:
+            yield name, rounds[name].result()
 
 
 _lineup: "Lineup"

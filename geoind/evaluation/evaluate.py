@@ -1,5 +1,6 @@
 """Everything the report shows, computed in one go."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 __all__ = ["Evaluation", "evaluate"]
 
 CURVE_POINTS = 8
-CURVES_SHARE = 0.15
-"""Share of the work that the curves are, for the progress shown."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,20 +58,18 @@ def evaluate(setting: Setting, *, workers: int = 1, progress: Progress | None = 
 
     names = list(setting.weights)
     ends = list(dict.fromkeys([names[0], names[-1]]))
-    lines: list[DataFrame] = []
     epsilons = np.geomspace(0.2, 5, CURVE_POINTS) / setting.grid.cell
-    for name in ends:
-        if progress is not None:
-            progress(f"{name}, cost and privacy against epsilon", CURVES_SHARE * len(lines) / len(ends))
-        lines.append(curves(setting, prior=name, epsilons=epsilons))
 
-    def onwards(what: str, share: float) -> None:
-        if progress is not None:
-            progress(what, CURVES_SHARE + (1 - CURVES_SHARE) * share)
+    def lines() -> "list[DataFrame]":
+        return [curves(setting, prior=name, epsilons=epsilons) for name in ends]
 
-    found = list(contests(setting, priors=names, workers=workers, progress=onwards))
+    with ThreadPoolExecutor(1) as beside:
+        # This process has nothing to do while others compare; without others it would only get in its own way.
+        drawn = beside.submit(lines) if workers > 1 else None
+        found = list(contests(setting, priors=names, workers=workers, progress=progress))
+        shown = pd.concat(lines() if drawn is None else drawn.result(), ignore_index=True)
     channels: dict[tuple[str, str, str], Channel] = {
         (way, name, contender.name): contender.channel for way, name, contender in found
     }
     table = as_table(setting, found)
-    return Evaluation(setting, table, check_claims(table), pd.concat(lines, ignore_index=True), channels)
+    return Evaluation(setting, table, check_claims(table), shown, channels)
