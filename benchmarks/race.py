@@ -136,7 +136,7 @@ def main() -> None:
     """Install, run and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=list(PEERS))
-    parser.add_argument("--limit", type=float, default=300, help="seconds for one task")
+    parser.add_argument("--limit", type=float, default=600, help="seconds for one task")
     parser.add_argument("--install-limit", type=float, default=900, help="seconds for one installation")
     parser.add_argument("--install-size", type=float, default=12, help="GB for one installation")
     parser.add_argument("--venvs", type=Path, default=Path(tempfile.gettempdir()) / "geoind-race")
