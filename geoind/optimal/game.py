@@ -123,11 +123,6 @@ class Game:
         """Return the sum of an (n, m) array over each orbit of pairs."""
         return np.bincount(self.pair.ravel(), entries.ravel()).astype(np.float64)
 
-    def least_error(self, matrix: FloatArray) -> float:
-        """Return the error of the first adversary's best guesses."""
-        joint = self.adversaries[0].mass[:, None] * matrix
-        return float((joint.T @ self.error).min(axis=1).sum())
-
     def solve(
         self,
         *,

@@ -11,8 +11,9 @@ from geoind.channel import Channel, tight_epsilon
 from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, InvalidInputError, SitesMismatchError
 from geoind.optimal.certificate import YARDSTICK, Certificate, OptimalChannel
-from geoind.optimal.choice import least_worst_loss, most_entropy
+from geoind.optimal.choice import least_worst_loss
 from geoind.optimal.duel import Duel
+from geoind.optimal.entropy import most_entropy
 from geoind.optimal.game import Play
 from geoind.priors import Prior
 from geoind.sites import Sites, same_sites
@@ -123,14 +124,22 @@ def max_adversary_error_given_loss(
     duel = Duel([prior], outputs, loss, adversary_loss, symmetric=choose != "vertex")
     max_loss = _bounded_loss(duel, max_loss)
     play = duel.game.solve(prize=(1.0,), max_loss=max_loss)
+    strategy = duel.strategy(play.guess_price)
     matrix, method = play.matrix, f"HiGHS, {play.rounds} rounds of guesses"
     if choose == "worst_loss":
         matrix = least_worst_loss(duel.game, max_loss, play)
     elif choose == "entropy":
-        matrix, short = most_entropy(duel.game, max_loss, play)
+        matrix, _, short = most_entropy(
+            duel.masses[0],
+            duel.loss,
+            duel.error,
+            max_loss=max_loss,
+            matrix=play.matrix,
+            strategy=strategy,
+            loss_price=play.loss_price,
+        )
         method += f", entropy within {short:.1e} bits"
     # Any strategy of the adversary bounds every user from above: this is weak duality, computed afresh.
-    strategy = duel.strategy(play.guess_price)
     worst = (duel.error @ strategy.T - play.loss_price * duel.loss).max(axis=1)
     bound = float(duel.masses[0] @ worst) + play.loss_price * max_loss
     repaired = duel.within_loss(matrix, max_loss)
