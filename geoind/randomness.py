@@ -13,10 +13,11 @@ import hashlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import sliding_window_view
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
@@ -28,6 +29,7 @@ Words: TypeAlias = npt.NDArray[np.uint64]
 Labels: TypeAlias = Sequence[int] | Sequence[str] | Sequence[bytes] | npt.NDArray[np.generic]
 
 KEY_BYTES = 32
+BLOCK_BYTES = 16
 CHUNK = bytes(1 << 18)
 
 
@@ -132,7 +134,8 @@ class KeyedRandomness:
     def __post_init__(self) -> None:
         if not isinstance(self.key, bytes) or len(self.key) != KEY_BYTES:
             raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
-        if np.ndim(self.labels) != 1:
+        # Only the first is looked at: a list of text is slow to become an array.
+        if np.ndim(self.labels[:1] if hasattr(self.labels, "__getitem__") else self.labels) != 1:
             raise InvalidInputError("labels must be a list: one int, str or bytes per point")
         object.__setattr__(self, "_blocks", _label_blocks(self.labels, self.key))
 
@@ -166,21 +169,42 @@ class KeyedRandomness:
 
 def _label_blocks(labels: Labels, key: bytes) -> tuple[str, Words]:
     """Return the kind of the labels and 128 bits for each."""
+    if set(map(type, labels[:1])) == {str} == set(map(type, labels)):
+        # The common case, without a look at each label.
+        return "text", _digests([label.encode() for label in cast("Sequence[str]", labels)], key)
     array = np.asarray(labels)
-    if array.dtype.kind in "iu":
-        blocks = np.zeros((len(array), 2), np.uint64)
-        blocks[:, 0] = array.astype(np.int64 if array.dtype.kind == "i" else np.uint64).view(np.uint64)
-        return "integer", blocks
-    digests = bytearray()
-    for number, label in enumerate(labels):
-        if isinstance(label, str):
-            data = label.encode()
-        elif isinstance(label, bytes):
-            data = b"\0" + label
-        else:
-            raise InvalidInputError(f"label {number} must be int, str or bytes, got {type(label).__name__}")
-        digests += hashlib.blake2b(data, key=key, digest_size=16, person=b"geoind label").digest()
-    return "text", np.frombuffer(bytes(digests), np.uint64).reshape(-1, 2)
+    if array.dtype.kind not in "iu":
+        return "text", _digests([_label_bytes(label, number) for number, label in enumerate(labels)], key)
+    blocks = np.zeros((len(array), 2), np.uint64)
+    blocks[:, 0] = array.astype(np.int64 if array.dtype.kind == "i" else np.uint64).view(np.uint64)
+    return "integer", blocks
+
+
+def _label_bytes(label: object, number: int) -> bytes:
+    """Return the bytes of a label; a text and its bytes are two labels: no text has a byte of 255."""
+    if isinstance(label, str):
+        return label.encode()
+    if isinstance(label, bytes):
+        return b"\xff" + label
+    raise InvalidInputError(f"label {number} must be int, str or bytes, got {type(label).__name__}")
+
+
+def _digests(texts: list[bytes], key: bytes) -> Words:
+    """Return 128 bits for each text: CBC-MAC over its length and its blocks, all texts at once."""
+    cipher = _block_cipher(key, "text labels")
+    lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+    # The length comes first: no text's blocks are the beginning of another's.
+    digests = np.zeros((len(texts), 2), np.uint64)
+    digests[:, 0] = lengths
+    digests = cipher(digests).copy()
+    windows = sliding_window_view(np.frombuffer(b"".join(texts) + bytes(BLOCK_BYTES), np.uint8), BLOCK_BYTES)
+    starts = np.cumsum(lengths) - lengths
+    for done in range(0, lengths.max(initial=0), BLOCK_BYTES):
+        rows = np.flatnonzero(lengths > done)
+        blocks = windows[starts[rows] + done]
+        blocks[np.arange(BLOCK_BYTES) >= (lengths[rows] - done)[:, None]] = 0
+        digests[rows] = cipher(digests[rows] ^ blocks.view(np.uint64))
+    return digests
 
 
 def _place_blocks(points: FloatArray) -> Words:

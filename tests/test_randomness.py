@@ -99,6 +99,32 @@ def test_negative_and_unsigned_integers_are_labels_too() -> None:
     assert keyed_words(np.uint64(2**63 + 5)).shape == (1, 2)
 
 
+def test_texts_of_every_length_get_words_of_their_own() -> None:
+    texts = [
+        "",
+        "a",
+        "a" * 15,
+        "a" * 16,
+        "a" * 17,
+        "a" * 32,
+        "a" * 33,
+        "b" * 16 + "a",
+        "ä",
+        "a\0",
+        "\0a",
+        "x" * 1000,
+    ]
+    assert len(np.unique(keyed_words(*texts))) == 2 * len(texts)
+    # Whatever stands beside it, and whatever holds it.
+    for text in texts:
+        np.testing.assert_array_equal(keyed_words(text), keyed_words(*texts)[texts.index(text)][None])
+        np.testing.assert_array_equal(keyed_words(text), keyed_words(np.str_(text)))
+
+
+def test_a_text_and_its_bytes_are_two_labels() -> None:
+    assert len(np.unique(keyed_words("abc", b"abc", b"", b"\0abc", "\0abc", "\xff"))) == 12
+
+
 @pytest.mark.parametrize("key", [b"short", bytes(33), "0" * 32, None])
 def test_a_key_is_32_bytes_and_is_never_shown(key: object) -> None:
     with pytest.raises(InvalidInputError, match="key must be 32 bytes"):

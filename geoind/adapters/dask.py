@@ -143,7 +143,7 @@ def _obfuscate_partition(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame"
         if name == recipe.geometry:
             frame[name] = _shapes(values, part[name])
         else:
-            frame[name] = pd.Series(values, index=part.index).astype(part[name].dtype)
+            frame[name] = pd.Series(values, index=part.index, copy=False).astype(part[name].dtype)
     return frame
 
 
@@ -161,7 +161,8 @@ def _batch(part: "pd.DataFrame", recipe: Recipe, others: "list[Any]") -> "pa.Rec
         for name in part.columns
         if name != recipe.geometry and (name in wanted or part[name].dtype.kind == "f")
     ]
-    batch = pa.RecordBatch.from_pandas(part[chosen], preserve_index=False)
+    # One thread: a task is one core.
+    batch = pa.RecordBatch.from_pandas(part[chosen], preserve_index=False, nthreads=1)
     if recipe.geometry is None:
         return batch
     shapes = part[recipe.geometry].to_numpy()

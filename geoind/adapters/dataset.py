@@ -187,7 +187,7 @@ def read_piece(folder: str | Path, piece: Piece, recipe: Recipe) -> "Iterator[pa
     """Yield the batches of a piece with reports in place of true locations."""
     with _open(Path(folder) / piece.path) as file:
         first = piece.first_row
-        for batch in file.iter_batches(BATCH_ROWS, row_groups=list(piece.groups)):
+        for batch in _batches(file, piece):
             rows = np.arange(first, first + len(batch))
             yield recipe.obfuscate_rows(batch, path=piece.path, rows=rows)
             first += len(batch)
@@ -230,6 +230,11 @@ def _open(path: Path) -> "pq.ParquetFile":
         return pq.ParquetFile(path)
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"{str(path)!r} is not a Parquet file") from error
+
+
+def _batches(file: "pq.ParquetFile", piece: Piece, columns: list[str] | None = None) -> "Iterator[pa.RecordBatch]":
+    # A worker is one core: the cores are kept busy by pieces, not by columns.
+    yield from file.iter_batches(BATCH_ROWS, row_groups=list(piece.groups), columns=columns, use_threads=False)
 
 
 def _check_file(path: Path, recipe: Recipe, person_column: str | None) -> None:
@@ -327,7 +332,7 @@ def _persons_in(source: Path, piece: Piece, recipe: Recipe, column: str) -> Coun
     total: Counter[str] = Counter()
     with _open(source / piece.path) as file:
         columns = [column, *recipe.place_columns(file.schema_arrow)]
-        for batch in file.iter_batches(BATCH_ROWS, row_groups=list(piece.groups), columns=columns):
+        for batch in _batches(file, piece, columns):
             total.update(recipe.count_persons(batch, column))
     return total
 
@@ -335,16 +340,21 @@ def _persons_in(source: Path, piece: Piece, recipe: Recipe, column: str) -> Coun
 def _in_parallel(
     workers: int | None, function: Callable[..., Result], items: Sequence[tuple[Any, ...]]
 ) -> Iterator[Result]:
-    """Yield what the function returns for each item, in any order, from one process per worker."""
+    """Yield what the function returns for each item, in any order, from this process and workers beside it."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    number = min(workers or cores, len(items))
-    if number <= 1:
+    others = min(workers or cores, len(items)) - 1
+    if others <= 0:
         yield from (function(*item) for item in items)
         return
     # Spawned, not forked: a fork in the middle of another thread's work can hang.
-    with ProcessPoolExecutor(number, mp_context=get_context("spawn"), initializer=_die_with_parent) as pool:
+    with ProcessPoolExecutor(others, mp_context=get_context("spawn"), initializer=_die_with_parent) as pool:
         try:
-            for job in as_completed([pool.submit(function, *item) for item in items]):
+            jobs = {pool.submit(function, *item): item for item in items}
+            # The others need a second to start. This process works from the other end of the queue meanwhile.
+            for job in reversed(list(jobs)):
+                if job.cancel():
+                    yield function(*jobs.pop(job))
+            for job in as_completed(jobs):
                 yield job.result()
         finally:
             pool.shutdown(cancel_futures=True)
