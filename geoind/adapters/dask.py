@@ -134,12 +134,17 @@ def _obfuscate_partition(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame"
     import pandas as pd
 
     batch = _batch(part, recipe, [recipe.id_column])
+    kinds = {
+        name: object if name == recipe.geometry else np.float64 for name in recipe.place_columns(batch.schema)
+    }
+    reports = {name: np.empty(len(batch), kind) for name, kind in kinds.items()}
     # In slices that fit the processor's cache; the first also when the partition is empty.
-    starts = range(0, max(len(batch), 1), BATCH_ROWS)
-    results = [recipe.obfuscate(batch.slice(start, BATCH_ROWS)) for start in starts]
+    for start in range(0, max(len(batch), 1), BATCH_ROWS):
+        done = recipe.obfuscate(batch.slice(start, BATCH_ROWS))
+        for name, values in reports.items():
+            values[start : start + BATCH_ROWS] = done[name].to_numpy(zero_copy_only=False)
     frame = part.copy(deep=False)
-    for name in recipe.place_columns(batch.schema):
-        values = np.concatenate([result[name].to_numpy(zero_copy_only=False) for result in results])
+    for name, values in reports.items():
         if name == recipe.geometry:
             frame[name] = _shapes(values, part[name])
         else:
