@@ -84,7 +84,7 @@ def most_entropy(
         How much more error a little more loss would buy.
     """
     # Blocks are small: BLAS with threads of its own would be slower.
-    with workers(), np.errstate(all="ignore"):
+    with workers(len(mass)), np.errstate(all="ignore"):
         return _Method(mass, loss, error, max_loss, strategy, loss_price).run(matrix)
 
 

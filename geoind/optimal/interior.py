@@ -24,6 +24,7 @@ __all__ = ["Iterate", "Solution", "minimise"]
 CORRECTORS = 4
 LOOK_AHEAD = 1.5
 """Constraints that would block a step this much longer join the active set together with the one that did."""
+ROUNDING = float(np.finfo(float).eps)
 PATIENCE = 15
 """Iterations without a better gap, once it is small, before the method admits that it is stuck."""
 
@@ -41,8 +42,11 @@ class Iterate:
     @property
     def gap(self) -> float:
         """How far the objective can be from the optimum, relative to it or to a yardstick that is larger."""
-        apart = max(self.objective - self.bound, 0.0)
-        return apart / max(abs(self.objective), self.yardstick) if apart else 0.0
+        apart = self.objective - self.bound
+        if apart == 0:
+            return 0.0
+        # Both are rounded sums: they prove nothing beyond that.
+        return max(apart / max(abs(self.objective), self.yardstick), ROUNDING)
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,7 @@ def minimise(
     progress : callable, optional
         Called with every iterate.
     """
-    with workers() as team:
+    with workers(len(near)) as team:
         return _Method(program, offset, yardstick, near, team).run(tolerance, time_limit, progress)
 
 

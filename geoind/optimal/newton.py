@@ -4,6 +4,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray
 from geoind.errors import SolverError
+from geoind.optimal import lapack
 from geoind.optimal.cones import ActivePairs, Program
 from geoind.optimal.threads import Workers
 
@@ -76,28 +77,26 @@ class NewtonSystem:
         self, start: int, stop: int, diagonal: FloatArray, pull: FloatArray, gap: FloatArray
     ) -> FloatArray:
         """Factor some blocks in place; return their share of the Schur complement, its lower triangle."""
-        from scipy.linalg.lapack import dpotri, dpotrs, dtrtrs
-
         average, weight = self.program.average, self.program.weight
         share = np.zeros((len(self.program.orbit_size),) * 2)
         for j in range(start, stop):
             factor = _factor(self.factors[j], diagonal[j], self.reference[j])
-            shift = dpotrs(factor, pull[j], lower=0)[0]
+            shift = lapack.solve(factor, pull[j])
             self.scale[j] -= shift
             # The complement is positive in exact arithmetic; a floor keeps cancellation from turning it over.
             self.spare[j] = max(gap[j] - pull[j] @ shift, 1e-6 * gap[j])
             direction = self.v[j] * self.scale[j]
             if average is None:
-                inverse = dpotri(factor, lower=0)[0].T
+                inverse = lapack.inverse(factor)
                 inverse[self.reference[j], self.reference[j]] = 0.0
                 inverse *= self.v[j][:, None]
                 inverse *= self.v[j]
                 share += inverse
             else:
-                scaled = average.T * self.v[j][:, None]
-                scaled[self.reference[j]] = 0.0
-                half = dtrtrs(factor, scaled, lower=0, trans=1)[0]
-                share += weight[j] ** 2 * (half.T @ half)
+                scaled = average * self.v[j]
+                scaled[:, self.reference[j]] = 0.0
+                half = lapack.half_solve(factor, scaled)
+                share += weight[j] ** 2 * (half @ half.T)
                 direction = average @ direction
             direction = direction * (weight[j] / np.sqrt(self.spare[j]))
             share += np.outer(direction, direction)
@@ -118,8 +117,6 @@ class NewtonSystem:
 
     def _apply_inverse(self, right: FloatArray) -> FloatArray:
         """Return H^-1 right, block by block."""
-        from scipy.linalg.lapack import dpotrs
-
         scaled = right * self.v
         along = (self.scale * scaled).sum(axis=1) / self.spare
         scaled[self.rows, self.reference] = 0.0
@@ -127,7 +124,7 @@ class NewtonSystem:
 
         def back_substitute(start: int, stop: int) -> None:
             for j in range(start, stop):
-                result[j] = dpotrs(self.factors[j].T, scaled[j], lower=0)[0]
+                result[j] = lapack.solve(self.factors[j], scaled[j])
 
         self.team.over(len(result), back_substitute)
         result += along[:, None] * self.scale
@@ -157,15 +154,12 @@ class NewtonSystem:
 
 def _factor(block: FloatArray, diagonal: FloatArray, reference: int) -> FloatArray:
     """Return the Cholesky factor of a block whose lower triangle holds the couplings; in place."""
-    from scipy.linalg.lapack import dpotrf
-
     n = len(block)
     couplings = block.copy()
     for nudge in NUDGES:
         block[:] = couplings
         block[range(n), range(n)] = diagonal * (1 + nudge)
         block[reference, reference] = 1.0
-        factor, failed = dpotrf(block.T, lower=0, overwrite_a=1)
-        if not failed:
-            return np.asarray(factor)
+        if lapack.factor(block):
+            return block
     raise SolverError("a block of the Newton system could not be factored")

@@ -27,9 +27,13 @@ class Workers:
         return list(self._pool.map(work, edges[:-1], edges[1:]))
 
 
+SMALL = 200
+"""Blocks of fewer rows take less time than it takes to hand them from thread to thread."""
+
+
 @contextmanager
-def workers() -> Iterator[Workers]:
-    """Yield a pool with one thread per core that this process may use.
+def workers(rows: int) -> Iterator[Workers]:
+    """Yield a pool with one thread per core that this process may use, for blocks of so many rows.
 
     BLAS is held to one thread meanwhile: its own threads slow small factorisations down several times.
     """
@@ -37,6 +41,6 @@ def workers() -> Iterator[Workers]:
     from threadpoolctl import threadpool_limits
 
     available = getattr(os, "sched_getaffinity", None)
-    cores = len(available(0)) if available else os.cpu_count() or 1
+    cores = 1 if rows < SMALL else len(available(0)) if available else os.cpu_count() or 1
     with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(cores) as pool:
         yield Workers(pool, cores)
