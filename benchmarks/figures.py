@@ -2,8 +2,8 @@
 
 python3 dev.py bench figures
 
-Writes docs/images/evaluation-*.png, the tables between the markers of docs/evaluation.md and README.md, and
-geoind/evaluation/paper_comparison.json, which the demo shows.
+Writes the pictures docs/figures/evaluation-*.png that the pages show, the tables between the markers of
+docs/evaluation.md and README.md, and geoind/evaluation/paper_comparison.json, which the demo shows.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from geoind.evaluation.evaluate import Evaluation, evaluate
 from geoind.evaluation.plain import STORED
 
 ROOT = Path(__file__).resolve().parent.parent
-IMAGES = ROOT / "docs" / "images"
+FIGURES = ROOT / "docs" / "figures"
 PAGES = (ROOT / "docs" / "evaluation.md", ROOT / "README.md")
 
 
@@ -109,9 +109,10 @@ def main() -> None:
     start = time.perf_counter()
     evaluation = evaluate(setting, workers=os.cpu_count() or 1, progress=show_progress)
     print(f"evaluated in {time.perf_counter() - start:.0f} s")
-    IMAGES.mkdir(parents=True, exist_ok=True)
+    shown = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for name, picture in report.pictures(evaluation).items():
-        picture.figure.savefig(IMAGES / f"evaluation-{name}.png", dpi=100)
+        if (file := f"evaluation-{name}.png") in shown:
+            picture.figure.savefig(FIGURES / file, dpi=100)
     stored = json.dumps(as_plain_data(evaluation.table, setting), allow_nan=False, separators=(",", ":"))
     (ROOT / "geoind" / "evaluation" / STORED).write_text(stored + "\n", encoding="utf-8")
     parts = {
