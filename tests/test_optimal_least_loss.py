@@ -266,3 +266,25 @@ def test_a_problem_that_would_not_fit_in_memory_is_refused_at_once() -> None:
     mass = np.random.default_rng(0).dirichlet(np.ones(930))
     with pytest.raises(InvalidInputError, match="near_optimal_given_epsilon"):
         min_loss_given_epsilon(Prior(grid, mass), epsilon=0.01)
+
+
+@pytest.mark.parametrize(
+    ("cells", "epsilon"),
+    [
+        ([9, 18, 55, 65], 0.03),  # a few holes
+        ([0, 40, 80], 0.06),
+        ([cell for cell in range(81) if not (1 < cell // 9 < 6 and 1 < cell % 9 < 6)], 0.1),  # all but a region
+        ([cell for cell in range(81) if cell // 9 != 4], 0.03),
+    ],
+)
+def test_cells_without_mass_do_not_keep_the_optimum_from_being_proven(cells: list[int], epsilon: float) -> None:
+    mass = np.random.default_rng(5).dirichlet(np.ones(81))
+    mass[cells] = 0.0
+    prior = Prior.from_counts(square(9), mass)
+    best = min_loss_given_epsilon(prior, epsilon=epsilon)
+    assert best.certificate.optimal
+    assert_kept(best, epsilon)
+    # Next to no mass changes next to nothing.
+    filled = Prior.from_counts(square(9), np.maximum(prior.mass, 1e-12))
+    nearby = min_loss_given_epsilon(filled, epsilon=epsilon).certificate
+    assert best.certificate.objective == pytest.approx(nearby.objective, rel=1e-6, abs=1e-7)

@@ -31,12 +31,15 @@ class Program:
         How many outputs each one stands for.
     orbit : (n,) array of int
         The orbit of each input, numbered from 0.
+    reference : (outputs,) array of int
+        The input that loses least by each output, whatever its mass: where the column is large.
     """
 
     cost: FloatArray
     ratio: FloatArray
     weight: FloatArray
     orbit: IntArray
+    reference: IntArray
     orbit_size: FloatArray = field(init=False)
     average: FloatArray | None = field(init=False)
 

@@ -72,7 +72,8 @@ def solve(
     least = task.cost.min(axis=1, keepdims=True)
     # Only differences within a row matter: what every output costs at least is a constant of the objective.
     offset = float(task.mass @ least[:, 0])
-    weighted = task.mass[:, None] * (task.cost - least)
+    excess = task.cost - least
+    weighted = task.mass[:, None] * excess
     merged = classes_of(task.apart, SMALLEST_EXPONENT / task.epsilon)
     apart = task.apart
     if merged.max() + 1 < len(task.inputs):
@@ -101,6 +102,7 @@ def solve(
                 np.where(pairs, np.exp(-exponent), 0.0),
                 weight,
                 symmetry.orbit_of_inputs(),
+                merged[excess[:, chosen].argmin(axis=0)],
             ),
             offset=offset,
             yardstick=ignorant.last.yardstick,

@@ -24,6 +24,11 @@ __all__ = ["Iterate", "Solution", "minimise"]
 CORRECTORS = 4
 LOOK_AHEAD = 1.5
 """Constraints that would block a step this much longer join the active set together with the one that did."""
+CLOSE = 0.03
+"""Gap below which the bound counts more than speed."""
+JOINING, JOINING_CLOSE = 0.2, 1e-12
+"""Largest multiplier of a constraint that joins, in units of the largest cost. A large one is soon in balance, but
+spoils the bound until it is: in a column that vanishes, for good."""
 ROUNDING = float(np.finfo(float).eps)
 PATIENCE = 15
 """Iterations without a better gap, once it is small, before the method admits that it is stuck."""
@@ -95,6 +100,7 @@ class _Method:
         self, program: Program, offset: float, yardstick: float, near: npt.NDArray[np.bool_], team: Workers
     ) -> None:
         self.began = time.perf_counter()
+        self.close = False
         self.team = team
         self.unit = float(program.cost.max())
         self.offset = offset
@@ -102,10 +108,9 @@ class _Method:
         self.program = program
         self.cost = program.cost / self.unit * program.weight[:, None]
         outputs, n = program.cost.shape
-        reference = np.argmin(program.cost, axis=1)
-        self.newton = NewtonSystem(program, reference, team)
+        self.newton = NewtonSystem(program, team)
         chosen = np.broadcast_to(near, (outputs, n, n)).copy()
-        chosen[np.arange(outputs), reference] |= program.ratio[reference] > 0
+        chosen[np.arange(outputs), program.reference] |= program.ratio[program.reference] > 0
         self.pairs = ActivePairs(program, chosen)
         self.v = np.full((outputs, n), 1 / program.weight.sum())
         self.u = -float((self.cost / program.weight[:, None]).max()) * program.orbit_size
@@ -139,6 +144,7 @@ class _Method:
             if progress is not None:
                 progress(now)
             stuck = 0 if now.gap < best_gap * 0.9 else stuck + 1
+            self.close = now.gap < CLOSE
             best_gap = min(best_gap, now.gap)
             if now.gap <= tolerance:
                 return Solution(best_v, now, "optimal")
@@ -210,7 +216,8 @@ class _Method:
         if len(blocking):
             owner, giver, taker = blocking.T
             slack = self.v[owner, taker] - self.program.ratio[giver, taker] * self.v[owner, giver]
-            new = np.minimum(target / slack, 0.2 * self.cost.max())
+            most = JOINING_CLOSE if self.close else JOINING
+            new = np.minimum(target / slack, most * self.cost.max())
             self.multipliers = self.pairs.extend(blocking, self.multipliers, new)
 
     def _inside(self, dv: FloatArray, step: float) -> FloatArray:

@@ -29,16 +29,14 @@ class NewtonSystem:
     Parameters
     ----------
     program : Program
-    reference : (outputs,) array of int
-        The reference input of each output.
     team : Workers
     """
 
-    def __init__(self, program: Program, reference: np.ndarray, team: Workers) -> None:
+    def __init__(self, program: Program, team: Workers) -> None:
         outputs, n = program.cost.shape
         self.program = program
         self.team = team
-        self.reference = reference
+        self.reference = program.reference
         self.rows = np.arange(outputs)
         self.factors = np.empty((outputs, n, n))
         self.v = self.scale = np.empty((outputs, n))
