@@ -66,7 +66,7 @@ def draw_priors(setting: Setting, title: str = "What the adversary knows beforeh
     names = list(setting.weights)
     columns = min(5, len(names))
     rows = math.ceil(len(names) / columns)
-    figure = new_figure(2.1 * columns, 2.35 * rows + 0.4, title)
+    figure = new_figure(max(4.2, 2.1 * columns), 2.35 * rows + 0.4, title)
     axes = figure.subplots(rows, columns, squeeze=False).ravel()
     for place in axes[len(names) :]:
         place.set_axis_off()
@@ -81,7 +81,7 @@ def draw_bars(table: "DataFrame", *, mechanisms: Sequence[str], title: str) -> "
     """Return adversary errors as bars, a group for each prior; whiskers span a mechanism's many optima."""
     priors = list(dict.fromkeys(table["prior"]))
     errors = table.set_index(["prior", "mechanism"])["adversary_error"]
-    figure = new_figure(max(8.0, 1.15 * len(priors)), 4.3, title)
+    figure = new_figure(max(10.0, 1.15 * len(priors)), 4.3, title)
     axes = figure.subplots()
     shown = [name for name in mechanisms if (priors[0], name) in errors.index]
     width = 0.84 / len(shown)
