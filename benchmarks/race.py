@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -59,8 +60,13 @@ class Racer:
 
 
 def size_of(folder: Path) -> int:
-    """Return the bytes of a folder."""
-    return sum(file.lstat().st_size for file in folder.rglob("*") if not file.is_dir())
+    """Return the bytes of a folder, in which files may come and go."""
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += (Path(parent) / name).lstat().st_size
+    return total
 
 
 def run_limited(command: list[str], *, limit: float, grows: Path | None = None, most: float = math.inf, env=None):
