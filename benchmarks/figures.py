@@ -8,13 +8,13 @@ docs/evaluation.md and README.md, and geoind/evaluation/paper_comparison.json, w
 
 import argparse
 import json
-import os
 import re
 import time
 from dataclasses import replace
 from pathlib import Path
 
 from geoind.cli.evaluate import show_progress, weights_of
+from geoind.cores import available_cores
 from geoind.evaluation import PAPER_SETTING, as_plain_data, report
 from geoind.evaluation.claims import CLAIMS
 from geoind.evaluation.evaluate import Evaluation, evaluate
@@ -107,7 +107,7 @@ def main() -> None:
     city = dict([weights_of("city", PAPER_SETTING.grid.cell)])
     setting = replace(PAPER_SETTING, weights={**PAPER_SETTING.weights, **city})
     start = time.perf_counter()
-    evaluation = evaluate(setting, workers=os.cpu_count() or 1, progress=show_progress)
+    evaluation = evaluate(setting, workers=available_cores(), progress=show_progress)
     print(f"evaluated in {time.perf_counter() - start:.0f} s")
     shown = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for name, picture in report.pictures(evaluation).items():

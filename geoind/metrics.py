@@ -196,7 +196,17 @@ def posterior_entropy(channel: Channel, prior: Prior) -> float:
     >>> posterior_entropy(blind, Prior(street, [0.5, 0.5]))
     1.0
     """
-    joint = channel.joint(prior)
+    return conditional_entropy(channel.joint(prior))
+
+
+def conditional_entropy(joint: FloatArray) -> float:
+    """Return H(row | column) of an (n, m) joint distribution, in bits.
+
+    Examples
+    --------
+    >>> conditional_entropy(np.array([[0.25, 0.25], [0.25, 0.25]]))
+    1.0
+    """
     return max(0.0, _entropy(joint) - _entropy(joint.sum(axis=0)))
 
 

@@ -22,6 +22,7 @@ import numpy as np
 from geoind.adapters.keys import Key, KeyLike, as_key
 from geoind.adapters.points import column_of
 from geoind.adapters.recipe import Budgets, Options, Recipe, log
+from geoind.cores import available_cores
 from geoind.errors import InvalidInputError
 from geoind.randomness import KEY_BYTES
 
@@ -341,8 +342,7 @@ def _in_parallel(
     workers: int | None, function: Callable[..., Result], items: Sequence[tuple[Any, ...]]
 ) -> Iterator[Result]:
     """Yield what the function returns for each item, in any order, from this process and workers beside it."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    others = min(workers or cores, len(items)) - 1
+    others = min(workers or available_cores(), len(items)) - 1
     if others <= 0:
         yield from (function(*item) for item in items)
         return

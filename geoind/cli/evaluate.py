@@ -1,7 +1,6 @@
 """`geoind evaluate`: the paper's comparison of mechanisms, as a table, a page and CSV files."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,10 +42,11 @@ def run(options: argparse.Namespace) -> None:
         from geoind.errors import InvalidInputError
 
         raise InvalidInputError(f"--out must be an .html file, got {str(options.out)!r}")
+    from geoind.cores import available_cores
     from geoind.evaluation.evaluate import evaluate
     from geoind.evaluation.report import terminal_tables, write_report
 
-    evaluation = evaluate(setting, workers=os.cpu_count() or 1, progress=show_progress)
+    evaluation = evaluate(setting, workers=available_cores(), progress=show_progress)
     print(terminal_tables(evaluation))
     if options.out is not None:
         print("\nWritten: " + ", ".join(str(file) for file in write_report(evaluation, options.out)))

@@ -1,12 +1,12 @@
 """How sure an estimated population is: the same estimate from reports drawn again."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_unit, frozen
+from geoind.cores import available_cores
 from geoind.errors import InvalidInputError
 from geoind.estimate.ascent import Progress, climb
 from geoind.estimate.population import PopulationEstimate, share_within
@@ -79,7 +79,7 @@ def bootstrap_intervals(
     confidence, replicates = as_unit(confidence, "confidence"), as_count(replicates, "replicates")
     if replicates * (1 - confidence) < 1:
         raise InvalidInputError(f"replicates must be at least {int(1 / (1 - confidence)) + 1}, got {replicates}")
-    workers = as_count(os.cpu_count() or 1 if workers is None else workers, "workers")
+    workers = as_count(available_cores() if workers is None else workers, "workers")
     fit, grid = estimate.fit, estimate.sites
     counts = fit.observation.counts
     total, shares = int(counts.sum()), counts / counts.sum()

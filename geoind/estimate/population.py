@@ -1,7 +1,6 @@
 """The population behind private reports, by maximum likelihood."""
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,6 +10,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_finite, as_positive, frozen
 from geoind.channel import Channel
+from geoind.cores import available_cores
 from geoind.errors import InvalidInputError, SitesMismatchError
 from geoind.estimate.ascent import Blur, Progress, climb, held_out_steps
 from geoind.estimate.convolution import BEYOND, window_around
@@ -149,7 +149,7 @@ def estimate_population(
     blur = _gaussian_blur(population, smoothing)
     from scipy import fft
 
-    with fft.set_workers(os.cpu_count() or 1):
+    with fft.set_workers(available_cores()):
         if stopping == "held-out":
             steps = held_out_steps(observation, blur, most=max_steps, progress=progress)
             last, trace = climb(observation, observation.counts, blur, most=steps, progress=progress)

@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geoind.arrays import FloatArray
+from geoind.metrics import conditional_entropy
 from geoind.optimal.certificate import YARDSTICK
 from geoind.optimal.threads import workers
 
@@ -153,12 +154,12 @@ class _Method:
 
     def run(self, matrix: FloatArray) -> MostEntropy:
         """Iterate until the bound proves the entropy, or nothing improves any more."""
-        best = MostEntropy(matrix, _entropy((self.mass[:, None] * matrix).T), np.inf)
-        bound, waited = _entropy(self.mass[None]), 0
+        best = MostEntropy(matrix, conditional_entropy(self.mass[:, None] * matrix), np.inf)
+        bound, waited = conditional_entropy(self.mass[:, None]), 0
         for _ in range(ITERATIONS):
             bound = float(np.fmin(bound, self._bound()))
             joint = self.at.p * (self.mass / self.at.p.sum(axis=0))
-            if self._optimal(joint) and (reached := _entropy(joint)) > best.entropy:
+            if self._optimal(joint) and (reached := conditional_entropy(joint.T)) > best.entropy:
                 best = best._replace(matrix=(joint / self.mass).T, entropy=reached)
             short = max(bound - best.entropy, 0.0)
             waited = 0 if best.matrix is matrix or short < 0.9 * best.short else waited + 1
@@ -272,12 +273,6 @@ class _Method:
             )
 
         return solve
-
-
-def _entropy(joint: FloatArray) -> float:
-    """Return H(truth | report) in bits."""
-    posterior = joint / np.maximum(joint.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-    return float(-(joint * np.log2(np.where(joint > 0, posterior, 1.0))).sum())
 
 
 def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:

@@ -1,10 +1,11 @@
 """Run numpy and LAPACK work on several cores, one block each, without the cores fighting over one block."""
 
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
+
+from geoind.cores import available_cores
 
 __all__ = ["Workers", "workers"]
 
@@ -40,7 +41,6 @@ def workers(rows: int) -> Iterator[Workers]:
     import scipy.linalg  # noqa: F401  (only a library that is loaded can be held)
     from threadpoolctl import threadpool_limits
 
-    available = getattr(os, "sched_getaffinity", None)
-    cores = 1 if rows < SMALL else len(available(0)) if available else os.cpu_count() or 1
+    cores = 1 if rows < SMALL else available_cores()
     with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(cores) as pool:
         yield Workers(pool, cores)
