@@ -21,6 +21,8 @@ VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMP = VENV / "installed"
+CORE = ["-e", "."]
+EVERYTHING = ["-e", ".[all]", "--group", "dev"]
 
 # What the tests use beside Python packages: the command to look for, and Debian's package for it.
 DEBIAN_PACKAGES = {
@@ -37,24 +39,25 @@ def sh(*command: str | Path) -> None:
         sys.exit(done.returncode)
 
 
-def install() -> None:
-    """Make .venv and install the project with every extra, once per change of what it needs."""
+def install(packages: list[str]) -> None:
+    """Make .venv and install the project, once per change of what it needs; everything holds the core, too."""
     wanted = hashlib.sha256(sys.version.encode())
     for name in ("pyproject.toml", "constraints.txt"):
         wanted.update((ROOT / name).read_bytes())
-    if STAMP.exists() and STAMP.read_text() == wanted.hexdigest():
+    stamps = [f"{wanted.hexdigest()} {' '.join(some)}" for some in (packages, EVERYTHING)]
+    if STAMP.exists() and STAMP.read_text() in stamps:
         return
     if not PYTHON.exists():
         venv.create(VENV, with_pip=True)
-    packages = ["-c", "constraints.txt", "-e", ".[all]", "--group", "dev"]
-    with_uv = [PYTHON, "-m", "uv", "pip", "install", "--python", PYTHON, *packages]
+    constrained = ["-c", "constraints.txt", *packages]
+    with_uv = [PYTHON, "-m", "uv", "pip", "install", "--python", PYTHON, *constrained]
     subprocess.run([PYTHON, "-m", "pip", "install", "-q", "uv"], cwd=ROOT, check=False)
     print("$", *with_uv, flush=True)
     if subprocess.run(with_uv, cwd=ROOT, check=False).returncode:
         print("uv could not install; trying pip", flush=True)
         sh(PYTHON, "-m", "pip", "install", "-q", "--upgrade", "pip>=25.1")
-        sh(PYTHON, "-m", "pip", "install", *packages)
-    STAMP.write_text(wanted.hexdigest())
+        sh(PYTHON, "-m", "pip", "install", *constrained)
+    STAMP.write_text(stamps[0])
 
 
 def install_system() -> None:
@@ -75,13 +78,13 @@ def install_system() -> None:
 
 def run() -> None:
     """Obfuscate the embedded example and draw it."""
-    install()
+    install(CORE)
     sh(PYTHON, "-m", "geoind", "example", "--out", "output")
 
 
 def check() -> None:
     """Format, lint, types, layers."""
-    install()
+    install(EVERYTHING)
     sh(PYTHON, "-m", "ruff", "format", "--check", ".")
     sh(PYTHON, "-m", "ruff", "check", ".")
     sh(PYTHON, "-m", "mypy")
@@ -90,7 +93,7 @@ def check() -> None:
 
 def test() -> None:
     """Every check, then every test."""
-    install()
+    install(EVERYTHING)
     install_system()
     check()
     sh(PYTHON, "-m", "pytest", "-n", "2", "--dist", "loadfile", *sys.argv[2:])
@@ -98,13 +101,13 @@ def test() -> None:
 
 def demo() -> None:
     """Serve the map demo on this machine."""
-    install()
+    install(EVERYTHING)
     sh(PYTHON, "-m", "geoind", "demo", *sys.argv[2:])
 
 
 def bench() -> None:
     """Run the named benchmark, or list what there is."""
-    install()
+    install(EVERYTHING)
     names = sorted(path.stem for path in (ROOT / "benchmarks").glob("[!_]*.py"))
     if len(sys.argv) < 3 or sys.argv[2] not in names:
         sys.exit("python3 dev.py bench NAME, one of: " + ", ".join(names))
