@@ -1,16 +1,16 @@
 """Distances between two lists of points; losses and privacy metrics alike.
 
-A `Distance` takes (n, 2) and (m, 2) coordinates and returns the (n, m) matrix. A road or elastic metric
-that is only known as a table becomes one through `from_matrix`.
+A `Distance` takes (n, k) and (m, k) coordinates and returns the (n, m) matrix. Places have two coordinates, the
+records of a database one for each attribute. A road or elastic metric that is only known as a table becomes one
+through `from_matrix`.
 """
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray, as_floats, frozen
+from geoind.arrays import ArrayLike, FloatArray, as_floats, as_positive, frozen
 from geoind.errors import InvalidInputError, SitesMismatchError
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "hamming",
     "haversine",
     "manhattan",
-    "manhattan_normalised",
+    "normalised_manhattan",
     "squared",
 ]
 
@@ -37,7 +37,11 @@ def euclidean(a: FloatArray, b: FloatArray) -> FloatArray:
     >>> euclidean(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
     array([[5., 1.]])
     """
-    return np.hypot(a[:, None, 0] - b[None, :, 0], a[:, None, 1] - b[None, :, 1])
+    differences = _differences(a, b)
+    total = np.abs(next(differences))
+    for difference in differences:
+        np.hypot(total, difference, out=total)
+    return total
 
 
 def squared(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -46,32 +50,54 @@ def squared(a: FloatArray, b: FloatArray) -> FloatArray:
     >>> squared(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]))
     array([[25.]])
     """
-    total = a[:, :1] - b[:, 0]
-    total *= total
-    north = a[:, 1:] - b[:, 1]
-    north *= north
-    total += north
+    total = np.zeros((len(a), len(b)))
+    for difference in _differences(a, b):
+        difference *= difference
+        total += difference
     return total
 
 
 def manhattan(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return city-block distances, |dx| + |dy|.
+    """Return city-block distances: the sum of the coordinates' differences.
 
     >>> manhattan(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]))
     array([[7.]])
     """
-    return np.abs(a[:, None, 0] - b[None, :, 0]) + np.abs(a[:, None, 1] - b[None, :, 1])
+    total = np.zeros((len(a), len(b)))
+    for difference in _differences(a, b):
+        total += np.abs(difference)
+    return total
 
 
-def manhattan_normalised(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return city-block distances over sqrt(2), which never exceed the Euclidean ones.
+def normalised_manhattan(largest: float) -> Distance:
+    """Return the city-block distance over the largest distance of two values: at most the Hamming distance.
 
-    A promise in this metric is therefore at least the same promise in the Euclidean metric.
+    Between databases it counts records that differ, a small change less than a large one. Sum, average and
+    percentile queries have the same sensitivity under both.
 
-    >>> manhattan_normalised(np.array([[0.0, 0.0]]), np.array([[1.0, 1.0]])).round(6)
-    array([[1.414214]])
+    Parameters
+    ----------
+    largest : float
+        How far apart two values of one coordinate can be; farther ones are an error.
+
+    Examples
+    --------
+    >>> salaries = np.array([[32, 0, 27], [32, 0.01, 27], [32, 1e6, 27]])
+    >>> normalised_manhattan(1e6)(salaries[:1], salaries)
+    array([[0.e+00, 1.e-08, 1.e+00]])
     """
-    return manhattan(a, b) / math.sqrt(2)
+    largest = as_positive(largest, "largest")
+
+    def normalised(a: FloatArray, b: FloatArray) -> FloatArray:
+        total = np.zeros((len(a), len(b)))
+        for difference in _differences(a, b):
+            # A difference of two doubles carries a rounding of its own.
+            if not (np.abs(difference) <= largest * (1 + 1e-12)).all():
+                raise InvalidInputError(f"no two values may be farther apart than largest, {largest:g}")
+            total += np.abs(difference)
+        return total / largest
+
+    return normalised
 
 
 def discrete(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -80,16 +106,19 @@ def discrete(a: FloatArray, b: FloatArray) -> FloatArray:
     >>> discrete(np.array([[0.0, 0.0]]), np.array([[0.0, 0.0], [9.0, 9.0]]))
     array([[0., 1.]])
     """
-    return np.asarray((a[:, None, :] != b[None, :, :]).any(axis=2), dtype=np.float64)
+    return np.minimum(hamming(a, b), 1.0)
 
 
 def hamming(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return how many coordinates differ; for tuples of any length.
+    """Return how many coordinates differ.
 
     >>> hamming(np.array([[1.0, 2.0]]), np.array([[1.0, 3.0], [0.0, 0.0]]))
     array([[1., 2.]])
     """
-    return np.asarray((a[:, None, :] != b[None, :, :]).sum(axis=2), dtype=np.float64)
+    total = np.zeros((len(a), len(b)))
+    for column in range(_width(a, b)):
+        total += a[:, None, column] != b[None, :, column]
+    return total
 
 
 def haversine(a: FloatArray, b: FloatArray) -> FloatArray:
@@ -98,6 +127,8 @@ def haversine(a: FloatArray, b: FloatArray) -> FloatArray:
     >>> haversine(np.array([[0.0, 0.0]]), np.array([[0.0, 90.0]])).round()
     array([[10007557.]])
     """
+    if _width(a, b) != 2:
+        raise SitesMismatchError(f"great-circle distances need longitude and latitude, got {a.shape[1]} columns")
     lon_a, lat_a = np.radians(a[:, None, 0]), np.radians(a[:, None, 1])
     lon_b, lat_b = np.radians(b[None, :, 0]), np.radians(b[None, :, 1])
     half = np.sin((lat_b - lat_a) / 2) ** 2
@@ -126,3 +157,16 @@ def from_matrix(matrix: ArrayLike) -> Distance:
         return table
 
     return look_up
+
+
+def _width(a: FloatArray, b: FloatArray) -> int:
+    """Return the number of coordinates, refusing lists that disagree: numpy would repeat a single one."""
+    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1] or not a.shape[1]:
+        raise SitesMismatchError(f"points must have the same number of coordinates, got {a.shape} and {b.shape}")
+    return int(a.shape[1])
+
+
+def _differences(a: FloatArray, b: FloatArray) -> Iterator[FloatArray]:
+    """Yield the (n, m) differences of each coordinate in turn: one matrix at a time, however many there are."""
+    for column in range(_width(a, b)):
+        yield np.asarray(a[:, None, column] - b[None, :, column], dtype=np.float64)

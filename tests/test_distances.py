@@ -15,12 +15,15 @@ from geoind.distances import (
     hamming,
     haversine,
     manhattan,
-    manhattan_normalised,
+    normalised_manhattan,
     squared,
 )
 
-METRICS = [euclidean, manhattan, manhattan_normalised, discrete, hamming]
+METRICS = [euclidean, manhattan, normalised_manhattan(2e6), discrete, hamming]
 three_points = arrays(np.float64, (3, 2), elements=st.floats(-1e6, 1e6))
+records = st.integers(1, 6).flatmap(
+    lambda width: arrays(np.float64, (3, width), elements=st.integers(-1000, 1000))
+)
 places = st.tuples(st.floats(-180, 180), st.floats(-90, 90))
 
 
@@ -43,12 +46,56 @@ def test_each_metric_is_what_its_name_says(points):
     assert manhattan(*pair)[0, 0] == east + north
     assert hamming(*pair)[0, 0] == int(east > 0) + int(north > 0)
     assert discrete(*pair)[0, 0] == float(east > 0 or north > 0)
-    assert manhattan_normalised(*pair)[0, 0] <= euclidean(*pair)[0, 0] * (1 + 1e-15)
 
 
-def test_hamming_counts_on_tuples_of_any_length():
-    databases = np.array([[0.0, 0, 1, 1], [0, 1, 1, 0], [1, 1, 0, 0]])
-    assert hamming(databases, databases).tolist() == [[0, 2, 4], [2, 0, 2], [4, 2, 0]]
+@given(records)
+def test_every_coordinate_counts_however_many_there_are(table):
+    difference = np.abs(table[:, None, :] - table[None, :, :])
+    np.testing.assert_allclose(euclidean(table, table), np.sqrt((difference**2).sum(axis=2)), rtol=1e-12)
+    np.testing.assert_allclose(squared(table, table), (difference**2).sum(axis=2), rtol=1e-12)
+    np.testing.assert_allclose(manhattan(table, table), difference.sum(axis=2), rtol=1e-12)
+    np.testing.assert_array_equal(hamming(table, table), (difference > 0).sum(axis=2))
+    np.testing.assert_array_equal(discrete(table, table), (difference > 0).any(axis=2))
+
+
+@given(records, st.floats(2000, 1e9))
+def test_the_normalised_distance_never_exceeds_the_number_of_differing_records(table, largest):
+    apart = normalised_manhattan(largest)(table, table)
+    assert (apart <= hamming(table, table) * (1 + 1e-12)).all()
+    np.testing.assert_allclose(apart * largest, manhattan(table, table), rtol=1e-12)
+
+
+def test_the_three_databases_of_the_lectures():
+    databases = np.array([[32, 0, 27], [32, 0.01, 27], [32, 1e6, 27]])
+    here = databases[:1]
+    assert hamming(here, databases).tolist() == [[0, 1, 1]]
+    assert manhattan(here, databases).tolist() == [[0, 0.01, 1e6]]
+    assert normalised_manhattan(1e6)(here, databases).tolist() == [[0, 1e-8, 1]]
+
+
+def test_values_farther_apart_than_the_largest_distance_are_refused():
+    apart = normalised_manhattan(1.1)
+    assert apart(np.array([[0.1]]), np.array([[1.2]]))[0, 0] == pytest.approx(1)
+    with pytest.raises(InvalidInputError, match="largest"):
+        apart(np.array([[0.0, 0.0]]), np.array([[1.0, 1.2]]))
+
+
+@pytest.mark.parametrize("largest", [0, -1, math.nan, math.inf])
+def test_bad_largest_distances_are_refused(largest):
+    with pytest.raises(InvalidInputError):
+        normalised_manhattan(largest)
+
+
+@pytest.mark.parametrize("distance", [*METRICS, squared, haversine])
+@pytest.mark.parametrize(("one", "other"), [((2, 3), (2, 2)), ((2, 1), (2, 3)), ((2, 0), (2, 0)), ((2,), (2, 2))])
+def test_points_with_different_numbers_of_coordinates_are_refused(distance, one, other):
+    with pytest.raises(SitesMismatchError):
+        distance(np.zeros(one), np.zeros(other))
+
+
+def test_great_circles_need_longitude_and_latitude():
+    with pytest.raises(SitesMismatchError, match="latitude"):
+        haversine(np.zeros((2, 3)), np.zeros((2, 3)))
 
 
 @given(places, places)
