@@ -5,6 +5,7 @@ python3 dev.py test     install into .venv, then every check and every test
 python3 dev.py check    ruff, mypy and import-linter only
 python3 dev.py demo     the map demo in the browser
 python3 dev.py bench    the benchmarks of benchmarks/, by name (none: list them)
+python3 dev.py ci       the first two as a newcomer has them, the built packages, and the tests on other Pythons
 """
 
 import hashlib
@@ -12,8 +13,10 @@ import os
 import shutil
 import subprocess
 import sys
-import venv
+import tempfile
+import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -23,6 +26,9 @@ PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMP = VENV / "installed"
 CORE = ["-e", "."]
 EVERYTHING = ["-e", ".[all]", "--group", "dev"]
+TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile"]
+EVERYWHERE = "not browser and not jvm and not notebook"
+"""The tests that run on every Python."""
 
 # What the tests use beside Python packages: the command to look for, and Debian's package for it.
 DEBIAN_PACKAGES = {
@@ -31,12 +37,41 @@ DEBIAN_PACKAGES = {
 }
 
 
-def sh(*command: str | Path) -> None:
-    """Run a command from the project's root and stop at its failure."""
+def sh(*command: str | Path, folder: Path = ROOT) -> None:
+    """Run a command in a folder of the project and stop at its failure."""
     print("$", " ".join(map(str, command)), flush=True)
-    done = subprocess.run([str(part) for part in command], cwd=ROOT, check=False)
+    done = subprocess.run([str(part) for part in command], cwd=folder, check=False)
     if done.returncode:
         sys.exit(done.returncode)
+
+
+def apt_install(packages: list[str]) -> None:
+    """Install Debian's packages where this user may; elsewhere do nothing."""
+    if not (hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get")):
+        return
+    apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"]
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for step in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
+        subprocess.run([*apt, *step], check=False, env=quiet, stdout=subprocess.DEVNULL)
+
+
+def make_venv() -> None:
+    """Make .venv unless it is there, whole, and of this Python."""
+    if PYTHON.exists():
+        whole = [PYTHON, "-c", "import pip, sys; print(sys.version)"]
+        if subprocess.run(whole, capture_output=True, text=True, check=False).stdout.strip() == sys.version:
+            return
+    # Debian and Ubuntu keep a part of Python's own library in a package of its own.
+    debian = f"python3.{sys.version_info.minor}-venv"
+    if find_spec("ensurepip") is None:
+        apt_install([debian])
+    # Asked of a new process: this one remembers what it did not find.
+    venv = [sys.executable, "-m", "venv", "--clear", str(VENV)]
+    if subprocess.run(
+        [sys.executable, "-c", "import venv, ensurepip"], capture_output=True, check=False
+    ).returncode:
+        sys.exit(f"this Python cannot make a virtual environment: install the package {debian} (as root) first")
+    sh(*venv)
 
 
 def install(packages: list[str]) -> None:
@@ -47,8 +82,7 @@ def install(packages: list[str]) -> None:
     stamps = [f"{wanted.hexdigest()} {' '.join(some)}" for some in (packages, EVERYTHING)]
     if STAMP.exists() and STAMP.read_text() in stamps:
         return
-    if not PYTHON.exists():
-        venv.create(VENV, with_pip=True)
+    make_venv()
     constrained = ["-c", "constraints.txt", *packages]
     with_uv = [PYTHON, "-m", "uv", "pip", "install", "--python", PYTHON, *constrained]
     subprocess.run([PYTHON, "-m", "pip", "install", "-q", "uv"], cwd=ROOT, check=False)
@@ -63,14 +97,8 @@ def install(packages: list[str]) -> None:
 def install_system() -> None:
     """Install the browser and the JVM that tests drive, where this user may; say loudly where not."""
     missing = {tool: package for tool, package in DEBIAN_PACKAGES.items() if not shutil.which(tool)}
-    if missing and hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
-        subprocess.run(["apt-get", "update", "-q"], check=False, stdout=subprocess.DEVNULL)
-        subprocess.run(
-            ["apt-get", "install", "-q", "-y", "--no-install-recommends", *missing.values()],
-            check=False,
-            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
-            stdout=subprocess.DEVNULL,
-        )
+    if missing:
+        apt_install([*missing.values()])
     for tool in missing:
         if not shutil.which(tool):
             print(f"!!! {tool} is not on this machine: the tests that need it WILL BE SKIPPED", flush=True)
@@ -96,7 +124,7 @@ def test() -> None:
     install(EVERYTHING)
     install_system()
     check()
-    sh(PYTHON, "-m", "pytest", "-n", "2", "--dist", "loadfile", *sys.argv[2:])
+    sh(PYTHON, *TESTS, *sys.argv[2:])
 
 
 def demo() -> None:
@@ -114,12 +142,82 @@ def bench() -> None:
     sh(PYTHON, ROOT / "benchmarks" / f"{sys.argv[2]}.py", *sys.argv[3:])
 
 
+def ci() -> None:
+    """Prove both commands where nothing is installed, the built packages, and the other Pythons."""
+    # What is installed elsewhere must not help.
+    for variable in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
+        os.environ.pop(variable, None)
+    began = time.monotonic()
+
+    def done(what: str) -> None:
+        print(f"=== {what}: proven, {time.monotonic() - began:.0f} s after the start\n", flush=True)
+
+    with tempfile.TemporaryDirectory(prefix="geoind-ci-") as name:
+        folder = Path(name)
+        clone = folder / "clone"
+        sh("git", "clone", "-q", ROOT, clone)
+        sh(sys.executable, "dev.py", "run", folder=clone)
+        for made in ("reports.csv", "reports.csv.geoind.json", "truth.csv", "map.html"):
+            if not (clone / "output" / made).stat().st_size:
+                sys.exit(f"python3 dev.py run wrote an empty {made}")
+        done("python3 dev.py run in a new clone")
+
+        uv = [clone / PYTHON.relative_to(ROOT), "-m", "uv"]
+        sh(*uv, "build", "-q", "--out-dir", folder / "dist", folder=clone)
+        for package in sorted((folder / "dist").glob("geoind-*[lz]*")):
+            empty = folder / f"empty-{package.suffix[1:]}"
+            plain = empty / PYTHON.relative_to(VENV)
+            sh(*uv, "venv", "-q", "--python", sys.executable, empty)
+            sh(*uv, "pip", "install", "-q", "--python", plain, "-c", ROOT / "constraints.txt", package)
+            sh(plain, "-I", ROOT / ".ci" / "plain_install.py", folder=folder)
+            done(f"{package.name} without extras")
+
+    test()
+    done("python3 dev.py test")
+
+    with tempfile.TemporaryDirectory(prefix="geoind-ci-") as name:
+        for version, python in other_pythons().items():
+            own = Path(name) / version
+            its_python = own / PYTHON.relative_to(VENV)
+            sh(PYTHON, "-m", "uv", "venv", "-q", "--python", python, own)
+            sh(
+                PYTHON,
+                "-m",
+                "uv",
+                "pip",
+                "install",
+                "-q",
+                "--python",
+                its_python,
+                "-c",
+                "constraints.txt",
+                *EVERYTHING,
+            )
+            sh(its_python, *TESTS, "-m", EVERYWHERE)
+            done(f"the tests on Python {version} ({EVERYWHERE})")
+
+
+def other_pythons() -> dict[str, str]:
+    """Return one interpreter for each Python from 3.11 on that is neither this one nor absent."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    names = [found for minor in range(11, 30) if (found := shutil.which(f"python3.{minor}"))]
+    found: dict[str, str] = {}
+    for python in [*map(str, sorted(pyenv.glob("versions/*/bin/python"))), *names]:
+        ask = [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        version = subprocess.run(ask, capture_output=True, text=True, check=False).stdout.strip()
+        # pyenv has a python3.13 in the path that only tells which versions to choose from.
+        if version and (3, 11) <= tuple(map(int, version.split("."))) != sys.version_info[:2]:
+            found[version] = python
+    return found
+
+
 COMMANDS: dict[str, Callable[[], None]] = {
     "run": run,
     "test": test,
     "check": check,
     "demo": demo,
     "bench": bench,
+    "ci": ci,
 }
 
 if __name__ == "__main__":

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 hypothesis.settings.register_profile("geoind", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("geoind")
 
+# What makes a test one of a kind that other Pythons leave out (see dev.py): the fixture that it asks for.
+KINDS = {"page": pytest.mark.browser, "spark": pytest.mark.jvm}
+
 LOOPBACK = {"127.0.0.1", "localhost", None}
 
 QUIET = [
@@ -32,6 +35,14 @@ QUIET = [
     "--disable-sync",
     "--no-first-run",
 ]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that drive a browser or a JVM, so that they can be left out by name."""
+    for item in items:
+        for fixture, kind in KINDS.items():
+            if fixture in getattr(item, "fixturenames", ()):
+                item.add_marker(kind)
 
 
 @pytest.fixture(scope="session")

@@ -21,6 +21,7 @@ def test_a_notebook_is_stored_without_output(notebook):
         assert cell.get("execution_count") is None
 
 
+@pytest.mark.notebook
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_a_notebook_runs_and_draws(notebook, tmp_path):

@@ -10,7 +10,7 @@ from geoind.cli import audit, demo, estimate, evaluate, example, explain, obfusc
 from geoind.errors import GeoindError
 from geoind.version import __version__
 
-__all__ = ["main"]
+__all__ = ["command_parsers", "main"]
 
 
 class Command(Protocol):
@@ -24,13 +24,36 @@ class Command(Protocol):
 COMMANDS: tuple[Command, ...] = (obfuscate, report_map, estimate, explain, audit, optimal, evaluate, example, demo)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code: 0, or 2 with one sentence on standard error."""
-    parser = argparse.ArgumentParser(prog="geoind", description=__doc__)
+DESCRIPTION = """
+Publish roughly where people are instead of where exactly. geoind moves each place by random noise that keeps a
+promise in metres: within a radius that you choose, nobody can tell places apart by more than a factor that you
+choose.
+"""
+
+EPILOG = """
+Begin with `geoind example` for a map to look at, `geoind explain --level 1.386 --radius 200` for what the numbers
+mean, and `geoind obfuscate IN.csv OUT.csv --level 1.386 --radius 200` for a file of yours. `geoind COMMAND --help`
+lists the options of a command.
+"""
+
+
+def command_parsers() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of each command, by its name."""
+    return _parsers()[1]
+
+
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    parser = argparse.ArgumentParser(prog="geoind", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"geoind {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in COMMANDS:
         command.add_to(commands)
+    return parser, dict(commands.choices)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code: 0, or 2 with one sentence on standard error."""
+    parser, _ = _parsers()
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options) or 0)

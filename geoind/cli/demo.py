@@ -35,7 +35,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def run(options: argparse.Namespace) -> None:
     """Serve the demo until it is interrupted."""
     if find_spec("uvicorn") is None or find_spec("fastapi") is None:
-        raise InvalidInputError("the demo needs FastAPI and uvicorn: pip install 'geoind[demo]'")
+        raise InvalidInputError('the demo needs FastAPI and uvicorn: pip install ".[demo]" in a clone of geoind')
     import uvicorn
 
     if options.basemap is not None and not options.basemap.is_file():

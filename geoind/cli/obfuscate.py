@@ -91,9 +91,12 @@ def run(options: argparse.Namespace) -> None:
             identity=options.id,
             progress=bar,
         )
+    except BrokenPipeError:
+        raise
     except OSError as error:
         # Not the error itself: what an operating system or a library says may quote what it was given.
-        raise GeoindError(f"{error.strerror or 'input or output failed'}; nothing was written") from None
+        kept = "" if options.target == "-" else "; nothing was written"
+        raise GeoindError(f"{error.strerror or 'input or output failed'}{kept}") from None
     finally:
         signal.signal(signal.SIGTERM, before)
         bar.clear()

@@ -1,0 +1,70 @@
+"""What a plain `pip install` of geoind can do, tried by the Python of an environment that has nothing else."""
+
+import subprocess
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import geoind
+from geoind.cli import command_parsers
+
+EXTRAS = ("matplotlib", "ot", "sqlalchemy", "psycopg", "fastapi", "uvicorn", "pyrosm", "dask", "pyspark")
+
+
+def expect(true: bool, what: str) -> None:
+    """Stop with a sentence unless it is true."""
+    if not true:
+        sys.exit(f"a plain install of geoind: {what}")
+
+
+def command(*arguments: str, code: int = 0) -> str:
+    """Return what `geoind` says, on both streams, if it ends with that exit code."""
+    script = Path(sys.executable).with_name("geoind")
+    done = subprocess.run(
+        [script, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    expect(done.returncode == code, f"`geoind {' '.join(arguments)}` ended with {done.returncode}:\n{done.stdout}")
+    return done.stdout
+
+
+def main() -> None:
+    """Import, one call, the example, files, and the help of every command."""
+    here = Path(geoind.__file__).parent
+    expect("site-packages" in here.parts, f"geoind came from {here}, not from the package")
+    there = [name for name in EXTRAS if find_spec(name)]
+    expect(not there, f"the environment is not empty, it has {there}")
+
+    report = geoind.obfuscate(lat=48.8584, lon=2.2945, level=1.386, radius=200)
+    expect(0 < abs(report.lat - 48.8584) < 1, "a report is not beside the place")
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        command("example", "--out", str(folder / "example"))
+        page = (folder / "example" / "map.html").read_text()
+        expect(len(page) > 100_000 and "cdn" not in page, "the example's map does not hold what it needs")
+        places = folder / "places.csv"
+        places.write_text("name,lat,lon\nEiffel,48.8584,2.2945\nMontparnasse,48.8421,2.3219\n")
+        for target in ("reports.csv", "reports.parquet"):
+            if target.endswith("parquet"):
+                import pandas as pd
+
+                places = folder / "places.parquet"
+                pd.read_csv(folder / "places.csv").to_parquet(places)
+            command("obfuscate", str(places), str(folder / target), "--level", "1.386", "--radius", "200")
+            command("map", str(folder / target), "--out", str(folder / "map.html"))
+        lines = (folder / "reports.csv").read_text().splitlines()
+        expect(len(lines) == 3 and lines[1].startswith("Eiffel,48."), "a CSV file did not keep its shape")
+        said = command("demo", code=2)
+        expect(
+            said.count("\n") == 1 and 'pip install ".[demo]"' in said,
+            f"the demo did not say what it needs: {said}",
+        )
+
+    for name in command_parsers():
+        command(name, "--help")
+    print(f"geoind {geoind.__version__} works without extras on Python {sys.version.split()[0]}")
+
+
+if __name__ == "__main__":
+    main()
