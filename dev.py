@@ -30,6 +30,10 @@ TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile"]
 EVERYWHERE = "not browser and not jvm and not notebook"
 """The tests that run on every Python."""
 
+# Behind a company's proxy the certificates are those of the system: pip takes them, uv when told so.
+os.environ.setdefault("UV_SYSTEM_CERTS", "true")
+os.environ.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+
 # What the tests use beside Python packages: the command to look for, and Debian's package for it.
 DEBIAN_PACKAGES = {
     "chromium": "chromium",

@@ -65,4 +65,4 @@ def test_without_the_extra_the_message_says_what_to_install(
 ) -> None:
     monkeypatch.setattr(demo, "find_spec", lambda _: None)
     assert main(["demo"]) == 2
-    assert "pip install 'geoind[demo]'" in capsys.readouterr().err
+    assert 'pip install ".[demo]"' in capsys.readouterr().err
