@@ -18,7 +18,7 @@ from geoind.estimate.groups import Group, Mechanisms, Reports, epsilon_in_plane,
 from geoind.estimate.observation import ChannelReports, NoiseReports, Observation, Together
 from geoind.priors import Prior
 from geoind.projection import Projection
-from geoind.sites import Grid, Sites
+from geoind.sites import Grid, Sites, same_sites
 
 __all__ = ["PopulationEstimate", "estimate_population"]
 
@@ -199,7 +199,7 @@ def _observe(
 
 def check_inputs(channel: Channel, grid: Sites) -> None:
     """Refuse a grid that is not what the channel's people are on."""
-    if channel.inputs != grid:
+    if not same_sites(channel.inputs, grid):
         raise SitesMismatchError("grid must be the inputs of the channel")
 
 

@@ -266,10 +266,26 @@ def test_channels_refuse_reports_they_cannot_have_made():
     never = Channel(channel.inputs, channel.outputs, np.eye(4)[[0, 1, 2, 2]])
     with pytest.raises(InvalidInputError, match="1 of 2 reports cannot come"):
         estimate_population(channel.outputs.xy[[0, 3]], never, channel.inputs)
-    with pytest.raises(SitesMismatchError):
-        estimate_population(channel.outputs.xy, channel, Grid(0, 0, cell=1, columns=5, rows=1))
     with pytest.raises(InvalidInputError, match="open_border"):
         estimate_population(channel.outputs.xy, channel, channel.inputs, open_border=True)
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        Grid(0, 0, cell=1, columns=5, rows=1),
+        Grid(0, 0, cell=1, columns=2, rows=2),
+        Grid(7, 0, cell=1, columns=4, rows=1),
+        Places([[3.0, 0], [2, 0], [1, 0], [0, 0]]),
+    ],
+)
+def test_people_can_only_be_where_the_channel_says(grid):
+    channel = geometric(4, epsilon=1.0)
+    with pytest.raises(SitesMismatchError, match="inputs"):
+        estimate_population(channel.outputs.xy, channel, grid)
+    same = Places(channel.inputs.xy)
+    expected = estimate_population(channel.outputs.xy, channel, channel.inputs).mass
+    assert estimate_population(channel.outputs.xy, channel, same).mass == pytest.approx(expected)
 
 
 def test_noise_needs_cells():
