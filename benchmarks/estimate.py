@@ -35,7 +35,7 @@ from geoind import (
 )
 from geoind.estimate import draw_population, earth_movers_distance, hotspots_found, total_variation
 from geoind.evaluation.checkins import load_places
-from geoind.synthetic import City
+from geoind.evaluation.synthetic import City
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 LEVELS = {

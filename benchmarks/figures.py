@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from geoind.cli.evaluate import show_progress, weights_of
-from geoind.cores import available_cores
 from geoind.evaluation import PAPER_SETTING, as_plain_data, report
 from geoind.evaluation.claims import CLAIMS
 from geoind.evaluation.evaluate import Evaluation, evaluate
 from geoind.evaluation.plain import STORED
+from geoind.parallel import available_cores
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures"

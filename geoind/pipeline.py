@@ -12,12 +12,12 @@ import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
-from geoind.gaussian import PlanarGaussian
-from geoind.laplace import PlanarLaplace
-from geoind.lattice import snap_lonlat
-from geoind.mechanism import Mechanism, PostProcessed
+from geoind.mechanisms.gaussian import PlanarGaussian
+from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.protocol import Mechanism, PostProcessed
+from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.randomness import Randomness, RandomnessLike, Words, as_randomness
-from geoind.sphere import SphericalLaplace
+from geoind.space.lattice import snap_lonlat
 
 __all__ = ["Location", "choose_mechanism", "epsilon_for", "obfuscate", "obfuscate_lonlat"]
 

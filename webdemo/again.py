@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from geoind import BudgetExceededError, SamePlace, obfuscate
-from geoind.ledger import Ledger
+from geoind.budgets.ledger import Ledger
 
 from .requests import Point, Privacy, Promised
 from .town import Town, to_latlon

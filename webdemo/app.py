@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from geoind import GeoindError, Ledger, __version__
-from geoind.basemap import read_basemap
+from geoind.maps.basemap import read_basemap
 
 from .again import again_router
 from .compare import compare_router

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field
 
 from geoind import obfuscate_lonlat
 from geoind.arrays import FloatArray
-from geoind.lattice import METRES_PER_DEGREE
+from geoind.space.lattice import METRES_PER_DEGREE
 
 from .observer import best_guess, credible_radius, posterior
 from .requests import MAX_SEED, Point, Privacy, Promised

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from geoind import private_query
-from geoind.nearby import PointsOfInterest
+from geoind.queries.points_of_interest import PointsOfInterest
 
 from .requests import MAX_SEED, Point, Privacy, Promised
 from .town import Town, to_latlon

@@ -7,7 +7,7 @@ import folium
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
-from geoind.maps import MEDIA_TYPES, asset_bytes, link_assets
+from geoind.maps.offline import MEDIA_TYPES, asset_bytes, link_assets
 
 from .town import Town
 

@@ -9,8 +9,8 @@ import shapely
 
 from geoind import InvalidInputError, Places, Prior, Projection
 from geoind.arrays import FloatArray
-from geoind.basemap import Basemap
 from geoind.distances import EARTH_RADIUS
+from geoind.maps.basemap import Basemap
 
 from .requests import Point
 

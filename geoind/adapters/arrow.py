@@ -16,7 +16,7 @@ from geoind.adapters.geoparquet import (
 from geoind.adapters.points import Flags, GeometryColumn, LonLatColumns, PlaceColumns, column_of
 from geoind.arrays import FloatArray, as_lonlat
 from geoind.errors import InvalidInputError
-from geoind.mechanism import Mechanism
+from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import obfuscate_lonlat
 from geoind.randomness import KeyedRandomness, RandomnessLike
 

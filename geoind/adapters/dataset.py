@@ -22,8 +22,8 @@ import numpy as np
 from geoind.adapters.keys import Key, KeyLike, as_key
 from geoind.adapters.points import column_of
 from geoind.adapters.recipe import Budgets, Options, Recipe, log
-from geoind.cores import available_cores
 from geoind.errors import InvalidInputError
+from geoind.parallel import available_cores
 from geoind.randomness import KEY_BYTES
 
 if TYPE_CHECKING:

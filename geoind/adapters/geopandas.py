@@ -13,7 +13,7 @@ import pandas as pd
 from geoind.adapters.geoparquet import from_lonlat, to_lonlat
 from geoind.arrays import FloatArray, as_lonlat
 from geoind.errors import InvalidInputError
-from geoind.mechanism import Mechanism
+from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget, choose_mechanism, obfuscate_lonlat
 from geoind.randomness import KeyedRandomness, RandomnessLike
 

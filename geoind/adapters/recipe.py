@@ -12,7 +12,7 @@ from geoind.adapters.arrow import Missing, obfuscate_batch, obfuscated_schema, p
 from geoind.adapters.keys import Key, KeyLike, as_key
 from geoind.adapters.points import column_of
 from geoind.errors import InvalidInputError
-from geoind.mechanism import Mechanism
+from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import choose_mechanism
 from geoind.randomness import KEY_BYTES, KeyedRandomness
 

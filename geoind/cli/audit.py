@@ -10,7 +10,7 @@ from geoind.cli.parameters import add_privacy, mechanism_of
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from geoind.mechanism import Mechanism
+    from geoind.mechanisms.protocol import Mechanism
 
 __all__ = ["add_to"]
 
@@ -48,7 +48,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def run(options: argparse.Namespace) -> int:
     """Print the findings; return 1 if the promise is broken."""
-    from geoind.audit import audit
+    from geoind.audits.audit import audit
 
     globe = mechanism_of(options)
     mechanism = globe if options.mechanism == "globe" else _find(options.mechanism, globe.epsilon)
@@ -65,7 +65,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _find(name: str, epsilon: float) -> "Mechanism | Callable[..., Any]":
-    from geoind.laplace import PlanarLaplace
+    from geoind.mechanisms.laplace import PlanarLaplace
 
     if name == "plane":
         return PlanarLaplace(epsilon)

@@ -9,9 +9,9 @@ from geoind.errors import GeoindError, InvalidInputError
 
 if TYPE_CHECKING:
     from geoind.arrays import FloatArray
-    from geoind.priors import Prior
-    from geoind.projection import Projection
-    from geoind.sites import Grid
+    from geoind.channels.priors import Prior
+    from geoind.space.projection import Projection
+    from geoind.space.sites import Grid
 
 __all__ = ["add_to"]
 
@@ -116,8 +116,8 @@ def _grid(lonlat: "FloatArray", cell: float, bounds: Sequence[float] | None) -> 
     import numpy as np
     import shapely
 
-    from geoind.projection import Projection
-    from geoind.sites import Grid
+    from geoind.space.projection import Projection
+    from geoind.space.sites import Grid
 
     if bounds is None:
         # The reports are public, so the grid may follow them.

@@ -42,9 +42,9 @@ def run(options: argparse.Namespace) -> None:
         from geoind.errors import InvalidInputError
 
         raise InvalidInputError(f"--out must be an .html file, got {str(options.out)!r}")
-    from geoind.cores import available_cores
     from geoind.evaluation.evaluate import evaluate
     from geoind.evaluation.report import terminal_tables, write_report
+    from geoind.parallel import available_cores
 
     evaluation = evaluate(setting, workers=available_cores(), progress=show_progress)
     print(terminal_tables(evaluation))
@@ -57,7 +57,7 @@ def setting_of(options: argparse.Namespace) -> "Setting":
     from dataclasses import replace
 
     from geoind.evaluation import PAPER_SETTING
-    from geoind.sites import Grid
+    from geoind.space.sites import Grid
 
     asked = options.prior or [*PAPER_SETTING.weights, "city"]
     grid = PAPER_SETTING.grid
@@ -74,7 +74,7 @@ def weights_of(what: str, cell: float) -> tuple[str, "FloatArray"]:
     from geoind.errors import InvalidInputError
     from geoind.evaluation import PAPER_SETTING
     from geoind.evaluation.checkins import busiest_window, load_places, prior_from_lonlat
-    from geoind.synthetic import synthetic_city
+    from geoind.evaluation.synthetic import synthetic_city
 
     grid = PAPER_SETTING.grid
     if what in PAPER_SETTING.weights:

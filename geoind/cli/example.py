@@ -27,11 +27,11 @@ def run(options: argparse.Namespace) -> None:
     """Make the city, obfuscate it as a file, and say how it went."""
     import numpy as np
 
-    from geoind.cli.example_map import city_map
+    from geoind.evaluation.synthetic import synthetic_city
     from geoind.files import obfuscate_file
-    from geoind.maps import save_offline
-    from geoind.sphere import SphericalLaplace
-    from geoind.synthetic import synthetic_city
+    from geoind.maps.example import city_map
+    from geoind.maps.offline import save_offline
+    from geoind.mechanisms.sphere import SphericalLaplace
 
     if options.epsilon is options.level is options.radius is None:
         options.level, options.radius = math.log(4), 200.0

@@ -27,8 +27,8 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def run(options: argparse.Namespace) -> None:
     """Print the table."""
     from geoind.arrays import as_positive, as_unit
-    from geoind.reach import report_reach
-    from geoind.sphere import SphericalLaplace
+    from geoind.channels.reach import report_reach
+    from geoind.mechanisms.sphere import SphericalLaplace
 
     globe = SphericalLaplace(mechanism_of(options).epsilon)
     interest = as_positive(options.interest, "--interest")

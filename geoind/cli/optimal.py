@@ -9,9 +9,9 @@ from geoind.cli.parameters import add_privacy, mechanism_of
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from geoind.channels.priors import Prior
     from geoind.optimal import Iterate, OptimalChannel
-    from geoind.priors import Prior
-    from geoind.sites import Grid
+    from geoind.space.sites import Grid
 
 __all__ = ["add_to"]
 
@@ -60,7 +60,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def run(options: argparse.Namespace) -> None:
     """Solve, save, and print the certificate."""
-    from geoind.sites import Grid
+    from geoind.space.sites import Grid
 
     promised = options.epsilon is not None or options.level is not None or options.radius is not None
     if promised == (options.max_loss is not None):
@@ -119,7 +119,7 @@ def _show(now: "Iterate") -> None:
 def _prior(grid: "Grid", counts: Path | None) -> "Prior":
     import numpy as np
 
-    from geoind.priors import Prior
+    from geoind.channels.priors import Prior
 
     if counts is None:
         return Prior.uniform(grid)

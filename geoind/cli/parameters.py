@@ -2,7 +2,7 @@
 
 import argparse
 
-from geoind.mechanism import Mechanism
+from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import choose_mechanism
 
 __all__ = ["add_privacy", "mechanism_of"]

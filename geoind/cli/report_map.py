@@ -24,10 +24,10 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def run(options: argparse.Namespace) -> None:
     """Write the page."""
-    from geoind.basemap import read_basemap
     from geoind.files.delivery import Delivery
-    from geoind.promise import Promise, read_promise
-    from geoind.report_map import read_places, report_map
+    from geoind.maps.basemap import read_basemap
+    from geoind.maps.reports import read_places, report_map
+    from geoind.tables.promise import Promise, read_promise
 
     if options.out.exists() and options.source.exists() and options.out.samefile(options.source):
         raise InvalidInputError("--out would overwrite the input")

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_unit, frozen
-from geoind.cores import available_cores
 from geoind.errors import InvalidInputError
 from geoind.estimate.ascent import Progress, climb
 from geoind.estimate.population import PopulationEstimate, share_within
-from geoind.sites import Sites
+from geoind.parallel import available_cores
+from geoind.space.sites import Sites
 
 __all__ = ["Intervals", "bootstrap_intervals"]
 

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.estimate.kernel import TAIL, laplace_kernel
-from geoind.laplace import PlanarLaplace
-from geoind.sites import Grid
+from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.space.sites import Grid
 
 __all__ = ["BEYOND", "Convolution", "window_around"]
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_points
-from geoind.channel import Channel
+from geoind.channels.channel import Channel
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
-from geoind.laplace import PlanarLaplace
-from geoind.mechanism import Mechanism, Projected
-from geoind.projection import Projection
-from geoind.sites import Grid
-from geoind.sphere import SphericalLaplace
+from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.protocol import Mechanism, Projected
+from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.space.projection import Projection
+from geoind.space.sites import Grid
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries

@@ -10,15 +10,15 @@ from typing import Literal
 import numpy as np
 
 from geoind.arrays import FloatArray
-from geoind.channel import Channel
+from geoind.channels.channel import Channel
+from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError
 from geoind.estimate.convolution import Convolution
 from geoind.estimate.groups import Mechanisms, Reports, grouped
 from geoind.estimate.observation import count_outputs
 from geoind.estimate.population import check_inputs, windowed
-from geoind.priors import Prior
-from geoind.projection import Projection
-from geoind.sites import Sites
+from geoind.space.projection import Projection
+from geoind.space.sites import Sites
 
 __all__ = ["invert_population", "nearest_distribution"]
 

@@ -13,10 +13,10 @@ from typing import Protocol
 import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.channel import Channel
+from geoind.channels.channel import Channel
 from geoind.errors import InvalidInputError
 from geoind.estimate.convolution import Convolution
-from geoind.sites import Grid
+from geoind.space.sites import Grid
 
 __all__ = ["ChannelReports", "NoiseReports", "Observation", "Together", "count_outputs"]
 

@@ -7,11 +7,11 @@ import numpy as np
 import numpy.typing as npt
 
 from geoind.arrays import FloatArray, as_count
+from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError, SitesMismatchError
 from geoind.estimate.bootstrap import Intervals
-from geoind.priors import Prior
-from geoind.projection import Projection
-from geoind.sites import Grid
+from geoind.space.projection import Projection
+from geoind.space.sites import Grid
 
 if TYPE_CHECKING:
     from folium.raster_layers import ImageOverlay
@@ -215,7 +215,7 @@ def _write_png(population: Prior, path: Path, projection: Projection, intervals:
 def _write_html(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:  # noqa: ARG001
     import folium
 
-    from geoind.maps import save_offline
+    from geoind.maps.offline import save_offline
 
     grid = _grid_of(population)
     corners = _corners(grid, projection)

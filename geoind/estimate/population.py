@@ -9,16 +9,16 @@ from typing import Literal
 import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_finite, as_positive, frozen
-from geoind.channel import Channel
-from geoind.cores import available_cores
+from geoind.channels.channel import Channel
+from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError, SitesMismatchError
 from geoind.estimate.ascent import Blur, Progress, climb, held_out_steps
 from geoind.estimate.convolution import BEYOND, window_around
 from geoind.estimate.groups import Group, Mechanisms, Reports, epsilon_in_plane, grouped
 from geoind.estimate.observation import ChannelReports, NoiseReports, Observation, Together
-from geoind.priors import Prior
-from geoind.projection import Projection
-from geoind.sites import Grid, Sites, same_sites
+from geoind.parallel import available_cores
+from geoind.space.projection import Projection
+from geoind.space.sites import Grid, Sites, same_sites
 
 __all__ = ["PopulationEstimate", "estimate_population"]
 

@@ -6,8 +6,8 @@ import warnings
 import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_finite
+from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError, SitesMismatchError
-from geoind.priors import Prior
 
 __all__ = ["earth_movers_distance", "hotspots_found", "total_variation"]
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geoind.arrays import ArrayLike, as_count, as_lonlat, as_positive
+from geoind.channels.priors import Prior
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
-from geoind.priors import Prior
-from geoind.projection import Projection
-from geoind.sites import Grid
+from geoind.space.projection import Projection
+from geoind.space.sites import Grid
 
 if TYPE_CHECKING:
     from pandas import DataFrame

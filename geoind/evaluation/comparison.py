@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from geoind.arrays import as_count
-from geoind.evaluation.setting import PAPER_SETTING, Setting
-from geoind.metrics import (
+from geoind.channels.metrics import (
     adversary_error,
     bayes_vulnerability,
     expected_loss,
     posterior_entropy,
     worst_case_loss,
 )
+from geoind.evaluation.setting import PAPER_SETTING, Setting
 
 if TYPE_CHECKING:
     from pandas import DataFrame

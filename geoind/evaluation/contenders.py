@@ -8,18 +8,18 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from geoind.arrays import FloatArray
-from geoind.channel import Channel
-from geoind.channels import cloaking, exponential, planar_geometric, randomised_response
-from geoind.discretise import discretise
+from geoind.channels.channel import Channel
+from geoind.channels.discretise import discretise
+from geoind.channels.formulas import cloaking, exponential, planar_geometric, randomised_response
+from geoind.channels.metrics import adversary_error
+from geoind.channels.priors import Prior
+from geoind.channels.remap import bayes_remap
 from geoind.errors import InfeasibleError
 from geoind.evaluation.setting import Setting
 from geoind.evaluation.tuning import Family, epsilon_for_loss
-from geoind.laplace import PlanarLaplace
-from geoind.metrics import adversary_error
+from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.optimal import max_adversary_error_given_loss, min_loss_given_epsilon, optimal_error_range
-from geoind.priors import Prior
-from geoind.remap import bayes_remap
-from geoind.sites import Grid, Places
+from geoind.space.sites import Grid, Places
 
 __all__ = ["EQUALISED", "FAMILIES", "TOLERANCE", "Contender", "Equalised", "Lineup"]
 

@@ -4,16 +4,16 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from geoind.arrays import as_positive
+from geoind.channels.metrics import adversary_error, expected_loss
+from geoind.channels.remap import bayes_remap
 from geoind.evaluation.contenders import FAMILIES, TOLERANCE, Lineup
 from geoind.evaluation.setting import Setting
-from geoind.metrics import adversary_error, expected_loss
 from geoind.optimal import min_loss_given_epsilon
-from geoind.remap import bayes_remap
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from geoind.channel import Channel
+    from geoind.channels.channel import Channel
 
 __all__ = ["curves"]
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geoind.channel import Channel
+from geoind.channels.channel import Channel
 from geoind.evaluation.claims import check_claims
 from geoind.evaluation.comparison import Progress, as_table, contests
 from geoind.evaluation.curves import curves

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geoind.arrays import FloatArray
-from geoind.channel import Channel
+from geoind.channels.channel import Channel
+from geoind.channels.priors import Prior
 from geoind.evaluation.setting import Setting
-from geoind.priors import Prior
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,9 +8,9 @@ from types import MappingProxyType
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_positive
+from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError
-from geoind.priors import Prior
-from geoind.sites import Grid
+from geoind.space.sites import Grid
 
 __all__ = ["PAPER_SETTING", "REGIONS", "Setting", "from_picture"]
 
@@ -193,8 +193,8 @@ class Setting:
         """
         if self.wanted_loss is not None:
             return float(self.wanted_loss)
-        from geoind.channels import cloaking
-        from geoind.metrics import expected_loss
+        from geoind.channels.formulas import cloaking
+        from geoind.channels.metrics import expected_loss
 
         return expected_loss(cloaking(self.grid, zone=self.zone), self.uniform)
 

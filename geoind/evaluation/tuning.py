@@ -7,10 +7,10 @@ from typing import TypeAlias
 import numpy as np
 
 from geoind.arrays import as_positive
-from geoind.channel import Channel
+from geoind.channels.channel import Channel
+from geoind.channels.metrics import expected_loss
+from geoind.channels.priors import Prior
 from geoind.errors import InfeasibleError
-from geoind.metrics import expected_loss
-from geoind.priors import Prior
 
 __all__ = ["Family", "epsilon_for_loss"]
 

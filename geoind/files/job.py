@@ -17,9 +17,9 @@ from geoind.files.geojson import FeatureCollection
 from geoind.files.ndjson import LineJson
 from geoind.files.rejects import Rejects
 from geoind.files.text import TextFormat, obfuscate_text
-from geoind.mechanism import Mechanism
+from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import choose_mechanism
-from geoind.promise import Promise, sidecar_of
+from geoind.tables.promise import Promise, sidecar_of
 
 __all__ = ["Progress", "Summary", "obfuscate_file"]
 

@@ -5,7 +5,7 @@ from typing import IO, BinaryIO
 from geoind.errors import InvalidInputError
 from geoind.files.formats import require_arrow
 from geoind.files.table import BATCH_ROWS, TableJob
-from geoind.promise import PARQUET_KEY, Promise
+from geoind.tables.promise import PARQUET_KEY, Promise
 
 __all__ = ["obfuscate_parquet"]
 

@@ -17,7 +17,7 @@ from geoind.files.formats import STANDARD, decompressed, kind_of, opened, requir
 from geoind.files.geojson import FeatureCollection
 from geoind.files.ndjson import LineJson
 from geoind.files.text import TextFormat
-from geoind.promise import read_promise, sidecar_of
+from geoind.tables.promise import read_promise, sidecar_of
 
 __all__ = ["FileReports", "read_reports"]
 

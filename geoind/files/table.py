@@ -14,7 +14,7 @@ from geoind.errors import InvalidInputError
 from geoind.files.columns import coordinate_columns, telling_columns
 from geoind.files.rejects import Rejects
 from geoind.files.textbatch import Problem
-from geoind.mechanism import Mechanism
+from geoind.mechanisms.protocol import Mechanism
 from geoind.randomness import KeyedRandomness
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import IO, BinaryIO, Protocol
 from geoind.errors import InvalidInputError
 from geoind.files.rejects import Rejects
 from geoind.files.textbatch import TextBatch
-from geoind.mechanism import Mechanism
+from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import obfuscate_lonlat
 from geoind.randomness import KeyedRandomness
 

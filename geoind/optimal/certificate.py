@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from geoind.arrays import ArrayLike
-from geoind.channel import Channel
-from geoind.sites import Sites
+from geoind.channels.channel import Channel
+from geoind.space.sites import Sites
 
 __all__ = ["YARDSTICK", "Certificate", "OptimalChannel"]
 

@@ -3,13 +3,13 @@
 import numpy as np
 
 from geoind.arrays import FloatArray
-from geoind.channel import Channel
+from geoind.channels.channel import Channel
+from geoind.channels.priors import Prior
 from geoind.distances import Distance
 from geoind.optimal.game import Game
 from geoind.optimal.problem import as_loss
 from geoind.optimal.symmetry import Symmetry, symmetry_of
-from geoind.priors import Prior
-from geoind.sites import Sites
+from geoind.space.sites import Sites
 
 __all__ = ["Duel"]
 

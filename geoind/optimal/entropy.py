@@ -29,7 +29,7 @@ from typing import NamedTuple
 import numpy as np
 
 from geoind.arrays import FloatArray
-from geoind.metrics import conditional_entropy
+from geoind.channels.metrics import conditional_entropy
 from geoind.optimal.certificate import YARDSTICK
 from geoind.optimal.threads import workers
 

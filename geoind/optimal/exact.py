@@ -14,7 +14,7 @@ from geoind.optimal.cones import Program
 from geoind.optimal.interior import Iterate, minimise
 from geoind.optimal.pairs import classes_of, nearest_pairs, spanner, unchained_pairs
 from geoind.optimal.symmetry import Symmetry, symmetry_of
-from geoind.sites import Sites
+from geoind.space.sites import Sites
 
 __all__ = ["LeastLoss", "Task", "solve"]
 

@@ -3,14 +3,14 @@
 import numpy as np
 
 from geoind.arrays import FloatArray, as_finite, as_positive
-from geoind.channel import Channel
+from geoind.channels.channel import Channel
+from geoind.channels.priors import Prior
+from geoind.channels.tightness import steepest_slope
 from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, InvalidInputError
 from geoind.optimal.problem import as_loss, as_metric
 from geoind.optimal.repair import keep_promise
-from geoind.priors import Prior
-from geoind.sites import Sites
-from geoind.tightness import steepest_slope
+from geoind.space.sites import Sites
 
 __all__ = ["expost", "expost_for_loss"]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from geoind.arrays import as_number, as_unit
+from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, SolverError
 from geoind.optimal.certificate import Certificate, OptimalChannel
@@ -14,8 +15,7 @@ from geoind.optimal.interior import Iterate
 from geoind.optimal.near import cheap_candidate, partition_bound
 from geoind.optimal.problem import as_task
 from geoind.optimal.repair import keep_promise
-from geoind.priors import Prior
-from geoind.sites import Sites
+from geoind.space.sites import Sites
 
 __all__ = ["min_loss_given_epsilon", "near_optimal_given_epsilon"]
 

@@ -5,17 +5,17 @@ from contextlib import suppress
 import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.channel import Channel
-from geoind.channels import exponential
-from geoind.discretise import discretise
+from geoind.channels.channel import Channel
+from geoind.channels.discretise import discretise
+from geoind.channels.formulas import exponential
+from geoind.channels.priors import Prior
+from geoind.channels.remap import bayes_remap
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError
-from geoind.laplace import PlanarLaplace
+from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.optimal.exact import Task, solve
 from geoind.optimal.expost import expost
-from geoind.priors import Prior
-from geoind.remap import bayes_remap
-from geoind.sites import Grid, Places
+from geoind.space.sites import Grid, Places
 
 __all__ = ["cheap_candidate", "partition_bound"]
 

@@ -1,9 +1,9 @@
 """From a solver's answer to a channel that keeps its promise as measured."""
 
 from geoind.arrays import FloatArray
-from geoind.channel import Channel, tight_epsilon
+from geoind.channels.channel import Channel, tight_epsilon
 from geoind.distances import Distance
-from geoind.sites import Sites
+from geoind.space.sites import Sites
 
 __all__ = ["keep_promise"]
 

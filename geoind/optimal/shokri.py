@@ -7,7 +7,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_finite
-from geoind.channel import Channel, tight_epsilon
+from geoind.channels.channel import Channel, tight_epsilon
+from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, InvalidInputError, SitesMismatchError
 from geoind.optimal.certificate import YARDSTICK, Certificate, OptimalChannel
@@ -15,8 +16,7 @@ from geoind.optimal.choice import least_worst_loss
 from geoind.optimal.duel import Duel
 from geoind.optimal.entropy import most_entropy
 from geoind.optimal.game import Play
-from geoind.priors import Prior
-from geoind.sites import Sites, same_sites
+from geoind.space.sites import Sites, same_sites
 
 __all__ = [
     "ErrorRange",

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.sites import Sites
+from geoind.space.sites import Sites
 
 __all__ = ["Symmetry", "symmetry_of"]
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from geoind.cores import available_cores
+from geoind.parallel import available_cores
 
 __all__ = ["Workers", "workers"]
 

@@ -55,7 +55,7 @@ def test_a_number_is_noise_on_the_globe_only_where_there_is_a_projection():
 
 def test_a_channel_s_epsilon_is_not_measured_on_the_way(monkeypatch):
     channel = randomised_response(3, epsilon=1.0)
-    monkeypatch.setattr("geoind.channel.tight_epsilon", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr("geoind.channels.channel.tight_epsilon", lambda *_: pytest.fail("measured"))
     grouped(channel.outputs.xy, channel, None)
     grouped(channel.outputs.xy, [channel] * 3, None)
 

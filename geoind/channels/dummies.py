@@ -1,0 +1,130 @@
+"""The truth hidden among decoys: k-anonymity by dummies, for comparison. It is *not* geo-indistinguishable."""
+
+import math
+from dataclasses import KW_ONLY, dataclass
+
+import numpy as np
+
+from geoind.arrays import ArrayLike, FloatArray, as_count, as_points
+from geoind.channels.priors import Prior
+from geoind.distances import Distance, euclidean
+from geoind.errors import InvalidInputError, SitesMismatchError
+from geoind.randomness import RandomnessLike, Words, as_randomness
+from geoind.space.sites import same_sites
+
+__all__ = ["Dummies"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dummies:
+    """The closest site of the truth together with k - 1 random decoys, in random order.
+
+    **Not geo-indistinguishable**: the truth is always among the k, so a set without x rules x out, and `epsilon`
+    is infinite. An adversary who knows where people are believes member j of a set with a weight of
+    prior(j) / decoys(j): decoys protect as far as they look like people.
+
+    Parameters
+    ----------
+    decoys : Prior
+        Where decoys are drawn, independently of the truth.
+    k : int
+        Size of a set.
+
+    Examples
+    --------
+    >>> from geoind import Grid
+    >>> grid = Grid(0, 0, cell=100, columns=9, rows=9)
+    >>> hidden = Dummies(Prior.uniform(grid), k=5)
+    >>> sets = hidden.sample_sets([[410, 395]])
+    >>> sets.shape, bool((sets == 400).all(axis=2).any())
+    ((1, 5, 2), True)
+    """
+
+    decoys: Prior
+    _: KW_ONLY
+    k: int
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.decoys, Prior):
+            raise InvalidInputError(f"decoys must be a Prior, got {type(self.decoys).__name__}")
+        object.__setattr__(self, "k", as_count(self.k, "k"))
+
+    @property
+    def epsilon(self) -> float:
+        """Infinite, unless there is one site only."""
+        return math.inf if len(self.decoys) > 1 else 0.0
+
+    def sample_sets(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
+        """Return for each of the (n, 2) points the k places that are sent, (n, k, 2)."""
+        return self.decoys.sites.xy[self._members(as_points(points), rng)]
+
+    def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
+        """Return one place of each set, chosen at random: what a service sees that is asked about one."""
+        return self.decoys.sites.xy[self._members(as_points(points), rng)[:, 0]]
+
+    def posterior(self, members: ArrayLike, prior: Prior) -> FloatArray:
+        """Return how likely each member of each set is the truth, (n, k), for sets of site numbers (n, k).
+
+        Where the prior rules out every member, nothing is known and all are equally likely.
+
+        Examples
+        --------
+        >>> from geoind import Grid
+        >>> street = Grid(0, 0, cell=100, columns=3, rows=1)
+        >>> hidden = Dummies(Prior.uniform(street), k=2)
+        >>> hidden.posterior([[0, 1]], Prior(street, [0.6, 0.2, 0.2]))
+        array([[0.75, 0.25]])
+        """
+        if not same_sites(prior.sites, self.decoys.sites):
+            raise SitesMismatchError("the prior's sites must be those of the decoys")
+        numbers = np.asarray(members)
+        # A member that no decoy can be is the truth.
+        certain = self.decoys.mass[numbers] == 0
+        weights = np.where(certain, 1.0, prior.mass[numbers] / np.where(certain, 1.0, self.decoys.mass[numbers]))
+        weights = np.where(certain.any(axis=1, keepdims=True), certain, weights)
+        total = weights.sum(axis=1, keepdims=True)
+        return np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / numbers.shape[1])
+
+    def adversary_error(
+        self, prior: Prior, *, loss: Distance = euclidean, draws: int = 10_000, rng: RandomnessLike = None
+    ) -> float:
+        """Return the mean loss of the best guess among all sites after a set, over simulated persons.
+
+        Examples
+        --------
+        >>> from geoind import Grid
+        >>> street = Grid(0, 0, cell=100, columns=2, rows=1)
+        >>> Dummies(Prior.uniform(street), k=1).adversary_error(Prior.uniform(street))
+        0.0
+        """
+        count = as_count(draws, "draws")
+        blank = np.zeros((count, 2))
+        words = as_randomness(rng, count).words(blank, 2 * self.k + 1, f"Dummies draws {self.k}")
+        members = self._mix(_draw(prior.mass, words[:, :1])[:, 0], words[:, 1:])
+        weights = self.posterior(members, prior)
+        xy = prior.sites.xy
+        table = loss(xy, xy)
+        total = 0.0
+        for block in np.array_split(np.arange(count), 1 + count // 2000):
+            total += float(np.einsum("nk,nkg->ng", weights[block], table[members[block]]).min(axis=1).sum())
+        return total / count
+
+    def _members(self, points: FloatArray, rng: RandomnessLike) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        truth = self.decoys.sites.nearest(points)
+        words = as_randomness(rng, len(points)).words(self.decoys.sites.xy[truth], 2 * self.k, f"Dummies {self.k}")
+        return self._mix(truth, words)
+
+    def _mix(
+        self, truth: "np.ndarray[tuple[int], np.dtype[np.int64]]", words: Words
+    ) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+        """Return the truth and k - 1 decoys in random order, from 2 k words each."""
+        members = _draw(self.decoys.mass, words[:, : self.k])
+        members[:, 0] = truth
+        return np.take_along_axis(members, np.argsort(words[:, self.k :], axis=1), axis=1)
+
+
+def _draw(mass: FloatArray, words: Words) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    """Return a site number for each word."""
+    cumulative = np.cumsum(mass)
+    uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    return np.searchsorted(cumulative / cumulative[-1], uniform, side="right").astype(np.int64)

@@ -1,0 +1,214 @@
+"""What is known about a person's whereabouts before the report."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from geoind.arrays import ArrayLike, FloatArray, as_finite, as_floats, as_points, frozen
+from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
+from geoind.space.sites import Grid, Sites
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame
+
+    from geoind.space.projection import Projection
+
+__all__ = ["Prior"]
+
+SUM_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Prior:
+    """A probability for each site.
+
+    Examples
+    --------
+    >>> from geoind import Grid
+    >>> home = Prior(Grid(0, 0, cell=100, columns=2, rows=1), [0.75, 0.25])
+    >>> home.mass
+    array([0.75, 0.25])
+    """
+
+    sites: Sites
+    mass: FloatArray
+
+    def __init__(self, sites: Sites, mass: ArrayLike) -> None:
+        array = as_floats(mass, "mass")
+        if array.shape != (len(sites),):
+            raise SitesMismatchError(f"mass has shape {array.shape}, but there are {len(sites)} sites")
+        # Written so that NaN fails.
+        if not (array >= 0).all():
+            raise NotStochasticError("mass must hold probabilities: an entry is negative or not a number")
+        total = array.sum()
+        if not abs(total - 1) <= SUM_TOLERANCE:
+            raise NotStochasticError(f"mass must sum to 1, got {total:.12g}; for weights use Prior.from_counts")
+        object.__setattr__(self, "sites", sites)
+        object.__setattr__(self, "mass", frozen(array / total))
+
+    def __len__(self) -> int:
+        return len(self.sites)
+
+    @classmethod
+    def uniform(cls, sites: Sites) -> "Prior":
+        """Return the same mass for every site.
+
+        Examples
+        --------
+        >>> from geoind import Places
+        >>> Prior.uniform(Places([[0, 0], [5, 0]])).mass
+        array([0.5, 0.5])
+        """
+        return cls.from_counts(sites, np.ones(len(sites)))
+
+    @classmethod
+    def over(cls, sites: Sites, cells: ArrayLike) -> "Prior":
+        """Return the same mass for the chosen sites and none for the others.
+
+        Parameters
+        ----------
+        sites : Sites
+        cells : list of int, or of bool with one per site
+            Numbers of the chosen sites, or a mask.
+
+        Examples
+        --------
+        >>> from geoind import Grid
+        >>> Prior.over(Grid(0, 0, cell=100, columns=4, rows=1), [1, 2]).mass
+        array([0. , 0.5, 0.5, 0. ])
+        """
+        chosen = np.asarray(cells)
+        if chosen.dtype.kind == "b":
+            if chosen.shape != (len(sites),):
+                raise SitesMismatchError(f"a mask of cells must have one entry for each of the {len(sites)} sites")
+            chosen = np.flatnonzero(chosen)
+        if chosen.ndim != 1 or not chosen.size or chosen.dtype.kind not in "iu":
+            raise InvalidInputError("cells must be a list of at least one site number")
+        if not ((chosen >= 0) & (chosen < len(sites))).all():
+            raise InvalidInputError(f"cells must be numbers of sites, 0 to {len(sites) - 1}")
+        weights = np.zeros(len(sites))
+        weights[chosen] = 1
+        return cls.from_counts(sites, weights)
+
+    @classmethod
+    def from_counts(cls, sites: Sites, counts: ArrayLike) -> "Prior":
+        """Return masses proportional to non-negative weights, one per site.
+
+        Examples
+        --------
+        >>> from geoind import Places
+        >>> Prior.from_counts(Places([[0, 0], [5, 0]]), [30, 10]).mass
+        array([0.75, 0.25])
+        """
+        weights = as_floats(counts, "counts")
+        # The largest weight is taken out first, so that huge or tiny counts neither overflow nor vanish.
+        largest = weights.max(initial=0)
+        if not 0 < largest < np.inf:
+            raise NotStochasticError("counts must be finite and at least one must be positive")
+        scaled = weights / largest
+        return cls(sites, scaled / scaled.sum())
+
+    @classmethod
+    def from_points(
+        cls, sites: Sites, xy: ArrayLike, *, weights: ArrayLike | None = None, smoothing: float = 0.0
+    ) -> "Prior":
+        """Return the share of points that is closest to each site.
+
+        Parameters
+        ----------
+        sites : Sites
+        xy : (n, 2) array
+            Past locations, in metres.
+        weights : (n,) array, optional
+            How much each point counts; default: one each.
+        smoothing : float
+            Added to the count of every site. Above zero no site is impossible, even if no point fell there.
+
+        Examples
+        --------
+        >>> from geoind import Grid
+        >>> street = Grid(0, 0, cell=100, columns=2, rows=1)
+        >>> visits = [[3, 5], [-20, 1], [12, 40], [99, 0]]
+        >>> Prior.from_points(street, visits).mass
+        array([0.75, 0.25])
+        >>> Prior.from_points(street, visits, smoothing=2).mass
+        array([0.625, 0.375])
+        """
+        points = as_points(xy, "xy")
+        counted = np.ones(len(points)) if weights is None else as_floats(weights, "weights")
+        if counted.shape != (len(points),):
+            raise InvalidInputError(f"weights must be one per point: {counted.shape} for {len(points)} points")
+        if not (counted >= 0).all():
+            raise InvalidInputError("weights must not be negative")
+        if not as_finite(smoothing, "smoothing") >= 0:
+            raise InvalidInputError(f"smoothing must not be negative, got {smoothing!r}")
+        counts = np.bincount(sites.nearest(points), weights=counted, minlength=len(sites))
+        return cls.from_counts(sites, counts + smoothing)
+
+    @classmethod
+    def from_polygons(
+        cls,
+        grid: Grid,
+        frame: "GeoDataFrame",
+        *,
+        weights: str | ArrayLike | None = None,
+        projection: "Projection | None" = None,
+    ) -> "Prior":
+        """Return the polygons' weights, spread evenly over each polygon's area, by cell.
+
+        What lies outside of the grid is left out.
+
+        Parameters
+        ----------
+        grid : Grid
+        frame : GeoDataFrame
+            Polygons, e.g. census tracts. With a projection any CRS; without one, the grid's metres.
+        weights : str or array, optional
+            A column's name or one number per polygon, e.g. inhabitants; default: one each.
+        projection : Projection, optional
+            From lon/lat degrees to the grid's metres.
+
+        Examples
+        --------
+        >>> import geopandas, shapely
+        >>> from geoind import Grid
+        >>> tracts = geopandas.GeoDataFrame({"people": [3, 1]}, geometry=[shapely.box(-50, -50, 50, 50),
+        ...                                                               shapely.box(-50, -50, 150, 50)])
+        >>> Prior.from_polygons(Grid(0, 0, cell=100, columns=2, rows=1), tracts, weights="people").mass
+        array([0.875, 0.125])
+        """
+        import shapely
+
+        polygons = _in_metres(frame, projection)
+        if isinstance(weights, str):
+            if weights not in frame.columns:
+                raise InvalidInputError(f"weights: the frame has no column {weights!r}")
+            weights = frame[weights].to_numpy()
+        counted = np.ones(len(polygons)) if weights is None else as_floats(weights, "weights")
+        if counted.shape != (len(polygons),) or not ((counted >= 0) & (counted < np.inf)).all():
+            raise InvalidInputError("weights must be one finite, non-negative number per polygon")
+        areas = shapely.area(polygons)
+        if not (areas > 0).all():
+            raise InvalidInputError(f"geometry must be polygons, row {np.argmin(areas > 0)} has no area")
+        cells = grid.polygons()
+        polygon, cell = shapely.STRtree(cells).query(polygons)
+        shared = shapely.area(shapely.intersection(polygons[polygon], cells[cell]))
+        counts = np.bincount(cell, weights=counted[polygon] * shared / areas[polygon], minlength=len(grid))
+        if not counts.sum() > 0:
+            raise NotStochasticError("no polygon with a positive weight meets the grid")
+        return cls.from_counts(grid, counts)
+
+
+def _in_metres(
+    frame: "GeoDataFrame", projection: "Projection | None"
+) -> "np.ndarray[tuple[int], np.dtype[np.object_]]":
+    import shapely
+
+    if projection is not None:
+        if frame.crs is None:
+            raise InvalidInputError("the frame must have a CRS when a projection is given")
+        return np.asarray(shapely.transform(frame.geometry.to_crs(4326).to_numpy(), projection.to_xy))
+    if frame.crs is not None and frame.crs.is_geographic:
+        raise InvalidInputError("the frame is in degrees: give the projection to the grid's metres")
+    return np.asarray(frame.geometry.to_numpy())

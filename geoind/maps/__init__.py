@@ -1,0 +1,1 @@
+"""Pages with maps that need no network."""

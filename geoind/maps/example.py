@@ -1,0 +1,85 @@
+"""The picture of the example: people, their reports, and the way between."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geoind.arrays import FloatArray
+from geoind.evaluation.synthetic import City
+from geoind.mechanisms.sphere import SphericalLaplace
+
+if TYPE_CHECKING:
+    from folium import Map
+
+__all__ = ["city_map"]
+
+TRUTH, REPORT, WAY = "#1b6ca8", "#d1495b", "#8d99ae"
+WAYS = 60
+"""So many people are joined to their reports, so that the eye can follow."""
+
+LEGEND = """
+<div style="position: fixed; z-index: 1000; left: 12px; bottom: 64px; max-width: 300px; padding: 10px 14px;
+ background: white; border-radius: 6px; box-shadow: 0 1px 5px #0005; font: 13px/1.5 system-ui, sans-serif">
+<b>A made-up city, obfuscated</b><br>
+<span style="color: {truth}">&#9679;</span> where people are<br>
+<span style="color: {report}">&#9679;</span> what they report<br>
+<span style="color: {way}">&#9473;</span> from truth to report, for {ways} of them<br>
+<span style="color: {truth}">&#9711;</span> 95 % of one person's reports fall in here<br>
+epsilon {epsilon:.4g} per metre: a report is {mean:,.0f} m off on average
+</div>
+"""
+
+
+def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: SphericalLaplace) -> "Map":
+    """Return a map without tiles of people and their reports, over the city's density."""
+    import folium
+
+    centre = np.asarray(city.projection.to_lonlat([[0.0, 0.0]]))[0]
+    page = folium.Map(
+        [centre[1], centre[0]], tiles=None, zoom_start=14, prefer_canvas=True, control_scale=True, max_zoom=18
+    )
+    _density(city).add_to(page)
+    ways = min(WAYS, len(truth))
+    lines = [[a, b] for a, b in zip(truth[:ways].tolist(), reports[:ways].tolist(), strict=True)]
+    folium.GeoJson(
+        _feature("MultiLineString", lines),
+        name="from truth to report",
+        style_function=lambda _: {"color": WAY, "weight": 1.5, "opacity": 0.9},
+    ).add_to(page)
+    for name, points, colour in (("people", truth, TRUTH), ("reports", reports, REPORT)):
+        folium.GeoJson(
+            _feature("MultiPoint", points.tolist()),
+            name=name,
+            marker=folium.CircleMarker(radius=4, color="white", weight=1, fill_color=colour, fill_opacity=0.9),
+        ).add_to(page)
+    folium.Circle(
+        [truth[0, 1], truth[0, 0]], radius=float(noise.radius_quantile(0.95)), color=TRUTH, weight=2, fill=False
+    ).add_to(page)
+    folium.LayerControl(collapsed=False).add_to(page)
+    legend = LEGEND.format(
+        truth=TRUTH, report=REPORT, way=WAY, ways=ways, epsilon=noise.epsilon, mean=noise.mean_radius
+    )
+    page.get_root().html.add_child(folium.Element(legend))
+    return page
+
+
+def _density(city: City) -> Any:
+    """Return the background: the more people in a cell, the darker."""
+    import folium
+
+    grid = city.grid
+    mass = np.sqrt(city.prior.mass.reshape(grid.rows, grid.columns))
+    shade = (255 * (1 - 0.35 * mass / mass.max())).astype(np.uint8)
+    image = np.dstack([shade, shade, shade, np.full_like(shade, 255)])[::-1]
+    half = grid.cell / 2
+    corners = city.projection.to_lonlat([grid.xy[0] - half, grid.xy[-1] + half])
+    return folium.raster_layers.ImageOverlay(
+        image,
+        bounds=[[corners[0, 1], corners[0, 0]], [corners[1, 1], corners[1, 0]]],
+        name="how many people live there",
+        mercator_project=True,
+    )
+
+
+def _feature(kind: str, coordinates: list[Any]) -> dict[str, Any]:
+    return {"type": "Feature", "properties": {}, "geometry": {"type": kind, "coordinates": coordinates}}

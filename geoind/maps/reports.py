@@ -1,0 +1,222 @@
+"""A file of reports as a map: one HTML page that loads nothing from anywhere."""
+
+import math
+from collections.abc import Callable, Iterator
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from geoind.arrays import FloatArray, as_lonlat
+from geoind.errors import InvalidInputError
+from geoind.files.columns import coordinate_columns
+from geoind.files.formats import kind_of, require_arrow
+from geoind.maps.basemap import Basemap
+from geoind.maps.offline import offline_html
+from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.tables.promise import Promise
+
+if TYPE_CHECKING:
+    import folium
+
+__all__ = ["read_places", "report_map"]
+
+Places: TypeAlias = Callable[[], Iterator[FloatArray]]
+"""Starts reading (n, 2) lon/lat batches from the beginning."""
+
+MOST_POINTS = 5000
+"""Up to this many reports are drawn one by one; more become a heat map."""
+
+CELLS = 256
+"""Cells of the heat map from west to east and from south to north: its size does not grow with the file."""
+
+BATCH = 1 << 17
+
+REPORT = {"radius": 4, "stroke": False, "fill": True, "fill_color": "#2460c8", "fill_opacity": 0.55}
+
+HEAT = {0.1: "#fbd9b5", 0.4: "#f39a4a", 0.7: "#d4500c", 1: "#7d1f00"}
+"""One hue from light to dark: readable for everybody, and in print."""
+
+LEGEND = """
+<div style="position:fixed;right:12px;top:12px;z-index:900;max-width:20rem;padding:10px 14px;border-radius:10px;
+background:#fffffff0;color:#1c2333;font:14px/1.45 system-ui,sans-serif;box-shadow:0 1px 5px #0003">
+<b>{title}</b><br>{lines}</div>
+"""
+
+
+def read_places(path: str | Path, *, lon: str | None = None, lat: str | None = None) -> Iterator[FloatArray]:
+    """Yield the places of a file, batch by batch, as (n, 2) lon/lat degrees; rows without a place are left out.
+
+    Parameters
+    ----------
+    path : path
+        Parquet, GeoParquet, CSV, TSV, NDJSON, or whatever else geopandas reads.
+    lon, lat : str, optional
+        The columns with the degrees, where their names do not tell and there is no geometry.
+    """
+    if not Path(path).is_file():
+        raise InvalidInputError(f"no such file: {path}")
+    kind = kind_of(str(path))
+    name = "ogr" if kind is None else kind.format
+    if name == "parquet":
+        batches = _parquet_places(Path(path), lon, lat)
+    elif name in ("csv", "tsv", "ndjson"):
+        batches = _text_places(Path(path), name, lon, lat)
+    else:
+        batches = _shape_places(Path(path))
+    for batch in batches:
+        yield as_lonlat(batch[~np.isnan(batch).any(axis=1)], "the file")
+
+
+def report_map(
+    places: Places, *, title: str, promise: Promise | None = None, basemap: Basemap | None = None
+) -> str:
+    """Return the page: reports as points or, if they are many, as a heat map, and what was promised.
+
+    Parameters
+    ----------
+    places : callable
+        Returns the batches from the beginning: it is called twice, so that memory does not grow with the file.
+    title : str
+        Of the page.
+    promise : Promise, optional
+        What the reports promise, for the legend.
+    basemap : Basemap, optional
+        The background; without it the page is plain.
+
+    Examples
+    --------
+    >>> page = report_map(lambda: iter([np.array([[2.2945, 48.8584]])]), title="One report")
+    >>> "https://cdn" in page
+    False
+    """
+    import folium
+
+    count, low, high = _extent(places)
+    chart = folium.Map(tiles=None, prefer_canvas=True, max_zoom=20, control_scale=True, zoom_snap=0.25)
+    if basemap is not None:
+        basemap.to_folium().add_to(chart)
+    if count <= MOST_POINTS:
+        _points(np.concatenate(list(places()))).add_to(chart)
+    else:
+        _heat(places, low, high).add_to(chart)
+    chart.fit_bounds([low[::-1].tolist(), high[::-1].tolist()], padding=(24, 24), max_zoom=17)
+    lines = [f"{count:,} reports"]
+    if promise is not None:
+        lines += _promised(promise)
+    if basemap is not None:
+        lines.append(escape(basemap.attribution))
+    root = chart.get_root()
+    root.title = title
+    root.html.add_child(folium.Element(LEGEND.format(title=escape(title), lines="<br>".join(lines))))
+    return offline_html(chart)
+
+
+def _extent(places: Places) -> tuple[int, FloatArray, FloatArray]:
+    count, low, high = 0, np.full(2, np.inf), np.full(2, -np.inf)
+    for batch in places():
+        if len(batch):
+            count += len(batch)
+            low, high = np.minimum(low, batch.min(axis=0)), np.maximum(high, batch.max(axis=0))
+    if not count:
+        raise InvalidInputError("the file has no places to draw")
+    # One place alone has no extent: a hundred metres around it.
+    return count, low - 1e-3, high + 1e-3
+
+
+def _points(lonlat: FloatArray) -> "folium.GeoJson":
+    import folium
+
+    shape = {"type": "MultiPoint", "coordinates": lonlat.round(6).tolist()}
+    feature = {"type": "Feature", "properties": {}, "geometry": shape}
+    return folium.GeoJson(
+        {"type": "FeatureCollection", "features": [feature]}, name="reports", marker=folium.CircleMarker(**REPORT)
+    )
+
+
+def _heat(places: Places, low: FloatArray, high: FloatArray) -> Any:
+    from folium.plugins import HeatMap
+
+    counts = np.zeros((CELLS, CELLS))
+    scale = CELLS / (high - low)
+    for batch in places():
+        cell = np.minimum(((batch - low) * scale).astype(np.int64), CELLS - 1)
+        counts += np.bincount(cell[:, 1] * CELLS + cell[:, 0], minlength=CELLS**2).reshape(CELLS, CELLS)
+    row, column = np.nonzero(counts)
+    # Square roots: a town's centre has a thousand times the reports of its outskirts, and both must be seen.
+    weight = np.sqrt(counts[row, column])
+    weight = np.minimum(1.0, weight / np.quantile(weight, 0.99))
+    lat, lon = (low[axis] + (index + 0.5) / scale[axis] for axis, index in ((1, row), (0, column)))
+    data = np.column_stack([lat.round(6), lon.round(6), weight.round(3)]).tolist()
+    return HeatMap(data, name="reports", radius=8, blur=8, max_zoom=1, min_opacity=0.05, gradient=HEAT)
+
+
+def _promised(promise: Promise) -> list[str]:
+    noise = SphericalLaplace(promise.epsilon)
+    lines = [f"ε = {promise.epsilon:.4g} per metre, {escape(promise.mechanism)}"]
+    radius = promise.radius or math.log(4) / promise.epsilon
+    factor = math.exp(promise.epsilon * radius)
+    lines.append(f"Within {radius:.4g} m places can be told apart by a factor of {factor:.3g} at most.")
+    if promise.mechanism == "SphericalLaplace":
+        lines.append(f"95 % of the reports lie within {float(noise.radius_quantile(0.95)):.0f} m of the truth.")
+    return lines
+
+
+def _parquet_places(path: Path, lon: str | None, lat: str | None) -> Iterator[FloatArray]:
+    from geoind.adapters.geoparquet import LONLAT, declared_crs, geometry_columns, to_lonlat
+    from geoind.adapters.points import GeometryColumn, LonLatColumns
+
+    require_arrow("Parquet")
+    import pyarrow.parquet
+
+    try:
+        file = pyarrow.parquet.ParquetFile(path)
+    except pyarrow.ArrowInvalid as error:
+        raise InvalidInputError(f"{path.name} is not a Parquet file") from error
+    with file:
+        schema = file.schema_arrow
+        geometry = None if lon or lat else next(iter(geometry_columns(schema)), None)
+        if geometry is not None:
+            crs = declared_crs(schema, geometry) or LONLAT
+            for batch in file.iter_batches(BATCH, columns=[geometry]):
+                yield to_lonlat(GeometryColumn(batch, geometry).coordinates, crs)
+            return
+        names = coordinate_columns(schema.names, lon, lat)
+        for batch in file.iter_batches(BATCH, columns=list(names)):
+            yield LonLatColumns(batch, *names).coordinates
+
+
+def _text_places(path: Path, name: str, lon: str | None, lat: str | None) -> Iterator[FloatArray]:
+    import pandas as pd
+
+    batches: Any
+    try:
+        if name == "ndjson":
+            batches = pd.read_json(path, lines=True, chunksize=BATCH)
+        else:
+            batches = pd.read_csv(path, sep="\t" if name == "tsv" else ",", chunksize=BATCH)
+        with batches:
+            for frame in batches:
+                names = coordinate_columns([str(column) for column in frame.columns], lon, lat)
+                yield frame[list(names)].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float64)
+    except (ValueError, UnicodeDecodeError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(f"{path.name} cannot be read as {name}") from error
+
+
+def _shape_places(path: Path) -> Iterator[FloatArray]:
+    import geopandas
+    import pyogrio
+
+    try:
+        frame = geopandas.read_file(path, engine="pyogrio")
+    except pyogrio.errors.DataSourceError as error:
+        raise InvalidInputError(f"{path.name} cannot be read as places") from error
+    if not isinstance(frame, geopandas.GeoDataFrame) or frame.crs is None:
+        raise InvalidInputError(f"{path.name} has no places with a CRS")
+    points = frame.to_crs("EPSG:4326").geometry
+    if not (points.geom_type.isna() | (points.geom_type == "Point")).all():
+        raise InvalidInputError(f"{path.name} must hold points")
+    yield np.column_stack([points.x, points.y])

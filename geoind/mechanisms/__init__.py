@@ -1,0 +1,1 @@
+"""The continuous world: noise with a density, and how mechanisms are put together."""

@@ -1,0 +1,106 @@
+"""Gaussian noise in the plane, for comparison: it is *not* geo-indistinguishable."""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from geoind.arrays import ArrayLike, FloatArray, as_number, as_points, as_positive, as_unit
+from geoind.errors import InvalidInputError
+from geoind.mechanisms.noise import ANGLE_RESOLUTION
+from geoind.randomness import RandomnessLike, as_randomness
+
+__all__ = ["PlanarGaussian"]
+
+
+@dataclass(frozen=True)
+class PlanarGaussian:
+    """Independent normal noise on both axes.
+
+    **Not geo-indistinguishable.** The ratio of the densities around two places grows without bound with the
+    report's distance, so no epsilon holds and `epsilon` is infinite. What holds is weaker: (epsilon, delta), up to
+    a probability delta that the promise fails, and only between places within a chosen radius.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation on each axis, in metres.
+
+    Examples
+    --------
+    >>> noise = PlanarGaussian.calibrated(epsilon=math.log(4) / 200, delta=1e-5, radius=200)
+    >>> round(noise.sigma, 1)
+    554.7
+    >>> noise.epsilon
+    inf
+    """
+
+    sigma: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", as_positive(self.sigma, "sigma"))
+
+    @classmethod
+    def calibrated(cls, *, epsilon: float, delta: float, radius: float) -> "PlanarGaussian":
+        """Return the least noise with which places up to `radius` apart keep (epsilon * distance, delta).
+
+        Exact (the analytic Gaussian mechanism of Balle and Wang, ICML 2018), not the textbook's
+        sigma = sqrt(2 ln(1.25 / delta)) / epsilon, which only holds where epsilon * radius < 1.
+        """
+        as_positive(epsilon, "epsilon")
+        as_unit(delta, "delta")
+        radius = as_positive(radius, "radius")
+        low = high = radius
+        while cls(high).delta(epsilon, radius) > delta:
+            high *= 2
+        while cls(low).delta(epsilon, radius) <= delta:
+            low /= 2
+        while (middle := (low + high) / 2) not in (low, high):
+            low, high = (middle, high) if cls(middle).delta(epsilon, radius) > delta else (low, middle)
+        return cls(high)
+
+    def delta(self, epsilon: float, distance: float) -> float:
+        """Return the smallest delta of (epsilon * distance, delta) between two places `distance` metres apart.
+
+        It grows with the distance, so that of the radius covers everything within.
+
+        Examples
+        --------
+        >>> round(PlanarGaussian(100).delta(epsilon=0.01, distance=100), 6)
+        0.126937
+        """
+        from scipy.special import log_ndtr, ndtr
+
+        epsilon = as_positive(epsilon, "epsilon")
+        if not as_number(distance, "distance") >= 0:
+            raise InvalidInputError("distance must not be negative")
+        # Phi(d / 2 s - e s) - exp(e d) Phi(-d / 2 s - e s), the second factor in logarithms.
+        half, shift = distance / (2 * self.sigma), epsilon * self.sigma
+        second = math.exp(epsilon * distance + float(log_ndtr(-half - shift)))
+        return max(0.0, float(ndtr(half - shift)) - second)
+
+    @property
+    def epsilon(self) -> float:
+        """Infinite: Gaussian noise keeps no promise per metre."""
+        return math.inf
+
+    @property
+    def mean_radius(self) -> float:
+        """Expected distance between truth and report, in metres: sigma * sqrt(pi / 2)."""
+        return self.sigma * math.sqrt(math.pi / 2)
+
+    @cached_property
+    def lattice_step(self) -> float:
+        """Step of the public lattice that reports are rounded to, in metres: about sigma / 1000."""
+        return math.ldexp(1.0, math.floor(math.log2(self.sigma)) - 10)
+
+    def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
+        """Return one report for each of the (n, 2) points, in metres, on the public lattice."""
+        points = as_points(points)
+        words = as_randomness(rng, len(points)).words(points, 2, f"PlanarGaussian {self.sigma.hex()}")
+        survival = ((words[:, 0] >> np.uint64(11)) + 0.5) * 2.0**-53
+        angle = (words[:, 1] >> np.uint64(11)) * ANGLE_RESOLUTION
+        radius = self.sigma * np.sqrt(-2 * np.log(survival))
+        reports = points + np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+        return np.asarray(np.rint(reports / self.lattice_step) * self.lattice_step + 0.0)

@@ -1,0 +1,1 @@
+"""Private questions to third parties: what is near me, without telling where."""

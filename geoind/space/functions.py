@@ -1,0 +1,36 @@
+"""Elementary functions, the same ones for single numbers (`math`) and for arrays (numpy)."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from geoind.arrays import FloatArray
+
+__all__ = ["ARRAYS", "SCALARS", "Functions", "Number"]
+
+Number = TypeVar("Number", float, FloatArray)
+
+
+@dataclass(frozen=True)
+class Functions(Generic[Number]):
+    """The same mathematics from `math` or from numpy."""
+
+    sin: Callable[[Number], Number]
+    cos: Callable[[Number], Number]
+    tan: Callable[[Number], Number]
+    sqrt: Callable[[Number], Number]
+    log: Callable[[Number], Number]
+    rint: Callable[[Number], Number]
+    angle: Callable[[Number, Number], Number]
+
+
+def _angle(y: FloatArray, x: FloatArray) -> FloatArray:
+    # numpy's arctan is twice as fast as its arctan2, and the same wherever x is positive.
+    return np.arctan(y / x) if x.size and x.min() > 0 else np.arctan2(y, x)
+
+
+SCALARS = Functions[float](math.sin, math.cos, math.tan, math.sqrt, math.log, round, math.atan2)
+ARRAYS = Functions[FloatArray](np.sin, np.cos, np.tan, np.sqrt, np.log, np.rint, _angle)

@@ -1,0 +1,218 @@
+"""Finite ordered sets of locations in the plane: a regular `Grid`, or any `Places`."""
+
+import math
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from geoind.arrays import (
+    ArrayLike,
+    FloatArray,
+    IntArray,
+    as_count,
+    as_finite,
+    as_floats,
+    as_points,
+    as_positive,
+    frozen,
+)
+from geoind.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from scipy.spatial import cKDTree
+    from shapely.geometry.base import BaseGeometry
+
+    from geoind.space.projection import Projection
+
+__all__ = ["Grid", "Places", "Sites", "as_sites", "same_sites", "sites_array"]
+
+
+class Sites(Protocol):
+    """A finite ordered set of locations, in metres."""
+
+    @property
+    def xy(self) -> FloatArray:
+        """The locations, (n, 2), read-only."""
+        ...
+
+    def __len__(self) -> int: ...
+
+    def nearest(self, points: ArrayLike) -> IntArray:
+        """Return for each point the number of the closest site."""
+        ...
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Square cells in rows and columns.
+
+    Cells are numbered row by row from the south-west: `index = row * columns + column`.
+
+    Parameters
+    ----------
+    x, y : float
+        Centre of cell 0, the south-west one, in metres.
+    cell : float
+        Side of a cell, in metres.
+    columns, rows : int
+        Number of cells from west to east and from south to north.
+
+    Examples
+    --------
+    >>> grid = Grid(0, 0, cell=100, columns=3, rows=2)
+    >>> grid.xy[4]
+    array([100., 100.])
+    >>> grid.nearest([[149.0, -1000.0]])
+    array([1])
+    """
+
+    x: float
+    y: float
+    _: KW_ONLY
+    cell: float
+    columns: int
+    rows: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", as_finite(self.x, "x"))
+        object.__setattr__(self, "y", as_finite(self.y, "y"))
+        object.__setattr__(self, "cell", as_positive(self.cell, "cell"))
+        object.__setattr__(self, "columns", as_count(self.columns, "columns"))
+        object.__setattr__(self, "rows", as_count(self.rows, "rows"))
+
+    def __len__(self) -> int:
+        return self.columns * self.rows
+
+    @cached_property
+    def xy(self) -> FloatArray:
+        """Centres of the cells, (rows * columns, 2), read-only."""
+        column, row = np.meshgrid(np.arange(self.columns), np.arange(self.rows))
+        centres = np.column_stack([column.ravel(), row.ravel()])
+        return frozen(np.array([self.x, self.y]) + self.cell * centres)
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """Outer border: (west, south, east, north) in metres."""
+        west, south = self.x - self.cell / 2, self.y - self.cell / 2
+        return west, south, west + self.columns * self.cell, south + self.rows * self.cell
+
+    def nearest(self, points: ArrayLike) -> IntArray:
+        """Return for each point the cell whose centre is closest; outside points go to the border."""
+        steps = np.rint((as_points(points) - (self.x, self.y)) / self.cell)
+        steps = np.clip(steps, 0, (self.columns - 1, self.rows - 1)).astype(np.int64)
+        return steps[:, 1] * self.columns + steps[:, 0]
+
+    def snap(self, points: ArrayLike) -> FloatArray:
+        """Return for each point the closest centre: a step for `PostProcessed`."""
+        return self.xy[self.nearest(points)]
+
+    def polygons(self) -> npt.NDArray[np.object_]:
+        """Return the cells as shapely boxes, in the grid's numbering."""
+        import shapely
+
+        half = self.cell / 2
+        return np.asarray(shapely.box(*(self.xy - half).T, *(self.xy + half).T), dtype=object)
+
+    @classmethod
+    def covering(cls, region: "BaseGeometry", *, cell: float, projection: "Projection | None" = None) -> "Grid":
+        """Return the smallest grid of whole cells over a region's bounding box.
+
+        Parameters
+        ----------
+        region : shapely geometry
+            In metres, or in lon/lat degrees if a projection is given.
+        cell : float
+            Side of a cell, in metres.
+        projection : Projection, optional
+            From the region's degrees to the grid's metres.
+
+        Examples
+        --------
+        >>> import shapely
+        >>> len(Grid.covering(shapely.box(0, 0, 250, 100), cell=100))
+        3
+        """
+        cell = as_positive(cell, "cell")
+        if region.is_empty:
+            raise InvalidInputError("region must not be empty")
+        if projection is not None:
+            region = projection.transform(region)
+        west, south, east, north = region.bounds
+        columns, rows = (max(1, math.ceil(side / cell - 1e-9)) for side in (east - west, north - south))
+        return cls(west + cell / 2, south + cell / 2, cell=cell, columns=columns, rows=rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Any points of the plane, in the order given.
+
+    Examples
+    --------
+    >>> cafes = Places([[0, 0], [120, 50]])
+    >>> len(cafes), cafes.nearest([[100, 100]])
+    (2, array([1]))
+    """
+
+    xy: FloatArray
+
+    def __init__(self, xy: ArrayLike) -> None:
+        points = as_points(xy, "xy")
+        if not len(points):
+            raise InvalidInputError("xy must hold at least one place")
+        object.__setattr__(self, "xy", frozen(points))
+
+    def __len__(self) -> int:
+        return len(self.xy)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Places) and np.array_equal(self.xy, other.xy)
+
+    def __hash__(self) -> int:
+        return hash(self.xy.tobytes())
+
+    @cached_property
+    def _tree(self) -> "cKDTree":
+        from scipy.spatial import cKDTree
+
+        return cKDTree(self.xy)
+
+    def nearest(self, points: ArrayLike) -> IntArray:
+        """Return for each point the number of the closest place."""
+        return np.asarray(self._tree.query(as_points(points))[1], dtype=np.int64)
+
+
+def same_sites(one: Sites, other: Sites) -> bool:
+    """Return whether two sets hold the same locations in the same order.
+
+    Examples
+    --------
+    >>> grid = Grid(0, 0, cell=100, columns=2, rows=1)
+    >>> same_sites(grid, Places([[0, 0], [100, 0]]))
+    True
+    """
+    return one is other or np.array_equal(one.xy, other.xy)
+
+
+def sites_array(sites: Sites) -> FloatArray:
+    """Return numbers that `as_sites` turns back into the sites: five for a grid, else the locations."""
+    if isinstance(sites, Grid):
+        return np.array([sites.x, sites.y, sites.cell, sites.columns, sites.rows], dtype=np.float64)
+    return sites.xy
+
+
+def as_sites(numbers: ArrayLike) -> "Grid | Places":
+    """Return the sites that `sites_array` wrote down.
+
+    Examples
+    --------
+    >>> as_sites([0, 0, 100, 3, 2])
+    Grid(x=0.0, y=0.0, cell=100.0, columns=3, rows=2)
+    """
+    array = as_floats(numbers, "sites")
+    if array.ndim == 1 and len(array) == 5:
+        x, y, cell, columns, rows = array.tolist()
+        return Grid(x, y, cell=cell, columns=columns, rows=rows)
+    return Places(array)

@@ -1,0 +1,1 @@
+"""The one way a table is obfuscated."""

@@ -1,0 +1,149 @@
+"""What a file of reports promises: which mechanism, which epsilon, which lattice; never a seed or a key.
+
+A Parquet file says it in its schema metadata under `geoind`, every other file in a sidecar beside it,
+`<file>.geoind.json`.
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from geoind.arrays import as_number, as_positive
+from geoind.errors import InvalidInputError
+from geoind.mechanisms.protocol import Mechanism
+from geoind.space.lattice import DECIMALS
+from geoind.version import __version__
+
+__all__ = ["PARQUET_KEY", "Promise", "read_promise", "sidecar_of"]
+
+PARQUET_KEY = b"geoind"
+"""The key in a Parquet file's schema metadata."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Promise:
+    """The guarantee that every report of a file carries.
+
+    Parameters
+    ----------
+    mechanism : str
+        What made the noise.
+    epsilon : float
+        Privacy loss per metre.
+    level, radius : float, optional
+        How epsilon was chosen: level / radius.
+    decimals : int
+        The lattice: decimals of a degree that a report has.
+    version : str
+        The geoind that made the reports.
+
+    Examples
+    --------
+    >>> from geoind import SphericalLaplace
+    >>> promise = Promise.of(SphericalLaplace(0.01))
+    >>> promise.epsilon, promise.mechanism
+    (0.01, 'SphericalLaplace')
+    >>> Promise.from_json(promise.to_json()) == promise
+    True
+    """
+
+    mechanism: str
+    epsilon: float
+    level: float | None = None
+    radius: float | None = None
+    decimals: int = DECIMALS
+    version: str
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, *, level: float | None = None, radius: float | None = None) -> Self:
+        """Return what this geoind promises with a mechanism that reports lon/lat."""
+        return cls(
+            mechanism=_name(mechanism),
+            epsilon=float(mechanism.epsilon),
+            level=level,
+            radius=radius,
+            decimals=getattr(mechanism, "decimals", DECIMALS),
+            version=__version__,
+        )
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """Return the promise that `to_json` wrote; unknown members are ignored."""
+        try:
+            told = json.loads(text)
+            mechanism, unit, version = told["mechanism"], told["unit"], told["version"]
+            epsilon, decimals = told["epsilon"], told["lattice"]["decimals"]
+        except (ValueError, KeyError, TypeError):
+            raise InvalidInputError(
+                "the promise must be JSON with mechanism, epsilon, unit, lattice, version"
+            ) from None
+        if unit != "1/m":
+            raise InvalidInputError(f"the promise's epsilon must be in 1/m, got {unit!r}")
+        return cls(
+            mechanism=str(mechanism),
+            epsilon=as_positive(epsilon, "the promise's epsilon"),
+            level=_optional(told, "level"),
+            radius=_optional(told, "radius"),
+            decimals=int(as_number(decimals, "the promise's decimals")),
+            version=str(version),
+        )
+
+    def to_json(self) -> str:
+        """Return one line of JSON."""
+        told: dict[str, Any] = {"mechanism": self.mechanism, "epsilon": self.epsilon, "unit": "1/m"}
+        if self.level is not None and self.radius is not None:
+            told |= {"level": self.level, "radius": self.radius}
+        return json.dumps(told | {"lattice": {"decimals": self.decimals}, "version": self.version})
+
+
+def sidecar_of(path: str | Path) -> Path:
+    """Return where the promise of a file that is not Parquet lies.
+
+    Examples
+    --------
+    >>> sidecar_of("reports.csv").name
+    'reports.csv.geoind.json'
+    """
+    return Path(f"{path}.geoind.json")
+
+
+def read_promise(path: str | Path) -> Promise:
+    """Return what a file of reports promises, from its sidecar or its Parquet metadata.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file tells nothing.
+    """
+    if not Path(path).exists():
+        raise InvalidInputError(f"no such file: {path}")
+    told = _parquet_metadata(Path(path))
+    sidecar = sidecar_of(path)
+    if told is None and sidecar.exists():
+        told = sidecar.read_bytes()
+    if told is None:
+        raise InvalidInputError(f"{path} does not tell what was promised: no {sidecar.name}, no Parquet metadata")
+    return Promise.from_json(told)
+
+
+def _parquet_metadata(path: Path) -> bytes | None:
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        if file.read(4) != b"PAR1":
+            return None
+    import pyarrow.parquet
+
+    return (pyarrow.parquet.read_schema(path).metadata or {}).get(PARQUET_KEY)
+
+
+def _name(mechanism: Mechanism) -> str:
+    own = type(mechanism).__name__
+    inner = getattr(mechanism, "mechanism", None)
+    return own if inner is None else f"{own}({_name(inner)})"
+
+
+def _optional(told: dict[str, Any], name: str) -> float | None:
+    value = told.get(name)
+    return None if value is None else as_positive(value, f"the promise's {name}")

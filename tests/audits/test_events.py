@@ -1,0 +1,51 @@
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+
+from geoind.audits.events import bound, choose_event
+
+
+@pytest.mark.parametrize(("here", "there", "draws"), [(15, 3, 40), (900, 300, 1000), (40, 0, 40), (1, 39, 40)])
+def test_the_bound_is_clopper_and_pearsons(here, there, draws):
+    low = binomtest(here, draws).proportion_ci(0.95, method="exact").low
+    high = binomtest(there, draws).proportion_ci(0.95, method="exact").high
+    assert bound(here, there, draws, 0.05) == pytest.approx(math.log(low / high), rel=1e-9)
+
+
+def test_nothing_seen_bounds_nothing():
+    assert bound(0, 5, 10, 0.05) == -math.inf
+    assert bound(5, 10, 10, 0.05) < 0
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.2, 0.05), (0.9, 0.6), (0.01, 0.01)])
+def test_the_bound_is_wrong_at_most_as_often_as_said(p, q):
+    rng = np.random.default_rng(1)
+    hits = zip(rng.binomial(400, p, 4000), rng.binomial(400, q, 4000), strict=True)
+    wrong = np.mean([bound(int(here), int(there), 400, 0.1) > math.log(p / q) for here, there in hits])
+    assert wrong <= 0.1
+    # And not by being useless: half of a bound's distance from the truth is gained with four times the draws.
+    large = bound(round(p * 40_000), round(q * 40_000), 40_000, 0.1)
+    assert math.log(p / q) - 0.6 < large < math.log(p / q)
+
+
+def test_a_difference_that_no_formula_knows_is_learned():
+    rng = np.random.default_rng(2)
+
+    def ring(centre, count=4000):
+        angle = rng.uniform(0, 2 * np.pi, count)
+        radius = rng.uniform(2.0, 2.1, count)
+        return centre + np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+
+    offset = np.array([1.0, 0.0])
+    event = choose_event((ring(0), ring(offset)), (ring(0), ring(offset)), offset)
+    assert event.name == "learned cells"
+    assert event.contains(ring(0)).mean() > 10 * event.contains(ring(offset)).mean()
+
+
+def test_a_report_that_always_comes_back_is_an_event():
+    same, other = np.tile([[3.0, 4.0]], (50, 1)), np.tile([[9.0, 9.0]], (50, 1))
+    event = choose_event((same, other), (same, other), np.array([1.0, 0.0]))
+    assert event.contains(same).all()
+    assert not event.contains(other).any()

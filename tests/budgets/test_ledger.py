@@ -1,0 +1,382 @@
+import math
+import re
+import subprocess
+import sys
+import threading
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from geoind import BudgetExceededError, InvalidInputError, Ledger, epsilon_for, obfuscate
+from tests.postgres import Server
+
+EPSILON = math.log(4) / 200
+DAY = timedelta(days=1)
+
+
+def age(ledger: Ledger, by: timedelta) -> None:
+    """Make every charge older, as if time had passed."""
+    with ledger._database.transaction(writes=True) as connection:
+        statement = "UPDATE geoind_charge SET at = at - :by"
+        ledger._database.tell(connection, statement, {"by": by // timedelta(microseconds=1)})
+
+
+# What a charge does
+
+
+def test_a_charge_is_subtracted_and_remembered(url: str) -> None:
+    before = datetime.now(UTC) - timedelta(seconds=5)
+    with Ledger(url, budget=1.0) as ledger:
+        assert ledger.remaining("ana") == 1.0
+        assert ledger.charge("ana", 0.25, label="cafes") == 0.75
+        assert ledger.charge("ana", 0.5, label="bars", reports=1) == 0.25
+        assert (ledger.spent("ana"), ledger.remaining("ana"), ledger.lifetime("ana")) == (0.75, 0.25, 0.75)
+        assert [(c.epsilon, c.reports, c.label) for c in ledger.history("ana")] == [
+            (0.25, 1, "cafes"),
+            (0.5, 1, "bars"),
+        ]
+        assert before < ledger.history("ana")[0].at < datetime.now(UTC) + timedelta(seconds=5)
+        assert ledger.remaining("ben") == 1.0
+        assert ledger.history("ben") == []
+
+
+def test_too_much_is_refused_and_charges_nothing(url: str) -> None:
+    with Ledger(url, budget=1.0) as ledger:
+        ledger.charge("ana", 0.75)
+        with pytest.raises(BudgetExceededError) as caught:
+            ledger.charge("ana", 0.5)
+        assert (caught.value.person, caught.value.requested, caught.value.remaining) == ("ana", 0.5, 0.25)
+        assert ledger.remaining("ana") == 0.25
+        assert len(ledger.history("ana")) == 1
+        assert ledger.charge("ana", 0.25) == 0.0
+
+
+def test_the_budget_outlives_the_process(url: str) -> None:
+    with Ledger(url, budget=1.0) as ledger:
+        ledger.charge("ana", 0.75)
+    with Ledger(url, budget=1.0) as ledger, pytest.raises(BudgetExceededError):
+        ledger.charge("ana", 0.5)
+
+
+def test_thousands_of_small_charges_add_up_exactly(url: str) -> None:
+    with Ledger(url, budget=0.1) as ledger:
+        for _ in range(10):
+            ledger.charge_counts({"ana": 100}, 0.0001)
+        assert (ledger.spent("ana"), ledger.remaining("ana")) == (0.1, 0.0)
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("ana", 1e-9)
+
+
+@given(
+    reports=st.integers(1, 5000),
+    epsilon=st.floats(3e-6, 0.2),
+)
+@settings(max_examples=60, deadline=None)
+def test_a_budget_of_n_epsilon_pays_for_n_reports_and_not_for_one_more(reports: int, epsilon: float) -> None:
+    ledger = Ledger("sqlite://", budget=reports * epsilon)
+    ledger.charge("ana", epsilon, reports=reports)
+    assert ledger.remaining("ana") == pytest.approx(0, abs=1e-9)
+    with pytest.raises(BudgetExceededError):
+        ledger.charge("ana", epsilon)
+
+
+@given(st.lists(st.floats(1e-6, 1e-3), min_size=1, max_size=30))
+@settings(max_examples=30, deadline=None)
+def test_what_is_recorded_is_never_less_than_what_was_spent(charges: list[float]) -> None:
+    ledger = Ledger("sqlite://", budget=1)
+    for epsilon in charges:
+        ledger.charge("ana", epsilon)
+    from fractions import Fraction
+
+    rows_total = Fraction(ledger._spent_now("ana"), 10**15)
+    assert rows_total >= sum(Fraction(repr(epsilon)) for epsilon in charges)
+    assert rows_total <= sum(Fraction(repr(epsilon)) for epsilon in charges) + Fraction(len(charges), 10**15)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("", 0.1), "person"),
+        ((None, 0.1), "person"),
+        ((17, 0.1), "person"),
+        (("a\nb", 0.1), "printable"),
+        (("a\0b", 0.1), "printable"),
+        (("\ud800", 0.1), "printable"),
+        (("ana", 0.0), "epsilon"),
+        (("ana", -1.0), "epsilon"),
+        (("ana", math.nan), "epsilon"),
+        (("ana", math.inf), "epsilon"),
+        (("ana", 1e6), "at most 1000"),
+        (("ana", "0.1"), "epsilon"),
+    ],
+    ids=repr,
+)
+def test_a_bad_charge_has_its_error(arguments: tuple[str, float], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Ledger("sqlite://", budget=1).charge(*arguments)
+
+
+@pytest.mark.parametrize("reports", [0, -1, 1.5, math.nan, "2"])
+def test_reports_must_be_counted(reports: int) -> None:
+    with pytest.raises(InvalidInputError, match="reports"):
+        Ledger("sqlite://", budget=1).charge("ana", 0.1, reports=reports)
+
+
+@pytest.mark.parametrize(
+    ("url", "options", "message"),
+    [
+        ("no url", {}, "database URL"),
+        (None, {}, "database URL"),
+        ("mysql://somewhere/db", {}, "sqlite or postgresql"),
+        ("sqlite://", {"budget": 0}, "budget"),
+        ("sqlite://", {"budget": math.nan}, "budget"),
+        ("sqlite://", {"budget": 1e9}, "budget"),
+        ("sqlite://", {"window": 3600}, "window"),
+        ("sqlite://", {"window": timedelta(0)}, "window"),
+        ("sqlite://", {"timeout": -1}, "timeout"),
+    ],
+    ids=repr,
+)
+def test_a_bad_ledger_has_its_error(url: str, options: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Ledger(url, **{"budget": 1.0, **options})  # type: ignore[arg-type]
+
+
+def test_names_are_stored_as_given_whatever_they_look_like(url: str) -> None:
+    with Ledger(url, budget=1) as ledger:
+        for name in ["Robert'); DROP TABLE geoind_charge;--", "שלום", ":person {clock}", "ana", "Ana", " ana"]:
+            assert ledger.charge(name, 0.25) == 0.75
+
+
+# Several persons at once
+
+
+def test_a_batch_charges_each_person_once_per_report(url: str) -> None:
+    with Ledger(url, budget=1) as ledger:
+        ledger.charge_reports(["ana", "ben", "ana", "ana"], 0.125, label="trips")
+        assert (ledger.remaining("ana"), ledger.remaining("ben")) == (0.625, 0.875)
+        assert [(c.epsilon, c.reports) for c in ledger.history("ana")] == [(0.375, 3)]
+        ledger.charge_reports([], 0.125)
+
+
+def test_a_batch_that_one_person_cannot_pay_charges_nobody(url: str) -> None:
+    with Ledger(url, budget=1) as ledger:
+        ledger.charge("zoe", 1.0)
+        crowd = [f"p{number}" for number in range(1200)]  # more than one statement's worth, zoe in the last
+        with pytest.raises(BudgetExceededError) as caught:
+            ledger.charge_reports([*crowd, "zoe"], 0.5)
+        assert caught.value.person == "zoe"
+        assert ledger.history("p0") == []
+        assert ledger.remaining("p0") == 1.0
+
+
+def test_one_hundred_thousand_reports_of_ten_thousand_people_are_one_transaction(url: str) -> None:
+    with Ledger(url, budget=1) as ledger:
+        ledger.charge_reports([f"p{number % 10_000}" for number in range(100_000)], 0.0625)
+        assert ledger.remaining("p9999") == 0.375
+
+
+def test_batches_in_opposite_orders_do_not_wait_for_each_other(url: str) -> None:
+    """Old and new names in both, more than one statement's worth: PostgreSQL would find a deadlock."""
+    ledger = Ledger(url, budget=1000)
+    ledger.charge_reports([f"p{number:04}" for number in range(0, 1500, 2)], 0.001)
+    errors: list[BaseException] = []
+
+    def charge(names: list[str]) -> None:
+        try:
+            for _ in range(3):
+                ledger.charge_reports(names, 0.001)
+        except BaseException as error:
+            errors.append(error)
+
+    forward = [f"p{number:04}" for number in range(1500)]
+    threads = [threading.Thread(target=charge, args=(names,)) for names in (forward, forward[::-1], forward[200:])]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert len(ledger.history("p1499")) == 9
+    ledger.close()
+
+
+def test_the_pipeline_pays_before_it_draws_and_draws_nothing_when_refused(url: str) -> None:
+    drawn = []
+
+    class Watched:
+        epsilon = EPSILON
+
+        def sample(self, points: object, *, rng: object = None) -> object:
+            words = rng.words(np.zeros((3, 2)), 2, "test")  # type: ignore[attr-defined]
+            drawn.append(words)
+            return points
+
+    with Ledger(url, budget=5 * EPSILON) as ledger:
+        truth = {"lat": np.array([48.0, 49.0, 50.0]), "lon": np.zeros(3)}
+        obfuscate(**truth, mechanism=Watched(), ledger=ledger, person=["ana", "ben", "ana"])  # type: ignore[arg-type]
+        assert ledger.spent("ana") == pytest.approx(2 * EPSILON)
+        obfuscate(**truth, epsilon=EPSILON, ledger=ledger, person="ana")
+        with pytest.raises(BudgetExceededError):
+            obfuscate(**truth, mechanism=Watched(), ledger=ledger, person=["cyd", "ben", "ana"])  # type: ignore[arg-type]
+        assert len(drawn) == 1
+        assert ledger.spent("cyd") == 0
+        assert ledger.spent("ben") == pytest.approx(EPSILON)
+        with pytest.raises(InvalidInputError):
+            obfuscate(lat=91.0, lon=0.0, epsilon=EPSILON, ledger=ledger, person="cyd")
+        assert ledger.spent("cyd") == 0
+
+
+# Windows
+
+
+def test_a_rolling_window_gives_back_what_is_older_and_no_earlier(url: str) -> None:
+    with Ledger(url, budget=1, window=DAY) as ledger:
+        ledger.charge("ana", 0.5)
+        age(ledger, timedelta(hours=12))
+        ledger.charge("ana", 0.5)
+        age(ledger, timedelta(hours=11, minutes=59))
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("ana", 0.25)
+        age(ledger, timedelta(minutes=2))
+        assert ledger.spent("ana") == 0.5
+        assert ledger.charge("ana", 0.5) == 0.0
+        assert ledger.lifetime("ana") == 1.5
+
+
+def test_a_lifetime_gives_nothing_back(url: str) -> None:
+    with Ledger(url, budget=1) as ledger:
+        ledger.charge("ana", 1.0)
+        age(ledger, timedelta(days=40_000))
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("ana", 0.1)
+
+
+def test_pruning_keeps_what_counts(url: str) -> None:
+    with Ledger(url, budget=1, window=DAY) as ledger:
+        ledger.charge("ana", 0.5)
+        age(ledger, 2 * DAY)
+        ledger.charge("ana", 0.25)
+        assert ledger.prune() == 1
+        assert [c.epsilon for c in ledger.history("ana")] == [0.25]
+        assert (ledger.spent("ana"), ledger.lifetime("ana")) == (0.25, 0.75)
+        assert ledger.prune() == 0
+        with pytest.raises(InvalidInputError, match="at least the window"):
+            ledger.prune(keep=DAY / 2)
+
+
+def test_pruning_a_lifetime_ledger_needs_a_length_and_keeps_the_sum(url: str) -> None:
+    with Ledger(url, budget=1) as ledger:
+        ledger.charge("ana", 0.5)
+        age(ledger, 2 * DAY)
+        with pytest.raises(InvalidInputError, match="keep must be given"):
+            ledger.prune()
+        assert ledger.prune(keep=DAY) == 1
+        assert ledger.remaining("ana") == 0.5
+
+
+def test_a_window_longer_than_what_pruning_left_is_refused(url: str) -> None:
+    with Ledger(url, budget=1, window=DAY) as ledger:
+        ledger.prune()
+    with pytest.raises(InvalidInputError, match="pruned"):
+        Ledger(url, budget=1, window=2 * DAY)
+    Ledger(url, budget=1, window=DAY).close()
+    Ledger(url, budget=1).close()
+
+
+# Forgetting
+
+
+def test_forgetting_leaves_nothing_and_nobody_else_notices(url: str) -> None:
+    with Ledger(url, budget=1) as ledger:
+        ledger.charge("ana", 0.5, once="home")
+        ledger.charge("ana", 0.25)
+        ledger.charge("ben", 0.25)
+        assert ledger.forget("ana") == 2
+        assert ledger.history("ana") == []
+        assert ledger.lifetime("ana") == 0
+        assert ledger.charge("ana", 0.5, once="home") == 0.5
+        assert ledger.remaining("ben") == 0.75
+        assert ledger.forget("nobody") == 0
+
+
+def test_a_forgotten_name_is_not_left_in_the_files(tmp_path: Path) -> None:
+    with Ledger(f"sqlite:///{tmp_path / 'ledger.db'}", budget=100) as ledger:
+        for number in range(200):
+            ledger.charge("anastasia", 0.01, label=f"anastasia {number}", once=str(number))
+            ledger.charge("ben", 0.01)
+        found = [path.name for path in tmp_path.iterdir() if b"anastasia" in path.read_bytes()]
+        assert found
+        ledger.forget("anastasia")
+        assert [path.name for path in tmp_path.iterdir() if b"anastasia" in path.read_bytes()] == []
+        assert len(ledger.history("ben")) == 200
+
+
+# Once
+
+
+def test_a_token_pays_once_per_person_and_for_ever(url: str) -> None:
+    with Ledger(url, budget=1, window=DAY) as ledger:
+        assert ledger.charge("ana", 0.5, once="home") == 0.5
+        assert ledger.charge("ana", 0.5, once="home") == 0.5
+        assert ledger.charge("ana", 0.5, once="work") == 0.0
+        assert ledger.charge("ben", 0.5, once="home") == 0.5
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("ana", 0.5, once="gym")
+        age(ledger, 2 * DAY)
+        ledger.prune()
+        assert ledger.charge("ana", 0.5, once="home") == 1.0
+        assert ledger.charge("ana", 0.5, once="gym") == 0.5  # the refused token was not kept
+        assert len(ledger.history("ana")) == 1
+
+
+def test_repr_hides_the_password(server: Server) -> None:
+    with Ledger(server.new_database().replace("postgres@", "postgres:s3cret@"), budget=1) as ledger:
+        assert "budget=1.0" in repr(ledger)
+        assert "s3cret" not in repr(ledger)
+
+
+def test_without_sqlalchemy_the_error_names_the_extra() -> None:
+    script = (
+        "import sys; sys.modules['sqlalchemy'] = None\n"
+        "import geoind\n"
+        "try: geoind.Ledger('sqlite://', budget=1)\n"
+        "except geoind.LedgerError as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert "geoind[ledger]" in done.stdout
+
+
+def test_the_file_is_written_through_to_the_disk(tmp_path: Path) -> None:
+    ledger = Ledger(f"sqlite:///{tmp_path / 'ledger.db'}", budget=epsilon_for())
+    with ledger._database.transaction(writes=False) as connection:
+        assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2
+    ledger.close()
+
+
+def test_the_table_of_what_a_refilled_budget_adds_up_to_is_right() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "budgets.md").read_text()
+    rows = re.findall(r"^\| one .*? \| ([\d.]+)(?: per metre)? \| within ([\d.]+) (c?m) \|$", page, re.MULTILINE)
+    for (epsilon, radius, unit), reports in zip(rows, [1, 20, 20 * 30, 20 * 365], strict=True):
+        assert float(epsilon) == pytest.approx(reports * EPSILON, rel=0.01)
+        metres = float(radius) / (100 if unit == "cm" else 1)
+        assert metres == pytest.approx(200 / reports, rel=0.1)
+
+
+def test_a_frame_with_a_column_of_persons_charges_each_once_per_row_or_nobody(url: str) -> None:
+    import geopandas
+
+    import geoind.adapters.geopandas  # noqa: F401
+
+    points = geopandas.points_from_xy([2.0, 2.1, 2.2, 2.3], [48.0, 48.1, 48.2, 48.3])
+    frame = geopandas.GeoDataFrame({"who": ["ana", "ben", "ana", "cyd"]}, geometry=points, crs=4326)
+    with Ledger(url, budget=3 * EPSILON) as ledger:
+        frame.geoind.obfuscate(epsilon=EPSILON, ledger=ledger, person="who")
+        assert [round(ledger.spent(name) / EPSILON) for name in ("ana", "ben", "cyd")] == [2, 1, 1]
+        with pytest.raises(BudgetExceededError):
+            frame.geoind.obfuscate(epsilon=EPSILON, ledger=ledger, person="who")
+        assert [round(ledger.spent(name) / EPSILON) for name in ("ana", "ben", "cyd")] == [2, 1, 1]

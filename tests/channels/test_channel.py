@@ -1,0 +1,197 @@
+import math
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from geoind import (
+    Channel,
+    Grid,
+    InvalidInputError,
+    KeyedRandomness,
+    Mechanism,
+    NotStochasticError,
+    Places,
+    Prior,
+    SitesMismatchError,
+    discretise,
+    distances,
+    tight_epsilon,
+)
+from geoind.mechanisms.laplace import PlanarLaplace
+
+STREET = Grid(0, 0, cell=100, columns=2, rows=1)
+COIN = Channel(STREET, STREET, [[0.75, 0.25], [0.25, 0.75]])
+
+
+@st.composite
+def channels(draw, inputs=4, outputs=3):
+    weights = draw(arrays(np.float64, (inputs, outputs), elements=st.floats(1e-3, 1)))
+    sites = [Grid(0, 0, cell=1, columns=count, rows=1) for count in (inputs, outputs)]
+    return Channel(*sites, weights / weights.sum(axis=1, keepdims=True))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "error", "message"),
+    [
+        ([[1.2, -0.2], [0, 1]], NotStochasticError, "negative"),
+        ([[math.nan, 1], [0, 1]], NotStochasticError, "not a number"),
+        ([[math.inf, 1], [0, 1]], NotStochasticError, "sum to 1"),
+        ([[0.5, 0.4], [0, 1]], NotStochasticError, "row 0 sums to 0.9"),
+        ([[1, 0]], SitesMismatchError, "2 inputs and 2 outputs"),
+        ([["a", "b"], ["c", "d"]], InvalidInputError, "numbers"),
+    ],
+)
+def test_a_bad_matrix_is_refused(matrix, error, message):
+    with pytest.raises(error, match=message):
+        Channel(STREET, STREET, matrix)
+
+
+def test_the_matrix_is_a_copy_that_cannot_be_written():
+    matrix = np.eye(2)
+    channel = Channel(STREET, STREET, matrix)
+    matrix[0, 0] = 0
+    assert channel.matrix[0, 0] == 1
+    with pytest.raises(ValueError, match="read-only"):
+        channel.matrix[0, 0] = 0
+
+
+def test_a_channel_is_a_mechanism():
+    assert isinstance(COIN, Mechanism)
+    assert COIN.epsilon == pytest.approx(math.log(3) / 100, rel=1e-15)
+
+
+def test_draws_follow_the_row_and_would_notice_five_percent():
+    count = 200_000
+    line = Grid(0, 0, cell=1, columns=4, rows=1)
+    matrix = np.array([[0.1, 0.2, 0.3, 0.4], [0.7, 0.0, 0.2, 0.1], [0, 0, 0, 1], [0.25] * 4])
+    channel = Channel(line, line, matrix)
+    truth = np.random.default_rng(5).integers(0, 4, count)
+    reports = channel.sample_indices(truth, rng=6)
+    seen = np.zeros((4, 4))
+    np.add.at(seen, (truth, reports), 1)
+
+    def misfit(expected):
+        wanted = np.bincount(truth)[:, None] * expected
+        possible = wanted > 0
+        assert not seen[~possible].any()
+        return ((seen - wanted)[possible] ** 2 / wanted[possible]).sum()
+
+    # 99.99 % quantile of chi-square with 3 + 2 + 0 + 3 degrees of freedom.
+    assert misfit(matrix) < 31.8
+    skewed = matrix * [1.05, 1, 1, 1]
+    assert misfit(skewed / skewed.sum(axis=1, keepdims=True)) > 31.8
+
+
+def test_sample_reports_places_for_the_closest_site():
+    swap = Channel.deterministic(STREET, Places([[5, 5], [7, 7]]), [1, 0])
+    assert swap.sample([[-30, 40], [90, -999], [3, 3]]).tolist() == [[7, 7], [5, 5], [7, 7]]
+    assert swap.sample(np.empty((0, 2))).shape == (0, 2)
+
+
+@pytest.mark.parametrize("word", [0, 2**64 - 1])
+def test_the_first_and_the_last_random_word_find_a_possible_report(word):
+    class Constant:
+        def words(self, points, count, purpose):  # noqa: ARG002
+            return np.full((len(points), count), word, np.uint64)
+
+    line = Grid(0, 0, cell=1, columns=4, rows=1)
+    channel = Channel(STREET, line, [[0, 0.3, 0.7, 0], [0, 1 / 3, 2 / 3, 0]])
+    assert channel.sample_indices([0, 1], rng=Constant()).tolist() == [1 + (word > 0)] * 2
+
+
+def test_equal_inputs_get_different_noise():
+    assert len(np.unique(COIN.sample(np.zeros((64, 2))), axis=0)) == 2
+
+
+def test_a_keyed_draw_repeats_for_the_same_site_and_not_for_another_channel():
+    grid = Grid(0, 0, cell=100, columns=9, rows=9)
+    rng = KeyedRandomness(bytes(32), list(range(50)))
+    channel = discretise(PlanarLaplace(0.01), grid)
+    first = channel.sample(np.full((50, 2), 400.0), rng=rng)
+    assert (first == channel.sample(np.full((50, 2), 410.0), rng=rng)).all()
+    assert (first != discretise(PlanarLaplace(0.011), grid).sample(np.full((50, 2), 400.0), rng=rng)).any()
+
+
+@pytest.mark.parametrize("truth", [[2], [-1], [0.5], [[0]], "x"])
+def test_numbers_of_inputs_are_checked(truth):
+    with pytest.raises(InvalidInputError):
+        COIN.sample_indices(truth)
+
+
+@pytest.mark.parametrize("targets", [[0], [0, 2], [-1, 0], [0.0, 1.0]])
+def test_targets_are_checked(targets):
+    with pytest.raises(InvalidInputError):
+        Channel.deterministic(STREET, STREET, targets)
+
+
+def test_the_posterior_is_bayes_rule_and_an_impossible_report_says_nothing():
+    line = Grid(0, 0, cell=1, columns=3, rows=1)
+    channel = Channel(STREET, line, [[0.5, 0.5, 0], [0.1, 0.9, 0]])
+    posterior = channel.posterior(Prior(STREET, [0.2, 0.8]))
+    assert posterior == pytest.approx(np.array([[0.1 / 0.18, 0.08 / 0.18], [0.1 / 0.82, 0.72 / 0.82], [0.2, 0.8]]))
+
+
+def test_other_peoples_priors_are_refused():
+    with pytest.raises(SitesMismatchError):
+        COIN.posterior(Prior.uniform(Grid(0, 0, cell=99, columns=2, rows=1)))
+
+
+def test_the_same_places_under_another_name_are_welcome():
+    assert COIN.joint(Prior.uniform(Places(STREET.xy))).sum() == pytest.approx(1)
+
+
+@given(channels(4, 3), channels(3, 5), channels(5, 2))
+def test_composition_is_associative(a, b, c):
+    assert ((a @ b) @ c).matrix == pytest.approx((a @ (b @ c)).matrix, abs=1e-14)
+
+
+@given(channels(4, 3), channels(3, 5))
+def test_post_processing_never_raises_epsilon(channel, step):
+    assert (channel @ step).epsilon <= channel.epsilon * (1 + 1e-12) + 1e-14
+
+
+def test_channels_that_do_not_fit_are_refused():
+    with pytest.raises(SitesMismatchError):
+        COIN @ Channel(Grid(1, 1, cell=100, columns=2, rows=1), STREET, np.eye(2))
+    with pytest.raises(TypeError):
+        COIN @ np.eye(2)
+
+
+@pytest.mark.parametrize("outputs", [STREET, Places([[0.1, 1 / 3], [5, 1e-9]])])
+def test_a_saved_channel_comes_back_to_the_last_bit(tmp_path, outputs):
+    channel = Channel(STREET, outputs, [[1 / 3, 2 / 3], [1e-300, 1]])
+    channel.save(tmp_path / "channel.npz")
+    back = Channel.load(tmp_path / "channel.npz")
+    assert (back.matrix == channel.matrix).all()
+    assert (back.inputs, back.outputs) == (STREET, outputs)
+
+
+def test_a_file_that_is_no_channel_is_refused_and_never_executed(tmp_path):
+    (tmp_path / "text.npz").write_text("hello")
+    np.savez(tmp_path / "other.npz", matrix=np.eye(2))
+    np.savez(tmp_path / "pickle.npz", matrix=np.array([object()]), inputs=np.eye(2), outputs=np.eye(2))
+    for name in ("text", "other", "pickle"):
+        with pytest.raises(InvalidInputError, match="not a channel"):
+            Channel.load(tmp_path / f"{name}.npz")
+
+
+def test_tight_epsilon_names_the_worst_triple_and_survives_pickling():
+    worst = tight_epsilon(Channel(STREET, STREET, [[0.8, 0.2], [0.25, 0.75]]))
+    assert worst == pytest.approx(math.log(3.75) / 100)
+    assert (worst.truth, worst.other, worst.report) == (1, 0, 1)
+    assert pickle.loads(pickle.dumps(worst)).report == 1
+
+
+def test_the_metric_of_the_promise_can_be_chosen():
+    assert tight_epsilon(COIN, distances.discrete) == pytest.approx(math.log(3))
+    assert tight_epsilon(COIN, distances.from_matrix([[0, 50], [50, 0]])) == pytest.approx(math.log(3) / 50)
+    with pytest.raises(InvalidInputError, match="distance"):
+        tight_epsilon(COIN, lambda a, b: np.full((len(a), len(b)), np.nan))
+
+
+def test_a_report_possible_at_one_site_only_is_infinitely_bad():
+    assert Channel(STREET, STREET, [[1, 0], [0.5, 0.5]]).epsilon == math.inf

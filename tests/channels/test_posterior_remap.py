@@ -1,0 +1,127 @@
+import math
+import pickle
+
+import numpy as np
+import pytest
+
+from geoind import (
+    Grid,
+    InvalidInputError,
+    Places,
+    PlanarLaplace,
+    PosteriorRemap,
+    PostProcessed,
+    Prior,
+    SphericalLaplace,
+)
+from geoind.channels.median import geometric_median
+from geoind.distances import euclidean, manhattan, squared
+
+NOISE = PlanarLaplace(math.log(4) / 200)
+
+
+def town(count=3000, seed=1):
+    rng = np.random.default_rng(seed)
+    centres = rng.uniform(-4000, 4000, (8, 2))
+    xy = centres[rng.integers(0, 8, count)] + rng.normal(size=(count, 2)) * 300
+    return Prior.from_counts(Places(xy), rng.exponential(size=count))
+
+
+def posterior(prior, report):
+    distance = np.hypot(*(prior.sites.xy - report).T)
+    weights = prior.mass * np.exp(NOISE.epsilon * (distance.min() - distance))
+    return weights / weights.sum()
+
+
+def reports(count=60):
+    """Around the town, one of them far away from everything."""
+    return np.vstack([np.random.default_rng(2).uniform(-6000, 6000, (count - 1, 2)), [[300_000, -90_000]]])
+
+
+@pytest.mark.parametrize("tolerance", [0.01, 1.0, 30.0])
+def test_the_loss_is_within_the_tolerance_of_the_smallest(tolerance):
+    prior = town()
+    found = PosteriorRemap(prior, NOISE, tolerance=tolerance)(reports())
+    for report, place in zip(reports(), found, strict=True):
+        weights = posterior(prior, report)
+        best = geometric_median(prior.sites.xy, weights[None], tolerance=1e-6)
+        smallest, reached = weights @ euclidean(prior.sites.xy, np.vstack([best, place])).reshape(-1, 2)
+        assert smallest - 1e-6 <= reached <= smallest + tolerance
+
+
+@pytest.mark.parametrize("tolerance", [0.01, 1.0, 30.0])
+def test_the_squared_loss_leads_to_the_mean(tolerance):
+    prior = town()
+    found = PosteriorRemap(prior, NOISE, loss=squared, tolerance=tolerance)(reports())
+    means = np.array([posterior(prior, report) @ prior.sites.xy for report in reports()])
+    assert np.hypot(*(found - means).T).max() <= tolerance
+
+
+def test_people_who_live_where_the_prior_says_are_served_better():
+    prior = town()
+    rng = np.random.default_rng(3)
+    truth = prior.sites.xy[rng.choice(len(prior), 2000, p=prior.mass)]
+    remapped = PostProcessed(NOISE, PosteriorRemap(prior, NOISE))
+    before = np.hypot(*(NOISE.sample(truth, rng=4) - truth).T).mean()
+    after = np.hypot(*(remapped.sample(truth, rng=4) - truth).T).mean()
+    assert after < 0.95 * before
+    assert remapped.epsilon == NOISE.epsilon
+
+
+def test_the_batch_and_its_order_do_not_matter():
+    remap = PosteriorRemap(town(), NOISE)
+    together = remap(reports())
+    one_by_one = np.vstack([remap(report[None]) for report in reports()])
+    tolerance = remap.tolerance
+    # Both are within the tolerance of the best loss; where they stand may differ by a little more.
+    assert np.hypot(*(together - one_by_one).T).max() < 40 * tolerance
+    assert remap(reports()[::-1])[::-1] == pytest.approx(together, abs=1e-6)
+
+
+def test_a_single_place_takes_every_report():
+    only = Prior.uniform(Places([[5.0, 7.0]]))
+    assert PosteriorRemap(only, NOISE)([[0, 0], [1e6, 1e6]]) == pytest.approx(np.array([[5, 7], [5, 7]]), abs=1e-6)
+
+
+def test_places_without_mass_attract_nobody():
+    prior = Prior(Places([[0, 0], [100, 0]]), [1, 0])
+    assert PosteriorRemap(prior, NOISE)([[100, 0]]) == pytest.approx(np.zeros((1, 2)), abs=1e-6)
+
+
+def test_the_default_tolerance_follows_the_noise():
+    assert PosteriorRemap(town(), NOISE).tolerance == pytest.approx(0.01 * NOISE.mean_radius)
+
+
+def test_it_is_a_step_that_travels():
+    remap = PosteriorRemap(town(), NOISE)
+    remap(reports())
+    assert pickle.loads(pickle.dumps(remap))(reports()) == pytest.approx(remap(reports()))
+    assert remap(np.empty((0, 2))).shape == (0, 2)
+
+
+def test_a_grid_is_a_set_of_places_too():
+    grid = Grid(0, 0, cell=100, columns=20, rows=20)
+    found = PosteriorRemap(Prior.uniform(grid), NOISE, tolerance=0.1)([[950, 950], [-2000, 950]])
+    # In the middle by symmetry; from outside onto the grid.
+    assert found[0] == pytest.approx([950, 950], abs=3)
+    assert 0 <= found[1, 0] < 400
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options"),
+    [
+        ((Places([[0, 0]]), NOISE), {}),
+        ((town(10), SphericalLaplace(0.01)), {}),
+        ((town(10), NOISE), {"loss": manhattan}),
+        ((town(10), NOISE), {"tolerance": -1}),
+        ((town(10), NOISE), {"tolerance": math.nan}),
+    ],
+)
+def test_bad_arguments_are_refused(arguments, options):
+    with pytest.raises(InvalidInputError):
+        PosteriorRemap(*arguments, **options)
+
+
+def test_bad_reports_are_refused():
+    with pytest.raises(InvalidInputError):
+        PosteriorRemap(town(10), NOISE)([[math.nan, 0]])

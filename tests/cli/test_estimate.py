@@ -1,0 +1,88 @@
+import csv
+import json
+import math
+
+import numpy as np
+import pytest
+
+from geoind import SphericalLaplace, synthetic_city
+from geoind.cli import main
+from geoind.tables.promise import Promise, sidecar_of
+
+CITY = synthetic_city(16)
+MECHANISM = SphericalLaplace(math.log(4) / 200)
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory):
+    path = tmp_path_factory.mktemp("reports") / "reports.csv"
+    lonlat = MECHANISM.sample(CITY.sample_lonlat(20_000, rng=1), rng=2)
+    path.write_text("lon,lat\n" + "".join(f"{lon:.5f},{lat:.5f}\n" for lon, lat in lonlat))
+    sidecar_of(path).write_text(Promise.of(MECHANISM).to_json())
+    return path
+
+
+def masses(path):
+    with path.open() as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("options", [[], ["--closed"], ["--method", "inversion"], ["--smoothing", "300"]])
+def test_the_recovered_population_is_where_the_people_are(reports, tmp_path, capsys, options):
+    out = tmp_path / "people.csv"
+    west, south = CITY.projection.to_lonlat([[-3200, -3200]])[0]
+    east, north = CITY.projection.to_lonlat([[3200, 3200]])[0]
+    bounds = ["--bounds", *map(str, (west, south, east, north))]
+    assert main(["estimate", str(reports), "--grid", "400", *bounds, "--out", str(out), *options]) == 0
+    rows = masses(out)
+    lonlat = np.array([[float(row["lon"]), float(row["lat"])] for row in rows])
+    cells = CITY.grid.nearest(CITY.projection.to_xy(lonlat))
+    found = np.bincount(cells, weights=[float(row["mass"]) for row in rows], minlength=256)
+    assert 0.5 * np.abs(found - CITY.prior.mass).sum() < 0.2
+    told = capsys.readouterr()
+    assert "20,000 reports, 17 x 16 cells of 400 m" in told.err
+    assert told.out == ""
+
+
+def test_several_outputs_with_intervals_over_the_reports_own_bounds(reports, tmp_path, capsys):
+    names = ["people.geojson", "people.png", "people.html"]
+    outs = [part for name in names for part in ("--out", str(tmp_path / name))]
+    assert main(["estimate", str(reports), "--grid", "500", "--intervals", "20", "--quiet", *outs]) == 0
+    assert capsys.readouterr().err == ""
+    told = json.loads((tmp_path / "people.geojson").read_text())
+    assert all(one["properties"]["low"] <= one["properties"]["high"] for one in told["features"])
+    assert (tmp_path / "people.png").stat().st_size > 10_000
+    assert "data:image/png" in (tmp_path / "people.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--grid", "100", "--out", "people.tiff"], "must end in one of"),
+        (["--grid", "0", "--out", "people.csv"], "cell must be positive"),
+        (["--grid", "0.5", "--out", "people.csv"], "larger cells"),
+        (["--grid", "100", "--out", "people.csv", "--bounds", "3", "48", "2", "49"], "WEST < EAST"),
+        (["--grid", "100", "--out", "people.csv", "--bounds", "5", "48", "5.1", "48.1"], "20000 of 20000 reports"),
+        (
+            ["--grid", "100", "--out", "people.csv", "--method", "inversion", "--converged"],
+            "go with --method update",
+        ),
+        (["--grid", "400", "--out", "nowhere/people.csv"], "cannot write"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_sentence(reports, tmp_path, monkeypatch, capsys, options, message):
+    monkeypatch.chdir(tmp_path)
+    assert main(["estimate", str(reports), *options]) == 2
+    told = capsys.readouterr().err
+    assert message in told
+    assert told.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_without_a_promise_needs_an_epsilon(reports, tmp_path, capsys):
+    bare = tmp_path / "bare.csv"
+    bare.write_text(reports.read_text())
+    out = ["--grid", "800", "--out", str(tmp_path / "people.csv")]
+    assert main(["estimate", str(bare), *out]) == 2
+    assert "give the epsilon" in capsys.readouterr().err
+    assert main(["estimate", str(bare), *out, "--epsilon", "0.0069"]) == 0

@@ -1,0 +1,59 @@
+import re
+
+import numpy as np
+import pytest
+
+from geoind import SphericalLaplace, snap_lonlat
+from geoind.cli import main
+from geoind.tables.promise import read_promise
+
+
+def columns(path) -> np.ndarray:
+    return np.loadtxt(path, delimiter=",", skiprows=1, usecols=(2, 1))
+
+
+def test_the_example_writes_reports_a_promise_and_a_map_and_tells_where(tmp_path, capsys) -> None:
+    folder = tmp_path / "a" / "b"
+    assert main(["example", "--out", str(folder), "--people", "300"]) == 0
+    out = capsys.readouterr().out
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "map.html",
+        "reports.csv",
+        "reports.csv.geoind.json",
+        "truth.csv",
+    ]
+    for path in folder.iterdir():
+        assert str(path) in out
+    truth, reports = columns(folder / "truth.csv"), columns(folder / "reports.csv")
+    assert truth.shape == reports.shape == (300, 2)
+    assert (snap_lonlat(reports) == reports).all()
+    promise = read_promise(folder / "reports.csv")
+    assert promise.radius == 200
+    measured, expected = map(float, re.search(r"on average +([\d.]+) m +([\d.]+) m", out).groups())
+    assert expected == pytest.approx(SphericalLaplace(promise.epsilon).mean_radius, abs=0.05)
+    # Fresh noise of 300 people: its mean is within 6 standard deviations.
+    assert measured == pytest.approx(expected, rel=6 * np.sqrt(0.5 / 300))
+
+
+def test_the_city_is_the_same_at_every_run_and_the_noise_is_not(tmp_path) -> None:
+    for _ in range(2):
+        assert main(["example", "--out", str(tmp_path), "--people", "20", "--epsilon", "0.01"]) == 0
+        truth, reports = columns(tmp_path / "truth.csv"), columns(tmp_path / "reports.csv")
+        assert main(["example", "--out", str(tmp_path), "--people", "20", "--epsilon", "0.01"]) == 0
+        assert (columns(tmp_path / "truth.csv") == truth).all()
+        assert (columns(tmp_path / "reports.csv") != reports).any()
+
+
+def test_the_map_opens_without_a_network(tmp_path, watched) -> None:
+    assert main(["example", "--out", str(tmp_path), "--people", "20"]) == 0
+    watched.goto((tmp_path / "map.html").as_uri())
+    watched.get_by_text("what they report").wait_for()
+    assert watched.locator("canvas.leaflet-zoom-animated").count() == 1
+    assert watched.locator("img.leaflet-image-layer").get_attribute("src").startswith("data:image/png")
+
+
+@pytest.mark.parametrize("people", ["0", "-1"])
+def test_a_city_needs_people(tmp_path, people: str, capsys) -> None:
+    assert main(["example", "--out", str(tmp_path / "o"), "--people", people]) == 2
+    assert "count must be" in capsys.readouterr().err
+    assert not (tmp_path / "o").exists()

@@ -1,0 +1,262 @@
+import functools
+import io
+import os
+import pty
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from geoind.cli import main
+from geoind.tables.promise import read_promise
+
+PLACES = "name,lat,lon\nEiffel,48.8584,2.2945\nMontparnasse,48.8421,2.3219\n"
+SHARP = ["--epsilon", "1000"]
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> Path:
+    path = tmp_path / "places.csv"
+    path.write_text(PLACES)
+    return path
+
+
+def refusal(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert main(["obfuscate", *map(str, arguments)]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.startswith("geoind: ")
+    assert err.count("\n") == 1
+    return err
+
+
+def test_a_file_becomes_a_file_of_reports_with_a_sidecar(places: Path, capfd) -> None:
+    target = places.with_name("reports.csv")
+    assert main(["obfuscate", str(places), str(target), "--level", "1.386", "--radius", "200"]) == 0
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err == "2 reports, epsilon 0.00693 per metre\n"
+    rows = target.read_text().splitlines()
+    assert [row.split(",")[0] for row in rows] == ["name", "Eiffel", "Montparnasse"]
+    assert "48.8584," not in target.read_text()
+    assert read_promise(target).level == 1.386
+    assert sorted(path.name for path in places.parent.iterdir()) == [
+        "places.csv",
+        "reports.csv",
+        "reports.csv.geoind.json",
+    ]
+
+
+def test_quiet_says_nothing(places: Path, capfd) -> None:
+    assert main(["obfuscate", str(places), str(places.with_name("r.csv")), *SHARP, "--quiet"]) == 0
+    assert capfd.readouterr() == ("", "")
+
+
+def test_every_option_reaches_the_work(tmp_path: Path, capfd) -> None:
+    source, target, key, rejects = (tmp_path / name for name in ("in", "out", "key", "rejects"))
+    source.write_text("7;1;2\n8;;\n9;91;2\n")
+    key.write_text(secrets.token_hex(32) + "\n")
+    options = [
+        "--format",
+        "csv",
+        "--delimiter",
+        ";",
+        "--no-header",
+        "--lat",
+        "2",
+        "--lon",
+        "3",
+        "--missing",
+        "keep",
+    ]
+    keyed = ["--key-file", str(key), "--id", "1", "--rejects", str(rejects)]
+    for _ in range(2):
+        assert main(["obfuscate", str(source), str(target), "--epsilon", "0.01", *options, *keyed]) == 0
+    first = target.read_text()
+    main(["obfuscate", str(source), str(target), "--epsilon", "0.01", *options, *keyed])
+    assert target.read_text() == first
+    assert first.splitlines()[1] == "8;;"
+    assert '"line": 3' in rejects.read_text()
+    assert f"1 bad records are in {rejects}" in capfd.readouterr().err
+
+
+def test_telling_columns_are_mentioned(tmp_path: Path, capfd) -> None:
+    (tmp_path / "in.csv").write_text("lat,lon,address\n1,2,3\n")
+    main(["obfuscate", str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), *SHARP])
+    assert "do they tell places? address" in capfd.readouterr().err
+
+
+def test_a_key_file_repeats_the_noise(places: Path, capfd) -> None:
+    key = places.with_name("key")
+    key.write_text(secrets.token_hex(32))
+    run = ["obfuscate", str(places), "-", "--epsilon", "0.01", "--key-file", str(key), "--id", "name", "--quiet"]
+    assert main(run) == 0
+    assert main(run) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert lines[:3] == lines[3:]
+
+
+def test_bad_key_files_are_refused_without_a_word_of_the_key(places: Path, capfd) -> None:
+    key, target = places.with_name("key"), places.with_name("out.csv")
+    key.write_text("secret")
+    keyed = [places, target, *SHARP, "--id", "name", "--key-file"]
+    message = refusal(capfd, *keyed, key)
+    assert "64 hexadecimal digits" in message
+    assert "secret" not in message
+    assert "cannot be read" in refusal(capfd, *keyed, places.with_name("nowhere"))
+    assert "go together" in refusal(capfd, places, target, *SHARP, "--id", "name")
+    assert not target.exists()
+
+
+def test_standard_input_and_output(monkeypatch, capfd) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(PLACES.encode())))
+    assert main(["obfuscate", "-", "-", "--format", "csv", *SHARP]) == 0
+    out, err = capfd.readouterr()
+    assert out == PLACES.replace("48.8584,2.2945", "48.85840,2.29450").replace(
+        "48.8421,2.3219", "48.84210,2.32190"
+    )
+    assert err.startswith("2 reports")
+
+
+def test_nothing_reaches_standard_output_when_a_later_row_is_bad(monkeypatch, capfd) -> None:
+    text = PLACES + "x,1,2\n" * 200_000 + "bad,91,12.345\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert "line 200004" in refusal(capfd, "-", "-", "--format", "csv", *SHARP)
+
+
+def test_a_stream_takes_its_format_from_the_other_file(places: Path, monkeypatch, capfd) -> None:
+    assert main(["obfuscate", str(places), "-", *SHARP]) == 0
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"lat\tlon\n1\t2\n")))
+    target = places.with_name("out.tsv")
+    assert main(["obfuscate", "-", str(target), *SHARP]) == 0
+    assert target.read_bytes() == b"lat\tlon\n1.00000\t2.00000\n"
+    capfd.readouterr()
+    assert "give --format" in refusal(capfd, "-", "-", *SHARP)
+
+
+def test_no_input_is_overwritten(places: Path, capfd) -> None:
+    link, hard = places.with_name("link.csv"), places.with_name("hard.csv")
+    link.symlink_to(places)
+    os.link(places, hard)
+    other = places.with_name("other.csv")
+    for target in (places, places.parent / "." / places.name, link, hard):
+        assert "would be overwritten" in refusal(capfd, places, target, *SHARP)
+        assert "would be overwritten" in refusal(capfd, places, other, *SHARP, "--rejects", target)
+    assert "would be overwritten" in refusal(capfd, places, other, *SHARP, "--rejects", other)
+    assert places.read_text() == PLACES
+    assert not other.exists()
+
+
+@pytest.mark.parametrize("target", ["/dev/null", "."])
+def test_only_regular_files_are_replaced(places: Path, target: str, capfd) -> None:
+    assert "regular file" in refusal(capfd, places, target, "--format", "csv", *SHARP)
+    assert Path("/dev/null").is_char_device()
+
+
+def test_missing_files_and_folders_are_told(places: Path, capfd) -> None:
+    message = refusal(capfd, places.with_name("no.csv"), places.with_name("out.csv"), *SHARP)
+    assert "cannot read" in message
+    assert "No such file" in message
+    assert "cannot write" in refusal(capfd, places, places.parent / "no" / "out.csv", *SHARP)
+
+
+def test_an_existing_output_stays_as_it_is_after_an_error(places: Path, capfd) -> None:
+    target = places.with_name("out.csv")
+    target.write_text("old")
+    places.write_text(PLACES + "bad,91,2\n")
+    refusal(capfd, places, target, *SHARP)
+    assert target.read_text() == "old"
+    assert sorted(path.name for path in places.parent.iterdir()) == ["out.csv", "places.csv"]
+
+
+def test_an_output_that_is_a_link_keeps_being_one(places: Path) -> None:
+    real, link = places.with_name("real.csv"), places.with_name("link.csv")
+    real.write_text("old")
+    link.symlink_to(real)
+    assert main(["obfuscate", str(places), str(link), *SHARP, "--quiet"]) == 0
+    assert link.is_symlink()
+    assert real.read_text().startswith("name,lat,lon\nEiffel,")
+
+
+def test_a_full_disk_is_an_error_and_leaves_nothing(places: Path, monkeypatch, capfd) -> None:
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert "No space left on device" in refusal(capfd, places, places.with_name("out.csv"), *SHARP)
+    assert [path.name for path in places.parent.iterdir()] == ["places.csv"]
+
+
+@contextmanager
+def long_job(folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
+    """A job that has begun to write and is far from done."""
+    source = folder.with_name("long.csv")
+    source.write_bytes(b"lat,lon\n" + b"1,2\n" * 5_000_000)
+    run = [sys.executable, "-m", "geoind", "obfuscate", str(source), str(folder / "out.csv"), "--epsilon", "1"]
+    # A run in the background of a shell ignores SIGINT, and its children would too.
+    listens = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    with subprocess.Popen(run, preexec_fn=listens) as job:
+        limit = time.monotonic() + 60
+        while not any(path.name.startswith(".out.csv.") for path in folder.iterdir()):
+            assert time.monotonic() < limit, "the job never began to write"
+            time.sleep(0.05)
+        yield job
+    source.unlink()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    return folder
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_job_that_is_told_to_end_leaves_nothing(folder: Path, number: int) -> None:
+    with long_job(folder) as job:
+        job.send_signal(number)
+        assert job.wait(60) == 128 + number
+    assert list(folder.iterdir()) == []
+
+
+def test_a_killed_job_leaves_no_output(folder: Path) -> None:
+    with long_job(folder) as job:
+        job.kill()
+    assert not (folder / "out.csv").exists()
+
+
+def test_progress_is_shown_on_a_terminal_only(places: Path) -> None:
+    places.write_text("lat,lon\n" + "1,2\n" * 400_000)
+    run = [sys.executable, "-m", "geoind", "obfuscate", str(places), str(places.with_name("o.csv")), *SHARP]
+    ours, theirs = pty.openpty()
+    job = subprocess.Popen(run, stderr=theirs)
+    os.close(theirs)
+    shown = b""
+    try:
+        while data := os.read(ours, 4096):
+            shown += data
+    except OSError:
+        pass  # What Linux says when the other end of a terminal is closed.
+    os.close(ours)
+    assert job.wait() == 0
+    assert b"\r[####" in shown
+    assert b" reports, " in shown
+    places.write_text(PLACES)
+    quiet = subprocess.run(run, stderr=subprocess.PIPE, check=True)
+    assert quiet.stderr == b"2 reports, epsilon 1000 per metre\n"
+
+
+def test_without_arrow_the_text_formats_work_and_zstandard_says_what_is_missing(
+    places: Path, monkeypatch, capfd
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert main(["obfuscate", str(places), str(places.with_name("o.csv")), *SHARP]) == 0
+    capfd.readouterr()
+    places.with_name("in.csv.zst").write_bytes(b"")
+    assert "geoind[arrow]" in refusal(capfd, places.with_name("in.csv.zst"), places.with_name("p.csv"), *SHARP)

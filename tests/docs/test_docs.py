@@ -1,0 +1,42 @@
+"""The documentation tells the truth: its Python examples run, its tables are what the code says."""
+
+import math
+import re
+from pathlib import Path
+
+import pytest
+
+from geoind import SphericalLaplace, epsilon_for
+from tests.apart import apart
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
+def test_the_examples_of_a_page_run_one_after_the_other(
+    document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks marked ```python run; ```py blocks are fragments for the eye."""
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, object] = {"__name__": "example"}
+    for block in re.finditer(r"^```python\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE):
+        apart(exec, compile(block[1], f"{document.name}: {block[1][:60]!r}", "exec"), namespace)
+
+
+def test_the_table_of_epsilons_is_what_the_code_says() -> None:
+    rows = re.findall(
+        r"^\| ln (\d+) \| (\d+) m \| ([\d.]+) \| ([\d,]+) m \| ([\d,]+) m \|$", PAGES[0].read_text(), re.M
+    )
+    assert len(rows) == 9
+    for level, radius, epsilon, mean, quantile in rows:
+        globe = SphericalLaplace(epsilon_for(math.log(int(level)), int(radius)))
+        assert f"{globe.epsilon:.5f}" == epsilon
+        assert f"{globe.mean_radius:,.0f}" == mean
+        assert f"{float(globe.radius_quantile(0.95)):,.0f}" == quantile
+
+
+@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
+def test_links_to_files_of_the_repository_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", document.read_text()):
+        assert (document.parent / target).exists(), target

@@ -1,0 +1,233 @@
+import json
+
+import pytest
+
+import geoind
+from geoind.errors import InvalidInputError
+from geoind.files import obfuscate_file
+from geoind.files.jsontext import CHUNK
+from tests.files.test_delimited import SHARP, obfuscated, reason
+
+KEYED = {"epsilon": 0.01, "key": bytes(range(32)), "identity": "id"}
+
+
+def feature(lon: object, lat: object, /, **properties: object) -> dict:
+    return {"type": "Feature", "properties": properties, "geometry": {"type": "Point", "coordinates": [lon, lat]}}
+
+
+def collection(*features: dict, **members: object) -> str:
+    return json.dumps({"type": "FeatureCollection", **members, "features": list(features)})
+
+
+def test_every_character_of_an_object_but_the_coordinates_stays(tmp_path) -> None:
+    text = (
+        '{"id": 1, "lat": 48.8584000,"lon" :2.2945, "big": 12345678901234567890.10, "t": "\\u00e9\\ud800é"}\r\n'
+        "\n"
+        '  {"lon": "2.5", "tags": {"lat": 1, "lon": 2}, "lat": 1e1}'
+    )
+    assert obfuscated(tmp_path, text, "in.ndjson").decode() == (
+        '{"id": 1, "lat": 48.85840,"lon" :2.29450, "big": 12345678901234567890.10, "t": "\\u00e9\\ud800é"}\r\n'
+        "\n"
+        '  {"lon": "2.50000", "tags": {"lat": 1, "lon": 2}, "lat": 10.00000}'
+    )
+
+
+def test_lines_may_be_features_and_have_record_separators(tmp_path) -> None:
+    lines = [json.dumps(feature(2.5, 1.5, name="a")), "\x1e" + json.dumps(feature(-2.5, 3, name="b"))]
+    result = obfuscated(tmp_path, "\n".join(lines) + "\n", "in.geojsonl").decode().split("\n")
+    assert result[1].startswith("\x1e{")
+    read = [json.loads(line.strip("\x1e")) for line in result[:2]]
+    assert [one["geometry"]["coordinates"] for one in read] == [[2.5, 1.5], [-2.5, 3.0]]
+    assert [one["properties"] for one in read] == [{"name": "a"}, {"name": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("12.345", "not a JSON object"),
+        ("[12.345]", "not a JSON object"),
+        ('{"lat": 12.345', "not a JSON object"),
+        ('{"lat": 12.345, "lon": 2} {"lat": 1, "lon": 2}', "not a single JSON object"),
+        ('{"lat": 12.345}', "the member 'lon' occurs 0 times"),
+        ('{"lat": 12.345, "lon": 2, "lat": 12.345}', "the member 'lat' occurs 2 times"),
+        ('{"lat": 12.345, "lon": null}', "the longitude must be a finite number"),
+        ('{"lat": 12.345, "lon": true}', "the longitude must be a finite number"),
+        ('{"lat": 12.345, "lon": "12_3"}', "the longitude must be a finite number"),
+        ('{"lat": NaN, "lon": 12.345}', "the latitude must be a finite number"),
+        ('{"lat": 1e999, "lon": 12.345}', "the latitude must be a finite number"),
+        ('{"lat": ' + "9" * 400 + ', "lon": 12.345}', "the latitude must be a finite number"),
+        ('{"lat": 91, "lon": 12.345}', "|latitude| must be at most 90"),
+        ('{"lat": 12.345, "lon": ' + "[" * 100_000, "not a JSON object"),
+    ],
+)
+def test_a_bad_line_stops_with_its_number_and_the_reason_and_no_coordinate(tmp_path, line: str, why: str) -> None:
+    assert reason(tmp_path, f'{{"lat": 1, "lon": 2}}\n\n{line}\n', "in.ndjson") == f"line 3: {why}"
+
+
+def test_lines_without_coordinates_stay_when_asked_for(tmp_path) -> None:
+    text = '{"lat": null, "lon": null}\n{"lat": 1, "lon": 2}\n'
+    assert reason(tmp_path, text, "in.ndjson").startswith("line 1: the longitude")
+    kept = obfuscated(tmp_path, text, "in.ndjson", missing="keep")
+    assert kept == b'{"lat": null, "lon": null}\n{"lat": 1.00000, "lon": 2.00000}\n'
+
+
+def test_an_empty_file_of_lines_gives_an_empty_file(tmp_path) -> None:
+    assert obfuscated(tmp_path, "", "in.ndjson") == b""
+
+
+def test_bad_lines_go_to_the_rejects(tmp_path) -> None:
+    source, target, rejects = tmp_path / "in.ndjson", tmp_path / "out.ndjson", tmp_path / "rejects"
+    source.write_bytes(b'{"lat": 1, "lon": 2}\n{"lat": \xff}\n{"lat": 3, "lon": 4}')
+    assert obfuscate_file(source, target, epsilon=SHARP, rejects=rejects).rejected == 1
+    assert target.read_bytes() == b'{"lat": 1.00000, "lon": 2.00000}\n{"lat": 3.00000, "lon": 4.00000}'
+    assert json.loads(rejects.read_bytes())["line"] == 2
+
+
+def test_a_collection_keeps_everything_but_places_and_boxes(tmp_path) -> None:
+    features = [
+        feature(2.5, 1.5, name="é", value=1.10) | {"id": 7, "bbox": [2.5, 1.5, 2.5, 1.5]},
+        {"bbox": [3, 4, 3, 4]} | feature(3, 4),
+        feature(180, -90) | {"geometry": {"type": "Point", "coordinates": [180, -80, 324.5]}},
+    ]
+    text = collection(*features, name="places", bbox=[2.5, -90, 180, 4], crs=None)
+    read = json.loads(obfuscated(tmp_path, text, "in.geojson"))
+    assert list(read) == ["type", "name", "crs", "features"]
+    assert (read["type"], read["name"]) == ("FeatureCollection", "places")
+    assert read["features"][0] == {
+        "type": "Feature",
+        "properties": {"name": "é", "value": 1.1},
+        "geometry": {"type": "Point", "coordinates": [2.5, 1.5]},
+        "id": 7,
+    }
+    assert read["features"][1] == feature(3.0, 4.0)
+    assert len(read["features"][2]["geometry"]["coordinates"]) == 2
+    assert "324.5" not in json.dumps(read)
+
+
+def test_members_may_come_in_any_order_and_the_collection_may_be_empty(tmp_path) -> None:
+    text = '{"features": [], "type": "FeatureCollection", "bbox": [1, 2, 3, 4]}'
+    assert json.loads(obfuscated(tmp_path, text, "in.geojson")) == {"features": [], "type": "FeatureCollection"}
+
+
+def test_a_long_collection_is_read_in_pieces(tmp_path) -> None:
+    count = 4 * CHUNK // 200
+    features = [feature(i % 170 + 0.5, i % 80 + 0.25, note='"}],é' * 12, i=i) for i in range(count)]
+    text = collection(*features).replace("}, {", "},\n {")
+    assert len(text) > 3 * CHUNK
+    read = json.loads(obfuscated(tmp_path, text, "in.geojson"))
+    assert read["features"] == features
+
+
+def test_a_feature_longer_than_a_piece_is_read_whole(tmp_path) -> None:
+    long = feature(1.5, 2.5, note="x" * 3 * CHUNK)
+    read = json.loads(obfuscated(tmp_path, collection(long, feature(3.5, 4.5)), "in.geojson"))
+    assert read["features"] == [long, feature(3.5, 4.5)]
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        ({"type": "Feature", "properties": {}}, "the feature has no geometry"),
+        (feature(0, 0) | {"geometry": None}, "the feature has no place"),
+        (feature(0, 0) | {"geometry": {"type": "Point", "coordinates": []}}, "the feature has no place"),
+        (feature(0, 0) | {"geometry": {"type": "Polygon", "coordinates": [[[12.345, 1]]]}}, "not a Polygon"),
+        (feature(0, 0) | {"geometry": {"type": "12.345"}}, "not a Point"),
+        (feature(0, 0) | {"geometry": [12.345, 1]}, "not a Point"),
+        (feature("12.345", 0), "the coordinates must be numbers"),
+        (feature(None, 12.345), "the coordinates must be numbers"),
+        (feature(12.345, 90.5), "|latitude| must be at most 90"),
+        (feature(12.345, 1.5, lat=1.5, lon=12.345), "'lon' and 'lat' repeat the true place"),
+    ],
+)
+def test_a_bad_feature_stops_with_its_line_and_the_reason_and_no_coordinate(tmp_path, bad, why) -> None:
+    features = ",\n".join(map(json.dumps, [feature(1, 2), bad]))
+    message = reason(tmp_path, '{"type": "FeatureCollection", "features": [\n' + features + "\n]}", "in.geojson")
+    assert message.startswith("line 3: ")
+    assert why in message
+    assert "12.345" not in message
+
+
+def test_bad_features_go_to_the_rejects_and_commas_stay_right(tmp_path) -> None:
+    source, target, rejects = tmp_path / "in.geojson", tmp_path / "out.geojson", tmp_path / "rejects"
+    source.write_text(collection(feature(0, 91), feature(1, 2), feature(0, 91), feature(3, 4), feature(0, 91)))
+    assert obfuscate_file(source, target, epsilon=SHARP, rejects=rejects).rejected == 3
+    assert json.loads(target.read_text())["features"] == [feature(1.0, 2.0), feature(3.0, 4.0)]
+    told = [json.loads(line) for line in rejects.read_text().splitlines()]
+    assert [json.loads(one["record"]) for one in told] == [feature(0, 91)] * 3
+
+
+def test_features_without_a_place_stay_when_asked_for(tmp_path) -> None:
+    nowhere = feature(0, 0) | {"geometry": None}
+    read = json.loads(obfuscated(tmp_path, collection(nowhere, feature(1, 2)), "in.geojson", missing="keep"))
+    assert read["features"] == [nowhere, feature(1.0, 2.0)]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "line 1: the document ends too early"),
+        ("[]", "line 1: a { is missing"),
+        ('{"type": "Feature"}', "must be a FeatureCollection"),
+        ('{"type": "FeatureCollection",\n"features": [\n', "line 3: the document ends too early"),
+        ('{"features": [{"a": tru]}', "line 1: this is no proper JSON"),
+        ('{"features": [{"a": "b]}', "line 1: this is no proper JSON"),
+        ('{"features": [\n12.345]}', "line 2: this is no proper JSON"),
+        ('{"features": []} {"features": []}', "line 1: something follows the document"),
+        ('{"features": [' + '{"a":' * 100_000, "line 1: the values are nested too deeply"),
+        ('{"crs": {"type": "name", "properties": {"name": "EPSG:2154"}}, "features": []}', "crs other than WGS84"),
+        (b'{"name": "\xff", "features": []}', "line 1: this is not UTF-8"),
+    ],
+)
+def test_a_broken_document_is_refused(tmp_path, text, why) -> None:
+    message = reason(tmp_path, text, "in.geojson")
+    assert why in message
+    assert "12.345" not in message
+
+
+@pytest.mark.parametrize("name", ["urn:ogc:def:crs:OGC:1.3:CRS84", "urn:ogc:def:crs:EPSG::4326", "EPSG:4326"])
+def test_a_crs_that_is_wgs84_is_fine(tmp_path, name: str) -> None:
+    crs = {"type": "name", "properties": {"name": name}}
+    assert json.loads(obfuscated(tmp_path, collection(feature(1, 2), crs=crs), "in.geojson"))["crs"] == crs
+
+
+def test_a_key_gives_csv_lines_and_features_the_same_noise(tmp_path) -> None:
+    csv = obfuscated(tmp_path, "id,lat,lon\n7,1.5,2.5\n", **KEYED).decode().splitlines()[1].split(",")
+    line = json.loads(obfuscated(tmp_path, '{"id": 7, "lat": 1.5, "lon": 2.5}', "in.ndjson", **KEYED))
+    by_property = json.loads(obfuscated(tmp_path, collection(feature(2.5, 1.5, id="7")), "a.geojson", **KEYED))
+    by_own_id = json.loads(obfuscated(tmp_path, collection(feature(2.5, 1.5) | {"id": 7}), "b.geojson", **KEYED))
+    report = [float(csv[2]), float(csv[1])]
+    assert [line["lon"], line["lat"]] == report
+    for read in (by_property, by_own_id):
+        assert read["features"][0]["geometry"]["coordinates"] == report
+
+
+@pytest.mark.parametrize("identity", [None, "", True, 1.5, [1]])
+def test_an_id_must_be_text_or_a_whole_number(tmp_path, identity: object) -> None:
+    line = json.dumps({"id": identity, "lat": 1, "lon": 2})
+    assert reason(tmp_path, line, "in.ndjson", **KEYED) == "line 1: the id must be a text or a whole number"
+    text = collection(feature(2.5, 1.5, id=identity))
+    assert "the id must be" in reason_again(tmp_path, text)
+
+
+def reason_again(tmp_path, text: str) -> str:
+    (tmp_path / "in.ndjson").unlink()
+    return reason(tmp_path, text, "in.geojson", **KEYED)
+
+
+def test_telling_properties_are_mentioned(tmp_path) -> None:
+    source = tmp_path / "in.geojson"
+    source.write_text(collection(feature(1, 2, address="x", name="y")))
+    assert obfuscate_file(source, tmp_path / "out.geojson", epsilon=1.0).left == ("address",)
+
+
+def test_reports_end_on_the_lattice(tmp_path) -> None:
+    read = json.loads(obfuscated(tmp_path, collection(*[feature(2.5, 1.5)] * 100), "in.geojson", epsilon=0.01))
+    places = [one["geometry"]["coordinates"] for one in read["features"]]
+    assert (geoind.snap_lonlat(places) == places).all()
+    assert len({tuple(place) for place in places}) > 90
+
+
+def test_formats_must_not_change_on_the_way(tmp_path) -> None:
+    (tmp_path / "in.geojson").write_text(collection())
+    with pytest.raises(InvalidInputError, match="the input is geojson and the output csv"):
+        obfuscate_file(tmp_path / "in.geojson", tmp_path / "out.csv", epsilon=1.0)

@@ -1,0 +1,140 @@
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from geoind import InvalidInputError, PlanarLaplace, Projected, Projection, SphericalLaplace
+from geoind.files import obfuscate_file, read_reports
+from geoind.tables.promise import PARQUET_KEY, Promise, sidecar_of
+
+EPSILON = 0.01
+LONLAT = np.array([[2.35, 48.86], [2.36, 48.85], [-73.98, 40.75]])
+PROMISE = Promise.of(SphericalLaplace(EPSILON)).to_json()
+
+
+def text_of(name):
+    pairs = [dict(zip(("lon", "lat"), place, strict=True)) for place in LONLAT.tolist()]
+    features = [{"type": "Feature", "properties": {}, "geometry": point(place)} for place in LONLAT.tolist()]
+    return {
+        "csv": "id,lat,lon\n" + "".join(f"7,{lat},{lon}\n" for lon, lat in LONLAT),
+        "tsv": "LNG\tLatitude\n" + "".join(f"{lon}\t{lat}\n" for lon, lat in LONLAT),
+        "ndjson": "\n".join(map(json.dumps, pairs)),
+        "geojsonl": "\n".join(map(json.dumps, features)),
+        "geojson": json.dumps({"type": "FeatureCollection", "features": features}),
+    }[name]
+
+
+def point(place):
+    return {"type": "Point", "coordinates": place}
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "ndjson", "geojsonl", "geojson"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_text_files_and_their_sidecars(tmp_path, kind, packed):
+    path = tmp_path / f"reports.{kind}{'.gz' if packed else ''}"
+    text = text_of(kind).encode()
+    path.write_bytes(gzip.compress(text) if packed else text)
+    sidecar_of(path).write_text(PROMISE)
+    reports = read_reports(path)
+    assert reports.lonlat == pytest.approx(LONLAT)
+    assert reports.epsilon.tolist() == [EPSILON] * 3
+
+
+def parquet(path, epsilon=EPSILON):
+    import pyarrow
+    import pyarrow.parquet
+
+    table = pyarrow.table({"lon": LONLAT[:, 0], "lat": LONLAT[:, 1]})
+    promise = Promise.of(SphericalLaplace(epsilon)).to_json().encode()
+    pyarrow.parquet.write_table(table.replace_schema_metadata({PARQUET_KEY: promise}), path)
+    return path
+
+
+def test_parquet_tells_its_own_promise(tmp_path):
+    reports = read_reports(parquet(tmp_path / "reports.parquet"))
+    assert np.array_equal(reports.lonlat, LONLAT)
+    assert reports.epsilon.tolist() == [EPSILON] * 3
+
+
+def test_geoparquet_in_any_crs(tmp_path):
+    import geopandas
+
+    frame = geopandas.GeoSeries.from_xy(*LONLAT[:2].T, crs=4326).to_crs(2154)
+    path = tmp_path / "reports.geoparquet"
+    geopandas.GeoDataFrame(geometry=frame).to_parquet(path)
+    sidecar_of(path).write_text(PROMISE)
+    assert read_reports(path).lonlat == pytest.approx(LONLAT[:2])
+
+
+def test_files_and_folders_with_their_own_epsilons_add_up(tmp_path):
+    (tmp_path / "day").mkdir()
+    parquet(tmp_path / "day" / "a.parquet", 0.01)
+    parquet(tmp_path / "day" / "b.parquet", 0.02)
+    other = parquet(tmp_path / "other.parquet", 0.03)
+    assert read_reports(tmp_path / "day", other).epsilon.tolist() == [0.01] * 3 + [0.02] * 3 + [0.03] * 3
+
+
+def test_columns_may_be_named_and_missing_places_are_left_out(tmp_path):
+    path = tmp_path / "reports.csv"
+    path.write_text("a,b\n1.5,2.5\n,\n3.5,4.5\n")
+    reports = read_reports(path, epsilon=0.5, lon="b", lat="a")
+    assert reports.lonlat.tolist() == [[2.5, 1.5], [4.5, 3.5]]
+
+
+def test_what_is_not_known_is_asked_for(tmp_path):
+    path = tmp_path / "reports.csv"
+    path.write_text(text_of("csv"))
+    with pytest.raises(InvalidInputError, match="give the epsilon"):
+        read_reports(path)
+    assert len(read_reports(path, epsilon=0.01).lonlat) == 3
+    with pytest.raises(InvalidInputError, match="epsilon must be positive"):
+        read_reports(path, epsilon=0.0)
+    planar = Projected(PlanarLaplace(0.01), Projection(2.35, 48.86))
+    sidecar_of(path).write_text(Promise.of(planar).to_json())
+    with pytest.raises(InvalidInputError, match="Projected"):
+        read_reports(path)
+    sidecar_of(path).write_text("{}")
+    with pytest.raises(InvalidInputError, match="the promise must be JSON"):
+        read_reports(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.csv", "x,y\n1.25,2\n", "no column is called lon"),
+        ("a.csv", "lon,lng,lat\n1.25,2,3\n", "several columns"),
+        ("a.csv", "lon,lat\n1.25,91.25\n", "line 2"),
+        ("a.csv", "lon,lat\n1.25,north\n", "line 2"),
+        ("a.csv", "lon,lat\n", "no reports"),
+        ("a.csv.gz", "lon,lat\n1.25,3\n", "compressed"),
+        ("a.ndjson", "{1.25", "line 1"),
+        ("a.geojson", "1.25", "a.geojson|GeoJSON|line 1"),
+        ("a.parquet", "1.25", "cannot be read"),
+        ("a.gpkg", "1.25", "cannot be read"),
+    ],
+)
+def test_bad_files_are_refused_without_a_word_of_their_content(tmp_path, name, content, message):
+    path = tmp_path / name
+    path.write_text(content)
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        read_reports(path, epsilon=0.01)
+    assert "1.25" not in str(caught.value)
+
+
+def test_missing_files_and_empty_folders(tmp_path):
+    with pytest.raises(InvalidInputError, match="no such file"):
+        read_reports(tmp_path / "none.csv")
+    with pytest.raises(InvalidInputError, match="no Parquet files"):
+        read_reports(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "ndjson", "geojsonl", "geojson"])
+def test_what_obfuscate_file_writes_is_read_with_its_promise(tmp_path, kind):
+    source, target = tmp_path / f"people.{kind}", tmp_path / f"reports.{kind}"
+    source.write_text(text_of(kind))
+    obfuscate_file(source, target, epsilon=100.0)
+    reports = read_reports(target)
+    # A noise of two centimetres, on the lattice of a metre.
+    assert reports.lonlat == pytest.approx(LONLAT, abs=2e-5)
+    assert reports.epsilon.tolist() == [100.0] * 3

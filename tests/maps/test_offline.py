@@ -1,0 +1,99 @@
+"""Offline maps: nothing is loaded from anywhere, and what cannot be offline is refused."""
+
+import re
+from pathlib import Path
+
+import folium
+import pytest
+from folium import plugins
+from playwright.sync_api import Page, expect
+
+from geoind.errors import InvalidInputError
+from geoind.maps.offline import ASSETS, asset_bytes, link_assets, offline_html, save_offline
+
+SQUARE = {
+    "type": "Feature",
+    "properties": {"name": "a square"},
+    "geometry": {"type": "Polygon", "coordinates": [[[25, 60], [25.1, 60], [25.1, 60.1], [25, 60.1], [25, 60]]]},
+}
+
+
+def helsinki() -> folium.Map:
+    chart = folium.Map([60.05, 25.05], zoom_start=11, tiles=None, max_zoom=18)
+    folium.GeoJson(
+        {"type": "FeatureCollection", "features": [SQUARE]}, popup=folium.GeoJsonPopup(["name"])
+    ).add_to(chart)
+    folium.CircleMarker([60.05, 25.2], radius=9, fill=True, popup="a circle").add_to(chart)
+    folium.Marker([60.02, 25.02], icon=folium.DivIcon(html="<b>here</b>")).add_to(chart)
+    folium.Marker([60.08, 25.08], popup="a pin").add_to(chart)
+    plugins.HeatMap([[60.05, 25.05, 1.0]]).add_to(chart)
+    folium.LayerControl(collapsed=False).add_to(chart)
+    return chart
+
+
+def loaded(page: str) -> set[str]:
+    return set(re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(https?:[^"')]*)""", page))
+
+
+def test_an_offline_page_loads_nothing() -> None:
+    page = offline_html(helsinki())
+    assert not loaded(page) - {"https://leafletjs.com"}
+    assert "images/layers.png" not in page
+    assert loaded(helsinki().get_root().render()), "the search must find what folium loads"
+
+
+def test_a_map_that_was_rendered_before_becomes_offline_too() -> None:
+    chart = helsinki()
+    chart.get_root().render()
+    assert not loaded(offline_html(chart)) - {"https://leafletjs.com"}
+
+
+def test_other_maps_keep_their_links() -> None:
+    offline_html(helsinki())
+    assert any("https" in url for _, url in folium.Map.default_js)
+
+
+def test_links_can_point_to_a_server_of_ones_own() -> None:
+    chart = helsinki()
+    link_assets(chart, lambda name: f"/assets/{name}")
+    page = chart.get_root().render()
+    for name in ASSETS:
+        assert f'"/assets/{name}"' in page
+
+
+def test_every_asset_is_a_file_and_nothing_else_is() -> None:
+    for name in [*ASSETS, "images/layers.png"]:
+        assert len(asset_bytes(name)) > 500
+    for name in ("../__init__.py", "images/../leaflet.js", "images/.png", "other"):
+        with pytest.raises(InvalidInputError, match="no asset"):
+            asset_bytes(name)
+
+
+@pytest.mark.parametrize(
+    ("layer", "sentence"),
+    [
+        (folium.TileLayer(), "tiles=None"),
+        (folium.Marker([60, 25], icon=folium.Icon()), "CircleMarker"),
+        (plugins.MarkerCluster(), "MarkerCluster loads"),
+        (folium.raster_layers.ImageOverlay("https://example.org/a.png", [[0, 0], [1, 1]]), "its data"),
+    ],
+)
+def test_a_layer_that_needs_the_network_is_refused(layer: folium.map.Layer, sentence: str) -> None:
+    chart = folium.Map([60, 25], tiles=None)
+    layer.add_to(chart)
+    with pytest.raises(InvalidInputError, match=sentence):
+        offline_html(chart)
+
+
+def test_an_offline_map_works_in_a_browser(watched: Page, tmp_path: Path) -> None:
+    path = tmp_path / "map.html"
+    save_offline(helsinki(), path)
+    watched.goto(path.as_uri())
+    expect(watched.locator("path.leaflet-interactive")).to_have_count(2)
+    expect(watched.locator(".empty")).to_have_text("here")
+    expect(watched.locator("canvas.leaflet-heatmap-layer")).to_be_visible()
+    watched.locator("path[d*=a]").click()
+    expect(watched.locator(".leaflet-popup-content")).to_have_text("a circle")
+    pin = watched.locator("img.leaflet-marker-icon")
+    expect(pin).to_be_visible()
+    assert pin.evaluate("image => image.naturalWidth") > 20

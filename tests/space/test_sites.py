@@ -1,0 +1,105 @@
+import math
+
+import numpy as np
+import pytest
+import shapely
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geoind import Grid, InvalidInputError, Places, Projection
+from geoind.space.sites import as_sites, same_sites, sites_array
+
+GRID = Grid(10, -20, cell=100, columns=3, rows=2)
+
+
+def test_cells_are_numbered_row_by_row_from_the_south_west():
+    assert GRID.xy.tolist() == [[10, -20], [110, -20], [210, -20], [10, 80], [110, 80], [210, 80]]
+    assert len(GRID) == 6
+    assert GRID.bounds == (-40, -70, 260, 130)
+
+
+@given(st.floats(-39.9, 259.9), st.floats(-69.9, 129.9))
+def test_a_point_of_the_grid_belongs_to_the_cell_that_holds_it(x, y):
+    cell = int(GRID.nearest([[x, y]])[0])
+    assert GRID.polygons()[cell].buffer(1e-9).contains(shapely.Point(x, y))
+
+
+@given(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9))
+def test_every_point_goes_to_its_closest_centre(x, y):
+    chosen = GRID.xy[GRID.nearest([[x, y]])[0]]
+    distances = np.hypot(*(GRID.xy - [x, y]).T)
+    assert math.hypot(*(chosen - [x, y])) <= distances.min() * (1 + 1e-9)
+    assert (GRID.snap([[x, y]])[0] == chosen).all()
+
+
+def test_polygons_tile_the_bounds():
+    assert shapely.union_all(GRID.polygons()).equals(shapely.box(*GRID.bounds))
+    assert shapely.area(GRID.polygons()).tolist() == [10_000] * 6
+
+
+def test_a_region_is_covered_by_whole_cells():
+    triangle = shapely.Polygon([(0, 0), (250, 0), (0, 301)])
+    grid = Grid.covering(triangle, cell=100)
+    assert (grid.columns, grid.rows) == (3, 4)
+    assert shapely.box(*grid.bounds).covers(triangle)
+    assert len(Grid.covering(shapely.Point(5, 5), cell=100)) == 1
+
+
+def test_a_region_in_degrees_is_covered_in_metres():
+    paris = Projection(2.35, 48.86)
+    region = shapely.box(2.3, 48.84, 2.4, 48.88)
+    grid = Grid.covering(region, cell=250, projection=paris)
+    assert shapely.box(*grid.bounds).buffer(1e-6).covers(paris.transform(region))
+    assert grid.columns == math.ceil(np.ptp(np.array(paris.transform(region).bounds)[[0, 2]]) / 250)
+
+
+def test_an_empty_region_is_refused():
+    with pytest.raises(InvalidInputError, match="empty"):
+        Grid.covering(shapely.Polygon(), cell=1)
+
+
+@pytest.mark.parametrize(
+    "options", [{"cell": 0}, {"cell": math.nan}, {"columns": 0}, {"rows": 2.5}, {"columns": "3"}, {"rows": -1}]
+)
+def test_bad_grids_are_refused(options):
+    with pytest.raises(InvalidInputError):
+        Grid(0, 0, **{"cell": 1, "columns": 2, "rows": 2} | options)
+
+
+def test_the_origin_must_be_finite():
+    with pytest.raises(InvalidInputError):
+        Grid(math.inf, 0, cell=1, columns=1, rows=1)
+
+
+def test_places_keep_their_order_and_cannot_be_changed():
+    xy = np.array([[5.0, 5], [0, 0], [5, 5.5]])
+    places = Places(xy)
+    xy[:] = 0
+    assert places.nearest([[6, 5], [-1, 2], [5, 9]]).tolist() == [0, 1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        places.xy[0, 0] = 1
+
+
+@pytest.mark.parametrize("xy", [[], [[math.nan, 0]], [[1, 2, 3]], [1, 2]])
+def test_bad_places_are_refused(xy):
+    with pytest.raises(InvalidInputError):
+        Places(xy)
+
+
+def test_equal_places_are_equal_and_hash_alike():
+    assert Places([[1, 2]]) == Places([[1.0, 2.0]])
+    assert hash(Places([[1, 2]])) == hash(Places([[1.0, 2.0]]))
+    assert Places([[1, 2]]) != Places([[2, 1]])
+
+
+def test_the_same_locations_are_the_same_sites_whatever_they_are_called():
+    assert same_sites(GRID, Places(GRID.xy))
+    assert not same_sites(GRID, Places(GRID.xy[::-1]))
+    assert not same_sites(GRID, Places(GRID.xy[:5]))
+
+
+@pytest.mark.parametrize(
+    "sites", [GRID, Grid(1 / 3, 1e9, cell=0.1, columns=1, rows=7), Places([[1, 2], [3, 1 / 7]])]
+)
+def test_written_sites_are_read_again(sites):
+    assert as_sites(sites_array(sites)) == sites

@@ -1,0 +1,82 @@
+import json
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+import geoind
+from geoind.errors import InvalidInputError
+from geoind.tables.promise import Promise, read_promise, sidecar_of
+
+
+def promise_of(**options: float) -> Promise:
+    return Promise.of(geoind.SphericalLaplace(0.01), **options)
+
+
+def test_the_json_says_mechanism_epsilon_unit_lattice_and_version() -> None:
+    told = json.loads(promise_of(level=2.0, radius=200.0).to_json())
+    assert told == {
+        "mechanism": "SphericalLaplace",
+        "epsilon": 0.01,
+        "unit": "1/m",
+        "level": 2.0,
+        "radius": 200.0,
+        "lattice": {"decimals": 5},
+        "version": geoind.__version__,
+    }
+
+
+def test_level_and_radius_are_absent_when_epsilon_was_given() -> None:
+    assert "level" not in json.loads(promise_of().to_json())
+
+
+def test_a_wide_noise_promises_a_coarser_lattice() -> None:
+    assert Promise.of(geoind.SphericalLaplace(5e-6)).decimals < 5
+
+
+def test_a_wrapped_mechanism_is_named_with_what_it_wraps() -> None:
+    paris = geoind.Projected(geoind.PlanarLaplace(0.01), geoind.Projection(2.35, 48.86))
+    assert Promise.of(paris).mechanism == "Projected(PlanarLaplace)"
+
+
+def test_reading_finds_the_sidecar(tmp_path) -> None:
+    path = tmp_path / "reports.csv"
+    path.write_text("lon,lat\n")
+    sidecar_of(path).write_text(promise_of(level=2.0, radius=200.0).to_json())
+    assert read_promise(path) == promise_of(level=2.0, radius=200.0)
+
+
+def test_reading_finds_parquet_metadata(tmp_path) -> None:
+    table = pyarrow.table({"lon": [0.0]}).replace_schema_metadata({b"geoind": promise_of().to_json()})
+    path = tmp_path / "reports.parquet"
+    pyarrow.parquet.write_table(table, path)
+    assert read_promise(path) == promise_of()
+    pyarrow.parquet.write_table(table.replace_schema_metadata(None), path)
+    with pytest.raises(InvalidInputError, match="does not tell what was promised"):
+        read_promise(path)
+
+
+def test_a_file_without_a_promise_is_refused(tmp_path) -> None:
+    path = tmp_path / "reports.csv"
+    path.write_text("lon,lat\n")
+    with pytest.raises(InvalidInputError, match="does not tell what was promised"):
+        read_promise(path)
+    with pytest.raises(InvalidInputError, match="no such file"):
+        read_promise(tmp_path / "nowhere.csv")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"mechanism": "x", "epsilon": 0.01, "unit": "1/m", "version": "1"}',
+        '{"mechanism": "x", "epsilon": 0, "unit": "1/m", "version": "1", "lattice": {"decimals": 5}}',
+        '{"mechanism": "x", "epsilon": NaN, "unit": "1/m", "version": "1", "lattice": {"decimals": 5}}',
+        '{"mechanism": "x", "epsilon": 0.01, "unit": "1/km", "version": "1", "lattice": {"decimals": 5}}',
+    ],
+)
+def test_a_broken_promise_file_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInputError, match="promise"):
+        Promise.from_json(text)

@@ -1,0 +1,227 @@
+import asyncio
+import contextlib
+import os
+import re
+import secrets
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import geopandas
+import httpx
+import numpy as np
+import pytest
+from fastapi import FastAPI
+
+from geoind import Ledger, PointsOfInterest, SamePlace, private_query
+from geoind.queries.points_of_interest import distances_from
+from tests.apart import apart
+from webdemo.backend_example import BUDGET, EPSILON, RADIUS, create_backend, create_provider
+
+HOME = {"lat": 48.85841234, "lon": 2.29451234}
+
+
+def free_port() -> int:
+    with contextlib.closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def serving(factory: str, port: int, log: Path, workers: int, **environment: str) -> Iterator[None]:
+    """Run an application of the example under uvicorn."""
+    command = [sys.executable, "-m", "uvicorn", "--factory", f"webdemo.backend_example:{factory}"]
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, "--port", str(port), "--workers", str(workers)],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
+        )
+    try:
+        for _ in range(1800):
+            assert process.poll() is None, log.read_text()
+            with contextlib.suppress(httpx.TransportError):
+                httpx.get(f"http://127.0.0.1:{port}/openapi.json", trust_env=False)
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError(log.read_text())
+        yield
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@dataclass(frozen=True)
+class Town:
+    """The example at work."""
+
+    client: httpx.Client
+    places: np.ndarray
+    provider_log: Path
+    backend_log: Path
+
+
+@pytest.fixture(scope="module")
+def places() -> np.ndarray:
+    return np.random.default_rng(0).normal([HOME["lon"], HOME["lat"]], 0.01, (3000, 2))
+
+
+@pytest.fixture
+def town(url: str, places: np.ndarray, tmp_path: Path) -> Iterator[Town]:
+    """Provider and backend, the latter with two workers, on each kind of database."""
+    path = tmp_path / "places.parquet"
+    geopandas.GeoDataFrame(
+        {"name": [f"place {number}" for number in range(len(places))]},
+        geometry=geopandas.points_from_xy(*places.T),
+        crs=4326,
+    ).to_parquet(path)
+    provider, backend = free_port(), free_port()
+    logs = tmp_path / "provider.log", tmp_path / "backend.log"
+    settings = {
+        "GEOIND_LEDGER": url,
+        "GEOIND_KEY": secrets.token_hex(32),
+        "GEOIND_PROVIDER": f"http://127.0.0.1:{provider}/search",
+        "no_proxy": "127.0.0.1",
+    }
+    with (
+        serving("provider_from_environment", provider, logs[0], 1, GEOIND_PLACES=str(path)),
+        serving("backend_from_environment", backend, logs[1], 2, **settings),
+        httpx.Client(base_url=f"http://127.0.0.1:{backend}", trust_env=False, timeout=60) as client,
+    ):
+        yield Town(client, places, *logs)
+
+
+def call(app: FastAPI, method: str, path: str, **options: Any) -> httpx.Response:
+    """Call an application without a server."""
+
+    async def answer() -> httpx.Response:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://example") as client:
+            return await client.request(method, path, **options)
+
+    return apart(asyncio.run, answer())
+
+
+def ask(town: Town, person: str, **truth: float) -> httpx.Response:
+    return town.client.post("/nearby", json=truth or HOME, headers={"X-Person": person})
+
+
+def test_a_backend_with_several_workers_answers_truly_pays_once_and_tells_the_provider_nothing_else(
+    town: Town,
+) -> None:
+    """One run of everything: starting the servers is what takes the time."""
+    first = ask(town, "ana")
+    assert first.status_code == 200, first.text
+    answer = first.json()
+    apart = distances_from(town.places, **HOME)
+    wanted = [f"place {number}" for number in np.argsort(apart)[: np.sum(apart <= RADIUS)]]
+    found = [place["name"] for place in answer["places"]]
+    assert set(found) <= set(wanted)
+    assert found == [name for name in wanted if name in set(found)]  # the closest first
+    assert answer["remaining"] == pytest.approx(BUDGET - EPSILON)
+
+    # Again from home, whichever worker answers: the same query, at no cost.
+    with ThreadPoolExecutor(8) as pool:
+        again = list(pool.map(lambda _: ask(town, "ana"), range(24)))
+    assert {response.text for response in again} == {first.text}
+
+    # From ever new places: the budget pays for 19 more, whichever workers answer, and not for one more.
+    trip = [{"lat": 40 + number / 10, "lon": 3.0} for number in range(30)]
+    with ThreadPoolExecutor(8) as pool:
+        codes = [response.status_code for response in pool.map(lambda at: ask(town, "ana", **at), trip)]
+    assert (codes.count(200), codes.count(429)) == (19, 11)
+    refused = ask(town, "ana", lat=10.0, lon=10.0)
+    assert refused.status_code == 429
+    assert refused.json()["remaining"] == pytest.approx(0, abs=1e-9)
+    assert ask(town, "ana").text.startswith(first.text[:60])  # home stays free
+    assert ask(town, "ben").status_code == 200
+
+    # What the provider saw: centres that are not the truth, and always the same radius.
+    seen = re.findall(
+        r"GET /search\?ll=([\d.-]+)%2C([\d.-]+)&radius=(\d+)&limit=50 ", town.provider_log.read_text()
+    )
+    assert len(seen) == 1 + 24 + 19 + 1 + 1
+    assert len({radius for *_, radius in seen}) == 1
+    assert len(set(seen)) == 1 + 19 + 1
+    centres = np.array([[float(lon), float(lat)] for lat, lon, _ in seen])
+    truths = np.array([[HOME["lon"], HOME["lat"]], *[[at["lon"], at["lat"]] for at in trip]])
+    assert not {tuple(centre) for centre in centres} & {tuple(truth) for truth in truths}
+    assert "48.858412" not in town.provider_log.read_text()
+    for log in (town.provider_log, town.backend_log):
+        assert "48.85841234" not in log.read_text()
+        assert "Traceback" not in log.read_text()
+
+    # What a backend must refuse, without repeating a coordinate.
+    for truth, person, code in [
+        ({"lat": 91.2345, "lon": 2.0}, "ana", 422),
+        ({"lat": "91.2345 north", "lon": 2.0}, "ana", 422),
+        ({"lon": 91.2345}, "ana", 422),
+        ({"lat": 1.0, "lon": 2.0}, None, 422),
+        ({"lat": 1.0, "lon": 2.0}, "", 422),
+    ]:
+        headers = {"X-Person": person} if person is not None else {}
+        bad = town.client.post("/nearby", json=truth, headers=headers)
+        assert bad.status_code == code, bad.text
+        assert "91.2345" not in bad.text
+    spent = town.client.get("/budget", headers={"X-Person": "ben"}).json()
+    assert spent == {"remaining": pytest.approx(BUDGET - EPSILON), "lifetime": pytest.approx(EPSILON)}
+
+
+def test_a_silent_ledger_is_503_and_a_silent_provider_502_and_nothing_is_sent_unpaid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = Ledger(f"sqlite:///{path}", budget=BUDGET, timeout=0.1)
+    app = create_backend(ledger, SamePlace(bytes(32)), f"http://127.0.0.1:{free_port()}/search")
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    silent = call(app, "POST", "/nearby", json=HOME, headers={"X-Person": "ana"})
+    assert silent.status_code == 502
+    assert ledger.spent("ana") == pytest.approx(EPSILON)  # paid before it was sent
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        locked = call(app, "POST", "/nearby", json=HOME, headers={"X-Person": "ben"})
+    assert locked.status_code == 503
+    assert ledger.spent("ben") == 0
+    ledger.close()
+
+
+def test_asyncio_goes_on_while_the_ledger_waits(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = Ledger(f"sqlite:///{path}", budget=BUDGET)
+
+    async def both() -> int:
+        beats = 0
+        asked = asyncio.create_task(
+            asyncio.to_thread(private_query, **HOME, radius=RADIUS, epsilon=EPSILON, ledger=ledger, person="ana")
+        )
+        while not asked.done():
+            await asyncio.sleep(0.02)
+            beats += 1
+            if beats == 10:
+                other.rollback()
+        await asked
+        return beats
+
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert apart(asyncio.run, both()) >= 10
+    assert ledger.spent("ana") == pytest.approx(EPSILON)
+    ledger.close()
+
+
+def test_the_provider_alone_finds_what_is_near(places: np.ndarray) -> None:
+    frame = geopandas.GeoDataFrame(
+        {"name": [str(n) for n in range(len(places))]}, geometry=geopandas.points_from_xy(*places.T), crs=4326
+    )
+    near = {"ll": f"{HOME['lat']},{HOME['lon']}", "radius": 500}
+    found = call(create_provider(PointsOfInterest(frame)), "GET", "/search", params=near).json()
+    assert len(found) == np.sum(distances_from(places, **HOME) <= 500)

@@ -1,0 +1,384 @@
+"""The demo in a real browser: every tab, every control; no error, no jump, no request that leaves the machine."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
+
+ARTEFACTS = Path(__file__).parents[1] / "artefacts"
+
+TABS = {"explore": "Explore", "near": "Near me", "again": "Ask again", "trace": "A trace", "compare": "Compare"}
+
+
+# What is wider than the window, and texts that are wider than their box.
+OVERFLOW = """
+[...document.querySelectorAll('body, button, label, output, dd, td')].filter(
+    e => e.offsetParent !== null && e.clientWidth && !e.closest('.figures') && e.scrollWidth > e.clientWidth + 1
+).map(e => e.outerHTML.slice(0, 200))
+"""
+
+TOPS = """
+['redraw', 'epsilon', 'rings', 'show-cloud'].map(id => document.getElementById(id).getBoundingClientRect().top)
+"""
+
+
+def show(page: Page, url: str, tab: str, state: str = "") -> Page:
+    page.goto(f"{url}#tab={tab}{state}")
+    expect(page.locator("html[data-ready=yes]")).to_be_attached()
+    expect(page.get_by_role("tab", name=TABS[tab])).to_have_attribute("aria-selected", "true")
+    return page
+
+
+def set_slider(page: Page, control: str, value: float) -> None:
+    page.locator(f"#{control}").evaluate(
+        "(slider, value) => { slider.value = value; slider.dispatchEvent(new Event('input', {bubbles: true}));"
+        " slider.dispatchEvent(new Event('change', {bubbles: true})); }",
+        value,
+    )
+
+
+def number(where: Locator) -> float:
+    expect(where).to_have_text(re.compile(r"\d"))
+    found = re.search(r"[\d.,]+", where.inner_text())
+    assert found is not None
+    return float(found[0].replace(",", ""))
+
+
+def click_map(page: Page, x: float, y: float) -> None:
+    box = page.locator("#map_map, .folium-map").first.bounding_box()
+    assert box is not None
+    page.mouse.click(box["x"] + x * box["width"], box["y"] + y * box["height"])
+
+
+def answered(page: Page, path: str) -> Any:
+    return page.expect_response(lambda response: response.url.endswith(path) and response.ok)
+
+
+# The shell
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_each_tab_fits_every_screen_and_is_kept_as_pictures(watched: Page, demo_url: str, tab: str) -> None:
+    ARTEFACTS.mkdir(exist_ok=True)
+    show(watched, demo_url, tab, "&show-belief=1&show-remapped=1")
+    if tab == "again":
+        watched.get_by_role("button", name="Ask once").click()
+        expect(watched.locator("#answers")).to_have_text("1")
+    for screen, (width, height) in {"wide": (1440, 900), "phone": (390, 844)}.items():
+        watched.set_viewport_size({"width": width, "height": height})
+        for theme in ("light", "dark"):
+            if watched.locator("html").get_attribute("data-theme") != theme:
+                watched.locator("#theme").click()
+            watched.wait_for_load_state("networkidle")
+            assert watched.evaluate(OVERFLOW) == []
+            watched.screenshot(path=ARTEFACTS / f"demo-{tab}-{theme}-{screen}.png")
+
+
+def test_tabs_follow_the_arrow_keys(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    watched.get_by_role("tab", name="Explore").focus()
+    for name in [*list(TABS.values())[1:], "Explore"]:
+        watched.keyboard.press("ArrowRight")
+        chosen = watched.get_by_role("tab", name=name)
+        expect(chosen).to_be_focused()
+        expect(chosen).to_have_attribute("aria-selected", "true")
+        expect(watched.get_by_role("tabpanel")).to_have_count(1)
+    watched.keyboard.press("End")
+    expect(watched.get_by_role("tab", name="Compare")).to_be_focused()
+
+
+def test_every_control_has_a_name(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "compare")
+    expect(watched.locator("#compare-priors input").first).to_be_visible()
+    nameless = watched.evaluate(
+        "[...document.querySelectorAll('input, select, button')].filter(e => !(e.labels?.length || "
+        "e.getAttribute('aria-label') || e.textContent.trim())).map(e => e.outerHTML)"
+    )
+    assert nameless == []
+
+
+def test_dark_and_light_switch_and_are_remembered(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    html = watched.locator("html")
+    ground = "demo_base.getLayers()[0].options.fillColor"
+    expect(html).to_have_attribute("data-theme", "light")
+    light = watched.evaluate(ground)
+    watched.locator("#theme").click()
+    expect(html).to_have_attribute("data-theme", "dark")
+    assert watched.evaluate(ground) != light
+    watched.locator("#theme").click()
+    assert watched.evaluate(ground) == light
+    watched.locator("#theme").click()
+    watched.reload()
+    expect(html).to_have_attribute("data-theme", "dark")
+
+
+def test_the_address_keeps_the_view_but_the_place_only_when_asked(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    set_slider(watched, "factor", 8)
+    set_slider(watched, "radius", 200)
+    watched.get_by_label("200 reports").uncheck()
+    with answered(watched, "/api/explore"):
+        click_map(watched, 0.5, 0.6)
+    assert "factor=8" in watched.url
+    assert "radius=200" in watched.url
+    assert "show-cloud=0" in watched.url
+    assert not re.search(r"60\.1|24\.9|at=", watched.url)
+    watched.get_by_label("include my place in the link").check()
+    assert re.search(r"at=60\.1\d+%2C24\.9", watched.url)
+    address = watched.url
+    watched.goto("about:blank")
+    with watched.expect_request(lambda request: request.url.endswith("/api/explore")) as asked:
+        watched.goto(address)
+    body = asked.value.post_data_json
+    assert body["factor"] == 8
+    assert body["radius"] == 200
+    assert f"{body['lat']:.6f}" in address
+    expect(watched.get_by_label("200 reports")).not_to_be_checked()
+
+
+def test_nothing_that_is_requested_has_a_location_in_its_address(watched: Page, demo_url: str) -> None:
+    addresses: list[str] = []
+    watched.on("request", lambda request: addresses.append(request.url))
+    show(watched, demo_url, "explore")
+    for tab in TABS.values():
+        watched.get_by_role("tab", name=tab).click()
+        if tab != "Compare":
+            click_map(watched, 0.5, 0.5)
+        watched.wait_for_load_state("networkidle")
+    assert addresses
+    assert not [address for address in addresses if re.search(r"60\.|24\.9", address)]
+
+
+def test_copy_link_says_that_it_copied(watched: Page, demo_url: str) -> None:
+    watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    show(watched, demo_url, "explore")
+    watched.locator("#share").click()
+    expect(watched.locator("#share")).to_have_text("Copied")
+    assert watched.evaluate("navigator.clipboard.readText()") == watched.url
+
+
+def test_a_refusal_is_shown_as_a_sentence_and_goes_away(page: Page, demo_url: str) -> None:
+    show(page, demo_url, "explore")
+    page.evaluate("document.getElementById('radius').min = 1")
+    set_slider(page, "radius", 5)
+    expect(page.get_by_role("alert")).to_contain_text("radius: input should be greater than or equal to 10")
+    set_slider(page, "radius", 100)
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_online_tiles_come_with_a_warning(watched: Page, demo_url: str) -> None:
+    def with_tiles(route: Route) -> None:
+        page = route.fetch()
+        # A tile that this machine has stands for those of the tile server.
+        route.fulfill(
+            response=page, body=page.text().replace('data-tiles=""', 'data-tiles="/static/icon.svg?{z}"')
+        )
+
+    watched.route(demo_url, with_tiles)
+    show(watched, demo_url, "explore")
+    expect(watched.get_by_text("the tile server sees which streets you look at")).to_be_visible()
+    expect(watched.locator("img.leaflet-tile").first).to_be_visible()
+
+
+# Explore
+
+
+def test_explore_shows_the_meaning_of_both_sliders(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    set_slider(watched, "factor", 4)
+    set_slider(watched, "radius", 200)
+    expect(watched.locator("#promise")).to_have_text(
+        "Within 200 m an observer can tell places apart by a factor of 4 at most."
+    )
+    expect(watched.locator("#epsilon")).to_have_text("0.00693")
+    expect(watched.locator("#mean-error")).to_have_text("290 m")
+    expect(watched.locator("#rings tr").nth(2)).to_have_text(re.compile(r"95 % of them\s*688 m"))
+    watched.locator("#radius").press("ArrowRight")
+    expect(watched.locator("#radius-out")).to_have_text("210 m")
+
+
+def test_explore_draws_what_is_ticked(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    parts = {
+        "One report": ".dot-report",
+        "Rings of 50, 90, 95, 99 %": ".circle-ring",
+        "Where an observer looks for you": "canvas.leaflet-heatmap-layer",
+        "The report, remapped": ".diamond.remapped",
+    }
+    counts = {".circle-ring": 4}
+    for name, drawn in parts.items():
+        watched.get_by_label(name).check()
+        expect(watched.locator(drawn)).to_have_count(counts.get(drawn, 1))
+        watched.get_by_label(name).uncheck()
+        expect(watched.locator(drawn)).to_have_count(0)
+    expect(watched.locator(".dot-truth")).to_have_count(1)
+
+
+def test_the_lattice_shows_when_ticked(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    expect(watched.locator("#report-error")).to_have_text(re.compile(r"\d"))
+    zoom = watched.evaluate("demo_map.getZoom()")
+    watched.get_by_label("The lattice of reports").check()
+    expect(watched.locator(".line-ring")).to_have_count(1)
+    watched.get_by_label("The lattice of reports").uncheck()
+    expect(watched.locator(".line-ring")).to_have_count(0)
+    assert watched.evaluate("demo_map.getZoom()") == zoom
+    expect(watched.locator("#lattice-note")).to_contain_text("1.1 m from row to row")
+
+
+def test_new_noise_moves_the_report_and_a_slider_scales_it(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    first = number(watched.locator("#report-error"))
+    set_slider(watched, "radius", 200)
+    expect(watched.locator("#report-error")).not_to_have_text(f"{first:g} m")
+    assert number(watched.locator("#report-error")) == pytest.approx(2 * first, abs=3)
+    with answered(watched, "/api/explore"):
+        watched.get_by_role("button", name="Draw new noise").click()
+    expect(watched.locator("#report-error")).not_to_have_text(f"{2 * first:g} m")
+
+
+def test_a_click_and_a_key_place_you(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    with watched.expect_request(lambda request: request.url.endswith("/api/explore")) as first:
+        click_map(watched, 0.4, 0.7)
+    watched.locator(".folium-map").focus()
+    with watched.expect_request(lambda request: request.url.endswith("/api/explore")) as second:
+        watched.keyboard.press("Enter")
+    assert first.value.post_data_json["lat"] < second.value.post_data_json["lat"]
+    with watched.expect_request(lambda request: request.url.endswith("/api/explore")) as third:
+        watched.get_by_role("button", name="Another place").click()
+    assert third.value.post_data_json["lat"] != second.value.post_data_json["lat"]
+
+
+def test_nothing_jumps_while_a_slider_moves(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    watched.wait_for_load_state("networkidle")
+    before = watched.evaluate(TOPS)
+    for factor, radius in ((1.5, 300), (20, 50), (10.5, 110)):
+        set_slider(watched, "factor", factor)
+        set_slider(watched, "radius", radius)
+        watched.wait_for_load_state("networkidle")
+        assert watched.evaluate(TOPS) == before
+
+
+# Near me
+
+
+def test_near_me_retrieves_keeps_and_says_what_it_costs(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "near")
+    kept = number(watched.locator("#kept"))
+    expect(watched.locator("#nearest li")).to_have_count(min(5, int(kept)))
+    assert number(watched.locator("#retrieved")) >= kept
+    expect(watched.locator(".circle-report")).to_have_count(1)
+    expect(watched.locator(".circle-truth")).to_have_count(1)
+    expect(watched.locator("#near-sentence")).to_contain_text("With probability at least 0.95")
+    cost = number(watched.locator("#overhead"))
+    set_slider(watched, "confidence", 99)
+    expect(watched.locator("#confidence-out")).to_have_text("99 %")
+    expect(watched.locator("#near-sentence")).to_contain_text("at least 0.99, everything within 150 m")
+    assert number(watched.locator("#overhead")) > cost
+    expect(watched.locator("#missed")).to_have_text(re.compile(r"none|\d+"))
+    set_slider(watched, "query-radius", 300)
+    expect(watched.locator("#near-sentence")).to_contain_text("everything within 300 m")
+    with watched.expect_request(lambda request: request.url.endswith("/api/near")) as asked:
+        watched.get_by_label("Looking for").select_option("anything")
+    assert asked.value.post_data_json["kind"] == "any"
+    with answered(watched, "/api/near"):
+        watched.get_by_role("button", name="Ask again with new noise").click()
+
+
+# Ask again
+
+
+def test_fresh_answers_walk_home_until_the_ledger_refuses(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "again")
+    set_slider(watched, "budget", 10)
+    watched.get_by_role("button", name="Ask until refused").click()
+    expect(watched.locator("#again-verdict")).to_contain_text("Refused: the budget of 10 reports", timeout=15_000)
+    expect(watched.locator("#answers")).to_have_text("10")
+    expect(watched.locator("#meter-out")).to_have_text("0 %")
+    assert watched.locator("#meter").evaluate("meter => meter.value") == 0
+    watched.get_by_role("button", name="Ask once").click()
+    expect(watched.locator("#answers")).to_have_text("10")
+    watched.get_by_role("button", name="Start over").click()
+    expect(watched.locator("#answers")).to_have_text("0")
+    expect(watched.locator("#meter-out")).to_have_text("100 %")
+
+
+def test_the_same_report_teaches_nothing_and_costs_once(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "again")
+    set_slider(watched, "budget", 5)
+    watched.get_by_label("the same report").check()
+    watched.get_by_role("button", name="Ask once").click()
+    expect(watched.locator("#answers")).to_have_text("1")
+    error = watched.locator("#average-error").inner_text()
+    watched.get_by_role("button", name="Ask until refused").click()
+    expect(watched.locator("#answers")).to_have_text("6", timeout=15_000)
+    expect(watched.locator("#meter-out")).to_have_text("80 %")
+    expect(watched.locator("#again-verdict")).to_contain_text("learns nothing")
+    assert number(watched.locator("#average-error")) > 0
+    assert error
+
+
+# A trace
+
+
+def test_a_drawn_walk_is_compared(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "trace")
+    expect(watched.locator("#budgeted-count")).to_have_text("5")
+    watched.get_by_role("button", name="Draw a new path").click()
+    expect(watched.locator(".dot-truth")).to_have_count(0)
+    expect(watched.get_by_role("button", name="Walk again")).to_be_disabled()
+    for x, y in ((0.4, 0.4), (0.6, 0.4), (0.6, 0.6)):
+        click_map(watched, x, y)
+    expect(watched.locator(".dot-truth")).to_have_count(3)
+    set_slider(watched, "trace-budget", 3)
+    expect(watched.locator("#budgeted-count")).to_have_text("3")
+    set_slider(watched, "step", 50)
+    expect(watched.locator("#step-out")).to_have_text("50 m")
+    expect(watched.locator("#budgeted-factor")).to_have_text("64 ×")
+    before = watched.locator("#naive-guess").inner_text()
+    watched.get_by_role("button", name="Walk again").click()
+    expect(watched.locator("#naive-guess")).not_to_have_text(before)
+    watched.get_by_label("Each step").uncheck()
+    expect(watched.locator(".line-naive")).to_have_count(0)
+    watched.get_by_label("Budgeted").uncheck()
+    expect(watched.locator(".line-budgeted")).to_have_count(0)
+    watched.get_by_role("button", name="Undo a corner").click()
+    expect(watched.locator(".dot-truth")).to_have_count(2)
+
+
+# Compare
+
+
+def test_compare_switches_priors_mechanisms_and_measures(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "compare")
+    expect(watched.locator("#compare-finding")).to_have_text(
+        "Uniform: cloaking and planar Laplace both keep the observer 107 m off."
+    )
+    asked: list[str] = []
+    watched.on("request", lambda request: "/api/" in request.url and asked.append(request.url))
+    watched.get_by_label("zone centres").check()
+    expect(watched.locator("#compare-finding")).to_contain_text(
+        "planar Laplace keeps the observer 55 m off, cloaking 0 m"
+    )
+    watched.get_by_label("In detail").select_option("cloaking")
+    expect(watched.locator(".card h2").nth(2)).to_have_text("Cloaking")
+    watched.get_by_label("Measure").select_option("measured epsilon")
+    expect(watched.locator(".card h2").first).to_have_text("Measured epsilon of each mechanism")
+    expect(watched.locator(".card").first).to_contain_text("∞")
+    watched.get_by_label("the prior at hand").check()
+    expect(watched).to_have_url(
+        re.compile(r"(?=.*prior=zone\+centres)(?=.*mechanism=cloaking)(?=.*equalised=evaluated)(?=.*measure=)")
+    )
+    assert asked == []
+
+
+def test_the_documentation_opens_without_help_from_outside(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    watched.get_by_role("link", name="API", exact=True).click()
+    expect(watched.get_by_role("heading", name="The API")).to_be_visible()
+    expect(watched.get_by_text("POST /api/explore")).to_be_visible()
