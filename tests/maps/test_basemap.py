@@ -7,8 +7,8 @@ import pytest
 import shapely
 
 from geoind.errors import InvalidInputError
+from geoind.maps import basemap
 from geoind.maps.basemap import BASE_STYLE, Basemap, read_basemap
-from geoind.maps.offline import basemap
 
 HOUSE = shapely.box(2.0, 48.0, 2.001, 48.001)
 STREET = shapely.LineString([(2.0, 48.0), (2.01, 48.0)])
