@@ -7,6 +7,7 @@ for ten reports although neither number is round.
 """
 
 import os
+import weakref
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -94,7 +95,9 @@ class Ledger:
             raise InvalidInputError(f"window must be a positive timedelta or None, got {window!r}")
         self.window = window
         self.timeout = as_positive(timeout, "timeout")
-        self._databases: dict[int, Database] = {}
+        self._databases = {os.getpid(): Database.open(url, self.timeout)}
+        # A ledger that nobody closed takes its connections with it.
+        weakref.finalize(self, _close_own, self._databases)
         try:
             self._database.create_tables()
             self._refuse_pruned_window()
@@ -118,9 +121,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close this process's connections; the next call would open new ones."""
-        database = self._databases.pop(os.getpid(), None)
-        if database is not None:
-            database.engine.dispose()
+        _close_own(self._databases)
 
     def charge(
         self, person: str, epsilon: float, *, label: str = "", reports: int = 1, once: str | None = None
@@ -242,14 +243,13 @@ class Ledger:
         process = os.getpid()
         if process not in self._databases:
             opened = Database.open(self._url, self.timeout)
-            if self._databases:
-                self._refuse_memory(opened)
+            self._refuse_memory(opened)
             self._databases[process] = opened
         return self._databases[process]
 
     def _refuse_memory(self, database: Database) -> None:
         if database.in_memory:
-            raise LedgerError("a ledger in memory cannot be shared with another process: give it a file")
+            raise LedgerError("a ledger in memory ends with its connection and its process: give it a file")
 
     def _charge(self, counts: Mapping[str, int], epsilon: float, label: str, once: str | None) -> dict[str, int]:
         """Charge every person or none, and return the units that remain for each."""
@@ -344,6 +344,13 @@ class Ledger:
 
 def _reopen(url: str, budget: float, window: timedelta | None, timeout: float) -> Ledger:
     return Ledger(url, budget=budget, window=window, timeout=timeout)
+
+
+def _close_own(databases: dict[int, Database]) -> None:
+    """Close this process's connections; those that a fork inherited are its parent's."""
+    database = databases.pop(os.getpid(), None)
+    if database is not None:
+        database.engine.dispose()
 
 
 def _units(epsilon: float, name: str) -> int:

@@ -1,5 +1,6 @@
 """The ledger under load, and with a database that is locked, full or gone."""
 
+import gc
 import math
 import os
 import pickle
@@ -12,9 +13,10 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
+import psutil
 import pytest
 
-from geoind import BudgetExceededError, Ledger, LedgerError, obfuscate
+from geoind import BudgetExceededError, InvalidInputError, Ledger, LedgerError, obfuscate
 from tests.postgres import Server, running_server
 
 EPSILON = math.log(4) / 200
@@ -247,3 +249,63 @@ def test_a_message_holds_no_password_and_no_name(tmp_path: Path) -> None:
     assert "anastasia" not in str(caught.value)
     assert "anastasia" not in str(caught.value.__cause__)
     ledger.close()
+
+
+# Connections
+
+
+def connections(url: str) -> int:
+    """How many connections to a database are open: this process's files, or what the server says."""
+    if url.startswith("sqlite"):
+        path = url.removeprefix("sqlite:///")
+        return sum(file.path == path for file in psutil.Process().open_files())
+    import psycopg
+
+    with closing(psycopg.connect(url)) as asking:
+        query = (
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        for _ in range(100):  # a server notices a closed connection a moment later
+            [(count,)] = asking.execute(query).fetchall()
+            if not count:
+                break
+            asking.rollback()
+            time.sleep(0.05)
+        return int(count)
+
+
+def test_a_ledger_that_nobody_closed_takes_its_connections_with_it(url: str) -> None:
+    for _ in range(5):
+        Ledger(url, budget=1).charge("ana", 0.001)
+    ledger = Ledger(url, budget=1)
+    threads = [threading.Thread(target=ledger.charge, args=("ana", 0.001)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if url.startswith("sqlite"):
+        assert connections(url) >= 1
+    del ledger, threads, thread
+    gc.collect()
+    assert connections(url) == 0
+
+
+def test_a_closed_ledger_opens_again_when_it_is_asked_and_a_failed_one_leaves_nothing(url: str) -> None:
+    with Ledger(url, budget=1, window=DAY) as ledger:
+        ledger.prune()
+    assert connections(url) == 0
+    assert ledger.charge("ana", 0.25) == 0.75
+    with pytest.raises(InvalidInputError, match="pruned"):
+        Ledger(url, budget=1, window=2 * DAY)
+    ledger.close()
+    ledger.close()
+    assert connections(url) == 0
+
+
+def test_a_ledger_in_memory_is_over_when_it_is_closed() -> None:
+    """Opened again it would have forgotten what was spent."""
+    with Ledger("sqlite://", budget=1) as ledger:
+        ledger.charge("ana", 1.0)
+    with pytest.raises(LedgerError, match="memory ends"):
+        ledger.charge("ana", 1.0)
