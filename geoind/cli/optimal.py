@@ -18,7 +18,7 @@ __all__ = ["add_to"]
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
-    from geoind.optimal.shokri import Choice
+    from geoind.optimal.game.adversary_error import Choice
 
     parser = commands.add_parser(
         "optimal",

@@ -2,15 +2,15 @@
 
 from geoind.optimal.certificate import Certificate, OptimalChannel
 from geoind.optimal.expost import expost
-from geoind.optimal.interior import Iterate
-from geoind.optimal.least_loss import min_loss_given_epsilon, near_optimal_given_epsilon
-from geoind.optimal.shokri import (
+from geoind.optimal.game.adversary_error import (
     ErrorRange,
     GameChannel,
     max_adversary_error_given_loss,
     min_loss_given_adversary_error,
     optimal_error_range,
 )
+from geoind.optimal.least_loss.interior import Iterate
+from geoind.optimal.least_loss.optimum import min_loss_given_epsilon, near_optimal_given_epsilon
 
 __all__ = [
     "Certificate",

@@ -6,7 +6,7 @@ from geoind.arrays import FloatArray, as_positive
 from geoind.channels.priors import Prior
 from geoind.distances import Distance
 from geoind.errors import InvalidInputError, SitesMismatchError
-from geoind.optimal.exact import Task
+from geoind.optimal.least_loss.exact import Task
 from geoind.space.sites import Sites
 
 __all__ = ["as_loss", "as_metric", "as_task"]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from geoind import Channel, Grid, Places, Prior, expected_loss, min_loss_given_epsilon, tight_epsilon
 from geoind.distances import Distance, discrete, euclidean, manhattan
-from geoind.optimal import exact
+from geoind.optimal.least_loss import exact
 from geoind.optimal.repair import keep_promise
 
 GRID = Grid(0, 0, cell=100, columns=3, rows=3)

@@ -10,9 +10,9 @@ import numpy as np
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 from geoind.optimal.certificate import YARDSTICK
-from geoind.optimal.cones import Program
-from geoind.optimal.interior import Iterate, minimise
-from geoind.optimal.pairs import classes_of, nearest_pairs, spanner, unchained_pairs
+from geoind.optimal.least_loss.cones import Program
+from geoind.optimal.least_loss.interior import Iterate, minimise
+from geoind.optimal.least_loss.pairs import classes_of, nearest_pairs, spanner, unchained_pairs
 from geoind.optimal.symmetry import Symmetry, symmetry_of
 from geoind.space.sites import Sites
 

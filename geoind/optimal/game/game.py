@@ -6,7 +6,7 @@ from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
 from geoind.distances import Distance
-from geoind.optimal.game import Game
+from geoind.optimal.game.program import Game
 from geoind.optimal.problem import as_loss
 from geoind.optimal.symmetry import Symmetry, symmetry_of
 from geoind.space.sites import Sites

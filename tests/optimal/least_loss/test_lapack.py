@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from geoind import Grid, Prior, min_loss_given_epsilon
-from geoind.optimal import lapack
+from geoind.optimal.least_loss import lapack
 
 NOWHERE = ctypes.c_void_p(1)
 """A routine at this address ends the process when it is called."""

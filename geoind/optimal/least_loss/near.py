@@ -13,8 +13,8 @@ from geoind.channels.remap import bayes_remap
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.optimal.exact import Task, solve
 from geoind.optimal.expost import expost
+from geoind.optimal.least_loss.exact import Task, solve
 from geoind.space.sites import Grid, Places
 
 __all__ = ["cheap_candidate", "partition_bound"]

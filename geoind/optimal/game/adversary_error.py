@@ -12,10 +12,10 @@ from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, InvalidInputError, SitesMismatchError
 from geoind.optimal.certificate import YARDSTICK, Certificate, OptimalChannel
-from geoind.optimal.choice import least_worst_loss
-from geoind.optimal.duel import Duel
-from geoind.optimal.entropy import most_entropy
-from geoind.optimal.game import Play
+from geoind.optimal.game.game import Duel
+from geoind.optimal.game.least_worst_loss import least_worst_loss
+from geoind.optimal.game.most_entropy import most_entropy
+from geoind.optimal.game.program import Play
 from geoind.space.sites import Sites, same_sites
 
 __all__ = [

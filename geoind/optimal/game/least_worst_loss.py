@@ -4,7 +4,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray
 from geoind.errors import InfeasibleError
-from geoind.optimal.game import Game, Play
+from geoind.optimal.game.program import Game, Play
 
 __all__ = ["least_worst_loss"]
 

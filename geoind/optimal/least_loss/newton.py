@@ -4,8 +4,8 @@ import numpy as np
 
 from geoind.arrays import FloatArray
 from geoind.errors import SolverError
-from geoind.optimal import lapack
-from geoind.optimal.cones import ActivePairs, Program
+from geoind.optimal.least_loss import lapack
+from geoind.optimal.least_loss.cones import ActivePairs, Program
 from geoind.optimal.threads import Workers
 
 __all__ = ["NewtonSystem"]

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
-from geoind.optimal.cones import ActivePairs, Program
-from geoind.optimal.newton import NewtonSystem
+from geoind.optimal.least_loss.cones import ActivePairs, Program
+from geoind.optimal.least_loss.newton import NewtonSystem
 from geoind.optimal.threads import Workers, workers
 
 __all__ = ["Iterate", "Solution", "minimise"]

@@ -13,8 +13,8 @@ from geoind.arrays import FloatArray
 from geoind.channels.metrics import adversary_error, expected_loss, posterior_entropy
 from geoind.distances import Distance, discrete, euclidean
 from geoind.optimal import GameChannel
-from geoind.optimal.duel import Duel
-from geoind.optimal.entropy import MostEntropy, most_entropy
+from geoind.optimal.game.game import Duel
+from geoind.optimal.game.most_entropy import MostEntropy, most_entropy
 
 
 def found(prior: Prior, max_loss: float, adversary_loss: Distance) -> tuple[MostEntropy, Duel, float]:

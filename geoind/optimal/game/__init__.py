@@ -1,0 +1,1 @@
+"""The game between a user and an adversary who knows the mechanism, as a linear program."""

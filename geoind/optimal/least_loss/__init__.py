@@ -1,0 +1,1 @@
+"""The program of least loss at a given epsilon: an interior-point method and its reductions."""
