@@ -5,6 +5,7 @@ python3 dev.py test     install into .venv, then every check and every test
 python3 dev.py check    ruff, mypy and import-linter only
 python3 dev.py demo     the map demo in the browser
 python3 dev.py bench    the benchmarks of benchmarks/, by name (none: list them)
+python3 dev.py mutants  break the named files at random places and see whether the tests notice
 python3 dev.py ci       the first two as a newcomer has them, the built packages, and the tests on other Pythons
 """
 
@@ -215,12 +216,19 @@ def other_pythons() -> dict[str, str]:
     return found
 
 
+def mutants() -> None:
+    """Break the named files, one place at a time, and run the tests that belong to them."""
+    install(EVERYTHING)
+    sh(PYTHON, ROOT / "benchmarks" / "mutants.py", *sys.argv[2:])
+
+
 COMMANDS: dict[str, Callable[[], None]] = {
     "run": run,
     "test": test,
     "check": check,
     "demo": demo,
     "bench": bench,
+    "mutants": mutants,
     "ci": ci,
 }
 

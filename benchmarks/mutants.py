@@ -1,0 +1,240 @@
+"""Would the tests notice? Break the code at random places, one at a time, and run the tests that belong to it.
+
+python3 dev.py mutants geoind/channels       tries some mutants of every file and prints those that nobody noticed
+python3 dev.py mutants FILE ... --count 50   more of them (0: all there are)
+python3 dev.py mutants FILE ... --write      also updates the rows of docs/benchmarks/mutants.md
+
+Mutants are made in a copy of the tree. Each runs in a process of its own: first the file's doctests, then the test
+of its name, then what else belongs to it. Mutants that change nothing a caller could see are listed with a reason
+in benchmarks/equivalent_mutants.txt.
+"""
+
+import argparse
+import contextlib
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from _mutations import Mutation, mutations_of
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "docs" / "benchmarks" / "mutants.md"
+EQUIVALENT = ROOT / "benchmarks" / "equivalent_mutants.txt"
+
+ALSO = {
+    "geoind/arrays.py": ["tests/test_arrays.py"],
+    "geoind/randomness.py": ["tests/test_randomness.py", "tests/mechanisms"],
+    "geoind/distances.py": ["tests/test_distances.py"],
+    "geoind/optimal": ["tests/optimal"],
+}
+"""Tests beside those of the same name and those of the same folder, by the beginning of the path."""
+
+MEMORY = 6 * 2**30
+"""Bytes that a mutant may take: some of them ask for all there is."""
+
+HEAD = """# Would the tests notice?
+
+`python3 dev.py mutants FILE ... --write` breaks the code at random places, one at a time, and runs the tests that
+belong to it. "Killed" means that a test failed or that the tests took far longer than they should. Equivalent
+mutants, which no caller could tell from the original, are listed with a reason in
+`benchmarks/equivalent_mutants.txt` and do not count.
+
+| file | possible | tried | equivalent | killed | share |
+| --- | --- | --- | --- | --- | --- |
+"""
+
+
+@dataclass
+class Score:
+    """What became of the mutants of one file."""
+
+    possible: int
+    tried: int = 0
+    equivalent: int = 0
+    killed: int = 0
+
+    def row(self, file: str) -> str:
+        """Return the table's row."""
+        counted = self.tried - self.equivalent
+        share = f"{100 * self.killed / counted:.1f} %" if counted else "-"
+        return f"| `{file}` | {self.possible} | {self.tried} | {self.equivalent} | {self.killed} | {share} |"
+
+
+def main() -> None:
+    """Try mutants of the named files."""
+    parser = argparse.ArgumentParser(prog="dev.py mutants", description="Find mutants that no test notices.")
+    parser.add_argument("files", nargs="+", type=Path, help="files or folders of the library")
+    parser.add_argument("--count", type=int, default=20, help="mutants per file, 0 for all [%(default)s]")
+    parser.add_argument("--seed", type=int, default=1, help="[%(default)s]")
+    parser.add_argument("--write", action="store_true", help="update docs/benchmarks/mutants.md")
+    options = parser.parse_args()
+    named = [path.resolve() for path in options.files]
+    files = [file for path in named for file in ([path] if path.is_file() else sorted(path.rglob("*.py")))]
+    known = _equivalent()
+    _load_what_tests_load()
+    scores = {}
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder)
+        _copy_tree(copy)
+        os.chdir(copy)
+        for file in (str(file.relative_to(ROOT)) for file in files):
+            score = try_file(copy, file, options.count, options.seed, known)
+            if score.tried:
+                scores[file] = score
+                print(score.row(file), flush=True)
+    total = Score(
+        *(sum(values) for values in zip(*(vars(score).values() for score in scores.values()), strict=True))
+    )
+    print(total.row("all"))
+    if options.write:
+        write_table(scores)
+
+
+def try_file(copy: Path, file: str, count: int, seed: int, known: set[str]) -> Score:
+    """Return what became of `count` random mutants of a file; print those that nobody noticed."""
+    source = (ROOT / file).read_text()
+    found = mutations_of(source)
+    labels = _labels(file, found)
+    score = Score(len(found))
+    chosen = list(range(len(found)))
+    # The same mutants whatever other files are tried.
+    random.Random(f"{seed} {file}").shuffle(chosen)
+    tests = tests_of(copy, file)
+    if not chosen or not tests:
+        return score
+    began = time.perf_counter()
+    if run_tests(tests, 900.0):
+        sys.exit(f"the tests of {file} fail without any mutant: {' '.join(tests)}")
+    patience = 10 + 4 * (time.perf_counter() - began)
+    for number in chosen[: count or None]:
+        score.tried += 1
+        if labels[number] in known:
+            score.equivalent += 1
+            continue
+        _write(copy / file, found[number].apply(source))
+        if run_tests(tests, patience):
+            score.killed += 1
+        else:
+            print(f"survived, line {found[number].line}: {labels[number]}", flush=True)
+    _write(copy / file, source)
+    return score
+
+
+def tests_of(copy: Path, file: str) -> list[str]:
+    """Return the tests that belong to a file, the closest ones first."""
+    inside = Path(file).relative_to("geoind")
+    folder = Path("tests") / inside.parent
+    named = [folder / f"test_{inside.stem}.py", folder]
+    more = [test for start, tests in ALSO.items() if file.startswith(start) for test in tests]
+    # The top folder of the tests holds those of everything.
+    wanted = [file, *(str(path) for path in named if path != Path("tests")), *more]
+    return list(dict.fromkeys(path for path in wanted if (copy / path).exists()))
+
+
+def run_tests(tests: list[str], patience: float) -> bool:
+    """Return whether a test fails, or more time or memory is taken than is good."""
+    child = os.fork()
+    if not child:
+        _run_in_child(tests)
+    end = time.monotonic() + patience
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status != 0
+        time.sleep(0.02)
+    # The child leads a group of its own: whatever it started ends with it.
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return True
+
+
+def _run_in_child(tests: list[str]) -> None:
+    code = 1
+    try:
+        os.setsid()
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        silence = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silence, 1)
+        os.dup2(silence, 2)
+        import pytest
+
+        code = int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=1", *tests]))
+    finally:
+        os._exit(code)
+
+
+def _load_what_tests_load() -> None:
+    """Import once what every run needs, and nothing of geoind, which changes from run to run."""
+    import geopandas  # noqa: F401
+    import pytest  # noqa: F401
+    import scipy.stats  # noqa: F401
+
+    loaded = [name for name in sys.modules if name.split(".")[0] == "geoind"]
+    if loaded:
+        sys.exit(f"{loaded[0]} must not be loaded yet")
+
+
+def _copy_tree(copy: Path) -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    for name in listed.stdout.splitlines():
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(ROOT / name, copy / name)
+    sys.path[:] = [str(copy), *(path for path in sys.path if path not in ("", str(ROOT)))]
+    os.environ["PYTHONPATH"] = str(copy)
+    # Bytecode is trusted by time and size: a mutant of the same second and size would go unseen.
+    sys.dont_write_bytecode = True
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+    shutil.rmtree(path.parent / "__pycache__", ignore_errors=True)
+
+
+def _labels(file: str, found: list[Mutation]) -> list[str]:
+    """Return a name for each mutant that stays when lines move; equal ones in a function are numbered."""
+    seen: Counter[str] = Counter()
+    labels = []
+    for mutation in found:
+        plain = f"{file} {mutation.where}: {mutation.what}"
+        seen[plain] += 1
+        labels.append(plain if seen[plain] == 1 else f"{plain} #{seen[plain]}")
+    return labels
+
+
+def _equivalent() -> set[str]:
+    if not EQUIVALENT.exists():
+        return set()
+    lines = (line.strip() for line in EQUIVALENT.read_text().splitlines())
+    return {line for line in lines if line and not line.startswith("#")}
+
+
+def write_table(scores: dict[str, Score]) -> None:
+    """Replace the rows of these files in the table, keep the others, and sum them up."""
+    rows = {}
+    if OUT.exists():
+        for line in OUT.read_text().splitlines():
+            if line.startswith("| `geoind/"):
+                rows[line.split("`")[1]] = line
+    rows = {file: row for file, row in rows.items() if (ROOT / file).exists()}
+    rows |= {file: score.row(file) for file, score in scores.items()}
+    numbers = [[int(part) for part in row.split("|")[2:6]] for row in rows.values()]
+    total = Score(*(sum(column) for column in zip(*numbers, strict=True))).row("all").replace("`", "**")
+    OUT.write_text(HEAD + "\n".join([*(rows[file] for file in sorted(rows)), total]) + "\n")
+
+
+if __name__ == "__main__":
+    main()
