@@ -175,7 +175,7 @@ def main() -> None:
         peers += [(7, "uniform"), (9, "uniform")]
     least = table("least loss", {"geoind": ours, "HiGHS": peers, "qif": peers})
     game = [(side, kind) for side in (3, 5, 7, 9) for kind in kinds]
-    shokri = table("game", {"geoind": game, "HiGHS": game[:6], "qif": game[:4]})
+    game_table = table("game", {"geoind": game, "HiGHS": game[:6], "qif": game[:4]})
     command = "python3 dev.py bench optimal" + " --large" * options.large
     load = os.getloadavg()[0]
     page = [
@@ -191,7 +191,7 @@ def main() -> None:
         "",
         f"## Largest squared error of an adversary, expected loss at most {MAX_LOSS:.0f} m",
         "",
-        *shokri,
+        *game_table,
         "",
     ]
     OUT.write_text("\n".join(page))

@@ -2,14 +2,10 @@
 
 import numpy as np
 
-from geoind.arrays import FloatArray, as_positive
-from geoind.channels.priors import Prior
-from geoind.distances import Distance
+from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError, SitesMismatchError
-from geoind.optimal.least_loss.exact import Task
-from geoind.space.sites import Sites
 
-__all__ = ["as_loss", "as_metric", "as_task"]
+__all__ = ["as_loss", "as_metric"]
 
 
 def as_metric(apart: FloatArray, n: int) -> FloatArray:
@@ -32,17 +28,3 @@ def as_loss(cost: FloatArray, shape: tuple[int, int], name: str = "loss") -> Flo
     if not np.isfinite(cost).all():
         raise InvalidInputError(f"{name} must be finite")
     return cost
-
-
-def as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance, distance: Distance) -> Task:
-    """Return the program of least loss as matrices, checked."""
-    inputs = prior.sites
-    outputs = inputs if outputs is None else outputs
-    return Task(
-        inputs=inputs,
-        outputs=outputs,
-        mass=prior.mass,
-        epsilon=as_positive(epsilon, "epsilon"),
-        apart=as_metric(distance(inputs.xy, inputs.xy), len(inputs)),
-        cost=as_loss(loss(inputs.xy, outputs.xy), (len(inputs), len(outputs))),
-    )

@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -12,10 +12,9 @@ from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, InvalidInputError, SitesMismatchError
 from geoind.optimal.certificate import YARDSTICK, Certificate, OptimalChannel
-from geoind.optimal.game.game import Duel
+from geoind.optimal.game.game import Game
 from geoind.optimal.game.least_worst_loss import least_worst_loss
 from geoind.optimal.game.most_entropy import most_entropy
-from geoind.optimal.game.program import Play
 from geoind.space.sites import Sites, same_sites
 
 __all__ = [
@@ -121,30 +120,30 @@ def max_adversary_error_given_loss(
     began = time.perf_counter()
     if choose not in get_args(Choice):
         raise InvalidInputError(f"choose must be one of {', '.join(get_args(Choice))}, got {choose!r}")
-    duel = Duel([prior], outputs, loss, adversary_loss, symmetric=choose != "vertex")
-    max_loss = _bounded_loss(duel, max_loss)
-    play = duel.game.solve(prize=(1.0,), max_loss=max_loss)
-    strategy = duel.strategy(play.guess_price)
-    matrix, method = play.matrix, f"HiGHS, {play.rounds} rounds of guesses"
+    game = Game([prior], outputs, loss, adversary_loss, symmetric=choose != "vertex")
+    max_loss = _bounded_loss(game, max_loss)
+    optimum = game.program.solve(prize=(1.0,), max_loss=max_loss)
+    strategy = game.strategy(optimum.guess_price)
+    matrix, method = optimum.matrix, f"HiGHS, {optimum.rounds} rounds of guesses"
     if choose == "worst_loss":
-        matrix = least_worst_loss(duel.game, max_loss, play)
+        matrix = least_worst_loss(game.program, max_loss, optimum)
     elif choose == "entropy":
         matrix, _, short = most_entropy(
-            duel.masses[0],
-            duel.loss,
-            duel.error,
+            game.masses[0],
+            game.loss,
+            game.error,
             max_loss=max_loss,
-            matrix=play.matrix,
+            matrix=optimum.matrix,
             strategy=strategy,
-            loss_price=play.loss_price,
+            loss_price=optimum.loss_price,
         )
         method += f", entropy within {short:.1e} bits"
     # Any strategy of the adversary bounds every user from above: this is weak duality, computed afresh.
-    worst = (duel.error @ strategy.T - play.loss_price * duel.loss).max(axis=1)
-    bound = float(duel.masses[0] @ worst) + play.loss_price * max_loss
-    repaired = duel.within_loss(matrix, max_loss)
-    values = duel.adversary_error(matrix), duel.adversary_error(repaired)
-    return _certified(duel, repaired, strategy, values, bound, play, method, began)
+    worst = (game.error @ strategy.T - optimum.loss_price * game.loss).max(axis=1)
+    bound = float(game.masses[0] @ worst) + optimum.loss_price * max_loss
+    repaired = game.within_loss(matrix, max_loss)
+    values = game.adversary_error(matrix), game.adversary_error(repaired)
+    return _certified(game, _Answer(repaired, strategy, *values, bound, optimum.rounds, method), began)
 
 
 def min_loss_given_adversary_error(
@@ -172,19 +171,19 @@ def min_loss_given_adversary_error(
     80.0
     """
     began = time.perf_counter()
-    duel = Duel([prior], outputs, loss, adversary_loss, symmetric=True)
+    game = Game([prior], outputs, loss, adversary_loss, symmetric=True)
     wanted = as_finite(min_error, "min_error")
-    blind = duel.error_without_report()
+    blind = game.error_without_report()
     if wanted > blind:
         raise InfeasibleError(f"no mechanism leaves an error of {wanted:g}: without any report it is {blind:g}")
-    play = duel.game.solve(reward=-duel.masses[0][:, None] * duel.loss, min_error=wanted)
-    strategy = duel.strategy(play.guess_price)
-    least = (duel.loss - play.error_price * (duel.error @ strategy.T)).min(axis=1)
-    bound = float(duel.masses[0] @ least) + play.error_price * wanted
-    repaired = duel.with_error(play.matrix, wanted)
-    values = duel.expected_loss(play.matrix), duel.expected_loss(repaired)
-    method = f"HiGHS, {play.rounds} rounds of guesses"
-    return _certified(duel, repaired, strategy, values, bound, play, method, began)
+    optimum = game.program.solve(reward=-game.masses[0][:, None] * game.loss, min_error=wanted)
+    strategy = game.strategy(optimum.guess_price)
+    least = (game.loss - optimum.error_price * (game.error @ strategy.T)).min(axis=1)
+    bound = float(game.masses[0] @ least) + optimum.error_price * wanted
+    repaired = game.with_error(optimum.matrix, wanted)
+    values = game.expected_loss(optimum.matrix), game.expected_loss(repaired)
+    method = f"HiGHS, {optimum.rounds} rounds of guesses"
+    return _certified(game, _Answer(repaired, strategy, *values, bound, optimum.rounds, method), began)
 
 
 def optimal_error_range(
@@ -217,29 +216,29 @@ def optimal_error_range(
     """
     if not same_sites(prior.sites, other.sites):
         raise SitesMismatchError("both priors must be about the same sites")
-    alike = Duel([prior, other], outputs, loss, adversary_loss, symmetric=True)
+    alike = Game([prior, other], outputs, loss, adversary_loss, symmetric=True)
     max_loss = _bounded_loss(alike, max_loss)
-    value = alike.game.solve(prize=(1.0,), max_loss=max_loss).value
+    value = alike.program.solve(prize=(1.0,), max_loss=max_loss).value
     floor = value - 1e-9 * abs(value)
     # The error is concave in the mechanism: its largest value is a linear program, and symmetric.
-    highest = alike.game.solve(prize=(0.0, 1.0), max_loss=max_loss, min_error=floor).matrix
+    highest = alike.program.solve(prize=(0.0, 1.0), max_loss=max_loss, min_error=floor).matrix
     # Its smallest is not. For fixed guesses it is one again, so guess and solve in turn, from several starts,
     # until one reaches an error of 0, below which there is none.
-    whole = Duel([prior, other], outputs, loss, adversary_loss, symmetric=False)
-    mass, negligible = whole.masses[1], 1e-9 * whole.game.unit
+    whole = Game([prior, other], outputs, loss, adversary_loss, symmetric=False)
+    mass, negligible = whole.masses[1], 1e-9 * whole.program.unit
     lowest, least = highest, whole.adversary_error(highest, 1)
 
     def vertex() -> FloatArray:
-        return whole.game.solve(prize=(1.0,), max_loss=max_loss).matrix
+        return whole.program.solve(prize=(1.0,), max_loss=max_loss).matrix
 
-    for start in (whole.blunt, lambda: highest, vertex):
+    for start in (whole.cheapest_reports, lambda: highest, vertex):
         if least <= negligible:
             break
         matrix, error, better = start(), np.inf, True
         while better:
             guess = ((mass[:, None] * matrix).T @ whole.error).argmin(axis=1)
             cost = mass[:, None] * whole.error[:, guess]
-            matrix = whole.game.solve(reward=-cost, max_loss=max_loss, min_error=floor).matrix
+            matrix = whole.program.solve(reward=-cost, max_loss=max_loss, min_error=floor).matrix
             before, error = error, whole.adversary_error(matrix, 1)
             better = negligible < error < before - negligible
             if error < least:
@@ -252,9 +251,10 @@ def optimal_error_range(
     )
 
 
-def _bounded_loss(duel: Duel, max_loss: float) -> float:
+def _bounded_loss(game: Game, max_loss: float) -> float:
+    """Return a bound on the loss that some mechanism can keep."""
     bound = as_finite(max_loss, "max_loss")
-    least = float(duel.masses[0] @ duel.loss.min(axis=1))
+    least = float(game.masses[0] @ game.loss.min(axis=1))
     if bound < 0 <= least:
         raise InvalidInputError(f"max_loss must not be negative, got {max_loss!r}")
     if bound < least:
@@ -262,30 +262,33 @@ def _bounded_loss(duel: Duel, max_loss: float) -> float:
     return bound
 
 
-def _certified(
-    duel: Duel,
-    matrix: FloatArray,
-    strategy: FloatArray,
-    values: tuple[float, float],
-    bound: float,
-    play: Play,
-    method: str,
-    began: float,
-) -> GameChannel:
-    """Return the channel with its proof; `values` is the objective before and after the repair."""
-    before, objective = values
-    channel = duel.channel(matrix)
-    gap = abs(objective - bound) / max(abs(objective), YARDSTICK * duel.game.unit)
+class _Answer(NamedTuple):
+    """Both players' strategies, the objective before and after the repair, and what is proven about it."""
+
+    matrix: FloatArray
+    strategy: FloatArray
+    unrepaired: float
+    objective: float
+    bound: float
+    rounds: int
+    method: str
+
+
+def _certified(game: Game, answer: _Answer, began: float) -> GameChannel:
+    """Return the channel with its proof."""
+    channel = game.channel(answer.matrix)
+    objective, bound = answer.objective, answer.bound
+    gap = abs(objective - bound) / max(abs(objective), YARDSTICK * game.program.unit)
     certificate = Certificate(
         objective=objective,
         bound=bound,
         gap=gap,
         epsilon=float(tight_epsilon(channel)),
-        repair=abs(objective - before),
-        iterations=play.rounds,
+        repair=abs(objective - answer.unrepaired),
+        iterations=answer.rounds,
         seconds=time.perf_counter() - began,
-        method=method,
+        method=answer.method,
         optimal=gap <= 1e-7,
     )
-    adversary = Channel(duel.outputs, duel.inputs, strategy)
-    return GameChannel(duel.inputs, duel.outputs, channel.matrix, certificate, adversary)
+    adversary = Channel(game.outputs, game.inputs, answer.strategy)
+    return GameChannel(game.inputs, game.outputs, channel.matrix, certificate, adversary)

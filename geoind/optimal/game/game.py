@@ -6,17 +6,17 @@ from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
 from geoind.distances import Distance
-from geoind.optimal.game.program import Game
+from geoind.optimal.game.program import GameProgram
 from geoind.optimal.problem import as_loss
 from geoind.optimal.symmetry import Symmetry, symmetry_of
 from geoind.space.sites import Sites
 
-__all__ = ["Duel"]
+__all__ = ["Game"]
 
 ROUNDING = 1e-14
 
 
-class Duel:
+class Game:
     """The game between a user and adversaries with the given priors, restricted to inputs that have mass.
 
     Parameters
@@ -54,7 +54,7 @@ class Duel:
         self.masses = list(np.ascontiguousarray(masses[self.support].T))
         self.loss, self.error = cost[self.support], error[self.support]
         restricted = Symmetry(number[whole.inputs[:, self.support]], whole.outputs)
-        self.game = Game(self.masses, self.loss, self.error, restricted, whole.inputs, cost)
+        self.program = GameProgram(self.masses, self.loss, self.error, restricted, whole.inputs, cost)
 
     def expected_loss(self, matrix: FloatArray) -> float:
         """Return the expected loss of a strategy under the first prior."""
@@ -69,15 +69,15 @@ class Duel:
         """Return the error of the best single guess under the first prior."""
         return float((self.masses[0] @ self.error).min())
 
-    def blunt(self) -> FloatArray:
-        """Return the strategy that always sends the cheapest report: what an adversary likes best."""
+    def cheapest_reports(self) -> FloatArray:
+        """Return the strategy that always sends the cheapest report: it hides least."""
         matrix = np.zeros_like(self.loss)
         matrix[np.arange(len(matrix)), self.loss.argmin(axis=1)] = 1.0
         return matrix
 
     def within_loss(self, matrix: FloatArray, max_loss: float) -> FloatArray:
         """Return the strategy with just enough of the cheapest one mixed in to bring the loss within bounds."""
-        cheap = self.blunt()
+        cheap = self.cheapest_reports()
         # A sum of products depends on the order of its terms: leave room for somebody else's.
         max_loss -= ROUNDING * abs(max_loss)
         over, least = self.expected_loss(matrix) - max_loss, self.expected_loss(cheap)

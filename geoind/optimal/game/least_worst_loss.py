@@ -4,34 +4,34 @@ import numpy as np
 
 from geoind.arrays import FloatArray
 from geoind.errors import InfeasibleError
-from geoind.optimal.game.program import Game, Play
+from geoind.optimal.game.program import Equilibrium, GameProgram
 
 __all__ = ["least_worst_loss"]
 
 
-def _optimal_error(play: Play) -> float:
-    """Return the error that counts as optimal: a hair less than the optimum, for the solver's sake."""
-    return play.value - 1e-9 * abs(play.value)
+def _optimal_error(optimum: Equilibrium) -> float:
+    """Return the error that counts as optimal: less than the optimum by what the solver may miss."""
+    return optimum.value - 1e-9 * abs(optimum.value)
 
 
-def least_worst_loss(game: Game, max_loss: float, play: Play) -> FloatArray:
+def least_worst_loss(program: GameProgram, max_loss: float, optimum: Equilibrium) -> FloatArray:
     """Return the optimal strategy with the smallest largest loss, by bisection over the losses that occur."""
-    levels = np.unique(game.loss[game.adversaries[0].mass > 0])
+    levels = np.unique(program.loss[program.adversaries[0].mass > 0])
     # Losses that differ by rounding only are one level.
     levels = levels[np.append(np.diff(levels) > 1e-9 * levels[-1], True)]
-    low, high, best = -1, len(levels) - 1, play.matrix
+    low, high, best = -1, len(levels) - 1, optimum.matrix
     while high - low > 1:
         middle = (low + high) // 2
         try:
-            found = game.solve(
+            found = program.solve(
                 prize=(1.0,),
                 max_loss=max_loss,
-                allowed=game.loss <= levels[middle] * (1 + 1e-9),
+                allowed=program.loss <= levels[middle] * (1 + 1e-9),
             )
         except InfeasibleError:
             low = middle
             continue
-        if found.value >= _optimal_error(play):
+        if found.value >= _optimal_error(optimum):
             high, best = middle, found.matrix
         else:
             low = middle

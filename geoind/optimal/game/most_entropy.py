@@ -4,22 +4,22 @@ With p(x, z) the joint probability of truth and report, maximise the concave
 
     H(truth | report) = - sum_xz p(x, z) log(p(x, z) / p(z)),   where   sum_z p(x, z) = mass(x),
 
-over the mechanisms of expected loss at most L that leave the adversary an error of at least its optimum V, up to a
-hair. Two such bounds leave hardly any room between them. Where the room goes is known, though, from the dual
-solution: a strategy of the adversary, with error c(x, z) on average, and a price k of the loss, such that
+over the mechanisms of expected loss at most L that leave the adversary an error of at least its optimum V, up to
+an allowance. Two such bounds leave hardly any room between them. Where the room goes is known, though, from the
+dual solution: a strategy of the adversary, with error c(x, z) on average, and a price k of the loss, such that
 
     r(x, z) = u(x) - c(x, z) + k loss(x, z) >= 0   and   sum_x mass(x) u(x) + k L = V.
 
 With t(z) the adversary's gain at report z over that strategy, the bound on the error reads
 
-    sum_z t(z) + sum_xz p(x, z) r(x, z) + k (L - expected loss) <= hair,
+    sum_z t(z) + sum_xz p(x, z) r(x, z) + k (L - expected loss) <= allowance,
     t(z) + sum_x p(x, z) (error(x, guess) - c(x, z)) >= 0   for every guess,
 
 a sum of small numbers without cancellation. As in the program of least loss, only a few sums couple the columns:
 Newton's system has one small block per report and one Schur complement. Its multipliers prove a bound: with
 alpha >= 0 that sums to gamma over the guesses of each report, and beta + k gamma >= 0,
 
-    H <= beta L + gamma hair - sum_x mass(x) nu(x)   if, for every report z,
+    H <= beta L + gamma allowance - sum_x mass(x) nu(x)   if, for every report z,
     log sum_x exp(nu(x) - beta loss(x, z) - gamma r(x, z) + sum_guess alpha(z, guess) (error - c)) <= 0.
 """
 
@@ -35,7 +35,7 @@ from geoind.optimal.threads import workers
 
 __all__ = ["MostEntropy", "most_entropy"]
 
-HAIR = 3e-8
+ALLOWANCE = 3e-8
 """Share of the optimal error by which a mechanism may miss the optimum and still count as optimal."""
 ACCURACY = 1e-7
 """Bits between entropy and bound at which the search ends."""
@@ -138,7 +138,7 @@ class _Method:
         worst = (average - self.price * self.loss).max(axis=0)
         self.reduced = worst - average + self.price * self.loss
         value = float(mass @ worst) + self.price * max_loss / loss_unit
-        self.bounds = np.array([max_loss / loss_unit, HAIR * max(value, YARDSTICK)])
+        self.bounds = np.array([max_loss / loss_unit, ALLOWANCE * max(value, YARDSTICK)])
         reports, n = self.loss.shape
         # From (p, t) of a report to the slacks of its guesses.
         self.faces = np.ones((reports, n + 1, error.shape[1]))
@@ -153,7 +153,7 @@ class _Method:
         return np.asarray((np.column_stack([p, t])[:, None, :] @ self.faces)[:, 0])
 
     def run(self, matrix: FloatArray) -> MostEntropy:
-        """Iterate until the bound proves the entropy, or nothing improves any more."""
+        """Return the best strategy found when the bound proves its entropy, or nothing improves any more."""
         best = MostEntropy(matrix, conditional_entropy(self.mass[:, None] * matrix), np.inf)
         bound, waited = conditional_entropy(self.mass[:, None]), 0
         for _ in range(ITERATIONS):

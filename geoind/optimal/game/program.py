@@ -22,7 +22,7 @@ from geoind.optimal.symmetry import Symmetry
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-__all__ = ["Game", "Play"]
+__all__ = ["Equilibrium", "GameProgram"]
 
 FIRST_GUESSES = 200
 """Half of them near the report, half of them good without any report: fewer cost more rounds than they save."""
@@ -32,7 +32,7 @@ ACCURACY = 1e-9
 
 
 @dataclass(frozen=True)
-class Play:
+class Equilibrium:
     """An optimal strategy of the user and the prices that prove it.
 
     Attributes
@@ -70,7 +70,7 @@ class _Adversary:
         return report, np.array([guess for some in self.guesses for guess in some], dtype=np.int64)
 
 
-class Game:
+class GameProgram:
     """The linear program between a user and adversaries.
 
     Parameters
@@ -131,7 +131,7 @@ class Game:
         max_loss: float | None = None,
         min_error: float | None = None,
         allowed: npt.NDArray[np.bool_] | None = None,
-    ) -> Play:
+    ) -> Equilibrium:
         """Return what maximises `reward` per entry of f plus `prize` per unit of each adversary's error.
 
         Parameters
@@ -152,15 +152,15 @@ class Game:
         upper = np.full(len(wanted), np.inf)
         if allowed is not None:
             upper[: self.variables] = np.where(self.collect((~allowed).astype(np.float64)) > 0, 0.0, np.inf)
-        playing = [
+        involved = [
             adversary
             for turn, adversary in enumerate(self.adversaries)
             if any(prize[turn : turn + 1]) or (turn == 0 and min_error is not None)
         ]
         for rounds in range(1, 200):
-            play, entries = self._solve_once(wanted, upper, playing, max_loss, min_error, rounds)
-            if not sum(self._add_guesses(adversary, play.matrix, entries) for adversary in playing):
-                return play
+            found, entries = self._solve_once(wanted, upper, involved, max_loss, min_error, rounds)
+            if not sum(self._add_guesses(adversary, found.matrix, entries) for adversary in involved):
+                return found
         raise SolverError("the adversary's guesses did not settle in 200 rounds")
 
     def _add_guesses(self, adversary: _Adversary, matrix: FloatArray, entries: FloatArray) -> int:
@@ -181,16 +181,17 @@ class Game:
         self,
         wanted: FloatArray,
         upper: FloatArray,
-        playing: list[_Adversary],
+        involved: list[_Adversary],
         max_loss: float | None,
         min_error: float | None,
         rounds: int,
-    ) -> tuple[Play, FloatArray]:
+    ) -> tuple[Equilibrium, FloatArray]:
+        """Return the optimum over the guesses so far, and all variables of the program."""
         from scipy.optimize import linprog
         from scipy.sparse import csr_array, vstack
 
         m = self.loss.shape[1]
-        rows = [self._guess_rows(adversary, len(wanted)) for adversary in playing]
+        rows = [self._guess_rows(adversary, len(wanted)) for adversary in involved]
         limits = [np.zeros(row.shape[0]) for row in rows]
         first = self.adversaries[0]
         if max_loss is not None:
@@ -232,14 +233,14 @@ class Game:
         matrix /= matrix.sum(axis=1, keepdims=True)
         prices = -np.asarray(answer.ineqlin.marginals) * largest
         guess_price = np.zeros((m, self.error.shape[1]))
-        if playing and playing[0] is first:
+        if involved and involved[0] is first:
             report, guess = first.cuts()
             guess_price = self._spread_prices(report, guess, prices[: len(report)])
-        at = sum(len(adversary.cuts()[0]) for adversary in playing)
+        at = sum(len(adversary.cuts()[0]) for adversary in involved)
         loss_price = float(prices[at]) / scale if max_loss is not None else 0.0
         error_price = float(prices[-1]) / self.unit if min_error is not None else 0.0
         value = -float(answer.fun) * largest
-        return Play(matrix, value, guess_price, loss_price, error_price, rounds), answer.x
+        return Equilibrium(matrix, value, guess_price, loss_price, error_price, rounds), answer.x
 
     def _guess_rows(self, adversary: _Adversary, width: int) -> "csr_array[Any, tuple[int, int]]":
         """Return the constraints e_z - sum_x mass(x) f(z|x) error(x, guess) <= 0 of the guesses so far."""

@@ -7,16 +7,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from geoind.arrays import FloatArray, IntArray
+from geoind.arrays import FloatArray, IntArray, as_positive
+from geoind.channels.priors import Prior
+from geoind.distances import Distance
 from geoind.errors import InvalidInputError
 from geoind.optimal.certificate import YARDSTICK
 from geoind.optimal.least_loss.cones import Program
 from geoind.optimal.least_loss.interior import Iterate, minimise
 from geoind.optimal.least_loss.pairs import classes_of, nearest_pairs, spanner, unchained_pairs
+from geoind.optimal.problem import as_loss, as_metric
 from geoind.optimal.symmetry import Symmetry, symmetry_of
 from geoind.space.sites import Sites
 
-__all__ = ["LeastLoss", "Task", "solve"]
+__all__ = ["LeastLoss", "Task", "as_task", "solve"]
 
 LARGEST_EXPONENT = 200.0
 """exp(-200) = 1e-87 stands for all that is smaller: the square of a probability must not underflow."""
@@ -44,6 +47,20 @@ class Task:
     def objective(self, matrix: FloatArray) -> float:
         """Return the expected loss of a matrix."""
         return float(self.mass @ (matrix * self.cost).sum(axis=1))
+
+
+def as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance, distance: Distance) -> Task:
+    """Return the program of least loss as matrices, checked."""
+    inputs = prior.sites
+    outputs = inputs if outputs is None else outputs
+    return Task(
+        inputs=inputs,
+        outputs=outputs,
+        mass=prior.mass,
+        epsilon=as_positive(epsilon, "epsilon"),
+        apart=as_metric(distance(inputs.xy, inputs.xy), len(inputs)),
+        cost=as_loss(loss(inputs.xy, outputs.xy), (len(inputs), len(outputs))),
+    )
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,7 @@ class _Method:
         return np.asarray(per_input.ravel()[self.pairs.to_entry])
 
     def run(self, tolerance: float, time_limit: float, progress: Callable[[Iterate], None] | None) -> Solution:
+        """Return the best iterate when it is proven, time is over, or nothing improves any more."""
         best_v, best_objective, best_bound = self.v, np.inf, -np.inf
         best_gap, stuck, iteration = np.inf, 0, 0
         while True:

@@ -34,6 +34,7 @@ def cheap_candidate(task: Task, prior: Prior, loss: Distance, distance: Distance
 
 
 def _mechanisms(task: Task, prior: Prior, loss: Distance, distance: Distance) -> "list[tuple[Channel, str]]":
+    """Return the cheap mechanisms that there are for this task, by name."""
     inputs, epsilon = task.inputs, task.epsilon
     found = [(exponential(inputs, inputs, epsilon=epsilon, distance=distance), "exponential mechanism")]
     if isinstance(inputs, Grid) and distance is euclidean:

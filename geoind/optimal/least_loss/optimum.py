@@ -10,10 +10,9 @@ from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, SolverError
 from geoind.optimal.certificate import Certificate, OptimalChannel
-from geoind.optimal.least_loss.exact import LeastLoss, Task, solve
+from geoind.optimal.least_loss.exact import LeastLoss, Task, as_task, solve
 from geoind.optimal.least_loss.interior import Iterate
 from geoind.optimal.least_loss.near import cheap_candidate, partition_bound
-from geoind.optimal.problem import as_task
 from geoind.optimal.repair import keep_promise
 from geoind.space.sites import Sites
 

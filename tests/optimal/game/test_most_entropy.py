@@ -13,23 +13,23 @@ from geoind.arrays import FloatArray
 from geoind.channels.metrics import adversary_error, expected_loss, posterior_entropy
 from geoind.distances import Distance, discrete, euclidean
 from geoind.optimal import GameChannel
-from geoind.optimal.game.game import Duel
+from geoind.optimal.game.game import Game
 from geoind.optimal.game.most_entropy import MostEntropy, most_entropy
 
 
-def found(prior: Prior, max_loss: float, adversary_loss: Distance) -> tuple[MostEntropy, Duel, float]:
-    duel = Duel([prior], None, euclidean, adversary_loss, symmetric=True)
-    play = duel.game.solve(prize=(1.0,), max_loss=max_loss)
+def found(prior: Prior, max_loss: float, adversary_loss: Distance) -> tuple[MostEntropy, Game, float]:
+    game = Game([prior], None, euclidean, adversary_loss, symmetric=True)
+    optimum = game.program.solve(prize=(1.0,), max_loss=max_loss)
     best = most_entropy(
-        duel.masses[0],
-        duel.loss,
-        duel.error,
+        game.masses[0],
+        game.loss,
+        game.error,
         max_loss=max_loss,
-        matrix=play.matrix,
-        strategy=duel.strategy(play.guess_price),
-        loss_price=play.loss_price,
+        matrix=optimum.matrix,
+        strategy=game.strategy(optimum.guess_price),
+        loss_price=optimum.loss_price,
     )
-    return best, duel, play.value
+    return best, game, optimum.value
 
 
 def random_prior(columns: int, rows: int, seed: int) -> Prior:
@@ -37,9 +37,9 @@ def random_prior(columns: int, rows: int, seed: int) -> Prior:
     return Prior(grid, np.random.default_rng(seed).dirichlet(np.ones(columns * rows)))
 
 
-def by_a_general_solver(duel: Duel, max_loss: float, value: float, start: FloatArray) -> float:
+def by_a_general_solver(game: Game, max_loss: float, value: float, start: FloatArray) -> float:
     """Return the largest entropy that scipy finds, with every guess as a constraint of its own."""
-    mass, shape = duel.masses[0][:, None], duel.loss.shape
+    mass, shape = game.masses[0][:, None], game.loss.shape
 
     def joint(v: FloatArray) -> FloatArray:
         return np.asarray(mass * v[: mass.size * shape[1]].reshape(shape))
@@ -50,14 +50,14 @@ def by_a_general_solver(duel: Duel, max_loss: float, value: float, start: FloatA
 
     constraints: list[dict[str, str | Callable[[FloatArray], FloatArray]]] = [
         {"type": "eq", "fun": lambda v: v[: mass.size * shape[1]].reshape(shape).sum(axis=1) - 1},
-        {"type": "ineq", "fun": lambda v: np.atleast_1d(1 - (joint(v) * duel.loss).sum() / max_loss)},
+        {"type": "ineq", "fun": lambda v: np.atleast_1d(1 - (joint(v) * game.loss).sum() / max_loss)},
         {"type": "ineq", "fun": lambda v: np.atleast_1d(v[-shape[1] :].sum() / value - 1 + 1e-6)},
         {
             "type": "ineq",
-            "fun": lambda v: ((joint(v).T @ duel.error - v[-shape[1] :, None]) / value).ravel(),
+            "fun": lambda v: ((joint(v).T @ game.error - v[-shape[1] :, None]) / value).ravel(),
         },
     ]
-    errors = ((mass * start).T @ duel.error).min(axis=1)
+    errors = ((mass * start).T @ game.error).min(axis=1)
     answer = minimize(
         negative_entropy,
         np.append(start.ravel(), errors),
@@ -73,8 +73,8 @@ def by_a_general_solver(duel: Duel, max_loss: float, value: float, start: FloatA
 @pytest.mark.parametrize("adversary_loss", [euclidean, discrete])
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_general_solver_finds_the_same_entropy(adversary_loss: Distance, seed: int) -> None:
-    best, duel, value = found(random_prior(3, 1, seed), 40.0, adversary_loss)
-    other = by_a_general_solver(duel, 40.0, value, best.matrix * 0.9 + 0.1 / 3)
+    best, game, value = found(random_prior(3, 1, seed), 40.0, adversary_loss)
+    other = by_a_general_solver(game, 40.0, value, best.matrix * 0.9 + 0.1 / 3)
     assert best.entropy == pytest.approx(other, abs=1e-4)
     assert best.short < 1e-6
 
@@ -89,16 +89,16 @@ def test_the_bound_is_met_and_no_optimal_vertex_beats_it(
     seed: int, size: tuple[int, int], max_loss: float, adversary_loss: Distance
 ) -> None:
     prior = random_prior(*size, seed)
-    best, duel, value = found(prior, max_loss, adversary_loss)
+    best, game, value = found(prior, max_loss, adversary_loss)
     assert best.short < 1e-3
-    assert duel.expected_loss(best.matrix) <= max_loss * (1 + 1e-9)
-    assert duel.adversary_error(best.matrix) >= value * (1 - 1e-7)
+    assert game.expected_loss(best.matrix) <= max_loss * (1 + 1e-9)
+    assert game.adversary_error(best.matrix) >= value * (1 - 1e-7)
     rng = np.random.default_rng(seed)
     for _ in range(3):
-        vertex = duel.game.solve(
-            reward=rng.normal(size=duel.loss.shape), max_loss=max_loss, min_error=value * (1 - 1e-9)
+        vertex = game.program.solve(
+            reward=rng.normal(size=game.loss.shape), max_loss=max_loss, min_error=value * (1 - 1e-9)
         ).matrix
-        rival = posterior_entropy(duel.channel(vertex), prior)
+        rival = posterior_entropy(game.channel(vertex), prior)
         assert best.entropy + best.short >= rival - 1e-6
 
 
