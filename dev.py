@@ -169,7 +169,7 @@ def ci() -> None:
 
         uv = [clone / PYTHON.relative_to(ROOT), "-m", "uv"]
         sh(*uv, "build", "-q", "--out-dir", folder / "dist", folder=clone)
-        for package in sorted((folder / "dist").glob("geoind-*[lz]*")):
+        for package in sorted((folder / "dist").glob("geoind-*")):
             empty = folder / f"empty-{package.suffix[1:]}"
             plain = empty / PYTHON.relative_to(VENV)
             sh(*uv, "venv", "-q", "--python", sys.executable, empty)
