@@ -41,6 +41,7 @@ from .errors import GeoindError as GeoindError
 from .errors import InfeasibleError as InfeasibleError
 from .errors import InvalidInputError as InvalidInputError
 from .errors import LedgerError as LedgerError
+from .errors import MissingExtraError as MissingExtraError
 from .errors import NotStochasticError as NotStochasticError
 from .errors import SitesMismatchError as SitesMismatchError
 from .errors import SolverError as SolverError

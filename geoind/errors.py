@@ -6,6 +6,7 @@ __all__ = [
     "InfeasibleError",
     "InvalidInputError",
     "LedgerError",
+    "MissingExtraError",
     "NotStochasticError",
     "SitesMismatchError",
     "SolverError",
@@ -54,6 +55,10 @@ class BudgetExceededError(GeoindError):
 
 class LedgerError(GeoindError):
     """The ledger's database did not confirm: it is locked, full or gone, so no noise was drawn."""
+
+
+class MissingExtraError(GeoindError, ImportError):
+    """A package of an extra is not installed; the message names the extra, and nothing was computed."""
 
 
 class InfeasibleError(GeoindError):

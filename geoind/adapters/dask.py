@@ -14,6 +14,7 @@ import numpy as np
 from geoind.adapters.dataset import BATCH_ROWS, Piece, parquet_files, pieces_of, read_piece
 from geoind.adapters.recipe import Budgets, Options, Recipe
 from geoind.errors import InvalidInputError
+from geoind.extras import require
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -96,6 +97,7 @@ def obfuscate_parquet(folder: str | Path, **options: Unpack[Options]) -> "dd.Dat
     >>> obfuscate_parquet(folder, epsilon=0.01, key=bytes(32)).compute(scheduler="sync").shape
     (1, 2)
     """
+    require("a Dask frame", "dask")
     import dask.dataframe as dd
     import pyarrow as pa
     import pyarrow.parquet as pq

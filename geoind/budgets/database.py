@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from geoind.errors import InvalidInputError, LedgerError
+from geoind.extras import require
 
 if TYPE_CHECKING:
     from sqlalchemy import URL, Connection, Engine, TextClause
@@ -71,7 +72,9 @@ class Database:
     @classmethod
     def open(cls, url: str, timeout: float) -> "Database":
         """Return the database at a URL; nothing is read or written yet."""
-        sqlalchemy = _import_sqlalchemy()
+        require("a Ledger", "sqlalchemy")
+        import sqlalchemy
+
         try:
             parsed = sqlalchemy.make_url(url)
         except (sqlalchemy.exc.ArgumentError, AttributeError) as error:
@@ -160,14 +163,6 @@ def _query(statement: str, dialect: Dialect) -> "TextClause":
     return query.bindparams(bindparam("persons", expanding=True)) if ":persons" in statement else query
 
 
-def _import_sqlalchemy() -> Any:
-    try:
-        import sqlalchemy
-    except ImportError as error:
-        raise LedgerError("a Ledger needs SQLAlchemy 2: pip install 'geoind[ledger]'") from error
-    return sqlalchemy
-
-
 def _in_memory(url: "URL") -> bool:
     return url.database in (None, "", ":memory:") or "mode=memory" in str(url.database)
 
@@ -207,23 +202,21 @@ def _sqlite_engine(url: "URL", timeout: float) -> "Engine":
 
 
 def _postgresql_engine(url: "URL", timeout: float) -> "Engine":
+    require("a Ledger in PostgreSQL", "psycopg")
     import sqlalchemy
     from sqlalchemy import event
 
-    try:
-        engine = sqlalchemy.create_engine(
-            url.set(drivername="postgresql+psycopg"),
-            pool_timeout=timeout,
-            pool_pre_ping=True,
-            hide_parameters=True,
-            isolation_level="READ COMMITTED",
-            connect_args={
-                "connect_timeout": max(2, math.ceil(timeout)),
-                "tcp_user_timeout": math.ceil(1000 * timeout),
-            },
-        )
-    except ImportError as error:
-        raise LedgerError("a Ledger in PostgreSQL needs psycopg: pip install 'geoind[postgres]'") from error
+    engine = sqlalchemy.create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_timeout=timeout,
+        pool_pre_ping=True,
+        hide_parameters=True,
+        isolation_level="READ COMMITTED",
+        connect_args={
+            "connect_timeout": max(2, math.ceil(timeout)),
+            "tcp_user_timeout": math.ceil(1000 * timeout),
+        },
+    )
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:

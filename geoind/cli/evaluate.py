@@ -5,6 +5,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from geoind.errors import InvalidInputError
+from geoind.extras import require
+
 if TYPE_CHECKING:
     from geoind.arrays import FloatArray
     from geoind.evaluation import Setting
@@ -37,11 +40,11 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def run(options: argparse.Namespace) -> None:
     """Compute, print and write."""
+    if options.out is not None:
+        if options.out.suffix.lower() not in {".html", ".htm"}:
+            raise InvalidInputError(f"--out must be an .html file, got {str(options.out)!r}")
+        require("a page with figures", "matplotlib")
     setting = setting_of(options)
-    if options.out is not None and options.out.suffix.lower() not in {".html", ".htm"}:
-        from geoind.errors import InvalidInputError
-
-        raise InvalidInputError(f"--out must be an .html file, got {str(options.out)!r}")
     from geoind.evaluation.evaluate import evaluate
     from geoind.evaluation.report import terminal_tables, write_report
     from geoind.parallel import available_cores
@@ -71,7 +74,6 @@ def setting_of(options: argparse.Namespace) -> "Setting":
 
 def weights_of(what: str, cell: float) -> tuple[str, "FloatArray"]:
     """Return a prior's name and its weights on the paper's 9 x 9 cells."""
-    from geoind.errors import InvalidInputError
     from geoind.evaluation import PAPER_SETTING
     from geoind.evaluation.checkins import busiest_window, load_places, prior_from_lonlat
     from geoind.evaluation.synthetic import synthetic_city

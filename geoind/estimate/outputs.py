@@ -10,6 +10,7 @@ from geoind.arrays import FloatArray, as_count
 from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError, SitesMismatchError
 from geoind.estimate.bootstrap import Intervals
+from geoind.extras import require
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 
@@ -78,9 +79,11 @@ def save_population(
 
 
 def check_output(path: str | Path) -> None:
-    """Refuse a file name that does not tell what to write, before any work is done."""
+    """Refuse a file name that does not tell what to write, or a picture nobody can draw, before any work."""
     if Path(path).suffix.lower() not in WRITERS:
         raise InvalidInputError(f"the output must end in one of {', '.join(WRITERS)}, got {Path(path).name!r}")
+    if Path(path).suffix.lower() == ".png":
+        require("a picture", "matplotlib")
 
 
 def draw_population(population: Prior, axes: "Axes", *, largest: float | None = None) -> Any:
@@ -95,6 +98,7 @@ def draw_population(population: Prior, axes: "Axes", *, largest: float | None = 
     largest : float, optional
         Share of the people per hectare that is brightest; by default the largest one.
     """
+    require("a picture", "matplotlib")
     from matplotlib.colors import PowerNorm
 
     grid = _grid_of(population)
@@ -135,8 +139,8 @@ def heat_layer(
     >>> there = folium.Map([48.86, 2.35], tiles=None)
     >>> _ = heat_layer(city.prior, city.projection).add_to(there)
     """
+    from branca.colormap import linear
     from folium.raster_layers import ImageOverlay
-    from matplotlib import colormaps
 
     grid = _grid_of(population)
     outline = _corners(grid, projection).reshape(-1, 2)
@@ -153,7 +157,10 @@ def heat_layer(
     left, low, right, high = grid.bounds
     inside = ((xy >= (left, low)) & (xy <= (right, high))).all(axis=1)
     shade = np.where(inside, np.sqrt(population.mass / population.mass.max())[grid.nearest(xy)], 0.0)
-    colours = np.asarray(colormaps[COLOURS](shade))
+    # folium's own colours, so that a map needs nothing but what geoind always has.
+    steps = np.asarray(linear.inferno.colors)
+    place = np.linspace(0, 1, len(steps))
+    colours = np.column_stack([np.interp(shade, place, band) for band in steps.T])
     colours[:, 3] = np.where(inside, np.minimum(1.0, 3 * shade) * opacity, 0.0)
     picture = np.rint(255 * colours).astype(np.uint8).reshape(rows, columns, 4)
     return ImageOverlay(picture, [[float(south), float(west)], [float(north), float(east)]], name=name)

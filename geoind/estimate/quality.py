@@ -8,6 +8,7 @@ import numpy as np
 from geoind.arrays import FloatArray, as_count, as_finite
 from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError, SitesMismatchError
+from geoind.extras import require
 
 __all__ = ["earth_movers_distance", "hotspots_found", "total_variation"]
 
@@ -47,13 +48,17 @@ def earth_movers_distance(estimate: Prior, truth: Prior, *, exact: bool | None =
     """
     change = _difference(estimate, truth)
     xy = truth.sites.xy
+    if exact is None:
+        exact = len(xy) <= EXACT_SITES
+    if exact:
+        require("the exact earth mover's distance", "ot")
     # What both populations share stays where it is; only the surplus moves, to where it is missing.
     surplus, deficit = change > 0, change < 0
     moved = float(change[surplus].sum())
     if not moved > 1e-15:
         return 0.0
     give, take = change[surplus] / moved, -change[deficit]
-    distance = _transported if exact or (exact is None and len(xy) <= EXACT_SITES) else _sliced
+    distance = _transported if exact else _sliced
     return moved * distance(xy[surplus], xy[deficit], give, take / take.sum())
 
 

@@ -10,6 +10,7 @@ from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
 from geoind.evaluation.setting import Setting
+from geoind.extras import require
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +38,7 @@ STYLES: dict[str, dict[str, Any]] = {
 
 def new_figure(width: float, height: float, title: str, **layout: Any) -> "Figure":
     """Return an empty figure with a title that says the finding; pyplot's global state stays out of it."""
+    require("a figure", "matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -11,6 +11,7 @@ from geoind.evaluation import figures
 from geoind.evaluation.claims import CLAIMS
 from geoind.evaluation.evaluate import Evaluation
 from geoind.evaluation.plain import MEASURES
+from geoind.extras import require
 from geoind.version import __version__
 
 if TYPE_CHECKING:
@@ -79,6 +80,7 @@ def findings(evaluation: Evaluation) -> list[str]:
 
 def write_report(evaluation: Evaluation, path: Path) -> list[Path]:
     """Write the page, and every number as CSV beside it; return the files written."""
+    require("a page with figures", "matplotlib")
     page, numbers = Path(path), Path(path).with_suffix(".csv")
     lines, claims = numbers.with_stem(numbers.stem + "-curves"), numbers.with_stem(numbers.stem + "-claims")
     page.parent.mkdir(parents=True, exist_ok=True)

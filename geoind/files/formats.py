@@ -6,14 +6,11 @@ import os
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO, NamedTuple, cast
+from typing import IO, BinaryIO, NamedTuple, cast
 
 from geoind.errors import InvalidInputError
 
-if TYPE_CHECKING:
-    import pyarrow
-
-__all__ = ["FORMATS", "STANDARD", "Kind", "compressed", "decompressed", "kind_of", "opened", "require_arrow"]
+__all__ = ["FORMATS", "STANDARD", "Kind", "compressed", "decompressed", "kind_of", "opened"]
 
 STANDARD = "-"
 """The name of standard input and output."""
@@ -83,7 +80,9 @@ def decompressed(stream: BinaryIO, compression: str) -> BinaryIO:
     if compression == "gzip":
         return cast(BinaryIO, gzip.GzipFile(fileobj=stream, mode="rb"))
     if compression == "zstd":
-        return io.BufferedReader(require_arrow("Zstandard").CompressedInputStream(stream, "zstd"))
+        import pyarrow
+
+        return io.BufferedReader(pyarrow.CompressedInputStream(stream, "zstd"))
     return stream
 
 
@@ -93,16 +92,9 @@ def compressed(stream: IO[bytes], compression: str) -> IO[bytes]:
         # Neither name nor time of the input goes into the header.
         return cast(IO[bytes], gzip.GzipFile("", "wb", 6, stream, mtime=0))
     if compression == "zstd":
+        import pyarrow
+
         # On a descriptor of its own, because Arrow closes what it writes to.
         own = os.fdopen(os.dup(stream.fileno()), "wb")
-        return cast(IO[bytes], require_arrow("Zstandard").CompressedOutputStream(own, "zstd"))
+        return cast(IO[bytes], pyarrow.CompressedOutputStream(own, "zstd"))
     return stream
-
-
-def require_arrow(purpose: str) -> "pyarrow":
-    """Return pyarrow, or say how to get it."""
-    try:
-        import pyarrow
-    except ModuleNotFoundError:
-        raise InvalidInputError(f"{purpose} needs pyarrow: pip install 'geoind[arrow]'") from None
-    return pyarrow

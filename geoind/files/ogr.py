@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import require_arrow
 from geoind.files.table import BATCH_ROWS, TableJob
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ __all__ = ["obfuscate_ogr"]
 
 def obfuscate_ogr(source: str, target: Path, job: TableJob, layer: str | None) -> None:
     """Write a layer of points with reports in place of the truth, in the source's CRS."""
-    arrow = require_arrow("reading files through GDAL")
+    import pyarrow as pa
     import pyogrio
     import pyogrio.raw
 
@@ -44,7 +43,7 @@ def obfuscate_ogr(source: str, target: Path, job: TableJob, layer: str | None) -
             schema = job.find_columns(reader.schema)
             batches = reader if about["geometry_type"] == "Point" else _without_heights(reader, job.geometry)
             pyogrio.raw.write_arrow(
-                arrow.RecordBatchReader.from_batches(schema, obfuscated(batches)),
+                pa.RecordBatchReader.from_batches(schema, obfuscated(batches)),
                 target,
                 layer=name if target.suffix.lower() == ".gpkg" else None,
                 driver=_driver(source, name, target),

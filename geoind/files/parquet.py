@@ -3,7 +3,6 @@
 from typing import IO, BinaryIO
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import require_arrow
 from geoind.files.table import BATCH_ROWS, TableJob
 from geoind.tables.promise import PARQUET_KEY, Promise
 
@@ -12,7 +11,6 @@ __all__ = ["obfuscate_parquet"]
 
 def obfuscate_parquet(source: BinaryIO, target: IO[bytes], job: TableJob, promise: Promise) -> None:
     """Write a Parquet file with reports in place of the truth, and the promise in its metadata."""
-    arrow = require_arrow("Parquet")
     import pyarrow.parquet
 
     try:
@@ -28,6 +26,6 @@ def obfuscate_parquet(source: BinaryIO, target: IO[bytes], job: TableJob, promis
         ) as writer:
             for batch in job.batches(file.iter_batches(BATCH_ROWS)):
                 writer.write_batch(batch.replace_schema_metadata(told))
-    except arrow.ArrowException as error:
+    except pyarrow.ArrowException as error:
         # Not its message: that may quote what the file holds.
         raise InvalidInputError(f"the Parquet file cannot be read or written ({type(error).__name__})") from None

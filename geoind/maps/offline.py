@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -98,16 +97,7 @@ def asset_bytes(name: str) -> bytes:
     package, path = ASSETS.get(name, ("xstatic.pkg.leaflet", f"data/{name}"))
     if name not in ASSETS and not re.fullmatch(r"images/[a-z0-9-]+\.png", name):
         raise InvalidInputError(f"there is no asset {name!r}")
-    return _package_files(package).joinpath(path).read_bytes()
-
-
-def _package_files(package: str) -> Traversable:
-    try:
-        return files(package)
-    except ModuleNotFoundError as error:
-        raise InvalidInputError(
-            "offline maps need Leaflet and jQuery as Python packages: pip install 'geoind[demo]'"
-        ) from error
+    return files(package).joinpath(path).read_bytes()
 
 
 def _elements(element: Any) -> Iterator[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from geoind.arrays import FloatArray, as_lonlat
 from geoind.errors import InvalidInputError
 from geoind.files.columns import coordinate_columns
-from geoind.files.formats import kind_of, require_arrow
+from geoind.files.formats import kind_of
 from geoind.maps.basemap import Basemap
 from geoind.maps.offline import offline_html
 from geoind.mechanisms.sphere import SphericalLaplace
@@ -164,11 +164,10 @@ def _promised(promise: Promise) -> list[str]:
 
 
 def _parquet_places(path: Path, lon: str | None, lat: str | None) -> Iterator[FloatArray]:
+    import pyarrow.parquet
+
     from geoind.adapters.geoparquet import LONLAT, declared_crs, geometry_columns, to_lonlat
     from geoind.adapters.points import GeometryColumn, LonLatColumns
-
-    require_arrow("Parquet")
-    import pyarrow.parquet
 
     try:
         file = pyarrow.parquet.ParquetFile(path)

@@ -13,6 +13,7 @@ import numpy as np
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
+from geoind.extras import require
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.queries.private_query import retrieval_radius
 from geoind.randomness import RandomnessLike, as_randomness
@@ -135,6 +136,7 @@ def plot_retrieval_radius(
     >>> len(plot_retrieval_radius(300).axes)
     2
     """
+    require("the figure of the retrieval radius", "matplotlib")
     from matplotlib.figure import Figure
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 

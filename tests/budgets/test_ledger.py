@@ -1,7 +1,5 @@
 import math
 import re
-import subprocess
-import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -337,17 +335,6 @@ def test_repr_hides_the_password(server: Server) -> None:
     with Ledger(server.new_database().replace("postgres@", "postgres:s3cret@"), budget=1) as ledger:
         assert "budget=1.0" in repr(ledger)
         assert "s3cret" not in repr(ledger)
-
-
-def test_without_sqlalchemy_the_error_names_the_extra() -> None:
-    script = (
-        "import sys; sys.modules['sqlalchemy'] = None\n"
-        "import geoind\n"
-        "try: geoind.Ledger('sqlite://', budget=1)\n"
-        "except geoind.LedgerError as error: print(error)"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert "geoind[ledger]" in done.stdout
 
 
 def test_the_file_is_written_through_to_the_disk(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from geoind.cli import demo, main
+from geoind.cli import main
 
 
 def test_the_command_serves_the_demo_on_this_machine_and_stops_when_told(tmp_path: Path) -> None:
@@ -58,11 +58,3 @@ def test_a_base_map_that_is_no_map_gets_one_sentence(tmp_path: Path, capsys: pyt
     letter.write_text("Dear reader")
     assert main(["demo", "--no-browser", "--port", "0", "--basemap", str(letter)]) == 2
     assert "cannot be read as map data" in capsys.readouterr().err
-
-
-def test_without_the_extra_the_message_says_what_to_install(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(demo, "find_spec", lambda _: None)
-    assert main(["demo"]) == 2
-    assert 'pip install ".[demo]"' in capsys.readouterr().err

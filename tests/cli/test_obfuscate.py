@@ -250,13 +250,3 @@ def test_progress_is_shown_on_a_terminal_only(places: Path) -> None:
     places.write_text(PLACES)
     quiet = subprocess.run(run, stderr=subprocess.PIPE, check=True)
     assert quiet.stderr == b"2 reports, epsilon 1000 per metre\n"
-
-
-def test_without_arrow_the_text_formats_work_and_zstandard_says_what_is_missing(
-    places: Path, monkeypatch, capfd
-) -> None:
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert main(["obfuscate", str(places), str(places.with_name("o.csv")), *SHARP]) == 0
-    capfd.readouterr()
-    places.with_name("in.csv.zst").write_bytes(b"")
-    assert "geoind[arrow]" in refusal(capfd, places.with_name("in.csv.zst"), places.with_name("p.csv"), *SHARP)

@@ -7,7 +7,6 @@ import pytest
 import shapely
 
 from geoind.errors import InvalidInputError
-from geoind.maps import basemap
 from geoind.maps.basemap import BASE_STYLE, Basemap, read_basemap
 
 HOUSE = shapely.box(2.0, 48.0, 2.001, 48.001)
@@ -91,9 +90,3 @@ def test_a_file_that_is_no_map_is_refused_in_a_sentence(tmp_path: Path) -> None:
         geopandas.GeoDataFrame(geometry=[HOUSE]).to_file(nowhere)
     with pytest.raises(InvalidInputError, match="no CRS"):
         read_basemap(nowhere)
-
-
-def test_without_pyrosm_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(basemap, "find_spec", lambda _: None)
-    with pytest.raises(InvalidInputError, match="--basemap FILE"):
-        read_basemap()
