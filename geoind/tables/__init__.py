@@ -1,1 +1,33 @@
-"""The one way a table is obfuscated."""
+"""The one way a table is obfuscated: record batch in, record batch out.
+
+>>> import pyarrow as pa
+>>> from geoind.tables import Recipe
+>>> batch = pa.RecordBatch.from_pydict({"fare": [7.5, 9.0], "lon": [2.2945, 2.35], "lat": [48.8584, 48.86]})
+>>> table = Recipe.of(level=1.386, radius=200).table(batch.schema)
+>>> table.report(table.examine(batch)).batch.num_rows
+2
+
+`Recipe` says what is done, `Recipe.table(schema)` refuses columns that tell the place by name or type,
+`Table.examine(batch)` finds bad rows and refuses columns that repeat the truth, `Table.report(examined)` draws.
+"""
+
+from geoind.tables.promise import Promise, read_promise, sidecar_of
+from geoind.tables.recipe import LonLat, Missing, Options, Order, Points, Recipe
+from geoind.tables.table import Beside, Examined, Obfuscated, Problem, Table
+
+__all__ = [
+    "Beside",
+    "Examined",
+    "LonLat",
+    "Missing",
+    "Obfuscated",
+    "Options",
+    "Order",
+    "Points",
+    "Problem",
+    "Promise",
+    "Recipe",
+    "Table",
+    "read_promise",
+    "sidecar_of",
+]

@@ -15,10 +15,12 @@ from geoind.mechanisms.protocol import Mechanism
 from geoind.space.lattice import DECIMALS
 from geoind.version import __version__
 
-__all__ = ["PARQUET_KEY", "Promise", "read_promise", "sidecar_of"]
+__all__ = ["ATTRS_KEY", "PARQUET_KEY", "Promise", "read_promise", "sidecar_of"]
 
 PARQUET_KEY = b"geoind"
 """The key in a Parquet file's schema metadata."""
+ATTRS_KEY = "geoind"
+"""The key in the `attrs` of a frame."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +35,14 @@ class Promise:
         Privacy loss per metre.
     level, radius : float, optional
         How epsilon was chosen: level / radius.
+    delta : float
+        Chance that the level does not hold within the radius; 0 for geo-indistinguishability itself.
     decimals : int
         The lattice: decimals of a degree that a report has.
+    places : tuple of tuples of str
+        The columns of each place that a row has: longitude and latitude, or a geometry. Each carries the promise.
+    kept : tuple of str
+        Columns that somebody passed on although they seem to tell the place: the promise does not speak of them.
     version : str
         The geoind that made the reports.
 
@@ -52,18 +60,32 @@ class Promise:
     epsilon: float
     level: float | None = None
     radius: float | None = None
+    delta: float = 0.0
     decimals: int = DECIMALS
+    places: tuple[tuple[str, ...], ...] = ()
+    kept: tuple[str, ...] = ()
     version: str
 
     @classmethod
-    def of(cls, mechanism: Mechanism, *, level: float | None = None, radius: float | None = None) -> Self:
+    def of(
+        cls,
+        mechanism: Mechanism,
+        *,
+        level: float | None = None,
+        radius: float | None = None,
+        places: tuple[tuple[str, ...], ...] = (),
+        kept: tuple[str, ...] = (),
+    ) -> Self:
         """Return what this geoind promises with a mechanism that reports lon/lat."""
         return cls(
             mechanism=_name(mechanism),
             epsilon=float(mechanism.epsilon),
             level=level,
             radius=radius,
+            delta=float(getattr(mechanism, "delta", 0.0)),
             decimals=getattr(mechanism, "decimals", DECIMALS),
+            places=places,
+            kept=kept,
             version=__version__,
         )
 
@@ -85,7 +107,10 @@ class Promise:
             epsilon=as_positive(epsilon, "the promise's epsilon"),
             level=_optional(told, "level"),
             radius=_optional(told, "radius"),
+            delta=as_number(told.get("delta", 0.0), "the promise's delta"),
             decimals=int(as_number(decimals, "the promise's decimals")),
+            places=tuple(tuple(map(str, place.values())) for place in told.get("places", [])),
+            kept=tuple(map(str, told.get("kept", []))),
             version=str(version),
         )
 
@@ -94,7 +119,14 @@ class Promise:
         told: dict[str, Any] = {"mechanism": self.mechanism, "epsilon": self.epsilon, "unit": "1/m"}
         if self.level is not None and self.radius is not None:
             told |= {"level": self.level, "radius": self.radius}
-        return json.dumps(told | {"lattice": {"decimals": self.decimals}, "version": self.version})
+        if self.delta:
+            told["delta"] = self.delta
+        told["lattice"] = {"decimals": self.decimals}
+        if self.places:
+            told["places"] = [_named(place) for place in self.places]
+        if self.kept:
+            told["kept"] = list(self.kept)
+        return json.dumps(told | {"version": self.version})
 
 
 def sidecar_of(path: str | Path) -> Path:
@@ -135,7 +167,16 @@ def _parquet_metadata(path: Path) -> bytes | None:
             return None
     import pyarrow.parquet
 
-    return (pyarrow.parquet.read_schema(path).metadata or {}).get(PARQUET_KEY)
+    metadata = pyarrow.parquet.read_schema(path).metadata or {}
+    if PARQUET_KEY in metadata:
+        return bytes(metadata[PARQUET_KEY])
+    # What pandas makes of a frame's `attrs`.
+    attrs = json.loads(metadata.get(b"PANDAS_ATTRS", b"{}"))
+    return str(attrs[ATTRS_KEY]).encode() if ATTRS_KEY in attrs else None
+
+
+def _named(place: tuple[str, ...]) -> dict[str, str]:
+    return dict(zip(("lon", "lat") if len(place) == 2 else ("geometry",), place, strict=True))
 
 
 def _name(mechanism: Mechanism) -> str:

@@ -132,6 +132,7 @@ def pickled_tasks(lazy: Any) -> bytes:
 @pytest.mark.usefixtures("cluster")
 def test_a_key_in_a_file_is_not_even_in_the_serialised_tasks(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(KEY.hex())
+    (tmp_path / "key").chmod(0o600)
     frame = dd.from_pandas(trips(), npartitions=2)
     # Dask keeps plans by their token: the plan with the key in memory must not stand in for the other.
     twin = obfuscate(frame, epsilon=0.01, id_column="trip", key=KEY)

@@ -21,6 +21,7 @@ def refusal(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
 def test_a_folder_becomes_a_folder_and_only_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source = write(tmp_path / "in", SIZES)
     (tmp_path / "key").write_text(KEY.hex())
+    (tmp_path / "key").chmod(0o600)
     command = ["obfuscate", str(source), str(tmp_path / "out"), *NOISE, "--key-file", str(tmp_path / "key")]
     assert main(command) == 0
     assert capfd.readouterr().err == "550 rows, epsilon 0.01 per metre\n"

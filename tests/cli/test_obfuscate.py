@@ -62,6 +62,7 @@ def test_every_option_reaches_the_work(tmp_path: Path, capfd) -> None:
     source, target, key, rejects = (tmp_path / name for name in ("in", "out", "key", "rejects"))
     source.write_text("7;1;2\n8;;\n9;91;2\n")
     key.write_text(secrets.token_hex(32) + "\n")
+    key.chmod(0o600)
     options = [
         "--format",
         "csv",
@@ -95,6 +96,7 @@ def test_telling_columns_are_mentioned(tmp_path: Path, capfd) -> None:
 def test_a_key_file_repeats_the_noise(places: Path, capfd) -> None:
     key = places.with_name("key")
     key.write_text(secrets.token_hex(32))
+    key.chmod(0o600)
     run = ["obfuscate", str(places), "-", "--epsilon", "0.01", "--key-file", str(key), "--id", "name", "--quiet"]
     assert main(run) == 0
     assert main(run) == 0
@@ -105,6 +107,7 @@ def test_a_key_file_repeats_the_noise(places: Path, capfd) -> None:
 def test_bad_key_files_are_refused_without_a_word_of_the_key(places: Path, capfd) -> None:
     key, target = places.with_name("key"), places.with_name("out.csv")
     key.write_text("secret")
+    key.chmod(0o600)
     keyed = [places, target, *SHARP, "--id", "name", "--key-file"]
     message = refusal(capfd, *keyed, key)
     assert "64 hexadecimal digits" in message

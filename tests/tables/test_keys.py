@@ -19,7 +19,9 @@ def shown(secret: bytes) -> list[str]:
 def test_a_key_shows_its_place_and_fingerprint_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, SECRET.hex())
     (tmp_path / "key").write_text(SECRET.hex() + "\n")
+    (tmp_path / "key").chmod(0o600)
     (tmp_path / "raw").write_bytes(SECRET)
+    (tmp_path / "raw").chmod(0o600)
     keys = [Key(SECRET), Key.in_variable(), Key.in_file(tmp_path / "key"), Key.in_file(tmp_path / "raw")]
     places = ["memory", VARIABLE, str(tmp_path / "key"), str(tmp_path / "raw")]
     for key, place in zip(keys, places, strict=True):
@@ -34,6 +36,7 @@ def test_a_key_shows_its_place_and_fingerprint_only(tmp_path: Path, monkeypatch:
 def test_only_a_key_in_memory_travels_with_its_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, SECRET.hex())
     (tmp_path / "key").write_text(SECRET.hex())
+    (tmp_path / "key").chmod(0o600)
     assert SECRET in pickle.dumps(Key(SECRET))
     for key in (Key.in_variable(), Key.in_file(tmp_path / "key")):
         pickled = pickle.dumps(key)
@@ -44,8 +47,10 @@ def test_only_a_key_in_memory_travels_with_its_bytes(tmp_path: Path, monkeypatch
 
 def test_a_worker_with_another_key_is_found_out(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(SECRET.hex())
+    (tmp_path / "key").chmod(0o600)
     key = Key.in_file(tmp_path / "key")
     (tmp_path / "key").write_text(bytes(32).hex())
+    (tmp_path / "key").chmod(0o600)
     with pytest.raises(InvalidInputError, match="is not the one the job began with"):
         key.read()
     (tmp_path / "key").unlink()
@@ -82,3 +87,12 @@ def test_a_secret_is_32_bytes() -> None:
     for secret in (b"short", "x" * 32, None):
         with pytest.raises(InvalidInputError, match="32 bytes"):
             as_key(secret)  # type: ignore[arg-type]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX has such modes")
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o620, 0o602, 0o777])
+def test_a_key_file_that_others_can_read_or_write_is_refused(mode: int, tmp_path: Path) -> None:
+    Key.new_file(tmp_path / "key")
+    (tmp_path / "key").chmod(mode)
+    with pytest.raises(InvalidInputError, match="must be its owner's alone: chmod 600"):
+        Key.in_file(tmp_path / "key")

@@ -1,0 +1,88 @@
+"""Coordinates of a CRS to and from WGS84 degrees, longitude first: the one place that asks for a CRS."""
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from geoind.arrays import FloatArray
+from geoind.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from pyproj import Transformer
+
+__all__ = ["LONLAT", "as_crs", "from_lonlat", "same_crs", "to_lonlat"]
+
+LONLAT = "OGC:CRS84"
+"""WGS84 degrees, longitude first."""
+
+
+def as_crs(crs: Any, what: str) -> str:
+    """Return the CRS of some places as text; a place without one is nowhere.
+
+    Examples
+    --------
+    >>> as_crs("EPSG:2154", "the file")
+    'EPSG:2154'
+    """
+    if crs is None:
+        raise InvalidInputError(
+            f"{what} must have a CRS, without one nobody knows what a metre is: give crs, such as {LONLAT!r} for "
+            "lon/lat"
+        )
+    text = crs if isinstance(crs, str) else str(crs.to_wkt())
+    transformer(text, inverse=False)
+    return text
+
+
+def same_crs(first: str, second: str) -> bool:
+    """Return whether two CRS give the same coordinates, whatever order their axes are written in."""
+    import pyproj
+
+    return first == second or bool(pyproj.CRS(first).equals(pyproj.CRS(second), ignore_axis_order=True))
+
+
+def to_lonlat(coordinates: FloatArray, crs: str) -> FloatArray:
+    """Return WGS84 degrees for (n, 2) coordinates; infinite where the CRS does not reach.
+
+    Examples
+    --------
+    >>> to_lonlat(np.array([[0.0, 0.0]]), "EPSG:3857").tolist()
+    [[0.0, 0.0]]
+    """
+    return _carried(coordinates, transformer(crs, inverse=False))
+
+
+def from_lonlat(lonlat: FloatArray, crs: str) -> FloatArray:
+    """Return coordinates in a CRS for (n, 2) WGS84 degrees; infinite where the CRS does not reach."""
+    return _carried(lonlat, transformer(crs, inverse=True))
+
+
+def _carried(points: FloatArray, way: "Transformer | None") -> FloatArray:
+    if way is None:
+        return points
+    import pyproj
+
+    try:
+        return np.column_stack(way.transform(*points.T))
+    except pyproj.exceptions.ProjError:
+        raise InvalidInputError("the CRS cannot be brought to degrees on WGS84") from None
+
+
+@lru_cache(maxsize=64)
+def transformer(crs: str, *, inverse: bool) -> "Transformer | None":
+    """Return the way from a CRS to degrees, or back; None where they are the same."""
+    if crs in (LONLAT, "EPSG:4326"):
+        return None
+    import pyproj
+
+    try:
+        parsed = pyproj.CRS.from_user_input(crs)
+    except pyproj.exceptions.CRSError as error:
+        raise InvalidInputError(f"crs is not known: {crs!r}") from error
+    if parsed.is_geocentric:
+        raise InvalidInputError("the CRS must be geographic or projected, got a geocentric one")
+    if parsed.equals(pyproj.CRS.from_user_input(LONLAT), ignore_axis_order=True):
+        return None
+    source, target = (LONLAT, parsed) if inverse else (parsed, LONLAT)
+    return pyproj.Transformer.from_crs(source, target, always_xy=True)

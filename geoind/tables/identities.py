@@ -1,0 +1,73 @@
+"""Who a row is about: the record's own name, which noise is keyed by, and the person whose budget pays."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from geoind.errors import InvalidInputError
+from geoind.randomness import Labels
+from geoind.tables.places import is_text
+
+__all__ = ["count_persons", "labels_of", "plain"]
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """Return a column without dictionary and extension type, and text in one type."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    return column.cast(pa.large_string()) if is_text(column.type) else column
+
+
+def labels_of(column: pa.Array, name: str) -> Labels:
+    """Return one label per record: an array of whole numbers, or a list of text or bytes."""
+    column = plain(column)
+    kind = column.type
+    if pa.types.is_integer(kind):
+        return np.asarray(column.to_numpy())
+    tests = ("large_string", "binary", "large_binary", "binary_view", "fixed_size_binary")
+    # An empty column of Python objects has no type yet.
+    empty = pa.types.is_null(kind) and not len(column)
+    if not (any(getattr(pa.types, f"is_{test}")(kind) for test in tests) or empty):
+        raise InvalidInputError(f"column {name!r} must be whole numbers, text or bytes, got {kind}")
+    values: list[str] | list[bytes] = column.to_pylist()
+    return values
+
+
+def count_persons(column: pa.Array, reports: np.ndarray, name: str) -> Counter[str]:
+    r"""Return how many reports each person is in.
+
+    Persons are text, in Unicode's NFC so that one name written in two ways is one person, or whole numbers.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        One person per row.
+    reports : (n,) array of int
+        How many reports each row makes.
+    name : str
+        The column's name, for messages.
+
+    Examples
+    --------
+    >>> count_persons(pa.array(["Zoe\u0308", "Zoë", "Ana"]), np.array([1, 2, 0]), "person")
+    Counter({'Zoë': 3})
+    """
+    column = plain(column)
+    kind = column.type
+    if not (pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
+        if pa.types.is_null(kind) and not len(column):
+            return Counter()
+        # 7.0 after a null would be another person than 7.
+        raise InvalidInputError(f"column {name!r} must name persons in text or whole numbers, got {kind}")
+    used = np.flatnonzero(reports)
+    column, reports = column.take(pa.array(used)), reports[used]
+    if pa.types.is_large_string(kind):
+        column = pc.utf8_normalize(column, form="NFC")
+    coded = column.dictionary_encode()
+    totals = np.bincount(coded.indices.to_numpy(zero_copy_only=False), reports, len(coded.dictionary))
+    names = map(str, coded.dictionary.to_pylist())
+    return Counter(dict(zip(names, totals.astype(np.int64).tolist(), strict=True)))

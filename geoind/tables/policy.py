@@ -1,0 +1,187 @@
+"""What may stand beside a report: whatever does not tell the place, by its name, by its type or by its values.
+
+A perfect report beside a copy of the truth protects nobody. A column (or a nested member, a metadata entry) that
+tells is an error, which names it and the two ways out: drop it, or keep it, for whoever knows better.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from geoind.arrays import IntArray
+from geoind.errors import InvalidInputError
+from geoind.tables.geoparquet import extension_name, geometry_columns, telling_metadata
+from geoind.tables.names import paired, tells_place
+from geoind.tables.values import Sample, leaves, readable
+
+__all__ = ["refuse", "telling_schema", "telling_values"]
+
+Told = dict[str, str]
+"""Columns that tell the place, and how."""
+
+
+def refuse(told: Mapping[str, str]) -> None:
+    """Raise an error that names the columns that tell the place, and the two ways out."""
+    if not told:
+        return
+    what = ", ".join(f"{name!r} {how}" for name, how in told.items())
+    raise InvalidInputError(
+        f"this would tell the place beside the report: {what}. Leave it out with drop={list(told)} (--drop), "
+        f"or pass it on with keep={list(told)} (--keep) if you know that it tells nothing"
+    )
+
+
+def telling_schema(schema: pa.Schema, passing: Sequence[str]) -> Told:
+    """Return what tells the place by its name or its type among the columns that would pass."""
+    told: Told = {}
+    declared = set(geometry_columns(schema))
+    fields = [schema.field(position) for position, name in enumerate(schema.names) if name in set(passing)]
+    for field in fields:
+        if field.name in declared:
+            told[field.name] = "holds geometries"
+            continue
+        if pa.types.is_boolean(field.type):
+            # A bit holds no place, whatever it is called: address_verified.
+            continue
+        for path, kind in _members(field.name, field.type):
+            if field.name not in told and (how := _by_name(path, field.name) or _by_type(kind)):
+                told[field.name] = how
+    for name in paired(field.name for field in fields if _may_be_number(field.type)):
+        told.setdefault(name, "is one of two coordinates by its name")
+    return told
+
+
+def telling_entries(schema: pa.Schema, drop: Iterable[str], keep: Iterable[str]) -> Told:
+    """Return the metadata entries of a schema that tell a place by their names."""
+    known = {*drop, *keep}
+    return {name: "in the metadata speaks of a place" for name in telling_metadata(schema) if name not in known}
+
+
+def telling_values(
+    samples: Sequence[Sample], beside: pa.RecordBatch, passing: Sequence[str], rows: IntArray | None = None
+) -> Told:
+    """Return which columns repeat a true coordinate, and how.
+
+    Parameters
+    ----------
+    samples : sequence of Sample
+        The true places of some rows, one sample per place that a row has.
+    beside : pyarrow.RecordBatch
+        The same rows of the columns that would pass.
+    passing : sequence of str
+        The names of those columns.
+    rows : (n,) array, optional
+        Which rows of the samples `beside` holds; all of them by default.
+    """
+    told: Told = {}
+    known = np.arange(len(beside)) if rows is None else rows
+    wanted = set(passing)
+    for name, column in zip(beside.schema.names, beside.columns, strict=True):
+        if name in wanted and name not in told:
+            how = _by_value(samples, name, column, known)
+            if how is not None:
+                told[name] = how
+    return told
+
+
+def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: IntArray) -> str | None:
+    kind = column.type
+    if _is_float_list(kind) and (how := _pairs_of_numbers(column)):
+        return how
+    for path, leaf, rows in leaves(name, column, known):
+        if _is_binary(leaf.type) and (how := _binary(samples, leaf, rows)):
+            return how
+        values, places = readable(leaf, rows)
+        if not len(values):
+            continue
+        for sample in samples:
+            unit = sample.copied_as(values, places)
+            if unit is not None:
+                return f"repeats {unit}" + ("" if path == name else f" in {path!r}")
+    return None
+
+
+def _pairs_of_numbers(column: pa.Array) -> str | None:
+    lengths = {len(value) for value in column.to_pylist()[:64] if value is not None}
+    return "holds pairs of numbers" if lengths == {2} else None
+
+
+def _binary(samples: Sequence[Sample], column: pa.Array, rows: IntArray) -> str | None:
+    """Return how bytes tell a place: as WKB, or with a true coordinate among them."""
+    import shapely
+
+    found = [(value, int(row)) for value, row in zip(column.to_pylist(), rows, strict=True) if value is not None][
+        :64
+    ]
+    if not found:
+        return None
+    shapes = shapely.from_wkb(np.array([value for value, _ in found], object), on_invalid="ignore")
+    if np.mean(~np.asarray(shapely.is_missing(shapes))) > 0.5:
+        return "holds geometries"
+    for sample in samples:
+        for value, row in found:
+            if any(
+                np.array(axis, order).tobytes() in value
+                for axis in sample.lonlat[row]
+                for order in ("<f8", ">f8")
+                if np.isfinite(axis) and axis != np.rint(axis)
+            ):
+                return "holds the bytes of a true coordinate"
+    return None
+
+
+def _by_name(path: str, root: str) -> str | None:
+    if path == root:
+        return "tells a place by its name" if tells_place(path) else None
+    member = path.rsplit(".", 1)[-1]
+    return f"tells a place by the name of its member {path!r}" if tells_place(member) else None
+
+
+def _by_type(kind: pa.DataType) -> str | None:
+    if extension_name(kind).startswith("geoarrow."):
+        return "holds geometries"
+    fields = [kind.field(number).type for number in range(kind.num_fields)] if pa.types.is_struct(kind) else []
+    if len(fields) == 2 and all(map(_is_number, fields)):
+        return "holds pairs of numbers"
+    if pa.types.is_fixed_size_list(kind) and kind.list_size == 2 and _is_number(kind.value_type):
+        return "holds pairs of numbers"
+    return None
+
+
+def _members(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
+    """Yield the column and every member inside it."""
+    yield path, kind
+    if isinstance(kind, pa.BaseExtensionType):
+        kind = kind.storage_type
+    if pa.types.is_struct(kind):
+        for number in range(kind.num_fields):
+            yield from _members(f"{path}.{kind.field(number).name}", kind.field(number).type)
+    elif pa.types.is_map(kind):
+        yield from list(_members(path, kind.item_type))[1:]
+    elif hasattr(kind, "value_type") and not pa.types.is_dictionary(kind):
+        yield from list(_members(path, kind.value_type))[1:]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _is_float_list(kind: pa.DataType) -> bool:
+    return (
+        hasattr(kind, "value_type") and not pa.types.is_dictionary(kind) and pa.types.is_floating(kind.value_type)
+    )
+
+
+def _may_be_number(kind: pa.DataType) -> bool:
+    return _is_number(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
+def _is_binary(kind: pa.DataType) -> bool:
+    tests: tuple[Callable[[pa.DataType], bool], ...] = (
+        pa.types.is_binary,
+        pa.types.is_large_binary,
+        pa.types.is_binary_view,
+        pa.types.is_fixed_size_binary,
+    )
+    return any(test(kind) for test in tests)

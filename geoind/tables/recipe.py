@@ -1,0 +1,220 @@
+"""What is done to a table, said once: where its places are, which noise, under which key, what may pass."""
+
+import logging
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+
+import numpy as np
+import pyarrow as pa
+
+from geoind.errors import InvalidInputError
+from geoind.mechanisms.protocol import Mechanism
+from geoind.pipeline import choose_mechanism
+from geoind.randomness import KEY_BYTES, Labels
+from geoind.tables.keys import Key, KeyLike, as_key
+
+if TYPE_CHECKING:
+    from geoind.tables.table import Table
+
+__all__ = ["LonLat", "Missing", "Options", "Order", "Points", "Recipe"]
+
+log = logging.getLogger("geoind")
+
+Missing = Literal["raise", "keep"]
+Order = Literal["raise", "shuffle", "keep"]
+
+
+@dataclass(frozen=True)
+class LonLat:
+    """A place in two columns of degrees."""
+
+    lon: str
+    lat: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return (self.lon, self.lat)
+
+
+@dataclass(frozen=True)
+class Points:
+    """A place in one column of points: the one that the schema declares, or this one, and its CRS."""
+
+    geometry: str | None = None
+    crs: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column."""
+        return () if self.geometry is None else (self.geometry,)
+
+
+class Options(TypedDict, total=False):
+    """The keywords that every door understands; `Recipe` tells what they mean."""
+
+    epsilon: float | None
+    level: float | None
+    radius: float | None
+    mechanism: Mechanism | None
+    lon: str | Sequence[str] | None
+    lat: str | Sequence[str] | None
+    geometry: str | None
+    crs: str | None
+    drop: Sequence[str]
+    keep: Sequence[str]
+    missing: Missing
+    order: Order
+    id_column: str | None
+    person_column: str | None
+    key: KeyLike | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How to obfuscate any batch of a table, the same way on every machine and at every attempt.
+
+    With a key the noise of a record depends on the key, on the record's identity, on its true place and on the
+    mechanism, and on nothing else: not on the engine, the partition or the attempt. Serialise it, print it, log
+    it: it holds the key's place, never shows the key.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        Anything that samples lon/lat reports, such as `SphericalLaplace(epsilon)`.
+    places : tuple of LonLat or Points
+        Where the true places are. Each has its own noise. None given: the geometry that the schema declares, else
+        the columns called lon, lng, long or longitude, and lat or latitude.
+    key : Key, optional
+        The secret under which noise is drawn; None for fresh noise.
+    id_column : str, optional
+        The column that names the record: whole numbers, text or bytes. One name for one record, not for one
+        person: two rows with the same name and the same place get the same report.
+    person_column : str, optional
+        The column that names the person, in text or whole numbers, whose budget pays.
+    drop, keep : tuple of str
+        Columns that are left out, and columns that pass although they seem to tell a place.
+    missing : {"raise", "keep"}
+        What to do with a row without a place (a null, empty text, an empty point): a problem, or it stays so.
+    order : {"raise", "shuffle", "keep"}
+        What to do where the rows are sorted by place: an error, rows in an order that depends on nothing but key
+        and identity, or nothing.
+    level, radius : float, optional
+        How epsilon was chosen, for the promise.
+
+    Examples
+    --------
+    >>> recipe = Recipe.of(epsilon=0.01, id_column="trip", key=bytes(32))
+    >>> batch = pa.RecordBatch.from_pydict({"trip": [7, 8], "lon": [2.2945, 2.35], "lat": [48.8584, 48.86]})
+    >>> recipe.obfuscate(batch).slice(1) == recipe.obfuscate(batch.slice(1))
+    True
+    >>> Recipe.of(epsilon=0.01, lon=["from_lon", "to_lon"], lat=["from_lat", "to_lat"]).places[1]
+    LonLat(lon='to_lon', lat='to_lat')
+    """
+
+    mechanism: Mechanism
+    places: tuple[LonLat | Points, ...] = ()
+    key: Key | None = None
+    id_column: str | None = None
+    person_column: str | None = None
+    drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    missing: Missing = "raise"
+    order: Order = "raise"
+    level: float | None = None
+    radius: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("raise", "keep"):
+            raise InvalidInputError(f"missing must be 'raise' or 'keep', got {self.missing!r}")
+        if self.order not in ("raise", "shuffle", "keep"):
+            raise InvalidInputError(f"order must be 'raise', 'shuffle' or 'keep', got {self.order!r}")
+        both = set(self.drop) & set(self.keep)
+        if both:
+            raise InvalidInputError(f"column {min(both)!r} must be dropped or kept, not both")
+
+    @classmethod
+    def of(cls, **options: Unpack[Options]) -> "Recipe":
+        """Return the recipe that a door's keywords describe."""
+        unknown = set(options) - Options.__optional_keys__
+        if unknown:
+            raise InvalidInputError(f"there is no option {min(unknown)!r}")
+        chosen = {name: options.get(name) for name in ("epsilon", "level", "radius", "mechanism")}
+        key = options.get("key")
+        return cls(
+            mechanism=choose_mechanism(**chosen),  # type: ignore[arg-type]
+            places=_places(options.get("lon"), options.get("lat"), options.get("geometry"), options.get("crs")),
+            key=None if key is None else as_key(key),
+            id_column=options.get("id_column"),
+            person_column=options.get("person_column"),
+            drop=_names(options.get("drop"), "drop"),
+            keep=_names(options.get("keep"), "keep"),
+            missing=options.get("missing", "raise"),
+            order=options.get("order", "raise"),
+            level=options.get("level"),
+            radius=options.get("radius"),
+        )
+
+    def with_key(self) -> "Recipe":
+        """Return the recipe with a key: its own, or one made for this purpose alone, which a log line tells."""
+        if self.key is not None:
+            return self
+        key = Key(secrets.token_bytes(KEY_BYTES))
+        log.warning(
+            "no key was given: made %r. It lives in this result alone: computing the result again repeats "
+            "its reports, another call makes new ones, which are a second release. To repeat the reports "
+            "later, give key=Key.new_file(path)",
+            key,
+        )
+        return replace(self, key=key)
+
+    def table(self, schema: pa.Schema, *, open_ended: bool = False) -> "Table":
+        """Return the recipe for tables of one schema; refuse columns that tell the place."""
+        from geoind.tables.table import Table
+
+        return Table(self, schema, open_ended)
+
+    def obfuscate(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the batch with reports in place of true locations; the first bad row is an error."""
+        return self.table(batch.schema).obfuscate(batch).batch
+
+    def obfuscate_rows(self, batch: pa.RecordBatch, *, path: str, rows: Labels) -> pa.RecordBatch:
+        """Return the batch with reports; records are named by file and row, unless there is an `id_column`.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            Some rows of one file.
+        path : str
+            The file's path within its dataset, with forward slashes.
+        rows : array of int
+            The number of each row in its file.
+        """
+        return self.table(batch.schema).obfuscate(batch, path=path, rows=np.asarray(rows)).batch
+
+
+def _places(
+    lon: str | Sequence[str] | None, lat: str | Sequence[str] | None, geometry: str | None, crs: str | None
+) -> tuple[LonLat | Points, ...]:
+    if geometry is not None and (lon is not None or lat is not None):
+        raise InvalidInputError("give lon and lat, or geometry, not both")
+    if crs is not None and (lon is not None or lat is not None):
+        raise InvalidInputError("crs belongs to a geometry: lon and lat are degrees")
+    if geometry is not None or crs is not None:
+        return (Points(geometry, crs),)
+    lons, lats = _names(lon, "lon"), _names(lat, "lat")
+    if len(lons) != len(lats):
+        raise InvalidInputError(f"lon and lat go together: {len(lons)} and {len(lats)} columns were given")
+    names = (*lons, *lats)
+    if len(set(names)) < len(names):
+        raise InvalidInputError("lon and lat must be different columns")
+    return tuple(LonLat(*pair) for pair in zip(lons, lats, strict=True))
+
+
+def _names(names: str | Sequence[str] | None, what: str) -> tuple[str, ...]:
+    result = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if not all(isinstance(name, str) for name in result):
+        raise InvalidInputError(f"{what} must be names of columns")
+    return result

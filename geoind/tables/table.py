@@ -1,0 +1,422 @@
+"""One recipe for tables of one schema: record batch in, record batch out."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.errors import InvalidInputError
+from geoind.mechanisms.protocol import Mechanism
+from geoind.pipeline import obfuscate_lonlat
+from geoind.randomness import KeyedRandomness, Labels, RandomnessLike, as_randomness
+from geoind.space.crs import LONLAT, as_crs, from_lonlat, same_crs, to_lonlat
+from geoind.tables.geoparquet import (
+    box_columns,
+    covering_of,
+    declared_crs,
+    geometry_columns,
+    published_metadata,
+)
+from geoind.tables.identities import count_persons, labels_of
+from geoind.tables.keys import key_of_place
+from geoind.tables.names import coordinate_columns
+from geoind.tables.order import refuse_sorted
+from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, nulls
+from geoind.tables.policy import refuse, telling_entries, telling_schema, telling_values
+from geoind.tables.promise import PARQUET_KEY, Promise
+from geoind.tables.recipe import LonLat, Points, Recipe
+from geoind.tables.values import Sample, sampled_rows
+
+__all__ = ["Beside", "Examined", "Obfuscated", "Problem", "Table"]
+
+Beside: TypeAlias = Callable[[IntArray], pa.RecordBatch]
+"""From row numbers of a batch to those rows of everything that would pass."""
+
+
+class Problem(NamedTuple):
+    """A row that cannot have a report: its number in the batch, and why. Never the place itself."""
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A batch that was looked at, before anything is drawn or charged.
+
+    Attributes
+    ----------
+    batch : pyarrow.RecordBatch
+        The rows without a problem, with their true places.
+    rows : (n,) array
+        The number of each of them in the batch that was given.
+    problems : tuple of Problem
+        The other rows.
+    truths : tuple of (n, 2) arrays
+        Degrees, one array per place of a row, NaN where it has none.
+    """
+
+    batch: pa.RecordBatch
+    rows: IntArray
+    problems: tuple[Problem, ...]
+    truths: tuple[FloatArray, ...] = field(repr=False)
+
+    @property
+    def reports_per_row(self) -> IntArray:
+        """How many reports each row makes: one for each place that it has."""
+        return np.asarray(np.sum([~np.isnan(truth[:, 0]) for truth in self.truths], axis=0), np.int64)
+
+    def raise_problems(self) -> "Examined":
+        """Return this, or raise the first problem."""
+        for problem in self.problems:
+            raise InvalidInputError(f"row {problem.row}: {problem.reason} ({len(self.problems)} such rows)")
+        return self
+
+
+@dataclass(frozen=True)
+class Obfuscated:
+    """A batch of reports.
+
+    Attributes
+    ----------
+    batch : pyarrow.RecordBatch
+        The rows without a problem, with reports in place of true locations.
+    rows : (n,) array
+        The number of each of them in the batch that was given.
+    problems : tuple of Problem
+        The other rows, which got no report.
+    reports : tuple of (n, 2) arrays
+        Degrees, one array per place of a row, NaN where it has none.
+    """
+
+    batch: pa.RecordBatch
+    rows: IntArray
+    problems: tuple[Problem, ...]
+    reports: tuple[FloatArray, ...] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A recipe for tables of one schema. `Recipe.table` makes it; columns that tell the place are refused then.
+
+    Parameters
+    ----------
+    recipe : Recipe
+        What is done.
+    schema : pyarrow.Schema
+        The columns of the table.
+    open_ended : bool
+        Whether later records may have more members; each new name goes to `refuse_names`.
+
+    Examples
+    --------
+    >>> rows = {"fare": [7.5, 9.0], "lon": ["2.2945", "x"], "lat": ["48.8584", "48.86"]}
+    >>> batch = pa.RecordBatch.from_pydict(rows)
+    >>> table = Recipe.of(epsilon=0.01).table(batch.schema)
+    >>> examined = table.examine(batch)
+    >>> examined.problems
+    (Problem(row=1, reason='the longitude must be a finite number'),)
+    >>> table.report(examined).batch.schema == batch.schema
+    True
+    """
+
+    recipe: Recipe
+    schema: pa.Schema
+    open_ended: bool = False
+
+    def __post_init__(self) -> None:
+        names = self.schema.names
+        named = [self.recipe.id_column, self.recipe.person_column]
+        for name in (*(name for place in self.places for name in place.names), *filter(None, named)):
+            if names.count(name) != 1:
+                raise InvalidInputError(f"column {name!r} must be there once, the columns are {names}")
+        entries = {entry.decode(errors="replace") for entry in self.schema.metadata or {}}
+        for name in () if self.open_ended else (*self.recipe.drop, *self.recipe.keep):
+            if name not in names and name not in entries:
+                raise InvalidInputError(f"there is no column {name!r} to drop or keep, the columns are {names}")
+        lost = set(self.recipe.drop) & {*self._place_names, *named}
+        if lost:
+            raise InvalidInputError(f"column {min(map(str, lost))!r} is needed: it cannot be dropped")
+        refuse(
+            telling_schema(self.schema, self.checked)
+            | telling_entries(self.schema, self.recipe.drop, self.recipe.keep)
+        )
+
+    @cached_property
+    def places(self) -> tuple[LonLat | Points, ...]:
+        """Where the true places are."""
+        told = self.recipe.places
+        declared = [name for name in geometry_columns(self.schema) if name not in self.recipe.drop]
+        if not told and not declared:
+            names = [name for name in self.schema.names if name not in self.recipe.drop]
+            return (LonLat(*coordinate_columns(names, None, None)),)
+        if not told or told[0] == Points(None, getattr(told[0], "crs", None)):
+            if not declared:
+                raise InvalidInputError("crs belongs to a geometry, and no column is declared to be one")
+            told = (Points(declared[0], told[0].crs if told and isinstance(told[0], Points) else None),)
+        return tuple(
+            Points(place.geometry, self._crs_of(place)) if isinstance(place, Points) else place for place in told
+        )
+
+    @cached_property
+    def passing(self) -> list[str]:
+        """The columns that stay as they are."""
+        boxes = {covering_of(self.schema, name) for name in self._place_names if name in self.schema.names}
+        gone = {*self._place_names, *self.recipe.drop, *boxes}
+        return [name for name in self.schema.names if name not in gone]
+
+    @cached_property
+    def checked(self) -> list[str]:
+        """The columns that stay as they are unless they tell the place."""
+        return [name for name in self.passing if name not in self.recipe.keep]
+
+    @cached_property
+    def promise(self) -> Promise:
+        """What the reports promise."""
+        return Promise.of(
+            self.recipe.mechanism,
+            level=self.recipe.level,
+            radius=self.recipe.radius,
+            places=tuple(place.names for place in self.places),
+            kept=tuple(name for name in self.recipe.keep),
+        )
+
+    @cached_property
+    def reported_schema(self) -> pa.Schema:
+        """The schema of the batches of reports: without dropped columns and true boxes, with the promise."""
+        return self._published(self.schema)
+
+    def refuse_names(self, names: Sequence[str]) -> None:
+        """Refuse columns, or members of records, that the schema does not have yet and that tell the place."""
+        new = [name for name in names if name not in self.schema.names and name not in self.recipe.drop]
+        schema = pa.schema([pa.field(name, pa.string()) for name in new])
+        refuse(telling_schema(schema, [name for name in new if name not in self.recipe.keep]))
+
+    def examine(self, batch: pa.RecordBatch, *, beside: Beside | None = None) -> Examined:
+        """Return the batch without its bad rows; refuse it where a column repeats true coordinates.
+
+        Nothing is drawn.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            At least the columns of the places, the identity and the person.
+        beside : callable, optional
+            From row numbers to those rows of all columns that pass, where the batch does not hold them: a few
+            hundred rows are looked at. By default the batch's own columns.
+        """
+        columns = [self._columns(batch, place) for place in self.places]
+        truths = [self._truth(place, column) for place, column in zip(self.places, columns, strict=True)]
+        problems = self._problems(batch, columns, truths)
+        rows = np.arange(len(batch))
+        if problems:
+            rows = np.delete(rows, [problem.row for problem in problems])
+            batch = batch.take(pa.array(rows))
+            truths = [truth[rows] for truth in truths]
+        self._refuse_telling(batch, rows, truths, beside)
+        return Examined(batch, rows, problems, tuple(truths))
+
+    def report(
+        self,
+        examined: Examined,
+        *,
+        path: str | None = None,
+        rows: IntArray | None = None,
+        rng: RandomnessLike = None,
+    ) -> Obfuscated:
+        """Return the examined batch with reports in place of true locations.
+
+        Parameters
+        ----------
+        examined : Examined
+            What `examine` returned.
+        path, rows : str and array of int, optional
+            Where there is a key and no `id_column`: the file's path within its dataset and the number of each
+            row that was given to `examine`, which name the records.
+        rng : RandomnessLike
+            Where the recipe has no key: None for fresh noise; labels of a `KeyedRandomness` are one per row that
+            was given to `examine`.
+        """
+        source = self._source(examined, path, rows, rng)
+        batch, reports = examined.batch, []
+        changed: dict[str, pa.Array] = {}
+        for number, (place, truth) in enumerate(zip(self.places, examined.truths, strict=True)):
+            made = _reports(truth, self.recipe.mechanism, _own(source, number))
+            coordinates = from_lonlat(made, _crs(place))
+            if np.isinf(coordinates).any():
+                raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
+            changed |= self._columns(batch, place).written(coordinates, self.promise.decimals)
+            if isinstance(place, Points) and place.geometry is not None:
+                changed |= box_columns(batch, place.geometry, coordinates)
+            reports.append(made)
+        schema = self._published(batch.schema)
+        arrays = [changed.get(name, batch.column(batch.schema.get_field_index(name))) for name in schema.names]
+        made_batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        result = Obfuscated(made_batch, examined.rows, examined.problems, tuple(reports))
+        if self.recipe.order != "shuffle":
+            return result
+        turn = _permutation(source, len(made_batch))
+        return replace(
+            result,
+            batch=made_batch.take(pa.array(turn)),
+            rows=examined.rows[turn],
+            reports=tuple(part[turn] for part in reports),
+        )
+
+    def obfuscate(
+        self,
+        batch: pa.RecordBatch,
+        *,
+        beside: Beside | None = None,
+        path: str | None = None,
+        rows: IntArray | None = None,
+        rng: RandomnessLike = None,
+    ) -> Obfuscated:
+        """Return the batch with reports in place of true locations; the first bad row is an error."""
+        examined = self.examine(batch, beside=beside).raise_problems()
+        return self.report(examined, path=path, rows=rows, rng=rng)
+
+    def count_persons(self, examined: Examined) -> Counter[str]:
+        """Return how many reports each person will be in."""
+        name = self.recipe.person_column
+        if name is None:
+            raise InvalidInputError("person_column must name the column of persons")
+        return count_persons(column_of(examined.batch, name), examined.reports_per_row, name)
+
+    @property
+    def _place_names(self) -> list[str]:
+        return [name for place in self.places for name in place.names]
+
+    def _crs_of(self, place: Points) -> str:
+        if place.geometry is None or place.geometry not in self.schema.names:
+            raise InvalidInputError(
+                f"column {place.geometry!r} must be there once, the columns are {self.schema.names}"
+            )
+        declared = declared_crs(self.schema, place.geometry)
+        crs = as_crs(declared or place.crs, f"column {place.geometry!r}")
+        if place.crs is not None and not same_crs(crs, as_crs(place.crs, "crs")):
+            raise InvalidInputError(f"column {place.geometry!r} declares another CRS than crs")
+        return crs
+
+    def _published(self, schema: pa.Schema) -> pa.Schema:
+        names = [name for name in schema.names if name not in self.recipe.drop]
+        told = {PARQUET_KEY: self.promise.to_json().encode()}
+        fields = [schema.field(schema.get_field_index(name)) for name in names]
+        metadata = published_metadata(schema, names, self.recipe.drop)
+        return pa.schema(fields, {**metadata, **told})
+
+    def _columns(self, batch: pa.RecordBatch, place: LonLat | Points) -> LonLatColumns | GeometryColumn:
+        if isinstance(place, LonLat):
+            return LonLatColumns(batch, place.lon, place.lat)
+        return GeometryColumn(batch, place.geometry or "")
+
+    def _truth(self, place: LonLat | Points, column: LonLatColumns | GeometryColumn) -> FloatArray:
+        if isinstance(column, LonLatColumns):
+            return column.coordinates
+        crs = _crs(place)
+        if any(not same_crs(crs, f"EPSG:{srid}") for srid in column.srids):
+            raise InvalidInputError(f"column {column.name!r} has another CRS than its own geometries")
+        return to_lonlat(column.coordinates, crs)
+
+    def _problems(
+        self,
+        batch: pa.RecordBatch,
+        columns: Sequence[LonLatColumns | GeometryColumn],
+        truths: Sequence[FloatArray],
+    ) -> tuple[Problem, ...]:
+        found: list[tuple[Flags, str]] = []
+        for place, column, truth in zip(self.places, columns, truths, strict=True):
+            which = f"{' and '.join(place.names)}: " if len(columns) > 1 else ""
+            flaws = list(column.problems())
+            if self.recipe.missing == "raise":
+                flaws.append((column.missing, "there is no place"))
+            if isinstance(place, Points):
+                lost = np.isfinite(column.coordinates).all(axis=1) & ~_on_earth(truth)
+                flaws.append((lost, "the point must lie on Earth in its CRS"))
+            found += [(rows, which + reason) for rows, reason in flaws]
+        for name, reason in ((self.recipe.id_column, "no identity"), (self.recipe.person_column, "no person")):
+            if name is not None:
+                found.append((nulls(column_of(batch, name)), f"there is {reason} in column {name!r}"))
+        reasons: dict[int, str] = {}
+        for flags, reason in found:
+            for row in np.flatnonzero(flags).tolist():
+                reasons.setdefault(row, reason)
+        return tuple(Problem(row, reasons[row]) for row in sorted(reasons))
+
+    def _refuse_telling(
+        self, batch: pa.RecordBatch, rows: IntArray, truths: Sequence[FloatArray], beside: Beside | None
+    ) -> None:
+        chosen = sampled_rows(truths)
+        if not len(chosen):
+            return
+        samples = []
+        for place, truth in zip(self.places, truths, strict=True):
+            some = truth[chosen]
+            own = None if same_crs(_crs(place), LONLAT) else from_lonlat(some, _crs(place))
+            samples.append(Sample(some, own))
+        if beside is None:
+            names = [name for name in self.passing if name in batch.schema.names]
+            part = batch.select(names).take(pa.array(chosen))
+        else:
+            part = beside(rows[chosen])
+        refuse(telling_values(samples, part, self.checked))
+        if self.recipe.order == "raise":
+            for truth in truths:
+                refuse_sorted(truth, part)
+
+    def _source(
+        self, examined: Examined, path: str | None, rows: IntArray | None, rng: RandomnessLike
+    ) -> RandomnessLike:
+        key, name = self.recipe.key, self.recipe.id_column
+        if key is None:
+            if isinstance(rng, KeyedRandomness) and len(rng.labels) != len(examined.rows):
+                flags = np.zeros(len(rng.labels), bool)
+                flags[examined.rows] = True
+                return rng.only(flags)
+            return rng
+        if rng is not None:
+            raise InvalidInputError("give a key or rng, not both")
+        if name is not None:
+            return KeyedRandomness(key.read(), labels_of(column_of(examined.batch, name), name))
+        if path is None or rows is None:
+            raise InvalidInputError("id_column must name the column that identifies a record")
+        labels: Labels = np.asarray(rows)[examined.rows]
+        return KeyedRandomness(key.for_file(path), labels)
+
+
+def _crs(place: LonLat | Points) -> str:
+    return place.crs or LONLAT if isinstance(place, Points) else LONLAT
+
+
+def _on_earth(lonlat: FloatArray) -> Flags:
+    return np.asarray((np.abs(lonlat) <= (180, 90)).all(axis=1))
+
+
+def _own(source: RandomnessLike, number: int) -> RandomnessLike:
+    """Return the randomness of one of a row's places: equal places of a row have independent reports."""
+    if number and isinstance(source, KeyedRandomness):
+        return KeyedRandomness(key_of_place(source.key, number), source.labels)
+    return source
+
+
+def _permutation(source: RandomnessLike, count: int) -> IntArray:
+    """Return an order of rows that depends on key and identities alone; a fresh one without a key."""
+    tags = as_randomness(source, count).words(np.zeros((count, 2)), 1, "order of rows")
+    return np.argsort(tags[:, 0], kind="stable")
+
+
+def _reports(truth: FloatArray, mechanism: Mechanism, rng: RandomnessLike) -> FloatArray:
+    """Return reports, NaN where the location is missing."""
+    present = ~np.isnan(truth[:, 0])
+    if present.all():
+        return obfuscate_lonlat(truth, mechanism, rng=rng)
+    if isinstance(rng, KeyedRandomness):
+        rng = rng.only(present)
+    reports = np.full_like(truth, np.nan)
+    reports[present] = obfuscate_lonlat(truth[present], mechanism, rng=rng)
+    return reports

@@ -1,0 +1,152 @@
+"""The cases: ways in which a column tells the place, and columns that do not. One line per case.
+
+Each is a function of the (n, 2) true degrees of a table that gives the column. `BY_VALUE` and `BY_TYPE` must be
+refused at every door, `PLAIN` must pass at every door. A door for text writes the columns as text.
+"""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+Column = Callable[[Any], Any]
+
+EARTH = 6_378_137.0
+
+
+def lonlat(count: int = 60, seed: int = 5) -> Any:
+    """Return true places in and around a city, in random order, with six decimals."""
+    rng = np.random.default_rng(seed)
+    return np.round(rng.normal([2.35, 48.86], [0.05, 0.03], (count, 2)), 6)
+
+
+def mercator(truth: Any) -> Any:
+    lon, lat = np.radians(truth.T)
+    return EARTH * lon, EARTH * np.log(np.tan(np.pi / 4 + lat / 2))
+
+
+def sexagesimal(value: float) -> str:
+    minutes = (value % 1) * 60
+    return f"{int(value)}°{int(minutes):02}'{minutes % 1 * 60:06.3f}\""
+
+
+BY_VALUE: dict[str, Column] = {
+    # name of the case: (a column's values); the column is called "note", which tells nothing
+    "latitude": lambda truth: truth[:, 1],
+    "longitude": lambda truth: truth[:, 0],
+    "sign turned": lambda truth: -truth[:, 0],
+    "float32": lambda truth: truth[:, 1].astype(np.float32),
+    "rounded to 3 decimals": lambda truth: np.round(truth[:, 1], 3),
+    "rounded to 2 decimals": lambda truth: np.round(truth[:, 1], 2),
+    "half a metre off": lambda truth: truth[:, 1] + np.random.default_rng(1).normal(0, 4e-6, len(truth)),
+    "radians": lambda truth: np.radians(truth[:, 1]),
+    "arc seconds": lambda truth: truth[:, 1] * 3600,
+    "milliarcseconds": lambda truth: np.rint(truth[:, 0] * 3.6e6).astype(np.int64),
+    "1e-7 degrees": lambda truth: np.rint(truth[:, 1] * 1e7).astype(np.int64),
+    "1e-6 degrees": lambda truth: np.rint(truth[:, 0] * 1e6).astype(np.int32),
+    "1e-5 degrees": lambda truth: np.rint(truth[:, 1] * 1e5).astype(np.int32),
+    "semicircles": lambda truth: np.rint(truth[:, 1] * 2**31 / 180).astype(np.int64),
+    "NMEA": lambda truth: np.floor(truth[:, 1]) * 100 + (truth[:, 1] % 1) * 60,
+    "Web Mercator x": lambda truth: mercator(truth)[0],
+    "Web Mercator y": lambda truth: np.round(mercator(truth)[1]),
+    "text": lambda truth: [str(lat) for _, lat in truth],
+    "both in a text": lambda truth: [f"{lat}, {lon}" for lon, lat in truth],
+    "decimal commas": lambda truth: [f"bei {lat}".replace(".", ",") for _, lat in truth],
+    "WKT": lambda truth: [f"POINT ({lon} {lat})" for lon, lat in truth],
+    "GeoJSON": lambda truth: [json.dumps({"type": "Point", "coordinates": [lon, lat]}) for lon, lat in truth],
+    "a link": lambda truth: [f"https://maps.example/?q={lat},{lon}&z=17" for lon, lat in truth],
+    "degrees, minutes, seconds": lambda truth: [f"{sexagesimal(lat)}N" for _, lat in truth],
+    "in one row of ten": lambda truth: [lat if row % 10 == 0 else None for row, (_, lat) in enumerate(truth)],
+    "digits without a point": lambda truth: [f"ref-{round(lat * 1e6)}" for _, lat in truth],
+}
+
+BY_TYPE: dict[str, Column] = {
+    "struct of two numbers": lambda truth: pa.array([{"a": lon, "b": lat} for lon, lat in truth]),
+    "list of two numbers": lambda truth: pa.array(truth.tolist()),
+    "fixed list": lambda truth: pa.FixedSizeListArray.from_arrays(pa.array(truth.ravel()), 2),
+    "WKB": lambda truth: pa.array([np.array([lon, lat]).tobytes() for lon, lat in truth]),
+    "nested member": lambda truth: pa.array([{"a": {"b": lat, "c": "x", "d": 1}} for _, lat in truth]),
+    "list of structs": lambda truth: pa.array([[{"q": lat, "r": "s", "t": 0}] for _, lat in truth]),
+    "dictionary": lambda truth: pa.array([str(lat) for _, lat in truth]).dictionary_encode(),
+}
+"""Only where a format has such types."""
+
+TELLING_NAMES = (
+    *("lat", "LATITUDE", "pickupLatitude", "home_lng", "homelat", "latE7", "breite", "Längengrad", "easting"),
+    *("geohash", "geohash_7", "h3", "h3_index", "S2CellId", "plus_code", "what3words", "w3w", "quadkey", "mgrs"),
+    *(
+        "address",
+        "homeAddress",
+        "street",
+        "Straße",
+        "postcode",
+        "zip",
+        "plz",
+        "codePostal",
+        "dirección",
+        "adresse",
+    ),
+    *(
+        "ele",
+        "elevation",
+        "altitude",
+        "wifi",
+        "ssid",
+        "bssid",
+        "cell_id",
+        "venue",
+        "poi",
+        "PULocationID",
+        "location",
+    ),
+    *("bbox", "xmin", "geom", "the_geom", "wkt", "coordinates", "gps", "hilbert_distance", "gridRef", "x_coord"),
+    *("широта", "纬度", "経度", "위도", "enlem", "szerokość", "endereço", "place_id", "lat2", "start-lon"),
+)
+
+PLAIN_NAMES = (
+    *("late", "platform", "latency", "salon", "plate", "translate", "long_name", "belongs", "latest", "lonely"),
+    *(
+        "address_verified",
+        "email_address",
+        "ip_address",
+        "gps_accuracy",
+        "location_time",
+        "has_address",
+        "alt_text",
+    ),
+    *("id", "trip", "person", "price", "fare", "speed", "heading", "name", "note", "time", "created_at", "city"),
+    *("country", "status", "score", "category", "temperature", "flat", "relation", "balloon", "colon", "shape"),
+    *("width", "length", "rank", "workplace", "streetwear", "population", "display_name", "vehicle_type_1", "x"),
+)
+
+PLAIN: dict[str, Column] = {
+    "row number": lambda truth: np.arange(len(truth)),
+    "random ids": lambda truth: np.random.default_rng(2).integers(0, 1 << 62, len(truth)),
+    "eight digits": lambda truth: np.random.default_rng(2).integers(10_000_000, 99_999_999, len(truth)),
+    "prices": lambda truth: np.round(np.random.default_rng(3).gamma(3, 6, len(truth)), 2),
+    "speeds": lambda truth: np.random.default_rng(4).uniform(0, 130, len(truth)),
+    "shares": lambda truth: np.random.default_rng(5).uniform(0, 1, len(truth)),
+    "ages": lambda truth: np.random.default_rng(6).integers(18, 90, len(truth)),
+    "near the latitude by chance": lambda truth: np.random.default_rng(7).normal(48.86, 0.03, len(truth)).round(2),
+    "follows the latitude": lambda truth: 1000 * (truth[:, 1] - 48),
+    "ranks of the latitude's digits": lambda truth: np.rint(truth[:, 1] * 1e6).astype(np.int64) % 10,
+    "always the same": lambda truth: np.full(len(truth), 48.86),
+    "zeros": lambda truth: np.zeros(len(truth)),
+    "epoch seconds": lambda truth: 1_700_000_000 + np.random.default_rng(8).integers(0, 86_400, len(truth)),
+    "times": lambda truth: [f"2024-05-{1 + row % 28:02}T12:{row % 60:02}:07Z" for row in range(len(truth))],
+    "identities": lambda truth: [f"trip-{row:08}" for row in range(len(truth))],
+    "hashes": lambda truth: [np.random.default_rng(row).bytes(16).hex() for row in range(len(truth))],
+    "words": lambda truth: ["a quiet evening with 2 friends" for _ in truth],
+    "phone numbers": lambda truth: [f"+33 6 {11 + row} 22 33 {row % 90 + 10}" for row in range(len(truth))],
+    "nothing": lambda truth: [None] * len(truth),
+    "booleans": lambda truth: [row % 2 == 0 for row in range(len(truth))],
+}
+
+
+def table_with(truth: Any, column: Any, name: str = "note") -> pa.Table:
+    """Return a table of places with one more column."""
+    values = column if isinstance(column, pa.Array) else pa.array(column)
+    rows = pa.array(range(len(truth)))
+    return pa.table({"trip": rows, "lon": truth[:, 0], "lat": truth[:, 1], name: values})

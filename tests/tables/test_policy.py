@@ -1,0 +1,114 @@
+"""Nothing about a place passes by accident, and ordinary columns pass."""
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from geoind.errors import InvalidInputError
+from geoind.tables import Recipe
+from tests.tables import cases
+
+RECIPE = Recipe.of(epsilon=0.01)
+
+
+def obfuscated(table: pa.Table, recipe: Recipe = RECIPE) -> pa.RecordBatch:
+    return recipe.obfuscate(table.combine_chunks().to_batches()[0])
+
+
+@pytest.mark.parametrize("way", {**cases.BY_VALUE, **cases.BY_TYPE})
+@pytest.mark.parametrize("count", [60, 2000])
+def test_a_column_that_repeats_the_place_is_refused_and_named(way: str, count: int) -> None:
+    truth = cases.lonlat(count)
+    table = cases.table_with(truth, {**cases.BY_VALUE, **cases.BY_TYPE}[way](truth))
+    with pytest.raises(InvalidInputError, match=r"'note' .*drop=\['note'\].*--drop.*keep=\['note'\].*--keep"):
+        obfuscated(table)
+
+
+@pytest.mark.parametrize("name", cases.PLAIN)
+@pytest.mark.parametrize("count", [1, 5, 60, 2000])
+def test_an_ordinary_column_passes_unchanged(name: str, count: int) -> None:
+    table = cases.table_with(cases.lonlat(count), cases.PLAIN[name](cases.lonlat(count)))
+    assert obfuscated(table)["note"].to_pylist() == table["note"].to_pylist()
+
+
+@pytest.mark.parametrize("name", cases.TELLING_NAMES)
+def test_a_name_that_tells_a_place_is_refused(name: str) -> None:
+    with pytest.raises(InvalidInputError, match="by its name"):
+        obfuscated(pa.table({"x9": [2.35], "y8": [48.86], name: ["a"]}), RECIPE_XY)
+
+
+RECIPE_XY = Recipe.of(epsilon=0.01, lon="x9", lat="y8")
+
+
+@pytest.mark.parametrize("name", cases.PLAIN_NAMES)
+def test_an_ordinary_name_passes(name: str) -> None:
+    table = pa.table({"x9": [2.35], "y8": [48.86], name: ["a"]})
+    assert obfuscated(table, RECIPE_XY)[name].to_pylist() == ["a"]
+
+
+def test_one_row_is_judged_by_its_digits() -> None:
+    one = np.array([[2.294512, 48.858412]])
+    for column in ([48.858412], ["at 48.85841"], [48858412], [np.float32(2.294512)]):
+        with pytest.raises(InvalidInputError, match="'note' repeats"):
+            obfuscated(cases.table_with(one, column))
+    assert obfuscated(cases.table_with(one, [48.86]))["note"].to_pylist() == [48.86]
+
+
+def test_a_place_that_never_changes_is_found_by_its_digits() -> None:
+    still = np.full((500, 2), [2.294512, 48.858412])
+    with pytest.raises(InvalidInputError, match="'note' repeats"):
+        obfuscated(cases.table_with(still, np.full(500, 48.858412)))
+    assert obfuscated(cases.table_with(still, np.full(500, 48.0))).num_rows == 500
+
+
+def test_what_is_dropped_is_gone_and_what_is_kept_is_told() -> None:
+    truth = cases.lonlat()
+    table = cases.table_with(truth, truth[:, 1]).append_column("street", pa.array(["Rue"] * 60))
+    batch = obfuscated(table, Recipe.of(epsilon=0.01, drop=["note"], keep=["street"]))
+    assert batch.schema.names == ["trip", "lon", "lat", "street"]
+    assert b'"kept": ["street"]' in batch.schema.metadata[b"geoind"]
+    assert b"note" not in batch.schema.metadata[b"geoind"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"drop": ["typo"]}, "no column 'typo'"),
+        ({"keep": ["typo"]}, "no column 'typo'"),
+        ({"drop": ["lon"], "lon": "lon", "lat": "lat"}, "'lon' is needed"),
+        ({"drop": ["note"], "keep": ["note"]}, "not both"),
+    ],
+)
+def test_a_column_cannot_be_dropped_or_kept_by_mistake(options: Any, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        obfuscated(cases.table_with(cases.lonlat(), ["a"] * 60), Recipe.of(epsilon=0.01, **options))
+
+
+def test_a_second_geometry_beside_degrees_is_refused() -> None:
+    truth = cases.lonlat()
+    table = cases.table_with(truth, [b"a"] * 60, "other")
+    geo = b'{"version": "1.1.0", "primary_column": "other", "columns": {"other": {"encoding": "WKB"}}}'
+    with pytest.raises(InvalidInputError, match="'other' holds geometries"):
+        obfuscated(table.replace_schema_metadata({b"geo": geo}), Recipe.of(epsilon=0.01, lon="lon", lat="lat"))
+
+
+def test_metadata_that_speaks_of_a_place_is_refused_dropped_or_kept() -> None:
+    table = cases.table_with(cases.lonlat(), ["a"] * 60).replace_schema_metadata(
+        {"extent": "2 48 3 49", "by": "us"}
+    )
+    with pytest.raises(InvalidInputError, match="'extent' in the metadata"):
+        obfuscated(table)
+    dropped = obfuscated(table, Recipe.of(epsilon=0.01, drop=["extent"]))
+    assert b"extent" not in dropped.schema.metadata
+    assert dropped.schema.metadata[b"by"] == b"us"
+    assert obfuscated(table, Recipe.of(epsilon=0.01, keep=["extent"])).schema.metadata[b"extent"] == b"2 48 3 49"
+
+
+def test_members_of_later_records_are_judged_too() -> None:
+    schema = pa.schema({"lon": pa.float64(), "lat": pa.float64()})
+    table = Recipe.of(epsilon=0.01, keep=["venue"]).table(schema, open_ended=True)
+    table.refuse_names(["speed", "venue"])
+    with pytest.raises(InvalidInputError, match="'geohash'"):
+        table.refuse_names(["geohash"])
