@@ -54,11 +54,11 @@ from .evaluation import compare as compare
 from .evaluation.synthetic import synthetic_city as synthetic_city
 from .mechanisms.gaussian import PlanarGaussian as PlanarGaussian
 from .mechanisms.laplace import PlanarLaplace as PlanarLaplace
+from .mechanisms.post_processed import PostProcessed as PostProcessed
 from .mechanisms.precision import corrected_epsilon as corrected_epsilon
 from .mechanisms.precision import guarantee_of_noise as guarantee_of_noise
+from .mechanisms.projected import Projected as Projected
 from .mechanisms.protocol import Mechanism as Mechanism
-from .mechanisms.protocol import PostProcessed as PostProcessed
-from .mechanisms.protocol import Projected as Projected
 from .mechanisms.region import ClosestIn as ClosestIn
 from .mechanisms.sphere import SphericalLaplace as SphericalLaplace
 from .optimal import Certificate as Certificate

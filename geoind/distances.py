@@ -30,6 +30,12 @@ Distance: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
 EARTH_RADIUS = 6_371_008.8
 """Mean radius of the Earth in metres (IUGG)."""
 
+GEODESIC_STRETCH = 1.0045
+"""No WGS84 distance exceeds the great-circle distance by more than this factor.
+
+The largest radius of curvature, a^2 / b = 6 399 594 m at the poles, over the mean radius: 1.004487.
+"""
+
 
 def euclidean(a: FloatArray, b: FloatArray) -> FloatArray:
     """Return straight-line distances.

@@ -12,9 +12,7 @@ import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.gaussian import PlanarGaussian
-from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.mechanisms.protocol import Mechanism, PostProcessed
+from geoind.mechanisms.protocol import Mechanism, speaking
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.randomness import Randomness, RandomnessLike, Words, as_randomness
 from geoind.space.lattice import snap_lonlat
@@ -66,25 +64,11 @@ def choose_mechanism(
     if mechanism is not None:
         if not (epsilon is level is radius is None):
             raise InvalidInputError("give a mechanism, or epsilon, or level and radius, not several of them")
-        return _speaking_degrees(mechanism)
+        return speaking("lonlat", mechanism)
     try:
         return _globe(epsilon, level, radius)
     except TypeError as error:  # what cannot be hashed is no number
         raise InvalidInputError("epsilon, level and radius must be numbers") from error
-
-
-def _speaking_degrees(mechanism: Mechanism) -> Mechanism:
-    """Return the mechanism, refusing what would take degrees for metres."""
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidInputError(f"mechanism must have epsilon and sample, got {type(mechanism).__name__}")
-    inner = mechanism
-    while isinstance(inner, PostProcessed):
-        inner = inner.mechanism
-    if isinstance(inner, (PlanarLaplace, PlanarGaussian)):
-        raise InvalidInputError(
-            f"{type(inner).__name__} speaks metres, not degrees: use Projected(mechanism, Projection(lon, lat))"
-        )
-    return mechanism
 
 
 @lru_cache(maxsize=256, typed=True)
@@ -175,15 +159,15 @@ def obfuscate_lonlat(
     (1, 2)
     """
     points = as_lonlat(lonlat)
-    mechanism = _speaking_degrees(mechanism)
+    mechanism = speaking("lonlat", mechanism)
     source = as_randomness(rng, len(points))
     if ledger is not None or person is not None:
         source = _Charged(source, lambda: charge_reports(ledger, person, len(points), mechanism.epsilon))
     reports = mechanism.sample(points, rng=source)
     if isinstance(source, _Charged):
         source.pay()
-    # The globe's reports are on their lattice already.
-    return reports if isinstance(mechanism, SphericalLaplace) else snap_lonlat(reports)
+    # Whatever tells the decimals of its lattice has put its reports there.
+    return reports if hasattr(mechanism, "decimals") else snap_lonlat(reports)
 
 
 def charge_reports(ledger: Budget | None, person: Person, count: int, epsilon: float) -> None:

@@ -129,6 +129,10 @@ def test_a_planar_mechanism_speaks_degrees_through_a_projection() -> None:
 def test_a_mechanism_of_the_user_ends_on_the_lattice_too() -> None:
     class Shift:
         epsilon = 1.0
+        space = "lonlat"
+
+        def reach(self, confidence: float) -> float:
+            return 100_000 * confidence
 
         def sample(self, points: FloatArray, *, rng: object = None) -> FloatArray:  # noqa: ARG002
             return points + 1 / 3
@@ -204,6 +208,10 @@ def test_one_person_per_location_pays_for_each() -> None:
 def test_a_mechanism_that_ignores_our_randomness_is_charged_all_the_same() -> None:
     class Own:
         epsilon = 0.01
+        space = "lonlat"
+
+        def reach(self, confidence: float) -> float:
+            return confidence
 
         def sample(self, points: FloatArray, *, rng: object = None) -> FloatArray:  # noqa: ARG002
             return points

@@ -16,8 +16,7 @@ import numpy as np
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_points, as_positive, as_unit
 from geoind.audits.events import Event, bound, choose_event
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism, Projected
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.protocol import Mechanism, is_mechanism
 from geoind.randomness import RandomnessLike, SimulatedRandomness, as_randomness
 from geoind.space.projection import Projection
 
@@ -130,7 +129,7 @@ def audit(
     places : (m, 2) array
         Where to look: in metres, or lon/lat degrees. Borders of a region are where truncation shows.
     lonlat : bool, optional
-        Whether places are in degrees; default: for mechanisms that geoind knows to speak degrees.
+        For a callable: whether places and reports are in degrees. A mechanism says so itself.
     draws : int
         Reports per place and pair from which probabilities are bounded; as many again choose the events.
     confidence : float
@@ -150,11 +149,14 @@ def audit(
         raise InvalidInputError("epsilon must be given: the mechanism promises none")
     claimed = as_positive(claimed, "epsilon")
     draws, confidence = as_count(draws, "draws"), as_unit(confidence, "confidence")
-    if lonlat is None:
-        lonlat = isinstance(mechanism, (SphericalLaplace, Projected))
+    if is_mechanism(mechanism):
+        spoken = getattr(mechanism, "space", None) == "lonlat"
+        if lonlat is not None and lonlat != spoken:
+            raise InvalidInputError(f"this {type(mechanism).__name__} speaks {'degrees' if spoken else 'metres'}")
+        lonlat = spoken
     spots = as_lonlat(places, "places") if lonlat else as_points(places, "places")
     sample = _sampler(mechanism, rng)
-    pairs = [pair for spot in spots for pair in _pairs(spot, claimed, lonlat)]
+    pairs = [pair for spot in spots for pair in _pairs(spot, claimed, bool(lonlat))]
     risk = (1 - confidence) / len(pairs)
     findings = tuple(_try(sample, pair, draws, risk) for pair in pairs)
     expected = bound(round(EVENT_MASS * draws), round(EVENT_MASS * math.exp(-FAR) * draws), draws, risk) / FAR

@@ -21,8 +21,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray, as_lonlat, as_number, as_positive
 from geoind.budgets.ledger import Ledger
-from geoind.channels.reach import GEODESIC_STRETCH
-from geoind.distances import EARTH_RADIUS
+from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Location, choose_mechanism
 from geoind.randomness import KEY_BYTES, KeyedRandomness
@@ -69,7 +68,7 @@ class SamePlace:
         object.__setattr__(self, "cell", cell)
 
     @property
-    def reach(self) -> float:
+    def cell_radius(self) -> float:
         """How far a location and the centre of its cell lie apart at most, in WGS84 metres."""
         return GEODESIC_STRETCH * self.cell
 

@@ -4,17 +4,20 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
+from typing import ClassVar
 from zipfile import BadZipFile
 
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_points, frozen
 from geoind.channels.priors import Prior
+from geoind.channels.reach import as_grid, reach_of_rows
 from geoind.channels.tightness import steepest_ratio
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
+from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
-from geoind.space.sites import Sites, as_sites, same_sites, sites_array
+from geoind.space.sites import Grid, Sites, as_sites, same_sites, sites_array
 
 __all__ = ["Channel", "TightEpsilon", "tight_epsilon"]
 
@@ -48,6 +51,8 @@ class Channel:
     inputs: Sites
     outputs: Sites
     matrix: FloatArray
+
+    space: ClassVar[Space] = "xy"
 
     # An array on the left or right of `@` is a mistake, not a matrix product.
     __array_ufunc__ = None
@@ -95,6 +100,40 @@ class Channel:
     def epsilon(self) -> float:
         """The measured privacy loss per metre of Euclidean distance between input sites."""
         return float(tight_epsilon(self))
+
+    @property
+    def off_site_level(self) -> float:
+        """The privacy loss beyond epsilon times distance, for two truths that are not input sites.
+
+        Each is taken for its closest site, so that the sites may be farther apart than the truths by a cell's
+        diagonal; on a `Grid` of side u that is a factor e^(sqrt(2) * u * epsilon). Infinite for other sites.
+
+        Examples
+        --------
+        >>> from geoind import Grid
+        >>> street = Grid(0, 0, cell=100, columns=2, rows=1)
+        >>> round(Channel(street, street, [[0.75, 0.25], [0.25, 0.75]]).off_site_level, 3)
+        1.554
+        """
+        return 2 * self.inputs.cell_radius * self.epsilon if isinstance(self.inputs, Grid) else np.inf
+
+    def reach(self, confidence: float) -> float:
+        """Return the metres within which a report lies of any truth in the grid with at least this probability.
+
+        Exact at the sites; for inputs that are a `Grid`.
+
+        Examples
+        --------
+        >>> from geoind import Grid
+        >>> street = Grid(0, 0, cell=100, columns=2, rows=1)
+        >>> round(Channel(street, street, [[0.75, 0.25], [0.25, 0.75]]).reach(0.9), 1)
+        170.7
+        """
+        return reach_of_rows(self.matrix, self.inputs, self.outputs, confidence)
+
+    def check_inside(self, points: FloatArray) -> None:
+        """Refuse truths outside the grid of the inputs."""
+        as_grid(self.inputs).check_inside(points)
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each of the (n, 2) points: the place of an output of the closest input's row.

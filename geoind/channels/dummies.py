@@ -2,13 +2,16 @@
 
 import math
 from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_points
 from geoind.channels.priors import Prior
+from geoind.channels.reach import as_grid, reach_of_rows
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, SitesMismatchError
+from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, Words, as_randomness
 from geoind.space.sites import same_sites
 
@@ -44,6 +47,8 @@ class Dummies:
     _: KW_ONLY
     k: int
 
+    space: ClassVar[Space] = "xy"
+
     def __post_init__(self) -> None:
         if not isinstance(self.decoys, Prior):
             raise InvalidInputError(f"decoys must be a Prior, got {type(self.decoys).__name__}")
@@ -53,6 +58,19 @@ class Dummies:
     def epsilon(self) -> float:
         """Infinite, unless there is one site only."""
         return math.inf if len(self.decoys) > 1 else 0.0
+
+    def reach(self, confidence: float) -> float:
+        """Return the metres within which one place of a set lies of its truth with at least this probability.
+
+        For decoys on a `Grid`.
+        """
+        sites = self.decoys.sites
+        rows = np.eye(len(sites)) / self.k + (1 - 1 / self.k) * self.decoys.mass
+        return reach_of_rows(rows, sites, sites, confidence)
+
+    def check_inside(self, points: FloatArray) -> None:
+        """Refuse truths outside the decoys' grid."""
+        as_grid(self.decoys.sites).check_inside(points)
 
     def sample_sets(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return for each of the (n, 2) points the k places that are sent, (n, k, 2)."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean, squared
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.protocol import Space
 
 __all__ = ["PosteriorRemap"]
 
@@ -68,6 +70,8 @@ class PosteriorRemap:
     loss: Distance = euclidean
     tolerance: float = 0.0
 
+    space: ClassVar[Space] = "xy"
+
     def __post_init__(self) -> None:
         if not isinstance(self.prior, Prior):
             raise InvalidInputError(f"prior must be a Prior, got {type(self.prior).__name__}")
@@ -85,6 +89,20 @@ class PosteriorRemap:
         for rows in self._tiles(points):
             result[rows] = self._best(points[rows])
         return result
+
+    def reach_after(self, reach: float) -> float:  # noqa: ARG002
+        """Return how far from a truth among the places a report lies after the step: anywhere among them, at most.
+
+        A bound for every prior, and a wide one: whoever knows the prior may know better.
+        """
+        return float(np.hypot(*np.ptp(self._buckets.xy, axis=0)))
+
+    def check_inside(self, points: FloatArray) -> None:
+        """Refuse truths outside the bounding box of the prior's places."""
+        xy = self._buckets.xy
+        inside = ((points >= xy.min(axis=0)) & (points <= xy.max(axis=0))).all(axis=1)
+        if not inside.all():
+            raise InvalidInputError(f"row {np.argmin(inside)} lies outside the places of the prior")
 
     def _best(self, reports: FloatArray) -> FloatArray:
         """Return the best places for a few reports close to each other."""
@@ -104,7 +122,7 @@ class PosteriorRemap:
             if self.loss is squared:
                 result[part] = weights @ places
             else:
-                # A quarter each for what `_reach` and `_near` leave out, and a twentieth for that they do so.
+                # A quarter each for what `_cutoff` and `_near` leave out, and a twentieth for that they do so.
                 result[part] = geometric_median(
                     places, weights, tolerance=0.45 * self.tolerance, start=result[part]
                 )
@@ -128,8 +146,8 @@ class PosteriorRemap:
         `geometric_median`; and it moves the posterior's mean by s times the distance of those places from it.
         """
         epsilon, buckets = self.mechanism.epsilon, self._buckets
-        reach = self._reach(reports)
-        near = buckets.within(reports.min(axis=0) - reach.max(), reports.max(axis=0) + reach.max())
+        cutoff = self._cutoff(reports).max()
+        near = buckets.within(reports.min(axis=0) - cutoff, reports.max(axis=0) + cutoff)
         apart = squared(reports, buckets.centre[near])
         typical = np.sqrt(apart + buckets.variance[near])
         closest = typical.min(axis=1, keepdims=True)
@@ -144,7 +162,7 @@ class PosteriorRemap:
         kept = order[np.searchsorted(np.cumsum(most[order]), self.tolerance / 4, side="right") :]
         return near[np.sort(kept)]
 
-    def _reach(self, reports: FloatArray) -> FloatArray:
+    def _cutoff(self, reports: FloatArray) -> FloatArray:
         """Return for each report a distance r beyond which places shift the loss by less than tolerance / 4.
 
         They hold a mass of at most one, at distances d with d exp(-epsilon d) <= r exp(-epsilon r) as soon as

@@ -56,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
         mechanism,
         epsilon=globe.epsilon,
         places=options.place or [[0.0, 0.0]],
-        lonlat=True if options.lonlat or options.mechanism == "globe" else None,
+        lonlat=options.lonlat or None,
         draws=options.draws,
         confidence=options.confidence,
     )

@@ -27,13 +27,12 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def run(options: argparse.Namespace) -> None:
     """Print the table."""
     from geoind.arrays import as_positive, as_unit
-    from geoind.channels.reach import report_reach
     from geoind.mechanisms.sphere import SphericalLaplace
 
     globe = SphericalLaplace(mechanism_of(options).epsilon)
     interest = as_positive(options.interest, "--interest")
     confidence = as_unit(options.confidence, "--confidence")
-    retrieval = interest + report_reach(globe, confidence)
+    retrieval = interest + globe.reach(confidence)
     chosen = "" if options.level is None else f" = level {options.level:g} / {options.radius:g} m"
     print(f"epsilon = {globe.epsilon:.6g} per metre{chosen}")
     print()

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_points
-from geoind.channels.channel import Channel
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.mechanisms.protocol import Mechanism, Projected
+from geoind.mechanisms.projected import Projected
+from geoind.mechanisms.protocol import Mechanism, is_mechanism
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
@@ -24,15 +24,14 @@ __all__ = ["Mechanisms", "Reports", "epsilon_in_plane", "grouped"]
 Reports: TypeAlias = "ArrayLike | GeoDataFrame | GeoSeries"
 """(n, 2) metres; (n, 2) degrees where a projection is given; or a frame of points with a CRS."""
 
-OneMechanism: TypeAlias = Mechanism | Channel
 
-Mechanisms: TypeAlias = OneMechanism | ArrayLike | Sequence[OneMechanism]
+Mechanisms: TypeAlias = Mechanism | ArrayLike | Sequence[Mechanism]
 """One mechanism or epsilon for all reports, or one for each."""
 
 MOST_GROUPS = 128
 """More different mechanisms than this are refused: each costs two transforms per step."""
 
-Group: TypeAlias = tuple[OneMechanism, FloatArray]
+Group: TypeAlias = tuple[Mechanism, FloatArray]
 
 
 def grouped(
@@ -44,31 +43,35 @@ def grouped(
     if not len(xy):
         raise InvalidInputError("reports must not be empty")
     split = _split(mechanism, len(xy), on_globe=projection is not None)
-    return [(one, xy[rows]) for one, rows in split], projection
+    return [(_planar(one), xy[rows]) for one, rows in split], projection
 
 
-def epsilon_in_plane(mechanism: OneMechanism, grid: Grid, projection: Projection | None) -> float:
+def _planar(mechanism: Mechanism) -> Mechanism:
+    """Return what made reports that are in the plane now: the mechanism inside a projected one."""
+    return mechanism.mechanism if isinstance(mechanism, Projected) else mechanism
+
+
+def epsilon_in_plane(mechanism: Mechanism, grid: Grid, projection: Projection | None) -> float:
     """Return the epsilon that a noise was really drawn with, per metre of the plane.
 
     That is `noise_epsilon`, a little below the promise; on the globe a metre of the plane is up to 0.6 % more
     or less than a metre of the sphere that the noise is drawn on, which is measured in the middle of the grid.
     """
-    if isinstance(mechanism, Projected):
-        return epsilon_in_plane(mechanism.mechanism, grid, None)
-    if isinstance(mechanism, PlanarLaplace):
-        return mechanism.noise_epsilon
-    if not isinstance(mechanism, SphericalLaplace):
+    epsilon: float | None = getattr(mechanism, "noise_epsilon", None)
+    if epsilon is None:
         raise InvalidInputError(
             "mechanism must be a Channel, or noise whose density is known (PlanarLaplace, SphericalLaplace), "
             f"got {type(mechanism).__name__}; for post-processed noise build the channel of its outputs"
         )
+    if mechanism.space == "xy":
+        return epsilon
     if projection is None:
-        raise InvalidInputError("SphericalLaplace reports are degrees: give the projection into the grid's plane")
+        raise InvalidInputError("the reports are degrees: give the projection into the grid's plane")
     west, south, east, north = grid.bounds
     middle = np.array([west + east, south + north]) / 2
     cross = projection.to_lonlat(middle + np.array([[-500, 0], [500, 0], [0, -500], [0, 500]]))
     across, along = haversine(cross[:1], cross[1:2])[0, 0], haversine(cross[2:3], cross[3:])[0, 0]
-    return mechanism.noise_epsilon * math.sqrt(across * along) / 1000
+    return epsilon * math.sqrt(across * along) / 1000
 
 
 def _common_projection(mechanism: Mechanisms, projection: Projection | None) -> Projection | None:
@@ -100,14 +103,14 @@ def _lonlat_of(frame: Any) -> FloatArray:
     return np.column_stack([points.x, points.y])
 
 
-def _split(mechanism: Mechanisms, count: int, *, on_globe: bool) -> list[tuple[OneMechanism, Any]]:
+def _split(mechanism: Mechanisms, count: int, *, on_globe: bool) -> list[tuple[Mechanism, Any]]:
     """Return each different mechanism and the rows of its reports."""
     if mechanism is None or isinstance(mechanism, (str, bytes)):
         raise InvalidInputError(f"the mechanism or the epsilon of the reports must be known, got {mechanism!r}")
     if _is_mechanism(mechanism):
-        return [(cast("OneMechanism", mechanism), slice(None))]
+        return [(cast("Mechanism", mechanism), slice(None))]
     if isinstance(mechanism, (list, tuple)) and mechanism and _is_mechanism(mechanism[0]):
-        kinds: dict[OneMechanism, int] = {}
+        kinds: dict[Mechanism, int] = {}
         which = np.array([kinds.setdefault(one, len(kinds)) for one in mechanism])
         different = list(kinds)
     else:
@@ -132,5 +135,4 @@ def _check_groups(count: int) -> None:
 
 
 def _is_mechanism(value: object) -> bool:
-    # A channel's epsilon is measured when asked for; the protocol's check would ask.
-    return isinstance(value, (Channel, Mechanism))
+    return is_mechanism(value)

@@ -3,12 +3,14 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_number, as_points, as_positive, as_unit
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.noise import ANGLE_RESOLUTION
+from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
 
 __all__ = ["PlanarGaussian"]
@@ -37,6 +39,8 @@ class PlanarGaussian:
     """
 
     sigma: float
+
+    space: ClassVar[Space] = "xy"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "sigma", as_positive(self.sigma, "sigma"))
@@ -94,6 +98,17 @@ class PlanarGaussian:
     def lattice_step(self) -> float:
         """Step of the public lattice that reports are rounded to, in metres: about sigma / 1000."""
         return math.ldexp(1.0, math.floor(math.log2(self.sigma)) - 10)
+
+    def reach(self, confidence: float) -> float:
+        """Return the metres within which a report lies of its truth with at least this probability.
+
+        Examples
+        --------
+        >>> round(PlanarGaussian(100).reach(0.95))
+        245
+        """
+        quantile = self.sigma * math.sqrt(-2 * math.log1p(-as_unit(confidence, "confidence")))
+        return quantile + self.lattice_step / math.sqrt(2)
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each of the (n, 2) points, in metres, on the public lattice."""

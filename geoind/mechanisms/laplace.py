@@ -3,10 +3,11 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray, as_floats, as_points, as_positive, as_probabilities
+from geoind.arrays import ArrayLike, FloatArray, as_floats, as_points, as_positive, as_probabilities, as_unit
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.noise import (
     ANGLE_RESOLUTION,
@@ -16,6 +17,7 @@ from geoind.mechanisms.noise import (
     radius_of,
 )
 from geoind.mechanisms.precision import corrected_epsilon
+from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
 
 __all__ = ["PlanarLaplace"]
@@ -50,6 +52,8 @@ class PlanarLaplace:
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
 
+    space: ClassVar[Space] = "xy"
+
     @cached_property
     def lattice_step(self) -> float:
         """Step of the public lattice that reports are rounded to, in metres: about 0.001 / epsilon.
@@ -73,6 +77,18 @@ class PlanarLaplace:
     def mean_radius(self) -> float:
         """Expected distance between truth and report, in metres: 2 / epsilon."""
         return 2 / self.epsilon
+
+    def reach(self, confidence: float) -> float:
+        """Return the metres within which a report lies of its truth with at least this probability.
+
+        Examples
+        --------
+        >>> round(PlanarLaplace(0.01).reach(0.95))
+        474
+        """
+        # The sampler runs with a slightly smaller epsilon than the promised one.
+        quantile = float(self.radius_quantile(as_unit(confidence, "confidence")))
+        return quantile * self.epsilon / self.noise_epsilon + self.lattice_step / math.sqrt(2)
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each of the (n, 2) points, in metres, on the public lattice."""

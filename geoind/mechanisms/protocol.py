@@ -1,30 +1,59 @@
-"""What every mechanism is, and how mechanisms are put together."""
+"""What a mechanism is: four members, and nobody asks which class it has.
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+A new mechanism is a frozen dataclass with `epsilon`, `space`, `reach` and `sample` in a file of its own, one line
+of the face (`geoind/__init__.pyi`) and one example in tests/mechanisms/examples.py. Calls, tables, queries, audits
+and ledgers then take it, and the common test suite runs over it. It may tell more, which is asked for where it
+matters and only there:
 
-from geoind.arrays import ArrayLike, FloatArray, as_points
+- `check_inside(points)` raises for places where `reach` does not hold;
+- `off_site_level` is the privacy loss beyond epsilon times distance, for a mechanism that first moves the truth to
+  one of finitely many sites;
+- `decimals` says that its reports lie on the public lattice of degrees already.
+"""
+
+from typing import Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
+
+from geoind.arrays import ArrayLike, FloatArray
 from geoind.errors import InvalidInputError
 from geoind.randomness import RandomnessLike
-from geoind.space.lattice import snap_lonlat
 
-if TYPE_CHECKING:
-    from geoind.space.projection import Projection
+__all__ = ["Mechanism", "Space", "check_inside", "is_mechanism", "off_site_level", "speaking"]
 
-__all__ = ["Mechanism", "PostProcessed", "Projected", "Step"]
+Space: TypeAlias = Literal["lonlat", "xy"]
+"""What places are: lon/lat degrees (WGS84), longitude first; or metres in a plane."""
 
-Step: TypeAlias = Callable[[FloatArray], FloatArray]
-"""From (n, 2) reports to (n, 2) reports, without a look at the truth."""
+SPOKEN: dict[str, str] = {"lonlat": "degrees", "xy": "metres"}
+
+MEMBERS = ("epsilon", "space", "reach", "sample")
 
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """Whatever has an epsilon (privacy loss per metre) and a batched `sample`."""
+    """Whatever makes reports of true places, and tells what it promises.
+
+    Examples
+    --------
+    >>> from geoind import PlanarLaplace
+    >>> noise = PlanarLaplace(epsilon=0.01)
+    >>> isinstance(noise, Mechanism), noise.space, round(noise.reach(0.95))
+    (True, 'xy', 474)
+    """
 
     @property
     def epsilon(self) -> float:
-        """Privacy loss per metre."""
+        """Privacy loss per metre; per metre on the ground where it speaks lon/lat."""
+        ...
+
+    @property
+    def space(self) -> Space:
+        """What its points and reports are: "lonlat" degrees or "xy" metres."""
+        ...
+
+    def reach(self, confidence: float) -> float:
+        """Return the metres within which a report lies of its truth with at least this probability.
+
+        It must not depend on the truth or on a draw: a query's radius is enlarged by it, for all to see.
+        """
         ...
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
@@ -32,70 +61,47 @@ class Mechanism(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class PostProcessed:
-    """A mechanism followed by a step that sees reports only, so that the promise stays as it is.
+def is_mechanism(value: object) -> TypeGuard[Mechanism]:
+    """Return whether a value has all members of a mechanism, without asking for any of them.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        What makes the noise.
-    step : callable
-        From (n, 2) reports to (n, 2) reports: snapping, truncation to a region, remapping.
+    `isinstance` would measure a channel's epsilon on the way, which takes seconds for a large one.
+    """
+    own = getattr(value, "__dict__", {})
+    return all(name in own or hasattr(type(value), name) for name in MEMBERS)
+
+
+def speaking(space: Space, mechanism: object) -> Mechanism:
+    """Return the mechanism, if it is one and speaks the space.
 
     Examples
     --------
-    >>> from geoind import Grid, PlanarLaplace
-    >>> grid = Grid(0, 0, cell=100, columns=9, rows=9)
-    >>> coarse = PostProcessed(PlanarLaplace(0.01), grid.snap)
-    >>> coarse.epsilon
-    0.01
-    >>> bool((coarse.sample([[400, 400]]) % 100 == 0).all())
-    True
+    >>> from geoind import PlanarLaplace
+    >>> speaking("lonlat", PlanarLaplace(0.01))
+    Traceback (most recent call last):
+    geoind.errors.InvalidInputError: PlanarLaplace speaks metres, not degrees: use Projected(mechanism, ...
     """
-
-    mechanism: Mechanism
-    step: Step
-
-    @property
-    def epsilon(self) -> float:
-        """The mechanism's own privacy loss per metre."""
-        return self.mechanism.epsilon
-
-    def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
-        """Return one processed report for each of the (n, 2) points."""
-        reports = self.mechanism.sample(points, rng=rng)
-        processed = as_points(self.step(reports), "step's result")
-        if processed.shape != reports.shape:
-            raise InvalidInputError(f"step must return {reports.shape}, got {processed.shape}")
-        return processed
+    if not is_mechanism(mechanism):
+        raise InvalidInputError(f"mechanism must have {', '.join(MEMBERS)}, got {type(mechanism).__name__}")
+    if mechanism.space not in SPOKEN:
+        raise InvalidInputError(f"a mechanism's space must be 'lonlat' or 'xy', got {mechanism.space!r}")
+    if mechanism.space != space:
+        way = "use Projected(mechanism, Projection(lon, lat))" if space == "lonlat" else "it needs no projection"
+        spoken, wanted = SPOKEN[mechanism.space], SPOKEN[space]
+        raise InvalidInputError(f"{type(mechanism).__name__} speaks {spoken}, not {wanted}: {way}")
+    return mechanism
 
 
-@dataclass(frozen=True)
-class Projected:
-    """A planar mechanism made to speak lon/lat, through a projection.
+@runtime_checkable
+class _Bounded(Protocol):
+    def check_inside(self, points: FloatArray) -> None: ...
 
-    The promise is the mechanism's, in *projected* metres. On the ground it is
-    `epsilon * projection.largest_scale(region)` over a region; within 50 km of the origin of a local plane
-    the difference is below one part in 50 000.
 
-    Examples
-    --------
-    >>> from geoind import PlanarLaplace, Projection
-    >>> paris = Projected(PlanarLaplace(0.01), Projection(2.35, 48.86))
-    >>> paris.sample([[2.2945, 48.8584]]).shape
-    (1, 2)
-    """
+def check_inside(part: object, points: FloatArray) -> None:
+    """Refuse truths outside the region where the `reach` of a mechanism, or of a step, holds."""
+    if isinstance(part, _Bounded):
+        part.check_inside(points)
 
-    mechanism: Mechanism
-    projection: "Projection"
 
-    @property
-    def epsilon(self) -> float:
-        """Privacy loss per projected metre."""
-        return self.mechanism.epsilon
-
-    def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
-        """Return one report for each (n, 2) lon/lat point, in degrees, on the public lattice."""
-        xy = self.mechanism.sample(self.projection.to_xy(points), rng=rng)
-        return snap_lonlat(self.projection.to_lonlat(xy))
+def off_site_level(mechanism: Mechanism) -> float:
+    """Return what may be told beyond epsilon times distance: zero, but for mechanisms between sites."""
+    return float(getattr(mechanism, "off_site_level", 0.0))

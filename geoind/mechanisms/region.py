@@ -54,3 +54,19 @@ class ClosestIn:
             lines = shapely.shortest_line(self.region, shapely.points(closest[outside]))
             closest[outside] = shapely.get_coordinates(shapely.get_point(lines, 0))
         return closest
+
+    def reach_after(self, reach: float) -> float:
+        """Return how far from a truth in the region a report lies after the step, if within `reach` before.
+
+        In the plane. The closest point of a convex region is no farther from the truth; that of another one is at
+        most as far from the report as the truth is.
+        """
+        return reach if self.region.equals(self.region.convex_hull) else 2 * reach
+
+    def check_inside(self, points: FloatArray) -> None:
+        """Refuse truths outside the region."""
+        import shapely
+
+        inside = np.asarray(shapely.intersects_xy(self.region, points))
+        if not inside.all():
+            raise InvalidInputError(f"row {np.argmin(inside)} lies outside the region that reports are moved to")

@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive, as_probabilities
-from geoind.distances import EARTH_RADIUS
+from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive, as_probabilities, as_unit
+from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.laplace import BLOCK
 from geoind.mechanisms.noise import (
@@ -20,9 +21,10 @@ from geoind.mechanisms.noise import (
     radius_of,
 )
 from geoind.mechanisms.precision import corrected_epsilon
+from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
 from geoind.space.functions import ARRAYS, SCALARS, Functions, Number
-from geoind.space.lattice import DECIMALS, smallest_step, snap_arrays, snap_scalar
+from geoind.space.lattice import DECIMALS, half_diagonal, smallest_step, snap_arrays, snap_scalar
 
 __all__ = ["WGS84_FACTOR", "SphericalLaplace"]
 
@@ -66,6 +68,8 @@ class SphericalLaplace:
                 f"epsilon must be at least {smallest:.2g} per metre on the globe, got {epsilon!r}: "
                 "the noise would reach round the Earth"
             )
+
+    space: ClassVar[Space] = "lonlat"
 
     @cached_property
     def decimals(self) -> int:
@@ -118,6 +122,16 @@ class SphericalLaplace:
         r = radius_of(-np.log1p(-p.ravel()))
         return np.asarray(self._arc(r, ARRAYS) * EARTH_RADIUS).reshape(p.shape)[()]
 
+    def reach(self, confidence: float) -> float:
+        """Return the WGS84 metres within which a report lies of its truth with at least this probability.
+
+        Examples
+        --------
+        >>> round(SphericalLaplace(math.log(4) / 200).reach(0.95), 1)
+        692.2
+        """
+        return _reach(self, as_unit(confidence, "confidence"))
+
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each (n, 2) lon/lat point, in degrees, on the public lattice."""
         points = as_lonlat(points)
@@ -157,6 +171,11 @@ class SphericalLaplace:
                 slope = (g - cos) + sin / k + 1e-300
                 s = s - (s - functions.log(g) - target) * g / slope
         return s / k
+
+
+@lru_cache(maxsize=256)
+def _reach(globe: SphericalLaplace, confidence: float) -> float:
+    return GEODESIC_STRETCH * (float(globe.radius_quantile(confidence)) + half_diagonal(globe.decimals))
 
 
 def _travel(

@@ -12,12 +12,10 @@ import numpy as np
 
 from geoind.arrays import as_count, as_lonlat, as_number, as_positive, as_unit
 from geoind.budgets.same_place import SamePlace
-from geoind.channels.reach import check_inside
-from geoind.channels.reach import report_reach as reach_of
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.mechanisms.protocol import Mechanism
+from geoind.mechanisms.protocol import Mechanism, check_inside
 from geoind.mechanisms.sphere import WGS84_FACTOR
 from geoind.pipeline import choose_mechanism, epsilon_for, obfuscate
 from geoind.queries.points_of_interest import distances_from, lonlat_of, near
@@ -256,9 +254,11 @@ def private_query(
     interest = as_positive(radius, "radius")
     confidence = as_unit(confidence, "confidence")
     [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "location").tolist()
-    reach = as_positive(report_reach, "report_reach") if report_reach is not None else reach_of(chosen, confidence)
     if report_reach is None:
-        check_inside(chosen, lon, lat)
+        reach = chosen.reach(confidence)
+        check_inside(chosen, np.array([[lon, lat]]))
+    else:
+        reach = as_positive(report_reach, "report_reach")
     _check_shape(shape, interest, lat, lon)
     if same_place is None:
         report = obfuscate(lat=lat, lon=lon, mechanism=chosen, ledger=ledger, person=person, rng=rng)
@@ -266,7 +266,7 @@ def private_query(
         raise InvalidInputError("same_place needs a person and epsilon or level, and makes its own noise")
     else:
         report = same_place.obfuscate(lat=lat, lon=lon, epsilon=chosen.epsilon, person=person, ledger=ledger)
-        reach += same_place.reach
+        reach += same_place.cell_radius
     query = PrivateQuery(report.lat, report.lon, interest + reach, interest, confidence, chosen.epsilon)
     query.__dict__["_trusted"] = _Trusted(lat, lon, shape)
     return query

@@ -1,5 +1,6 @@
 """Degrees to metres and back: a local plane around a public origin, or any projected CRS."""
 
+import warnings
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -72,6 +73,19 @@ class Projection:
         object.__setattr__(projection, "crs", parsed.to_wkt())
         return projection
 
+    @property
+    def is_local(self) -> bool:
+        """Whether it is the plane around an origin, not a CRS."""
+        return self.crs.startswith("+proj=aeqd")
+
+    @property
+    def area_of_use(self) -> tuple[float, float, float, float] | None:
+        """Where its CRS says that it may be used: west, south, east, north in degrees; west may exceed east."""
+        import pyproj
+
+        area = pyproj.CRS(self.crs).area_of_use
+        return None if area is None else area.bounds
+
     def to_xy(self, lonlat: ArrayLike) -> FloatArray:
         """Return metres in the plane for (n, 2) degrees, longitude first."""
         return self._carry(as_lonlat(lonlat), inverse=False)
@@ -105,7 +119,6 @@ class Projection:
         >>> [round(scale, 3) for scale in Projection.from_crs("EPSG:3857").scale_range(oslo)]
         [1.983, 2.01]
         """
-        import pyproj
         import shapely
 
         if region.is_empty:
@@ -113,19 +126,27 @@ class Projection:
         west, south, east, north = region.bounds
         lon, lat = np.meshgrid(np.linspace(west, east, SAMPLES), np.linspace(south, north, SAMPLES))
         border = shapely.get_coordinates(region)
-        lonlat = as_lonlat(np.vstack([np.column_stack([lon.ravel(), lat.ravel()]), border]), "region")
+        scales = self.scales_at(np.vstack([np.column_stack([lon.ravel(), lat.ravel()]), border]), STEP)
+        return float(scales.min()), float(scales.max())
+
+    def scales_at(self, lonlat: ArrayLike, step: float) -> FloatArray:
+        """Return projected metres per ground metre at (n, 2) places, (n, 2): the largest and smallest direction's.
+
+        Measured against WGS84 geodesics of `step` metres to each side.
+        """
+        import pyproj
+
+        places = as_lonlat(lonlat, "region")
         geodesic = pyproj.Geod(ellps="WGS84")
 
-        def step(bearing: float) -> FloatArray:
-            there = geodesic.fwd(
-                lonlat[:, 0], lonlat[:, 1], np.full(len(lonlat), bearing), np.full(len(lonlat), STEP)
-            )
+        def go(bearing: float) -> FloatArray:
+            count = len(places)
+            there = geodesic.fwd(places[:, 0], places[:, 1], np.full(count, bearing), np.full(count, step))
             return self.to_xy(np.column_stack(there[:2]))
 
         # The singular values of the local map from ground to plane are the extreme scales over all directions.
-        local = np.stack([step(90) - step(270), step(0) - step(180)], axis=2) / (2 * STEP)
-        scales = np.linalg.svd(local, compute_uv=False)
-        return float(scales.min()), float(scales.max())
+        local = np.stack([go(90) - go(270), go(0) - go(180)], axis=2) / (2 * step)
+        return np.asarray(np.linalg.svd(local, compute_uv=False), dtype=np.float64)
 
     def largest_scale(self, region: "BaseGeometry") -> float:
         """Return the factor by which epsilon grows on the ground over a lon/lat region."""
@@ -146,7 +167,10 @@ class Projection:
     def _carry(self, points: FloatArray, *, inverse: bool) -> FloatArray:
         if not len(points):
             return points
-        result = np.column_stack(_transformer(self.crs, inverse).transform(*points.T))
+        from pyproj.enums import TransformDirection
+
+        direction = TransformDirection.INVERSE if inverse else TransformDirection.FORWARD
+        result = np.column_stack(_transformer(self.crs).transform(points[:, 0], points[:, 1], direction=direction))
         if not np.isfinite(result).all():
             row = np.argmin(np.isfinite(result).all(axis=1))
             raise InvalidInputError(f"row {row} lies outside what the projection can show")
@@ -154,8 +178,16 @@ class Projection:
 
 
 @lru_cache(maxsize=64)
-def _transformer(crs: str, inverse: bool) -> "Transformer":
-    import pyproj
+def _transformer(crs: str) -> "Transformer":
+    """Return one smooth map from WGS84, for all places.
 
-    pair = (crs, "EPSG:4326") if inverse else ("EPSG:4326", crs)
-    return pyproj.Transformer.from_crs(*pair, always_xy=True)
+    Where several maps between two datums are known, PROJ would choose anew for each place: the British grid has
+    jumps of 150 m between them, which tell places apart.
+    """
+    from pyproj.transformer import Transformer, TransformerGroup
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Best transformation is not available")  # a file of corrections
+        best = TransformerGroup("EPSG:4326", crs, always_xy=True).transformers[0]
+    # Made again from its words: the group's own must not be shared between threads.
+    return Transformer.from_pipeline(best.definition)

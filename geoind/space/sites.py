@@ -3,7 +3,7 @@
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -105,9 +105,29 @@ class Grid:
         steps = np.clip(steps, 0, (self.columns - 1, self.rows - 1)).astype(np.int64)
         return steps[:, 1] * self.columns + steps[:, 0]
 
-    def snap(self, points: ArrayLike) -> FloatArray:
-        """Return for each point the closest centre: a step for `PostProcessed`."""
-        return self.xy[self.nearest(points)]
+    @property
+    def snap(self) -> "Snap":
+        """From each point to the closest centre: a step for `PostProcessed`.
+
+        Examples
+        --------
+        >>> Grid(0, 0, cell=100, columns=3, rows=2).snap([[149.0, -1000.0]])
+        array([[100.,   0.]])
+        """
+        return Snap(self)
+
+    @property
+    def cell_radius(self) -> float:
+        """How far a point of a cell is from its centre at most, in metres."""
+        return self.cell / math.sqrt(2)
+
+    def check_inside(self, points: ArrayLike) -> None:
+        """Refuse points beyond the outer border."""
+        west, south, east, north = self.bounds
+        xy = as_points(points)
+        inside = ((xy >= (west, south)) & (xy <= (east, north))).all(axis=1)
+        if not inside.all():
+            raise InvalidInputError(f"row {np.argmin(inside)} lies outside the grid")
 
     def polygons(self) -> npt.NDArray[np.object_]:
         """Return the cells as shapely boxes, in the grid's numbering."""
@@ -143,6 +163,28 @@ class Grid:
         west, south, east, north = region.bounds
         columns, rows = (max(1, math.ceil(side / cell - 1e-9)) for side in (east - west, north - south))
         return cls(west + cell / 2, south + cell / 2, cell=cell, columns=columns, rows=rows)
+
+
+@dataclass(frozen=True)
+class Snap:
+    """The step from reports to the closest centres of a grid's cells; `grid.snap` makes it."""
+
+    grid: Grid
+
+    space: ClassVar[Literal["xy"]] = "xy"
+
+    def __call__(self, points: ArrayLike) -> FloatArray:
+        """Return for each point the closest centre."""
+        return self.grid.xy[self.grid.nearest(points)]
+
+    def reach_after(self, reach: float) -> float:
+        """Return how far from a truth in the grid a report lies after the step, if within `reach` before."""
+        # Moving to the border of a convex region brings a report no farther from a truth inside.
+        return reach + self.grid.cell_radius
+
+    def check_inside(self, points: ArrayLike) -> None:
+        """Refuse truths beyond the grid's border."""
+        self.grid.check_inside(points)
 
 
 @dataclass(frozen=True, eq=False)

@@ -69,7 +69,7 @@ def test_the_centre_of_a_cell_is_within_reach_of_all_of_it() -> None:
         memory = SamePlace(secret(number % 7), cell=float(rng.choice([1, 100, 5000, 100_000])))
         lon, lat = rng.uniform(-180, 180), math.degrees(math.asin(rng.uniform(-1, 1)))
         _, [[centre_lon, centre_lat]] = memory._cell(memory._secret("ana"), lon, lat)
-        assert GEOD.inv(lon, lat, centre_lon, centre_lat)[2] <= memory.reach
+        assert GEOD.inv(lon, lat, centre_lon, centre_lat)[2] <= memory.cell_radius
 
 
 def centres(lat: float, count: int, cell: float) -> tuple[np.ndarray, np.ndarray]:

@@ -20,7 +20,9 @@ GRID = Grid(-2000, -2000, cell=100, columns=41, rows=41)
 def test_planar_noise_counts_with_the_epsilon_it_was_drawn_with():
     noise = PlanarLaplace(1e-3)
     assert epsilon_in_plane(noise, GRID, None) == noise.noise_epsilon
-    assert epsilon_in_plane(Projected(noise, Projection(0, 0)), GRID, Projection(0, 0)) == noise.noise_epsilon
+    [(planar, xy)], projection = grouped([[0.0, 0.0]], Projected(noise, Projection(0, 0)), None)
+    assert (planar, projection) == (noise, Projection(0, 0))
+    np.testing.assert_allclose(xy, 0, atol=1e-6)
 
 
 @pytest.mark.parametrize("lat", [0.0, 48.86, 85.0])

@@ -1,49 +1,77 @@
-"""One suite for every mechanism: a new one is one more line in MECHANISMS."""
+"""One suite for every mechanism of the list in examples.py."""
 
 import math
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
+import pyproj
 import pytest
-import shapely
 
+import geoind
 from geoind import (
-    ClosestIn,
-    Grid,
+    Channel,
     InvalidInputError,
     KeyedRandomness,
+    Ledger,
     Mechanism,
-    Places,
     PlanarLaplace,
-    PosteriorRemap,
-    PostProcessed,
-    Prior,
     Projected,
     Projection,
     SphericalLaplace,
+    audit,
+    obfuscate,
+    obfuscate_lonlat,
+    private_query,
 )
-from geoind.arrays import FloatArray
+from geoind.arrays import ArrayLike, FloatArray, as_lonlat
+from geoind.mechanisms.protocol import Space, is_mechanism, speaking
+from geoind.randomness import RandomnessLike, as_randomness
+from tests.mechanisms.examples import EXAMPLES, PLANE, Example
 
-EPSILON = math.log(4) / 200
-GRID = Grid(0, 0, cell=100, columns=9, rows=9)
-PLANE = Projection(0.0, 0.0)
-MECHANISMS: dict[str, Mechanism] = {
-    "planar": PlanarLaplace(EPSILON),
-    "globe": SphericalLaplace(EPSILON),
-    "snapped": PostProcessed(PlanarLaplace(EPSILON), GRID.snap),
-    "truncated": PostProcessed(PlanarLaplace(EPSILON), ClosestIn(shapely.Point(0, 0).buffer(1000))),
-    "remapped": PostProcessed(
-        PlanarLaplace(EPSILON), PosteriorRemap(Prior.uniform(Places(GRID.xy - 400)), PlanarLaplace(EPSILON))
-    ),
-    "projected": Projected(PlanarLaplace(EPSILON), PLANE),
-}
-every_mechanism = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
+GEOD = pyproj.Geod(ellps="WGS84")
+DRAWS = 20_000
+
+every_example = pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
+every_mechanism = pytest.mark.parametrize(
+    "mechanism", [example.mechanism for example in EXAMPLES.values()], ids=EXAMPLES
+)
 
 
-@every_mechanism
-def test_it_is_a_mechanism_with_a_promise(mechanism: Mechanism) -> None:
-    assert isinstance(mechanism, Mechanism)
-    assert mechanism.epsilon == EPSILON
+def in_degrees(mechanism: Mechanism) -> Mechanism:
+    return mechanism if mechanism.space == "lonlat" else Projected(mechanism, PLANE)
+
+
+def distances(mechanism: Mechanism, reports: FloatArray) -> FloatArray:
+    """Metres from (0, 0) to the reports, in the plane or on WGS84."""
+    if mechanism.space == "xy":
+        return np.hypot(*reports.T)
+    zeros = np.zeros(len(reports))
+    return np.asarray(GEOD.inv(zeros, zeros, reports[:, 0], reports[:, 1])[2])
+
+
+def test_every_mechanism_of_the_face_has_an_example() -> None:
+    members = ("epsilon", "space", "reach", "sample")
+    public = (getattr(geoind, name) for name in geoind.__all__)
+    classes = {
+        value
+        for value in public
+        if isinstance(value, type)
+        and value is not Mechanism
+        and all(hasattr(value, name) or name in getattr(value, "__annotations__", {}) for name in members)
+    }
+    shown = {type(example.mechanism) for example in EXAMPLES.values()}
+    # An optimal channel is a channel that knows how it was found.
+    assert {kind for kind in classes if not (issubclass(kind, Channel) and kind is not Channel)} == shown
+
+
+@every_example
+def test_it_tells_its_promise_and_its_space(example: Example) -> None:
+    assert isinstance(example.mechanism, Mechanism)
+    assert is_mechanism(example.mechanism)
+    assert example.mechanism.space in ("lonlat", "xy")
+    assert example.mechanism.epsilon == pytest.approx(example.epsilon, rel=1e-3)
+    assert example.mechanism.epsilon <= example.epsilon * (1 + 1e-6)
 
 
 @every_mechanism
@@ -89,9 +117,122 @@ def test_it_travels_to_other_processes(mechanism: Mechanism) -> None:
     np.testing.assert_array_equal(twin.sample(np.zeros((5, 2)), rng=1), mechanism.sample(np.zeros((5, 2)), rng=1))
 
 
-def test_a_step_that_loses_reports_is_refused() -> None:
-    def lose(reports: FloatArray) -> FloatArray:
-        return reports[1:]
+@every_example
+@pytest.mark.parametrize("confidence", [0.5, 0.9])
+def test_reports_lie_within_its_reach_as_often_as_it_says(example: Example, confidence: float) -> None:
+    apart = distances(example.mechanism, example.mechanism.sample(np.zeros((DRAWS, 2)), rng=1))
+    # 4.5 standard deviations of a binomial share: a right reach fails once in 300 000.
+    tolerance = 4.5 * math.sqrt(confidence * (1 - confidence) / DRAWS)
+    assert np.mean(apart <= example.mechanism.reach(confidence)) >= confidence - tolerance
 
-    with pytest.raises(InvalidInputError, match="step must return"):
-        PostProcessed(PlanarLaplace(1.0), lose).sample(np.zeros((3, 2)))
+
+@every_example
+def test_its_reach_is_not_much_wider_than_needed(example: Example) -> None:
+    apart = distances(example.mechanism, example.mechanism.sample(np.zeros((DRAWS, 2)), rng=2))
+    assert np.mean(apart <= example.too_little * example.mechanism.reach(0.9)) < 0.9
+
+
+@every_mechanism
+def test_its_reach_grows_with_the_confidence_and_takes_no_certainty(mechanism: Mechanism) -> None:
+    reaches = [mechanism.reach(confidence) for confidence in (0.1, 0.5, 0.9, 0.999)]
+    assert reaches == sorted(reaches)
+    for bad in (0.0, 1.0, math.nan, -1.0):
+        with pytest.raises(InvalidInputError, match="confidence"):
+            mechanism.reach(bad)
+
+
+@every_mechanism
+def test_an_audit_in_its_own_space_does_not_refute_its_promise(mechanism: Mechanism) -> None:
+    if mechanism.epsilon == math.inf:
+        with pytest.raises(InvalidInputError, match="promises none"):
+            audit(mechanism)
+        return
+    # A channel promises between its sites: its pairs would fall beside them.
+    epsilon = mechanism.epsilon if not getattr(mechanism, "off_site_level", 0.0) else 3 * mechanism.epsilon
+    assert not audit(mechanism, epsilon=epsilon, draws=3000, rng=1).refuted
+
+
+@every_mechanism
+def test_metres_are_never_taken_for_degrees(mechanism: Mechanism) -> None:
+    if mechanism.space == "xy":
+        for call in (
+            lambda: obfuscate(lat=48.8584, lon=2.2945, mechanism=mechanism),
+            lambda: obfuscate_lonlat([[2.2945, 48.8584]], mechanism),
+            lambda: private_query(lat=48.8584, lon=2.2945, radius=300, mechanism=mechanism),
+        ):
+            with pytest.raises(InvalidInputError, match=r"speaks metres, not degrees: use Projected\("):
+                call()
+    else:
+        with pytest.raises(InvalidInputError, match="speaks degrees, not metres"):
+            Projected(mechanism, PLANE)
+    with pytest.raises(InvalidInputError, match="speaks"):
+        audit(mechanism, epsilon=0.01, lonlat=mechanism.space != "lonlat")
+
+
+@every_mechanism
+def test_calls_queries_and_ledgers_take_it_in_degrees(mechanism: Mechanism) -> None:
+    degrees = in_degrees(mechanism)
+    report = obfuscate(lat=0.0, lon=0.0, mechanism=degrees)
+    assert (report.lat, report.lon) == (round(report.lat, 5), round(report.lon, 5))
+    query = private_query(lat=0.0, lon=0.0, radius=300, confidence=0.9, mechanism=degrees)
+    assert query.radius == 300 + degrees.reach(0.9)
+    if degrees.epsilon < math.inf:
+        ledger = Ledger("sqlite://", budget=1)
+        obfuscate(lat=0.0, lon=0.0, mechanism=degrees, ledger=ledger, person="ana")
+        assert ledger.spent("ana") == pytest.approx(degrees.epsilon)
+
+
+@dataclass(frozen=True)
+class TwoWays:
+    """A new mechanism, in ten lines: a fair coin decides between north and south."""
+
+    epsilon: float = 0.01
+    space: Space = "lonlat"
+
+    def reach(self, confidence: float) -> float:  # noqa: ARG002
+        return 1115.0
+
+    def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
+        lonlat = as_lonlat(points)
+        coin = as_randomness(rng, len(lonlat)).words(lonlat, 1, "TwoWays")[:, 0] & np.uint64(1)
+        return lonlat + np.column_stack([np.zeros(len(lonlat)), 0.02 * coin.astype(np.float64) - 0.01])
+
+
+def test_a_new_mechanism_needs_no_other_line_of_the_library() -> None:
+    coin, ledger = TwoWays(), Ledger("sqlite://", budget=0.02)
+    report = obfuscate(lat=0.0, lon=0.0, mechanism=coin, ledger=ledger, person="ana")
+    assert report in ((0.01, 0.0), (-0.01, 0.0))
+    query = private_query(lat=0.0, lon=0.0, radius=300, mechanism=coin, ledger=ledger, person="ana")
+    assert (query.radius, query.covered, query.epsilon) == (1415.0, True, 0.01)
+    assert ledger.remaining("ana") == 0
+    assert audit(coin, draws=1000, rng=1).refuted
+    metres = TwoWays(space="xy")
+    with pytest.raises(InvalidInputError, match=r"TwoWays speaks metres.*Projected"):
+        obfuscate(lat=0.0, lon=0.0, mechanism=metres)
+    assert obfuscate(lat=0.0, lon=0.0, mechanism=Projected(metres, PLANE)).lon == 0
+
+
+def test_what_is_no_mechanism_is_told_what_it_lacks() -> None:
+    class Old:
+        epsilon = 1.0
+
+        def sample(self, points: FloatArray) -> FloatArray:
+            return points
+
+    with pytest.raises(InvalidInputError, match="must have epsilon, space, reach, sample, got Old"):
+        obfuscate(lat=0.0, lon=0.0, mechanism=Old())  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="must be 'lonlat' or 'xy', got 'mars'"):
+        speaking("lonlat", TwoWays(space="mars"))  # type: ignore[arg-type]
+
+
+def test_looking_at_a_channel_does_not_measure_it() -> None:
+    channel = EXAMPLES["channel"].mechanism
+    fresh = pickle.loads(pickle.dumps(channel))
+    fresh.__dict__.pop("epsilon", None)
+    assert is_mechanism(fresh)
+    assert "epsilon" not in fresh.__dict__
+
+
+def test_the_globe_and_a_local_plane_agree_on_a_promise() -> None:
+    globe, plane = SphericalLaplace(0.01), Projected(PlanarLaplace(0.01), Projection(2.35, 48.86))
+    assert globe.reach(0.95) == pytest.approx(plane.reach(0.95), rel=0.015)

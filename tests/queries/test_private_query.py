@@ -82,6 +82,10 @@ def test_nothing_that_is_sent_depends_on_the_truth_but_through_the_report() -> N
 
     class Constant:
         epsilon = EPSILON
+        space = "lonlat"
+
+        def reach(self, confidence: float) -> float:
+            return 500.0 * confidence
 
         def sample(self, points: FloatArray, *, rng: object = None) -> FloatArray:  # noqa: ARG002
             return np.full_like(points, 2.5)
@@ -182,7 +186,7 @@ def test_the_same_place_asks_the_same_query_at_no_cost() -> None:
     queries = {private_query(**ASK, ledger=ledger, person="ana", same_place=memory) for _ in range(5)}
     assert len(queries) == 1
     [query] = queries
-    assert query.radius == pytest.approx(private_query(**ASK).radius + memory.reach)
+    assert query.radius == pytest.approx(private_query(**ASK).radius + memory.cell_radius)
 
 
 def test_a_planar_mechanism_may_ask() -> None:

@@ -20,7 +20,8 @@ from geoind import (
     discretise,
 )
 from geoind.arrays import FloatArray
-from geoind.channels.reach import GEODESIC_STRETCH, check_inside, report_reach
+from geoind.distances import GEODESIC_STRETCH
+from geoind.mechanisms.protocol import check_inside
 from geoind.space.lattice import half_diagonal
 
 EPSILON = math.log(4) / 200
@@ -45,7 +46,7 @@ def apart(truth: FloatArray, reports: FloatArray) -> FloatArray:
 @pytest.mark.parametrize("epsilon", [1e-5, EPSILON, 0.5])
 def test_on_the_globe_the_promise_holds_in_wgs84_metres_and_is_hardly_wasteful(lat: float, epsilon: float) -> None:
     mechanism = SphericalLaplace(epsilon)
-    reach = report_reach(mechanism, CONFIDENCE)
+    reach = mechanism.reach(CONFIDENCE)
     # 4.5 standard deviations of a binomial share: a right radius fails once in 300 000.
     tolerance = 4.5 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / DRAWS)
     assert share_within(mechanism, 30.0, lat, reach) >= CONFIDENCE - tolerance
@@ -85,20 +86,20 @@ def test_truncation_to_a_region_with_a_gap_can_double_the_error_and_is_allowed_f
     region = island.union(shapely.Point(0, 0).buffer(5 * quantile).difference(sea))
     mechanism = Projected(PostProcessed(noise, ClosestIn(region)), PARIS)
     assert share_within(mechanism, 2.35, 48.86, 1.05 * quantile) < CONFIDENCE - 0.1
-    assert share_within(mechanism, 2.35, 48.86, report_reach(mechanism, CONFIDENCE)) >= CONFIDENCE
+    assert share_within(mechanism, 2.35, 48.86, mechanism.reach(CONFIDENCE)) >= CONFIDENCE
 
 
 @pytest.mark.parametrize(("name", "mechanism", "tight"), mechanisms(), ids=lambda value: str(value)[:15])
 def test_planar_mechanisms_keep_the_promise_wherever_the_truth_is(
     name: str, mechanism: Mechanism, tight: float
 ) -> None:
-    reach = report_reach(mechanism, CONFIDENCE)
+    reach = mechanism.reach(CONFIDENCE)
     tolerance = 4.5 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / DRAWS)
     for x, y in [(0, 0), (-590, -590), (590, -590), (-590, 590), (190, -590)]:
         if name == "L-shaped" and (x, y) == (0, 0):
             continue
         [[lon, lat]] = PARIS.to_lonlat([[x, y]])
-        check_inside(mechanism, lon, lat)
+        check_inside(mechanism, np.array([[lon, lat]]))
         assert share_within(mechanism, lon, lat, reach) >= CONFIDENCE - tolerance
         # Not vacuous: a much smaller radius would not do at the centre.
         if (x, y) == (0, 0):
@@ -109,10 +110,10 @@ def test_a_channel_has_its_exact_quantile() -> None:
     street = Grid(0, 0, cell=100, columns=3, rows=1)
     channel = Channel(street, street, [[0.9, 0.1, 0.0], [0.05, 0.9, 0.05], [0.0, 0.2, 0.8]])
     half = 100 / math.sqrt(2)
-    snap = report_reach(Projected(PlanarLaplace(EPSILON), PARIS), 0.5) - report_planar(0.5)
-    assert report_reach(Projected(channel, PARIS), 0.8) == pytest.approx(0 + half + snap)
-    assert report_reach(Projected(channel, PARIS), 0.9) == pytest.approx(100 + half + snap)
-    assert report_reach(Projected(channel, PARIS), 0.999) == pytest.approx(100 + half + snap)
+    snap = Projected(PlanarLaplace(EPSILON), PARIS).reach(0.5) - report_planar(0.5)
+    assert Projected(channel, PARIS).reach(0.8) == pytest.approx(0 + half + snap)
+    assert Projected(channel, PARIS).reach(0.9) == pytest.approx(100 + half + snap)
+    assert Projected(channel, PARIS).reach(0.999) == pytest.approx(100 + half + snap)
 
 
 def report_planar(confidence: float) -> float:
@@ -124,16 +125,16 @@ def report_planar(confidence: float) -> float:
 @pytest.mark.parametrize(
     "mechanism",
     [
-        PlanarLaplace(EPSILON),
         PostProcessed(SphericalLaplace(EPSILON), lambda reports: reports),
+        PostProcessed(SphericalLaplace(EPSILON), ClosestIn(shapely.box(-1, -1, 1, 1))),
         Projected(PostProcessed(PlanarLaplace(EPSILON), lambda reports: reports), PARIS),
         Projected(Channel(Places([[0, 0]]), Places([[0, 0]]), [[1.0]]), PARIS),
     ],
-    ids=["planar", "own step", "own planar step", "places"],
+    ids=["own step", "closest in degrees", "own planar step", "places"],
 )
 def test_a_mechanism_without_a_known_bound_is_refused(mechanism: Mechanism) -> None:
-    with pytest.raises(InvalidInputError, match="give report_reach"):
-        report_reach(mechanism, 0.95)
+    with pytest.raises(InvalidInputError, match="report_reach"):
+        mechanism.reach(0.95)
 
 
 def test_a_truth_outside_the_region_is_refused_without_naming_it() -> None:
@@ -141,7 +142,7 @@ def test_a_truth_outside_the_region_is_refused_without_naming_it() -> None:
     grid = Grid(0, 0, cell=100, columns=9, rows=9)
     noise = PlanarLaplace(EPSILON)
     for inner in (PostProcessed(noise, box), PostProcessed(noise, grid.snap), discretise(noise, grid)):
-        with pytest.raises(InvalidInputError, match="outside the region") as caught:
-            check_inside(Projected(inner, PARIS), 2.5, 48.9)
+        with pytest.raises(InvalidInputError, match=r"outside the (region|grid)") as caught:
+            check_inside(Projected(inner, PARIS), np.array([[2.5, 48.9]]))
         assert "2.5" not in str(caught.value)
-    check_inside(SphericalLaplace(EPSILON), 2.5, 48.9)
+    check_inside(SphericalLaplace(EPSILON), np.array([[2.5, 48.9]]))

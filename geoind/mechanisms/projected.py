@@ -1,0 +1,128 @@
+"""A planar mechanism made to speak lon/lat, with its promise in metres on the ground."""
+
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from geoind.arrays import ArrayLike, FloatArray, as_lonlat
+from geoind.distances import GEODESIC_STRETCH
+from geoind.errors import InvalidInputError
+from geoind.mechanisms.protocol import Mechanism, Space, check_inside, off_site_level, speaking
+from geoind.randomness import RandomnessLike
+from geoind.space.domain import Domain, domain_of
+from geoind.space.lattice import DECIMALS, half_diagonal, snap_lonlat
+from geoind.space.projection import Projection
+
+if TYPE_CHECKING:
+    from shapely.geometry.base import BaseGeometry
+
+__all__ = ["Projected"]
+
+
+@dataclass(frozen=True)
+class Projected:
+    """A planar mechanism made to speak lon/lat, through a projection.
+
+    A plane stretches the Earth, so `epsilon` is the mechanism's times the projection's largest scale over the
+    domain: privacy loss per metre *on the ground* (WGS84), between any two places of the domain. Places outside
+    the domain are refused.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        One that speaks metres.
+    projection : Projection
+        From lon/lat to its metres.
+    domain : shapely geometry, optional
+        Where people are, in lon/lat degrees; it must be public. Default: within 100 km of the origin of a local
+        plane; for a CRS, where it says that it may be used.
+
+    Examples
+    --------
+    >>> from geoind import PlanarLaplace, Projection
+    >>> paris = Projected(PlanarLaplace(0.01), Projection(2.35, 48.86))
+    >>> paris.sample([[2.2945, 48.8584]]).shape
+    (1, 2)
+    >>> round(paris.epsilon, 7)
+    0.0100004
+    >>> import shapely
+    >>> web = Projection.from_crs("EPSG:3857")
+    >>> round(Projected(PlanarLaplace(0.01), web, domain=shapely.box(10, 59.8, 11, 60.2)).epsilon, 4)
+    0.0201
+    """
+
+    mechanism: Mechanism
+    projection: Projection
+    _: KW_ONLY
+    domain: "BaseGeometry | None" = None
+
+    space: ClassVar[Space] = "lonlat"
+    decimals: ClassVar[int] = DECIMALS
+
+    def __post_init__(self) -> None:
+        speaking("xy", self.mechanism)
+        if not isinstance(self.projection, Projection):
+            raise InvalidInputError(f"projection must be a Projection, got {type(self.projection).__name__}")
+        _ = self._where.largest_scale  # so that a domain without a bound is refused here
+
+    @cached_property
+    def epsilon(self) -> float:
+        """Privacy loss per metre on the ground, between any two places of the domain."""
+        return self.mechanism.epsilon * self._where.largest_scale
+
+    @property
+    def off_site_level(self) -> float:
+        """What may be told beyond epsilon times distance, where the mechanism first moves the truth to a site."""
+        return off_site_level(self.mechanism)
+
+    @property
+    def promise(self) -> str:
+        """What is promised, in a sentence.
+
+        Examples
+        --------
+        >>> from geoind import Grid, PlanarLaplace, Projection, discretise
+        >>> channel = discretise(PlanarLaplace(0.01), Grid(0, 0, cell=100, columns=3, rows=3))
+        >>> print(Projected(channel, Projection(2.35, 48.86)).promise)
+        A privacy loss of at most 0.00982614 per metre on the ground, within 100 km of the projection's origin, and
+        1.39 more where a truth is not one of the mechanism's sites.
+        """
+        said = f"A privacy loss of at most {self.epsilon:.6g} per metre on the ground, {self._where}"
+        if self.off_site_level:
+            said += f", and {self.off_site_level:.3g} more where a truth is not one of the mechanism's sites"
+        return said + "."
+
+    def reach(self, confidence: float) -> float:
+        """Return the WGS84 metres within which a report lies of its truth with at least this probability."""
+        planar = self.mechanism.reach(confidence)
+        # A report may leave the domain: the scale is bounded as far around it as a report may go.
+        beyond = 2 * planar / self._where.smallest_scale(0.0)
+        ground = planar / self._where.smallest_scale(beyond)
+        if ground > beyond:
+            raise InvalidInputError("the projection's scale varies too much where reports may fall")
+        return ground + GEODESIC_STRETCH * half_diagonal(self.decimals)
+
+    def check_inside(self, points: FloatArray) -> None:
+        """Refuse truths outside the domain, or outside the region that the mechanism covers."""
+        check_inside(self.mechanism, self.projection.to_xy(self._within(points)))
+
+    def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
+        """Return one report for each (n, 2) lon/lat point of the domain, in degrees, on the public lattice."""
+        xy = self.mechanism.sample(self.projection.to_xy(self._within(points)), rng=rng)
+        return snap_lonlat(self.projection.to_lonlat(xy), self.decimals)
+
+    def _within(self, points: ArrayLike) -> FloatArray:
+        lonlat = as_lonlat(points)
+        inside = self._where.contains(lonlat)
+        if not inside.all():
+            raise InvalidInputError(
+                f"row {np.argmin(inside)} lies outside the domain of the projection: the promise is for places "
+                f"{self._where}; Projected takes another domain"
+            )
+        return lonlat
+
+    @cached_property
+    def _where(self) -> Domain:
+        return domain_of(self.projection, self.domain)
