@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import hypothesis
 import pytest
-from playwright.sync_api import ConsoleMessage, Page
+from playwright.sync_api import ConsoleMessage, Page, Request, expect
 
 from tests.postgres import Server, find_programs, running_server
 
@@ -24,6 +24,10 @@ hypothesis.settings.load_profile("geoind")
 
 # What makes a test one of a kind that other Pythons leave out (see dev.py): the fixture that it asks for.
 KINDS = {"page": pytest.mark.browser, "spark": pytest.mark.jvm}
+
+PATIENCE = 120_000
+"""Milliseconds: on a busy machine a page takes its time, which is no failure."""
+expect.set_options(timeout=PATIENCE)
 
 LOOPBACK = {"127.0.0.1", "localhost", None}
 
@@ -54,7 +58,14 @@ def browser_type_launch_args() -> dict[str, object]:
             warnings.simplefilter("always")
             warnings.warn("chromium is not on this machine: nothing was tested in a browser", stacklevel=1)
         pytest.skip("chromium is not on this machine: nothing was tested in a browser")
-    return {"executable_path": chromium, "args": QUIET}
+    return {"executable_path": chromium, "args": QUIET, "timeout": PATIENCE}
+
+
+@pytest.fixture
+def page(page: Page) -> Page:
+    """A page that is waited for."""
+    page.set_default_timeout(PATIENCE)
+    return page
 
 
 @pytest.fixture
@@ -68,9 +79,14 @@ def watched(page: Page) -> Iterator[Page]:
         if message.type in {"error", "warning"} and not advice:
             complaints.append(f"console {message.type}: {message.text}")
 
+    def fail(request: Request) -> None:
+        # Whoever leaves a page cancels what is still under way: its icon, an answer.
+        if request.failure != "net::ERR_ABORTED":
+            complaints.append(f"failed: {request.url[:200]}: {request.failure}")
+
     page.on("console", hear)
     page.on("pageerror", lambda error: complaints.append(f"script error: {error}"))
-    page.on("requestfailed", lambda request: complaints.append(f"failed: {request.url[:200]}"))
+    page.on("requestfailed", fail)
     page.on(
         "request",
         lambda request: (

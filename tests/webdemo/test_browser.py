@@ -28,7 +28,13 @@ def show(page: Page, url: str, tab: str, state: str = "") -> Page:
     page.goto(f"{url}#tab={tab}{state}")
     expect(page.locator("html[data-ready=yes]")).to_be_attached()
     expect(page.get_by_role("tab", name=TABS[tab])).to_have_attribute("aria-selected", "true")
+    settle(page)
     return page
+
+
+def settle(page: Page) -> None:
+    """Wait until no question is under way: what is shown is the answer to the last one."""
+    expect(page.locator("#panel:not([aria-busy=true])")).to_be_attached()
 
 
 def set_slider(page: Page, control: str, value: float) -> None:
@@ -71,7 +77,7 @@ def test_each_tab_fits_every_screen_and_is_kept_as_pictures(watched: Page, demo_
         for theme in ("light", "dark"):
             if watched.locator("html").get_attribute("data-theme") != theme:
                 watched.locator("#theme").click()
-            watched.wait_for_load_state("networkidle")
+            settle(watched)
             assert watched.evaluate(OVERFLOW) == []
             watched.screenshot(path=ARTEFACTS / f"demo-{tab}-{theme}-{screen}.png")
 
@@ -122,13 +128,15 @@ def test_the_address_keeps_the_view_but_the_place_only_when_asked(watched: Page,
     watched.get_by_label("200 reports").uncheck()
     with answered(watched, "/api/explore"):
         click_map(watched, 0.5, 0.6)
-    assert "factor=8" in watched.url
-    assert "radius=200" in watched.url
-    assert "show-cloud=0" in watched.url
-    assert not re.search(r"60\.1|24\.9|at=", watched.url)
+    settle(watched)
+    address = watched.evaluate("location.href")
+    assert "factor=8" in address
+    assert "radius=200" in address
+    assert "show-cloud=0" in address
+    assert not re.search(r"60\.1|24\.9|at=", address)
     watched.get_by_label("include my place in the link").check()
-    assert re.search(r"at=60\.1\d+%2C24\.9", watched.url)
-    address = watched.url
+    address = watched.evaluate("location.href")
+    assert re.search(r"at=60\.1\d+%2C24\.9", address)
     watched.goto("about:blank")
     with watched.expect_request(lambda request: request.url.endswith("/api/explore")) as asked:
         watched.goto(address)
@@ -147,7 +155,7 @@ def test_nothing_that_is_requested_has_a_location_in_its_address(watched: Page, 
         watched.get_by_role("tab", name=tab).click()
         if tab != "Compare":
             click_map(watched, 0.5, 0.5)
-        watched.wait_for_load_state("networkidle")
+        settle(watched)
     assert addresses
     assert not [address for address in addresses if re.search(r"60\.|24\.9", address)]
 
@@ -155,9 +163,14 @@ def test_nothing_that_is_requested_has_a_location_in_its_address(watched: Page, 
 def test_copy_link_says_that_it_copied(watched: Page, demo_url: str) -> None:
     watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
     show(watched, demo_url, "explore")
+    # The word goes away again soon: on a busy machine nobody would see it.
+    watched.evaluate(
+        "window.said = [];"
+        "new MutationObserver(() => said.push(share.textContent)).observe(share, {childList: true})"
+    )
     watched.locator("#share").click()
-    expect(watched.locator("#share")).to_have_text("Copied")
-    assert watched.evaluate("navigator.clipboard.readText()") == watched.url
+    watched.wait_for_function("said.includes('Copied')")
+    assert watched.evaluate("navigator.clipboard.readText()") == watched.evaluate("location.href")
 
 
 def test_a_refusal_is_shown_as_a_sentence_and_goes_away(page: Page, demo_url: str) -> None:
@@ -232,12 +245,17 @@ def test_the_lattice_shows_when_ticked(watched: Page, demo_url: str) -> None:
 def test_new_noise_moves_the_report_and_a_slider_scales_it(watched: Page, demo_url: str) -> None:
     show(watched, demo_url, "explore")
     first = number(watched.locator("#report-error"))
-    set_slider(watched, "radius", 200)
-    expect(watched.locator("#report-error")).not_to_have_text(f"{first:g} m")
+    with answered(watched, "/api/explore") as scaled:
+        set_slider(watched, "radius", 200)
+    settle(watched)
     assert number(watched.locator("#report-error")) == pytest.approx(2 * first, abs=3)
-    with answered(watched, "/api/explore"):
+    with answered(watched, "/api/explore") as moved:
         watched.get_by_role("button", name="Draw new noise").click()
-    expect(watched.locator("#report-error")).not_to_have_text(f"{2 * first:g} m")
+    settle(watched)
+    # Places, not distances: two errors can be the same to the metre.
+    reports = [answer.value.json()["report"] for answer in (scaled, moved)]
+    assert (reports[0]["lat"], reports[0]["lon"]) != (reports[1]["lat"], reports[1]["lon"])
+    assert number(watched.locator("#report-error")) == pytest.approx(reports[1]["error"], abs=1)
 
 
 def test_a_click_and_a_key_place_you(watched: Page, demo_url: str) -> None:
@@ -255,12 +273,12 @@ def test_a_click_and_a_key_place_you(watched: Page, demo_url: str) -> None:
 
 def test_nothing_jumps_while_a_slider_moves(watched: Page, demo_url: str) -> None:
     show(watched, demo_url, "explore")
-    watched.wait_for_load_state("networkidle")
+    settle(watched)
     before = watched.evaluate(TOPS)
     for factor, radius in ((1.5, 300), (20, 50), (10.5, 110)):
         set_slider(watched, "factor", factor)
         set_slider(watched, "radius", radius)
-        watched.wait_for_load_state("networkidle")
+        settle(watched)
         assert watched.evaluate(TOPS) == before
 
 
@@ -297,7 +315,7 @@ def test_fresh_answers_walk_home_until_the_ledger_refuses(watched: Page, demo_ur
     show(watched, demo_url, "again")
     set_slider(watched, "budget", 10)
     watched.get_by_role("button", name="Ask until refused").click()
-    expect(watched.locator("#again-verdict")).to_contain_text("Refused: the budget of 10 reports", timeout=15_000)
+    expect(watched.locator("#again-verdict")).to_contain_text("Refused: the budget of 10 reports")
     expect(watched.locator("#answers")).to_have_text("10")
     expect(watched.locator("#meter-out")).to_have_text("0 %")
     assert watched.locator("#meter").evaluate("meter => meter.value") == 0
@@ -316,7 +334,7 @@ def test_the_same_report_teaches_nothing_and_costs_once(watched: Page, demo_url:
     expect(watched.locator("#answers")).to_have_text("1")
     error = watched.locator("#average-error").inner_text()
     watched.get_by_role("button", name="Ask until refused").click()
-    expect(watched.locator("#answers")).to_have_text("6", timeout=15_000)
+    expect(watched.locator("#answers")).to_have_text("6")
     expect(watched.locator("#meter-out")).to_have_text("80 %")
     expect(watched.locator("#again-verdict")).to_contain_text("learns nothing")
     assert number(watched.locator("#average-error")) > 0
@@ -340,9 +358,14 @@ def test_a_drawn_walk_is_compared(watched: Page, demo_url: str) -> None:
     set_slider(watched, "step", 50)
     expect(watched.locator("#step-out")).to_have_text("50 m")
     expect(watched.locator("#budgeted-factor")).to_have_text("64 ×")
-    before = watched.locator("#naive-guess").inner_text()
-    watched.get_by_role("button", name="Walk again").click()
-    expect(watched.locator("#naive-guess")).not_to_have_text(before)
+    settle(watched)
+    seeds = []
+    for _ in range(2):
+        with watched.expect_request(lambda request: request.url.endswith("/api/trace")) as asked:
+            watched.get_by_role("button", name="Walk again").click()
+        seeds.append(asked.value.post_data_json["seed"])
+        settle(watched)
+    assert seeds[0] != seeds[1]
     watched.get_by_label("Each step").uncheck()
     expect(watched.locator(".line-naive")).to_have_count(0)
     watched.get_by_label("Budgeted").uncheck()

@@ -1,6 +1,6 @@
 // Compare: the 9x9 comparison as figures, from results that were computed beforehand.
 
-import { say } from "./ask.js";
+import { get, say } from "./ask.js";
 import { canvas, element, roundUp } from "./chart.js";
 import { put } from "./words.js";
 
@@ -115,7 +115,7 @@ function radios(holder, name, values, usual) {
 }
 
 async function load() {
-  data = await (await fetch("/api/compare")).json();
+  data = await get("/api/compare");
   radios($("compare-priors"), "prior", Object.keys(data.priors), "uniform");
   for (const name of data.mechanisms) $("mechanism").add(new Option(name, name, name === USUAL, name === USUAL));
   for (const [key, measure] of Object.entries(data.measures)) $("measure").add(new Option(measure.title, key));

@@ -6,7 +6,11 @@ import { metres, put, small } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 let app = null, told = null, active = false, path = [];
-const ask = asker("/api/trace", (answer) => { told = answer; draw(); });
+const ask = asker("/api/trace", (answer) => {
+  // An answer about a walk that was taken back meanwhile is nobody's.
+  told = path.length < 2 ? null : answer;
+  draw();
+});
 
 function suggested() {
   const box = app.bounds, at = (x, y) => L.latLng(box.getSouth() + y * (box.getNorth() - box.getSouth()), box.getWest() + x * (box.getEast() - box.getWest()));
