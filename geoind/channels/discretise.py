@@ -15,10 +15,9 @@ import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.channels.channel import Channel
-from geoind.channels.stencil import spread_over
+from geoind.channels.stencil import loss_per_step, spread_over
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.mechanisms.precision import matrix_epsilon
 from geoind.space.sites import Grid
 
 __all__ = ["discretise"]
@@ -39,7 +38,7 @@ SWING = 10.0
 """Largest change, in scales of the noise, of a radius along a panel."""
 
 AXIS = 40.0
-"""Angles below exp(-40) from an axis are left out."""
+"""Angles below exp(-40) from an axis are left out, or less where a cell is narrower than the noise."""
 
 PANELS_AT_ONCE = 20_000
 
@@ -65,7 +64,7 @@ def discretise(noise: PlanarLaplace, grid: Grid) -> Channel:
     if not isinstance(noise, PlanarLaplace):
         raise InvalidInputError(f"noise must be a PlanarLaplace, got {type(noise).__name__}")
     # In units of the noise's scale 1 / epsilon.
-    cell = matrix_epsilon(noise.epsilon, closest=grid.cell) * grid.cell
+    cell = loss_per_step(grid, noise.epsilon)
     (x_intervals, x_cases), (y_intervals, y_cases) = (_axis(n, cell) for n in (grid.columns, grid.rows))
     quadrant = _rectangles(x_intervals, y_intervals)
     return Channel(grid, grid, spread_over(grid, x_cases @ quadrant @ y_cases.T))
@@ -109,12 +108,14 @@ def _panels(sides: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
     """
     x0, x1, y0, y1 = sides
     farthest = np.hypot(x0, y0) + DECAY
+    # A strip along an axis is seen under an angle as small as it is narrow.
+    axis = AXIS - np.log(np.minimum(1.0, np.minimum(x1 - x0, y1 - y0)))
     with np.errstate(divide="ignore", invalid="ignore"):
         corners = [np.log(y) - np.log(x) for y, x in ((y0, x1), (y1, x0), (y0, x0), (y1, x1))]
         upper = [np.log((farthest / x) ** 2 - 1) / 2 for x in (x0, x1)]
         lower = [-np.log((farthest / y) ** 2 - 1) / 2 for y in (y0, y1)]
-    start = np.maximum.reduce([corners[0], lower[0], np.full_like(x0, -AXIS)])
-    end = np.minimum.reduce([corners[1], upper[0], np.full_like(x0, AXIS)])
+    start = np.maximum.reduce([corners[0], lower[0], -axis])
+    end = np.minimum.reduce([corners[1], upper[0], axis])
     inner = np.stack([corners[2], corners[3], lower[1], upper[1]])
     # A break that does not exist (no such corner, no such edge) falls on the start.
     inner = np.clip(np.where(np.isnan(inner), start, inner), start, end)

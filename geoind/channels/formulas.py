@@ -4,7 +4,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_positive
 from geoind.channels.channel import Channel
-from geoind.channels.stencil import spread_over
+from geoind.channels.stencil import loss_per_step, spread_over
 from geoind.channels.tightness import steepest_slope
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError
@@ -140,7 +140,7 @@ def planar_geometric(grid: Grid, *, epsilon: float) -> Channel:
     >>> round(channel.epsilon, 9)
     0.01
     """
-    rate = matrix_epsilon(epsilon, closest=grid.cell) * grid.cell
+    rate = loss_per_step(grid, epsilon)
     x_steps, x_counts = _lattice_steps(grid.columns, rate, grid.columns + grid.rows)
     y_steps, y_counts = _lattice_steps(grid.rows, rate, grid.columns + grid.rows)
     terms = np.exp(-rate * np.hypot(x_steps[:, None], y_steps))

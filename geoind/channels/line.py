@@ -6,8 +6,9 @@ import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_number, as_positive
 from geoind.channels.channel import Channel
+from geoind.channels.stencil import loss_per_step
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.precision import SMALLEST_ENTRY, matrix_epsilon
+from geoind.mechanisms.precision import SMALLEST_ENTRY
 from geoind.space.sites import Grid
 
 __all__ = ["geometric", "linear_laplace"]
@@ -74,8 +75,8 @@ def _line(n: int, epsilon: float, cell: float, reach: int) -> tuple[Grid, Grid, 
     n, cell = as_count(n, "n"), as_positive(cell, "cell")
     if not (as_number(reach, "reach") >= 0 and reach == int(reach)):
         raise InvalidInputError(f"reach must be a whole number and not negative, got {reach!r}")
-    rate = matrix_epsilon(epsilon, closest=cell) * cell
     inputs = Grid(0, 0, cell=cell, columns=n, rows=1)
+    rate = loss_per_step(inputs, epsilon)
     outputs = Grid(-reach * cell, 0, cell=cell, columns=n + 2 * int(reach), rows=1)
     steps = np.abs(np.arange(n)[:, None] - (np.arange(len(outputs)) - int(reach))).astype(np.float64)
     return inputs, outputs, rate, steps

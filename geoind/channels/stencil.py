@@ -12,10 +12,32 @@ on the border also takes what falls outside. So a matrix of (columns * rows)^2 e
 import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.mechanisms.precision import SMALLEST_ENTRY
+from geoind.errors import InvalidInputError
+from geoind.mechanisms.precision import SMALLEST_ENTRY, matrix_epsilon
 from geoind.space.sites import Grid
 
-__all__ = ["axis_cases", "spread_over"]
+__all__ = ["axis_cases", "loss_per_step", "spread_over"]
+
+
+def loss_per_step(grid: Grid, epsilon: float) -> float:
+    """Return the privacy loss per step of the lattice with which a matrix on the grid keeps epsilon per metre.
+
+    Formulas speak of an ideal lattice. The grid's centres are doubles, and where coordinates are large (a national
+    grid) two neighbours may be a little closer than a cell: what counts is how close they are.
+
+    Examples
+    --------
+    >>> here, there = (Grid(x, 0, cell=0.1, columns=3, rows=1) for x in (0, 5e6))
+    >>> loss_per_step(there, 1.0) < loss_per_step(here, 1.0) < 0.1
+    True
+    """
+    west_to_east, south_to_north = grid.xy[: grid.columns, 0], grid.xy[:: grid.columns, 1]
+    steps = np.concatenate([np.diff(west_to_east), np.diff(south_to_north)])
+    # No distance on the grid is shorter, relative to the lattice's, than the shortest of its steps.
+    shortest = float(steps.min(initial=grid.cell))
+    if not shortest > 0:
+        raise InvalidInputError(f"cell {grid.cell:g} is too small: coordinates as doubles do not tell cells apart")
+    return matrix_epsilon(epsilon, closest=shortest) * shortest
 
 
 def axis_cases(count: int) -> IntArray:

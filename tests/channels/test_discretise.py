@@ -1,12 +1,16 @@
 import math
+import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.integrate import quad
 
 from geoind import Grid, InvalidInputError, PostProcessed, discretise
 from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.mechanisms.sphere import SphericalLaplace
+from tests.channels.grids import grids
 
 
 def reference(rate, x, y, panels=60):
@@ -54,7 +58,17 @@ def test_the_truths_own_cell_and_the_border_keep_twelve_digits():
         assert matrix[entry] == pytest.approx(reference(noise.epsilon, x, y), rel=1e-12)
 
 
-@pytest.mark.parametrize("scales_per_cell", [1e-8, 1e-4, 0.02, 0.3, 1.62, 10, 30, 100, 500, 5000])
+@pytest.mark.parametrize("scales_per_cell", [1e-9, 1e-3, 0.3, 1.62, 10, 30, 100])
+def test_a_finer_quadrature_changes_none_of_thirteen_digits(scales_per_cell, monkeypatch):
+    noise, grid = PlanarLaplace(scales_per_cell), Grid(0, 0, cell=1, columns=6, rows=5)
+    usual = discretise(noise, grid).matrix
+    module = sys.modules["geoind.channels.discretise"]
+    for name, value in {"NODES": 40, "PANEL": 0.3, "SWING": 6.0, "DECAY": 60.0, "AXIS": 55.0}.items():
+        monkeypatch.setattr(module, name, value)
+    np.testing.assert_allclose(discretise(noise, grid).matrix, usual, rtol=1e-13)
+
+
+@pytest.mark.parametrize("scales_per_cell", [1e-11, 1e-8, 1e-4, 0.02, 0.3, 1.62, 10, 30, 100, 500, 5000])
 @pytest.mark.parametrize(("columns", "rows"), [(5, 4), (1, 7), (6, 1), (1, 1), (2, 2)])
 def test_rows_sum_to_one_and_the_promise_is_kept_at_every_scale(scales_per_cell, columns, rows):
     grid = Grid(50, -20, cell=100, columns=columns, rows=rows)
@@ -63,6 +77,13 @@ def test_rows_sum_to_one_and_the_promise_is_kept_at_every_scale(scales_per_cell,
     assert np.abs(channel.matrix.sum(axis=1) - 1).max() < 1e-12
     assert channel.epsilon <= epsilon
     assert channel.matrix.min() > 0
+
+
+@given(grids(), st.floats(-11, 3))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_the_promise_is_kept_on_any_grid(grid, scales_per_cell):
+    epsilon = 10**scales_per_cell / grid.cell
+    assert discretise(PlanarLaplace(epsilon), grid).epsilon <= epsilon
 
 
 def test_most_of_the_promise_is_used():
@@ -102,3 +123,8 @@ def test_only_planar_noise_can_be_discretised():
 def test_a_promise_finer_than_doubles_is_refused():
     with pytest.raises(InvalidInputError, match="doubles"):
         discretise(PlanarLaplace(1e-14), Grid(0, 0, cell=1, columns=2, rows=2))
+
+
+def test_cells_that_doubles_do_not_tell_apart_are_refused():
+    with pytest.raises(InvalidInputError, match="doubles"):
+        discretise(PlanarLaplace(1.0), Grid(5e6, 0, cell=1e-10, columns=2, rows=2))

@@ -2,6 +2,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from geoind import (
     Grid,
@@ -15,6 +17,7 @@ from geoind import (
     tight_epsilon,
 )
 from geoind.distances import discrete, euclidean, from_matrix
+from tests.channels.grids import grids
 
 PAPER = Grid(0, 0, cell=100, columns=9, rows=9)
 
@@ -49,6 +52,13 @@ def test_planar_geometric_attains_its_promise_and_never_exceeds_it(rate, columns
     # At 2 000 scales per cell other cells are less likely than the smallest entry there is.
     if columns > 2 and rate < 600:
         assert channel.epsilon == pytest.approx(rate / 100, rel=1e-5)
+
+
+@given(grids(), st.floats(-11, 3))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_planar_geometric_keeps_its_promise_on_any_grid(grid, rate):
+    epsilon = 10**rate / grid.cell
+    assert planar_geometric(grid, epsilon=epsilon).epsilon <= epsilon
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.8])

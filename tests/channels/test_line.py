@@ -2,6 +2,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.stats import laplace
 
 from geoind import Grid, InvalidInputError, geometric, linear_laplace, tight_epsilon
@@ -39,6 +41,14 @@ def test_rows_sum_to_one_and_the_promise_is_kept(make, rate, n, reach):
     channel = make(n, epsilon=rate / 10, cell=10, reach=reach)
     assert np.abs(channel.matrix.sum(axis=1) - 1).max() < 1e-12
     assert channel.epsilon <= rate / 10
+
+
+@both
+@given(st.integers(2, 300), st.floats(-4, 5), st.floats(-11, 2))
+@settings(max_examples=40, deadline=None, derandomize=True)
+def test_the_promise_is_kept_on_any_line(make, n, cell, rate):
+    epsilon = 10**rate / 10**cell
+    assert make(n, epsilon=epsilon, cell=10**cell).epsilon <= epsilon
 
 
 @both

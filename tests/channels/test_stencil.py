@@ -1,7 +1,11 @@
 import numpy as np
+import pytest
+from hypothesis import given
 
-from geoind import Grid
-from geoind.channels.stencil import axis_cases, spread_over
+from geoind import Grid, InvalidInputError
+from geoind.channels.stencil import axis_cases, loss_per_step, spread_over
+from geoind.distances import euclidean
+from tests.channels.grids import grids
 
 
 def test_every_entry_is_the_mass_of_its_offset_and_border():
@@ -21,3 +25,18 @@ def test_a_single_cell_takes_the_whole_line():
 
 def test_nothing_underflows_to_zero():
     assert spread_over(Grid(0, 0, cell=1, columns=2, rows=1), np.zeros((5, 3))).min() == 1e-300
+
+
+@given(grids())
+def test_no_two_cells_are_closer_than_the_loss_per_step_says(grid):
+    per_step = loss_per_step(grid, 1 / grid.cell)
+    row, column = np.divmod(np.arange(len(grid)), grid.columns)
+    steps = np.hypot(row[:, None] - row, column[:, None] - column)
+    assert (per_step * steps <= euclidean(grid.xy, grid.xy) / grid.cell).all()
+    assert 1 - 1e-3 < per_step < 1
+
+
+def test_cells_that_share_a_coordinate_are_refused():
+    for x, y in [(1e9, 0), (0, 1e9)]:
+        with pytest.raises(InvalidInputError, match="cell"):
+            loss_per_step(Grid(x, y, cell=1e-8, columns=2, rows=2), 1.0)
