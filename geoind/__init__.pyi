@@ -4,6 +4,13 @@ from . import estimate as estimate
 from . import evaluation as evaluation
 from . import files as files
 from . import optimal as optimal
+from .accounting.bounds import Bounds as Bounds
+from .accounting.finite import TightDelta as TightDelta
+from .accounting.finite import tight_delta as tight_delta
+from .accounting.reports import delta_bounds as delta_bounds
+from .accounting.reports import delta_of_reports as delta_of_reports
+from .accounting.reports import level_bounds as level_bounds
+from .accounting.reports import level_of_reports as level_of_reports
 from .audits.audit import AuditResult as AuditResult
 from .audits.audit import audit as audit
 from .budgets.ledger import Charge as Charge

@@ -1,0 +1,1 @@
+"""What reports cost together: levels that hold up to a probability delta, and mechanisms made for many reports."""

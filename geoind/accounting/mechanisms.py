@@ -1,0 +1,79 @@
+"""Which privacy loss a mechanism's report has, between the worst two places within a radius.
+
+For noise with a log-concave density that is moved to the truth, and so for planar Laplace and Gaussian noise, the
+worst pair is the one at the full radius, at every level (docs/accounting.md has the proof); for a finite channel
+all pairs are tried.
+"""
+
+import math
+from functools import lru_cache, singledispatch
+
+from geoind.accounting.finite import ChannelLoss
+from geoind.accounting.losses import BoundedLoss, GaussianLoss, GlobeLoss, LaplaceLoss, Loss
+from geoind.channels.channel import Channel
+from geoind.distances import EARTH_RADIUS
+from geoind.errors import InvalidInputError
+from geoind.mechanisms.gaussian import PlanarGaussian
+from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.protocol import Mechanism, PostProcessed
+from geoind.mechanisms.sphere import WGS84_FACTOR, SphericalLaplace
+
+__all__ = ["loss_of"]
+
+ATTAINED = 1.0056 / WGS84_FACTOR
+"""Some pair of places is 1.0056 times farther apart on the sphere than in WGS84 metres (largest: 1.00561)."""
+
+LARGEST_ARC = 0.5
+"""Radii of the Earth up to which the globe is compared with the plane."""
+
+
+@singledispatch
+def loss_of(mechanism: object, radius: float) -> Loss:
+    """Return the privacy loss of a report between the worst two places up to `radius` metres apart.
+
+    Of a mechanism that is not known here only its epsilon counts. Register another one with
+    `loss_of.register`.
+    """
+    if not isinstance(mechanism, Mechanism):
+        raise InvalidInputError(f"mechanism must have epsilon and sample, got {type(mechanism).__name__}")
+    if not mechanism.epsilon < math.inf:
+        raise InvalidInputError(
+            f"what reports of {type(mechanism).__name__} tell is not known: its epsilon is not finite"
+        )
+    return BoundedLoss(mechanism.epsilon * radius)
+
+
+@loss_of.register
+def _(mechanism: PlanarLaplace, radius: float) -> Loss:
+    return LaplaceLoss(mechanism.epsilon * radius)
+
+
+@loss_of.register
+def _(mechanism: SphericalLaplace, radius: float) -> Loss:
+    arc = WGS84_FACTOR * radius / EARTH_RADIUS
+    if arc > LARGEST_ARC:
+        most = LARGEST_ARC * EARTH_RADIUS / WGS84_FACTOR
+        raise InvalidInputError(f"radius must be at most {most / 1000:.0f} km on the globe, got {radius:g} m")
+    return GlobeLoss(mechanism.epsilon / WGS84_FACTOR * EARTH_RADIUS, arc, ATTAINED)
+
+
+@loss_of.register
+def _(mechanism: PlanarGaussian, radius: float) -> Loss:
+    return GaussianLoss(radius / mechanism.sigma)
+
+
+@loss_of.register
+def _(mechanism: PostProcessed, radius: float) -> Loss:
+    # What is done to reports afterwards tells nothing more.
+    return loss_of(mechanism.mechanism, radius)
+
+
+@loss_of.register
+def _(mechanism: Channel, radius: float) -> Loss:
+    return _channel_loss(mechanism, radius)
+
+
+@lru_cache(maxsize=64)
+def _channel_loss(channel: Channel, radius: float) -> ChannelLoss:
+    """Return one and the same loss for a channel, so that what was computed for it is found again."""
+    return ChannelLoss(channel, radius)

@@ -1,0 +1,111 @@
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.special import k0e, k1e
+
+from geoind.accounting.losses import BoundedLoss, GaussianLoss, GlobeLoss, LaplaceLoss, excess
+
+
+def drawn_losses(size, draws=400_000):
+    rng = np.random.default_rng(5)
+    radius, angle = rng.gamma(2, 1, draws), rng.uniform(0, 2 * math.pi, draws)
+    return np.hypot(radius * np.cos(angle) - size, radius * np.sin(angle)) - radius
+
+
+@pytest.mark.parametrize("size", [0.01, 1.0, math.log(4), 6.0, 40.0])
+def test_the_laplace_loss_has_the_distribution_of_drawn_reports(size):
+    losses = np.sort(drawn_losses(size))
+    atoms = LaplaceLoss(size).atoms(size / 7, above=True)
+    order = np.argsort(atoms.losses)
+    # At multiples of half a step no cell is cut.
+    halves = np.array([k * size / 14 for k in range(-13, 14)])
+    exact = np.array([atoms.masses[order][atoms.losses[order] <= edge].sum() for edge in halves])
+    assert np.abs(np.searchsorted(losses, halves) / len(losses) - exact).max() < 2.2 / math.sqrt(len(losses))
+
+
+@pytest.mark.parametrize("size", [1e-6, 0.3, 5.0, 300.0])
+def test_masses_agree_with_twenty_five_digits(size):
+    with mpmath.workdps(25):
+        w = mpmath.mpf(size) / 2
+        first, second = mpmath.besselk(0, w), mpmath.besselk(1, w) / w
+
+        def density(angle):
+            bessel = first * mpmath.sin(angle) ** 2 + second
+            return w**2 / mpmath.pi * mpmath.exp(w * mpmath.cos(angle)) * bessel
+
+        level = size / 3
+        turn = mpmath.acos(mpmath.mpf(1) / 3)
+        points = mpmath.linspace(0, turn, 9)
+        exact = mpmath.quad(
+            lambda angle: density(angle) * (1 - mpmath.exp(level - size * mpmath.cos(angle))), points
+        )
+        assert mpmath.almosteq(mpmath.quad(density, mpmath.linspace(0, mpmath.pi, 17)), 1, 1e-15)
+    assert LaplaceLoss(size).delta(level, above=True) == pytest.approx(float(exact), rel=2e-14 + 1e-15 / size)
+
+
+@pytest.mark.parametrize("loss", [LaplaceLoss(0.7), LaplaceLoss(30.0), GaussianLoss(0.2), GaussianLoss(5.0)])
+@pytest.mark.parametrize("step", [0.003, 0.5])
+def test_the_other_place_sees_a_distribution_as_well(loss, step):
+    atoms = loss.atoms(step, above=True)
+    assert (atoms.masses >= 0).all()
+    assert atoms.masses.sum() == pytest.approx(1, abs=1e-13)
+    assert (atoms.masses * np.exp(-atoms.losses)).sum() == pytest.approx(1, abs=1e-12)
+
+
+@pytest.mark.parametrize("loss", [LaplaceLoss(1.4), GaussianLoss(0.7), BoundedLoss(1.4)])
+@pytest.mark.parametrize("level", [0.0, 0.3, 1.2])
+def test_delta_is_the_excess_of_the_atoms(loss, level):
+    fine = excess(loss.atoms(0.001, above=True), level)
+    assert loss.delta(level, above=True) == pytest.approx(fine, rel=1e-3)
+
+
+def test_a_bounded_loss_is_the_worst_of_its_size_and_may_be_nothing():
+    for level in (0.0, 0.5, 1.0):
+        worst = BoundedLoss(1.4).delta(level, above=True)
+        assert worst >= LaplaceLoss(1.4).delta(level, above=True)
+        assert worst == pytest.approx((math.exp(1.4) - math.exp(level)) / (1 + math.exp(1.4)))
+        assert BoundedLoss(1.4).delta(level, above=False) == 0
+
+
+def globe_density(scales, arc, half):
+    """Density of half the difference of the arcs to two places on the unit sphere, by integration of its sum."""
+
+    def along(x):
+        # u = arc / 2 + x^2 takes the singularity at the nearer end away.
+        u = arc / 2 + x * x
+        top = 2 * math.sin(u - half) * math.sin(u + half)
+        return (
+            2
+            * math.exp(-scales * (u - half))
+            * top
+            / math.sqrt(2 * math.sin(arc + x * x) * math.sin(x * x) / x**2)
+        )
+
+    end = math.sqrt(min(math.pi - arc, 60 / scales) * (1 - 1e-12))
+    integral = quad(along, 1e-300, end, epsabs=0, epsrel=1e-12, limit=500)[0]
+    constant = (1 + scales**2) / (2 * math.pi * (1 + math.exp(-math.pi * scales)))
+    return 2 * constant * integral / math.sqrt(2 * math.sin(arc / 2 + half) * math.sin(arc / 2 - half))
+
+
+def plane_density(scales, arc, half):
+    w, cos = scales * arc / 2, 2 * half / arc
+    density = w * w / math.pi * math.exp(-w * (1 - cos)) * (k0e(w) * (1 - cos**2) + k1e(w) / w)
+    return density / math.sqrt(arc**2 / 4 - half**2)
+
+
+@pytest.mark.parametrize(("scales", "arc"), [(20, 0.3), (20, 0.01), (100, 0.02), (100, 0.5), (1000, 0.004)])
+def test_the_globes_loss_is_the_planes_within_the_doubt(scales, arc):
+    doubt = GlobeLoss(scales, arc, 1.0).doubt
+    halves = arc / 2 * np.array([-0.99, -0.6, 0.0, 0.5, 0.97])
+    ratios = [globe_density(scales, arc, half) / plane_density(scales, arc, half) for half in halves]
+    assert np.abs(np.log(ratios)).max() < doubt
+    assert np.abs(np.log(ratios)).max() > arc**2 / 100  # the curvature is seen
+
+
+def test_the_globe_tells_at_most_what_its_bound_says_and_at_least_its_lower_bound():
+    globe, plane = GlobeLoss(30.0, 0.05, 0.99), LaplaceLoss(1.5)
+    for level in (0.0, 0.7):
+        assert globe.delta(level, above=False) < plane.delta(level, above=True) < globe.delta(level, above=True)
