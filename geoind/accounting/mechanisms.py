@@ -15,7 +15,9 @@ from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.gaussian import PlanarGaussian
 from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.mechanisms.protocol import Mechanism, PostProcessed
+from geoind.mechanisms.post_processed import PostProcessed
+from geoind.mechanisms.projected import Projected
+from geoind.mechanisms.protocol import is_mechanism, off_site_level
 from geoind.mechanisms.sphere import WGS84_FACTOR, SphericalLaplace
 
 __all__ = ["loss_of"]
@@ -34,13 +36,13 @@ def loss_of(mechanism: object, radius: float) -> Loss:
     Of a mechanism that is not known here only its epsilon counts. Register another one with
     `loss_of.register`.
     """
-    if not isinstance(mechanism, Mechanism):
-        raise InvalidInputError(f"mechanism must have epsilon and sample, got {type(mechanism).__name__}")
+    if not is_mechanism(mechanism):
+        raise InvalidInputError(f"mechanism must be one that geoind knows, got {type(mechanism).__name__}")
     if not mechanism.epsilon < math.inf:
         raise InvalidInputError(
             f"what reports of {type(mechanism).__name__} tell is not known: its epsilon is not finite"
         )
-    return BoundedLoss(mechanism.epsilon * radius)
+    return BoundedLoss(mechanism.epsilon * radius + off_site_level(mechanism))
 
 
 @loss_of.register
@@ -66,6 +68,12 @@ def _(mechanism: PlanarGaussian, radius: float) -> Loss:
 def _(mechanism: PostProcessed, radius: float) -> Loss:
     # What is done to reports afterwards tells nothing more.
     return loss_of(mechanism.mechanism, radius)
+
+
+@loss_of.register
+def _(mechanism: Projected, radius: float) -> Loss:
+    # Places within the radius on the ground are at most this far apart in the plane.
+    return loss_of(mechanism.mechanism, radius * mechanism.largest_scale)
 
 
 @loss_of.register

@@ -70,7 +70,19 @@ class Projected:
     @cached_property
     def epsilon(self) -> float:
         """Privacy loss per metre on the ground, between any two places of the domain."""
-        return self.mechanism.epsilon * self._where.largest_scale
+        return self.mechanism.epsilon * self.largest_scale
+
+    @property
+    def largest_scale(self) -> float:
+        """No two places of the domain are farther apart in the plane than this times their distance on the ground.
+
+        Examples
+        --------
+        >>> from geoind import PlanarGaussian, Projection
+        >>> round(Projected(PlanarGaussian(500), Projection(2.35, 48.86)).largest_scale, 6)
+        1.000041
+        """
+        return self._where.largest_scale
 
     @property
     def off_site_level(self) -> float:

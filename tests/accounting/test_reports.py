@@ -3,6 +3,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+import shapely
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from geoind import (
     PlanarGaussian,
     PlanarLaplace,
     PostProcessed,
+    Projected,
+    Projection,
     SphericalLaplace,
     randomised_response,
 )
@@ -177,6 +180,12 @@ def test_what_is_done_to_reports_costs_nothing_and_the_globe_costs_what_the_plan
     plane = level_of_reports(NOISE, reports=50, radius=200, delta=1e-5)
     snapped = PostProcessed(NOISE, Grid(0, 0, cell=100, columns=9, rows=9).snap)
     assert level_of_reports(snapped, reports=50, radius=200, delta=1e-5) == plane
+    paris = Projected(NOISE, Projection(2.35, 48.86))
+    ground = level_of_reports(paris, reports=50, radius=200, delta=1e-5)
+    assert plane < ground == pytest.approx(plane, rel=1e-4)
+    web = Projected(PlanarGaussian(800), Projection.from_crs("EPSG:3857"), domain=shapely.box(10, 59.8, 11, 60.2))
+    stretched = level_of_reports(PlanarGaussian(400), reports=50, radius=200, delta=1e-5)
+    assert level_of_reports(web, reports=50, radius=200, delta=1e-5) == pytest.approx(stretched, rel=0.02)
     globe = level_bounds(SphericalLaplace(NOISE.epsilon), reports=50, radius=200, delta=1e-5)
     assert globe.upper == pytest.approx(plane, rel=1e-6)
     assert globe.upper >= plane
