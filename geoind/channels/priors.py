@@ -1,22 +1,25 @@
 """What is known about a person's whereabouts before the report."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray, as_finite, as_floats, as_points, frozen
+from geoind.arrays import ArrayLike, FloatArray, as_finite, as_floats, as_lonlat, as_points, frozen
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
+from geoind.space.crs import points_lonlat
 from geoind.space.sites import Grid, Sites
 
 if TYPE_CHECKING:
-    from geopandas import GeoDataFrame
+    from geopandas import GeoDataFrame, GeoSeries
 
     from geoind.space.projection import Projection
 
 __all__ = ["Prior"]
 
 SUM_TOLERANCE = 1e-9
+
+Outside: TypeAlias = Literal["raise", "drop"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +114,13 @@ class Prior:
 
     @classmethod
     def from_points(
-        cls, sites: Sites, xy: ArrayLike, *, weights: ArrayLike | None = None, smoothing: float = 0.0
+        cls,
+        sites: Sites,
+        xy: ArrayLike,
+        *,
+        weights: ArrayLike | None = None,
+        smoothing: float = 0.0,
+        outside: Outside = "raise",
     ) -> "Prior":
         """Return the share of points that is closest to each site.
 
@@ -124,6 +133,8 @@ class Prior:
             How much each point counts; default: one each.
         smoothing : float
             Added to the count of every site. Above zero no site is impossible, even if no point fell there.
+        outside : "raise" or "drop"
+            What becomes of points outside of a grid: an error, or left out. Places have no outside.
 
         Examples
         --------
@@ -134,6 +145,8 @@ class Prior:
         array([0.75, 0.25])
         >>> Prior.from_points(street, visits, smoothing=2).mass
         array([0.625, 0.375])
+        >>> Prior.from_points(street, [*visits, [9999, 0]], outside="drop").mass
+        array([0.75, 0.25])
         """
         points = as_points(xy, "xy")
         counted = np.ones(len(points)) if weights is None else as_floats(weights, "weights")
@@ -143,8 +156,53 @@ class Prior:
             raise InvalidInputError("weights must not be negative")
         if not as_finite(smoothing, "smoothing") >= 0:
             raise InvalidInputError(f"smoothing must not be negative, got {smoothing!r}")
+        if outside not in get_args(Outside):
+            raise InvalidInputError(f"outside must be 'raise' or 'drop', got {outside!r}")
+        if isinstance(sites, Grid):
+            inside = sites.contains(points)
+            if outside == "raise" and not inside.all():
+                raise InvalidInputError(
+                    f"{len(points) - inside.sum()} of {len(points)} points lie outside of the grid: "
+                    "choose a grid that covers them, or leave them out with outside='drop'"
+                )
+            points, counted = points[inside], counted[inside]
         counts = np.bincount(sites.nearest(points), weights=counted, minlength=len(sites))
         return cls.from_counts(sites, counts + smoothing)
+
+    @classmethod
+    def from_lonlat(
+        cls,
+        sites: Sites,
+        lonlat: "ArrayLike | GeoDataFrame | GeoSeries",
+        *,
+        projection: "Projection",
+        weights: ArrayLike | None = None,
+        smoothing: float = 0.0,
+        outside: Outside = "raise",
+    ) -> "Prior":
+        """Return the share of places on Earth that is closest to each site.
+
+        Parameters
+        ----------
+        sites : Sites
+        lonlat : (n, 2) array, GeoDataFrame or GeoSeries
+            Past locations: degrees, longitude first, or points with a CRS.
+        projection : Projection
+            From degrees to the sites' metres.
+        weights, smoothing, outside
+            As in `from_points`.
+
+        Examples
+        --------
+        >>> from geoind import Grid, Projection
+        >>> around = Grid(-100, 0, cell=100, columns=3, rows=1)
+        >>> visits = [[2.35, 48.86], [2.3501, 48.8601], [2.3513, 48.86]]
+        >>> Prior.from_lonlat(around, visits, projection=Projection(2.35, 48.86)).mass.round(3)
+        array([0.   , 0.667, 0.333])
+        """
+        places = points_lonlat(lonlat, "places") if hasattr(lonlat, "crs") else as_lonlat(lonlat)
+        xy = projection.to_xy(places)
+        return cls.from_points(sites, xy, weights=weights, smoothing=smoothing, outside=outside)
 
     @classmethod
     def from_polygons(

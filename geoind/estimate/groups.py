@@ -13,6 +13,7 @@ from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.mechanisms.projected import Projected
 from geoind.mechanisms.protocol import Mechanism, is_mechanism
 from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.space.crs import points_lonlat
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 
@@ -88,19 +89,10 @@ def _in_plane(reports: Reports, projection: Projection | None) -> FloatArray:
     if hasattr(reports, "crs") and hasattr(reports, "geometry"):
         if projection is None:
             raise InvalidInputError("reports have a CRS: give the projection into the grid's plane")
-        return projection.to_xy(_lonlat_of(reports))
+        return projection.to_xy(points_lonlat(reports, "reports"))
     if projection is None:
         return as_points(reports, "reports")
     return projection.to_xy(reports)
-
-
-def _lonlat_of(frame: Any) -> FloatArray:
-    if frame.crs is None:
-        raise InvalidInputError("reports have no CRS: set the one they were made in")
-    points = frame.geometry.to_crs("EPSG:4326")
-    if not (points.geom_type == "Point").all():
-        raise InvalidInputError("reports must be points, without gaps")
-    return np.column_stack([points.x, points.y])
 
 
 def _split(mechanism: Mechanisms, count: int, *, on_globe: bool) -> list[tuple[Mechanism, Any]]:

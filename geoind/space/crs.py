@@ -11,7 +11,7 @@ from geoind.errors import InvalidInputError
 if TYPE_CHECKING:
     from pyproj import Transformer
 
-__all__ = ["LONLAT", "as_crs", "from_lonlat", "same_crs", "to_lonlat"]
+__all__ = ["LONLAT", "as_crs", "from_lonlat", "points_lonlat", "same_crs", "to_lonlat"]
 
 LONLAT = "OGC:CRS84"
 """WGS84 degrees, longitude first."""
@@ -56,6 +56,23 @@ def to_lonlat(coordinates: FloatArray, crs: str) -> FloatArray:
 def from_lonlat(lonlat: FloatArray, crs: str) -> FloatArray:
     """Return coordinates in a CRS for (n, 2) WGS84 degrees; infinite where the CRS does not reach."""
     return _carried(lonlat, transformer(crs, inverse=True))
+
+
+def points_lonlat(frame: Any, what: str) -> FloatArray:
+    """Return WGS84 degrees, (n, 2), of a GeoDataFrame's or GeoSeries' points.
+
+    Examples
+    --------
+    >>> import geopandas
+    >>> points_lonlat(geopandas.GeoSeries.from_xy([0.0], [0.0], crs="EPSG:3857"), "places").tolist()
+    [[0.0, 0.0]]
+    """
+    if frame.crs is None:
+        raise InvalidInputError(f"{what} have no CRS: set the one they were made in")
+    points = frame.geometry.to_crs("EPSG:4326")
+    if not (points.geom_type == "Point").all():
+        raise InvalidInputError(f"{what} must be points, without gaps")
+    return np.column_stack([points.x, points.y])
 
 
 def _carried(points: FloatArray, way: "Transformer | None") -> FloatArray:

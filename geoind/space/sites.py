@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Grid", "Places", "Sites", "as_sites", "same_sites", "sites_array"]
 
+ROUNDING = 1e-9
+"""In cells: what lies so little outside of a grid lies on its border."""
+
 
 class Sites(Protocol):
     """A finite ordered set of locations, in metres."""
@@ -105,6 +108,20 @@ class Grid:
         steps = np.clip(steps, 0, (self.columns - 1, self.rows - 1)).astype(np.int64)
         return steps[:, 1] * self.columns + steps[:, 0]
 
+    def contains(self, points: ArrayLike) -> npt.NDArray[np.bool_]:
+        """Return for each point whether it lies in a cell; the outer border does, up to rounding.
+
+        Examples
+        --------
+        >>> Grid(0, 0, cell=100, columns=3, rows=2).contains([[250, 150], [251, 0]])
+        array([ True, False])
+        """
+        steps = (as_points(points) - (self.x, self.y)) / self.cell
+        # As much as `covering` lets a region stand out.
+        border = 0.5 + ROUNDING
+        last = np.array([self.columns, self.rows]) - 1
+        return np.asarray(((steps >= -border) & (steps <= last + border)).all(axis=1))
+
     @property
     def snap(self) -> "Snap":
         """From each point to the closest centre: a step for `PostProcessed`.
@@ -161,7 +178,7 @@ class Grid:
         if projection is not None:
             region = projection.transform(region)
         west, south, east, north = region.bounds
-        columns, rows = (max(1, math.ceil(side / cell - 1e-9)) for side in (east - west, north - south))
+        columns, rows = (max(1, math.ceil(side / cell - ROUNDING)) for side in (east - west, north - south))
         return cls(west + cell / 2, south + cell / 2, cell=cell, columns=columns, rows=rows)
 
 

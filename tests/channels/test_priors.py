@@ -4,6 +4,8 @@ import geopandas
 import numpy as np
 import pytest
 import shapely
+from hypothesis import given
+from hypothesis import strategies as st
 
 from geoind import Grid, InvalidInputError, NotStochasticError, Places, Prior, Projection, SitesMismatchError
 
@@ -55,6 +57,64 @@ def test_points_count_at_the_closest_site():
     assert prior.mass == pytest.approx([0.1, 0.5, 0.4])
 
 
+@pytest.mark.parametrize("point", [[-51, 0], [151, 0], [0, 51], [0, -51], [1e9, 1e9]])
+def test_points_outside_of_the_grid_are_an_error_or_left_out(point):
+    visits = [[0, 0], [100, 0], [100, 10], point]
+    with pytest.raises(InvalidInputError, match="1 of 4 points lie outside of the grid") as caught:
+        Prior.from_points(STREET, visits)
+    assert str(point[0]) not in str(caught.value)
+    dropped = Prior.from_points(STREET, visits, weights=[1, 1, 2, 50], outside="drop")
+    assert dropped.mass.tolist() == [0.25, 0.75]
+
+
+def test_points_on_the_border_are_inside_and_places_have_no_outside():
+    corners = [[-50, -50], [-50, 50], [150, 50], [150, -50]]
+    assert Prior.from_points(STREET, corners).mass.tolist() == [0.5, 0.5]
+    assert Prior.from_points(Places([[0, 0], [1, 0]]), [[1e6, 0]]).mass.tolist() == [0, 1]
+
+
+@given(st.lists(st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)), min_size=1, max_size=9), st.floats(1, 1e6))
+def test_a_grid_over_all_points_leaves_none_outside(points, cell):
+    grid = Grid.covering(shapely.MultiPoint(points), cell=max(cell, 2e5))
+    assert Prior.from_points(grid, points).mass.sum() == pytest.approx(1)
+
+
+def test_nothing_left_inside_is_no_prior():
+    with pytest.raises(NotStochasticError):
+        Prior.from_points(STREET, [[9999, 0]], outside="drop")
+
+
+def test_degrees_and_frames_of_points_are_brought_to_the_plane():
+    plane = Projection(2.35, 48.86)
+    lonlat = plane.to_lonlat([[0, 0], [95, 5], [101, -8], [104, 0]])
+    expected = [0.25, 0.75]
+    assert Prior.from_lonlat(STREET, lonlat, projection=plane).mass.tolist() == expected
+    frame = geopandas.GeoDataFrame(geometry=geopandas.points_from_xy(*lonlat.T), crs=4326)
+    for points in (frame, frame.geometry, frame.to_crs("EPSG:2154")):
+        assert Prior.from_lonlat(STREET, points, projection=plane).mass.tolist() == expected
+    weighted = Prior.from_lonlat(STREET, lonlat, projection=plane, weights=[9, 1, 1, 1], smoothing=4)
+    assert weighted.mass == pytest.approx([13 / 20, 7 / 20])
+    far = [*lonlat.tolist(), [2.36, 48.86]]
+    assert Prior.from_lonlat(STREET, far, projection=plane, outside="drop").mass.tolist() == expected
+    with pytest.raises(InvalidInputError, match="outside"):
+        Prior.from_lonlat(STREET, far, projection=plane)
+
+
+@pytest.mark.parametrize("lonlat", [[[2.35, 91]], [[181, 0]], [[math.nan, 0]]])
+def test_degrees_that_are_none_are_refused(lonlat):
+    with pytest.raises(InvalidInputError):
+        Prior.from_lonlat(STREET, lonlat, projection=Projection(2.35, 48.86))
+
+
+def test_frames_without_a_crs_or_with_lines_are_refused():
+    plane = Projection(2.35, 48.86)
+    with pytest.raises(InvalidInputError, match="CRS"):
+        Prior.from_lonlat(STREET, geopandas.GeoSeries.from_xy([2.35], [48.86]), projection=plane)
+    line = geopandas.GeoSeries([shapely.LineString([[2.35, 48.86], [2.351, 48.86]])], crs=4326)
+    with pytest.raises(InvalidInputError, match="points"):
+        Prior.from_lonlat(STREET, line, projection=plane)
+
+
 def test_smoothing_leaves_no_site_impossible():
     assert Prior.from_points(STREET, [[0, 0]]).mass.tolist() == [1, 0]
     assert Prior.from_points(STREET, [[0, 0]], smoothing=0.5).mass.tolist() == [0.75, 0.25]
@@ -62,7 +122,8 @@ def test_smoothing_leaves_no_site_impossible():
 
 
 @pytest.mark.parametrize(
-    "options", [{"smoothing": -1}, {"smoothing": math.nan}, {"weights": [1, 2]}, {"weights": [-1]}]
+    "options",
+    [{"smoothing": -1}, {"smoothing": math.nan}, {"weights": [1, 2]}, {"weights": [-1]}, {"outside": "keep"}],
 )
 def test_bad_options_of_points_are_refused(options):
     with pytest.raises(InvalidInputError):
