@@ -17,10 +17,13 @@ from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.randomness import Randomness, RandomnessLike, Words, as_randomness
 from geoind.space.lattice import snap_lonlat
 
-__all__ = ["Location", "choose_mechanism", "epsilon_for", "obfuscate", "obfuscate_lonlat"]
+__all__ = ["Location", "choose_mechanism", "enough_noise", "epsilon_for", "obfuscate", "obfuscate_lonlat"]
 
 
 Person: TypeAlias = str | Sequence[str] | None
+
+LEAST_MEAN_ERROR = 10.0
+"""Where degrees come in, less noise than this many metres on average is taken for a mistake of units."""
 
 _two_words = Struct("<QQ").unpack
 
@@ -76,10 +79,22 @@ def _globe(epsilon: float | None, level: float | None, radius: float | None) -> 
     if epsilon is not None:
         if level is not None or radius is not None:
             raise InvalidInputError("give epsilon, or level and radius, not both")
-        return SphericalLaplace(epsilon)
+        return SphericalLaplace(enough_noise(as_positive(epsilon, "epsilon")))
     if level is None or radius is None:
         raise InvalidInputError("give epsilon, or both level and radius, or a mechanism")
-    return SphericalLaplace(epsilon_for(level, radius))
+    return SphericalLaplace(enough_noise(epsilon_for(level, radius)))
+
+
+def enough_noise(epsilon: float, *, otherwise: str = "passes mechanism=SphericalLaplace(epsilon)") -> float:
+    """Return epsilon, if its noise is worth the name: whoever thinks in other units types 1, or kilometres."""
+    mean = 2 / epsilon
+    if mean < LEAST_MEAN_ERROR:
+        raise InvalidInputError(
+            f"epsilon {epsilon:.3g} per metre would report places {mean:.2g} m off on average and hide nobody. "
+            f"Epsilon is level / radius, with the radius in metres (ln 4 within 200 m is 0.0069), and at most "
+            f"{2 / LEAST_MEAN_ERROR:g} here; whoever means it {otherwise}"
+        )
+    return epsilon
 
 
 def obfuscate(
@@ -101,7 +116,7 @@ def obfuscate(
     lat, lon : float or array
         The truth, in degrees; arrays must have the same shape.
     epsilon : float
-        Privacy loss per metre; or
+        Privacy loss per metre, at most 0.2: a larger one would move reports by less than 10 metres; or
     level, radius : float
         `epsilon = level / radius`: within `radius` metres places can be told apart by a factor e^level; or
     mechanism : Mechanism

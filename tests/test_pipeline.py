@@ -110,9 +110,9 @@ def test_swapping_by_position_is_impossible() -> None:
 
 
 def test_a_true_and_a_one_are_not_confused_by_the_cache() -> None:
-    assert obfuscate(**EIFFEL, epsilon=1.0)
+    assert obfuscate(**EIFFEL, level=1.0, radius=200.0)
     with pytest.raises(InvalidInputError):
-        obfuscate(**EIFFEL, epsilon=True)
+        obfuscate(**EIFFEL, level=True, radius=200.0)
 
 
 def test_level_and_radius_make_epsilon() -> None:
@@ -219,3 +219,25 @@ def test_a_mechanism_that_ignores_our_randomness_is_charged_all_the_same() -> No
     purse = Purse()
     obfuscate_lonlat([[0, 0]], Own(), ledger=purse, person="alice")  # type: ignore[arg-type]
     assert purse.notes == ["1 paid"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "said"),
+    [
+        ({"epsilon": 5}, r"epsilon 5 per metre would report places 0.4 m off"),
+        ({"epsilon": 1.0}, r"epsilon 1 per metre would report places 2 m off"),
+        ({"level": math.log(4), "radius": 0.2}, r"epsilon 6.93 per metre would report places 0.29 m off"),
+        ({"epsilon": 0.2001}, "at most 0.2 here; whoever means it passes mechanism=SphericalLaplace"),
+    ],
+    ids=str,
+)
+def test_an_epsilon_of_other_units_is_refused_in_metres(choice: dict[str, float], said: str) -> None:
+    with pytest.raises(InvalidInputError, match=said):
+        obfuscate(**EIFFEL, **choice)
+
+
+def test_who_means_little_noise_says_so() -> None:
+    assert obfuscate(**EIFFEL, epsilon=0.2)
+    report = obfuscate(**EIFFEL, mechanism=SphericalLaplace(5.0))
+    assert abs(report.lat - 48.8584) < 1e-3
+    assert PlanarLaplace(5.0).sample([[0.0, 0.0]]).shape == (1, 2)  # in the plane metres are what you choose

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from geoind.cli.parameters import add_privacy, mechanism_of
+from geoind.cli.parameters import add_privacy, epsilon_of
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -49,8 +49,9 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def run(options: argparse.Namespace) -> int:
     """Print the findings; return 1 if the promise is broken."""
     from geoind.audits.audit import audit
+    from geoind.mechanisms.sphere import SphericalLaplace
 
-    globe = mechanism_of(options)
+    globe = SphericalLaplace(epsilon_of(options))
     mechanism = globe if options.mechanism == "globe" else _find(options.mechanism, globe.epsilon)
     result = audit(
         mechanism,

@@ -4,7 +4,7 @@ import argparse
 import math
 from pathlib import Path
 
-from geoind.cli.parameters import add_privacy
+from geoind.cli.parameters import add_privacy, privacy_of
 
 __all__ = ["add_to"]
 
@@ -19,7 +19,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     parser = commands.add_parser("example", help="obfuscate a made-up city and draw a map of it")
     parser.add_argument("--out", metavar="FOLDER", default="output", help="where to write [%(default)s]")
     parser.add_argument("--people", type=int, default=5000, metavar="N", help="how many [%(default)s]")
-    add_privacy(parser)
+    add_privacy(parser, reports=True)
     parser.set_defaults(run=run)
 
 
@@ -35,6 +35,7 @@ def run(options: argparse.Namespace) -> None:
 
     if options.epsilon is options.level is options.radius is None:
         options.level, options.radius = math.log(4), 200.0
+    privacy = privacy_of(options)
     city = synthetic_city(128)
     truth = city.sample_lonlat(options.people, rng=SEED).round(6)
     folder = Path(options.out)
@@ -42,9 +43,7 @@ def run(options: argparse.Namespace) -> None:
     people, reports = folder / "truth.csv", folder / "reports.csv"
     rows = [f"{person},{lat:.6f},{lon:.6f}" for person, (lon, lat) in enumerate(truth.tolist(), start=1)]
     people.write_text("\n".join(["person,lat,lon", *rows, ""]))
-    promise = obfuscate_file(
-        people, reports, epsilon=options.epsilon, level=options.level, radius=options.radius
-    ).promise
+    promise = obfuscate_file(people, reports, **privacy).promise
     lonlat = np.loadtxt(reports, delimiter=",", skiprows=1, usecols=(2, 1), ndmin=2)
     noise = SphericalLaplace(promise.epsilon)
     picture = folder / "map.html"

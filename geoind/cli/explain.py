@@ -3,7 +3,7 @@
 import argparse
 import math
 
-from geoind.cli.parameters import add_privacy, mechanism_of
+from geoind.cli.parameters import add_privacy, epsilon_of
 
 __all__ = ["add_to"]
 
@@ -29,7 +29,7 @@ def run(options: argparse.Namespace) -> None:
     from geoind.arrays import as_positive, as_unit
     from geoind.mechanisms.sphere import SphericalLaplace
 
-    globe = SphericalLaplace(mechanism_of(options).epsilon)
+    globe = SphericalLaplace(epsilon_of(options))
     interest = as_positive(options.interest, "--interest")
     confidence = as_unit(options.confidence, "--confidence")
     retrieval = interest + globe.reach(confidence)

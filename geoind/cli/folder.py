@@ -7,6 +7,7 @@ from pathlib import Path
 from geoind.adapters.dataset import obfuscate_dataset, parquet_files
 from geoind.adapters.geoparquet import geometry_columns
 from geoind.adapters.keys import Key
+from geoind.cli.parameters import privacy_of
 from geoind.cli.progress import ProgressBar
 from geoind.errors import InvalidInputError
 from geoind.files.columns import coordinate_columns, telling_columns
@@ -26,7 +27,7 @@ def run_folder(options: argparse.Namespace) -> None:
         raise InvalidInputError("a folder becomes a folder, not standard output")
     if options.workers is not None and options.workers < 1:
         raise InvalidInputError(f"--workers must be at least 1, got {options.workers}")
-    mechanism = choose_mechanism(epsilon=options.epsilon, level=options.level, radius=options.radius)
+    mechanism = choose_mechanism(**privacy_of(options))
     schema = pq.read_schema(Path(options.source) / parquet_files(options.source)[0])
     points = geometry_columns(schema) if options.lon is options.lat is None else []
     lon, lat = (None, None) if points else coordinate_columns(schema.names, options.lon, options.lat)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from geoind.cli.parameters import add_privacy
+from geoind.cli.parameters import add_privacy, privacy_of
 from geoind.errors import GeoindError, InvalidInputError
 
 __all__ = ["add_to"]
@@ -29,7 +29,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         help="CSV, TSV, NDJSON, GeoJSON, Parquet, ..., or a folder of Parquet; - is standard input",
     )
     parser.add_argument("target", metavar="OUT", help="a file of the same format; - is standard output")
-    add_privacy(parser)
+    add_privacy(parser, reports=True)
     columns = parser.add_argument_group("where the places are")
     columns.add_argument("--lat", metavar="COLUMN", help="degrees [the column called lat or latitude]")
     columns.add_argument("--lon", metavar="COLUMN", help="degrees [the column called lon, lng, long or longitude]")
@@ -74,9 +74,7 @@ def run(options: argparse.Namespace) -> None:
         summary = obfuscate_file(
             options.source,
             options.target,
-            epsilon=options.epsilon,
-            level=options.level,
-            radius=options.radius,
+            **privacy_of(options),
             lat=options.lat,
             lon=options.lon,
             geometry=options.geometry,

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
-from geoind.cli.parameters import add_privacy, mechanism_of
+from geoind.cli.parameters import add_privacy, epsilon_of
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _solve(options: argparse.Namespace, prior: "Prior") -> "OptimalChannel":
     shown = sys.stderr.isatty()
     best = min_loss_given_epsilon(
         prior,
-        epsilon=mechanism_of(options).epsilon,
+        epsilon=epsilon_of(options),
         dilation=options.dilation,
         time_limit=math.inf if options.time_limit is None else options.time_limit,
         progress=_show if shown else None,

@@ -131,7 +131,7 @@ def test_duplicate_index_labels_keep_their_rows() -> None:
     truth = frame()
     truth.index = pd.Index([0, 0, 1, 1])
     truth = truth.to_crs(4326)
-    reports = obfuscate_points(truth, epsilon=10.0)
+    reports = obfuscate_points(truth, mechanism=geoind.SphericalLaplace(10.0))
     assert (metres(truth.geometry, reports.geometry) < 100).all()
 
 

@@ -52,8 +52,8 @@ def test_wide_noise_is_told_in_kilometres_and_sharp_noise_in_powers_of_ten(capsy
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        ([], "give epsilon, or both level and radius"),
-        (["--level", "1"], "give epsilon, or both level and radius"),
+        ([], "give --epsilon, or both --level and --radius"),
+        (["--level", "1"], "give --epsilon, or both --level and --radius"),
         (["--epsilon", "1", "--level", "1", "--radius", "1"], "not both"),
         (["--epsilon", "0"], "epsilon must be positive and finite"),
         (["--epsilon", "nan"], "epsilon must be positive and finite"),

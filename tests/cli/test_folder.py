@@ -47,7 +47,7 @@ def test_what_is_not_for_folders_is_refused(tmp_path: Path, capfd: pytest.Captur
     assert "--rejects is not for a folder" in refusal(capfd, source, tmp_path / "out", *NOISE, "--rejects", "x")
     assert "not standard output" in refusal(capfd, source, "-", *NOISE)
     assert "at least 1" in refusal(capfd, source, tmp_path / "out", *NOISE[:-1], "0")
-    assert "give epsilon" in refusal(capfd, source, tmp_path / "out")
+    assert "give --epsilon" in refusal(capfd, source, tmp_path / "out")
     csv = tmp_path / "places.csv"
     csv.write_text("lat,lon\n1,2\n")
     assert "--workers is for a folder" in refusal(capfd, csv, tmp_path / "out.csv", *NOISE)

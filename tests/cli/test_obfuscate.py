@@ -17,7 +17,7 @@ from geoind.cli import main
 from geoind.tables.promise import read_promise
 
 PLACES = "name,lat,lon\nEiffel,48.8584,2.2945\nMontparnasse,48.8421,2.3219\n"
-SHARP = ["--epsilon", "1000"]
+SHARP = ["--epsilon", "1000", "--little-noise"]
 
 
 @pytest.fixture
@@ -201,7 +201,7 @@ def long_job(folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
     """A job that has begun to write and is far from done."""
     source = folder.with_name("long.csv")
     source.write_bytes(b"lat,lon\n" + b"1,2\n" * 5_000_000)
-    run = [sys.executable, "-m", "geoind", "obfuscate", str(source), str(folder / "out.csv"), "--epsilon", "1"]
+    run = [sys.executable, "-m", "geoind", "obfuscate", str(source), str(folder / "out.csv"), "--epsilon", "0.1"]
     # A run in the background of a shell ignores SIGINT, and its children would too.
     listens = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(run, preexec_fn=listens) as job:

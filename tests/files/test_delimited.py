@@ -14,14 +14,16 @@ from geoind.files import obfuscate_file
 from geoind.files.textbatch import BATCH_BYTES
 from geoind.tables.promise import read_promise
 
-SHARP = 1000.0
+SHARP = geoind.SphericalLaplace(1000.0)
 """So many per metre that a report is within some millimetres: the columns can be followed."""
 
 
 def obfuscated(tmp_path, text: bytes | str, name: str = "in.csv", **options: object) -> bytes:
     source, target = tmp_path / name, tmp_path / f"out-{name}"
     source.write_bytes(text.encode() if isinstance(text, str) else text)
-    obfuscate_file(source, target, **{"epsilon": SHARP, **options})
+    if "epsilon" not in options:
+        options["mechanism"] = SHARP
+    obfuscate_file(source, target, **options)
     return target.read_bytes()
 
 
@@ -147,10 +149,10 @@ def test_compressed_files_in_and_out(tmp_path, suffix: str) -> None:
     source, target, plain = tmp_path / f"in.csv.{suffix}", tmp_path / f"out.csv.{suffix}", tmp_path / "plain.csv"
     with pa.CompressedOutputStream(str(source), codec) as file:
         file.write(b"lat,lon\n" + b"1,2\n" * 1000)
-    assert obfuscate_file(source, target, epsilon=SHARP).reports == 1000
+    assert obfuscate_file(source, target, mechanism=SHARP).reports == 1000
     with pa.CompressedInputStream(str(target), codec) as file:
         assert file.read() == b"lat,lon\n" + b"1.00000,2.00000\n" * 1000
-    obfuscate_file(target, plain, epsilon=SHARP)
+    obfuscate_file(target, plain, mechanism=SHARP)
     assert plain.read_bytes().startswith(b"lat,lon\n1.00000")
 
 
@@ -211,7 +213,7 @@ def test_rejects_take_the_bad_rows_and_the_rest_goes_on(tmp_path) -> None:
     text = 'name,lat,lon\na,1,2\nbad,91,2\n"q",1,2\nworse,"é\n\n'.replace('"é', "é")
     source, target, rejects = tmp_path / "in.csv", tmp_path / "out.csv", tmp_path / "rejects.ndjson"
     source.write_text(text)
-    summary = obfuscate_file(source, target, epsilon=SHARP, rejects=rejects)
+    summary = obfuscate_file(source, target, mechanism=SHARP, rejects=rejects)
     assert (summary.reports, summary.rejected) == (2, 2)
     assert target.read_text() == 'name,lat,lon\na,1.00000,2.00000\n"q",1.00000,2.00000\n\n'
     told = [json.loads(line) for line in rejects.read_text().splitlines()]
@@ -290,4 +292,4 @@ def test_the_sidecar_tells_the_promise_and_neither_key_nor_truth(tmp_path) -> No
 def test_columns_that_sound_telling_are_mentioned(tmp_path) -> None:
     source = tmp_path / "in.csv"
     source.write_text("lat,lon,dropoff_lat,home address,platform\n1,2,3,4,5\n")
-    assert obfuscate_file(source, tmp_path / "out.csv", epsilon=1.0).left == ("dropoff_lat", "home address")
+    assert obfuscate_file(source, tmp_path / "out.csv", epsilon=0.1).left == ("dropoff_lat", "home address")

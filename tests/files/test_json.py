@@ -78,7 +78,7 @@ def test_an_empty_file_of_lines_gives_an_empty_file(tmp_path) -> None:
 def test_bad_lines_go_to_the_rejects(tmp_path) -> None:
     source, target, rejects = tmp_path / "in.ndjson", tmp_path / "out.ndjson", tmp_path / "rejects"
     source.write_bytes(b'{"lat": 1, "lon": 2}\n{"lat": \xff}\n{"lat": 3, "lon": 4}')
-    assert obfuscate_file(source, target, epsilon=SHARP, rejects=rejects).rejected == 1
+    assert obfuscate_file(source, target, mechanism=SHARP, rejects=rejects).rejected == 1
     assert target.read_bytes() == b'{"lat": 1.00000, "lon": 2.00000}\n{"lat": 3.00000, "lon": 4.00000}'
     assert json.loads(rejects.read_bytes())["line"] == 2
 
@@ -150,7 +150,7 @@ def test_a_bad_feature_stops_with_its_line_and_the_reason_and_no_coordinate(tmp_
 def test_bad_features_go_to_the_rejects_and_commas_stay_right(tmp_path) -> None:
     source, target, rejects = tmp_path / "in.geojson", tmp_path / "out.geojson", tmp_path / "rejects"
     source.write_text(collection(feature(0, 91), feature(1, 2), feature(0, 91), feature(3, 4), feature(0, 91)))
-    assert obfuscate_file(source, target, epsilon=SHARP, rejects=rejects).rejected == 3
+    assert obfuscate_file(source, target, mechanism=SHARP, rejects=rejects).rejected == 3
     assert json.loads(target.read_text())["features"] == [feature(1.0, 2.0), feature(3.0, 4.0)]
     told = [json.loads(line) for line in rejects.read_text().splitlines()]
     assert [json.loads(one["record"]) for one in told] == [feature(0, 91)] * 3
@@ -217,7 +217,7 @@ def reason_again(tmp_path, text: str) -> str:
 def test_telling_properties_are_mentioned(tmp_path) -> None:
     source = tmp_path / "in.geojson"
     source.write_text(collection(feature(1, 2, address="x", name="y")))
-    assert obfuscate_file(source, tmp_path / "out.geojson", epsilon=1.0).left == ("address",)
+    assert obfuscate_file(source, tmp_path / "out.geojson", epsilon=0.1).left == ("address",)
 
 
 def test_reports_end_on_the_lattice(tmp_path) -> None:
@@ -230,4 +230,4 @@ def test_reports_end_on_the_lattice(tmp_path) -> None:
 def test_formats_must_not_change_on_the_way(tmp_path) -> None:
     (tmp_path / "in.geojson").write_text(collection())
     with pytest.raises(InvalidInputError, match="the input is geojson and the output csv"):
-        obfuscate_file(tmp_path / "in.geojson", tmp_path / "out.csv", epsilon=1.0)
+        obfuscate_file(tmp_path / "in.geojson", tmp_path / "out.csv", epsilon=0.1)

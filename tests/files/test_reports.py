@@ -133,7 +133,7 @@ def test_missing_files_and_empty_folders(tmp_path):
 def test_what_obfuscate_file_writes_is_read_with_its_promise(tmp_path, kind):
     source, target = tmp_path / f"people.{kind}", tmp_path / f"reports.{kind}"
     source.write_text(text_of(kind))
-    obfuscate_file(source, target, epsilon=100.0)
+    obfuscate_file(source, target, mechanism=SphericalLaplace(100.0))
     reports = read_reports(target)
     # A noise of two centimetres, on the lattice of a metre.
     assert reports.lonlat == pytest.approx(LONLAT, abs=2e-5)

@@ -16,7 +16,7 @@ from geoind.errors import InvalidInputError
 from geoind.files import obfuscate_file
 from geoind.tables.promise import read_promise
 
-SHARP = 1000.0
+SHARP = geoind.SphericalLaplace(1000.0)
 METRIC = 2154
 
 
@@ -38,7 +38,7 @@ def columns(**changes: object) -> pa.Table:
 def reason(tmp_path, table: pa.Table, **options: object) -> str:
     pq.write_table(table, tmp_path / "in.parquet")
     with pytest.raises(InvalidInputError) as caught:
-        obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", **{"epsilon": SHARP, **options})
+        obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", **{"epsilon": 0.1, **options})
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"], "nothing may be left after an error"
     return str(caught.value)
 
@@ -46,7 +46,7 @@ def reason(tmp_path, table: pa.Table, **options: object) -> str:
 def test_parquet_columns_keep_types_order_metadata_and_compression(tmp_path) -> None:
     table = columns().replace_schema_metadata({b"own": b"kept"})
     pq.write_table(table, tmp_path / "in.parquet", compression="zstd")
-    summary = obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", level=200 * SHARP, radius=200)
+    summary = obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", mechanism=SHARP)
     result = pq.read_table(tmp_path / "out.parquet")
     assert result.schema.equals(table.schema)
     assert result.schema.metadata[b"own"] == b"kept"
@@ -56,7 +56,7 @@ def test_parquet_columns_keep_types_order_metadata_and_compression(tmp_path) -> 
     assert pq.ParquetFile(tmp_path / "out.parquet").metadata.row_group(0).column(0).compression == "ZSTD"
     assert summary.reports == 3
     promise = read_promise(tmp_path / "out.parquet")
-    assert (promise.mechanism, promise.epsilon, promise.radius) == ("SphericalLaplace", SHARP, 200)
+    assert (promise.mechanism, promise.epsilon) == ("SphericalLaplace", SHARP.epsilon)
     assert not (tmp_path / "out.parquet.geoind.json").exists()
 
 
@@ -65,7 +65,7 @@ def test_many_batches_are_like_one(tmp_path, monkeypatch) -> None:
     pq.write_table(columns(**{k: v * 20 for k, v in columns().to_pydict().items()}), tmp_path / "in.parquet")
     shares: list[float | None] = []
     obfuscate_file(
-        tmp_path / "in.parquet", tmp_path / "out.parquet", epsilon=SHARP, progress=lambda _, s: shares.append(s)
+        tmp_path / "in.parquet", tmp_path / "out.parquet", mechanism=SHARP, progress=lambda _, s: shares.append(s)
     )
     result = pq.read_table(tmp_path / "out.parquet")
     assert result["id"].to_pylist() == [7, 8, 9] * 20
@@ -79,7 +79,7 @@ def test_many_batches_are_like_one(tmp_path, monkeypatch) -> None:
 def test_geoparquet_keeps_everything_but_places_and_boxes(tmp_path, crs: int, encoding: str) -> None:
     truth = places(crs=crs)
     truth.to_parquet(tmp_path / "in.parquet", geometry_encoding=encoding, write_covering_bbox=True)
-    obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", epsilon=SHARP)
+    obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", mechanism=SHARP)
     reports = geopandas.read_parquet(tmp_path / "out.parquet")
     assert reports.crs == truth.crs
     pd.testing.assert_frame_equal(
@@ -100,7 +100,7 @@ def test_whatever_pyogrio_reads_makes_a_round_trip(tmp_path, suffix: str, crs: i
     truth.to_file(tmp_path / f"in.{suffix}")
     out = tmp_path / "out"
     out.mkdir()
-    assert obfuscate_file(tmp_path / f"in.{suffix}", out / f"out.{suffix}", epsilon=SHARP).reports == len(truth)
+    assert obfuscate_file(tmp_path / f"in.{suffix}", out / f"out.{suffix}", mechanism=SHARP).reports == len(truth)
     reports = geopandas.read_file(out / f"out.{suffix}").sort_values("value", ignore_index=True)
     assert reports.crs == truth.crs
     assert reports["name"].tolist() == truth["name"].tolist()
@@ -108,13 +108,13 @@ def test_whatever_pyogrio_reads_makes_a_round_trip(tmp_path, suffix: str, crs: i
     moved = reports.to_crs(METRIC).distance(truth.to_crs(METRIC))
     assert (moved < 2).all()
     assert (moved > 0).any()
-    assert read_promise(out / f"out.{suffix}").epsilon == SHARP
+    assert read_promise(out / f"out.{suffix}").epsilon == SHARP.epsilon
     assert not [path for path in out.iterdir() if path.name.startswith(".")]
 
 
 def test_another_name_chooses_another_format(tmp_path) -> None:
     places().to_file(tmp_path / "in.gpkg")
-    obfuscate_file(tmp_path / "in.gpkg", tmp_path / "out.fgb", epsilon=SHARP)
+    obfuscate_file(tmp_path / "in.gpkg", tmp_path / "out.fgb", mechanism=SHARP)
     assert pyogrio.read_info(tmp_path / "out.fgb")["driver"] == "FlatGeobuf"
 
 
@@ -162,7 +162,7 @@ def test_bad_rows_go_to_the_rejects(tmp_path, monkeypatch) -> None:
         lat[row] = 91.0
     pq.write_table(pa.table({"id": range(50), "lat": lat, "lon": [2.0] * 50}), tmp_path / "in.parquet")
     summary = obfuscate_file(
-        tmp_path / "in.parquet", tmp_path / "out.parquet", epsilon=SHARP, rejects=tmp_path / "rejects"
+        tmp_path / "in.parquet", tmp_path / "out.parquet", mechanism=SHARP, rejects=tmp_path / "rejects"
     )
     assert (summary.reports, summary.rejected) == (46, 4)
     kept = pq.read_table(tmp_path / "out.parquet")["id"].to_pylist()
@@ -174,14 +174,14 @@ def test_bad_rows_go_to_the_rejects(tmp_path, monkeypatch) -> None:
 
 def test_rows_without_a_place_stay_when_asked_for(tmp_path) -> None:
     pq.write_table(columns(lat=[1.0, None, 3.0]), tmp_path / "in.parquet")
-    options = {"epsilon": SHARP, "missing": "keep"}
+    options = {"mechanism": SHARP, "missing": "keep"}
     assert obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", **options).reports == 2
     assert pq.read_table(tmp_path / "out.parquet")["lon"].null_count == 1
 
 
 def test_an_empty_table_stays_empty(tmp_path) -> None:
     pq.write_table(columns().slice(0, 0), tmp_path / "in.parquet")
-    assert obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", epsilon=SHARP).reports == 0
+    assert obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", mechanism=SHARP).reports == 0
     assert pq.read_table(tmp_path / "out.parquet").schema.equals(columns().schema)
 
 
@@ -190,7 +190,7 @@ def test_undeclared_wkb_needs_a_column_and_a_crs(tmp_path) -> None:
     assert "choose it with --lon" in reason(tmp_path, table)
     assert "declares no CRS" in reason(tmp_path, table, geometry="spot")
     obfuscate_file(
-        tmp_path / "in.parquet", tmp_path / "out.parquet", epsilon=SHARP, geometry="spot", crs="OGC:CRS84"
+        tmp_path / "in.parquet", tmp_path / "out.parquet", mechanism=SHARP, geometry="spot", crs="OGC:CRS84"
     )
     assert len(pq.read_table(tmp_path / "out.parquet")) == 60
 
@@ -217,7 +217,19 @@ def test_parquet_through_standard_input_and_output(tmp_path) -> None:
     import sys
 
     pq.write_table(columns(), tmp_path / "in.parquet")
-    run = [sys.executable, "-m", "geoind", "obfuscate", "-", "-", "--format", "parquet", "--epsilon", "1000"]
+    run = [
+        sys.executable,
+        "-m",
+        "geoind",
+        "obfuscate",
+        "-",
+        "-",
+        "--format",
+        "parquet",
+        "--epsilon",
+        "1000",
+        "--little-noise",
+    ]
     with subprocess.Popen(run, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
         out, err = job.communicate((tmp_path / "in.parquet").read_bytes())
     assert job.returncode == 0, err
@@ -229,19 +241,19 @@ def test_files_that_are_something_else_are_refused(tmp_path) -> None:
     (tmp_path / "in.gpkg").write_text("lat,lon\n12.345,1\n")
     for suffix, message in (("parquet", "cannot be read"), ("gpkg", "no file that GDAL can read")):
         with pytest.raises(InvalidInputError, match=message) as caught:
-            obfuscate_file(tmp_path / f"in.{suffix}", tmp_path / f"out.{suffix}", epsilon=1.0)
+            obfuscate_file(tmp_path / f"in.{suffix}", tmp_path / f"out.{suffix}", epsilon=0.1)
         assert "12.345" not in str(caught.value)
     with pytest.raises(InvalidInputError, match="no file that GDAL can read"):
-        obfuscate_file(tmp_path / "nowhere.gpkg", tmp_path / "out.gpkg", epsilon=1.0)
+        obfuscate_file(tmp_path / "nowhere.gpkg", tmp_path / "out.gpkg", epsilon=0.1)
     with pytest.raises(InvalidInputError, match="files with names"):
-        obfuscate_file("-", tmp_path / "out.gpkg", epsilon=1.0)
+        obfuscate_file("-", tmp_path / "out.gpkg", epsilon=0.1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.gpkg", "in.parquet"]
 
 
 def layer_reason(tmp_path, frame: geopandas.GeoDataFrame, **options: object) -> str:
     frame.to_file(tmp_path / "in.gpkg")
     with pytest.raises(InvalidInputError) as caught:
-        obfuscate_file(tmp_path / "in.gpkg", tmp_path / "out.gpkg", epsilon=1.0, **options)
+        obfuscate_file(tmp_path / "in.gpkg", tmp_path / "out.gpkg", epsilon=0.1, **options)
     assert [path.name for path in tmp_path.iterdir()] == ["in.gpkg"]
     return str(caught.value)
 
@@ -270,7 +282,14 @@ def with_hole(row: int) -> geopandas.GeoSeries:
 def test_one_of_several_layers_must_be_chosen_and_comes_alone(tmp_path, capfd) -> None:
     places(3).to_file(tmp_path / "in.gpkg", layer="homes")
     places(4).to_file(tmp_path / "in.gpkg", layer="offices")
-    run = ["obfuscate", str(tmp_path / "in.gpkg"), str(tmp_path / "out.gpkg"), "--epsilon", "1000"]
+    run = [
+        "obfuscate",
+        str(tmp_path / "in.gpkg"),
+        str(tmp_path / "out.gpkg"),
+        "--epsilon",
+        "1000",
+        "--little-noise",
+    ]
     assert main(run) == 2
     assert "--layer must be one of homes, offices" in capfd.readouterr().err
     assert main([*run, "--layer", "offices"]) == 0
@@ -292,4 +311,4 @@ def test_without_arrow_a_table_says_what_is_missing(tmp_path, monkeypatch) -> No
     pq.write_table(columns(), tmp_path / "in.parquet")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(InvalidInputError, match=r"geoind\[arrow\]"):
-        obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", epsilon=1.0)
+        obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", epsilon=0.1)
