@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> None:
     except InvalidInputError as error:
         if not options.source.exists():
             raise
-        print(f"Warning: {error}. The map shows its places as they are.", file=sys.stderr)
+        print(f"Warning: {error}. The map shows true places, and says so.", file=sys.stderr)
     page = report_map(
         lambda: read_places(options.source, lon=options.lon, lat=options.lat),
         title=f"Reports of {options.source.name}" if promise else options.source.name,

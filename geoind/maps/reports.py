@@ -44,6 +44,14 @@ background:#fffffff0;color:#1c2333;font:14px/1.45 system-ui,sans-serif;box-shado
 <b>{title}</b><br>{lines}</div>
 """
 
+UNPROTECTED = """
+<div role="alert" style="position:fixed;left:0;right:0;bottom:32px;margin:auto;width:fit-content;max-width:80%;
+z-index:1000;padding:10px 18px;border-radius:10px;background:#b3261e;color:white;
+font:600 15px/1.4 system-ui,sans-serif;
+box-shadow:0 1px 5px #0006">
+These are true places: nothing protects them. Do not share this page.</div>
+"""
+
 
 def read_places(path: str | Path, *, lon: str | None = None, lat: str | None = None) -> Iterator[FloatArray]:
     """Yield the places of a file, batch by batch, as (n, 2) lon/lat degrees; rows without a place are left out.
@@ -74,6 +82,8 @@ def report_map(
 ) -> str:
     """Return the page: reports as points or, if they are many, as a heat map, and what was promised.
 
+    Places that come without a promise are taken for true ones, and the page warns of them.
+
     Parameters
     ----------
     places : callable
@@ -81,15 +91,15 @@ def report_map(
     title : str
         Of the page.
     promise : Promise, optional
-        What the reports promise, for the legend.
+        What the reports promise, for the legend; None where nothing was promised.
     basemap : Basemap, optional
         The background; without it the page is plain.
 
     Examples
     --------
-    >>> page = report_map(lambda: iter([np.array([[2.2945, 48.8584]])]), title="One report")
-    >>> "https://cdn" in page
-    False
+    >>> page = report_map(lambda: iter([np.array([[2.2945, 48.8584]])]), title="One place")
+    >>> "https://cdn" in page, "These are true places" in page
+    (False, True)
     """
     import folium
 
@@ -102,14 +112,14 @@ def report_map(
     else:
         _heat(places, low, high).add_to(chart)
     chart.fit_bounds([low[::-1].tolist(), high[::-1].tolist()], padding=(24, 24), max_zoom=17)
-    lines = [f"{count:,} reports"]
-    if promise is not None:
-        lines += _promised(promise)
+    lines = [f"{count:,} true places"] if promise is None else [f"{count:,} reports", *_promised(promise)]
     if basemap is not None:
         lines.append(escape(basemap.attribution))
     root = chart.get_root()
     root.title = title
     root.html.add_child(folium.Element(LEGEND.format(title=escape(title), lines="<br>".join(lines))))
+    if promise is None:
+        root.html.add_child(folium.Element(UNPROTECTED))
     return offline_html(chart)
 
 

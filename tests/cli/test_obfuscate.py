@@ -253,3 +253,24 @@ def test_progress_is_shown_on_a_terminal_only(places: Path) -> None:
     places.write_text(PLACES)
     quiet = subprocess.run(run, stderr=subprocess.PIPE, check=True)
     assert quiet.stderr == b"2 reports, epsilon 1000 per metre\n"
+
+
+def test_a_reader_who_has_enough_is_not_told_that_nothing_was_written(places: Path) -> None:
+    places.write_text("lat,lon\n" + "1,2\n" * 100_000)
+    run = [sys.executable, "-m", "geoind", "obfuscate", str(places), "-", *SHARP]
+    job = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert job.stdout is not None
+    assert job.stderr is not None
+    assert job.stdout.readline() == b"lat,lon\n"
+    job.stdout.close()
+    assert job.stderr.read() == b""
+    assert job.wait() == 141
+    job.stderr.close()
+
+
+def test_a_full_standard_output_is_an_error_that_does_not_claim_that_nothing_was_written(places: Path) -> None:
+    run = [sys.executable, "-m", "geoind", "obfuscate", str(places), "-", *SHARP]
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 2
+    assert done.stderr == b"geoind: No space left on device\n"

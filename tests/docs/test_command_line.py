@@ -3,7 +3,9 @@
 import re
 from pathlib import Path
 
-from geoind.cli import main
+import pytest
+
+from geoind.cli import command_parsers, main
 
 TEXT = Path(__file__).parents[2].joinpath("docs", "command-line.md").read_text()
 
@@ -20,3 +22,24 @@ def test_the_table_of_explain_is_the_one_it_prints(capsys) -> None:
     assert shown is not None
     assert main(["explain", *shown[1].split()]) == 0
     assert capsys.readouterr().out == shown[2]
+
+
+def test_the_page_lists_every_command_in_the_words_of_its_help(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = " ".join(capsys.readouterr().out.split())
+    rows = re.findall(r"^\| `geoind ([a-z]+)` \| (.*?) \|", TEXT, re.MULTILINE)
+    assert [name for name, _ in rows] == [*command_parsers()]
+    for name, words in rows:
+        assert f" {name} {words} " in told
+
+
+def test_the_help_begins_with_a_sentence_for_those_who_have_never_seen_geoind(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert capsys.readouterr().out.split("\n\n")[1].startswith("Publish roughly where people are")

@@ -74,7 +74,7 @@ def test_few_reports_are_points_and_many_a_heat_map_of_bounded_size() -> None:
         assert centre[:2] == pytest.approx([60.17, 24.94], abs=0.05)
         sizes.append(len(cells))
     assert sizes[1] <= CELLS**2
-    assert f"{40 * MOST_POINTS:,} reports" in page
+    assert f"{40 * MOST_POINTS:,} true places" in page
 
 
 def test_heat_counts_every_report_once() -> None:
@@ -142,10 +142,19 @@ def test_a_sanitised_file_becomes_a_page_that_says_what_was_promised(
     expect(watched.locator("canvas.leaflet-zoom-animated")).to_be_visible()
 
 
-def test_a_file_without_a_promise_is_drawn_with_a_warning(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_the_page_of_a_file_without_a_promise_says_that_its_places_are_true(
+    watched: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, out = write(tmp_path / "plain.parquet"), tmp_path / "map.html"
     assert main(["map", str(path), "--out", str(out)]) == 0
-    assert "shows its places as they are" in capsys.readouterr().err
-    assert out.stat().st_size > 200_000
+    assert "shows true places" in capsys.readouterr().err
+    watched.goto(out.as_uri())
+    expect(watched.get_by_role("alert")).to_contain_text("These are true places")
+    expect(watched.get_by_text("3 true places")).to_be_visible()
+
+
+def test_the_page_of_reports_does_not_warn(tmp_path: Path) -> None:
+    truth, reports, out = write(tmp_path / "truth.csv"), tmp_path / "reports.csv", tmp_path / "map.html"
+    assert main(["obfuscate", str(truth), str(reports), "--epsilon", "0.01"]) == 0
+    assert main(["map", str(reports), "--out", str(out)]) == 0
+    assert "true places" not in out.read_text()

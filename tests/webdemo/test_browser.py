@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
-ARTEFACTS = Path(__file__).parents[1] / "artefacts"
+ARTEFACTS = Path(__file__).parents[2] / "artefacts"
 
 TABS = {"explore": "Explore", "near": "Near me", "again": "Ask again", "trace": "A trace", "compare": "Compare"}
 
