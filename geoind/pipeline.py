@@ -211,3 +211,6 @@ class _Charged:
     def words(self, points: FloatArray, count: int, purpose: str) -> Words:
         self.pay()
         return self.source.words(points, count, purpose)
+
+    def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:
+        return self.source.further(row, point, purpose, number)

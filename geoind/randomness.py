@@ -28,9 +28,15 @@ Words: TypeAlias = npt.NDArray[np.uint64]
 
 Labels: TypeAlias = Sequence[int] | Sequence[str] | Sequence[bytes] | npt.NDArray[np.generic]
 
+SCHEME = b"geoind words 2"
+"""Name of the scheme of docs/keyed-noise.md; whoever changes what a key and a label mean changes the name."""
 KEY_BYTES = 32
 BLOCK_BYTES = 16
 CHUNK = bytes(1 << 18)
+CACHED = 8192
+"""Records enciphered at once: their blocks stay in the processor's cache."""
+FURTHER = 1 << 32
+"""Counter of the first pair of further words: no mechanism asks for so many words at once."""
 
 
 @runtime_checkable
@@ -42,6 +48,13 @@ class Randomness(Protocol):
 
         `purpose` names the mechanism and its parameters. A keyed source gives independent words for
         another purpose or another point, so that two reports of one record never share their noise.
+        """
+        ...
+
+    def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:
+        """Return two more words of the record in this row: the pair with this number, 0, 1, 2, ...
+
+        Asked for by the few draws that their first words do not decide. A keyed source repeats them, too.
         """
         ...
 
@@ -89,6 +102,11 @@ class SystemRandomness:
             stream.update_into(memoryview(CHUNK)[: len(part)], part)
         return result
 
+    def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:  # noqa: ARG002
+        """Return fresh words."""
+        first, second = np.frombuffer(os.urandom(16), np.uint64).tolist()
+        return first, second
+
 
 @dataclass(frozen=True)
 class SimulatedRandomness:
@@ -99,6 +117,11 @@ class SimulatedRandomness:
     def words(self, points: FloatArray, count: int, purpose: str) -> Words:  # noqa: ARG002
         """Return the generator's next words."""
         return self.generator.integers(0, 1 << 64, size=(len(points), count), dtype=np.uint64)
+
+    def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:  # noqa: ARG002
+        """Return the generator's next words."""
+        first, second = self.generator.integers(0, 1 << 64, size=2, dtype=np.uint64).tolist()
+        return first, second
 
 
 @dataclass(frozen=True)
@@ -158,13 +181,26 @@ class KeyedRandomness:
         """Return each record's own words."""
         kind, blocks = self._blocks
         cipher = _block_cipher(self.key, f"{kind} labels: {purpose}")
-        places = _place_blocks(points)
         result = np.empty((len(points), count + count % 2), np.uint64)
-        for pair in range(result.shape[1] // 2):
-            # CBC-MAC over two blocks, (label, counter) and place: a pseudo-random function of both.
-            counted = blocks ^ np.array([0, pair], np.uint64)
-            result[:, 2 * pair : 2 * pair + 2] = cipher(cipher(counted) ^ places)
+        for start in range(0, len(points), CACHED):
+            part = slice(start, start + CACHED)
+            places = _place_blocks(points[part])
+            for pair in range(result.shape[1] // 2):
+                result[part, 2 * pair : 2 * pair + 2] = _pair(cipher, blocks[part], places, pair)
         return result[:, :count]
+
+    def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:
+        """Return two more words of the record in this row."""
+        kind, blocks = self._blocks
+        cipher = _block_cipher(self.key, f"{kind} labels: {purpose}")
+        words = _pair(cipher, blocks[row : row + 1], _place_blocks(point[None]), FURTHER + number)
+        first, second = words[0].tolist()
+        return first, second
+
+
+def _pair(cipher: "_BlockCipher", blocks: Words, places: Words, counter: int) -> Words:
+    """Return two words for each record: CBC-MAC over (label, counter) and place, a pseudo-random function."""
+    return cipher(cipher(blocks ^ np.array([0, counter], np.uint64)) ^ places)
 
 
 def _label_blocks(labels: Labels, key: bytes) -> tuple[str, Words]:
@@ -220,11 +256,13 @@ class _BlockCipher(Protocol):
 def _block_cipher(key: bytes, purpose: str) -> _BlockCipher:
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
-    subkey = hashlib.blake2b(purpose.encode(), key=key, digest_size=KEY_BYTES, person=b"geoind words").digest()
+    subkey = hashlib.blake2b(purpose.encode(), key=key, digest_size=KEY_BYTES, person=SCHEME).digest()
+    # One block at a time is what a pseudo-random function of 128 bits is; the inputs never repeat by design.
+    stream = Cipher(algorithms.AES256(subkey), modes.ECB()).encryptor()
 
     def encrypt(blocks: Words) -> Words:
-        # One block at a time is what a pseudo-random function of 128 bits is; the inputs never repeat by design.
-        stream = Cipher(algorithms.AES256(subkey), modes.ECB()).encryptor()
-        return np.frombuffer(stream.update(np.ascontiguousarray(blocks).tobytes()), np.uint64).reshape(-1, 2)
+        # A view without rows cannot be cast.
+        plain = blocks.data.cast("B") if blocks.size else b""
+        return np.frombuffer(stream.update(plain), np.uint64).reshape(-1, 2)
 
     return encrypt

@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
 from typing import ClassVar
 from zipfile import BadZipFile
@@ -10,6 +10,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_points, frozen
+from geoind.channels.draws import choose, choose_exactly
 from geoind.channels.priors import Prior
 from geoind.channels.reach import as_grid, reach_of_rows
 from geoind.channels.tightness import steepest_ratio
@@ -138,8 +139,8 @@ class Channel:
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each of the (n, 2) points: the place of an output of the closest input's row.
 
-        Probabilities are drawn with 53 bits, so that reports less likely than 1e-16 do not occur and the
-        promise holds up to a probability of that size.
+        Draws are exact: each output has the probability of its entry over the sum of the row's entries, as
+        rational numbers, however small it is.
         """
         return self.outputs.xy[self.sample_indices(self.inputs.nearest(as_points(points)), rng=rng)]
 
@@ -160,14 +161,17 @@ class Channel:
         if not ((rows >= 0) & (rows < len(self.inputs))).all():
             raise InvalidInputError(f"truth must be numbers of inputs, 0 to {len(self.inputs) - 1}")
         # A keyed source sees the site, so that a person who stays within a cell repeats the same report.
-        words = as_randomness(rng, len(rows)).words(self.inputs.xy[rows], 1, self._purpose)
-        uniform = (words[:, 0] >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        source, points = as_randomness(rng, len(rows)), self.inputs.xy[rows]
+        words = source.words(points, 1, self._purpose)[:, 0]
         result = np.empty(len(rows), dtype=np.int64)
         order = np.argsort(rows, kind="stable")
         starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
         for same_row in np.split(order, starts[1:]) if len(rows) else ():
-            cumulative = self._cumulative[rows[same_row[0]]]
-            result[same_row] = np.searchsorted(cumulative, uniform[same_row], side="right")
+            site = rows[same_row[0]]
+            result[same_row], undecided = choose(self._cumulative[site], words[same_row])
+            for number in same_row[undecided].tolist():
+                further = partial(source.further, number, points[number], self._purpose)
+                result[number] = choose_exactly(self.matrix[site], int(words[number]), further)
         return result
 
     def joint(self, prior: Prior) -> FloatArray:
@@ -231,7 +235,7 @@ class Channel:
 
     @cached_property
     def _cumulative(self) -> FloatArray:
-        # Ending at exactly 1: the largest uniform number then still finds an output that is possible.
+        # A row's sum may differ from 1: what counts is each entry's part of it.
         total = np.cumsum(self.matrix, axis=1)
         total /= total[:, -1:]
         return total

@@ -55,7 +55,7 @@ def _planar(mechanism: Mechanism) -> Mechanism:
 def epsilon_in_plane(mechanism: Mechanism, grid: Grid, projection: Projection | None) -> float:
     """Return the epsilon that a noise was really drawn with, per metre of the plane.
 
-    That is `noise_epsilon`, a little below the promise; on the globe a metre of the plane is up to 0.6 % more
+    That is `noise_epsilon`; on the globe a metre of the plane is up to 0.6 % more
     or less than a metre of the sphere that the noise is drawn on, which is measured in the middle of the grid.
     """
     epsilon: float | None = getattr(mechanism, "noise_epsilon", None)

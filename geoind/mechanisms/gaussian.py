@@ -3,15 +3,16 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
-
-import numpy as np
+from typing import TYPE_CHECKING, ClassVar
 
 from geoind.arrays import ArrayLike, FloatArray, as_number, as_points, as_positive, as_unit
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.noise import ANGLE_RESOLUTION
+from geoind.mechanisms.planar import planar_reports
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
+
+if TYPE_CHECKING:
+    from flint import arb
 
 __all__ = ["PlanarGaussian"]
 
@@ -111,11 +112,19 @@ class PlanarGaussian:
         return quantile + self.lattice_step / math.sqrt(2)
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
-        """Return one report for each of the (n, 2) points, in metres, on the public lattice."""
+        """Return one report for each of the (n, 2) points, in metres, on the public lattice, drawn exactly."""
         points = as_points(points)
-        words = as_randomness(rng, len(points)).words(points, 2, f"PlanarGaussian {self.sigma.hex()}")
-        survival = ((words[:, 0] >> np.uint64(11)) + 0.5) * 2.0**-53
-        angle = (words[:, 1] >> np.uint64(11)) * ANGLE_RESOLUTION
-        radius = self.sigma * np.sqrt(-2 * np.log(survival))
-        reports = points + np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
-        return np.asarray(np.rint(reports / self.lattice_step) * self.lattice_step + 0.0)
+        unit = self.sigma / self.lattice_step
+        return planar_reports(
+            points,
+            as_randomness(rng, len(points)),
+            f"PlanarGaussian {self.sigma.hex()}",
+            step=self.lattice_step,
+            steps=lambda s: s * unit,
+            radius=self._exact_radius,
+        )
+
+    def _exact_radius(self, survival: "arb") -> "arb":
+        from geoind.mechanisms import exact
+
+        return exact.gaussian_radius(survival) * self.sigma

@@ -3,27 +3,21 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_points, as_positive, as_probabilities, as_unit
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.noise import (
-    ANGLE_RESOLUTION,
-    RADIUS_RESOLUTION,
-    RELIABLE_RADIUS,
-    polar_words,
-    radius_of,
-)
-from geoind.mechanisms.precision import corrected_epsilon
+from geoind.mechanisms.noise import laplace_radius, radius_of
+from geoind.mechanisms.planar import planar_reports
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
 
-__all__ = ["PlanarLaplace"]
+if TYPE_CHECKING:
+    from flint import arb
 
-BLOCK = 8192
-"""Points handled at once: their temporaries stay in the processor's cache."""
+__all__ = ["PlanarLaplace"]
 
 
 @dataclass(frozen=True)
@@ -62,16 +56,10 @@ class PlanarLaplace:
         """
         return math.ldexp(1.0, math.floor(math.log2(1 / self.epsilon)) - 10)
 
-    @cached_property
+    @property
     def noise_epsilon(self) -> float:
-        """The epsilon that the sampler runs with: smaller by what finite precision costs."""
-        return corrected_epsilon(
-            self.epsilon,
-            cell=self.lattice_step,
-            r_max=RELIABLE_RADIUS / self.epsilon,
-            angle_resolution=ANGLE_RESOLUTION,
-            radius_resolution=RADIUS_RESOLUTION / self.epsilon,
-        )
+        """The epsilon that the sampler runs with: the promised one, for draws are exact."""
+        return self.epsilon
 
     @property
     def mean_radius(self) -> float:
@@ -86,24 +74,29 @@ class PlanarLaplace:
         >>> round(PlanarLaplace(0.01).reach(0.95))
         474
         """
-        # The sampler runs with a slightly smaller epsilon than the promised one.
-        quantile = float(self.radius_quantile(as_unit(confidence, "confidence")))
-        return quantile * self.epsilon / self.noise_epsilon + self.lattice_step / math.sqrt(2)
+        return float(self.radius_quantile(as_unit(confidence, "confidence"))) + self.lattice_step / math.sqrt(2)
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
-        """Return one report for each of the (n, 2) points, in metres, on the public lattice."""
+        """Return one report for each of the (n, 2) points, in metres, on the public lattice.
+
+        Each is the exact rounding of a draw from the continuous law, see docs/exact-draws.md. The lattice limits
+        coordinates to 2^50 steps, 10^12 / epsilon.
+        """
         points = as_points(points)
-        source = as_randomness(rng, len(points))
-        reports = np.empty_like(points)
-        words = source.words(points, 2, f"PlanarLaplace {self.epsilon.hex()}")
-        for start in range(0, len(points), BLOCK):
-            part = slice(start, start + BLOCK)
-            radius, angle = polar_words(words[part])
-            radius /= self.noise_epsilon
-            reports[part, 0] = points[part, 0] + radius * np.cos(angle)
-            reports[part, 1] = points[part, 1] + radius * np.sin(angle)
-            reports[part] = np.rint(reports[part] / self.lattice_step) * self.lattice_step + 0.0
-        return reports
+        unit = 1 / (self.epsilon * self.lattice_step)
+        return planar_reports(
+            points,
+            as_randomness(rng, len(points)),
+            f"PlanarLaplace {self.epsilon.hex()}",
+            step=self.lattice_step,
+            steps=lambda s: laplace_radius(s) * unit,
+            radius=self._exact_radius,
+        )
+
+    def _exact_radius(self, survival: "arb") -> "arb":
+        from geoind.mechanisms import exact
+
+        return exact.laplace_radius(survival) / self.epsilon
 
     def logpdf(self, reports: ArrayLike, truth: ArrayLike) -> FloatArray:
         """Return the log density of reports given their true points, row by row.

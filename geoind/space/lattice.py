@@ -7,22 +7,34 @@ latitude (from 84.3 degrees on), and the pole itself has one name.
 """
 
 import math
+from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
 from geoind.distances import EARTH_RADIUS
-from geoind.space.functions import ARRAYS, SCALARS, Functions, Number
 
-__all__ = ["DECIMALS", "METRES_PER_DEGREE", "half_diagonal", "smallest_step", "snap_lonlat", "snap_scalar"]
+__all__ = [
+    "DECIMALS",
+    "METRES_PER_DEGREE",
+    "half_diagonal",
+    "longitude_decimals",
+    "nearest_places",
+    "smallest_step",
+    "snap_lonlat",
+    "wrapped",
+]
 
 DECIMALS = 5
 """Default lattice: five decimals of a degree, about one metre."""
 
 METRES_PER_DEGREE = EARTH_RADIUS * math.pi / 180
 
-POLAR = math.degrees(math.acos(0.1))
+POLAR = 84
 """Up to this latitude every multiple of the step is a place of the lattice."""
+
+Steps = TypeVar("Steps", int, FloatArray)
 
 
 def snap_lonlat(lonlat: ArrayLike, decimals: int = DECIMALS) -> FloatArray:
@@ -35,35 +47,52 @@ def snap_lonlat(lonlat: ArrayLike, decimals: int = DECIMALS) -> FloatArray:
            [180.    ,   0.    ]])
     """
     points = as_lonlat(lonlat)
-    return np.column_stack(snap_arrays(points[:, 0], points[:, 1], decimals))
+    return np.column_stack(nearest_places(points[:, 0], points[:, 1], decimals)[:2])
 
 
-def snap_arrays(lon: FloatArray, lat: FloatArray, decimals: int) -> tuple[FloatArray, FloatArray]:
-    """Return snapped longitudes and latitudes; longitudes may come unwrapped."""
-    scale = 10.0**decimals
-    lat = _round(lat, scale, ARRAYS)
-    wrapped = _wrap(lon, ARRAYS)
-    lon = _round(wrapped, scale, ARRAYS)
-    polar = np.flatnonzero(np.abs(lat) > POLAR)
+def nearest_places(
+    lon: FloatArray, lat: FloatArray, decimals: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return the closest places, and how far they are: in steps of the lattice, half a step at most.
+
+    Longitudes may come unwrapped, within a turn.
+    """
+    scale = 10**decimals
+    from_rows, from_columns = lat * scale, lon * scale
+    rows, columns = np.rint(from_rows), np.rint(from_columns)
+    from_rows -= rows
+    from_columns -= columns
+    far = np.flatnonzero(np.abs(columns) >= 180 * scale)
+    columns[far] = _within_a_turn(columns[far], 180 * scale)
+    columns /= scale
+    polar = np.flatnonzero(np.abs(rows) > POLAR * scale)
     if polar.size:
-        # A pole's own row has a single place, longitude 0.
-        shrink = np.cos(np.radians(np.minimum(np.abs(lat[polar]), 90 - 0.5 / scale)))
-        coarse = scale * 10.0 ** -np.floor(-np.log10(shrink))
-        rounded = np.rint(wrapped[polar] * coarse) / coarse + 0.0
-        lon[polar] = np.where(np.abs(lat[polar]) == 90, 0.0, rounded)
-    lon[lon == -180] = 180
-    return lon, lat
+        columns[polar], from_columns[polar] = _polar_places(lon[polar], rows[polar], decimals)
+    rows /= scale
+    # Adding zero turns -0.0 into 0.0: a sign that says on which side of zero the noise fell.
+    columns += 0.0
+    rows += 0.0
+    return columns, rows, from_columns, from_rows
 
 
-def snap_scalar(lon: float, lat: float, decimals: int) -> tuple[float, float]:
-    """Return what `snap_arrays` returns, for one place."""
-    scale = 10.0**decimals
-    lat = _round(lat, scale, SCALARS)
-    if abs(lat) > POLAR:
-        lons, lats = snap_arrays(np.array([lon]), np.array([lat]), decimals)
-        return float(lons[0]), float(lats[0])
-    lon = _round(_wrap(lon, SCALARS), scale, SCALARS)
-    return 180.0 if lon == -180 else lon, lat
+def longitude_decimals(row: int, decimals: int) -> int:
+    """Return how many decimals longitudes have in a row: fewer towards the poles, -1 for steps of ten degrees.
+
+    Examples
+    --------
+    >>> [longitude_decimals(row, 5) for row in (0, 8_426_082, 8_426_083, 8_999_999)]
+    [5, 5, 4, -1]
+    """
+    from_pole: int = 90 * 10**decimals - abs(row)
+    return decimals - sum(from_pole <= limit for limit in _polar_limits(decimals))
+
+
+def wrapped(column: int, decimals: int) -> float:
+    """Return the longitude of a column of steps of 10^-decimals degrees, in (-180, 180]."""
+    if decimals < 0:
+        return float(10 * _within_a_turn(column, 18))
+    scale: int = 10**decimals
+    return _within_a_turn(column, 180 * scale) / scale
 
 
 def smallest_step(decimals: int = DECIMALS) -> float:
@@ -82,10 +111,29 @@ def half_diagonal(decimals: int = DECIMALS) -> float:
     return math.sqrt(0.5) * METRES_PER_DEGREE * 10.0**-decimals
 
 
-def _round(value: Number, scale: float, functions: Functions[Number]) -> Number:
-    # Adding zero turns -0.0 into 0.0: a sign that says on which side of zero the noise fell.
-    return functions.rint(value * scale) / scale + 0.0
+def _within_a_turn(column: Steps, half: Steps | int) -> Steps:
+    """Return the same column more than -half and at most half steps from the meridian of Greenwich, exactly."""
+    return half - (half - column) % (2 * half)
 
 
-def _wrap(lon: Number, functions: Functions[Number]) -> Number:
-    return lon - 360.0 * functions.rint(lon / 360.0)
+@lru_cache(maxsize=8)
+def _polar_limits(decimals: int) -> tuple[int, ...]:
+    """Return how many rows from the pole the step in longitude is 10, 100, ... times as long."""
+    return tuple(
+        math.floor(math.degrees(math.asin(10.0**-power)) * 10**decimals) for power in range(1, decimals + 2)
+    )
+
+
+def _polar_places(lon: FloatArray, rows: FloatArray, decimals: int) -> tuple[FloatArray, FloatArray]:
+    """Return the longitudes of places near a pole, and how far they are, in steps of their row."""
+    from_pole = 90 * 10**decimals - np.abs(rows)
+    finest = decimals - sum((from_pole <= limit).astype(int) for limit in _polar_limits(decimals))
+    steps = lon * 10.0**finest
+    columns = np.rint(steps)
+    off = steps - columns
+    # Ten degrees, the longest step, divides a turn as the others do.
+    scale, ten = 10.0 ** np.maximum(finest, 0), np.where(finest < 0, 10.0, 1.0)
+    degrees = ten * _within_a_turn(columns, 180 * scale / ten) / scale
+    # The pole's own row has a single place, longitude 0.
+    here = from_pole > 0
+    return np.where(here, degrees, 0.0), np.where(here, off, 0.0)

@@ -1,5 +1,8 @@
+import bisect
+import itertools
 import math
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -22,6 +25,7 @@ from geoind import (
     tight_epsilon,
 )
 from geoind.mechanisms.laplace import PlanarLaplace
+from tests.given_words import GivenWords
 
 STREET = Grid(0, 0, cell=100, columns=2, rows=1)
 COIN = Channel(STREET, STREET, [[0.75, 0.25], [0.25, 0.75]])
@@ -94,13 +98,43 @@ def test_sample_reports_places_for_the_closest_site():
 
 @pytest.mark.parametrize("word", [0, 2**64 - 1])
 def test_the_first_and_the_last_random_word_find_a_possible_report(word):
-    class Constant:
-        def words(self, points, count, purpose):  # noqa: ARG002
-            return np.full((len(points), count), word, np.uint64)
-
     line = Grid(0, 0, cell=1, columns=4, rows=1)
     channel = Channel(STREET, line, [[0, 0.3, 0.7, 0], [0, 1 / 3, 2 / 3, 0]])
-    assert channel.sample_indices([0, 1], rng=Constant()).tolist() == [1 + (word > 0)] * 2
+    assert channel.sample_indices([0, 1], rng=GivenWords([(word,) * 9] * 2)).tolist() == [1 + (word > 0)] * 2
+
+
+def test_entries_are_drawn_over_the_sum_of_their_row():
+    # A sum of 1 + 9e-10 is allowed; cumulative sums not divided by it would report the first output twice.
+    line = Grid(0, 0, cell=1, columns=2, rows=1)
+    channel = Channel(line, line, [[0.5 + 9e-10, 0.5], [0.5, 0.5]])
+    border = 2**64 * (0.5 + 9e-10) / (1 + 9e-10)
+    words = [(int(border * (1 + share)),) for share in (-1e-12, 1e-12)]
+    assert channel.sample_indices([0, 0], rng=GivenWords(words)).tolist() == [0, 1]
+
+
+def test_the_least_likely_report_is_drawn_too():
+    """With 53 bits a report of 1e-17 never came, while another place may promise it with certainty."""
+    line = Grid(0, 0, cell=1, columns=3, rows=1)
+    channel = Channel(line, line, [[1 - 1e-300, 5e-300, 1e-300], [0, 0, 1.0], [0.2, 0.3, 0.5]])
+    ones = 2**64 - 1
+    # 1 - 2^-1024 is beyond 1 - 1e-300, 1 - 2^-995 is within the six before the end.
+    last, second = (ones,) * 17, (ones,) * 15 + (ones - 2**29, 0)
+    assert channel.sample_indices([0, 0, 1], rng=GivenWords([last, second, last])).tolist() == [2, 1, 2]
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 300])
+def test_exact_draws_agree_with_fractions(n):
+    rng = np.random.default_rng(n)
+    row = rng.dirichlet(np.full(n, 0.2))
+    line = Grid(0, 0, cell=1, columns=n, rows=1)
+    channel = Channel(Grid(0, 0, cell=1, columns=1, rows=1), line, [row])
+    borders = list(itertools.accumulate(map(Fraction, row.tolist())))
+    numbers = [int.from_bytes(rng.bytes(24)) for _ in range(50)]
+    numbers += [int(border / borders[-1] * 2**192) + off for border in borders[:-1] for off in (-1, 1)]
+    numbers = [number for number in numbers if 0 <= number < 2**192]
+    words = [(number >> 128, number >> 64 & 2**64 - 1, number & 2**64 - 1) for number in numbers]
+    wanted = [bisect.bisect(borders, Fraction(2 * number + 1, 2**193) * borders[-1]) for number in numbers]
+    assert channel.sample_indices([0] * len(numbers), rng=GivenWords(words)).tolist() == wanted
 
 
 def test_equal_inputs_get_different_noise():

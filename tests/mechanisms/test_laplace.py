@@ -8,7 +8,7 @@ from scipy import stats
 
 from geoind import Grid, InvalidInputError, PlanarLaplace, PostProcessed
 from geoind.arrays import FloatArray
-from geoind.mechanisms.noise import polar_words
+from tests.given_words import GivenWords
 from tests.goodness import counts_fit, fits, is_uniform
 
 EPSILON = math.log(4) / 200
@@ -34,13 +34,13 @@ def test_the_distribution_test_catches_the_classical_mutants() -> None:
     n = 200_000
     exponential_radius = rng.exponential(2 / EPSILON, n)
     per_axis = np.hypot(*rng.laplace(scale=1 / EPSILON, size=(2, n)))
-    words = rng.integers(0, 1 << 64, size=(n, 2), dtype=np.uint64)
-    one_uniform_twice = polar_words(np.column_stack([words[:, 0], words[:, 0]]))
+    word = rng.integers(0, 1 << 64, size=n, dtype=np.uint64)
+    one_uniform_twice = NOISE.sample(np.zeros((n, 2)), rng=GivenWords([(w, w) for w in word.tolist()]))
     assert not fits(exponential_radius, NOISE.radius_cdf)
     assert not fits(per_axis, NOISE.radius_cdf)
     assert not fits(1.04 * rng.gamma(2, 1 / EPSILON, n), NOISE.radius_cdf)
-    quarter = one_uniform_twice[1] < math.pi / 2
-    assert not fits(one_uniform_twice[0][quarter] / EPSILON, NOISE.radius_cdf)
+    quarter = (one_uniform_twice > 0).all(axis=1)
+    assert not fits(np.hypot(*one_uniform_twice[quarter].T), NOISE.radius_cdf)
 
 
 def test_radius_and_angle_are_independent() -> None:
@@ -109,8 +109,15 @@ def test_reports_end_on_a_public_lattice_that_is_fine_against_the_noise() -> Non
     assert not np.signbit(on_the_spot[on_the_spot == 0]).any()
 
 
-def test_the_sampler_holds_back_what_finite_precision_costs() -> None:
-    assert 1 - 1e-3 < NOISE.noise_epsilon / NOISE.epsilon < 1
+def test_the_sampler_holds_nothing_back() -> None:
+    assert NOISE.noise_epsilon == NOISE.epsilon
+
+
+def test_places_beyond_the_lattice_are_refused() -> None:
+    limit = 2.0**50 * NOISE.lattice_step
+    assert np.isfinite(NOISE.sample([[limit, -limit]])).all()
+    with pytest.raises(InvalidInputError, match=r"points must lie within 1.41e\+14 m of the origin"):
+        NOISE.sample([[0, 0], [0, -1.01 * limit]])
 
 
 def test_the_mean_radius_is_two_over_epsilon() -> None:

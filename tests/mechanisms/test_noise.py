@@ -2,16 +2,22 @@ import math
 
 import mpmath
 import numpy as np
-import pytest
 
+from geoind.mechanisms.functions import ARRAYS
 from geoind.mechanisms.noise import (
-    MAX_RADIUS,
-    RADIUS_RESOLUTION,
-    RELIABLE_RADIUS,
-    polar_scalar,
-    polar_words,
+    DIRECTION_ERROR,
+    LARGEST_SURVIVAL,
+    RADIUS_ERROR,
+    SMALLEST_SURVIVAL,
+    direction,
+    half_angle_scalar,
+    half_angles,
+    laplace_radius,
     radius_of,
+    survival_scalar,
+    survivals,
 )
+from geoind.randomness import Words
 
 
 def exact_radius(p: float) -> float:
@@ -35,26 +41,46 @@ def test_the_quantile_of_zero_is_zero() -> None:
     assert radius_of(np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
 
 
-def test_scalars_and_arrays_get_the_same_noise_from_the_same_words() -> None:
+def words_of(rng: np.random.Generator, n: int) -> Words:
+    """Words whose survival probability covers all that doubles decide, the ends more than chance would."""
+    words = rng.integers(0, 1 << 64, size=(n, 2), dtype=np.uint64)
+    share = np.concatenate([rng.uniform(0, 1, n // 2), 2.0 ** -rng.uniform(0, 22, n // 4)])
+    share = np.concatenate([share, 1 - 2.0 ** -rng.uniform(1, 22, n - len(share))])
+    words[:, 0] = (share * 2.0**53).astype(np.uint64) << np.uint64(11)
+    return words
+
+
+def test_radius_and_direction_are_within_their_errors() -> None:
+    """Against 50 digits, for both ends of the interval that the words mean."""
+    words = words_of(np.random.default_rng(3), 800)
+    s = np.sqrt(-2 * np.log(survivals(words)))
+    radii, (cosines, sines) = laplace_radius(s), direction(half_angles(words), ARRAYS)
+    with mpmath.workdps(50):
+        for row, (first, second) in enumerate(words.tolist()):
+            for more in (0, 1):
+                survival, turn = mpmath.mpf(first + more) / 2**64, mpmath.mpf(second + more) / 2**64
+                if not SMALLEST_SURVIVAL < survival < LARGEST_SURVIVAL:
+                    continue
+                exact = -1 - mpmath.lambertw(-survival / mpmath.e, -1).real
+                assert abs(radii[row] - exact) < RADIUS_ERROR / 2
+                assert abs(s[row] - mpmath.sqrt(-2 * mpmath.log(survival))) < RADIUS_ERROR / 2
+                assert abs(cosines[row] - mpmath.cos(2 * mpmath.pi * turn)) < DIRECTION_ERROR / 2
+                assert abs(sines[row] - mpmath.sin(2 * mpmath.pi * turn)) < DIRECTION_ERROR / 2
+
+
+def test_the_rational_radius_is_right_everywhere_that_it_is_used() -> None:
+    s = np.linspace(1e-9, math.sqrt(-2 * math.log(SMALLEST_SURVIVAL)), 20_001)
+    assert np.abs(laplace_radius(s) / radius_of(s * s / 2) - 1).max() < 4e-13
+
+
+def test_scalars_and_arrays_read_the_same_numbers_from_the_same_words() -> None:
     words = np.random.default_rng(1).integers(0, 1 << 64, size=(2000, 2), dtype=np.uint64)
-    radii, angles = polar_words(words)
-    for (first, second), radius, angle in zip(words.tolist(), radii, angles, strict=True):
-        assert polar_scalar(first, second) == (pytest.approx(radius, rel=1e-13), pytest.approx(angle, rel=1e-15))
+    words[:4] = [[0, 0], [2**64 - 1, 2**64 - 1], [1, 2**63], [2**63, 2**63 - 1]]
+    assert survivals(words).tolist() == [survival_scalar(first) for first in words[:, 0].tolist()]
+    assert half_angles(words).tolist() == [half_angle_scalar(second) for second in words[:, 1].tolist()]
 
 
-@pytest.mark.parametrize("word", [0, 2**64 - 1])
-def test_extreme_words_give_finite_noise(word: int) -> None:
-    radius, angle = polar_scalar(word, word)
-    assert 0 <= radius <= MAX_RADIUS
-    assert 0 <= angle < 2 * math.pi
-    radii, _ = polar_words(np.array([[word, word]], np.uint64))
-    assert radii[0] == pytest.approx(radius)
-
-
-def test_the_stated_radius_resolution_holds_up_to_the_reliable_radius() -> None:
-    survival = (1 + RELIABLE_RADIUS) * math.exp(-RELIABLE_RADIUS)
-    words = round(survival * 2.0**64)
-    low = polar_scalar(words, 0)[0]
-    high = polar_scalar(words, 1)[0]
-    assert low == pytest.approx(RELIABLE_RADIUS, rel=1e-5)
-    assert low - high <= 1.01 * max(RADIUS_RESOLUTION, math.ulp(low))
+def test_every_bit_of_the_first_word_counts() -> None:
+    """Small survival probabilities keep their last bits: 64 of them, where a double between 0 and 1 has 53."""
+    words = np.array([[2**42 + 2 * step, 0] for step in range(3)], np.uint64)
+    assert np.diff(survivals(words)).tolist() == [2.0**-63] * 2

@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from pyproj import Geod
 
-from geoind import InvalidInputError, SphericalLaplace
+from geoind import InvalidInputError, KeyedRandomness, SphericalLaplace, snap_lonlat
 from geoind.arrays import FloatArray
 from geoind.distances import EARTH_RADIUS, haversine
-from geoind.mechanisms.sphere import WGS84_FACTOR, _sin_cos, _travel
-from geoind.space.functions import ARRAYS, SCALARS
-from tests.goodness import fits, is_uniform
+from geoind.mechanisms.functions import ARRAYS, SCALARS
+from geoind.mechanisms.sphere import WGS84_FACTOR, _travel
+from tests.goodness import counts_fit, fits, is_uniform
 
 EPSILON = math.log(4) / 200
 PLACES = {
@@ -100,7 +100,7 @@ def test_the_arc_solves_its_equation(epsilon: float) -> None:
     globe = SphericalLaplace(epsilon)
     k = globe._scales
     radii = np.array([1e-6, 0.1, 1.0, 5.0, 20.0, 56.0])
-    for r, arc in zip(radii, globe._arc(radii, ARRAYS), strict=True):
+    for r, arc in zip(radii, globe._arc(radii, radii - np.log1p(radii), ARRAYS), strict=True):
         with mpmath.workdps(40):
             target = (1 + mpmath.mpf(r)) * mpmath.exp(-mpmath.mpf(r))
             exact = mpmath.findroot(
@@ -108,47 +108,23 @@ def test_the_arc_solves_its_equation(epsilon: float) -> None:
                 float(arc * k),
             )
         assert arc * k == pytest.approx(float(exact), rel=1e-11, abs=1e-9)
-        assert globe._arc(float(r), SCALARS) * k == pytest.approx(arc * k, rel=1e-11, abs=1e-9)
-    assert globe._arc(np.zeros(1), ARRAYS)[0] == 0
-
-
-@pytest.mark.parametrize("epsilon", [EPSILON, 1e-5])
-def test_scalars_and_arrays_make_the_same_report_of_the_same_words(epsilon: float) -> None:
-    globe = SphericalLaplace(epsilon)
-    rng = np.random.default_rng(5)
-    words = rng.integers(0, 1 << 64, size=(500, 2), dtype=np.uint64)
-    points = np.column_stack([rng.uniform(-180, 180, 500), rng.uniform(-90, 90, 500)])
-    points[:4] = [[180, 90], [-180, -90], [0, 89.99999], [180, 0]]
-
-    class Fixed:
-        def words(self, points: FloatArray, count: int, purpose: str) -> object:  # noqa: ARG002
-            return words
-
-    together = globe.sample(points, rng=Fixed())  # type: ignore[arg-type]
-    one_by_one = [
-        globe.sample_one(*p, *w)
-        for p, w in zip(points.tolist(), words.tolist(), strict=True)  # type: ignore[arg-type]
-    ]
-    np.testing.assert_allclose(together, one_by_one, atol=2.1 * 10.0**-globe.decimals)
-    assert (together == one_by_one).mean() > 0.99
+        assert globe._arc(float(r), float(r - np.log1p(r)), SCALARS) * k == pytest.approx(
+            arc * k, rel=1e-11, abs=1e-9
+        )
+    assert globe._arc(np.zeros(1), np.zeros(1), ARRAYS)[0] == 0
 
 
 def test_travelling_meets_an_independent_geodesic_on_the_sphere() -> None:
     rng = np.random.default_rng(2)
     lon, lat = rng.uniform(-180, 180, 1000), rng.uniform(-90, 90, 1000)
     arc, bearing = rng.uniform(0, 3, 1000), rng.uniform(0, 2 * math.pi, 1000)
-    there = np.column_stack(_travel(lon, lat, arc, bearing, ARRAYS))
+    north, east = np.sin(arc) * np.cos(bearing), np.sin(arc) * np.sin(bearing)
+    turned, risen = _travel(lat, np.cos(arc), north, east, ARRAYS)
+    there = np.column_stack([lon + turned, risen])
     wanted = Geod(a=EARTH_RADIUS, b=EARTH_RADIUS).fwd(lon, lat, np.degrees(bearing), arc * EARTH_RADIUS)
     turn = np.radians(there[:, 0] - wanted[0])
     np.testing.assert_allclose(there[:, 1], wanted[1], atol=1e-9)
     np.testing.assert_allclose(np.sin(turn / 2) * np.cos(np.radians(wanted[1])), 0, atol=1e-11)
-
-
-def test_half_angle_sines_and_cosines_are_those_of_the_angle() -> None:
-    angles = np.linspace(-2 * math.pi, 2 * math.pi, 10_001)
-    sin, cos = _sin_cos(angles, ARRAYS)
-    np.testing.assert_allclose(sin, np.sin(angles), atol=4e-16)
-    np.testing.assert_allclose(cos, np.cos(angles), atol=4e-16)
 
 
 def test_the_mean_and_the_quantile_describe_the_reports() -> None:
@@ -159,15 +135,71 @@ def test_the_mean_and_the_quantile_describe_the_reports() -> None:
     assert globe.radius_quantile([[0.5]]).shape == (1, 1)
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "decimals"), [(0.1, 5), (EPSILON, 5), (1e-3, 5), (5e-4, 4), (5e-5, 3), (4e-6, 2)]
-)
-def test_wider_noise_has_a_coarser_lattice_and_gives_up_little(epsilon: float, decimals: int) -> None:
-    globe = SphericalLaplace(epsilon)
-    assert globe.decimals == decimals
-    assert 0.99 < globe.noise_epsilon * WGS84_FACTOR / epsilon < 1
-    reports = draw(epsilon, PLACES["Paris"], 100)
+@pytest.mark.parametrize("decimals", range(6))
+def test_a_coarser_lattice_rounds_the_same_draws(decimals: int) -> None:
+    globe = SphericalLaplace(EPSILON, decimals=decimals)
+    reports = globe.sample(np.tile(PLACES["Paris"], (100, 1)), rng=3)
+    fine = SphericalLaplace(EPSILON).sample(np.tile(PLACES["Paris"], (100, 1)), rng=3)
     np.testing.assert_array_equal(reports, np.round(reports, decimals))
+    assert np.abs(reports - fine).max() <= 0.5 * 10.0**-decimals + 0.5e-5
+    assert globe.radius_quantile(0.5) == SphericalLaplace(EPSILON).radius_quantile(0.5)
+
+
+def test_cells_of_a_coarse_lattice_are_hit_as_often_as_the_density_says() -> None:
+    globe = SphericalLaplace(0.01, decimals=3)
+    lon, lat = 24.9003, 60.0004
+    reports = globe.sample(np.tile([lon, lat], (300_000, 1)), rng=11)
+    rows, columns = np.arange(-8, 9), np.arange(-16, 17)
+    parts = (np.arange(40) + 0.5) / 40 - 0.5
+    fine_lat = 60.0 + (rows[:, None] + parts).ravel() / 1000
+    fine_lon = 24.9 + (columns[:, None] + parts).ravel() / 1000
+    there = np.stack(np.meshgrid(fine_lon, fine_lat), axis=-1).reshape(-1, 2)
+    k = globe.noise_epsilon * EARTH_RADIUS
+    area = np.cos(np.radians(there[:, 1])) * math.radians(1 / 40_000) ** 2
+    density = (1 + k * k) / (2 * math.pi) * np.exp(-globe.noise_epsilon * metres((lon, lat), there)) * area
+    expected = density.reshape(len(rows), 40, len(columns), 40).sum(axis=(1, 3)) * len(reports)
+    edges = [np.append(lines - 0.5, lines[-1] + 0.5) for lines in (rows, columns)]
+    counts, *_ = np.histogram2d((reports[:, 1] - 60) * 1000, (reports[:, 0] - 24.9) * 1000, bins=edges)
+    assert counts_fit(counts.ravel(), expected.ravel())
+    assert not counts_fit(np.roll(counts, 1, axis=1).ravel(), expected.ravel())
+
+
+@pytest.mark.parametrize("decimals", [-1, 6, 2.5, "3", None, math.nan])
+def test_decimals_are_a_whole_number_up_to_five(decimals: object) -> None:
+    with pytest.raises(InvalidInputError, match="decimals must be"):
+        SphericalLaplace(EPSILON, decimals=decimals)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, EPSILON, 1e-3, 4e-6])
+def test_only_the_ellipsoid_costs_epsilon(epsilon: float) -> None:
+    assert SphericalLaplace(epsilon).noise_epsilon == epsilon / WGS84_FACTOR
+
+
+@pytest.mark.parametrize("lat", [89.9999, -89.9999, 89.99999, 90.0])
+def test_around_a_pole_every_place_has_its_one_name(lat: float) -> None:
+    reports = draw(0.1, (13.0, lat), 200_000)
+    assert (reports[:, 0] > -180).all()
+    assert (reports[:, 0] <= 180).all()
+    assert not reports[np.abs(reports[:, 1]) == 90, 0].any()
+    assert len(np.unique(reports[np.abs(reports[:, 1]) == 89.99999, 0])) == 36
+    np.testing.assert_array_equal(reports, snap_lonlat(reports))
+
+
+def test_a_report_does_not_depend_on_its_neighbours() -> None:
+    globe = SphericalLaplace(1e-4)
+    rng = np.random.default_rng(4)
+    points = np.column_stack([rng.uniform(-180, 180, 5000), rng.uniform(-80, 80, 5000)])
+    key = KeyedRandomness(bytes(32), np.arange(5001))
+    alone = globe.sample(points, rng=KeyedRandomness(bytes(32), np.arange(5000)))
+    with_one_across_the_pole = globe.sample(np.vstack([points, [[0.0, 90.0]]]), rng=key)[:-1]
+    np.testing.assert_array_equal(alone, with_one_across_the_pole)
+
+
+def test_no_radius_holds_every_report() -> None:
+    globe = SphericalLaplace(EPSILON)
+    for p in (1.0, [0.5, 1.0]):
+        with pytest.raises(InvalidInputError, match="p must be less than 1"):
+            globe.radius_quantile(p)
 
 
 def test_a_huge_epsilon_reports_the_nearest_place_of_the_lattice() -> None:

@@ -1,5 +1,6 @@
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,10 +10,10 @@ from geoind.distances import haversine
 from geoind.space.lattice import (
     METRES_PER_DEGREE,
     half_diagonal,
+    longitude_decimals,
+    nearest_places,
     smallest_step,
-    snap_arrays,
     snap_lonlat,
-    snap_scalar,
 )
 
 ANYWHERE = (st.floats(-180, 180), st.floats(-90, 90))
@@ -32,10 +33,43 @@ def test_snapping_twice_is_snapping_once(lon: float, lat: float, decimals: int) 
     np.testing.assert_array_equal(snap_lonlat(once, 5), once)
 
 
-@given(st.floats(-540, 540), st.floats(-90, 90), DECIMALS)
-def test_scalars_and_arrays_agree(lon: float, lat: float, decimals: int) -> None:
-    lons, lats = snap_arrays(np.array([lon]), np.array([lat]), decimals)
-    assert snap_scalar(lon, lat, decimals) == (lons[0], lats[0])
+@given(st.floats(-360, 360), st.floats(-90, 90), st.integers(0, 5))
+def test_a_turn_more_or_less_is_the_same_place(lon: float, lat: float, decimals: int) -> None:
+    [there], [row], _, _ = nearest_places(np.array([lon]), np.array([lat]), decimals)
+    finest = longitude_decimals(round(row * 10**decimals), decimals)
+    step = 10.0**-finest
+    assert -180 < there <= 180
+    assert there == round(there, max(finest, 0))
+    turns = (lon - there) / 360
+    if abs(row) == 90:
+        assert there == 0
+    else:
+        assert abs(turns - round(turns)) * 360 <= step / 2 + 1e-9
+
+
+@given(st.floats(-180, 180), st.floats(-90, 90), st.integers(0, 5))
+def test_the_distance_to_a_place_is_in_steps_of_its_row(lon: float, lat: float, decimals: int) -> None:
+    (column,), (row,), (off_column,), (off_row,) = nearest_places(np.array([lon]), np.array([lat]), decimals)
+    finest = longitude_decimals(round(row * 10**decimals), decimals)
+    assert off_row == pytest.approx((lat - row) * 10**decimals, abs=1e-7)
+    if abs(row) < 90:
+        turned = (lon - column + 180) % 360 - 180
+        assert abs(abs(off_column) - abs(turned) * 10.0**finest) < 1e-7
+    else:
+        assert off_column == 0
+
+
+@pytest.mark.parametrize("decimals", range(6))
+def test_rows_become_coarser_exactly_where_meridians_are_a_power_of_ten_closer(decimals: int) -> None:
+    """Against 50 digits: the row on either side of each limit."""
+    with mpmath.workdps(50):
+        for power in range(1, decimals + 2):
+            limit = mpmath.degrees(mpmath.asin(mpmath.mpf(10) ** -power)) * 10**decimals
+            assert abs(limit - mpmath.nint(limit)) > 1e-4
+            inner = 90 * 10**decimals - int(limit)
+            if inner < 90 * 10**decimals:
+                assert longitude_decimals(inner, decimals) == decimals - power
+            assert longitude_decimals(-(inner - 1), decimals) == decimals - power + 1
 
 
 @given(*ANYWHERE)

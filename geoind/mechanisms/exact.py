@@ -1,0 +1,164 @@
+"""Exact arithmetic for the few draws that doubles cannot decide.
+
+The words drawn so far are the first bits of two numbers between 0 and 1, so they mean two intervals. Ball
+arithmetic (Arb, of FLINT) carries these through the same formulas with proven bounds. If what comes out lies
+within one cell of the lattice, whatever bits would follow, that cell is the report; if not, 64 more bits of both
+numbers are drawn. So the report is that of the whole real numbers, of which almost no bit was ever needed.
+
+The working precision only decides how soon this ends, never how: two threads that change it for one another are
+at worst a little slower.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from flint import arb, ctx
+
+from geoind.space.lattice import longitude_decimals, wrapped
+
+__all__ = ["Draw", "decided", "gaussian_radius", "globe_arc", "globe_place", "laplace_radius", "planar_place"]
+
+WORD = 64
+
+LONGEST = 1 << 16
+"""Words of one number that are never needed, but by a source that returns one word for ever."""
+
+Place = TypeVar("Place")
+
+
+@dataclass
+class Draw:
+    """Two numbers between 0 and 1 of which the first bits are known.
+
+    Parameters
+    ----------
+    first, second : int
+        Their first 64 bits.
+    further : callable
+        From 0, 1, 2, ... to the next 64 bits of both.
+    """
+
+    first: int
+    second: int
+    further: Callable[[int], tuple[int, int]]
+    words: int = 1
+
+    def refine(self) -> None:
+        """Draw 64 more bits of both."""
+        first, second = self.further(self.words - 1)
+        self.first = self.first << WORD | first
+        self.second = self.second << WORD | second
+        self.words += 1
+
+    def balls(self) -> tuple[arb, arb]:
+        """Return the two intervals that hold the numbers."""
+        return _beginning_with(self.first, WORD * self.words), _beginning_with(self.second, WORD * self.words)
+
+
+def decided(place: Callable[[arb, arb], Place | None], draw: Draw) -> Place:
+    """Return the place of the draw; `place` returns None where it needs more bits of the two numbers."""
+    while draw.words < LONGEST:
+        with ctx.workprec(WORD * (draw.words + 1)):
+            found = place(*draw.balls())
+        if found is not None:
+            return found
+        draw.refine()
+    raise RuntimeError("the random source returns the same bits for ever")
+
+
+def planar_place(
+    x: float, y: float, *, step: float, radius: Callable[[arb], arb]
+) -> Callable[[arb, arb], tuple[int, int] | None]:
+    """Return the function that finds the report's place, in steps of the lattice."""
+
+    def place(survival: arb, turn: arb) -> tuple[int, int] | None:
+        reach = radius(survival)
+        sine, cosine = (2 * turn).sin_cos_pi()
+        column = _nearest((x + reach * cosine) / step)
+        row = _nearest((y + reach * sine) / step)
+        return None if column is None or row is None else (column, row)
+
+    return place
+
+
+def globe_place(
+    lon: float, lat: float, *, scales: float, decimals: int
+) -> Callable[[arb, arb], tuple[float, float] | None]:
+    """Return the function that finds the report's place on the lattice of degrees."""
+
+    def place(survival: arb, turn: arb) -> tuple[float, float] | None:
+        sin_arc, cos_arc = globe_arc(survival, arb(scales)).sin_cos()
+        sine, cosine = (2 * turn).sin_cos_pi()
+        sin_phi, cos_phi = (arb(lat) / 180).sin_cos_pi()
+        north, east = sin_arc * cosine, sin_arc * sine
+        outward = cos_arc * cos_phi - north * sin_phi
+        height = cos_arc * sin_phi + north * cos_phi
+        degree = 180 / arb.pi()
+        rise = arb.atan2(height, (outward * outward + east * east).sqrt()) * degree
+        row = _nearest(rise * 10**decimals)
+        if row is None:
+            return None
+        if abs(row) == 90 * 10**decimals:
+            return 0.0, row / 10**decimals
+        finest = longitude_decimals(row, decimals)
+        column = _nearest((lon + arb.atan2(east, outward) * degree) * arb(10) ** finest)
+        return None if column is None else (wrapped(column, finest), row / 10**decimals)
+
+    return place
+
+
+def gaussian_radius(survival: arb) -> arb:
+    """Return the radius of a standard normal pair that is exceeded with this probability."""
+    return (-2 * survival.log()).sqrt()
+
+
+def laplace_radius(survival: arb) -> arb:
+    """Return the planar Laplace radius, for epsilon = 1, that is exceeded with this probability."""
+    return -1 - (-survival * arb(-1).exp()).lambertw(-1)
+
+
+def globe_arc(survival: arb, k: arb) -> arb:
+    """Return the arc on the sphere that is exceeded with this probability, k noise scales to the radius.
+
+    The probability falls from 1 to 0 as e^(-s) (cos(s/k) + k sin(s/k)) falls from 1 to -e^(-k pi); s is k arc.
+    Whatever the search below finds, the answer holds the arc: the two ends are compared.
+    """
+    end = k * arb.pi()
+    target = survival - (1 - survival) * (-end).exp()
+    middle = target.mid()
+
+    def falling(s: arb) -> arb:
+        return (-s).exp() * ((s / k).cos() + k * (s / k).sin())
+
+    low, high = arb(0), end.mid()
+    s = laplace_radius(middle).mid()
+    slope = arb(1)
+    for _ in range(4 * ctx.prec):
+        if not low < s < high:
+            s = ((low + high) / 2).mid()
+        above = (falling(s) - middle).mid()
+        low, high = (s, high) if above > 0 else (low, s)
+        slope = ((k + 1 / k) * (s / k).sin() * (-s).exp()).mid()
+        before, s = s, (s + above / slope).mid()
+        if abs(s - before) < arb((1, 20 - ctx.prec)):
+            break
+    width = 2 * target.rad() / slope + arb((1, 24 - ctx.prec))
+    while True:
+        low, high = s - width, s + width
+        low_holds, high_holds = not low > 0 or falling(low) > target, not high < end or falling(high) < target
+        if low_holds and high_holds:
+            low, high = low.max(arb(0)), high.min(end)
+            return low.union(high) / k
+        width *= 4
+
+
+def _beginning_with(number: int, bits: int) -> arb:
+    """Return the numbers whose first bits these are."""
+    return arb(arb((2 * number + 1, -bits - 1)), arb((1, -bits - 1)))
+
+
+def _nearest(value: arb) -> int | None:
+    """Return the whole number closest to every number of the ball, None if there are several."""
+    found = (value + 0.5).floor().unique_fmpz()
+    return None if found is None else int(found)
