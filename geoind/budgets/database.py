@@ -1,132 +1,185 @@
-"""The ledger's database: what is stored, and how SQLite and PostgreSQL are opened and asked.
+"""What a ledger reads and writes: the statements, the same for SQLite and PostgreSQL."""
 
-Times are microseconds since 1970 of the *database's* clock, which all workers share. Epsilon is a whole
-number of units. The statements are the same for both databases but for two words: the clock, and the lock
-on a person's row, which SQLite does not need because its writers take turns.
-"""
-
-import math
-from collections.abc import Iterator, Sequence
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import sqlalchemy as sql
+from sqlalchemy import ColumnElement, Connection, Engine
+
+from geoind.budgets.engines import keep_private, open_engine, sqlite_file
+from geoind.budgets.release import Release
+from geoind.budgets.schema import (
+    charges,
+    insert,
+    now,
+    persons,
+    pruned,
+    take_turns,
+    tokens,
+    totals,
+    update,
+    windows,
+)
 from geoind.errors import InvalidInputError, LedgerError
-from geoind.extras import require
 
-if TYPE_CHECKING:
-    from sqlalchemy import URL, Connection, Engine, TextClause
+__all__ = ["Database"]
 
-__all__ = ["Database", "batches"]
-
-BATCH = 500
-"""Persons per statement; SQLite and PostgreSQL limit how many values one statement may have."""
-
-TABLES = (
-    "CREATE TABLE IF NOT EXISTS geoind_person (person TEXT PRIMARY KEY, lifetime BIGINT NOT NULL)",
-    "CREATE TABLE IF NOT EXISTS geoind_charge (number {number}, person TEXT NOT NULL, at BIGINT NOT NULL,"
-    " units BIGINT NOT NULL, reports BIGINT NOT NULL, label TEXT NOT NULL)",
-    "CREATE INDEX IF NOT EXISTS geoind_charge_window ON geoind_charge (person, at, units)",
-    "CREATE INDEX IF NOT EXISTS geoind_charge_at ON geoind_charge (at)",
-    "CREATE TABLE IF NOT EXISTS geoind_once (person TEXT NOT NULL, token TEXT NOT NULL,"
-    " PRIMARY KEY (person, token))",
-    "CREATE TABLE IF NOT EXISTS geoind_pruned (before BIGINT NOT NULL)",
+# Statements that every charge uses are built once: building one takes longer than running it.
+_NAMES: sql.BindParameter[str] = sql.bindparam("names", expanding=True)
+_LOCK = (
+    sql.select(persons.c.person).where(persons.c.person.in_(_NAMES)).order_by(persons.c.person).with_for_update()
 )
-
-
-@dataclass(frozen=True)
-class Dialect:
-    """What differs between the databases."""
-
-    clock: str
-    number: str
-    lock: str
-    before_tables: str
-
-
-SQLITE = Dialect(
-    clock="CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)",
-    number="INTEGER PRIMARY KEY",
-    lock="",
-    before_tables="SELECT 1",
+_WHAT = (charges.c.person, charges.c.kind, charges.c.parameter)
+_IN_A_LIFETIME = sql.select(totals).where(totals.c.person.in_(_NAMES))
+_IN_A_WINDOW = (
+    sql.select(*_WHAT, sql.func.sum(charges.c.reports))
+    .where(charges.c.person.in_(_NAMES), charges.c.at > now() - sql.bindparam("window"))
+    .group_by(*_WHAT)
 )
-POSTGRESQL = Dialect(
-    clock="CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
-    number="BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
-    # In one order everywhere, or two batches would wait for each other for ever.
-    lock=' ORDER BY person COLLATE "C" FOR UPDATE',
-    # Two workers that start together must not create the tables together.
-    before_tables="SELECT pg_advisory_xact_lock(7205759403792793)",
-)
+_WRITE = sql.insert(charges).values(at=now())
+
+
+@lru_cache
+def _enter(dialect: str) -> sql.Insert:
+    return insert(dialect, persons).on_conflict_do_nothing()
+
+
+@lru_cache
+def _add_up(dialect: str) -> sql.Insert:
+    add = insert(dialect, totals)
+    more = {"reports": totals.c.reports + add.excluded.reports}
+    return add.on_conflict_do_update(index_elements=list(totals.primary_key), set_=more)
+
+
+@lru_cache
+def _remember(dialect: str) -> sql.Insert:
+    return insert(dialect, tokens).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
 
 
 @dataclass(frozen=True)
 class Database:
     """One process's connections to the ledger's database."""
 
-    engine: "Engine"
-    dialect: Dialect
+    engine: Engine
     timeout: float
 
     @classmethod
     def open(cls, url: str, timeout: float) -> "Database":
         """Return the database at a URL; nothing is read or written yet."""
-        require("a Ledger", "sqlalchemy")
-        import sqlalchemy
-
-        try:
-            parsed = sqlalchemy.make_url(url)
-        except (sqlalchemy.exc.ArgumentError, AttributeError) as error:
-            # A URL may hold a password, so it is not quoted.
-            raise InvalidInputError("url must be a database URL such as sqlite:///budgets.db") from error
-        kind = parsed.get_backend_name()
-        if kind == "sqlite":
-            return cls(_sqlite_engine(parsed, timeout), SQLITE, timeout)
-        if kind == "postgresql":
-            return cls(_postgresql_engine(parsed, timeout), POSTGRESQL, timeout)
-        raise InvalidInputError(f"url must name sqlite or postgresql, got {kind!r}")
+        return cls(open_engine(url, timeout), timeout)
 
     @property
     def in_memory(self) -> bool:
         """Whether this is a SQLite database without a file."""
-        return self.dialect is SQLITE and _in_memory(self.engine.url)
+        return self._is_sqlite and sqlite_file(self.engine.url) is None
 
     @contextmanager
-    def transaction(self, *, writes: bool) -> Iterator["Connection"]:
+    def transaction(self, *, writes: bool) -> Iterator[Connection]:
         """Give a connection whose work is committed at the end, or undone if anything is raised."""
-        import sqlalchemy
-
         try:
             with self.engine.connect() as plain:
                 connection = plain.execution_options(geoind_writes=writes)
                 with connection.begin():
                     yield connection
-        except sqlalchemy.exc.SQLAlchemyError as error:
+        except sql.exc.SQLAlchemyError as error:
             raise LedgerError(self._explain(error)) from error
 
-    def create_tables(self) -> None:
-        """Create what is not there yet."""
+    def prepare(self, window: int | None) -> None:
+        """Create or update the tables, and enter the window, in microseconds, that a ledger will count with."""
         with self.transaction(writes=True) as connection:
-            connection.exec_driver_sql(self.dialect.before_tables)
-            for statement in TABLES:
-                connection.exec_driver_sql(statement.format(number=self.dialect.number))
+            take_turns(connection)
+            if update(connection) and self._is_sqlite:
+                keep_private(self.engine.url)
+            if window is None:
+                return
+            reaches = sql.select(sql.func.count()).where(pruned.c.before > now() - window)
+            if connection.execute(reaches).scalar_one():
+                raise InvalidInputError(
+                    "window reaches back to charges that were pruned: it would count too little"
+                )
+            if (longest := self._longest_window(connection)) is None:
+                connection.execute(sql.insert(windows).values(longest=window))
+            elif longest < window:
+                connection.execute(sql.update(windows).values(longest=window))
 
-    def ask(self, connection: "Connection", statement: str, **values: Any) -> Sequence[Any]:
-        """Return the rows of a query; {clock} and {lock} stand for the dialect's own words."""
-        rows: Sequence[Any] = self._execute(connection, statement, values).fetchall()
-        return rows
+    def enter(self, connection: Connection, names: Sequence[str]) -> None:
+        """Make rows to lock; SQLite needs none because its writers take turns."""
+        if names and not self._is_sqlite:
+            connection.execute(_enter(connection.dialect.name), [{"person": name} for name in names])
 
-    def tell(self, connection: "Connection", statement: str, values: Any) -> int:
-        """Run a statement for one dict of values or for each of a list, and return how many rows it met."""
-        return int(self._execute(connection, statement, values).rowcount)
+    def lock(self, connection: Connection, names: Sequence[str]) -> None:
+        """Let nobody else charge these persons before the transaction ends."""
+        missing = set() if self._is_sqlite else set(names)
+        while missing:
+            missing -= set(connection.execute(_LOCK, {"names": sorted(missing)}).scalars())
+            if missing:  # a single new name, or one that was forgotten between the two steps
+                self.enter(connection, sorted(missing))
+
+    def counted(
+        self, connection: Connection, names: Sequence[str], window: int | None
+    ) -> dict[str, Counter[Release]]:
+        """Return how many reports of what each person has made, in the last microseconds or in a lifetime."""
+        counts: dict[str, Counter[Release]] = {name: Counter() for name in names}
+        query, values = (_IN_A_LIFETIME, {}) if window is None else (_IN_A_WINDOW, {"window": window})
+        for person, kind, parameter, reports in connection.execute(query, {"names": list(names), **values}):
+            # PostgreSQL sums integers to a Decimal.
+            counts[person][Release(kind, parameter)] = int(reports)
+        return counts
+
+    def write(self, connection: Connection, reports: Mapping[str, int], release: Release, label: str) -> None:
+        """Add a charge to the history and to the total of each person."""
+        rows = [{"person": name, **_columns(release, count), "label": label} for name, count in reports.items()]
+        connection.execute(_WRITE, rows)
+        for row in rows:
+            del row["label"]
+        connection.execute(_add_up(connection.dialect.name), rows)
+
+    def known(self, connection: Connection, person: str, token: str, release: Release, count: int) -> bool:
+        """Return whether the token was there already for as many such reports, and leave it there."""
+        row = {"person": person, "token": token, **_columns(release, count)}
+        return connection.execute(_remember(connection.dialect.name), row).rowcount == 0
+
+    def history(self, connection: Connection, person: str) -> list[tuple[int, str, int, int, str]]:
+        """Return at, kind, parameter, reports and label of a person's charges, oldest first."""
+        what = (charges.c.at, charges.c.kind, charges.c.parameter, charges.c.reports, charges.c.label)
+        query = sql.select(*what).where(_of(charges, person)).order_by(charges.c.number)
+        return [
+            (at, kind, parameter, reports, label)
+            for at, kind, parameter, reports, label in connection.execute(query)
+        ]
+
+    def forget(self, connection: Connection, person: str) -> int:
+        """Delete everything about a person and return the number of charges."""
+        connection.execute(sql.select(persons).where(_of(persons, person)).with_for_update())
+        count = connection.execute(sql.delete(charges).where(_of(charges, person))).rowcount
+        for table in (totals, tokens, persons):
+            connection.execute(sql.delete(table).where(_of(table, person)))
+        return count
+
+    def prune(self, connection: Connection, keep: int | None) -> int:
+        """Delete charges that are older than so many microseconds, or than any window, and return their number."""
+        take_turns(connection)
+        longest = self._longest_window(connection)
+        keep = longest if keep is None else keep
+        if keep is None:
+            raise InvalidInputError("keep must be given for a lifetime budget: how much history to keep")
+        if longest is not None and keep < longest:
+            days = longest / 86_400_000_000
+            raise InvalidInputError(f"keep must be at least the longest window of the database, {days:g} days")
+        before = connection.execute(sql.select(now() - keep)).scalar_one()
+        connection.execute(sql.insert(pruned).values(before=before))
+        connection.execute(sql.delete(pruned).where(pruned.c.before < before))
+        return connection.execute(sql.delete(charges).where(charges.c.at < before)).rowcount
 
     def erase(self) -> None:
         """Rewrite SQLite's file without the remains of deleted rows, and empty its write-ahead log."""
-        if self.dialect is not SQLITE:
+        if not self._is_sqlite:
             return
-        import sqlite3
-
         try:
             with closing(self.engine.raw_connection()) as connection:
                 cursor = connection.cursor()
@@ -139,8 +192,13 @@ class Database:
         if busy == 1:
             raise LedgerError("deleted, but a reader held on to the old file: call it again")
 
-    def _execute(self, connection: "Connection", statement: str, values: Any) -> Any:
-        return connection.execute(_query(statement, self.dialect), values)
+    @property
+    def _is_sqlite(self) -> bool:
+        return self.engine.dialect.name == "sqlite"
+
+    def _longest_window(self, connection: Connection) -> int | None:
+        longest: int | None = connection.execute(sql.select(sql.func.max(windows.c.longest))).scalar_one()
+        return longest
 
     def _explain(self, error: Exception) -> str:
         reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
@@ -149,81 +207,9 @@ class Database:
         return f"the ledger's database did not confirm, and no noise was drawn: {reason}"
 
 
-def batches(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    """Return slices short enough for one statement."""
-    for start in range(0, len(values), BATCH):
-        yield values[start : start + BATCH]
+def _columns(release: Release, reports: int) -> dict[str, Any]:
+    return {"kind": release.kind, "parameter": release.parameter, "reports": reports}
 
 
-@lru_cache(maxsize=64)
-def _query(statement: str, dialect: Dialect) -> "TextClause":
-    from sqlalchemy import bindparam, text
-
-    query = text(statement.format(clock=dialect.clock, lock=dialect.lock))
-    return query.bindparams(bindparam("persons", expanding=True)) if ":persons" in statement else query
-
-
-def _in_memory(url: "URL") -> bool:
-    return url.database in (None, "", ":memory:") or "mode=memory" in str(url.database)
-
-
-def _sqlite_engine(url: "URL", timeout: float) -> "Engine":
-    import sqlalchemy
-    from sqlalchemy import event
-
-    # A database without a file lives in its connection, so there must be exactly one, which threads share.
-    size = {"pool_size": 1, "max_overflow": 0} if _in_memory(url) else {}
-    engine = sqlalchemy.create_engine(
-        url,
-        poolclass=sqlalchemy.QueuePool,
-        pool_timeout=timeout,
-        hide_parameters=True,
-        connect_args={"timeout": timeout, "check_same_thread": False},
-        **size,
-    )
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _record: Any) -> None:
-        connection.isolation_level = None  # no BEGIN of sqlite3's own
-        cursor = connection.cursor()
-        if cursor.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
-            cursor.execute("PRAGMA journal_mode=WAL")
-        # FULL: a commit is on the disk when it returns. The usual NORMAL would lose the last ones to a power cut.
-        cursor.execute("PRAGMA synchronous=FULL")
-        cursor.close()
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: "Connection") -> None:
-        # IMMEDIATE: a transaction that reads first and then finds another's write could only fail.
-        writes = connection.get_execution_options().get("geoind_writes", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine
-
-
-def _postgresql_engine(url: "URL", timeout: float) -> "Engine":
-    require("a Ledger in PostgreSQL", "psycopg")
-    import sqlalchemy
-    from sqlalchemy import event
-
-    engine = sqlalchemy.create_engine(
-        url.set(drivername="postgresql+psycopg"),
-        pool_timeout=timeout,
-        pool_pre_ping=True,
-        hide_parameters=True,
-        isolation_level="READ COMMITTED",
-        connect_args={
-            "connect_timeout": max(2, math.ceil(timeout)),
-            "tcp_user_timeout": math.ceil(1000 * timeout),
-        },
-    )
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: Any, _record: Any) -> None:
-        cursor = connection.cursor()
-        cursor.execute("SET synchronous_commit = on")
-        cursor.execute(f"SET lock_timeout = {math.ceil(1000 * timeout)}")
-        cursor.close()
-        connection.commit()
-
-    return engine
+def _of(table: sql.Table, person: str) -> ColumnElement[bool]:
+    return table.c.person == person

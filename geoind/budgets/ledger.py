@@ -2,36 +2,34 @@
 
 A budget is a sum of epsilons, per metre: n reports of epsilon cost n * epsilon, wherever they were made
 (sequential composition). Epsilon is kept in whole units of 1e-15 per metre, rounded up, so that charges add up
-exactly in any order; a budget is kept to half a nano-unit (5e-10 per metre), so that `budget=10 * epsilon` pays
-for ten reports although neither number is round.
+exactly in any order; a budget is kept to a billionth of itself, so that `budget=10 * epsilon` pays for ten reports
+although neither number is round.
 """
 
 import os
 import weakref
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import ROUND_CEILING, Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geoind.arrays import as_count, as_positive
-from geoind.budgets.database import Database, batches
+from geoind.budgets.limits import Sum
+from geoind.budgets.persons import as_person
+from geoind.budgets.release import UNITS, Cost, Release
 from geoind.errors import BudgetExceededError, InvalidInputError, LedgerError
+from geoind.extras import require
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
+    from geoind.budgets.database import Database
 
 __all__ = ["Charge", "Ledger"]
 
-UNITS = 10**15
-"""Units in an epsilon of one per metre."""
+Person: TypeAlias = str | int
 
-TOLERANCE = UNITS // 10**9 // 2
-"""By how little a sum may pass the budget: half a nano-unit, the rounding of up to 500 000 reports."""
-
-LARGEST = 1000.0
-"""Largest epsilon or budget, per metre: beyond it nothing is private, and a database's integers end."""
+BATCH = 500
+"""Persons per statement; SQLite and PostgreSQL limit how many values one statement may have."""
 
 
 @dataclass(frozen=True)
@@ -89,21 +87,25 @@ class Ledger:
 
     def __init__(self, url: str, *, budget: float, window: timedelta | None = None, timeout: float = 10.0) -> None:
         self._url = url
-        self.budget = as_positive(budget, "budget")
-        self._budget_units = _units(budget, "budget")
+        self._limit = Sum(as_positive(budget, "budget"))
         if window is not None and not (isinstance(window, timedelta) and window > timedelta(0)):
             raise InvalidInputError(f"window must be a positive timedelta or None, got {window!r}")
         self.window = window
+        self._window = None if window is None else _microseconds(window)
         self.timeout = as_positive(timeout, "timeout")
-        self._databases = {os.getpid(): Database.open(url, self.timeout)}
+        self._databases = {os.getpid(): _open(url, self.timeout)}
         # A ledger that nobody closed takes its connections with it.
         weakref.finalize(self, _close_own, self._databases)
         try:
-            self._database.create_tables()
-            self._refuse_pruned_window()
+            self._database.prepare(self._window)
         except BaseException:
             self.close()
             raise
+
+    @property
+    def budget(self) -> float:
+        """What each person may spend."""
+        return self._limit.budget
 
     def __repr__(self) -> str:
         return f"Ledger({self._database.engine.url!r}, budget={self.budget!r}, window={self.window!r})"
@@ -124,7 +126,7 @@ class Ledger:
         _close_own(self._databases)
 
     def charge(
-        self, person: str, epsilon: float, *, label: str = "", reports: int = 1, once: str | None = None
+        self, person: Person, cost: Cost, *, label: str = "", reports: int = 1, once: str | None = None
     ) -> float:
         """Charge a person and return what remains.
 
@@ -132,23 +134,23 @@ class Ledger:
 
         Parameters
         ----------
-        person : str
+        person : str or int
             Whose budget; a pseudonym serves as well as a name.
-        epsilon : float
-            Cost of one report, per metre.
+        cost : float or Mechanism
+            What one report costs: epsilon per metre, or the mechanism that will draw it.
         label : str
             What for; kept in the history. Never a location.
         reports : int
             Number of reports to pay for at once.
         once : str, optional
             A token for something that costs only the first time, such as the same report again: while the
-            ledger knows the token for this person, the charge is free.
+            ledger knows the token for this person, as many reports of the same cost are free.
         """
-        counts = {person: as_count(reports, "reports")}
-        return self._charge(counts, epsilon, label, once)[person] / UNITS
+        [counted] = self._charge({as_person(person): reports}, cost, label, once).values()
+        return self._remaining(counted)
 
-    def charge_reports(self, persons: Sequence[str], epsilon: float, *, label: str = "") -> None:
-        """Charge one report of epsilon for each name in the list: all of them, or none and an error.
+    def charge_reports(self, persons: Iterable[Person], cost: Cost, *, label: str = "") -> None:
+        """Charge one report for each name in the list: all of them, or none and an error.
 
         Examples
         --------
@@ -157,10 +159,10 @@ class Ledger:
         >>> ledger.remaining("ana"), ledger.remaining("ben")
         (0.0, 0.01)
         """
-        self.charge_counts(Counter(persons), epsilon, label=label)
+        self.charge_counts(Counter(map(as_person, persons)), cost, label=label)
 
-    def charge_counts(self, reports: Mapping[str, int], epsilon: float, *, label: str = "") -> None:
-        """Charge each person for their number of reports of epsilon each: all of them, or none and an error.
+    def charge_counts(self, reports: Mapping[Person, int], cost: Cost, *, label: str = "") -> None:
+        """Charge each person for their number of reports: all of them, or none and an error.
 
         Examples
         --------
@@ -169,23 +171,21 @@ class Ledger:
         >>> ledger.spent("ana")
         0.02
         """
-        counts = {person: as_count(count, "reports") for person, count in reports.items()}
-        self._charge(counts, epsilon, label, None)
+        self._charge(reports, cost, label, None)
 
-    def remaining(self, person: str) -> float:
+    def remaining(self, person: Person) -> float:
         """Return the epsilon that a person may still spend now, per metre."""
-        return max(0, self._budget_units - self._spent_now(person)) / UNITS
+        return self._remaining(self._counted(person, self._window))
 
-    def spent(self, person: str) -> float:
+    def spent(self, person: Person) -> float:
         """Return the epsilon that counts against the budget now: that of the window, or of the lifetime."""
-        return self._spent_now(person) / UNITS
+        return float(self._limit.spent(self._counted(person, self._window)))
 
-    def lifetime(self, person: str) -> float:
+    def lifetime(self, person: Person) -> float:
         """Return all epsilon ever charged, whatever the window: the bound on what all reports together tell."""
-        with self._database.transaction(writes=False) as connection:
-            return self._lifetime(connection, person) / UNITS
+        return float(self._limit.spent(self._counted(person, None)))
 
-    def history(self, person: str) -> list[Charge]:
+    def history(self, person: Person) -> list[Charge]:
         """Return a person's charges, oldest first, as far back as they have not been pruned.
 
         Examples
@@ -196,177 +196,113 @@ class Ledger:
         >>> [(entry.epsilon, entry.reports, entry.label) for entry in ledger.history("ana")]
         [(0.25, 1, 'weather')]
         """
-        query = "SELECT at, units, reports, label FROM geoind_charge WHERE person = :person ORDER BY number"
         with self._database.transaction(writes=False) as connection:
-            rows = self._database.ask(connection, query, person=_name(person))
-        return [Charge(_moment(at), units / UNITS, count, label) for at, units, count, label in rows]
+            rows = self._database.history(connection, as_person(person))
+        return [
+            Charge(_moment(at), parameter * reports / UNITS, reports, label)
+            for at, _, parameter, reports, label in rows
+        ]
 
-    def forget(self, person: str) -> int:
+    def forget(self, person: Person) -> int:
         """Delete everything about a person and return the number of charges that were deleted.
 
         The budget is forgotten too: the same name starts again with a full one, while the reports that were
         sent stay where they were sent. Forget people who leave, never at the request of an app that ran out.
         What stays outside the ledger's reach, such as backups: docs/budgets.md.
         """
-        database = self._database
-        values = {"person": _name(person)}
-        with database.transaction(writes=True) as connection:
-            database.ask(connection, "SELECT 1 FROM geoind_person WHERE person IN (:person){lock}", **values)
-            count = database.tell(connection, "DELETE FROM geoind_charge WHERE person = :person", values)
-            database.tell(connection, "DELETE FROM geoind_once WHERE person = :person", values)
-            database.tell(connection, "DELETE FROM geoind_person WHERE person = :person", values)
-        database.erase()
+        with self._database.transaction(writes=True) as connection:
+            count = self._database.forget(connection, as_person(person))
+        self._database.erase()
         return count
 
     def prune(self, *, keep: timedelta | None = None) -> int:
-        """Delete charges that are older than `keep`, by default the window, and return how many.
+        """Delete charges that are older than `keep` and return how many.
 
-        Nothing that counts is lost: a window's charges must be kept, and lifetime sums are kept apart.
+        Nothing that counts is lost: lifetime sums are kept apart, and what any ledger of this database counts in
+        its window is kept. Without `keep` that is the longest window with which the database was ever opened.
         """
-        keep = self.window if keep is None else keep
-        if keep is None:
-            raise InvalidInputError("keep must be given for a lifetime budget: how much history to keep")
-        if not isinstance(keep, timedelta) or keep < (self.window or timedelta(0)):
-            raise InvalidInputError(f"keep must be a timedelta of at least the window, got {keep!r}")
-        database = self._database
-        with database.transaction(writes=True) as connection:
-            [(before,)] = database.ask(connection, "SELECT {clock} - :keep", keep=_microseconds(keep))
-            database.tell(connection, "INSERT INTO geoind_pruned (before) VALUES (:before)", {"before": before})
-            query = "DELETE FROM geoind_pruned WHERE before < :before"
-            database.tell(connection, query, {"before": before})
-            return database.tell(connection, "DELETE FROM geoind_charge WHERE at < :before", {"before": before})
+        if keep is not None and not (isinstance(keep, timedelta) and keep >= timedelta(0)):
+            raise InvalidInputError(f"keep must be a timedelta that is not negative, or None, got {keep!r}")
+        with self._database.transaction(writes=True) as connection:
+            return self._database.prune(connection, None if keep is None else _microseconds(keep))
 
     @property
-    def _database(self) -> Database:
+    def _database(self) -> "Database":
         # One set of connections per process: a forked worker must not touch its parent's, not even to close
         # them, so they stay in the table, unused.
         process = os.getpid()
         if process not in self._databases:
-            opened = Database.open(self._url, self.timeout)
+            opened = _open(self._url, self.timeout)
             self._refuse_memory(opened)
             self._databases[process] = opened
         return self._databases[process]
 
-    def _refuse_memory(self, database: Database) -> None:
+    def _refuse_memory(self, database: "Database") -> None:
         if database.in_memory:
             raise LedgerError("a ledger in memory ends with its connection and its process: give it a file")
 
-    def _charge(self, counts: Mapping[str, int], epsilon: float, label: str, once: str | None) -> dict[str, int]:
-        """Charge every person or none, and return the units that remain for each."""
-        unit = _units(epsilon, "epsilon")
-        persons = sorted(_name(person) for person in counts)
+    def _charge(
+        self, reports: Mapping[Person, int], cost: Cost, label: str, once: str | None
+    ) -> dict[str, Counter[Release]]:
+        """Charge every person or none, and return what each has reported."""
+        release = Release.of(cost)
+        counts: Counter[str] = Counter()
+        for person, count in reports.items():
+            counts[as_person(person)] += as_count(count, "reports")
+        names = sorted(counts)
+        counted: dict[str, Counter[Release]] = {}
         database = self._database
-        remaining: dict[str, int] = {}
         with database.transaction(writes=True) as connection:
             # All names first, then all locks, each in order: two batches never wait for each other in a ring.
-            for some in batches(persons if len(persons) > 1 else []):
-                self._enter(connection, some)
-            for some in batches(persons):
-                spent = self._lock(connection, some)
-                remaining |= {person: self._budget_units - spent[person] for person in some}
-                if once is not None and self._known(connection, some[0], once):
+            for some in _batches(names if len(names) > 1 else []):
+                database.enter(connection, some)
+            for some in _batches(names):
+                database.lock(connection, some)
+                counted |= database.counted(connection, some, self._window)
+                if once is not None and database.known(connection, some[0], once, release, counts[some[0]]):
                     continue
-                for person in some:
-                    cost = unit * counts[person]
-                    if cost > remaining[person] + TOLERANCE:
-                        raise BudgetExceededError(person, cost / UNITS, max(0, remaining[person]) / UNITS)
-                    remaining[person] -= cost
-                self._write(connection, some, counts, unit, label)
-        return {person: max(0, units) for person, units in remaining.items()}
+                for name in some:
+                    self._add(name, counted[name], release, counts[name])
+                database.write(connection, {name: counts[name] for name in some}, release, label)
+        return counted
 
-    def _enter(self, connection: "Connection", persons: Sequence[str]) -> None:
-        query = "INSERT INTO geoind_person (person, lifetime) VALUES (:person, 0) ON CONFLICT DO NOTHING"
-        self._database.tell(connection, query, [{"person": person} for person in persons])
+    def _add(self, name: str, reports: Counter[Release], release: Release, count: int) -> None:
+        """Add to what a person has reported, or refuse."""
+        before, left = self._limit.spent(reports), self._remaining(reports)
+        reports[release] += count
+        if not self._limit.allows(reports):
+            raise BudgetExceededError(name, float(self._limit.spent(reports) - before), left)
 
-    def _lock(self, connection: "Connection", persons: Sequence[str]) -> dict[str, int]:
-        """Return what each person has spent, which nobody else can change before this transaction ends."""
-        query = "SELECT person, lifetime FROM geoind_person WHERE person IN :persons{lock}"
-        spent: dict[str, int] = {}
-        while missing := [person for person in persons if person not in spent]:
-            rows = self._database.ask(connection, query, persons=missing)
-            spent.update((person, lifetime) for person, lifetime in rows)
-            if len(rows) < len(missing):  # a single new name, or one that was forgotten between the two steps
-                self._enter(connection, missing)
-        return spent if self.window is None else self._spent_in_window(connection, persons)
-
-    def _write(
-        self, connection: "Connection", persons: Sequence[str], counts: Mapping[str, int], unit: int, label: str
-    ) -> None:
-        costs = [{"person": person, "units": unit * counts[person]} for person in persons]
-        charges = [
-            {**cost, "reports": counts[person], "label": label}
-            for person, cost in zip(persons, costs, strict=True)
-        ]
-        query = (
-            "INSERT INTO geoind_charge (person, at, units, reports, label)"
-            " VALUES (:person, {clock}, :units, :reports, :label)"
-        )
-        self._database.tell(connection, query, charges)
-        query = "UPDATE geoind_person SET lifetime = lifetime + :units WHERE person = :person"
-        self._database.tell(connection, query, costs)
-
-    def _known(self, connection: "Connection", person: str, once: str) -> bool:
-        """Return whether the token was there already, and leave it there."""
-        query = "INSERT INTO geoind_once (person, token) VALUES (:person, :token) ON CONFLICT DO NOTHING"
-        return not self._database.tell(connection, query, {"person": person, "token": once})
-
-    def _spent_in_window(self, connection: "Connection", persons: Sequence[str]) -> dict[str, int]:
-        query = (
-            "SELECT person, SUM(units) FROM geoind_charge"
-            " WHERE person IN :persons AND at > {clock} - :window GROUP BY person"
-        )
-        rows = self._database.ask(
-            connection, query, persons=list(persons), window=_microseconds(self.window or timedelta(0))
-        )
-        # PostgreSQL sums integers to a Decimal.
-        return dict.fromkeys(persons, 0) | {person: int(units) for person, units in rows}
-
-    def _spent_now(self, person: str) -> int:
+    def _counted(self, person: Person, window: int | None) -> Counter[Release]:
+        name = as_person(person)
         with self._database.transaction(writes=False) as connection:
-            if self.window is not None:
-                return self._spent_in_window(connection, [_name(person)])[person]
-            return self._lifetime(connection, person)
+            return self._database.counted(connection, [name], window)[name]
 
-    def _lifetime(self, connection: "Connection", person: str) -> int:
-        query = "SELECT lifetime FROM geoind_person WHERE person = :person"
-        rows = self._database.ask(connection, query, person=_name(person))
-        return int(rows[0][0]) if rows else 0
-
-    def _refuse_pruned_window(self) -> None:
-        if self.window is None:
-            return
-        query = "SELECT COUNT(*) FROM geoind_pruned WHERE before > {clock} - :window"
-        with self._database.transaction(writes=False) as connection:
-            rows = self._database.ask(connection, query, window=_microseconds(self.window))
-        if rows[0][0]:
-            raise InvalidInputError("window reaches back to charges that were pruned: it would count too little")
+    def _remaining(self, reports: Mapping[Release, int]) -> float:
+        return max(0.0, float(self._limit.total - self._limit.spent(reports)))
 
 
 def _reopen(url: str, budget: float, window: timedelta | None, timeout: float) -> Ledger:
     return Ledger(url, budget=budget, window=window, timeout=timeout)
 
 
-def _close_own(databases: dict[int, Database]) -> None:
+def _close_own(databases: "dict[int, Database]") -> None:
     """Close this process's connections; those that a fork inherited are its parent's."""
     database = databases.pop(os.getpid(), None)
     if database is not None:
         database.engine.dispose()
 
 
-def _units(epsilon: float, name: str) -> int:
-    """Return epsilon in units, rounded up; the shortest decimal that reads as this number is what was meant."""
-    number = as_positive(epsilon, name)
-    if number > LARGEST:
-        raise InvalidInputError(f"{name} must be at most {LARGEST:g} per metre, got {epsilon!r}")
-    return int((Decimal(repr(number)) * UNITS).to_integral_value(ROUND_CEILING))
+def _open(url: str, timeout: float) -> "Database":
+    require("a Ledger", "sqlalchemy")
+    from geoind.budgets.database import Database
+
+    return Database.open(url, timeout)
 
 
-def _name(person: str) -> str:
-    if not isinstance(person, str) or not person:
-        raise InvalidInputError(f"person must be a name that is not empty, got {type(person).__name__}")
-    if not person.isprintable():
-        raise InvalidInputError("person must be a name of printable characters")
-    return person
+def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(names), BATCH):
+        yield names[start : start + BATCH]
 
 
 def _microseconds(duration: timedelta) -> int:

@@ -21,6 +21,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray, as_lonlat, as_number, as_positive
 from geoind.budgets.ledger import Ledger
+from geoind.budgets.persons import as_person
 from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Location, choose_mechanism
@@ -77,7 +78,7 @@ class SamePlace:
         *,
         lat: float,
         lon: float,
-        person: str,
+        person: str | int,
         epsilon: float | None = None,
         level: float | None = None,
         radius: float | None = None,
@@ -89,7 +90,7 @@ class SamePlace:
         ----------
         lat, lon : float
             The truth, in degrees.
-        person : str
+        person : str or int
             Whose secret, and whose budget.
         epsilon, or level and radius : float
             As in `obfuscate`. Another epsilon is another report, to be paid.
@@ -104,15 +105,13 @@ class SamePlace:
             f"{globe.epsilon.hex()} {self.cell.hex()} {cell}".encode(), key=secret, digest_size=16
         ).hexdigest()
         if ledger is not None:
-            ledger.charge(person, globe.epsilon, label="new place", once=token)
+            ledger.charge(person, globe, label="new place", once=token)
         report = globe.sample(centre, rng=KeyedRandomness(secret, [token]))
         return Location(float(report[0, 1]), float(report[0, 0]))
 
-    def _secret(self, person: str) -> bytes:
-        if not isinstance(person, str) or not person:
-            raise InvalidInputError("person must be a name that is not empty")
+    def _secret(self, person: str | int) -> bytes:
         return hashlib.blake2b(
-            person.encode(), key=self.key, digest_size=KEY_BYTES, person=b"geoind person"
+            as_person(person).encode(), key=self.key, digest_size=KEY_BYTES, person=b"geoind person"
         ).digest()
 
     def _cell(self, secret: bytes, lon: float, lat: float) -> tuple[tuple[int, int], FloatArray]:

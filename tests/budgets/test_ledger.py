@@ -2,6 +2,7 @@ import math
 import re
 import threading
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,7 @@ DAY = timedelta(days=1)
 def age(ledger: Ledger, by: timedelta) -> None:
     """Make every charge older, as if time had passed."""
     with ledger._database.transaction(writes=True) as connection:
-        statement = "UPDATE geoind_charge SET at = at - :by"
-        ledger._database.tell(connection, statement, {"by": by // timedelta(microseconds=1)})
+        connection.exec_driver_sql(f"UPDATE geoind_charge SET at = at - {by // timedelta(microseconds=1)}")
 
 
 # What a charge does
@@ -88,11 +88,34 @@ def test_what_is_recorded_is_never_less_than_what_was_spent(charges: list[float]
     ledger = Ledger("sqlite://", budget=1)
     for epsilon in charges:
         ledger.charge("ana", epsilon)
-    from fractions import Fraction
+    recorded = ledger._limit.spent(ledger._counted("ana", None))
+    assert recorded >= sum(Fraction(repr(epsilon)) for epsilon in charges)
+    assert recorded <= sum(Fraction(repr(epsilon)) for epsilon in charges) + Fraction(len(charges), 10**15)
 
-    rows_total = Fraction(ledger._spent_now("ana"), 10**15)
-    assert rows_total >= sum(Fraction(repr(epsilon)) for epsilon in charges)
-    assert rows_total <= sum(Fraction(repr(epsilon)) for epsilon in charges) + Fraction(len(charges), 10**15)
+
+@given(
+    budget=st.floats(1e-9, 900),
+    parts=st.lists(st.floats(1e-3, 0.9), min_size=1, max_size=12),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_overdraft_is_larger_than_a_billionth(budget: float, parts: list[float]) -> None:
+    with Ledger("sqlite://", budget=budget) as ledger:
+        for part in parts:
+            before = ledger._limit.spent(ledger._counted("ana", None))
+            fits = before + Fraction(part * budget) <= Fraction(budget)
+            try:
+                ledger.charge("ana", part * budget)
+            except BudgetExceededError:
+                assert not fits or before + Fraction(part * budget) > Fraction(budget) * (1 - Fraction(1, 10**5))
+            assert ledger._limit.spent(ledger._counted("ana", None)) <= Fraction(budget) * (1 + Fraction(2, 10**9))
+
+
+@pytest.mark.parametrize("budget", [1e-10, 1e-6, 0.139, 50.0])
+def test_a_full_budget_has_no_room_for_one_part_in_a_hundred_thousand(budget: float) -> None:
+    with Ledger("sqlite://", budget=budget) as ledger:
+        ledger.charge("ana", budget)
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("ana", budget / 100_000)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +123,9 @@ def test_what_is_recorded_is_never_less_than_what_was_spent(charges: list[float]
     [
         (("", 0.1), "person"),
         ((None, 0.1), "person"),
-        ((17, 0.1), "person"),
+        ((1.5, 0.1), "whole number, got float"),
+        ((True, 0.1), "whole number, got bool"),
+        ((["ana"], 0.1), "whole number, got list"),
         (("a\nb", 0.1), "printable"),
         (("a\0b", 0.1), "printable"),
         (("\ud800", 0.1), "printable"),
@@ -148,6 +173,18 @@ def test_names_are_stored_as_given_whatever_they_look_like(url: str) -> None:
     with Ledger(url, budget=1) as ledger:
         for name in ["Robert'); DROP TABLE geoind_charge;--", "שלום", ":person {clock}", "ana", "Ana", " ana"]:
             assert ledger.charge(name, 0.25) == 0.75
+
+
+def test_one_person_has_one_name_however_it_was_typed(url: str) -> None:
+    with Ledger(url, budget=1) as ledger:
+        ledger.charge("Zoe\u0301", 0.25)
+        assert ledger.remaining("Zo\u00e9") == 0.75
+        ledger.charge_counts({7: 1, "7": 2}, 0.125)
+        assert ledger.remaining(np.int64(7)) == 0.625
+        with pytest.raises(InvalidInputError, match="got float"):
+            ledger.charge_reports(["ana", 7.0], 0.25)  # type: ignore[list-item]
+        assert ledger.remaining("ana") == 1.0
+        assert ledger.forget("Zoe\u0301") == 1
 
 
 # Several persons at once
@@ -262,7 +299,7 @@ def test_pruning_keeps_what_counts(url: str) -> None:
         assert [c.epsilon for c in ledger.history("ana")] == [0.25]
         assert (ledger.spent("ana"), ledger.lifetime("ana")) == (0.25, 0.75)
         assert ledger.prune() == 0
-        with pytest.raises(InvalidInputError, match="at least the window"):
+        with pytest.raises(InvalidInputError, match=r"longest window of the database, 1 days"):
             ledger.prune(keep=DAY / 2)
 
 
@@ -274,6 +311,20 @@ def test_pruning_a_lifetime_ledger_needs_a_length_and_keeps_the_sum(url: str) ->
             ledger.prune()
         assert ledger.prune(keep=DAY) == 1
         assert ledger.remaining("ana") == 0.5
+
+
+def test_pruning_with_a_short_window_frees_nothing_that_a_longer_one_counts(url: str) -> None:
+    with Ledger(url, budget=1, window=DAY) as daily, Ledger(url, budget=0.5, window=7 * DAY) as weekly:
+        weekly.charge("ana", 0.1, reports=5)
+        age(weekly, 2 * DAY)
+        with pytest.raises(InvalidInputError, match=r"longest window of the database, 7 days"):
+            daily.prune(keep=DAY)
+        assert daily.prune() == 0
+        with pytest.raises(BudgetExceededError):
+            weekly.charge("ana", 0.1)
+        age(weekly, 6 * DAY)
+        assert daily.prune() == 1
+        assert weekly.remaining("ana") == 0.5
 
 
 def test_a_window_longer_than_what_pruning_left_is_refused(url: str) -> None:
@@ -329,6 +380,18 @@ def test_a_token_pays_once_per_person_and_for_ever(url: str) -> None:
         assert ledger.charge("ana", 0.5, once="home") == 1.0
         assert ledger.charge("ana", 0.5, once="gym") == 0.5  # the refused token was not kept
         assert len(ledger.history("ana")) == 1
+
+
+def test_a_token_is_for_reports_of_one_cost_and_number(url: str) -> None:
+    """A report of another epsilon is another report, whatever it is called."""
+    with Ledger(url, budget=1) as ledger:
+        assert ledger.charge("ana", 0.125, once="home") == 0.875
+        assert ledger.charge("ana", 0.25, once="home") == 0.625
+        assert ledger.charge("ana", 0.125, once="home") == 0.625
+        assert ledger.charge("ana", 0.125, once="home", reports=2) == 0.375
+        assert ledger.charge("ana", 0.125, once="home", reports=2) == 0.375
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("ana", 0.5, once="home")
 
 
 def test_repr_hides_the_password(server: Server) -> None:

@@ -8,6 +8,7 @@ import pyproj
 import pytest
 
 from geoind import BudgetExceededError, InvalidInputError, Ledger, SamePlace, SphericalLaplace
+from geoind.budgets.same_place import _rotation
 from geoind.distances import EARTH_RADIUS
 from tests.goodness import fits, is_uniform
 
@@ -37,6 +38,48 @@ def test_a_new_place_is_paid_and_an_old_one_stays_free_when_the_budget_is_gone()
     with pytest.raises(BudgetExceededError):
         memory.obfuscate(lat=48.7, lon=2.3, **ask)
     assert memory.obfuscate(**HOME, **ask) == first
+
+
+def test_reports_of_one_place_at_three_epsilons_are_three_reports_and_cost_their_sum() -> None:
+    memory = SamePlace(secret(1))
+    with Ledger("sqlite://", budget=1) as ledger:
+        for factor in (1, 2, 4, 2, 1):
+            memory.obfuscate(**HOME, person="ana", epsilon=factor * EPSILON, ledger=ledger)
+        assert ledger.spent("ana") == pytest.approx(7 * EPSILON)
+    # The token itself tells them apart, in whatever ledger: one that only knew tokens would charge three.
+    tokens = set()
+
+    class Tokens:
+        def charge(self, _person: str, _cost: object, *, once: str, **_: object) -> float:
+            tokens.add(once)
+            return 0.0
+
+    for factor in (1, 2, 4, 2, 1):
+        memory.obfuscate(**HOME, person="ana", epsilon=factor * EPSILON, ledger=Tokens())  # type: ignore[arg-type]
+    assert len(tokens) == 3
+
+
+def test_the_grid_is_turned_by_a_uniformly_random_rotation() -> None:
+    """Each entry of a uniform rotation has mean 0 and second moment 1/3, and no two are correlated."""
+    turned = np.array([_rotation(secret(number)) for number in range(20_000)])
+    assert np.allclose(turned @ turned.transpose(0, 2, 1), np.eye(3))
+    assert np.allclose(np.linalg.det(turned), 1)
+    entries = turned.reshape(-1, 9)
+    spread = 1 / math.sqrt(len(entries))
+    assert np.abs(entries.mean(axis=0)).max() < 5 * math.sqrt(1 / 3) * spread
+    assert np.abs(entries.T @ entries / len(entries) - np.eye(9) / 3).max() < 5 * math.sqrt(1 / 9) * spread
+    # A uniform direction has uniform coordinates (Archimedes).
+    assert all(is_uniform(math.pi * column) for column in entries.T)
+
+
+def test_one_person_has_one_secret_however_the_name_was_typed() -> None:
+    memory = SamePlace(secret(1))
+    assert memory.obfuscate(**HOME, person="Zoe\u0301", epsilon=EPSILON) == memory.obfuscate(
+        **HOME, person="Zo\u00e9", epsilon=EPSILON
+    )
+    assert memory.obfuscate(**HOME, person=7, epsilon=EPSILON) == memory.obfuscate(
+        **HOME, person="7", epsilon=EPSILON
+    )
 
 
 def test_another_person_key_epsilon_or_cell_is_another_report() -> None:
@@ -163,6 +206,6 @@ def test_the_key_is_not_printed_and_the_ledger_holds_a_keyed_hash_instead_of_the
         ledger = Ledger("sqlite://", budget=1)
         memory.obfuscate(**HOME, person="ana", epsilon=EPSILON, ledger=ledger)
         with ledger._database.transaction(writes=False) as connection:
-            tokens += ledger._database.ask(connection, "SELECT token FROM geoind_once")
+            tokens += connection.exec_driver_sql("SELECT token FROM geoind_once").all()
     assert tokens[0] == tokens[1] != tokens[2]
     assert all(re.fullmatch("[0-9a-f]{32}", token) for (token,) in tokens)

@@ -1,0 +1,110 @@
+"""How SQLite and PostgreSQL are opened, so that a commit that returns is on the disk."""
+
+import math
+import os
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import sqlalchemy
+from sqlalchemy import URL, Connection, Engine, event
+
+from geoind.errors import InvalidInputError, LedgerError
+from geoind.extras import require
+
+__all__ = ["keep_private", "open_engine", "sqlite_file"]
+
+PRIVATE = 0o600
+
+
+def open_engine(url: str, timeout: float) -> Engine:
+    """Return the engine of a URL; a SQLite file that is not there is created, for the owner alone."""
+    try:
+        parsed = sqlalchemy.make_url(url)
+    except (sqlalchemy.exc.ArgumentError, AttributeError) as error:
+        # A URL may hold a password, so it is not quoted.
+        raise InvalidInputError("url must be a database URL such as sqlite:///budgets.db") from error
+    kind = parsed.get_backend_name()
+    if kind == "sqlite":
+        return _sqlite_engine(parsed, timeout)
+    if kind == "postgresql":
+        return _postgresql_engine(parsed, timeout)
+    raise InvalidInputError(f"url must name sqlite or postgresql, got {kind!r}")
+
+
+def sqlite_file(url: URL) -> str | None:
+    """Return the path of a SQLite database, or None for one in memory."""
+    name = url.database
+    if name in (None, "", ":memory:") or "mode=memory" in f"{name}?{url.query.get('mode', '')}":
+        return None
+    return unquote(urlsplit(name).path) if name.startswith("file:") else name
+
+
+def keep_private(url: URL) -> None:
+    """Leave a SQLite database, and its log, to its owner alone."""
+    path = sqlite_file(url)
+    for name in (path, f"{path}-wal", f"{path}-shm") if path else ():
+        if os.path.exists(name):  # noqa: PTH110
+            os.chmod(name, PRIVATE)  # noqa: PTH101
+
+
+def _sqlite_engine(url: URL, timeout: float) -> Engine:
+    path = sqlite_file(url)
+    if path is not None:
+        try:
+            # SQLite gives its log the mode of the file.
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, PRIVATE))
+        except OSError as error:
+            raise LedgerError(f"unable to open the ledger's file: {error.strerror}") from error
+    # A database without a file lives in its connection, so there must be exactly one, which threads share.
+    size = {"pool_size": 1, "max_overflow": 0} if path is None else {}
+    engine = sqlalchemy.create_engine(
+        url,
+        poolclass=sqlalchemy.QueuePool,
+        pool_timeout=timeout,
+        hide_parameters=True,
+        connect_args={"timeout": timeout, "check_same_thread": False},
+        **size,
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        connection.isolation_level = None  # no BEGIN of sqlite3's own
+        cursor = connection.cursor()
+        if cursor.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
+            cursor.execute("PRAGMA journal_mode=WAL")
+        # FULL: a commit is on the disk when it returns. The usual NORMAL would lose the last ones to a power cut.
+        cursor.execute("PRAGMA synchronous=FULL")
+        cursor.close()
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # IMMEDIATE: a transaction that reads first and then finds another's write could only fail.
+        writes = connection.get_execution_options().get("geoind_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+def _postgresql_engine(url: URL, timeout: float) -> Engine:
+    require("a Ledger in PostgreSQL", "psycopg")
+    engine = sqlalchemy.create_engine(
+        url.set(drivername="postgresql+psycopg"),
+        pool_timeout=timeout,
+        pool_pre_ping=True,
+        hide_parameters=True,
+        isolation_level="READ COMMITTED",
+        connect_args={
+            "connect_timeout": max(2, math.ceil(timeout)),
+            "tcp_user_timeout": math.ceil(1000 * timeout),
+        },
+    )
+
+    @event.listens_for(engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        cursor = connection.cursor()
+        cursor.execute("SET synchronous_commit = on")
+        cursor.execute(f"SET lock_timeout = {math.ceil(1000 * timeout)}")
+        cursor.close()
+        connection.commit()
+
+    return engine
