@@ -2,9 +2,10 @@
 
 import math
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from numbers import Integral
 from struct import Struct
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -12,15 +13,18 @@ import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism, speaking
+from geoind.mechanisms.protocol import Mechanism, check_truths, speaking
 from geoind.mechanisms.sphere import SphericalLaplace
-from geoind.randomness import Randomness, RandomnessLike, Words, as_randomness
+from geoind.randomness import RandomnessLike, as_randomness
 from geoind.space.lattice import snap_lonlat
 
 __all__ = ["Location", "choose_mechanism", "enough_noise", "epsilon_for", "obfuscate", "obfuscate_lonlat"]
 
 
-Person: TypeAlias = str | Sequence[str] | None
+Person: TypeAlias = str | int | Iterable[str | int] | None
+
+Reports: TypeAlias = Mapping[str, int] | Mapping[int, int] | Mapping[str | int, int]
+"""How many reports each person makes."""
 
 LEAST_MEAN_ERROR = 10.0
 """Where degrees come in, less noise than this many metres on average is taken for a mistake of units."""
@@ -29,10 +33,10 @@ _two_words = Struct("<QQ").unpack
 
 
 class Budget(Protocol):
-    """What a `Ledger` is to the pipeline."""
+    """What a `Ledger` is to whoever makes reports: calls, tables and engines."""
 
-    def charge_reports(self, persons: Sequence[str], epsilon: float) -> None:
-        """Charge one report of epsilon to each person named, all of them or none."""
+    def charge_counts(self, reports: Reports, cost: Mechanism, *, label: str = "") -> None:
+        """Charge each person for their number of the mechanism's reports, all of them or none."""
         ...
 
 
@@ -121,7 +125,7 @@ def obfuscate(
         `epsilon = level / radius`: within `radius` metres places can be told apart by a factor e^level; or
     mechanism : Mechanism
         Anything that samples lon/lat reports. The default is `SphericalLaplace(epsilon)`.
-    ledger, person : Ledger and str (or one str per location), optional
+    ledger, person : Ledger and str or int (or one per location), optional
         Whose budget pays for the reports, before any noise is drawn.
     rng : RandomnessLike
         None for cryptographic noise; `KeyedRandomness` to get the same report for the same record;
@@ -144,7 +148,7 @@ def obfuscate(
         if not (-90 <= lat <= 90 and -180 <= lon <= 180):
             as_lonlat([[lon, lat]], "location")
         if ledger is not None or person is not None:
-            charge_reports(ledger, person, 1, chosen.epsilon)
+            charge(ledger, person, 1, chosen)
         report_lon, report_lat = chosen.sample_one(lon, lat, *_two_words(os.urandom(16)))
         return Location(report_lat, report_lon)
     lats, lons = as_floats(lat, "lat"), as_floats(lon, "lon")
@@ -177,40 +181,30 @@ def obfuscate_lonlat(
     mechanism = speaking("lonlat", mechanism)
     source = as_randomness(rng, len(points))
     if ledger is not None or person is not None:
-        source = _Charged(source, lambda: charge_reports(ledger, person, len(points), mechanism.epsilon))
+        check_truths(mechanism, points)
+        charge(ledger, person, len(points), mechanism)
     reports = mechanism.sample(points, rng=source)
-    if isinstance(source, _Charged):
-        source.pay()
     # Whatever tells the decimals of its lattice has put its reports there.
     return reports if hasattr(mechanism, "decimals") else snap_lonlat(reports)
 
 
-def charge_reports(ledger: Budget | None, person: Person, count: int, epsilon: float) -> None:
-    """Charge `count` reports of epsilon to one person, or one report to each of `count` persons."""
+def charge(ledger: Budget | None, person: Person, count: int, mechanism: Mechanism) -> None:
+    """Charge `count` reports to one person, or one report to each of `count` persons."""
     if ledger is None or person is None:
         raise InvalidInputError("ledger and person go together: give both or neither")
-    persons = [person] * count if isinstance(person, str) else list(person)
+    persons = _listed(person, count)
     if len(persons) != count:
         raise InvalidInputError(f"person must be one name or one per location: {len(persons)} for {count}")
-    ledger.charge_reports(persons, epsilon)
+    try:
+        reports = Counter(persons)
+    except TypeError as error:  # what cannot be hashed is no name
+        raise InvalidInputError("person must be text or a whole number, or one of them per location") from error
+    ledger.charge_counts(reports, mechanism)
 
 
-@dataclass
-class _Charged:
-    """Randomness that is paid for, once, when the mechanism has checked its input and asks for noise."""
-
-    source: Randomness
-    charge: Callable[[], None]
-    paid: bool = False
-
-    def pay(self) -> None:
-        if not self.paid:
-            self.charge()
-            self.paid = True
-
-    def words(self, points: FloatArray, count: int, purpose: str) -> Words:
-        self.pay()
-        return self.source.words(points, count, purpose)
-
-    def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:
-        return self.source.further(row, point, purpose, number)
+def _listed(person: str | int | Iterable[str | int], count: int) -> list[str | int]:
+    if isinstance(person, (str, int, Integral)):
+        return [person] * count
+    if isinstance(person, Iterable):
+        return list(person)
+    raise InvalidInputError(f"person must be text or a whole number, got {type(person).__name__}")

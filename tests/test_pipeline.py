@@ -1,5 +1,5 @@
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -12,6 +12,7 @@ from geoind import (
     InvalidInputError,
     KeyedRandomness,
     Location,
+    Mechanism,
     PlanarLaplace,
     PostProcessed,
     Projected,
@@ -147,12 +148,13 @@ class Purse:
     left: float = 1.0
     notes: list[str] = field(default_factory=list)
 
-    def charge_reports(self, persons: Sequence[str], epsilon: float) -> None:
-        total = len(persons) * epsilon
-        if total > self.left:
-            raise BudgetExceededError(persons[0], total, self.left)
-        self.left -= total
-        self.notes.append(f"{len(persons)} paid")
+    def charge_counts(self, reports: Mapping[str | int, int], cost: Mechanism, *, label: str = "") -> None:
+        assert not label
+        count = sum(reports.values())
+        if count * cost.epsilon > self.left:
+            raise BudgetExceededError(str(min(reports, key=str)), count * cost.epsilon, self.left)
+        self.left -= count * cost.epsilon
+        self.notes.append(f"{count} paid")
 
 
 @dataclass
@@ -174,6 +176,47 @@ def test_the_budget_is_charged_before_the_noise_is_drawn() -> None:
     assert purse.left == pytest.approx(0.98)
     obfuscate(lat=1.0, lon=1.0, epsilon=0.01, ledger=purse, person="alice")
     assert purse.left == pytest.approx(0.97)
+
+
+@pytest.mark.parametrize("lat", [1.0, [1.0, 2.0]], ids=["one", "two"])
+def test_a_whole_number_is_a_person_and_what_is_no_name_is_an_error(lat: float | list[float]) -> None:
+    purse = Purse()
+    place = {"lat": lat, "lon": lat, "epsilon": 0.01, "ledger": purse}
+    obfuscate(**place, person=5)  # type: ignore[arg-type]
+    obfuscate(**place, person=np.int64(5))  # type: ignore[arg-type]
+    obfuscate(**place, person=np.full(np.size(lat), 5))  # type: ignore[arg-type]
+    paid = purse.notes.copy()
+    assert len(paid) == 3
+    for person in (5.0, object(), [["ana"]] * np.size(lat)):
+        with pytest.raises(InvalidInputError, match="person must be text or a whole number"):
+            obfuscate(**place, person=person)  # type: ignore[arg-type]
+    assert purse.notes == paid
+
+
+@dataclass
+class Strict:
+    """A mechanism that refuses every truth."""
+
+    epsilon: float = 0.01
+    space: str = "lonlat"
+
+    def reach(self, confidence: float) -> float:
+        return confidence
+
+    def check_truths(self, points: FloatArray) -> None:
+        raise InvalidInputError(f"{len(points)} truths are refused")
+
+    def sample(self, points: FloatArray, *, rng: object = None) -> FloatArray:
+        raise NotImplementedError
+
+
+def test_what_a_mechanism_refuses_is_not_paid_for_whatever_is_wrapped_around_it() -> None:
+    purse = Purse()
+    paris = Projected(Strict(space="xy"), Projection(2.35, 48.86))  # type: ignore[arg-type]
+    for mechanism in (Strict(), PostProcessed(Strict(), np.copy), PostProcessed(paris, np.copy)):  # type: ignore[arg-type]
+        with pytest.raises(InvalidInputError, match="1 truths are refused"):
+            obfuscate(**EIFFEL, mechanism=mechanism, ledger=purse, person="ana")  # type: ignore[arg-type]
+    assert purse.notes == []
 
 
 def test_an_exceeded_budget_draws_and_charges_nothing() -> None:

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from geoind.adapters.dataset import BATCH_ROWS, Piece, parquet_files, pieces_of, read_piece
-from geoind.adapters.recipe import Budgets, Options, Recipe
+from geoind.adapters.recipe import Options, Recipe
 from geoind.errors import InvalidInputError
 from geoind.extras import require
+from geoind.pipeline import Budget
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -30,7 +31,7 @@ SPATIAL_INDEXES = {"hilbert_distance", "morton_distance", "geohash"}
 def obfuscate(
     frame: "dd.DataFrame",
     *,
-    ledger: Budgets | None = None,
+    ledger: Budget | None = None,
     person_column: str | None = None,
     **options: Unpack[Options],
 ) -> "dd.DataFrame":
@@ -184,14 +185,14 @@ def _shapes(wkb: Any, like: Any) -> Any:
     return geopandas.GeoSeries.from_wkb(wkb, index=like.index, crs=like.crs)
 
 
-def _charge(frame: "dd.DataFrame", recipe: Recipe, ledger: Budgets, person_column: str) -> None:
+def _charge(frame: "dd.DataFrame", recipe: Recipe, ledger: Budget, person_column: str) -> None:
     import pandas as pd
 
     meta = pd.DataFrame({"person": pd.Series(dtype="str"), "reports": pd.Series(dtype="int64")})
     counts = frame.map_partitions(_count_persons, recipe, person_column, meta=meta)
     totals = counts.groupby("person")["reports"].sum().compute()
     reports = {str(person): int(count) for person, count in totals.items()}
-    ledger.charge_counts(reports, recipe.mechanism.epsilon, label="dask frame")
+    ledger.charge_counts(reports, recipe.mechanism, label="dask frame")
 
 
 def _count_persons(part: "pd.DataFrame", recipe: Recipe, person_column: str) -> "pd.DataFrame":

@@ -21,9 +21,10 @@ import numpy as np
 
 from geoind.adapters.keys import Key, KeyLike, as_key
 from geoind.adapters.points import column_of
-from geoind.adapters.recipe import Budgets, Options, Recipe, log
+from geoind.adapters.recipe import Options, Recipe, log
 from geoind.errors import InvalidInputError
 from geoind.parallel import available_cores
+from geoind.pipeline import Budget
 from geoind.randomness import KEY_BYTES
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def obfuscate_dataset(
     target: str | Path,
     *,
     workers: int | None = None,
-    ledger: Budgets | None = None,
+    ledger: Budget | None = None,
     person_column: str | None = None,
     progress: Callable[[int, int], object] | None = None,
     **options: Unpack[Options],
@@ -140,7 +141,7 @@ def obfuscate_dataset(
     state = _begin(source, target, recipe, paths, person_column)
     if ledger is not None and person_column is not None and not state.get("charged"):
         counts = _count_persons(source, pieces, recipe, person_column, workers)
-        ledger.charge_counts(counts, recipe.mechanism.epsilon, label=f"dataset {target.name}")
+        ledger.charge_counts(counts, recipe.mechanism, label=f"dataset {target.name}")
         _write_state(target, {**state, "charged": True})
     missing = [piece for piece in pieces if not (target / piece.target).exists()]
     found = len(pieces) - len(missing)

@@ -12,6 +12,7 @@ import pandas as pd
 
 from geoind.adapters.geoparquet import from_lonlat, to_lonlat
 from geoind.arrays import FloatArray, as_lonlat
+from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget, choose_mechanism, obfuscate_lonlat
@@ -215,4 +216,4 @@ def _persons(points: Points, person: Any, present: Mask) -> str | list[str] | No
     nobody = np.asarray(pd.isna(names)) & present
     if nobody.any():
         raise InvalidInputError(f"person must be given for every report, row {np.argmax(nobody)} has none")
-    return [str(name) for name in names[present]]
+    return [as_person(name) for name in names[present]]

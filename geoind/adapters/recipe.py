@@ -2,9 +2,8 @@
 
 import logging
 import secrets
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from geoind.randomness import Labels
 
-__all__ = ["Budgets", "Options", "Recipe", "labels_of"]
+__all__ = ["Options", "Recipe", "labels_of"]
 
 log = logging.getLogger("geoind")
 
@@ -40,14 +39,6 @@ class Options(TypedDict, total=False):
     missing: Missing
     id_column: str | None
     key: KeyLike | None
-
-
-class Budgets(Protocol):
-    """What a `Ledger` is to the adapters."""
-
-    def charge_counts(self, reports: Mapping[str, int], epsilon: float, *, label: str = "") -> None:
-        """Charge each person for their number of reports, all of them or none."""
-        ...
 
 
 @dataclass(frozen=True)

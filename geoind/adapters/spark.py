@@ -13,8 +13,9 @@ from urllib.parse import unquote, urlsplit
 import numpy as np
 
 from geoind.adapters.points import column_of
-from geoind.adapters.recipe import Budgets, Options, Recipe
+from geoind.adapters.recipe import Options, Recipe
 from geoind.errors import InvalidInputError
+from geoind.pipeline import Budget
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,7 @@ def obfuscate(
     frame: "DataFrame",
     *,
     root: str | None = None,
-    ledger: Budgets | None = None,
+    ledger: Budget | None = None,
     person_column: str | None = None,
     **options: Unpack[Options],
 ) -> "DataFrame":
@@ -170,7 +171,7 @@ def _check_columns(frame: "DataFrame", recipe: Recipe) -> None:
     recipe.obfuscate_rows(empty, path="", rows=np.arange(0))
 
 
-def _charge(frame: "DataFrame", recipe: Recipe, ledger: Budgets, person_column: str) -> None:
+def _charge(frame: "DataFrame", recipe: Recipe, ledger: Budget, person_column: str) -> None:
     import pyarrow as pa
     from pyspark.sql.functions import sum as total
 
@@ -184,7 +185,7 @@ def _charge(frame: "DataFrame", recipe: Recipe, ledger: Budgets, person_column: 
         raise InvalidInputError(f"column {person_column!r} must be there once, the columns are {frame.columns}")
     counts = frame.mapInArrow(counted, "person string, reports long").groupBy("person").agg(total("reports"))
     reports = {row[0]: int(row[1]) for row in counts.collect()}
-    ledger.charge_counts(reports, recipe.mechanism.epsilon, label="spark frame")
+    ledger.charge_counts(reports, recipe.mechanism, label="spark frame")
 
 
 def _reports(recipe: Recipe, lon: Any, lat: Any, record: Any) -> "pd.DataFrame":

@@ -20,6 +20,7 @@ from geoind.budgets.persons import as_person
 from geoind.budgets.release import UNITS, Cost, Release
 from geoind.errors import BudgetExceededError, InvalidInputError, LedgerError
 from geoind.extras import require
+from geoind.pipeline import Reports
 
 if TYPE_CHECKING:
     from geoind.budgets.database import Database
@@ -161,7 +162,7 @@ class Ledger:
         """
         self.charge_counts(Counter(map(as_person, persons)), cost, label=label)
 
-    def charge_counts(self, reports: Mapping[Person, int], cost: Cost, *, label: str = "") -> None:
+    def charge_counts(self, reports: Reports, cost: Cost, *, label: str = "") -> None:
         """Charge each person for their number of reports: all of them, or none and an error.
 
         Examples
@@ -241,9 +242,7 @@ class Ledger:
         if database.in_memory:
             raise LedgerError("a ledger in memory ends with its connection and its process: give it a file")
 
-    def _charge(
-        self, reports: Mapping[Person, int], cost: Cost, label: str, once: str | None
-    ) -> dict[str, Counter[Release]]:
+    def _charge(self, reports: Reports, cost: Cost, label: str, once: str | None) -> dict[str, Counter[Release]]:
         """Charge every person or none, and return what each has reported."""
         release = Release.of(cost)
         counts: Counter[str] = Counter()

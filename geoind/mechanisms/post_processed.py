@@ -6,7 +6,15 @@ from typing import Protocol, TypeAlias, runtime_checkable
 
 from geoind.arrays import ArrayLike, FloatArray, as_points
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import SPOKEN, Mechanism, Space, check_inside, off_site_level, speaking
+from geoind.mechanisms.protocol import (
+    SPOKEN,
+    Mechanism,
+    Space,
+    check_inside,
+    check_truths,
+    off_site_level,
+    speaking,
+)
 from geoind.randomness import RandomnessLike
 
 __all__ = ["PostProcessed", "Step"]
@@ -84,6 +92,10 @@ class PostProcessed:
                 f"reach_after for {SPOKEN[self.space]}, or the caller's own bound (report_reach)"
             )
         return step.reach_after(self.mechanism.reach(confidence))
+
+    def check_truths(self, points: FloatArray) -> None:
+        """Refuse what the mechanism refuses."""
+        check_truths(self.mechanism, points)
 
     def check_inside(self, points: FloatArray) -> None:
         """Refuse truths outside the region that the step, or the mechanism, covers."""

@@ -9,7 +9,7 @@ import numpy as np
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
 from geoind.distances import GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism, Space, check_inside, off_site_level, speaking
+from geoind.mechanisms.protocol import Mechanism, Space, check_inside, check_truths, off_site_level, speaking
 from geoind.randomness import RandomnessLike
 from geoind.space.domain import Domain, domain_of
 from geoind.space.lattice import DECIMALS, half_diagonal, snap_lonlat
@@ -115,6 +115,10 @@ class Projected:
         if ground > beyond:
             raise InvalidInputError("the projection's scale varies too much where reports may fall")
         return ground + GEODESIC_STRETCH * half_diagonal(self.decimals)
+
+    def check_truths(self, points: FloatArray) -> None:
+        """Refuse truths outside the domain, and what the mechanism itself refuses."""
+        check_truths(self.mechanism, self.projection.to_xy(self._within(points)))
 
     def check_inside(self, points: FloatArray) -> None:
         """Refuse truths outside the domain, or outside the region that the mechanism covers."""

@@ -5,6 +5,7 @@ of the face (`geoind/__init__.pyi`) and one example in tests/mechanisms/examples
 and ledgers then take it, and the common test suite runs over it. It may tell more, which is asked for where it
 matters and only there:
 
+- `check_truths(points)` raises for truths that `sample` would refuse, so that nobody pays for them first;
 - `check_inside(points)` raises for places where `reach` does not hold;
 - `off_site_level` is the privacy loss beyond epsilon times distance, for a mechanism that first moves the truth to
   one of finitely many sites;
@@ -17,7 +18,7 @@ from geoind.arrays import ArrayLike, FloatArray
 from geoind.errors import InvalidInputError
 from geoind.randomness import RandomnessLike
 
-__all__ = ["Mechanism", "Space", "check_inside", "is_mechanism", "off_site_level", "speaking"]
+__all__ = ["Mechanism", "Space", "check_inside", "check_truths", "is_mechanism", "off_site_level", "speaking"]
 
 Space: TypeAlias = Literal["lonlat", "xy"]
 """What places are: lon/lat degrees (WGS84), longitude first; or metres in a plane."""
@@ -89,6 +90,17 @@ def speaking(space: Space, mechanism: object) -> Mechanism:
         spoken, wanted = SPOKEN[mechanism.space], SPOKEN[space]
         raise InvalidInputError(f"{type(mechanism).__name__} speaks {spoken}, not {wanted}: {way}")
     return mechanism
+
+
+@runtime_checkable
+class _Choosy(Protocol):
+    def check_truths(self, points: FloatArray) -> None: ...
+
+
+def check_truths(mechanism: object, points: FloatArray) -> None:
+    """Refuse truths that the mechanism's `sample` would refuse, before anything is charged or drawn."""
+    if isinstance(mechanism, _Choosy):
+        mechanism.check_truths(points)
 
 
 @runtime_checkable

@@ -197,8 +197,9 @@ class Account:
         self.budget = budget
         self.charges: list[tuple[dict[str, int], float]] = []
 
-    def charge_counts(self, reports: Mapping[str, int], epsilon: float, *, label: str = "") -> None:
+    def charge_counts(self, reports: Mapping[str, int], cost: SphericalLaplace, *, label: str = "") -> None:
         assert label
+        epsilon = cost.epsilon
         for person, count in reports.items():
             if count * epsilon > self.budget:
                 raise BudgetExceededError(person, count * epsilon, self.budget)

@@ -19,10 +19,10 @@ class Book:
     """A ledger that remembers what it was asked."""
 
     def __init__(self) -> None:
-        self.charged: list[tuple[list[str], float]] = []
+        self.charged: list[tuple[dict[str, int], float]] = []
 
-    def charge_reports(self, persons, epsilon) -> None:
-        self.charged.append((list(persons), epsilon))
+    def charge_counts(self, reports, cost, *, label="") -> None:  # noqa: ARG002
+        self.charged.append((dict(reports), cost.epsilon))
 
 
 def frame(count: int = 4, crs: object = 4326) -> geopandas.GeoDataFrame:
@@ -172,7 +172,7 @@ def test_with_missing_rows_keyed_noise_stays_with_its_record() -> None:
 def test_a_person_column_pays_one_report_per_row() -> None:
     book = Book()
     obfuscate_points(frame(), epsilon=EPSILON, ledger=book, person="user")
-    assert book.charged == [(["u0", "u1", "u0", "u1"], EPSILON)]
+    assert book.charged == [({"u0": 2, "u1": 2}, EPSILON)]
 
 
 def test_rows_without_a_point_are_not_charged() -> None:
@@ -180,7 +180,7 @@ def test_rows_without_a_point_are_not_charged() -> None:
     truth = frame()
     truth.iloc[0, truth.columns.get_loc("geometry")] = None
     obfuscate_points(truth, epsilon=EPSILON, ledger=book, person="user", missing="keep")
-    assert book.charged == [(["u1", "u0", "u1"], EPSILON)]
+    assert book.charged == [({"u1": 2, "u0": 1}, EPSILON)]
 
 
 def test_a_series_is_paid_by_one_person_or_one_per_row() -> None:
@@ -189,7 +189,8 @@ def test_a_series_is_paid_by_one_person_or_one_per_row() -> None:
     obfuscate_points(truth, epsilon=EPSILON, ledger=book, person="alice")
     obfuscate_points(truth, epsilon=EPSILON, ledger=book, person=["a", "b", "c", "d"])
     obfuscate_points(truth, epsilon=EPSILON, ledger=book, person=pd.Series([1, 2, 3, 4], index=truth.index))
-    assert [persons for persons, _ in book.charged] == [["alice"] * 4, ["a", "b", "c", "d"], ["1", "2", "3", "4"]]
+    each = [{"alice": 4}, dict.fromkeys("abcd", 1), dict.fromkeys("1234", 1)]
+    assert [persons for persons, _ in book.charged] == each
 
 
 def test_bad_persons_are_refused_before_anything_is_charged() -> None:
@@ -199,6 +200,7 @@ def test_bad_persons_are_refused_before_anything_is_charged() -> None:
         (["a"], "one name per row"),
         (pd.Series(list("abcd")), "index of the points"),
         (["a", None, "c", "d"], "row 1 has none"),
+        ([1.0, 2.0, 3.0, 4.0], "whole number, got float"),
     ]:
         with pytest.raises(InvalidInputError, match=message):
             obfuscate_points(truth, epsilon=EPSILON, ledger=book, person=person)

@@ -244,6 +244,10 @@ def test_the_pipeline_pays_before_it_draws_and_draws_nothing_when_refused(url: s
 
     class Watched:
         epsilon = EPSILON
+        space = "lonlat"
+
+        def reach(self, confidence: float) -> float:
+            return confidence
 
         def sample(self, points: object, *, rng: object = None) -> object:
             words = rng.words(np.zeros((3, 2)), 2, "test")  # type: ignore[attr-defined]
