@@ -5,8 +5,14 @@ from . import evaluation as evaluation
 from . import files as files
 from . import optimal as optimal
 from .accounting.bounds import Bounds as Bounds
+from .accounting.calibration import mechanism_for_reports as mechanism_for_reports
+from .accounting.concentrated import level_of_rho as level_of_rho
+from .accounting.concentrated import rho_of_reports as rho_of_reports
 from .accounting.finite import TightDelta as TightDelta
 from .accounting.finite import tight_delta as tight_delta
+from .accounting.laws import LevelDelta as LevelDelta
+from .accounting.laws import group as group
+from .accounting.laws import sequential as sequential
 from .accounting.reports import delta_bounds as delta_bounds
 from .accounting.reports import delta_of_reports as delta_of_reports
 from .accounting.reports import level_bounds as level_bounds

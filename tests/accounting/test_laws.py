@@ -1,0 +1,100 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from geoind import (
+    Grid,
+    InvalidInputError,
+    PlanarGaussian,
+    PlanarLaplace,
+    PostProcessed,
+    Projected,
+    Projection,
+    delta_of_reports,
+    level_of_reports,
+)
+from geoind.accounting.concentrated import level_of_rho, rho_of_reports
+from geoind.accounting.laws import group, sequential
+from geoind.accounting.losses import GaussianLoss, LaplaceLoss
+
+
+@given(st.lists(st.tuples(st.floats(0, 5), st.floats(0, 0.1)), min_size=1, max_size=5))
+def test_levels_and_deltas_add_up(promises):
+    level, delta = sequential(promises)
+    assert level == pytest.approx(sum(each for each, _ in promises))
+    assert delta == pytest.approx(sum(each for _, each in promises))
+
+
+def test_the_sum_of_promises_holds_and_the_accountant_is_never_worse():
+    noise = PlanarGaussian(700.0)
+    for level in (0.3, 1.0):
+        one = delta_of_reports(noise, reports=1, radius=200, level=level)
+        together = sequential([(level, one)] * 5)
+        assert delta_of_reports(noise, reports=5, radius=200, level=together.level) <= together.delta
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.parametrize("noise", [PlanarGaussian(700.0), PlanarLaplace(0.004)])
+def test_a_group_promise_holds_as_many_times_as_far(noise, size):
+    for level in (0.1, 0.5):
+        delta = delta_of_reports(noise, reports=1, radius=100, level=level)
+        far = group((level, delta), size)
+        assert far.level == size * level
+        assert delta_of_reports(noise, reports=1, radius=100 * size, level=far.level) <= far.delta + 1e-15
+        assert far.delta <= min(1.0, size * math.exp(size * level) * delta)
+
+
+def test_extreme_groups_stay_probabilities():
+    assert group((0.0, 0.1), 3).delta == pytest.approx(0.3)
+    assert group((1.0, 0.0), 10_000) == (10_000.0, 0.0)
+    assert group((1.0, 1e-300), 10_000) == (10_000.0, 1.0)
+
+
+@pytest.mark.parametrize("promise", [(-1, 0.1), (1, -0.1), (1, 1.1), (math.nan, 0.1), (1, math.nan)])
+def test_bad_promises_are_refused(promise):
+    with pytest.raises(InvalidInputError):
+        group(promise, 2)
+    with pytest.raises(InvalidInputError):
+        sequential([promise])
+
+
+@pytest.mark.parametrize("order", [1.01, 2.0, 10.0])
+def test_the_rate_bounds_every_renyi_divergence(order):
+    for noise, loss in [(PlanarGaussian(500.0), GaussianLoss(0.6)), (PlanarLaplace(0.002), LaplaceLoss(0.6))]:
+        atoms = loss.atoms(0.01, above=True)
+        divergence = math.log(atoms.masses @ np.exp((order - 1) * atoms.losses)) / (order - 1)
+        bound = order * rho_of_reports(noise) * 300**2
+        assert divergence <= bound * (1 + 1e-9)
+        if isinstance(noise, PlanarGaussian):
+            assert divergence == pytest.approx(bound)
+
+
+def test_rates_add_up_and_their_level_is_valid_but_looser_than_the_accountants():
+    noise = PlanarGaussian(1500.0)
+    assert rho_of_reports(noise, reports=20) == pytest.approx(20 * rho_of_reports(noise))
+    assert rho_of_reports(noise, reports=20) == pytest.approx(rho_of_reports(PlanarGaussian(1500 / math.sqrt(20))))
+    for mechanism in (noise, PlanarLaplace(0.001)):
+        for delta in (1e-2, 1e-5, 1e-12):
+            closed = level_of_rho(rho_of_reports(mechanism, reports=20), radius=200, delta=delta)
+            exact = level_of_reports(mechanism, reports=20, radius=200, delta=delta)
+            assert exact < closed
+    gaussian = level_of_reports(noise, reports=20, radius=200, delta=1e-5)
+    closed = level_of_rho(rho_of_reports(noise, reports=20), radius=200, delta=1e-5)
+    assert closed < 1.3 * gaussian
+
+
+def test_rates_pass_through_steps_and_grow_with_a_projections_scale():
+    noise = PlanarGaussian(500.0)
+    snapped = PostProcessed(noise, Grid(0, 0, cell=100, columns=9, rows=9).snap)
+    assert rho_of_reports(snapped) == rho_of_reports(noise)
+    paris = Projected(noise, Projection(2.35, 48.86))
+    assert rho_of_reports(paris) == pytest.approx(rho_of_reports(noise) * paris.largest_scale**2)
+
+
+@pytest.mark.parametrize("mechanism", ["gaussian", None, Grid(0, 0, cell=1, columns=1, rows=1)])
+def test_what_is_no_mechanism_has_no_rate(mechanism):
+    with pytest.raises(InvalidInputError):
+        rho_of_reports(mechanism)
