@@ -157,3 +157,40 @@ def test_a_seed_repeats_a_simulation_but_not_its_rows() -> None:
 def test_what_is_no_randomness_is_refused(rng: object) -> None:
     with pytest.raises(InvalidInputError, match="rng must"):
         as_randomness(rng, 1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shared", [15, 16, 17, 31, 32, 500])
+def test_every_byte_of_a_text_counts(shared: int) -> None:
+    texts = ["x" * shared + end for end in ("ab", "ba", "bb")] + ["ab" + "x" * shared]
+    assert len(np.unique(keyed_words(*texts))) == 8
+
+
+def test_labels_are_never_shown() -> None:
+    assert "patient" not in repr(KeyedRandomness(KEY, ["patient 7"]))
+    assert "patient" not in str(vars(KeyedRandomness(KEY, ["patient 7"]))["_blocks"])
+
+
+def test_zero_is_one_place_whatever_its_sign() -> None:
+    np.testing.assert_array_equal(keyed_words("a", points=[[0.0, 0.0]]), keyed_words("a", points=[[-0.0, -0.0]]))
+    tiny = [[-1e-12, 1e-12]]
+    np.testing.assert_array_equal(keyed_words("a", points=[[0.0, 0.0]]), keyed_words("a", points=tiny))
+
+
+def test_further_words_are_a_records_own_and_repeat() -> None:
+    keyed = KeyedRandomness(KEY, ["a", "b"])
+    points = np.array([[1.0, 2.0], [1.0, 2.0]])
+    first = keyed.words(points, 40, "p")
+    further = [keyed.further(row, points[row], "p", number) for row in (0, 1) for number in range(20)]
+    assert further == [keyed.further(row, points[row], "p", number) for row in (0, 1) for number in range(20)]
+    assert len({*first.ravel().tolist(), *np.ravel(further).tolist()}) == 160
+    alone = KeyedRandomness(KEY, ["b"]).further(0, points[1], "p", 3)
+    assert alone == further[23]
+
+
+def test_many_records_get_the_words_that_each_gets_alone() -> None:
+    """Records are enciphered some thousand at a time."""
+    points = np.random.default_rng(0).uniform(-1, 1, (20_000, 2))
+    words = KeyedRandomness(KEY, np.arange(20_000)).words(points, 3, "p")
+    for row in (0, 8191, 8192, 19_999):
+        one = KeyedRandomness(KEY, [row]).words(points[row : row + 1], 3, "p")
+        np.testing.assert_array_equal(words[row : row + 1], one)

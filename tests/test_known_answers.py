@@ -1,0 +1,179 @@
+"""Keyed noise is a file format: what a key and a label gave once, they give for ever, on every machine.
+
+The answers in known_answers.json are frozen. A change that breaks one is another scheme and takes another name.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from geoind import (
+    Channel,
+    Grid,
+    KeyedRandomness,
+    Mechanism,
+    PlanarGaussian,
+    PlanarLaplace,
+    SphericalLaplace,
+    parallel,
+)
+from geoind.adapters.keys import Key
+from geoind.budgets.same_place import SamePlace
+from geoind.channels.dummies import Dummies
+from geoind.channels.priors import Prior
+from geoind.tables.keys import key_of_place
+
+FOLDER = Path(__file__).parent
+ANSWERS = json.loads((FOLDER / "known_answers.json").read_text())
+KEY = bytes(range(32))
+STREET = Grid(0, 0, cell=100, columns=3, rows=1)
+LABELS: dict[str, object] = {
+    "whole numbers": [0, 1, -1, 2**63 - 1],
+    "unsigned numbers": np.array([0, 1, 2**63, 2**64 - 1], np.uint64),
+    "short numbers": np.array([0, 1, -1, 127], np.int8),
+    "text": ["", "a", "exactly 16 bytes", "seventeen bytes !"],
+    "text of many bytes": ["Zoë", "東京都", "x" * 1000, "a\0"],
+    "bytes": [b"", b"a", b"\xff", b"exactly 16 bytes"],
+}
+PLACES = [[0.0, 0.0], [2.2945, 48.8584], [-180.0, -90.0], [13.0, 89.99999]]
+MECHANISMS: dict[str, Mechanism] = {
+    "PlanarLaplace": PlanarLaplace(0.01),
+    "PlanarLaplace, little noise": PlanarLaplace(5.0),
+    "PlanarGaussian": PlanarGaussian(300.0),
+    "SphericalLaplace": SphericalLaplace(0.01),
+    "SphericalLaplace, three decimals": SphericalLaplace(0.01, decimals=3),
+    "SphericalLaplace, wide": SphericalLaplace(3e-6),
+    "Channel": Channel(STREET, STREET, [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]),
+    "Dummies": Dummies(Prior(STREET, [0.5, 0.25, 0.25]), k=3),
+}
+
+
+def words_in_hex(labels: object) -> list[list[str]]:
+    words = KeyedRandomness(KEY, labels).words(np.array(PLACES), 4, "a purpose")  # type: ignore[arg-type]
+    return [[f"{word:016x}" for word in row] for row in words.tolist()]
+
+
+def further_in_hex(labels: object) -> list[list[str]]:
+    source = KeyedRandomness(KEY, labels)  # type: ignore[arg-type]
+    pairs = [source.further(row, np.array(place), "a purpose", row) for row, place in enumerate(PLACES)]
+    return [[f"{word:016x}" for word in pair] for pair in pairs]
+
+
+def of_engines() -> dict[str, object]:
+    key = Key(KEY)
+    return {
+        "file": key.for_file("2024/part-0.parquet").hex(),
+        "second place of a row": key_of_place(KEY, 1).hex(),
+        "same place": list(
+            SamePlace(KEY, cell=100.0).obfuscate(lat=48.8584, lon=2.2945, person="Zoë", epsilon=0.01)
+        ),
+    }
+
+
+def current() -> dict[str, object]:
+    """Return what today's code answers."""
+    return {
+        "words": {name: words_in_hex(labels) for name, labels in LABELS.items()},
+        "further words": {name: further_in_hex(labels) for name, labels in LABELS.items()},
+        "reports": {
+            name: mechanism.sample(PLACES, rng=KeyedRandomness(KEY, ["a", "b", "c", "d"])).tolist()
+            for name, mechanism in MECHANISMS.items()
+        },
+        "engines": of_engines(),
+        "many": many(),
+    }
+
+
+def many() -> dict[str, str]:
+    """Return a digest of 20 000 reports of each mechanism, some at poles and borders of the lattice."""
+    rng = np.random.PCG64(1)
+    turns = (rng.random_raw(40_000).reshape(-1, 2) >> np.uint64(11)) * 2.0**-53
+    points = (turns - 0.5) * [360.0, 180.0]
+    points[:4] = PLACES
+    source = KeyedRandomness(KEY, np.arange(len(points)))
+    reports = {name: mechanism.sample(points, rng=source) for name, mechanism in MECHANISMS.items()}
+    return {name: hashlib.sha256(report.tobytes()).hexdigest() for name, report in reports.items()}
+
+
+@pytest.mark.parametrize("labels", LABELS)
+def test_words_of_a_label_are_for_ever(labels: str) -> None:
+    assert words_in_hex(LABELS[labels]) == ANSWERS["words"][labels]
+    assert further_in_hex(LABELS[labels]) == ANSWERS["further words"][labels]
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_reports_of_a_record_are_for_ever(name: str) -> None:
+    keyed = KeyedRandomness(KEY, ["a", "b", "c", "d"])
+    assert MECHANISMS[name].sample(PLACES, rng=keyed).tolist() == ANSWERS["reports"][name]
+
+
+def test_keys_of_engines_are_for_ever() -> None:
+    assert of_engines() == ANSWERS["engines"]
+
+
+def by_the_page(label: int | str | bytes, place: list[float], counter: int) -> list[str]:
+    """Return a pair of words by docs/keyed-noise.md, with nothing of geoind."""
+
+    def key_of(text: str) -> Callable[[bytes], bytes]:
+        subkey = hashlib.blake2b(text.encode(), key=KEY, digest_size=32, person=b"geoind words 2").digest()
+        return lambda block: Cipher(algorithms.AES256(subkey), modes.ECB()).encryptor().update(block)
+
+    def xor(a: bytes, b: bytes) -> bytes:
+        return bytes(x ^ y for x, y in zip(a, b, strict=True))
+
+    kind, block = "integer", b""
+    if isinstance(label, int):
+        block = (label % 2**64).to_bytes(16, "little")
+    else:
+        kind, aes = "text", key_of("text labels")
+        message = label.encode() if isinstance(label, str) else b"\xff" + label
+        block = aes(len(message).to_bytes(16, "little"))
+        for start in range(0, len(message), 16):
+            block = aes(xor(block, message[start : start + 16].ljust(16, b"\0")))
+    aes = key_of(f"{kind} labels: a purpose")
+    where = np.array([round(c * 2**30) for c in place], "<f8").tobytes()
+    pair = aes(xor(aes(xor(block, bytes(8) + counter.to_bytes(8, "little"))), where))
+    return [f"{int.from_bytes(pair[at : at + 8], 'little'):016x}" for at in (0, 8)]
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_the_page_in_docs_says_what_the_code_does(name: str) -> None:
+    labels = LABELS[name]
+    plain = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    for row, (label, place) in enumerate(zip(plain, PLACES, strict=True)):  # type: ignore[call-overload]
+        assert by_the_page(label, place, 0) + by_the_page(label, place, 1) == ANSWERS["words"][name][row]
+        assert by_the_page(label, place, 2**32 + row) == ANSWERS["further words"][name][row]
+
+
+def test_many_reports_are_the_same_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert many() == ANSWERS["many"]
+    monkeypatch.setattr(parallel, "ROWS_PER_THREAD", 1000)
+    monkeypatch.setattr(parallel, "SHARED_BLOCK", 777)
+    for cores in (2, 3):
+        monkeypatch.setattr(parallel, "available_cores", lambda cores=cores: cores)
+        assert many() == ANSWERS["many"]
+
+
+def test_many_reports_are_the_same_without_the_instructions_of_this_processor() -> None:
+    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+
+    fast = [name for name in __cpu_dispatch__ if __cpu_features__.get(name)]
+    environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": " ".join(fast)}
+    code = "import json, tests.test_known_answers as t; print(json.dumps(t.many()))"
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        check=True,
+        cwd=FOLDER.parent,
+        env=environment,
+        text=True,
+    )
+    assert json.loads(told.stdout) == ANSWERS["many"]
