@@ -1,6 +1,7 @@
 """Array types, and every check that turns what a caller passes into arrays one can rely on."""
 
-from typing import TypeAlias
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +10,7 @@ from geoind.errors import InvalidInputError
 
 __all__ = [
     "ArrayLike",
+    "Coordinates",
     "FloatArray",
     "IntArray",
     "as_count",
@@ -26,6 +28,14 @@ __all__ = [
 ArrayLike: TypeAlias = npt.ArrayLike
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+
+
+class _SupportsArray(Protocol):
+    def __array__(self) -> npt.NDArray[np.generic]: ...
+
+
+Coordinates: TypeAlias = Sequence[float] | Sequence[Sequence[float]] | _SupportsArray
+"""Many numbers, not one: lists, arrays, columns of a frame."""
 
 
 def as_floats(values: ArrayLike, name: str) -> FloatArray:
@@ -86,8 +96,9 @@ def as_unit(value: float, name: str) -> float:
 
 def as_number(value: float, name: str) -> float:
     """Return a real scalar as a float; strings, booleans and arrays are refused."""
+    # Never the value: a coordinate given as text would end up in somebody's log.
     if isinstance(value, (str, bytes, bool)):
-        raise InvalidInputError(f"{name} must be a number, got {value!r}")
+        raise InvalidInputError(f"{name} must be a number, got {type(value).__name__}")
     try:
         return float(value)
     except (TypeError, ValueError) as error:

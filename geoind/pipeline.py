@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from numbers import Integral
 from struct import Struct
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive
+from geoind.arrays import ArrayLike, Coordinates, FloatArray, as_floats, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism, check_truths, speaking
 from geoind.mechanisms.sphere import SphericalLaplace
@@ -40,11 +40,14 @@ class Budget(Protocol):
         ...
 
 
-class Location(NamedTuple):
+Degrees = TypeVar("Degrees", float, FloatArray)
+
+
+class Location(NamedTuple, Generic[Degrees]):
     """A place, or arrays of places, in degrees."""
 
-    lat: Any
-    lon: Any
+    lat: Degrees
+    lon: Degrees
 
 
 def epsilon_for(level: float = math.log(4), radius: float = 200.0) -> float:
@@ -101,10 +104,11 @@ def enough_noise(epsilon: float, *, otherwise: str = "passes mechanism=Spherical
     return epsilon
 
 
+@overload
 def obfuscate(
     *,
-    lat: float | ArrayLike,
-    lon: float | ArrayLike,
+    lat: float,
+    lon: float,
     epsilon: float | None = None,
     level: float | None = None,
     radius: float | None = None,
@@ -112,7 +116,32 @@ def obfuscate(
     ledger: Budget | None = None,
     person: Person = None,
     rng: RandomnessLike = None,
-) -> Location:
+) -> Location[float]: ...
+@overload
+def obfuscate(
+    *,
+    lat: Coordinates,
+    lon: Coordinates,
+    epsilon: float | None = None,
+    level: float | None = None,
+    radius: float | None = None,
+    mechanism: Mechanism | None = None,
+    ledger: Budget | None = None,
+    person: Person = None,
+    rng: RandomnessLike = None,
+) -> Location[FloatArray]: ...
+def obfuscate(
+    *,
+    lat: float | Coordinates,
+    lon: float | Coordinates,
+    epsilon: float | None = None,
+    level: float | None = None,
+    radius: float | None = None,
+    mechanism: Mechanism | None = None,
+    ledger: Budget | None = None,
+    person: Person = None,
+    rng: RandomnessLike = None,
+) -> Location[float] | Location[FloatArray]:
     """Return a report that keeps the promise of geo-indistinguishability for a true location.
 
     Parameters
@@ -151,7 +180,7 @@ def obfuscate(
             charge(ledger, person, 1, chosen)
         report_lon, report_lat = chosen.sample_one(lon, lat, *_two_words(os.urandom(16)))
         return Location(report_lat, report_lon)
-    lats, lons = as_floats(lat, "lat"), as_floats(lon, "lon")
+    lats, lons = as_floats(cast("ArrayLike", lat), "lat"), as_floats(cast("ArrayLike", lon), "lon")
     if lats.shape != lons.shape:
         raise InvalidInputError(f"lat and lon must have the same shape, got {lats.shape} and {lons.shape}")
     truth = np.column_stack([lons.ravel(), lats.ravel()])

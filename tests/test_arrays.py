@@ -1,7 +1,17 @@
 import numpy as np
 import pytest
 
-from geoind.arrays import as_count, as_lonlat, as_points, as_positive, as_probabilities, as_unit, frozen
+from geoind import Projection, SphericalLaplace, obfuscate, private_query
+from geoind.arrays import (
+    as_count,
+    as_lonlat,
+    as_number,
+    as_points,
+    as_positive,
+    as_probabilities,
+    as_unit,
+    frozen,
+)
 from geoind.errors import GeoindError, InvalidInputError
 
 
@@ -81,3 +91,19 @@ def test_a_frozen_array_is_a_copy_that_nobody_can_write_to() -> None:
 def test_an_error_of_ours_is_also_a_value_error() -> None:
     assert issubclass(InvalidInputError, GeoindError)
     assert issubclass(InvalidInputError, ValueError)
+
+
+def test_a_coordinate_given_as_text_is_never_quoted() -> None:
+    for secret in ("48.8584123", b"48.8584123"):
+        with pytest.raises(InvalidInputError) as caught:
+            as_number(secret, "lat")  # type: ignore[arg-type]
+        assert str(caught.value) == f"lat must be a number, got {type(secret).__name__}"
+        for call in (
+            lambda text=secret: private_query(lat=text, lon=2.0, radius=300, epsilon=0.01),
+            lambda text=secret: obfuscate(lat=text, lon=2.0, epsilon=0.01),
+            lambda text=secret: Projection(text, 2.0),
+            lambda text=secret: SphericalLaplace(0.01).sample([[2.0, text]]),
+        ):
+            with pytest.raises(InvalidInputError) as caught:
+                call()
+            assert "8584" not in str(caught.value)

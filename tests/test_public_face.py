@@ -1,7 +1,12 @@
 """What `import geoind` gives and what it leaves alone."""
 
+import ast
+import inspect
+import re
 import subprocess
 import sys
+import textwrap
+from collections.abc import Iterator
 
 import pytest
 
@@ -24,6 +29,29 @@ HEAVY = [
 def test_every_public_name_exists_and_is_documented() -> None:
     for name in geoind.__all__:
         assert getattr(geoind, name).__doc__
+
+
+def annotations(node: ast.AST) -> Iterator[ast.expr]:
+    """What the public functions and fields in a piece of source are annotated with."""
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
+            every = (*inner.args.posonlyargs, *inner.args.args, *inner.args.kwonlyargs)
+            yield from (each.annotation for each in every if each.annotation is not None)
+            if inner.returns is not None:
+                yield inner.returns
+        elif isinstance(inner, ast.AnnAssign):
+            yield inner.annotation
+        elif isinstance(inner, ast.ClassDef):
+            yield from annotations(inner)
+
+
+@pytest.mark.parametrize("name", geoind.__all__)
+def test_no_public_name_is_typed_as_anything(name: str) -> None:
+    value = getattr(geoind, name)
+    if not (inspect.isclass(value) or inspect.isfunction(value)):
+        return
+    for annotation in annotations(ast.parse(textwrap.dedent(inspect.getsource(value)))):
+        assert not re.search(r"\bAny\b", ast.unparse(annotation))
 
 
 def test_there_is_one_version() -> None:

@@ -83,7 +83,7 @@ class SamePlace:
         level: float | None = None,
         radius: float | None = None,
         ledger: Ledger | None = None,
-    ) -> Location:
+    ) -> Location[float]:
         """Return the person's report for the cell of a true location, charged the first time only.
 
         Parameters

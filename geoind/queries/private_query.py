@@ -4,21 +4,19 @@ The area of retrieval that is sent is centred on a report, and wide enough to ho
 the truth with a chosen probability (Andrés et al., CCS 2013). What comes back is filtered on the trusted side.
 """
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from geoind.arrays import as_count, as_lonlat, as_number, as_positive, as_unit
+from geoind.arrays import Coordinates, FloatArray, as_count, as_lonlat, as_number, as_positive, as_unit
 from geoind.budgets.same_place import SamePlace
-from geoind.distances import haversine
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.mechanisms.protocol import Mechanism, check_inside
-from geoind.mechanisms.sphere import WGS84_FACTOR
 from geoind.pipeline import choose_mechanism, epsilon_for, obfuscate
-from geoind.queries.points_of_interest import distances_from, lonlat_of, near
+from geoind.queries.points_of_interest import distances_from
+from geoind.queries.results import EVERYTHING, Frame, Records, closest
 from geoind.queries.services import service_params
 from geoind.randomness import RandomnessLike
 
@@ -45,7 +43,10 @@ def retrieval_radius(radius: float, confidence: float, epsilon: float) -> float:
     return as_positive(radius, "radius") + float(quantile)
 
 
-class Nearest(NamedTuple):
+Results = TypeVar("Results")
+
+
+class Nearest(NamedTuple, Generic[Results]):
     """The results closest to the truth, and whether they are certainly the closest of all.
 
     Attributes
@@ -56,11 +57,11 @@ class Nearest(NamedTuple):
         Whether no place outside the area of retrieval can be closer. Known to the trusted side only.
     """
 
-    results: Any
+    results: Results
     certain: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class _Trusted:
     """What must not leave the trusted side."""
 
@@ -69,12 +70,19 @@ class _Trusted:
     shape: "BaseGeometry | None"
 
 
+class _TrustedSide:
+    """Room for the truth beside an object's fields, where neither `vars` nor JSON, pickle or `asdict` look."""
+
+    __slots__ = ("_trusted",)
+    _trusted: _Trusted
+
+
 @dataclass(frozen=True)
-class PrivateQuery:
+class PrivateQuery(_TrustedSide):
     """A query that may be sent, and the way back from its results to those around the truth.
 
     Its fields are public: they depend on the truth through the report alone. The truth is kept beside them, not
-    among them, so that printing, comparing or serialising a query does not show it.
+    among them, so that printing, comparing, `vars` or serialising a query does not show it.
 
     Attributes
     ----------
@@ -97,7 +105,7 @@ class PrivateQuery:
     confidence: float
     epsilon: float
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, float]:
         # A copy in a queue or a cache is no longer on the trusted side.
         return asdict(self)
 
@@ -114,7 +122,7 @@ class PrivateQuery:
         """Whether the area of interest lies inside the area of retrieval this time; for the trusted side only."""
         return self.interest_radius <= self._certain_radius
 
-    def as_params(self, service: str, *, kind: str | None = None) -> dict[str, Any]:
+    def as_params(self, service: str, *, kind: str | None = None) -> dict[str, object]:
         """Return ready request parameters: google_places, foursquare, overpass, postgis or geojson.
 
         Parameters
@@ -133,7 +141,13 @@ class PrivateQuery:
         """
         return service_params(service, lat=self.lat, lon=self.lon, radius=self.radius, kind=kind)
 
-    def refine(self, results: Any) -> Any:
+    @overload
+    def refine(self, results: Frame) -> Frame: ...
+    @overload
+    def refine(self, results: Records) -> list[dict[str, object]]: ...
+    @overload
+    def refine(self, results: Coordinates) -> FloatArray: ...
+    def refine(self, results: object) -> object:
         """Return the results inside the true area of interest, closest first, with their `distance` in metres.
 
         Parameters
@@ -149,9 +163,15 @@ class PrivateQuery:
         [{'lat': 48.8584, 'lon': 2.2945, 'name': 'tower', 'distance': 0.0}]
         """
         truth = self._truth
-        return _closest(results, truth, self.interest_radius, truth.shape)
+        return closest(results, lat=truth.lat, lon=truth.lon, radius=self.interest_radius, shape=truth.shape)[0]
 
-    def nearest(self, results: Any, k: int) -> Nearest:
+    @overload
+    def nearest(self, results: Frame, k: int) -> Nearest[Frame]: ...
+    @overload
+    def nearest(self, results: Records, k: int) -> Nearest[list[dict[str, object]]]: ...
+    @overload
+    def nearest(self, results: Coordinates, k: int) -> Nearest[FloatArray]: ...
+    def nearest(self, results: object, k: int) -> object:
         """Return the k results closest to the truth, and whether they are certainly the k closest of all.
 
         If they are not, do not ask again with a larger radius: when you ask again depends on the truth. Choose the
@@ -164,24 +184,18 @@ class PrivateQuery:
         >>> found.results[0]["distance"]
         0.0
         """
-        k = as_count(k, "k")
-        truth = self._truth
-        # Half of the Earth's girth: everything.
-        ranked = _closest(results, truth, 20_038_000.0, None)[:k]
-        if hasattr(ranked, "geometry"):
-            distances = ranked["distance"].tolist()
-        elif isinstance(ranked, np.ndarray):
-            distances = ranked[:, 2].tolist()
-        else:
-            distances = [record["distance"] for record in ranked]
-        return Nearest(ranked, len(distances) == k and distances[-1] <= self._certain_radius)
+        k, truth = as_count(k, "k"), self._truth
+        ranked, distances = closest(results, lat=truth.lat, lon=truth.lon, radius=EVERYTHING)
+        certain = len(distances) >= k and float(distances[k - 1]) <= self._certain_radius
+        return Nearest(ranked[:k], certain)
 
     @property
     def _truth(self) -> _Trusted:
-        truth = self.__dict__.get("_trusted")
-        if not isinstance(truth, _Trusted):
-            raise InvalidInputError("this query was not made here: only who made it knows the truth")
-        return truth
+        try:
+            return self._trusted
+        except AttributeError:
+            message = "this query was not made here: only who made it knows the truth"
+            raise InvalidInputError(message) from None
 
     @property
     def _certain_radius(self) -> float:
@@ -246,10 +260,15 @@ def private_query(
     >>> round(query.radius, 1)
     992.2
     """
-    if level is not None and epsilon is None:
-        epsilon, level = epsilon_for(level, 200.0 if radius_of_level is None else radius_of_level), None
-    elif level is not None or radius_of_level is not None:
-        raise InvalidInputError("give epsilon, or level with an optional radius_of_level, or a mechanism")
+    ways = (epsilon is not None) + (level is not None) + (mechanism is not None)
+    if ways != 1 or (level is None and radius_of_level is not None):
+        wrong = "how much privacy is missing" if not ways else "say how much privacy in one way"
+        raise InvalidInputError(
+            f"{wrong}: give epsilon, or level (and radius_of_level, in metres, if not 200), or a mechanism; "
+            "radius is how far around the location is asked"
+        )
+    if level is not None:
+        epsilon = epsilon_for(level, 200.0 if radius_of_level is None else radius_of_level)
     chosen = choose_mechanism(epsilon=epsilon, mechanism=mechanism)
     interest = as_positive(radius, "radius")
     confidence = as_unit(confidence, "confidence")
@@ -268,7 +287,7 @@ def private_query(
         report = same_place.obfuscate(lat=lat, lon=lon, epsilon=chosen.epsilon, person=person, ledger=ledger)
         reach += same_place.cell_radius
     query = PrivateQuery(report.lat, report.lon, interest + reach, interest, confidence, chosen.epsilon)
-    query.__dict__["_trusted"] = _Trusted(lat, lon, shape)
+    object.__setattr__(query, "_trusted", _Trusted(lat, lon, shape))
     return query
 
 
@@ -283,25 +302,3 @@ def _check_shape(shape: "BaseGeometry | None", radius: float, lat: float, lon: f
     border = as_lonlat(shapely.get_coordinates(shapely.segmentize(shape, 0.01)), "shape")
     if not (distances_from(border, lat=lat, lon=lon) <= radius).all():
         raise InvalidInputError(f"shape must lie within {radius:g} m of the location, the radius that is sent")
-
-
-def _closest(results: Any, truth: _Trusted, radius: float, shape: "BaseGeometry | None") -> Any:
-    if hasattr(results, "sindex"):
-        return near(results, lat=truth.lat, lon=truth.lon, radius=radius, shape=shape)
-    import shapely
-
-    if isinstance(results, (list, tuple)) and all(isinstance(record, Mapping) for record in results):
-        places = lonlat_of(results)
-    else:
-        places = as_lonlat(results, "results")
-    # A geodesic takes fifty times as long as a great circle, which is hardly ever longer.
-    rough = haversine(np.array([[truth.lon, truth.lat]]), places)[0]
-    rows = np.flatnonzero(rough <= WGS84_FACTOR * radius)
-    distances = distances_from(places[rows], lat=truth.lat, lon=truth.lon)
-    keep = distances <= radius
-    if shape is not None:
-        keep &= shapely.intersects_xy(shape, places[rows])
-    order = np.flatnonzero(keep)[np.argsort(distances[keep], kind="stable")]
-    if isinstance(results, (list, tuple)) and (not results or isinstance(results[0], Mapping)):
-        return [{**results[rows[number]], "distance": float(distances[number])} for number in order]
-    return np.column_stack([places[rows[order]], distances[order]])

@@ -2,18 +2,21 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geoind.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from shapely.geometry.base import BaseGeometry
 
 __all__ = ["SERVICES", "service_params"]
 
 CIRCLE_CORNERS = 180
 
 
-def service_params(service: str, *, lat: float, lon: float, radius: float, kind: str | None) -> dict[str, Any]:
+def service_params(service: str, *, lat: float, lon: float, radius: float, kind: str | None) -> dict[str, object]:
     """Return the parameters that ask a service for everything within `radius` metres of a place.
 
     Examples
@@ -32,20 +35,20 @@ def service_params(service: str, *, lat: float, lon: float, radius: float, kind:
     return write(lat, lon, radius, kind)
 
 
-def _google_places(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, Any]:
+def _google_places(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, object]:
     """Body of Nearby Search of the Places API (New)."""
     circle = {"center": {"latitude": lat, "longitude": lon}, "radius": math.ceil(10 * radius) / 10}
-    body: dict[str, Any] = {"locationRestriction": {"circle": circle}, "maxResultCount": 20}
+    body: dict[str, object] = {"locationRestriction": {"circle": circle}, "maxResultCount": 20}
     return body if kind is None else {**body, "includedTypes": [kind]}
 
 
-def _foursquare(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, Any]:
+def _foursquare(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, object]:
     """Query string of Place Search."""
-    query: dict[str, Any] = {"ll": f"{lat},{lon}", "radius": math.ceil(radius), "limit": 50}
+    query: dict[str, object] = {"ll": f"{lat},{lon}", "radius": math.ceil(radius), "limit": 50}
     return query if kind is None else {**query, "query": kind}
 
 
-def _overpass(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, Any]:
+def _overpass(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, object]:
     """Form of an Overpass interpreter; kind is a tag, such as amenity=restaurant or amenity."""
     key, _, value = (kind or "amenity").partition("=")
     if any(sign in key + value for sign in '"\\[]'):
@@ -55,24 +58,24 @@ def _overpass(lat: float, lon: float, radius: float, kind: str | None) -> dict[s
     return {"data": f"[out:json][timeout:60];nwr{tag}{around};out center;"}
 
 
-def _postgis(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, Any]:
+def _postgis(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, object]:
     """Values for ST_DWithin(place::geography, ST_MakePoint(:lon, :lat)::geography, :radius)."""
-    values: dict[str, Any] = {"lat": lat, "lon": lon, "radius": radius}
+    values: dict[str, object] = {"lat": lat, "lon": lon, "radius": radius}
     return values if kind is None else {**values, "kind": kind}
 
 
-def _geojson(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, Any]:
+def _geojson(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, object]:
     """Feature whose polygon holds the circle, cut at the antimeridian as RFC 7946 asks."""
     import shapely
 
-    properties: dict[str, Any] = {"lat": lat, "lon": lon, "radius": radius}
+    properties: dict[str, object] = {"lat": lat, "lon": lon, "radius": radius}
     if kind is not None:
         properties["kind"] = kind
     geometry = shapely.geometry.mapping(_circle(lat, lon, radius))
     return {"type": "Feature", "geometry": geometry, "properties": properties}
 
 
-def _circle(lat: float, lon: float, radius: float) -> Any:
+def _circle(lat: float, lon: float, radius: float) -> "BaseGeometry":
     import pyproj
     import shapely
 
@@ -96,7 +99,7 @@ def _circle(lat: float, lon: float, radius: float) -> Any:
     return parts[0] if len(parts) == 1 else shapely.union_all(parts)
 
 
-SERVICES: dict[str, tuple[Callable[[float, float, float, str | None], dict[str, Any]], float]] = {
+SERVICES: dict[str, tuple[Callable[[float, float, float, str | None], dict[str, object]], float]] = {
     "google_places": (_google_places, 50_000.0),
     "foursquare": (_foursquare, 100_000.0),
     "overpass": (_overpass, math.inf),

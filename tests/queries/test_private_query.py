@@ -1,7 +1,10 @@
+import copy
 import dataclasses
+import inspect
 import json
 import math
 import pickle
+import pprint
 
 import geopandas
 import numpy as np
@@ -109,16 +112,36 @@ def test_the_radius_does_not_depend_on_the_draw() -> None:
 
 
 def test_the_truth_is_not_printed_compared_or_serialised() -> None:
-    query = private_query(lat=48.123456789, lon=2.123456789, radius=300, epsilon=EPSILON)
+    shape = shapely.Point(2.123456789, 48.123456789)
+    query = private_query(lat=48.123456789, lon=2.123456789, radius=300, epsilon=EPSILON, shape=shape)
     public = dataclasses.asdict(query)
     assert set(public) == {"lat", "lon", "radius", "interest_radius", "confidence", "epsilon"}
-    for shown in (repr(query), str(query), json.dumps(public), query.guarantee):
-        assert "123456789" not in shown
-    copy = pickle.loads(pickle.dumps(query))
-    assert copy == query == PrivateQuery(**public)
-    for stranger in (copy, PrivateQuery(**public), dataclasses.replace(query)):
+    assert vars(query) == public == query.__getstate__()
+    shown = [
+        repr(query),
+        str(query),
+        json.dumps(query, default=vars),
+        json.dumps(dataclasses.astuple(query)),
+        query.guarantee,
+        pprint.pformat(query),
+        repr(inspect.getmembers(query, lambda member: not callable(member))),
+        repr(query._trusted),
+    ]
+    for text in shown:
+        assert "123456789" not in text
+    assert b"123456789" not in pickle.dumps(query, protocol=0)
+    twin = pickle.loads(pickle.dumps(query))
+    assert twin == query == PrivateQuery(**public)
+    for stranger in (
+        twin,
+        copy.copy(query),
+        copy.deepcopy(query),
+        PrivateQuery(**public),
+        dataclasses.replace(query),
+    ):
         with pytest.raises(InvalidInputError, match="only who made it"):
             stranger.refine([])
+    assert query.refine([]) == []
 
 
 def test_the_guarantee_is_stated() -> None:
@@ -144,9 +167,11 @@ def test_level_alone_means_within_200_metres() -> None:
         ({"confidence": 1.0}, "confidence"),
         ({"confidence": 0}, "confidence"),
         ({"confidence": math.nan}, "confidence"),
-        ({"epsilon": None}, "give epsilon"),
-        ({"level": 1.0}, "give epsilon"),
-        ({"radius_of_level": 100}, "give epsilon"),
+        ({"epsilon": None}, "how much privacy is missing: give epsilon, or level"),
+        ({"epsilon": None, "radius_of_level": 100}, "how much privacy is missing"),
+        ({"level": 1.0}, "in one way"),
+        ({"radius_of_level": 100}, "in one way"),
+        ({"epsilon": 5}, "0.4 m off on average"),
         ({"person": "ana"}, "go together"),
         ({"report_reach": -1}, "report_reach"),
         ({"shape": "round"}, "shape"),
@@ -219,6 +244,22 @@ def test_refining_gives_the_same_answer_for_frames_records_and_arrays() -> None:
     array = query.refine(lonlat)
     np.testing.assert_array_equal(array[:, :2], lonlat[inside])
     np.testing.assert_allclose(array[:, 2], expected[inside], atol=1e-6)
+
+
+@pytest.mark.parametrize("lat", [0.0, 48.8584, -89.0])
+@pytest.mark.parametrize("radius", [300.0, 1_000_000.0])
+def test_refining_draws_its_line_in_wgs84_metres_in_every_direction(lat: float, radius: float) -> None:
+    """On the equator a great circle to the north is 0.56 % longer than the geodesic: no filter may cut there."""
+    bearing, ones = np.arange(0.0, 360.0, 5.0), np.ones(72)
+    query = private_query(lat=lat, lon=10.0, radius=radius, epsilon=EPSILON)
+    inside, outside = (
+        np.column_stack(GEOD.fwd(10.0 * ones, lat * ones, bearing, factor * radius * ones)[:2])
+        for factor in (1 - 1e-6, 1 + 1e-6)
+    )
+    for places, kept in ((inside, 72), (outside, 0)):
+        assert len(query.refine(places)) == kept
+        assert len(query.refine([{"lon": x, "lat": y} for x, y in places.tolist()])) == kept
+        assert len(query.refine(frame_of(places))) == kept
 
 
 def test_what_the_provider_returned_holds_everything_when_covered() -> None:
