@@ -12,6 +12,7 @@ EXTRAS = {
     "matplotlib": "evaluation",
     "ot": "estimate",
     "fastapi": "demo",
+    "httpx": "demo",
     "uvicorn": "demo",
     "pyrosm": "demo",
     "dask": "dask",

@@ -12,19 +12,19 @@ keeps each person's privacy budget. Both run under any number of worker processe
     curl -H 'X-Person: ana' --json '{"lat": 48.8584, "lon": 2.2945}' http://127.0.0.1:8000/nearby
 """
 
-import json
 import math
 import os
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Annotated, Any
-from urllib.error import URLError
-from urllib.parse import urlencode
-from urllib.request import urlopen
 
+import httpx
 from fastapi import FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from geoind import (
     BudgetExceededError,
@@ -46,6 +46,9 @@ CONFIDENCE = 0.95
 BUDGET = 20 * EPSILON
 WINDOW = timedelta(days=1)
 TIMEOUT = 10.0
+"""Seconds that the provider has, for its whole answer."""
+MOST_BYTES = 5_000_000
+"""No answer is longer."""
 
 Person = Annotated[str, Header(alias="X-Person", description="from your session; never from the app's word")]
 
@@ -55,6 +58,21 @@ class Truth(BaseModel):
 
     lat: float
     lon: float
+
+
+class Place(BaseModel):
+    """What the provider may answer; anything else is not passed on."""
+
+    name: str
+    lat: float = Field(ge=-90, le=90)
+    lon: float = Field(ge=-180, le=180)
+
+
+Answer = TypeAdapter(list[Place])
+
+
+class ProviderError(Exception):
+    """The provider did not answer as it should; the message says how, without a coordinate."""
 
 
 def create_provider(places: PointsOfInterest) -> FastAPI:
@@ -80,7 +98,15 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str) -> FastAPI:
     provider, the event loop serves the others. In an `async def`, write
     `await asyncio.to_thread(private_query, ...)` to the same effect.
     """
-    app = FastAPI(title="Places near you, privately")
+    # The provider is not trusted: it may not send the query on to an address of its choice.
+    client = httpx.Client(timeout=TIMEOUT, follow_redirects=False)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        client.close()
+
+    app = FastAPI(title="Places near you, privately", lifespan=lifespan)
 
     @app.post("/nearby")
     def nearby(truth: Truth, person: Person) -> dict[str, Any]:
@@ -94,8 +120,8 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str) -> FastAPI:
             ledger=ledger,
             person=person,
         )
-        with urlopen(f"{provider}?{urlencode(query.as_params('foursquare'))}", timeout=TIMEOUT) as answer:
-            places = query.refine(json.load(answer))
+        found = ask(client, provider, query.as_params("foursquare"))
+        places = query.refine([place.model_dump() for place in found])
         return {"places": places, "confidence": query.confidence, "remaining": ledger.remaining(person)}
 
     @app.get("/budget")
@@ -121,11 +147,37 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str) -> FastAPI:
     def no_ledger(_: Request, _error: Exception) -> JSONResponse:
         return JSONResponse({"detail": "the ledger does not answer, and without it nothing is sent"}, 503)
 
-    @app.exception_handler(URLError)
-    def no_provider(_: Request, _error: Exception) -> JSONResponse:
-        return JSONResponse({"detail": "the provider does not answer"}, 502)
+    @app.exception_handler(ProviderError)
+    def no_provider(_: Request, error: Exception) -> JSONResponse:
+        return JSONResponse({"detail": f"the provider {error}"}, 502)
 
     return app
+
+
+def ask(client: httpx.Client, provider: str, params: dict[str, Any]) -> list[Place]:
+    """Return the provider's places, or say what is wrong with its answer."""
+    deadline = time.monotonic() + TIMEOUT
+    body = bytearray()
+    try:
+        with client.stream("GET", provider, params=params) as answer:
+            if answer.is_redirect:
+                raise ProviderError("wants to send the query elsewhere")
+            if answer.status_code != httpx.codes.OK:
+                raise ProviderError(f"answered with status {answer.status_code}")
+            for some in answer.iter_bytes():
+                body += some
+                if len(body) > MOST_BYTES:
+                    raise ProviderError("answered too much")
+                if time.monotonic() > deadline:
+                    raise ProviderError("is too slow")
+    except httpx.TimeoutException as error:
+        raise ProviderError("is too slow") from error
+    except httpx.HTTPError as error:
+        raise ProviderError("does not answer") from error
+    try:
+        return Answer.validate_json(bytes(body))
+    except ValidationError as error:
+        raise ProviderError("did not answer with places") from error
 
 
 def provider_from_environment() -> FastAPI:

@@ -7,12 +7,14 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import geopandas
 import httpx
@@ -23,6 +25,7 @@ from fastapi import FastAPI
 from geoind import Ledger, PointsOfInterest, SamePlace, private_query
 from geoind.queries.points_of_interest import distances_from
 from tests.apart import apart
+from webdemo import backend_example
 from webdemo.backend_example import BUDGET, EPSILON, RADIUS, create_backend, create_provider
 
 HOME = {"lat": 48.85841234, "lon": 2.29451234}
@@ -192,6 +195,88 @@ def test_a_silent_ledger_is_503_and_a_silent_provider_502_and_nothing_is_sent_un
     assert locked.status_code == 503
     assert ledger.spent("ben") == 0
     ledger.close()
+
+
+class Answers(BaseHTTPRequestHandler):
+    """A provider that answers as it likes, and notes who asked."""
+
+    asked: ClassVar[list[str]] = []
+    replies: ClassVar[dict[str, tuple[int, dict[str, str], bytes]]] = {}
+
+    def do_GET(self) -> None:
+        path = self.path.partition("?")[0]
+        self.asked.append(path)
+        status, headers, body = self.replies[path]
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        with contextlib.suppress(ConnectionError):
+            for start in range(0, len(body), 1000):
+                self.wfile.write(body[start : start + 1000])
+                time.sleep(0.02 if path == "/slow" else 0)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of a real server that gives the answers of `Answers.replies`."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    Answers.asked.clear()
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+PLACES = b'[{"name": "tower", "lat": 48.8584, "lon": 2.2945}]'
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "headers", "body", "detail"),
+    [
+        ("/moved", 302, {"Location": "/elsewhere"}, PLACES, "wants to send the query elsewhere"),
+        ("/moved", 307, {"Location": "http://127.0.0.1:1/steal"}, b"", "wants to send the query elsewhere"),
+        ("/broken", 500, {}, b"oh no", "answered with status 500"),
+        ("/empty", 204, {}, b"", "answered with status 204"),
+        ("/page", 200, {"Content-Type": "text/html"}, b"<html>", "did not answer with places"),
+        ("/none", 200, {}, b"", "did not answer with places"),
+        ("/object", 200, {}, b'{"error": 7}', "did not answer with places"),
+        ("/numbers", 200, {}, b"[1, 2]", "did not answer with places"),
+        ("/nan", 200, {}, b'[{"name": "x", "lat": NaN, "lon": 2}]', "did not answer with places"),
+        ("/pole", 200, {}, b'[{"name": "x", "lat": 91, "lon": 2}]', "did not answer with places"),
+        ("/deep", 200, {}, b"[" * 100_000, "did not answer with places"),
+        ("/huge", 200, {}, b" " * 300_000 + PLACES, "answered too much"),
+        ("/slow", 200, {}, b" " * 100_000 + PLACES, "is too slow"),
+        ("/cut", 200, {"Content-Length": "999"}, PLACES, "does not answer"),
+    ],
+)
+def test_whatever_the_provider_answers_is_places_or_a_502_that_says_why(
+    provider: str,
+    path: str,
+    status: int,
+    headers: dict[str, str],
+    body: bytes,
+    detail: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backend_example, "TIMEOUT", 0.5)
+    monkeypatch.setattr(backend_example, "MOST_BYTES", 200_000)
+    Answers.replies = {path: (status, headers, body), "/good": (200, {}, PLACES), "/elsewhere": (200, {}, PLACES)}
+    with Ledger("sqlite://", budget=BUDGET) as ledger:
+        for address, code in ((path, 502), ("/good", 200)):
+            app = create_backend(ledger, SamePlace(bytes(32)), f"{provider}{address}")
+            answer = call(app, "POST", "/nearby", json=HOME, headers={"X-Person": "ana"})
+            assert answer.status_code == code, answer.text
+            if code == 502:
+                assert answer.json() == {"detail": f"the provider {detail}"}
+            else:
+                assert [place["name"] for place in answer.json()["places"]] in ([], ["tower"])
+    assert Answers.asked == [path, "/good"]  # nobody was sent elsewhere
 
 
 def test_asyncio_goes_on_while_the_ledger_waits(tmp_path: Path) -> None:
