@@ -174,8 +174,11 @@ def ci() -> None:
             plain = empty / PYTHON.relative_to(VENV)
             sh(*uv, "venv", "-q", "--python", sys.executable, empty)
             sh(*uv, "pip", "install", "-q", "--python", plain, "-c", ROOT / "constraints.txt", package)
-            sh(plain, "-I", ROOT / ".ci" / "plain_install.py", folder=folder)
+            sh(plain, "-I", ROOT / ".ci" / "installed.py", folder=folder)
             done(f"{package.name} without extras")
+            sh(*uv, "pip", "install", "-q", "--python", plain, "-c", ROOT / "constraints.txt", f"{package}[demo]")
+            sh(plain, "-I", ROOT / ".ci" / "installed.py", "demo", folder=folder)
+            done(f"the demo of {package.name}")
 
     test()
     done("python3 dev.py test")

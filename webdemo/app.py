@@ -89,7 +89,7 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
     ]
     for router in routers:
         app.include_router(router)
-    with as_file(files("webdemo").joinpath("static")) as static:
+    with as_file(files(__package__).joinpath("static")) as static:
         app.mount("/static", StaticFiles(directory=static))
     return app
 

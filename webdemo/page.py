@@ -61,7 +61,7 @@ def page_router(town: Town, *, online_tiles: bool) -> APIRouter:
     )
     body = root.html.render()
     index = (
-        files("webdemo")
+        files(__package__)
         .joinpath("static/index.html")
         .read_text("utf-8")
         .replace("{{folium_links}}", links + '\n<script src="/assets/leaflet-heat.js"></script>')

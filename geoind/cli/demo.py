@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import webbrowser
+from importlib.util import find_spec
 from pathlib import Path
 
 from geoind.errors import InvalidInputError
@@ -45,11 +46,12 @@ def run(options: argparse.Namespace) -> None:
             "Its server sees your address and which streets you look at.",
             file=sys.stderr,
         )
-    # The demo is named, not imported: the library must not depend on it.
+    # The demo is named, not imported: the library must not depend on it. In a clone it stands beside the library.
+    home = "geoind.webdemo" if find_spec("geoind.webdemo") else "webdemo"
     os.environ["GEOIND_DEMO_BASEMAP"] = str(options.basemap.resolve()) if options.basemap else ""
     os.environ["GEOIND_DEMO_TILES"] = "yes" if options.online_tiles else ""
     # No access log: nobody needs to know later who looked at what.
-    config = uvicorn.Config("webdemo.app:from_environment", factory=True, access_log=False, log_level="warning")
+    config = uvicorn.Config(f"{home}.app:from_environment", factory=True, access_log=False, log_level="warning")
     with _listen(options.port) as listener:
         config.load()
         address = f"http://{HOST}:{listener.getsockname()[1]}/"

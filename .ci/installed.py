@@ -1,8 +1,12 @@
-"""What a plain `pip install` of geoind can do, tried by the Python of an environment that has nothing else."""
+"""What a `pip install` of geoind can do, tried by the Python of an environment that has nothing else.
+
+Without arguments the environment has geoind alone; with `demo` it has the demo's extra, too, and serves a page.
+"""
 
 import subprocess
 import sys
 import tempfile
+import urllib.request
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,10 +32,25 @@ def command(*arguments: str, code: int = 0) -> str:
     return done.stdout
 
 
-def main() -> None:
+def try_demo() -> None:
+    """Ask the demo for its page and what the page loads."""
+    script = Path(sys.executable).with_name("geoind")
+    with subprocess.Popen(
+        [script, "demo", "--port", "0", "--no-browser"], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            said = server.stdout.readline() if server.stdout else ""
+            expect("http://127.0.0.1:" in said, f"`geoind demo` said {said!r}")
+            for path in ("", "static/js/app.js", "assets/leaflet"):
+                with urllib.request.urlopen(said.split()[4] + path, timeout=60) as answer:
+                    expect(answer.status == 200 and len(answer.read()) > 1000, f"the demo has no /{path}")
+        finally:
+            server.terminate()
+    print("geoind demo serves its page")
+
+
+def try_plain() -> None:
     """Import, one call, the example, files, and the help of every command."""
-    here = Path(geoind.__file__).parent
-    expect("site-packages" in here.parts, f"geoind came from {here}, not from the package")
     there = [name for name in EXTRAS if find_spec(name)]
     expect(not there, f"the environment is not empty, it has {there}")
 
@@ -67,4 +86,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    here = Path(geoind.__file__).parent
+    expect("site-packages" in here.parts, f"geoind came from {here}, not from the package")
+    try_demo() if "demo" in sys.argv else try_plain()
