@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -184,7 +185,11 @@ def ci() -> None:
     done("python3 dev.py test")
 
     with tempfile.TemporaryDirectory(prefix="geoind-ci-") as name:
-        for version, python in other_pythons().items():
+        found = other_pythons()
+        ours = f"{sys.version_info.major}.{sys.version_info.minor}"
+        for version in promised_pythons() - {*found, ours}:
+            print(f"!!! Python {version} is not on this machine: NOTHING WAS TESTED ON IT", flush=True)
+        for version, python in found.items():
             own = Path(name) / version
             its_python = own / PYTHON.relative_to(VENV)
             sh(PYTHON, "-m", "uv", "venv", "-q", "--python", python, own)
@@ -203,6 +208,12 @@ def ci() -> None:
             )
             sh(its_python, *TESTS, "-m", EVERYWHERE)
             done(f"the tests on Python {version} ({EVERYWHERE})")
+
+
+def promised_pythons() -> set[str]:
+    """Return the versions that pyproject.toml names."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return {name.rsplit(" ", 1)[1] for name in project["classifiers"] if ":: Python :: 3." in name}
 
 
 def other_pythons() -> dict[str, str]:
