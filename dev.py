@@ -9,6 +9,9 @@ python3 dev.py mutants  break the named files at random places and see whether t
 python3 dev.py ci       the first two as a newcomer has them, the built packages, and the tests on other Pythons
 """
 
+# An older Python reads this file, too, and is told that it is too old.
+from __future__ import annotations
+
 import hashlib
 import os
 import shutil
@@ -16,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import tomllib
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -212,6 +214,8 @@ def ci() -> None:
 
 def promised_pythons() -> set[str]:
     """Return the versions that pyproject.toml names."""
+    import tomllib
+
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     return {name.rsplit(" ", 1)[1] for name in project["classifiers"] if ":: Python :: 3." in name}
 
@@ -219,9 +223,9 @@ def promised_pythons() -> set[str]:
 def other_pythons() -> dict[str, str]:
     """Return one interpreter for each Python from 3.11 on that is neither this one nor absent."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
-    names = [found for minor in range(11, 30) if (found := shutil.which(f"python3.{minor}"))]
+    on_path = [shutil.which(f"python3.{minor}") for minor in range(11, 30)]
     found: dict[str, str] = {}
-    for python in [*map(str, sorted(pyenv.glob("versions/*/bin/python"))), *names]:
+    for python in [*map(str, sorted(pyenv.glob("versions/*/bin/python"))), *filter(None, on_path)]:
         ask = [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         version = subprocess.run(ask, capture_output=True, text=True, check=False).stdout.strip()
         # pyenv has a python3.13 in the path that only tells which versions to choose from.
