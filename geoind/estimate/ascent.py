@@ -17,12 +17,12 @@ import numpy as np
 from geoind.arrays import FloatArray
 from geoind.estimate.observation import Observation
 
-__all__ = ["HELD_OUT", "Blur", "Progress", "Step", "ascend", "climb", "held_out_steps"]
+__all__ = ["HELD_OUT", "Blur", "Candidate", "OnStep", "ascend", "climb", "held_out_steps"]
 
 Blur: TypeAlias = Callable[[FloatArray], FloatArray]
 """A symmetric map of masses that keeps their sum."""
 
-Progress: TypeAlias = Callable[[int, float], None]
+OnStep: TypeAlias = Callable[[int, float], None]
 """Called after each step with its number and its log-likelihood per report."""
 
 LEAST_MASS = 1e-8
@@ -39,7 +39,7 @@ PATIENCE = 8
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class Candidate:
     """A population on the way up.
 
     Attributes
@@ -60,7 +60,7 @@ class Step:
     gap: float
 
 
-def ascend(observation: Observation, counts: FloatArray, blur: Blur) -> Iterator[Step]:
+def ascend(observation: Observation, counts: FloatArray, blur: Blur) -> Iterator[Candidate]:
     """Yield populations of rising likelihood for counts of the observed reports, from the uniform one on."""
     share = counts / counts.sum()
     sensitivity = blur(observation.sensitivity)
@@ -71,12 +71,12 @@ def ascend(observation: Observation, counts: FloatArray, blur: Blur) -> Iterator
         weights = np.maximum(weights, LEAST_MASS * weights.mean())
         return weights / (sensitivity @ weights)
 
-    def update(weights: FloatArray) -> tuple[Step, FloatArray]:
+    def update(weights: FloatArray) -> tuple[Candidate, FloatArray]:
         mass = blur(weights)
         predicted = observation.predict(mass)
         pull = blur(observation.explain(share / predicted)) / sensitivity
         # The log-likelihood is concave with gradient `pull`: the best one lies at most max(pull) - 1 above.
-        step = Step(mass / mass.sum(), predicted, float(share @ np.log(predicted)), float(pull.max() - 1))
+        step = Candidate(mass / mass.sum(), predicted, float(share @ np.log(predicted)), float(pull.max() - 1))
         return step, scaled(weights * pull)
 
     step, here = update(scaled(np.ones_like(sensitivity)))
@@ -94,7 +94,7 @@ def ascend(observation: Observation, counts: FloatArray, blur: Blur) -> Iterator
         before, here, step = here, image, following
 
 
-def held_out_steps(observation: Observation, blur: Blur, *, most: int, progress: Progress | None = None) -> int:
+def held_out_steps(observation: Observation, blur: Blur, *, most: int, progress: OnStep | None = None) -> int:
     """Return after how many steps a fit to half of the reports predicts the other half best.
 
     Of steps that predict them equally well it is the last: there is no evidence against the likelier one.
@@ -124,8 +124,8 @@ def climb(
     *,
     most: int,
     tolerance: float = 0.0,
-    progress: Progress | None = None,
-) -> tuple[Step, list[float]]:
+    progress: OnStep | None = None,
+) -> tuple[Candidate, list[float]]:
     """Return the last step and the log-likelihoods on the way.
 
     Ends after `most` steps, or when no population is likelier by more than `tolerance` nats over all reports.

@@ -7,7 +7,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_unit, frozen
 from geoind.errors import InvalidInputError
-from geoind.estimate.ascent import Progress, climb
+from geoind.estimate.ascent import OnStep, climb
 from geoind.estimate.population import PopulationEstimate, share_within
 from geoind.parallel import available_cores
 from geoind.space.sites import Sites
@@ -42,7 +42,7 @@ def bootstrap_intervals(
     replicates: int = 200,
     rng: np.random.Generator | int = 0,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: OnStep | None = None,
 ) -> Intervals:
     """Return for each site the interval in which other reports of the same people would put the estimate.
 

@@ -71,12 +71,12 @@ class Convolution:
         if periodic:
             kernels = [laplace_kernel(epsilon * grid.cell, (tail, tail)) for epsilon in epsilons]
             return cls(size, people, size, tuple(_spectrum(kernel, size) for kernel in kernels))
-        reach = min(window.rows - 1 - top, tail), min(window.columns - 1 - left, tail)
+        farthest = min(window.rows - 1 - top, tail), min(window.columns - 1 - left, tail)
         lengths = (
-            fft.next_fast_len(window.rows + reach[0] - top, real=True),
-            fft.next_fast_len(window.columns + reach[1] - left, real=True),
+            fft.next_fast_len(window.rows + farthest[0] - top, real=True),
+            fft.next_fast_len(window.columns + farthest[1] - left, real=True),
         )
-        kernels = [laplace_kernel(epsilon * grid.cell, reach) for epsilon in epsilons]
+        kernels = [laplace_kernel(epsilon * grid.cell, farthest) for epsilon in epsilons]
         return cls(size, people, lengths, tuple(_spectrum(kernel, lengths) for kernel in kernels))
 
     def spread(self, mass: FloatArray) -> list[FloatArray]:

@@ -24,14 +24,14 @@ NODES, MOST_NODES = 8, 160
 """Gauss-Legendre nodes per unit square: eight and one per noise scale in a cell give 12 digits."""
 
 
-def laplace_kernel(scale: float, reach: tuple[int, int]) -> FloatArray:
-    """Return `k[i, j]` for offsets of 0 up to `reach` rows and columns; other signs follow by symmetry.
+def laplace_kernel(scale: float, farthest: tuple[int, int]) -> FloatArray:
+    """Return `k[i, j]` for offsets of 0 up to `farthest` rows and columns; other signs follow by symmetry.
 
     Parameters
     ----------
     scale : float
         epsilon * cell: how many noise scales a cell is wide.
-    reach : (int, int)
+    farthest : (int, int)
         Largest offset in rows and in columns.
 
     Examples
@@ -41,7 +41,7 @@ def laplace_kernel(scale: float, reach: tuple[int, int]) -> FloatArray:
     >>> bool(abs(total - 1) < 1e-12)
     True
     """
-    moments = scale**2 / (2 * math.pi) * _moments(scale, reach[0] + 1, reach[1] + 1)
+    moments = scale**2 / (2 * math.pi) * _moments(scale, farthest[0] + 1, farthest[1] + 1)
     # The tent over offset i rises over the unit square before i (index 1) and falls over the one after
     # (index 0); at offset 0 the square before is the mirror image of the one after.
     rows = moments[:, :, 0].copy()

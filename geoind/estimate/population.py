@@ -12,7 +12,7 @@ from geoind.arrays import FloatArray, as_count, as_finite, as_positive, frozen
 from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError, SitesMismatchError
-from geoind.estimate.ascent import Blur, Progress, climb, held_out_steps
+from geoind.estimate.ascent import Blur, OnStep, climb, held_out_steps
 from geoind.estimate.convolution import BEYOND, window_around
 from geoind.estimate.groups import Group, Mechanisms, Reports, epsilon_in_plane, grouped
 from geoind.estimate.observation import ChannelReports, NoiseReports, Observation, Together
@@ -93,7 +93,7 @@ def estimate_population(
     open_border: bool = False,
     max_steps: int = 1000,
     tolerance: float = 1.0,
-    progress: Progress | None = None,
+    progress: OnStep | None = None,
 ) -> PopulationEstimate:
     """Return the distribution of people over a grid that explains their private reports.
 

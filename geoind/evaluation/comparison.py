@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
     from geoind.evaluation.contenders import Contender, Equalised, Lineup
 
-__all__ = ["Contest", "Progress", "as_table", "compare", "contests"]
+__all__ = ["Contest", "OnContest", "as_table", "compare", "contests"]
 
 Contest: TypeAlias = "tuple[Equalised, str, Contender]"
 """Under which prior losses were made equal, the prior's name, and the mechanism."""
 
-Progress: TypeAlias = Callable[[str, float], None]
+OnContest: TypeAlias = Callable[[str, float], None]
 """Told what was done and which share of the work is done."""
 
 
@@ -32,7 +32,7 @@ def compare(
     *,
     priors: Iterable[str] | None = None,
     workers: int = 1,
-    progress: Progress | None = None,
+    progress: OnContest | None = None,
 ) -> "DataFrame":
     """Return the comparison as a tidy table: one row per way of equalising, prior and mechanism.
 
@@ -69,7 +69,7 @@ def compare(
 
 
 def contests(
-    setting: Setting, *, priors: list[str], workers: int = 1, progress: Progress | None = None
+    setting: Setting, *, priors: list[str], workers: int = 1, progress: OnContest | None = None
 ) -> Iterator[Contest]:
     """Yield every mechanism to be measured, prior by prior."""
     from geoind.evaluation.contenders import Lineup

@@ -8,7 +8,7 @@ import numpy as np
 
 from geoind.channels.channel import Channel
 from geoind.evaluation.claims import check_claims
-from geoind.evaluation.comparison import Progress, as_table, contests
+from geoind.evaluation.comparison import OnContest, as_table, contests
 from geoind.evaluation.curves import curves
 from geoind.evaluation.setting import Setting
 
@@ -44,7 +44,7 @@ class Evaluation:
     channels: dict[tuple[str, str, str], Channel]
 
 
-def evaluate(setting: Setting, *, workers: int = 1, progress: Progress | None = None) -> Evaluation:
+def evaluate(setting: Setting, *, workers: int = 1, progress: OnContest | None = None) -> Evaluation:
     """Return the whole evaluation of a setting; `workers` and `progress` as for `compare`.
 
     Examples

@@ -5,13 +5,14 @@ A Parquet file says it in its schema metadata under `geoind`, every other file i
 """
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 from geoind.arrays import as_number, as_positive
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism
+from geoind.mechanisms.protocol import Mechanism, off_site_level
 from geoind.space.lattice import DECIMALS
 from geoind.version import __version__
 
@@ -37,6 +38,8 @@ class Promise:
         How epsilon was chosen: level / radius.
     delta : float
         Chance that the level does not hold within the radius; 0 for geo-indistinguishability itself.
+    off_site_level : float
+        Privacy loss beyond epsilon times distance, for a mechanism that first moves the truth to one of its sites.
     decimals : int
         The lattice: decimals of a degree that a report has.
     places : tuple of tuples of str
@@ -61,6 +64,7 @@ class Promise:
     level: float | None = None
     radius: float | None = None
     delta: float = 0.0
+    off_site_level: float = 0.0
     decimals: int = DECIMALS
     places: tuple[tuple[str, ...], ...] = ()
     kept: tuple[str, ...] = ()
@@ -83,6 +87,7 @@ class Promise:
             level=level,
             radius=radius,
             delta=float(getattr(mechanism, "delta", 0.0)),
+            off_site_level=off_site_level(mechanism),
             decimals=getattr(mechanism, "decimals", DECIMALS),
             places=places,
             kept=kept,
@@ -108,6 +113,7 @@ class Promise:
             level=_optional(told, "level"),
             radius=_optional(told, "radius"),
             delta=as_number(told.get("delta", 0.0), "the promise's delta"),
+            off_site_level=_or_infinite(told.get("off_site_level", 0.0)),
             decimals=int(as_number(decimals, "the promise's decimals")),
             places=tuple(tuple(map(str, place.values())) for place in told.get("places", [])),
             kept=tuple(map(str, told.get("kept", []))),
@@ -121,6 +127,9 @@ class Promise:
             told |= {"level": self.level, "radius": self.radius}
         if self.delta:
             told["delta"] = self.delta
+        if self.off_site_level:
+            # JSON has no infinity.
+            told["off_site_level"] = None if self.off_site_level == math.inf else self.off_site_level
         told["lattice"] = {"decimals": self.decimals}
         if self.places:
             told["places"] = [_named(place) for place in self.places]
@@ -183,6 +192,10 @@ def _name(mechanism: Mechanism) -> str:
     own = type(mechanism).__name__
     inner = getattr(mechanism, "mechanism", None)
     return own if inner is None else f"{own}({_name(inner)})"
+
+
+def _or_infinite(value: float | None) -> float:
+    return math.inf if value is None else as_number(value, "the promise's off_site_level")
 
 
 def _optional(told: dict[str, Any], name: str) -> float | None:

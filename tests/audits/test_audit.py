@@ -100,6 +100,7 @@ def test_a_classical_mistake_is_found(mistake, options, at_least):
         (SphericalLaplace(EPSILON), {"places": [[2.35, 48.86], [179.9999, 80.0]]}),
         (Projected(PlanarLaplace(EPSILON), Projection(2.35, 48.86)), {"places": [[2.4, 48.9]]}),
         (PostProcessed(PlanarLaplace(EPSILON), Grid(0, 0, cell=100, columns=9, rows=9).snap), {}),
+        (PostProcessed(SphericalLaplace(EPSILON), lambda reports: reports), {"places": [[2.35, 48.86]]}),
     ],
 )
 def test_nobody_who_keeps_the_promise_is_accused_and_most_of_it_is_seen(mechanism, options):

@@ -3,8 +3,10 @@ import json
 import pyarrow
 import pyarrow.parquet
 import pytest
+import shapely
 
 import geoind
+from geoind import Channel, Grid, Places, PlanarLaplace, Projected, Projection, SphericalLaplace
 from geoind.errors import InvalidInputError
 from geoind.tables.promise import Promise, read_promise, sidecar_of
 
@@ -30,8 +32,8 @@ def test_level_and_radius_are_absent_when_epsilon_was_given() -> None:
     assert "level" not in json.loads(promise_of().to_json())
 
 
-def test_a_wide_noise_promises_a_coarser_lattice() -> None:
-    assert Promise.of(geoind.SphericalLaplace(5e-6)).decimals < 5
+def test_a_coarser_lattice_is_part_of_the_promise() -> None:
+    assert Promise.of(geoind.SphericalLaplace(5e-6, decimals=3)).decimals == 3
 
 
 def test_a_wrapped_mechanism_is_named_with_what_it_wraps() -> None:
@@ -80,3 +82,22 @@ def test_a_file_without_a_promise_is_refused(tmp_path) -> None:
 def test_a_broken_promise_file_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="promise"):
         Promise.from_json(text)
+
+
+@pytest.mark.parametrize("sites", [Grid(0, 0, cell=100, columns=3, rows=1), Places([[0, 0], [100, 0], [200, 0]])])
+def test_a_promise_between_sites_says_what_holds_off_them(sites: Grid | Places) -> None:
+    channel = Channel(sites, sites, [[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
+    mechanism = Projected(channel, Projection(2.35, 48.86))
+    promise = Promise.of(mechanism)
+    assert promise.mechanism == "Projected(Channel)"
+    assert promise.epsilon == mechanism.epsilon > channel.epsilon
+    assert promise.off_site_level == mechanism.off_site_level > 0.9
+    assert Promise.from_json(promise.to_json()) == promise
+    json.loads(promise.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert "off_site_level" not in Promise.of(SphericalLaplace(0.01)).to_json()
+
+
+def test_a_projected_promise_is_the_one_on_the_ground() -> None:
+    oslo = shapely.box(10, 59.8, 11.5, 60.2)
+    mechanism = Projected(PlanarLaplace(0.01), Projection.from_crs("EPSG:3857"), domain=oslo)
+    assert Promise.of(mechanism).epsilon > 0.0198
