@@ -1,11 +1,11 @@
-"""How many cores this process may use, and rows shared among them."""
+"""How many cores this process may use, and work shared among threads or processes of their own."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Any, TypeVar
 
-__all__ = ["available_cores", "over_blocks"]
+__all__ = ["available_cores", "in_processes", "over_blocks"]
 
 Result = TypeVar("Result")
 
@@ -48,3 +48,56 @@ def over_blocks(work: Callable[[slice], Result], count: int) -> list[Result]:
         return [work(part) for part in parts]
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(work, parts))
+
+
+def in_processes(
+    workers: int | None, function: Callable[..., Result], items: Sequence[tuple[Any, ...]]
+) -> Iterator[Result]:
+    """Yield what the function returns for each item, in any order, from this process and workers beside it.
+
+    Parameters
+    ----------
+    workers : int, optional
+        Processes, this one among them; by default one per core.
+    function, items : callable and sequence of tuples
+        What to call, and with which arguments; both travel to the workers.
+
+    Examples
+    --------
+    >>> sorted(in_processes(1, pow, [(2, 3), (2, 4)]))
+    [8, 16]
+    """
+    others = min(workers or available_cores(), len(items)) - 1
+    if others <= 0:
+        yield from (function(*item) for item in items)
+        return
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+    from multiprocessing import get_context
+
+    # Spawned, not forked: a fork in the middle of another thread's work can hang.
+    with ProcessPoolExecutor(others, mp_context=get_context("spawn"), initializer=die_with_parent) as pool:
+        try:
+            jobs = {pool.submit(function, *item): item for item in items}
+            # The others need a second to start. This process works from the other end of the queue meanwhile.
+            for job in reversed(list(jobs)):
+                if job.cancel():
+                    yield function(*jobs.pop(job))
+            for job in as_completed(jobs):
+                yield job.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def die_with_parent() -> None:
+    """End this worker when the job is killed; it would wait for work for ever."""
+    from multiprocessing import parent_process
+    from threading import Thread
+
+    parent = parent_process()
+
+    def wait() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    Thread(target=wait, daemon=True).start()

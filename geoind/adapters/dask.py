@@ -4,50 +4,46 @@ Dask runs a partition again when a worker is lost or a result was dropped. The n
 second run gives the same reports.
 """
 
-from collections.abc import Hashable
-from dataclasses import replace
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from geoind.adapters.dataset import BATCH_ROWS, Piece, parquet_files, pieces_of, read_piece
-from geoind.adapters.recipe import Options, Recipe
+from geoind.adapters.frames import examined, placed, reported, table_of
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 from geoind.pipeline import Budget
+from geoind.tables import Options, Recipe
+from geoind.tables.promise import ATTRS_KEY
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
     import pandas as pd
-    import pyarrow as pa
 
 __all__ = ["obfuscate", "obfuscate_parquet"]
 
-SPATIAL_INDEXES = {"hilbert_distance", "morton_distance", "geohash"}
-"""Indexes that `spatial_shuffle` makes from the true places."""
+SHUFFLE = "use Dask's own shuffle on the reports, with order='keep' here"
 
 
 def obfuscate(
-    frame: "dd.DataFrame",
-    *,
-    ledger: Budget | None = None,
-    person_column: str | None = None,
-    **options: Unpack[Options],
+    frame: "dd.DataFrame", *, ledger: Budget | None = None, **options: Unpack[Options]
 ) -> "dd.DataFrame":
     """Return the lazy frame with reports in place of true locations.
 
     Parameters
     ----------
     frame : dask.dataframe.DataFrame or dask_geopandas.GeoDataFrame
-        With two columns of degrees, or with points as its active geometry, and a column that names each record.
-    ledger, person_column : Ledger and str, optional
-        Whose budget pays: the totals of all persons are computed and charged in one transaction, now. What
-        is computed later, once or more often, is paid for.
+        With columns of degrees, or with points as its active geometry, and a column that names each record.
+    ledger : Ledger, optional
+        Whose budgets pay: those of the persons that `person_column` names. Their totals are computed and charged
+        in one transaction, now. What is computed later, once or more often, is paid for.
     **options
         `epsilon`, or `level` and `radius`, or `mechanism`; `lon` and `lat`; `id_column`, which is needed here;
-        `missing`; `key`: see `geoind.adapters.recipe.Recipe`. Without `key` one is made; it lives in the returned
-        frame alone.
+        `person_column`; `drop` and `keep`; `missing`; `order`; `key`: see `geoind.tables.Recipe`. Without `key`
+        one is made; it lives in the returned frame alone.
 
     Examples
     --------
@@ -58,24 +54,19 @@ def obfuscate(
     >>> bool((reports.compute(scheduler="sync") == reports.compute(scheduler="sync")).all(axis=None))
     True
     """
-    recipe = Recipe.of(**options)
+    recipe = Recipe.of(**options).in_parts(SHUFFLE)
     if recipe.id_column is None:
         raise InvalidInputError(
             "id_column must name the column that identifies a record, whatever the partitions; files without one "
             "can be read by obfuscate_parquet"
         )
-    if (ledger is None) != (person_column is None):
-        raise InvalidInputError("ledger and person_column go together: give both or neither")
-    if frame.index.name in SPATIAL_INDEXES:
-        raise InvalidInputError(
-            f"the index {frame.index.name!r} tells the true places: reset_index(drop=True) first"
-        )
-    recipe = _with_geometry(frame._meta, recipe)
-    # The empty frame meets every check of columns, types and CRS.
-    _obfuscate_partition(frame._meta, recipe)
-    if ledger is not None and person_column is not None:
-        _charge(frame, recipe, ledger, person_column)
-    reports = frame.map_partitions(_obfuscate_partition, recipe, meta=frame._meta)
+    recipe.refuse_ledger_without_persons(ledger)
+    recipe = placed(frame._meta, recipe.with_key())
+    # The empty frame meets every check of columns, names, types and CRS.
+    meta = _obfuscate_partition(frame._meta, recipe)
+    if ledger is not None:
+        _charge(frame, recipe, ledger)
+    reports = frame.map_partitions(_obfuscate_partition, recipe, meta=meta)
     if getattr(reports, "spatial_partitions", None) is not None:
         # The outlines of the partitions' true places.
         reports.spatial_partitions = None
@@ -100,104 +91,54 @@ def obfuscate_parquet(folder: str | Path, **options: Unpack[Options]) -> "dd.Dat
     """
     require("a Dask frame", "dask")
     import dask.dataframe as dd
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    recipe = Recipe.of(**options)
+    recipe = Recipe.of(**options).in_parts(SHUFFLE).with_key()
     root = str(Path(folder).absolute())
     pieces = [piece for path in parquet_files(root) for piece in pieces_of(root, path)]
-    empty = pa.RecordBatch.from_pylist([], schema=pq.read_schema(Path(root) / pieces[0].path))
-    meta = recipe.obfuscate_rows(empty, path="", rows=np.arange(0)).to_pandas()
+    schema = recipe.table(pq.read_schema(Path(root) / pieces[0].path)).reported_schema
+    meta = _frame(pa.Table.from_pylist([], schema=schema))
     return dd.from_map(_read_partition, pieces, folder=root, recipe=recipe, meta=meta, label="obfuscate-parquet")
 
 
 def _read_partition(piece: Piece, folder: str, recipe: Recipe) -> "pd.DataFrame":
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    schema = recipe.table(pq.read_schema(Path(folder) / piece.path), open_ended=True).reported_schema
+    return _frame(pa.Table.from_batches(read_piece(folder, piece, recipe), schema=schema))
 
-    schema = recipe.schema(pq.read_schema(Path(folder) / piece.path))
-    frame: pd.DataFrame = pa.Table.from_batches(read_piece(folder, piece, recipe), schema=schema).to_pandas()
+
+def _frame(table: pa.Table) -> "pd.DataFrame":
+    frame: pd.DataFrame = table.to_pandas()
+    frame.attrs = {ATTRS_KEY: table.schema.metadata[b"geoind"].decode()}
     return frame
 
 
-def _with_geometry(meta: Any, recipe: Recipe) -> Recipe:
-    """Return the recipe with the column of points and its CRS, where the frame has one."""
-    if recipe.lon is not None or recipe.lat is not None or not hasattr(meta, "active_geometry_name"):
-        return recipe
-    name = meta.active_geometry_name
-    if name is None or recipe.geometry not in (None, name):
-        raise InvalidInputError("the points must be the active geometry: choose them with set_geometry")
-    if meta.crs is None:
-        raise InvalidInputError("points must have a CRS: without one nobody knows what a metre is; use set_crs")
-    return replace(recipe, geometry=name, crs=meta.crs.to_wkt())
-
-
-def _obfuscate_partition(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame":
-    """Return a partition with reports; only the columns that matter go to Arrow and back."""
+def _obfuscate_partition(part: "pd.DataFrame", recipe: Recipe) -> Any:
+    """Return a partition with reports, in slices that fit the processor's cache."""
     import pandas as pd
 
-    batch = _batch(part, recipe, [recipe.id_column])
-    kinds = {
-        name: object if name == recipe.geometry else np.float64 for name in recipe.place_columns(batch.schema)
-    }
-    reports = {name: np.empty(len(batch), kind) for name, kind in kinds.items()}
-    # In slices that fit the processor's cache; the first also when the partition is empty.
-    for start in range(0, max(len(batch), 1), BATCH_ROWS):
-        done = recipe.obfuscate(batch.slice(start, BATCH_ROWS))
-        for name, values in reports.items():
-            values[start : start + BATCH_ROWS] = done[name].to_numpy(zero_copy_only=False)
-    frame = part.copy(deep=False)
-    for name, values in reports.items():
-        if name == recipe.geometry:
-            frame[name] = _shapes(values, part[name])
-        else:
-            frame[name] = pd.Series(values, index=part.index, copy=False).astype(part[name].dtype)
-    return frame
+    table = table_of(part, recipe)
+    done = []
+    # The first also when the partition is empty.
+    for start in range(0, max(len(part), 1), BATCH_ROWS):
+        some = part.iloc[start : start + BATCH_ROWS] if len(part) > BATCH_ROWS else part
+        made = table.report(examined(some, table).raise_problems())
+        done.append(reported(some, table, made))
+    return done[0] if len(done) == 1 else pd.concat(done)
 
 
-def _batch(part: "pd.DataFrame", recipe: Recipe, others: "list[Any]") -> "pa.RecordBatch":
-    """Return the columns of places and names, and every column of numbers: they might repeat the places."""
-    import pyarrow as pa
-    import shapely
-
-    twice = part.columns[part.columns.duplicated()]
-    if len(twice):
-        raise InvalidInputError(f"column {twice[0]!r} must be there once")
-    wanted: set[Hashable] = {*others, recipe.lon or "lon", recipe.lat or "lat"}
-    chosen = [
-        name
-        for name in part.columns
-        if name != recipe.geometry and (name in wanted or part[name].dtype.kind == "f")
-    ]
-    # One thread: a task is one core.
-    batch = pa.RecordBatch.from_pandas(part[chosen], preserve_index=False, nthreads=1)
-    if recipe.geometry is None:
-        return batch
-    shapes = part[recipe.geometry].to_numpy()
-    if (shapely.get_coordinate_dimension(shapes) > 2).any():
-        raise InvalidInputError(f"column {recipe.geometry!r} must hold points of x and y only: use force_2d first")
-    return batch.append_column(recipe.geometry, pa.array(shapely.to_wkb(shapes), pa.binary()))
-
-
-def _shapes(wkb: Any, like: Any) -> Any:
-    import geopandas
-
-    return geopandas.GeoSeries.from_wkb(wkb, index=like.index, crs=like.crs)
-
-
-def _charge(frame: "dd.DataFrame", recipe: Recipe, ledger: Budget, person_column: str) -> None:
+def _charge(frame: "dd.DataFrame", recipe: Recipe, ledger: Budget) -> None:
     import pandas as pd
 
     meta = pd.DataFrame({"person": pd.Series(dtype="str"), "reports": pd.Series(dtype="int64")})
-    counts = frame.map_partitions(_count_persons, recipe, person_column, meta=meta)
+    counts = frame.map_partitions(_count_persons, recipe, meta=meta)
     totals = counts.groupby("person")["reports"].sum().compute()
-    reports = {str(person): int(count) for person, count in totals.items()}
+    reports = Counter({str(person): int(count) for person, count in totals.items()})
     ledger.charge_counts(reports, recipe.mechanism, label="dask frame")
 
 
-def _count_persons(part: "pd.DataFrame", recipe: Recipe, person_column: str) -> "pd.DataFrame":
+def _count_persons(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame":
     import pandas as pd
 
-    counts = recipe.count_persons(_batch(part, recipe, [person_column]), person_column)
+    table = table_of(part, recipe)
+    counts = table.count_persons(examined(part, table).raise_problems())
     frame = pd.DataFrame({"person": list(counts), "reports": list(counts.values())})
     return frame.astype({"person": "str", "reports": "int64"})

@@ -10,30 +10,26 @@ import json
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass, replace
-from multiprocessing import get_context, parent_process
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import Any, Unpack
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from geoind.adapters.keys import Key, KeyLike, as_key
-from geoind.adapters.points import column_of
-from geoind.adapters.recipe import Options, Recipe, log
 from geoind.errors import InvalidInputError
-from geoind.parallel import available_cores
+from geoind.parallel import in_processes
 from geoind.pipeline import Budget
-from geoind.randomness import KEY_BYTES
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+from geoind.tables import Examined, LonLat, Options, Recipe, Table
+from geoind.tables.identities import labels_of, plain
+from geoind.tables.keys import Key, KeyLike, as_key
+from geoind.tables.places import column_of
+from geoind.tables.recipe import log
+from geoind.tables.summary import Summary, Tally
 
 __all__ = ["Done", "Piece", "obfuscate_dataset", "parquet_files", "pieces_of", "read_piece"]
-
-Result = TypeVar("Result")
 
 PIECE_ROWS = 1 << 20
 """Row groups are taken together until a piece has this many rows."""
@@ -72,11 +68,15 @@ class Piece:
 
 @dataclass(frozen=True)
 class Done:
-    """What `obfuscate_dataset` did: rows and pieces in all, and how many pieces were there already."""
+    """What `obfuscate_dataset` did: rows and pieces in all, how many pieces were there already, and a summary.
+
+    The summary counts the reports of the pieces that this run made.
+    """
 
     rows: int
     pieces: int
     found: int
+    summary: Summary | None = field(default=None, repr=False, compare=False)
 
 
 def obfuscate_dataset(
@@ -85,7 +85,6 @@ def obfuscate_dataset(
     *,
     workers: int | None = None,
     ledger: Budget | None = None,
-    person_column: str | None = None,
     progress: Callable[[int, int], object] | None = None,
     **options: Unpack[Options],
 ) -> Done:
@@ -101,15 +100,16 @@ def obfuscate_dataset(
         The folders. The target may exist only if this job began it.
     workers : int, optional
         Processes; by default one per core.
-    ledger, person_column : Ledger and str, optional
-        Whose budget pays: the totals of all persons, charged in one transaction before any noise is drawn,
-        and not again when the job is resumed.
+    ledger : Ledger, optional
+        Whose budgets pay: those of the persons that `person_column` names. Their totals are charged in one
+        transaction before any noise is drawn, and not again when the job is resumed.
     progress : callable, optional
         Called with (pieces done, pieces in all).
     **options
-        `epsilon`, or `level` and `radius`, or `mechanism`; `lon` and `lat`, or `geometry` and `crs`; `missing`;
-        `id_column`; `key`: see `Recipe`. Without `id_column` a record is its file's path in the folder and its
-        row. Without `key` one is made and kept beside the target, in `<target>.key`.
+        `epsilon`, or `level` and `radius`, or `mechanism`; `lon` and `lat`, or `geometry` and `crs`; `drop` and
+        `keep`; `missing`; `order`; `id_column`; `person_column`; `key`: see `geoind.tables.Recipe`. Without
+        `id_column` a record is its file's path in the folder and its row. Without `key` one is made and kept
+        beside the target, in `<target>.key`.
 
     Examples
     --------
@@ -124,34 +124,36 @@ def obfuscate_dataset(
     Done(rows=1, pieces=1, found=1)
     """
     source, target = Path(source).absolute(), Path(target).absolute()
-    if (ledger is None) != (person_column is None):
-        raise InvalidInputError("ledger and person_column go together: give both or neither")
     if source == target or source in target.parents or target in source.parents:
         raise InvalidInputError("source and target must be two folders, none inside the other")
     paths = parquet_files(source)
     # Everything that can be refused is refused before a key is made.
-    given = options.get("key")
-    options["key"] = bytes(KEY_BYTES) if given is None else given
-    recipe = Recipe.of(**options)
+    recipe = Recipe.of(**options).in_parts("shuffle the files first")
+    recipe.refuse_ledger_without_persons(ledger)
     pieces: list[Piece] = []
+    kinds: dict[str, str] = {}
     for path in paths:
         pieces += pieces_of(source, path)
-        _check_file(source / path, recipe, person_column)
-    recipe = replace(recipe, key=_key_of(given, target))
-    state = _begin(source, target, recipe, paths, person_column)
-    if ledger is not None and person_column is not None and not state.get("charged"):
-        counts = _count_persons(source, pieces, recipe, person_column, workers)
+        table = _checked(source / path, recipe)
+        _same_kinds(table, kinds)
+    recipe = replace(recipe, key=_key_of(options.get("key"), target))
+    state = _begin(source, target, recipe, paths)
+    if ledger is not None and not state.get("charged"):
+        counts = _count_persons(source, pieces, recipe, workers)
         ledger.charge_counts(counts, recipe.mechanism, label=f"dataset {target.name}")
         _write_state(target, {**state, "charged": True})
     missing = [piece for piece in pieces if not (target / piece.target).exists()]
     found = len(pieces) - len(missing)
     jobs = [(source, target, piece, recipe) for piece in missing]
-    for number, _ in enumerate(_in_parallel(workers, _make, jobs), found + 1):
+    tally = Tally()
+    for number, part in enumerate(in_processes(workers, _make, jobs), found + 1):
+        tally.merge(part)
         if progress is not None:
             progress(number, len(pieces))
     for leftover in target.rglob(".*.tmp"):
         leftover.unlink(missing_ok=True)
-    return Done(rows=sum(piece.rows for piece in pieces), pieces=len(pieces), found=found)
+    summary = tally.summary(recipe.mechanism, table.promise)
+    return Done(rows=sum(piece.rows for piece in pieces), pieces=len(pieces), found=found, summary=summary)
 
 
 def parquet_files(folder: str | Path) -> list[str]:
@@ -185,38 +187,52 @@ def pieces_of(folder: str | Path, path: str) -> list[Piece]:
     ]
 
 
-def read_piece(folder: str | Path, piece: Piece, recipe: Recipe) -> "Iterator[pa.RecordBatch]":
-    """Yield the batches of a piece with reports in place of true locations."""
-    with _open(Path(folder) / piece.path) as file:
+def read_piece(
+    folder: str | Path, piece: Piece, recipe: Recipe, tally: Tally | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a piece with reports in place of true locations, and count them."""
+    with _open(Path(folder) / piece.path) as file, _named(piece.path):
+        table = recipe.table(file.schema_arrow, open_ended=True)
         first = piece.first_row
         for batch in _batches(file, piece):
-            rows = np.arange(first, first + len(batch))
-            yield recipe.obfuscate_rows(batch, path=piece.path, rows=rows)
+            examined = _numbered(table, batch, first)
+            made = table.report(examined, path=piece.path, rows=np.arange(first, first + len(batch)))
+            if tally is not None:
+                tally.add(table, examined, made)
+            yield made.batch
             first += len(batch)
 
 
-def _make(source: Path, target: Path, piece: Piece, recipe: Recipe) -> None:
-    """Write one piece, whole or not at all."""
-    import pyarrow.parquet as pq
+def _numbered(table: Table, batch: pa.RecordBatch, first: int) -> Examined:
+    """Return the batch, looked at; the first bad row is an error that names it by its number in the file."""
+    examined = table.examine(batch)
+    for problem in examined.problems:
+        raise InvalidInputError(f"row {first + problem.row}: {problem.reason}")
+    return examined
 
+
+def _make(source: Path, target: Path, piece: Piece, recipe: Recipe) -> Tally:
+    """Write one piece, whole or not at all, and return what was counted."""
+    tally = Tally()
     final = target / piece.target
     final.parent.mkdir(parents=True, exist_ok=True)
     temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
     with _open(source / piece.path) as file:
-        schema = recipe.schema(file.schema_arrow)
+        schema = recipe.table(file.schema_arrow, open_ended=True).reported_schema
         compression = _compression(file)
     try:
         with pq.ParquetWriter(temporary, schema, compression=compression) as writer:
-            for batch in read_piece(source, piece, recipe):
+            for batch in read_piece(source, piece, recipe, tally):
                 writer.write_batch(batch, row_group_size=PIECE_ROWS)
         with temporary.open("rb") as written:
             os.fsync(written.fileno())
         temporary.replace(final)
     finally:
         temporary.unlink(missing_ok=True)
+    return tally.settled()
 
 
-def _compression(file: "pq.ParquetFile") -> str:
+def _compression(file: pq.ParquetFile) -> str:
     """Return how the file is compressed."""
     if not file.num_row_groups:
         return "snappy"
@@ -224,42 +240,56 @@ def _compression(file: "pq.ParquetFile") -> str:
     return {"uncompressed": "none", "lz4_raw": "lz4"}.get(name, name)
 
 
-def _open(path: Path) -> "pq.ParquetFile":
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
+def _open(path: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path)
     except pa.ArrowInvalid as error:
         raise InvalidInputError(f"{str(path)!r} is not a Parquet file") from error
 
 
-def _batches(file: "pq.ParquetFile", piece: Piece, columns: list[str] | None = None) -> "Iterator[pa.RecordBatch]":
+def _batches(file: pq.ParquetFile, piece: Piece) -> Iterator[pa.RecordBatch]:
     # A worker is one core: the cores are kept busy by pieces, not by columns.
-    yield from file.iter_batches(BATCH_ROWS, row_groups=list(piece.groups), columns=columns, use_threads=False)
+    yield from file.iter_batches(BATCH_ROWS, row_groups=list(piece.groups), use_threads=False)
 
 
-def _check_file(path: Path, recipe: Recipe, person_column: str | None) -> None:
-    """Refuse a file whose columns, or whose own statistics, show that it cannot be obfuscated."""
-    import pyarrow as pa
+@contextmanager
+def _named(path: str) -> Iterator[None]:
+    """Say which file an error is about."""
+    try:
+        yield
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from error
 
-    with _open(path) as file:
+
+def _checked(path: Path, recipe: Recipe) -> Table:
+    """Return the table of a file; refuse one whose columns, or whose statistics, show what is wrong with it."""
+    with _open(path) as file, _named(path.name):
         schema = file.schema_arrow
-        # An empty batch meets every check of names, types and CRS.
-        empty = pa.RecordBatch.from_pylist([], schema=schema)
-        try:
-            recipe.obfuscate_rows(empty, path="", rows=np.arange(0))
-            if person_column is not None:
-                column_of(empty, person_column)
-            # Two columns of degrees; none when places are points, whose bytes have no range.
-            for name, limit in zip(recipe.place_columns(schema), (180, 90), strict=False):
-                if schema.field(name).type in (pa.float32(), pa.float64()):
-                    _check_range(file, name, limit)
-        except InvalidInputError as error:
-            raise InvalidInputError(f"{path.name}: {error}") from error
+        # With no rows: whatever is wrong with the columns is wrong before the first row.
+        table = recipe.table(schema)
+        empty = table.examine(pa.RecordBatch.from_pylist([], schema=schema))
+        if recipe.person_column is not None:
+            table.count_persons(empty)
+        if recipe.id_column is not None:
+            labels_of(column_of(empty.batch, recipe.id_column), recipe.id_column)
+        for place in table.places:
+            if isinstance(place, LonLat):
+                for name, limit in zip(place.names, (180, 90), strict=True):
+                    if schema.field(name).type in (pa.float32(), pa.float64()):
+                        _check_range(file, name, limit)
+    return table
 
 
-def _check_range(file: "pq.ParquetFile", name: str, limit: float) -> None:
+def _same_kinds(table: Table, known: dict[str, str]) -> None:
+    """Refuse files in which identities or persons are of different kinds: 7 and "7" would be two, or one."""
+    for name in filter(None, (table.recipe.id_column, table.recipe.person_column)):
+        column = plain(pa.array([], table.schema.field(name).type))
+        kind = "whole numbers" if pa.types.is_integer(column.type) else str(column.type)
+        if known.setdefault(name, kind) != kind:
+            raise InvalidInputError(f"column {name!r} must be of one kind in all files: {known[name]} or {kind}")
+
+
+def _check_range(file: pq.ParquetFile, name: str, limit: float) -> None:
     paths = [file.metadata.schema.column(number).path for number in range(file.metadata.num_columns)]
     index = paths.index(name)
     for group in range(file.num_row_groups):
@@ -283,16 +313,15 @@ def _key_of(key: KeyLike | None, target: Path) -> Key:
     return made
 
 
-def _begin(
-    source: Path, target: Path, recipe: Recipe, paths: Iterable[str], person_column: str | None
-) -> dict[str, Any]:
+def _begin(source: Path, target: Path, recipe: Recipe, paths: Iterable[str]) -> dict[str, Any]:
     """Return the job's state, new or found; refuse a folder that another job began."""
     stamps = [(path, (stat := (source / path).stat()).st_size, stat.st_mtime_ns) for path in paths]
     job = {
         "mechanism": repr(recipe.mechanism),
-        "columns": [recipe.lon, recipe.lat, recipe.geometry, recipe.crs, recipe.id_column, person_column],
-        "missing": recipe.missing,
-        "key fingerprint": recipe.key.fingerprint,
+        "columns": [*map(repr, recipe.places), recipe.id_column, recipe.person_column],
+        "dropped and kept columns": [list(recipe.drop), list(recipe.keep)],
+        "missing": [recipe.missing, recipe.order],
+        "key fingerprint": None if recipe.key is None else recipe.key.fingerprint,
         "source files": _digest(stamps),
     }
     if (target / STATE).exists():
@@ -320,54 +349,20 @@ def _write_state(target: Path, state: Mapping[str, Any]) -> None:
     temporary.replace(target / STATE)
 
 
-def _count_persons(
-    source: Path, pieces: Sequence[Piece], recipe: Recipe, column: str, workers: int | None
-) -> Counter[str]:
+def _count_persons(source: Path, pieces: Sequence[Piece], recipe: Recipe, workers: int | None) -> Counter[str]:
     total: Counter[str] = Counter()
-    for counts in _in_parallel(workers, _persons_in, [(source, piece, recipe, column) for piece in pieces]):
+    for counts in in_processes(workers, _persons_in, [(source, piece, recipe) for piece in pieces]):
         total.update(counts)
     return total
 
 
-def _persons_in(source: Path, piece: Piece, recipe: Recipe, column: str) -> Counter[str]:
-    """Return how many reports each person will be in."""
+def _persons_in(source: Path, piece: Piece, recipe: Recipe) -> Counter[str]:
+    """Return how many reports each person will be in; whatever would stop the job stops it before the charge."""
     total: Counter[str] = Counter()
-    with _open(source / piece.path) as file:
-        columns = [column, *recipe.place_columns(file.schema_arrow)]
-        for batch in _batches(file, piece, columns):
-            total.update(recipe.count_persons(batch, column))
+    with _open(source / piece.path) as file, _named(piece.path):
+        table = recipe.table(file.schema_arrow, open_ended=True)
+        first = piece.first_row
+        for batch in _batches(file, piece):
+            total.update(table.count_persons(_numbered(table, batch, first)))
+            first += len(batch)
     return total
-
-
-def _in_parallel(
-    workers: int | None, function: Callable[..., Result], items: Sequence[tuple[Any, ...]]
-) -> Iterator[Result]:
-    """Yield what the function returns for each item, in any order, from this process and workers beside it."""
-    others = min(workers or available_cores(), len(items)) - 1
-    if others <= 0:
-        yield from (function(*item) for item in items)
-        return
-    # Spawned, not forked: a fork in the middle of another thread's work can hang.
-    with ProcessPoolExecutor(others, mp_context=get_context("spawn"), initializer=_die_with_parent) as pool:
-        try:
-            jobs = {pool.submit(function, *item): item for item in items}
-            # The others need a second to start. This process works from the other end of the queue meanwhile.
-            for job in reversed(list(jobs)):
-                if job.cancel():
-                    yield function(*jobs.pop(job))
-            for job in as_completed(jobs):
-                yield job.result()
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def _die_with_parent() -> None:
-    """End this worker when the job is killed; it would wait for work for ever."""
-    parent = parent_process()
-
-    def wait() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    Thread(target=wait, daemon=True).start()

@@ -4,19 +4,20 @@ Importing this module adds the accessor to GeoDataFrame and GeoSeries.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
+import pyarrow as pa
 
-from geoind.adapters.geoparquet import from_lonlat, to_lonlat
-from geoind.arrays import FloatArray, as_lonlat
-from geoind.budgets.persons import as_person
+from geoind.adapters.frames import examined, reported, table_of
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism
-from geoind.pipeline import Budget, choose_mechanism, obfuscate_lonlat
-from geoind.randomness import KeyedRandomness, RandomnessLike
+from geoind.pipeline import Budget
+from geoind.randomness import RandomnessLike
+from geoind.tables import Options, Recipe
+from geoind.tables.identities import count_persons
+from geoind.tables.recipe import log
+from geoind.tables.summary import Tally
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
@@ -24,41 +25,35 @@ if TYPE_CHECKING:
 __all__ = ["obfuscate_points"]
 
 Points: TypeAlias = "GeoSeries | GeoDataFrame"
-Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 def obfuscate_points(
     points: Points,
     *,
-    epsilon: float | None = None,
-    level: float | None = None,
-    radius: float | None = None,
-    mechanism: Mechanism | None = None,
     ledger: Budget | None = None,
     person: "str | Sequence[str] | pd.Series[Any] | None" = None,
-    missing: Literal["raise", "keep"] = "raise",
     rng: RandomnessLike = None,
+    **options: Unpack[Options],
 ) -> Points:
     """Return the series or frame with a report in place of each true point.
 
-    Index, name, CRS and the other columns stay as they are. The noise is made on the globe, whatever the
-    CRS: in a geographic WGS84 frame reports are places of the public lattice (5 decimals); in any other CRS
-    each report is such a place, re-projected. A report has no height, since heights tell places apart.
+    Index, name, CRS and the other columns stay as they are; one that tells the place is an error. The noise is
+    made on the globe, whatever the CRS: in a geographic WGS84 frame reports are places of the public lattice
+    (5 decimals); in any other CRS each report is such a place, re-projected. A report has no height, since heights
+    tell places apart. `attrs["geoind"]` holds the promise.
 
     Parameters
     ----------
     points : GeoSeries or GeoDataFrame
-        True points, with a CRS. Of a frame the active geometry is replaced.
-    epsilon, level, radius, mechanism
-        As in `geoind.obfuscate`.
+        True points, with a CRS. Of a frame the active geometry is replaced, or the columns `lon` and `lat`.
     ledger, person : Ledger, and a column of the frame or one name per row
         Whose budget pays for the reports: one report per row, all of them or none. Of a series `person`
         may also be one name, who pays for all.
-    missing : {"raise", "keep"}
-        What to do with missing and empty geometries: refuse, or leave them as they are. Shapes other than
-        points are refused always, since leaving them would publish them.
     rng : RandomnessLike
         As in `geoind.obfuscate`; labels of a `KeyedRandomness` are one per row.
+    **options
+        `epsilon`, or `level` and `radius`, or `mechanism`; `drop` and `keep`; `missing`; `order`; `key` and
+        `id_column`; `person_column`: see `geoind.tables.Recipe`.
 
     Examples
     --------
@@ -76,31 +71,36 @@ def obfuscate_points(
     """
     import geopandas
 
-    chosen = choose_mechanism(epsilon=epsilon, level=level, radius=radius, mechanism=mechanism)
-    if missing not in ("raise", "keep"):
-        raise InvalidInputError(f"missing must be 'raise' or 'keep', got {missing!r}")
-    if isinstance(points, geopandas.GeoDataFrame):
-        truth = _active_geometry(points)
-    elif isinstance(points, geopandas.GeoSeries):
-        truth = points
+    if isinstance(points, geopandas.GeoSeries):
+        frame = points.to_frame(points.name if isinstance(points.name, str) else "geometry")
+    elif isinstance(points, geopandas.GeoDataFrame):
+        frame = points
     else:
         raise InvalidInputError(f"points must be a GeoSeries or a GeoDataFrame, got {type(points).__name__}")
-    present = _present(truth, missing)
-    lonlat = _lonlat_of(truth, present)
-    if isinstance(points, geopandas.GeoDataFrame):
-        _refuse_copies(points, lonlat, present)
-    persons = _persons(points, person, present)
-    if isinstance(rng, KeyedRandomness):
-        rng = rng.only(present)
-    reports = obfuscate_lonlat(lonlat, chosen, ledger=ledger, person=persons, rng=rng)
-    shapes = truth.to_numpy(copy=True)
-    shapes[present] = _shapes_of(reports, truth.crs)
-    geometry = geopandas.GeoSeries(shapes, index=truth.index, name=truth.name, crs=truth.crs)
-    if isinstance(points, geopandas.GeoSeries):
-        return geometry
-    frame = points.copy(deep=False)
-    frame[truth.name] = geometry
-    return frame
+    if isinstance(person, str) and frame is points:
+        options, person = {**options, "person_column": person}, None
+    table = table_of(frame, Recipe.of(**options))
+    looked_at = examined(frame, table).raise_problems()
+    counts = None
+    if person is not None:
+        names = _names(points, person)
+        counts = count_persons(names, looked_at.reports_per_row, "person")
+    elif table.recipe.person_column is not None:
+        counts = table.count_persons(looked_at)
+    if ledger is not None:
+        if counts is None:
+            raise InvalidInputError("ledger and person go together: give both or neither")
+        ledger.charge_counts(counts, table.recipe.mechanism, label="frame")
+    elif person is not None:
+        raise InvalidInputError("ledger and person go together: give both or neither")
+    made = table.report(looked_at, rng=rng)
+    tally = Tally()
+    tally.add(table, looked_at, made)
+    log.info("%s", tally.summary(table.recipe.mechanism, table.promise))
+    result = reported(frame, table, made)
+    if frame is points:
+        return result
+    return result.geometry.rename(points.name)
 
 
 @pd.api.extensions.register_dataframe_accessor("geoind")
@@ -121,99 +121,20 @@ class GeoindAccessor:
         return obfuscate_points(self._points, **options)
 
 
-def _active_geometry(frame: "GeoDataFrame") -> "GeoSeries":
-    if frame.active_geometry_name is None:
-        raise InvalidInputError("the frame must have an active geometry: choose it with set_geometry")
-    return frame.geometry
-
-
-def _present(truth: "GeoSeries", missing: str) -> Mask:
-    """Return which rows have a point, or raise."""
-    import shapely
-
-    if truth.crs is None:
-        raise InvalidInputError("points must have a CRS: without one nobody knows what a metre is; use set_crs")
-    if truth.crs.is_geocentric:
-        raise InvalidInputError("points must have a geographic or projected CRS, got a geocentric one")
-    shapes = truth.to_numpy()
-    absent = np.asarray(shapely.is_missing(shapes) | shapely.is_empty(shapes))
-    if missing == "raise" and absent.any():
-        raise InvalidInputError(
-            f"row {np.argmax(absent)} has no geometry ({np.count_nonzero(absent)} rows in all): "
-            "drop such rows, or leave them as they are with missing='keep'"
-        )
-    other = ~absent & (shapely.get_type_id(shapes) != shapely.GeometryType.POINT)
-    if other.any():
-        row = int(np.argmax(other))
-        raise InvalidInputError(f"geometries must be points, row {row} is a {shapes[row].geom_type}")
-    return ~absent
-
-
-def _lonlat_of(truth: "GeoSeries", present: Mask) -> FloatArray:
-    """Return the (n, 2) degrees of the rows with a point, checked."""
-    import pyproj
-    import shapely
-
-    coordinates = shapely.get_coordinates(truth.to_numpy()[present])
-    # Checked among all rows, so that a message names the frame's row.
-    rows = np.zeros((len(truth), 2))
-    try:
-        rows[present] = to_lonlat(coordinates, truth.crs.to_wkt())
-    except pyproj.exceptions.ProjError:
-        raise InvalidInputError(f"the CRS {truth.crs.name!r} cannot be brought to degrees on WGS84") from None
-    return as_lonlat(rows, "points")[present]
-
-
-def _shapes_of(reports: FloatArray, crs: Any) -> npt.NDArray[np.object_]:
-    """Return points in the CRS: a function of the lattice's place alone."""
-    import shapely
-
-    coordinates = from_lonlat(reports, crs.to_wkt())
-    if not np.isfinite(coordinates).all():
-        raise InvalidInputError(
-            f"the CRS {crs.name!r} has no coordinates for some reports: use one that covers them"
-        )
-    return np.asarray(shapely.points(coordinates), object)
-
-
-def _refuse_copies(frame: "GeoDataFrame", lonlat: FloatArray, present: Mask) -> None:
-    """Refuse a frame whose other columns would publish the truth beside the reports."""
-    import shapely
-
-    truth = frame.geometry.to_numpy()[present]
-    if not len(truth):
-        return
-    coordinates = np.hstack([lonlat, shapely.get_coordinates(truth)])
-    copied: dict[int, Any] = {}
-    for name, column in frame.drop(columns=frame.active_geometry_name).items():
-        if column.dtype == "geometry" and shapely.equals(column.to_numpy()[present], truth).all():
-            raise InvalidInputError(f"the column {name!r} repeats the true points: drop it first")
-        if pd.api.types.is_float_dtype(column.dtype):
-            values = column.to_numpy(np.float64, na_value=np.nan)[present]
-            copied |= {axis % 2: name for axis in range(4) if np.array_equal(values, coordinates[:, axis])}
-    if len(set(copied.values())) == 2:
-        names = " and ".join(map(repr, copied.values()))
-        raise InvalidInputError(f"the columns {names} repeat the true coordinates: drop them first")
-
-
-def _persons(points: Points, person: Any, present: Mask) -> str | list[str] | None:
-    """Return who pays for each row with a point."""
-    import geopandas
-
+def _names(points: Points, person: Any) -> pa.Array:
+    """Return who pays for each row."""
     if isinstance(person, str):
-        if isinstance(points, geopandas.GeoSeries):
-            return person
-        if person not in points.columns:
-            raise InvalidInputError(f"person must name a column of the frame, there is no {person!r}")
-        person = points[person]
-    elif person is None:
-        return None
+        person = [person] * len(points)
     if isinstance(person, pd.Series) and not person.index.equals(points.index):
         raise InvalidInputError("person must have the index of the points")
     names = np.asarray(person, object)
     if names.shape != (len(points),):
         raise InvalidInputError(f"person must be one name per row: {len(names)} for {len(points)}")
-    nobody = np.asarray(pd.isna(names)) & present
-    if nobody.any():
-        raise InvalidInputError(f"person must be given for every report, row {np.argmax(nobody)} has none")
-    return [as_person(name) for name in names[present]]
+    try:
+        column = pa.array(names, from_pandas=True)
+    except pa.ArrowException:
+        raise InvalidInputError("person must be text or whole numbers, got several kinds") from None
+    if column.null_count:
+        row = int(np.argmax(pd.isna(names)))
+        raise InvalidInputError(f"person must be given for every report, row {row} has none")
+    return column

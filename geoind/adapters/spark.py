@@ -4,22 +4,26 @@ Spark runs a task again when an executor is lost, when another copy of it is slo
 not cached is used twice. The noise is keyed by record, so every run gives the same reports.
 """
 
+import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
+import pyarrow as pa
 
-from geoind.adapters.points import column_of
-from geoind.adapters.recipe import Options, Recipe
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
+from geoind.tables import LonLat, Options, Recipe, Table
+from geoind.tables.places import column_of
+from geoind.tables.promise import ATTRS_KEY
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["obfuscate", "register"]
@@ -33,7 +37,6 @@ def obfuscate(
     *,
     root: str | None = None,
     ledger: Budget | None = None,
-    person_column: str | None = None,
     **options: Unpack[Options],
 ) -> "DataFrame":
     """Return the lazy frame with reports in place of true locations.
@@ -41,34 +44,40 @@ def obfuscate(
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
-        With two columns of degrees, or one of WKB (then `crs` says in which CRS).
+        With columns of degrees, or one of WKB (then `crs` says in which CRS).
     root : str, optional
         For a frame read from Parquet files that has no column of identities: the folder that it was read
-        from. A record then is its file's path within the folder and its row.
-    ledger, person_column : Ledger and str, optional
-        Whose budget pays: the totals of all persons are computed and charged in one transaction, now. What
-        is computed later, once or more often, is paid for.
+        from, as a path on the driver or an address. A record then is its file's path within the folder and its
+        row.
+    ledger : Ledger, optional
+        Whose budgets pay: those of the persons that `person_column` names. Their totals are computed and charged
+        in one transaction, now. What is computed later, once or more often, is paid for.
     **options
         `epsilon`, or `level` and `radius`, or `mechanism`; `lon` and `lat`, or `geometry` and `crs`; `id_column`;
-        `missing`; `key`: see `geoind.adapters.recipe.Recipe`. Without `key` one is made; it lives in the returned
-        frame alone.
+        `person_column`; `drop` and `keep`; `missing`; `order`; `key`: see `geoind.tables.Recipe`. Without `key`
+        one is made; it lives in the returned frame alone.
 
     Notes
     -----
     >>> frame = spark.read.parquet("trips")  # doctest: +SKIP
     >>> obfuscate(frame, epsilon=0.01, id_column="trip").write.parquet("reports")  # doctest: +SKIP
     """
-    recipe = Recipe.of(**options)
+    recipe = Recipe.of(**options).in_parts("use orderBy(rand()) on the reports, with order='keep' here").with_key()
     if (recipe.id_column is None) == (root is None):
         raise InvalidInputError("give id_column, or the root of a frame that was read from Parquet files")
-    if (ledger is None) != (person_column is None):
-        raise InvalidInputError("ledger and person_column go together: give both or neither")
-    _check_columns(frame, recipe)
-    if ledger is not None and person_column is not None:
-        _charge(frame, recipe, ledger, person_column)
+    recipe.refuse_ledger_without_persons(ledger)
+    table = _table(frame, recipe)
+    if ledger is not None:
+        _charge(frame, recipe, ledger)
+    schema = frame.drop(*recipe.drop).schema
     if root is None:
-        return frame.mapInArrow(_by_name(recipe), frame.schema)
-    return _with_positions(frame).mapInArrow(_by_position(recipe, _path(root)), frame.schema)
+        reports = frame.mapInArrow(_by_name(recipe), schema)
+    else:
+        reports = _with_positions(frame).mapInArrow(_by_position(recipe, _path(root)), schema)
+    for place in table.places:
+        # Spark writes the metadata of columns into its Parquet files.
+        reports = reports.withMetadata(place.names[0], {ATTRS_KEY: table.promise.to_json()})
+    return reports
 
 
 def register(spark: "SparkSession", name: str = "geoind_obfuscate", **options: Unpack[Options]) -> Any:
@@ -88,12 +97,13 @@ def register(spark: "SparkSession", name: str = "geoind_obfuscate", **options: U
     Notes
     -----
     >>> register(spark, epsilon=0.01)  # doctest: +SKIP
-    >>> spark.sql("SELECT trip, geoind_obfuscate(lon, lat, trip).* FROM trips")  # doctest: +SKIP
+    >>> query = "SELECT trip, geoind_obfuscate(lon, lat, trip) AS report FROM trips"  # doctest: +SKIP
+    >>> spark.sql(f"SELECT trip, report.* FROM ({query})")  # doctest: +SKIP
     """
     import pandas as pd
     from pyspark.sql.functions import pandas_udf
 
-    recipe = replace(Recipe.of(**options), lon="lon", lat="lat", id_column="id")
+    recipe = replace(Recipe.of(**options).with_key(), places=(LonLat("lon", "lat"),), id_column="id")
 
     def reports(lon: pd.Series, lat: pd.Series, record: pd.Series) -> pd.DataFrame:
         return _reports(recipe, lon, lat, record)
@@ -102,18 +112,18 @@ def register(spark: "SparkSession", name: str = "geoind_obfuscate", **options: U
     return spark.udf.register(name, function)
 
 
-Batches = Callable[["Iterable[pa.RecordBatch]"], "Iterator[pa.RecordBatch]"]
+Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def _by_name(recipe: Recipe) -> Batches:
-    def obfuscated(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    def obfuscated(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from map(recipe.obfuscate, batches)
 
     return obfuscated
 
 
 def _by_position(recipe: Recipe, root: str) -> Batches:
-    def obfuscated(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    def obfuscated(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             plain = batch.drop_columns([FILE, ROW])
             rows = column_of(batch, ROW).to_numpy()
@@ -127,7 +137,7 @@ def _by_position(recipe: Recipe, root: str) -> Batches:
     return obfuscated
 
 
-def _runs(column: "pa.Array") -> Iterator[tuple[str, slice]]:
+def _runs(column: pa.Array) -> Iterator[tuple[str, slice]]:
     """Yield each value with the run of rows in which it stays the same."""
     codes = column.dictionary_encode()
     numbers = codes.indices.to_numpy()
@@ -152,7 +162,10 @@ def _with_positions(frame: "DataFrame") -> "DataFrame":
 def _path(location: str) -> str:
     """Return the path of a URI or of a plain path, without what tells the file system."""
     parts = urlsplit(location)
-    return unquote(parts.path).rstrip("/") if parts.scheme else location.rstrip("/")
+    # One letter is a drive of Windows, not a file system.
+    if len(parts.scheme) > 1:
+        return unquote(parts.path).rstrip("/")
+    return Path(os.path.abspath(location)).as_posix()  # noqa: PTH100 - without looking where links lead
 
 
 def _path_within(root: str, file: str) -> str:
@@ -162,36 +175,34 @@ def _path_within(root: str, file: str) -> str:
     return path[len(root) + 1 :]
 
 
-def _check_columns(frame: "DataFrame", recipe: Recipe) -> None:
-    """Refuse at once what an empty batch of the frame's types would refuse in a task."""
-    import pyarrow as pa
+def _table(frame: "DataFrame", recipe: Recipe) -> Table:
+    """Return the recipe for the frame; refuse at once what an empty batch would refuse in a task."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    empty = pa.RecordBatch.from_pylist([], schema=to_arrow_schema(frame.schema))
-    recipe.obfuscate_rows(empty, path="", rows=np.arange(0))
+    schema = to_arrow_schema(frame.schema)
+    table = recipe.table(schema)
+    table.obfuscate(pa.RecordBatch.from_pylist([], schema=schema), path="", rows=np.arange(0))
+    return table
 
 
-def _charge(frame: "DataFrame", recipe: Recipe, ledger: Budget, person_column: str) -> None:
-    import pyarrow as pa
+def _charge(frame: "DataFrame", recipe: Recipe, ledger: Budget) -> None:
     from pyspark.sql.functions import sum as total
 
-    def counted(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            counts = recipe.count_persons(batch, person_column)
+            table = recipe.table(batch.schema)
+            counts = table.count_persons(table.examine(batch).raise_problems())
             yield pa.RecordBatch.from_pydict({"person": list(counts), "reports": list(counts.values())}, schema)
 
     schema = pa.schema({"person": pa.string(), "reports": pa.int64()})
-    if person_column not in frame.columns:
-        raise InvalidInputError(f"column {person_column!r} must be there once, the columns are {frame.columns}")
     counts = frame.mapInArrow(counted, "person string, reports long").groupBy("person").agg(total("reports"))
-    reports = {row[0]: int(row[1]) for row in counts.collect()}
+    reports = Counter({row[0]: int(row[1]) for row in counts.collect()})
     ledger.charge_counts(reports, recipe.mechanism, label="spark frame")
 
 
 def _reports(recipe: Recipe, lon: Any, lat: Any, record: Any) -> "pd.DataFrame":
     """Return the columns lon and lat of one batch of SQL rows."""
     import pandas as pd
-    import pyarrow as pa
 
     columns = {"id": record, "lon": lon.astype("float64"), "lat": lat.astype("float64")}
     batch = pa.RecordBatch.from_pandas(pd.DataFrame(columns), preserve_index=False)

@@ -115,7 +115,7 @@ class TableJob:
         return obfuscate_batch(batch, self.mechanism, **self._where, crs=self.crs, missing=self.missing, rng=rng)
 
     @property
-    def _where(self) -> dict[str, str | None]:
+    def _where(self) -> Any:
         return {"lon": self.lon, "lat": self.lat, "geometry": self.geometry}
 
 

@@ -78,12 +78,7 @@ def points_lonlat(frame: Any, what: str) -> FloatArray:
 def _carried(points: FloatArray, way: "Transformer | None") -> FloatArray:
     if way is None:
         return points
-    import pyproj
-
-    try:
-        return np.column_stack(way.transform(*points.T))
-    except pyproj.exceptions.ProjError:
-        raise InvalidInputError("the CRS cannot be brought to degrees on WGS84") from None
+    return np.column_stack(way.transform(*points.T))
 
 
 @lru_cache(maxsize=64)
@@ -102,4 +97,7 @@ def transformer(crs: str, *, inverse: bool) -> "Transformer | None":
     if parsed.equals(pyproj.CRS.from_user_input(LONLAT), ignore_axis_order=True):
         return None
     source, target = (LONLAT, parsed) if inverse else (parsed, LONLAT)
-    return pyproj.Transformer.from_crs(source, target, always_xy=True)
+    try:
+        return pyproj.Transformer.from_crs(source, target, always_xy=True)
+    except pyproj.exceptions.ProjError:
+        raise InvalidInputError(f"the CRS {parsed.name!r} cannot be brought to degrees on WGS84") from None

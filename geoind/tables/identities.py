@@ -4,8 +4,8 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.randomness import Labels
 from geoind.tables.places import is_text
@@ -65,9 +65,9 @@ def count_persons(column: pa.Array, reports: np.ndarray, name: str) -> Counter[s
         raise InvalidInputError(f"column {name!r} must name persons in text or whole numbers, got {kind}")
     used = np.flatnonzero(reports)
     column, reports = column.take(pa.array(used)), reports[used]
-    if pa.types.is_large_string(kind):
-        column = pc.utf8_normalize(column, form="NFC")
     coded = column.dictionary_encode()
     totals = np.bincount(coded.indices.to_numpy(zero_copy_only=False), reports, len(coded.dictionary))
-    names = map(str, coded.dictionary.to_pylist())
-    return Counter(dict(zip(names, totals.astype(np.int64).tolist(), strict=True)))
+    result: Counter[str] = Counter()
+    for name, total in zip(coded.dictionary.to_pylist(), totals.astype(np.int64).tolist(), strict=True):
+        result[as_person(name)] += total
+    return result

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from geoind.arrays import FloatArray
+from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 
-__all__ = ["Flags", "GeometryColumn", "LonLatColumns", "PlaceColumns", "column_of", "is_text", "nulls"]
+__all__ = ["Flags", "GeometryColumn", "LonLatColumns", "PlaceColumns", "column_of", "is_text", "nulls", "rows_of"]
 
 Flags = npt.NDArray[np.bool_]
 
@@ -52,6 +52,20 @@ def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     if batch.schema.names.count(name) != 1:
         raise InvalidInputError(f"column {name!r} must be there once, the columns are {batch.schema.names}")
     return batch.column(batch.schema.get_field_index(name))
+
+
+def rows_of(batch: pa.RecordBatch, rows: IntArray) -> pa.RecordBatch:
+    """Return some rows of a batch."""
+    indices = pa.array(rows)
+    arrays = []
+    for column in batch.columns:
+        try:
+            arrays.append(column.take(indices))
+        except pa.ArrowNotImplementedError:
+            # Arrow cannot pick from its newest types yet.
+            plain = pa.large_string() if is_text(column.type) else pa.large_binary()
+            arrays.append(column.cast(plain).take(indices).cast(column.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -22,6 +22,7 @@ PARQUET_KEY = b"geoind"
 """The key in a Parquet file's schema metadata."""
 ATTRS_KEY = "geoind"
 """The key in the `attrs` of a frame."""
+SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,9 +180,11 @@ def _parquet_metadata(path: Path) -> bytes | None:
     metadata = pyarrow.parquet.read_schema(path).metadata or {}
     if PARQUET_KEY in metadata:
         return bytes(metadata[PARQUET_KEY])
-    # What pandas makes of a frame's `attrs`.
-    attrs = json.loads(metadata.get(b"PANDAS_ATTRS", b"{}"))
-    return str(attrs[ATTRS_KEY]).encode() if ATTRS_KEY in attrs else None
+    # What pandas makes of a frame's `attrs`, and Spark of a column's metadata.
+    told = [json.loads(metadata.get(b"PANDAS_ATTRS", b"{}"))]
+    fields = json.loads(metadata.get(SPARK_KEY, b"{}")).get("fields", [])
+    told += [field.get("metadata", {}) for field in fields]
+    return next((str(part[ATTRS_KEY]).encode() for part in told if ATTRS_KEY in part), None)
 
 
 def _named(place: tuple[str, ...]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from geoind.tables.keys import Key, KeyLike, as_key
 if TYPE_CHECKING:
     from geoind.tables.table import Table
 
-__all__ = ["LonLat", "Missing", "Options", "Order", "Points", "Recipe"]
+__all__ = ["LonLat", "Missing", "Options", "Order", "Points", "Recipe", "TableOptions"]
 
 log = logging.getLogger("geoind")
 
@@ -52,13 +52,9 @@ class Points:
         return () if self.geometry is None else (self.geometry,)
 
 
-class Options(TypedDict, total=False):
-    """The keywords that every door understands; `Recipe` tells what they mean."""
+class TableOptions(TypedDict, total=False):
+    """The keywords about a table; `Recipe` tells what they mean."""
 
-    epsilon: float | None
-    level: float | None
-    radius: float | None
-    mechanism: Mechanism | None
     lon: str | Sequence[str] | None
     lat: str | Sequence[str] | None
     geometry: str | None
@@ -70,6 +66,15 @@ class Options(TypedDict, total=False):
     id_column: str | None
     person_column: str | None
     key: KeyLike | None
+
+
+class Options(TableOptions, total=False):
+    """The keywords that every door understands: which noise, and about the table."""
+
+    epsilon: float | None
+    level: float | None
+    radius: float | None
+    mechanism: Mechanism | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,6 +174,19 @@ class Recipe:
             key,
         )
         return replace(self, key=key)
+
+    def in_parts(self, instead: str) -> "Recipe":
+        """Return this recipe for a table that comes in parts, where rows cannot be shuffled among all of them."""
+        if self.order == "shuffle":
+            raise InvalidInputError(
+                f"order='shuffle' needs the whole table at once, and this one comes in parts: {instead}"
+            )
+        return self
+
+    def refuse_ledger_without_persons(self, ledger: object) -> None:
+        """Refuse a ledger where no column says whose budgets pay."""
+        if ledger is not None and self.person_column is None:
+            raise InvalidInputError("a ledger needs person_column, the column that says whose budgets pay")
 
     def table(self, schema: pa.Schema, *, open_ended: bool = False) -> "Table":
         """Return the recipe for tables of one schema; refuse columns that tell the place."""

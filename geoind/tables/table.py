@@ -26,7 +26,7 @@ from geoind.tables.identities import count_persons, labels_of
 from geoind.tables.keys import key_of_place
 from geoind.tables.names import coordinate_columns
 from geoind.tables.order import refuse_sorted
-from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, nulls
+from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, nulls, rows_of
 from geoind.tables.policy import refuse, telling_entries, telling_schema, telling_values
 from geoind.tables.promise import PARQUET_KEY, Promise
 from geoind.tables.recipe import LonLat, Points, Recipe
@@ -216,7 +216,7 @@ class Table:
         rows = np.arange(len(batch))
         if problems:
             rows = np.delete(rows, [problem.row for problem in problems])
-            batch = batch.take(pa.array(rows))
+            batch = rows_of(batch, rows)
             truths = [truth[rows] for truth in truths]
         self._refuse_telling(batch, rows, truths, beside)
         return Examined(batch, rows, problems, tuple(truths))
@@ -263,7 +263,7 @@ class Table:
         turn = _permutation(source, len(made_batch))
         return replace(
             result,
-            batch=made_batch.take(pa.array(turn)),
+            batch=rows_of(made_batch, turn),
             rows=examined.rows[turn],
             reports=tuple(part[turn] for part in reports),
         )
@@ -361,7 +361,7 @@ class Table:
             samples.append(Sample(some, own))
         if beside is None:
             names = [name for name in self.passing if name in batch.schema.names]
-            part = batch.select(names).take(pa.array(chosen))
+            part = rows_of(batch.select(names), chosen)
         else:
             part = beside(rows[chosen])
         refuse(telling_values(samples, part, self.checked))

@@ -18,14 +18,18 @@ import pytest
 from distributed import Client, LocalCluster, wait
 
 from geoind import BudgetExceededError, InvalidInputError, KeyedRandomness, Ledger, SphericalLaplace
-from geoind.adapters.dask import obfuscate, obfuscate_parquet
+from geoind.adapters import dask as door
 from geoind.adapters.dataset import obfuscate_dataset, parquet_files
 from geoind.adapters.keys import Key
 from tests.adapters.test_dataset import SIZES, read, write
-from tests.adapters.test_keys import shown
+from tests.tables.test_keys import shown
 
 KEY = hashlib.sha256(b"a key for tests").digest()
 SIZE = 400
+
+
+def obfuscate(frame: Any, **options: Any) -> Any:
+    return door.obfuscate(frame, **{"missing": "keep", **options})
 
 
 def trips(size: int = SIZE) -> pd.DataFrame:
@@ -113,7 +117,7 @@ def test_the_key_is_in_no_name_plan_or_log(
     broken = obfuscate(dd.from_pandas(bad, npartitions=2), epsilon=0.01, id_column="trip", key=KEY)
     with caplog.at_level(logging.DEBUG), dask.config.set({"distributed.worker.log-format": "%(message)s"}):
         lazy.compute()
-        with pytest.raises(InvalidInputError, match="row 100 is not"):
+        with pytest.raises(InvalidInputError, match=r"row 100: \|latitude\| must be"):
             broken.compute()
     lazy.pprint()
     seen = [caplog.text, repr(lazy), str(lazy.expr.operands), str(dict(lazy.dask)), str(list(lazy.dask))]
@@ -201,8 +205,8 @@ def test_frames_of_points_get_the_same_reports(crs: int) -> None:
 @pytest.mark.usefixtures("cluster")
 def test_a_folder_of_parquet_gets_the_reports_of_the_dataset_job(tmp_path: Path) -> None:
     source = write(tmp_path / "in", SIZES)
-    obfuscate_dataset(source, tmp_path / "out", epsilon=0.01, key=KEY, workers=1)
-    lazy = obfuscate_parquet(source, epsilon=0.01, key=KEY)
+    obfuscate_dataset(source, tmp_path / "out", epsilon=0.01, key=KEY, workers=1, missing="keep")
+    lazy = door.obfuscate_parquet(source, epsilon=0.01, key=KEY, missing="keep")
     assert lazy.npartitions == len(parquet_files(source))
     found = pa.Table.from_pandas(lazy.compute(), preserve_index=False)
     assert found.select(["trip", "lon", "lat"]) == read(tmp_path / "out").select(["trip", "lon", "lat"])
@@ -223,7 +227,7 @@ def test_totals_of_all_persons_are_charged_before_any_report(tmp_path: Path) -> 
         with pytest.raises(BudgetExceededError):
             obfuscate(frame, ledger=ledger, **{**options, "epsilon": 0.02})
         assert ledger.spent("ben") == spent["ben"]
-        with pytest.raises(InvalidInputError, match="go together"):
+        with pytest.raises(InvalidInputError, match="a ledger needs person_column"):
             obfuscate(frame, ledger=ledger, epsilon=0.01, id_column="trip", key=KEY)
 
 
@@ -237,7 +241,7 @@ def test_a_doubt_is_an_error_at_once() -> None:
         obfuscate(frame, id_column="trip", lon="x", lat="lat", **options)
     with pytest.raises(InvalidInputError, match="whole numbers, text or bytes"):
         obfuscate(frame.assign(trip=frame["trip"] / 2), id_column="trip", **options)
-    with pytest.raises(InvalidInputError, match="tells the true places"):
+    with pytest.raises(InvalidInputError, match="'hilbert_distance' tells a place by its name"):
         obfuscate(
             dask_geopandas.from_geopandas(points().drop(index=7), npartitions=2).spatial_shuffle(),
             id_column="trip",
@@ -245,6 +249,11 @@ def test_a_doubt_is_an_error_at_once() -> None:
         )
     with pytest.raises(InvalidInputError, match="must have a CRS"):
         obfuscate(lazy.set_crs(None, allow_override=True), id_column="trip", **options)
-    copied = obfuscate(lazy.assign(x=lazy.geometry.x, y=lazy.geometry.y), id_column="trip", **options)
-    with pytest.raises(InvalidInputError, match="repeat the true coordinates"):
+    copied = obfuscate(lazy.assign(a=lazy.geometry.x), id_column="trip", **options)
+    with pytest.raises(InvalidInputError, match="'a' repeats the longitude"):
         copied.compute(scheduler="sync")
+    both = lazy.assign(lon=lazy.geometry.x, lat=lazy.geometry.y)
+    with pytest.raises(InvalidInputError, match="'geometry' holds geometries"):
+        obfuscate(both, lon="lon", lat="lat", id_column="trip", **options)
+    with pytest.raises(InvalidInputError, match="order='shuffle' needs the whole table"):
+        obfuscate(frame, id_column="trip", order="shuffle", **options)

@@ -19,13 +19,14 @@ from geoind import BudgetExceededError, InvalidInputError, KeyedRandomness, Sphe
 from geoind.adapters import dataset
 from geoind.adapters.dataset import Done
 from geoind.adapters.keys import Key
+from geoind.tables import Promise
 
 KEY = hashlib.sha256(b"a key for tests").digest()
 NOISE = SphericalLaplace(0.01)
 
 
 def obfuscate_dataset(source: Path, target: Path, **options: Any) -> Done:
-    return dataset.obfuscate_dataset(source, target, **{"workers": 1, **options})
+    return dataset.obfuscate_dataset(source, target, **{"workers": 1, "missing": "keep", **options})
 
 
 def table_of(size: int, seed: int = 1) -> pa.Table:
@@ -67,7 +68,9 @@ def test_each_row_gets_the_report_of_its_file_and_position(tmp_path: Path) -> No
         truth = pq.read_table(source / path)
         parts = [name for name in names if name.startswith(path.removesuffix(".parquet"))]
         report = pa.concat_tables([pq.read_table(tmp_path / "out" / part) for part in parts])
-        assert report.schema.equals(truth.schema, check_metadata=True)
+        assert report.schema.equals(truth.schema)
+        assert report.schema.metadata[b"owner"] == b"us"
+        assert Promise.from_json(report.schema.metadata[b"geoind"]).epsilon == 0.01
         assert report.drop_columns(["lon", "lat"]) == truth.drop_columns(["lon", "lat"])
         places = truth["lon"].is_valid().to_numpy()
         lonlat = np.column_stack([truth["lon"].to_numpy(), truth["lat"].to_numpy()])[places]
@@ -116,7 +119,8 @@ def stop(done, total):
 
 if __name__ == "__main__":
     dataset.PIECE_ROWS = 100
-    options = {"epsilon": 0.01, "key": bytes.fromhex(sys.argv[3]), "workers": 2, "progress": stop}
+    options = {"epsilon": 0.01, "key": bytes.fromhex(sys.argv[3]), "missing": "keep"}
+    options |= {"workers": 2, "progress": stop}
     dataset.obfuscate_dataset(sys.argv[1], sys.argv[2], **options)
 """
 
@@ -226,8 +230,8 @@ def test_an_exhausted_budget_stops_the_job_before_any_report(tmp_path: Path) -> 
             source, tmp_path / "out", epsilon=0.01, key=KEY, ledger=Account(0.05), person_column="who"
         )
     assert not list((tmp_path / "out").rglob("*.parquet"))
-    with pytest.raises(InvalidInputError, match="ledger and person_column go together"):
-        obfuscate_dataset(source, tmp_path / "out", epsilon=0.01, key=KEY, person_column="who")
+    with pytest.raises(InvalidInputError, match="a ledger needs person_column"):
+        obfuscate_dataset(source, tmp_path / "out", epsilon=0.01, key=KEY, ledger=Account(0.05))
 
 
 def test_a_bad_place_in_the_middle_is_refused_before_anybody_is_charged(tmp_path: Path) -> None:
@@ -264,8 +268,14 @@ BAD = {
         pa.table({"lon": [0.0, 1.0], "lat": [0.0, 91.0]}),
         "bad.parquet: column 'lat' must stay within 90",
     ),
-    "no latitude": (pa.table({"lon": [0.0]}), "bad.parquet: column 'lat' must be there once"),
-    "text": (pa.table({"lon": ["0"], "lat": ["1"]}), "bad.parquet: column 'lon' must be float or decimal"),
+    "no latitude": (pa.table({"lon": [0.0]}), "bad.parquet: no column is called lat or latitude"),
+    "whole numbers": (
+        pa.table({"lon": [0], "lat": [1]}),
+        "bad.parquet: column 'lon' must be float",
+    ),
+    "an address": (pa.table({"lon": [0.0], "lat": [1.0], "street": ["Rue"]}), "bad.parquet: .*'street' tells"),
+    "other kinds of persons": (pa.table({"lon": [0.0], "lat": [1.0], "who": ["7"]}), "one kind in all files"),
+    "persons as floats": (pa.table({"lon": [0.0], "lat": [1.0], "who": [7.0]}), "'who' must name persons"),
 }
 
 
@@ -275,7 +285,9 @@ def test_a_bad_file_is_refused_before_anything_is_made(name: str, tmp_path: Path
     table, message = BAD[name]
     pq.write_table(table, source / "bad.parquet")
     with pytest.raises(InvalidInputError, match=message):
-        obfuscate_dataset(source, tmp_path / "out", epsilon=0.01)
+        obfuscate_dataset(
+            source, tmp_path / "out", epsilon=0.01, person_column="who" if "person" in name else None
+        )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
 
 

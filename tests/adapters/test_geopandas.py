@@ -10,6 +10,7 @@ import geoind
 from geoind.adapters.geopandas import obfuscate_points
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
+from geoind.tables import Promise, read_promise
 
 EPSILON = 0.01
 PARIS = (2.2945, 48.8584)
@@ -21,7 +22,8 @@ class Book:
     def __init__(self) -> None:
         self.charged: list[tuple[dict[str, int], float]] = []
 
-    def charge_counts(self, reports, cost, *, label="") -> None:  # noqa: ARG002
+    def charge_counts(self, reports, cost, *, label) -> None:
+        assert label
         self.charged.append((dict(reports), cost.epsilon))
 
 
@@ -79,7 +81,9 @@ def test_a_series_keeps_name_index_and_crs() -> None:
 def test_another_active_geometry_is_replaced_and_stays_active() -> None:
     truth = frame().rename_geometry("home")
     truth["office"] = geopandas.GeoSeries([shapely.Point(0, i) for i in range(4)], index=truth.index, crs=4326)
-    reports = obfuscate_points(truth, epsilon=EPSILON)
+    with pytest.raises(InvalidInputError, match="'office' holds geometries"):
+        obfuscate_points(truth, epsilon=EPSILON)
+    reports = obfuscate_points(truth, epsilon=EPSILON, keep=["office"])
     assert reports.active_geometry_name == "home"
     assert list(reports.columns) == list(truth.columns)
     assert (reports["office"] == truth["office"]).all()
@@ -146,7 +150,7 @@ def test_missing_and_empty_geometries_raise_or_are_kept(hole: object) -> None:
     truth = frame()
     truth.geometry = [*truth.geometry[:2], hole, truth.geometry.iloc[3]]
     truth = truth.set_crs(4326, allow_override=True)
-    with pytest.raises(InvalidInputError, match="row 2 has no geometry"):
+    with pytest.raises(InvalidInputError, match="row 2: there is no place"):
         obfuscate_points(truth, epsilon=EPSILON)
     reports = obfuscate_points(truth, epsilon=EPSILON, missing="keep")
     kept = reports.geometry.iloc[2]
@@ -189,18 +193,21 @@ def test_a_series_is_paid_by_one_person_or_one_per_row() -> None:
     obfuscate_points(truth, epsilon=EPSILON, ledger=book, person="alice")
     obfuscate_points(truth, epsilon=EPSILON, ledger=book, person=["a", "b", "c", "d"])
     obfuscate_points(truth, epsilon=EPSILON, ledger=book, person=pd.Series([1, 2, 3, 4], index=truth.index))
-    each = [{"alice": 4}, dict.fromkeys("abcd", 1), dict.fromkeys("1234", 1)]
-    assert [persons for persons, _ in book.charged] == each
+    assert [persons for persons, _ in book.charged] == [
+        {"alice": 4},
+        dict.fromkeys("abcd", 1),
+        dict.fromkeys("1234", 1),
+    ]
 
 
 def test_bad_persons_are_refused_before_anything_is_charged() -> None:
     book, truth = Book(), frame()
     for person, message in [
-        ("nobody", "no 'nobody'"),
+        ("nobody", "column 'nobody' must be there once"),
         (["a"], "one name per row"),
         (pd.Series(list("abcd")), "index of the points"),
         (["a", None, "c", "d"], "row 1 has none"),
-        ([1.0, 2.0, 3.0, 4.0], "whole number, got float"),
+        ([1.0, 2.0, 3.0, 4.0], "text or whole numbers"),
     ]:
         with pytest.raises(InvalidInputError, match=message):
             obfuscate_points(truth, epsilon=EPSILON, ledger=book, person=person)
@@ -211,10 +218,13 @@ def test_bad_persons_are_refused_before_anything_is_charged() -> None:
     ("points", "message"),
     [
         (geopandas.GeoSeries([shapely.Point(1, 2)]), "must have a CRS"),
-        (geopandas.GeoSeries([shapely.LineString([(0, 0), (1, 1)])], crs=4326), "row 0 is a LineString"),
-        (geopandas.GeoSeries([shapely.MultiPoint([(0, 0)])], crs=4326), "row 0 is a MultiPoint"),
+        (
+            geopandas.GeoSeries([shapely.LineString([(0, 0), (1, 1)])], crs=4326),
+            "row 0: the geometry must be a point",
+        ),
+        (geopandas.GeoSeries([shapely.MultiPoint([(0, 0)])], crs=4326), "row 0: the geometry must be a point"),
         (geopandas.GeoSeries([shapely.Point(0, 0), shapely.Point(12.345, 91)], crs=4326), "row 1"),
-        (geopandas.GeoSeries([shapely.Point(181.5, 0)], crs=4326), "longitude"),
+        (geopandas.GeoSeries([shapely.Point(181.5, 0)], crs=4326), "row 0: the point must lie on Earth"),
         (geopandas.GeoSeries([shapely.Point(np.nan, 12.345)], crs=4326), "row 0"),
         (geopandas.GeoSeries([shapely.Point(1e30, 12.345)], crs=32631), "row 0"),
         (geopandas.GeoSeries([shapely.Point(1, 2, 3)], crs=4978), "geocentric"),
@@ -239,7 +249,7 @@ def test_a_bad_row_is_named_by_its_place_in_the_frame() -> None:
 
 def test_non_points_are_never_passed_through() -> None:
     house = geopandas.GeoSeries([shapely.Point(0, 0).buffer(1)], crs=4326)
-    with pytest.raises(InvalidInputError, match="row 0 is a Polygon"):
+    with pytest.raises(InvalidInputError, match="row 0: the geometry must be a point"):
         obfuscate_points(house, epsilon=EPSILON, missing="keep")
 
 
@@ -264,17 +274,66 @@ def test_columns_that_repeat_the_truth_are_refused(crs: int) -> None:
     degrees = truth.geometry.to_crs(4326)
     for x, y in ((truth.geometry.x, truth.geometry.y), (degrees.x, degrees.y)):
         copied = truth.assign(lon=x, lat=y)
-        with pytest.raises(InvalidInputError, match="'lon' and 'lat' repeat the true coordinates"):
+        with pytest.raises(InvalidInputError, match=r"'lon' tells .* 'lat' tells .* drop=\['lon', 'lat'\]"):
             obfuscate_points(copied, epsilon=EPSILON)
-    with pytest.raises(InvalidInputError, match="'copy' repeats the true points"):
-        obfuscate_points(truth.assign(copy=truth.geometry), epsilon=EPSILON)
+        with pytest.raises(InvalidInputError, match=r"'a' repeats .*'b' repeats"):
+            obfuscate_points(truth.assign(a=x, b=y), epsilon=EPSILON)
+        assert list(obfuscate_points(truth.assign(a=x), epsilon=EPSILON, drop=["a"])) == list(truth)
+    for twin in (truth.geometry, truth.geometry.to_crs(3857), truth.geometry.to_crs(3857).buffer(10)):
+        with pytest.raises(InvalidInputError, match="'twin' holds geometries"):
+            obfuscate_points(truth.assign(twin=twin), epsilon=EPSILON)
+
+
+def test_an_index_that_tells_the_place_is_refused_or_dropped() -> None:
+    truth = frame(40).sample(frac=1, random_state=1)
+    for index in (truth.geometry.y, truth.geometry.x.astype(str), truth.geometry.to_wkt()):
+        with pytest.raises(InvalidInputError, match="'index' repeats"):
+            obfuscate_points(truth.set_index(pd.Index(index)), epsilon=EPSILON)
+    hilbert = truth.set_index(truth.hilbert_distance().rename("hilbert_distance"))
+    with pytest.raises(InvalidInputError, match="'hilbert_distance' tells"):
+        obfuscate_points(hilbert, epsilon=EPSILON)
+    reports = obfuscate_points(hilbert, epsilon=EPSILON, drop=["hilbert_distance"])
+    assert isinstance(reports.index, pd.RangeIndex)
+
+
+def test_rows_in_hilbert_order_are_refused_or_shuffled() -> None:
+    rng = np.random.default_rng(3)
+    points = geopandas.GeoSeries(shapely.points(rng.normal([2.35, 48.86], 0.05, (400, 2))), crs=4326)
+    truth = geopandas.GeoDataFrame({"note": np.arange(400)}, geometry=points.to_numpy(), crs=4326)
+    ordered = truth.iloc[np.argsort(truth.hilbert_distance())]
+    with pytest.raises(InvalidInputError, match=r"sorted by place.*order='shuffle'"):
+        obfuscate_points(ordered, epsilon=EPSILON)
+    shuffled = obfuscate_points(ordered, epsilon=EPSILON, order="shuffle", key=bytes(32), id_column="note")
+    again = obfuscate_points(truth, epsilon=EPSILON, order="shuffle", key=bytes(32), id_column="note")
+    assert isinstance(shuffled.index, pd.RangeIndex)
+    assert shuffled.equals(again)
+    assert obfuscate_points(truth, epsilon=EPSILON, key=bytes(32), id_column="note").note.tolist() == list(
+        range(400)
+    )
+
+
+def test_the_promise_travels_in_attrs_and_through_parquet(tmp_path) -> None:
+    truth = frame().assign(street="Rue de Rivoli")
+    reports = obfuscate_points(truth, level=2.0, radius=400, keep=["street"])
+    told = Promise.from_json(reports.attrs["geoind"])
+    assert (told.epsilon, told.level, told.places, told.kept) == (0.005, 2.0, (("geometry",),), ("street",))
+    reports.to_parquet(tmp_path / "reports.parquet")
+    assert read_promise(tmp_path / "reports.parquet") == told
+
+
+def test_persons_of_mixed_kinds_or_floats_are_refused() -> None:
+    book, truth = Book(), frame()
+    for persons in ([1.0, 2.0, 3.0, None], [1, "1", 2, "2"], [True, False, True, False]):
+        with pytest.raises(InvalidInputError, match="'user'"):
+            obfuscate_points(truth.assign(user=persons), epsilon=EPSILON, ledger=book, person="user")
+    assert book.charged == []
 
 
 def test_a_local_crs_that_leads_nowhere_is_refused() -> None:
     building = pyproj.CRS.from_wkt(
         'ENGCRS["building",EDATUM["corner"],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],LENGTHUNIT["metre",1]]'
     )
-    with pytest.raises(InvalidInputError, match="'building' cannot be brought to degrees"):
+    with pytest.raises(InvalidInputError, match="cannot be brought to degrees"):
         obfuscate_points(geopandas.GeoSeries([shapely.Point(12.345, 1)], crs=building), epsilon=EPSILON)
 
 

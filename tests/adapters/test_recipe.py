@@ -8,11 +8,13 @@ import pytest
 
 from geoind import InvalidInputError, KeyedRandomness, SphericalLaplace
 from geoind.adapters.keys import Key
-from geoind.adapters.recipe import Recipe, labels_of
+from geoind.adapters.recipe import Recipe
+from geoind.tables import Problem
+from geoind.tables.identities import labels_of
 
 KEY = hashlib.sha256(b"a key for tests").digest()
 SIZE = 60
-LONLAT = np.column_stack([np.linspace(-170, 170, SIZE), np.linspace(-80, 80, SIZE)])
+LONLAT = np.random.default_rng(4).uniform([-170, -80], [170, 80], (SIZE, 2))
 
 
 def batch_with(ids: object) -> pa.RecordBatch:
@@ -86,7 +88,7 @@ def test_another_key_or_epsilon_gives_unrelated_noise() -> None:
 
 def test_without_a_key_one_is_made_and_said_where_it_went(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "geoind"):
-        first, second = (Recipe.of(epsilon=0.01, id_column="id") for _ in range(2))
+        first, second = (Recipe.of(epsilon=0.01, id_column="id").with_key() for _ in range(2))
     assert first.key != second.key
     assert "no key was given: made Key(fingerprint=" in caplog.text
     assert "kept in memory" in caplog.text
@@ -104,17 +106,15 @@ def test_persons_are_counted_where_there_is_a_place() -> None:
     batch = pa.RecordBatch.from_pydict(
         {"who": [1, 2, 1, None], "lon": [0.0, 0.0, 1.0, None], "lat": [0.0, None, 1.0, 0.0]}
     )
-    recipe = Recipe.of(epsilon=0.01, id_column="id", key=KEY)
-    assert recipe.count_persons(batch, "who") == {"1": 2}
-    nobody = pa.RecordBatch.from_pydict({"who": [None], "lon": [0.0], "lat": [0.0]})
-    with pytest.raises(InvalidInputError, match="must name a person"):
-        recipe.count_persons(nobody, "who")
+    table = Recipe.of(epsilon=0.01, person_column="who", missing="keep").table(batch.schema)
+    examined = table.examine(batch)
+    assert table.count_persons(examined) == {"1": 2}
+    assert examined.problems == (Problem(3, "there is no person in column 'who'"),)
 
 
 @pytest.mark.parametrize(
     ("ids", "message"),
     [
-        (pa.array([1, None]), "row 1 is null"),
         (pa.array([1.0, 2.0]), "whole numbers, text or bytes"),
         (pa.array([True, False]), "whole numbers, text or bytes"),
     ],
@@ -127,5 +127,8 @@ def test_a_record_without_a_name_is_refused(ids: pa.Array, message: str) -> None
 def test_options_are_checked() -> None:
     with pytest.raises(InvalidInputError, match="there is no option 'ids'"):
         Recipe.of(epsilon=0.01, ids="id")  # type: ignore[call-arg]
+    nameless = batch_with(pa.array([None, *NUMBERS[1:]]))
+    with pytest.raises(InvalidInputError, match="row 0: there is no identity in column 'id'"):
+        Recipe.of(epsilon=0.01, key=KEY, id_column="id").obfuscate(nameless)
     with pytest.raises(InvalidInputError, match="id_column must name"):
         Recipe.of(epsilon=0.01, key=Key(KEY)).obfuscate(batch_with(NUMBERS))

@@ -17,11 +17,12 @@ import pytest
 import shapely
 
 from geoind import BudgetExceededError, InvalidInputError, KeyedRandomness, Ledger, SphericalLaplace
+from geoind.adapters import spark as door
 from geoind.adapters.dataset import obfuscate_dataset
 from geoind.adapters.keys import VARIABLE, Key
-from geoind.adapters.spark import obfuscate, register
+from geoind.tables import read_promise
 from tests.adapters.test_dataset import SIZES, read, write
-from tests.adapters.test_keys import shown
+from tests.tables.test_keys import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +32,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully suppo
 KEY = hashlib.sha256(b"a key for tests").digest()
 OTHER = hashlib.sha256(b"a key in a variable").digest()
 SIZE = 300
+
+
+def obfuscate(frame: Any, **options: Any) -> Any:
+    return door.obfuscate(frame, **{"missing": "keep", **options})
+
+
+def register(spark: Any, **options: Any) -> Any:
+    return door.register(spark, **{"missing": "keep", **options})
 
 
 def java_version() -> int:
@@ -123,7 +132,7 @@ def noting(folder: Path) -> Any:
 def test_a_frame_that_is_not_cached_gives_the_same_rows_twice(frame: "DataFrame", tmp_path: Path) -> None:
     noted = frame.mapInArrow(noting(tmp_path), frame.schema)
     lazy = obfuscate(noted, epsilon=0.01, id_column="trip", key=KEY)
-    assert lazy.schema == frame.schema
+    assert lazy.dtypes == frame.dtypes
     first = rows(lazy)
     runs = len(list(tmp_path.iterdir()))
     assert rows(lazy) == first == expected(trips())
@@ -157,9 +166,9 @@ def test_file_and_row_name_a_record_as_in_the_dataset_job(spark: "SparkSession",
     # Spark reads no file beside folders of the form name=value.
     sizes = {path: size for path, size in SIZES.items() if "=" in path}
     source = write(tmp_path / "in put", sizes)
-    obfuscate_dataset(source, tmp_path / "out", epsilon=0.01, key=KEY, workers=1)
+    obfuscate_dataset(source, tmp_path / "out", epsilon=0.01, key=KEY, workers=1, missing="keep")
     wanted = [(row["trip"], row["lon"], row["lat"]) for row in read(tmp_path / "out").to_pylist()]
-    for root in (str(source), source.as_uri() + "/"):
+    for root in (str(source), os.path.relpath(source), source.as_uri() + "/"):
         lazy = obfuscate(spark.read.parquet(str(source)), epsilon=0.01, key=KEY, root=root)
         found = [(row["trip"], row["lon"], row["lat"]) for row in lazy.collect()]
         assert sorted(map(str, found)) == sorted(map(str, wanted))
@@ -170,6 +179,14 @@ def test_sql_gives_the_same_reports(spark: "SparkSession", frame: "DataFrame") -
     frame.createOrReplaceTempView("trips")
     places = "(SELECT *, geoind_obfuscate(lon, lat, trip) AS place FROM trips)"
     assert rows(spark.sql(f"SELECT trip, who, place.lon, place.lat FROM {places}")) == expected(trips())
+
+
+def test_the_promise_travels_with_the_parquet_that_spark_writes(frame: "DataFrame", tmp_path: Path) -> None:
+    reports = obfuscate(frame.drop("who"), level=2.0, radius=200, id_column="trip", key=KEY)
+    reports.write.parquet(str(tmp_path / "reports"))
+    for path in (tmp_path / "reports").glob("*.parquet"):
+        promise = read_promise(path)
+        assert (promise.epsilon, promise.level, promise.places) == (0.01, 2.0, (("lon", "lat"),))
 
 
 def test_wkb_gets_the_same_reports(spark: "SparkSession", tmp_path: Path) -> None:
@@ -258,7 +275,9 @@ def test_a_doubt_is_an_error_at_once(frame: "DataFrame", spark: "SparkSession") 
         obfuscate(frame, id_column="trip", lon="x", lat="lat", **options)
     with pytest.raises(InvalidInputError, match="whole numbers, text or bytes"):
         obfuscate(frame, id_column="lat", **options)
-    with pytest.raises(InvalidInputError, match="go together"):
-        obfuscate(frame, id_column="trip", person_column="who", **options)
+    with pytest.raises(InvalidInputError, match="order='shuffle' needs the whole table"):
+        obfuscate(frame, id_column="trip", order="shuffle", **options)
+    with pytest.raises(InvalidInputError, match="'street' tells a place by its name"):
+        obfuscate(frame.withColumn("street", frame["who"]), id_column="trip", **options)
     with pytest.raises(InvalidInputError, match="read straight from Parquet files"):
         obfuscate(spark.sql("SELECT 1.0D AS lon, 2.0D AS lat"), root="/data", **options)

@@ -101,3 +101,13 @@ def test_a_projected_promise_is_the_one_on_the_ground() -> None:
     oslo = shapely.box(10, 59.8, 11.5, 60.2)
     mechanism = Projected(PlanarLaplace(0.01), Projection.from_crs("EPSG:3857"), domain=oslo)
     assert Promise.of(mechanism).epsilon > 0.0198
+
+
+def test_several_places_and_what_was_kept_are_told_and_read_again() -> None:
+    promise = Promise.of(
+        geoind.SphericalLaplace(0.01), places=(("from_lon", "from_lat"), ("to",)), kept=("street", "ele")
+    )
+    told = json.loads(promise.to_json())
+    assert told["places"] == [{"lon": "from_lon", "lat": "from_lat"}, {"geometry": "to"}]
+    assert told["kept"] == ["street", "ele"]
+    assert Promise.from_json(promise.to_json()) == promise

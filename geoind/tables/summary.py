@@ -1,0 +1,157 @@
+"""What somebody needs to notice a mistake: counted while reports are made, the same at every door."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from geoind.arrays import FloatArray
+from geoind.mechanisms.protocol import Mechanism
+from geoind.tables.identities import plain
+from geoind.tables.places import column_of
+from geoind.tables.promise import Promise
+from geoind.tables.table import Examined, Obfuscated, Table
+
+__all__ = ["Summary", "Tally", "mean_error"]
+
+IDENTITIES = 1 << 18
+"""So many identities are looked at for repetitions; a column that does not tell records apart shows it soon."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Summary:
+    """What was done. Print it.
+
+    Attributes
+    ----------
+    reports : int
+        How many there are.
+    rejected : int
+        Bad records that got none.
+    promise : Promise
+        What the reports promise.
+    mean_error, reach_95 : float
+        Metres between truth and report: on average, and what 95 % of the reports stay within.
+    bounds : (west, south, east, north), optional
+        Degrees that the *reports* span; None without reports.
+    busiest : int, optional
+        How many reports the busiest person has, or the busiest identity where there is no column of persons.
+    repeated : int
+        How many identities name more than one record, among those that were looked at.
+
+    Examples
+    --------
+    >>> from geoind import SphericalLaplace
+    >>> print(Tally().summary(SphericalLaplace(0.01), Promise.of(SphericalLaplace(0.01))))
+    0 reports, epsilon 0.01 per metre: 201 m from the truth on average, 95 % within 480 m
+    """
+
+    reports: int
+    rejected: int = 0
+    promise: Promise
+    mean_error: float
+    reach_95: float
+    bounds: tuple[float, float, float, float] | None = None
+    busiest: int | None = None
+    repeated: int = 0
+
+    @property
+    def busiest_epsilon(self) -> float | None:
+        """What the reports of the busiest person or identity add up to, per metre."""
+        return None if self.busiest is None else self.busiest * self.promise.epsilon
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.reports:,} reports, epsilon {self.promise.epsilon:.6g} per metre: {self.mean_error:,.0f} m "
+            f"from the truth on average, 95 % within {self.reach_95:,.0f} m"
+        ]
+        if self.bounds is not None:
+            west, south, east, north = self.bounds
+            lines.append(f"the reports lie between {west:.5f} and {east:.5f} E, {south:.5f} and {north:.5f} N")
+        if self.busiest is not None and self.busiest > 1:
+            lines.append(
+                f"the busiest person or record has {self.busiest:,} reports: epsilon {self.busiest_epsilon:.6g} "
+                "per metre together"
+            )
+        if self.repeated:
+            lines.append(
+                f"{self.repeated:,} identities name more than one record: does the column tell records apart?"
+            )
+        if self.rejected:
+            lines.append(f"{self.rejected:,} bad records got no report")
+        if self.promise.kept:
+            lines.append(f"passed on as asked, although they may tell the place: {', '.join(self.promise.kept)}")
+        return "\n".join(lines)
+
+
+@dataclass
+class Tally:
+    """Counts, batch by batch; what several processes counted comes together with `merge`."""
+
+    reports: int = 0
+    rejected: int = 0
+    persons: Counter[str] = field(default_factory=Counter)
+    _low: FloatArray = field(default_factory=lambda: np.full(2, np.inf))
+    _high: FloatArray = field(default_factory=lambda: np.full(2, -np.inf))
+    _identities: list[pa.Array] = field(default_factory=list)
+    _repeated: tuple[int, int] = (0, 0)
+
+    def add(self, table: Table, examined: Examined, made: Obfuscated) -> None:
+        """Count a batch."""
+        for reports in made.reports:
+            present = reports[~np.isnan(reports[:, 0])]
+            self.reports += len(present)
+            if len(present):
+                self._low = np.minimum(self._low, present.min(axis=0))
+                self._high = np.maximum(self._high, present.max(axis=0))
+        self.rejected += len(made.problems)
+        if table.recipe.person_column is not None:
+            self.persons.update(table.count_persons(examined))
+        if table.recipe.id_column is not None and sum(map(len, self._identities)) < IDENTITIES:
+            self._identities.append(plain(column_of(examined.batch, table.recipe.id_column)))
+
+    def merge(self, other: "Tally") -> None:
+        """Take over what another tally counted."""
+        self.reports += other.reports
+        self.rejected += other.rejected
+        self.persons.update(other.persons)
+        self._low = np.minimum(self._low, other._low)
+        self._high = np.maximum(self._high, other._high)
+        mine, others = self._repetitions(), other._repetitions()
+        self._identities, self._repeated = [], (mine[0] + others[0], max(mine[1], others[1]))
+
+    def settled(self) -> "Tally":
+        """Return the counts without the identities themselves, to travel to another process."""
+        result = Tally()
+        result.merge(self)
+        return result
+
+    def summary(self, mechanism: Mechanism, promise: Promise) -> Summary:
+        """Return what was counted."""
+        repeated, most = self._repetitions()
+        return Summary(
+            reports=self.reports,
+            rejected=self.rejected,
+            promise=promise,
+            mean_error=mean_error(mechanism),
+            reach_95=float(mechanism.reach(0.95)),
+            bounds=(*self._low.tolist(), *self._high.tolist()) if self.reports else None,
+            busiest=max(self.persons.values(), default=most or None),
+            repeated=repeated,
+        )
+
+    def _repetitions(self) -> tuple[int, int]:
+        """Return how many identities occur more than once, and how often the most frequent does."""
+        if not sum(map(len, self._identities)):
+            return self._repeated
+        counts = pa.chunked_array(self._identities).value_counts().field("counts").to_numpy()
+        return self._repeated[0] + int(np.count_nonzero(counts > 1)), max(self._repeated[1], int(counts.max()))
+
+
+def mean_error(mechanism: Mechanism) -> float:
+    """Return the mean distance in metres between truth and report, from the mechanism's quantiles."""
+    own = getattr(mechanism, "mean_radius", None)
+    if own is not None:
+        return float(own)
+    return float(np.mean([mechanism.reach((number + 0.5) / 200) for number in range(200)]))
