@@ -60,8 +60,8 @@ class PostProcessed:
     def __post_init__(self) -> None:
         if not callable(self.step):
             raise InvalidInputError(f"step must be callable, got {type(self.step).__name__}")
-        wanted = getattr(self.step, "space", None)
-        speaking(self.mechanism.space if wanted is None else wanted, self.mechanism)
+        # A step that does not say where it works follows any mechanism.
+        speaking(getattr(self.step, "space", getattr(self.mechanism, "space", "xy")), self.mechanism)
 
     @property
     def epsilon(self) -> float:

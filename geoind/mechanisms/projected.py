@@ -118,26 +118,28 @@ class Projected:
 
     def check_truths(self, points: FloatArray) -> None:
         """Refuse truths outside the domain, and what the mechanism itself refuses."""
-        check_truths(self.mechanism, self.projection.to_xy(self._within(points)))
+        check_truths(self.mechanism, self._xy_within(points))
 
     def check_inside(self, points: FloatArray) -> None:
         """Refuse truths outside the domain, or outside the region that the mechanism covers."""
-        check_inside(self.mechanism, self.projection.to_xy(self._within(points)))
+        check_inside(self.mechanism, self._xy_within(points))
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each (n, 2) lon/lat point of the domain, in degrees, on the public lattice."""
-        xy = self.mechanism.sample(self.projection.to_xy(self._within(points)), rng=rng)
+        xy = self.mechanism.sample(self._xy_within(points), rng=rng)
         return snap_lonlat(self.projection.to_lonlat(xy), self.decimals)
 
-    def _within(self, points: ArrayLike) -> FloatArray:
+    def _xy_within(self, points: ArrayLike) -> FloatArray:
+        """Return places of the domain in the plane."""
         lonlat = as_lonlat(points)
-        inside = self._where.contains(lonlat)
+        xy = self.projection.to_xy(lonlat)
+        inside = self._where.contains(lonlat, xy)
         if not inside.all():
             raise InvalidInputError(
                 f"row {np.argmin(inside)} lies outside the domain of the projection: the promise is for places "
                 f"{self._where}; Projected takes another domain"
             )
-        return lonlat
+        return xy
 
     @cached_property
     def _where(self) -> Domain:

@@ -41,8 +41,8 @@ SLOWER = 1.0034
 class Domain(Protocol):
     """A region of the globe on which a projection's scale has bounds."""
 
-    def contains(self, lonlat: FloatArray) -> npt.NDArray[np.bool_]:
-        """Return for each of the (n, 2) places whether it belongs to the domain."""
+    def contains(self, lonlat: FloatArray, xy: FloatArray) -> npt.NDArray[np.bool_]:
+        """Return for each of the (n, 2) places, also given in the plane, whether it belongs to the domain."""
         ...
 
     @property
@@ -63,7 +63,7 @@ def domain_of(projection: Projection, region: "BaseGeometry | None" = None) -> D
     By default the places within 100 km of the origin of a local plane, or where a CRS says that it may be used.
     """
     if region is None and projection.is_local:
-        return _Disc(projection)
+        return _Disc()
     return _Region(projection, region, _box_of(projection, region))
 
 
@@ -76,10 +76,8 @@ class _Disc:
     1 / b^2: hence b sin(r / b) <= m(r) <= r, by Sturm's comparison. Discs are convex: no geodesic leaves one.
     """
 
-    projection: Projection
-
-    def contains(self, lonlat: FloatArray) -> npt.NDArray[np.bool_]:
-        return np.asarray(np.hypot(*self.projection.to_xy(lonlat).T) <= LOCAL_RADIUS)
+    def contains(self, lonlat: FloatArray, xy: FloatArray) -> npt.NDArray[np.bool_]:  # noqa: ARG002
+        return np.asarray(np.hypot(xy[:, 0], xy[:, 1]) <= LOCAL_RADIUS)
 
     @property
     def largest_scale(self) -> float:
@@ -137,7 +135,7 @@ class _Region:
     region: "BaseGeometry | None"
     box: _Box
 
-    def contains(self, lonlat: FloatArray) -> npt.NDArray[np.bool_]:
+    def contains(self, lonlat: FloatArray, xy: FloatArray) -> npt.NDArray[np.bool_]:  # noqa: ARG002
         if self.region is not None:
             import shapely
 

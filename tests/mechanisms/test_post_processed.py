@@ -37,8 +37,9 @@ def test_a_step_that_measures_in_metres_does_not_follow_degrees() -> None:
 def test_what_is_no_mechanism_and_no_step_is_refused_when_they_are_combined() -> None:
     with pytest.raises(InvalidInputError, match="step must be callable, got Grid"):
         PostProcessed(NOISE, GRID)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInputError, match="mechanism must have"):
-        PostProcessed("noise", GRID.snap)  # type: ignore[arg-type]
+    for step in (GRID.snap, ClosestIn(shapely.box(0, 0, 1, 1))):
+        with pytest.raises(InvalidInputError, match="mechanism must have"):
+            PostProcessed("noise", step)  # type: ignore[arg-type]
 
 
 def test_a_step_of_the_user_may_tell_how_far_it_moves_a_report() -> None:
