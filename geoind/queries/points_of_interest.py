@@ -4,11 +4,11 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from geoind.arrays import FloatArray, as_lonlat, as_positive
+from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def near(
     return chosen.iloc[order].assign(distance=apart[order])
 
 
-def distances_from(places: Any, *, lat: float, lon: float) -> FloatArray:
+def distances_from(places: ArrayLike, *, lat: float, lon: float) -> FloatArray:
     """Return WGS84 distances in metres from one place to (n, 2) lon/lat points or to shapely geometries.
 
     Examples
@@ -112,7 +112,7 @@ def distances_from(places: Any, *, lat: float, lon: float) -> FloatArray:
     return np.asarray(geod.inv(start[:, 0], start[:, 1], points[:, 0], points[:, 1])[2], dtype=np.float64)
 
 
-def lonlat_of(items: Sequence[Mapping[str, Any]]) -> FloatArray:
+def lonlat_of(items: Sequence[Mapping[str, object]]) -> FloatArray:
     """Return (n, 2) lon/lat of records that have lat and lon, or latitude and longitude.
 
     Either at the top or under `location`, `center` or `geocodes.main`, as the place services answer.
@@ -123,11 +123,14 @@ def lonlat_of(items: Sequence[Mapping[str, Any]]) -> FloatArray:
     array([[2., 1.],
            [4., 3.]])
     """
-    return as_lonlat([_lonlat(item, number) for number, item in enumerate(items)], "results")
+    found = [_lonlat(item, number) for number, item in enumerate(items)]
+    return as_lonlat(cast("ArrayLike", found), "results")
 
 
-def _lonlat(item: Mapping[str, Any], number: int) -> list[Any]:
-    for holder in (item, item.get("location"), item.get("center"), (item.get("geocodes") or {}).get("main")):
+def _lonlat(item: Mapping[str, object], number: int) -> list[object]:
+    geocodes = item.get("geocodes")
+    main = geocodes.get("main") if isinstance(geocodes, Mapping) else None
+    for holder in (item, item.get("location"), item.get("center"), main):
         for names in (("lon", "lat"), ("longitude", "latitude")):
             if isinstance(holder, Mapping) and all(name in holder for name in names):
                 return [holder[name] for name in names]

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pyproj
 import pytest
 import shapely
 
@@ -55,7 +56,18 @@ def test_the_scale_is_bounded_along_geodesics_that_leave_the_box() -> None:
     """The geodesic between two corners at 60 degrees north runs farther north, where Mercator stretches more."""
     domain = domain_of(Projection.from_crs("EPSG:3857"), shapely.box(-40, 50, 40, 60))
     top = math.atan(math.tan(math.radians(60)) / math.cos(math.radians(40)))
-    assert domain.largest_scale >= 0.995 / math.cos(top)
+    assert 0.995 / math.cos(top) <= domain.largest_scale <= 1.04 / math.cos(top)
+
+
+@pytest.mark.parametrize(("bearing", "east"), [(270, True), (90, False), (180, True)])
+def test_the_scale_is_bounded_as_far_around_as_was_asked(bearing: float, east: bool) -> None:
+    """A report may fall 100 km outside, where another metre of the plane is worth less of the ground."""
+    utm = Projection.from_crs("EPSG:32631")  # true at 180 km to both sides of 3 degrees, and 0.9996 on it
+    region = shapely.box(5, 60, 6, 61) if east else shapely.box(0, 60, 1, 61)
+    geod = pyproj.Geod(ellps="WGS84")
+    lon, lat, _ = geod.fwd(5.0 if east else 1.0, 60.0, bearing, 100_000)
+    assert domain_of(utm, region).smallest_scale(100_000) <= utm.scales_at([[lon, lat]], 50.0).min()
+    assert domain_of(utm, region).smallest_scale(0) > domain_of(utm, region).smallest_scale(100_000)
 
 
 @pytest.mark.parametrize(
@@ -70,6 +82,9 @@ def test_the_scale_is_bounded_along_geodesics_that_leave_the_box() -> None:
         ("EPSG:3857", shapely.box(0, 0, 10, 89.9), "varies too much"),
         ("EPSG:2154", shapely.box(600_000, 6_000_000, 700_000, 6_100_000), "must be in lon/lat"),
         ("EPSG:2154", shapely.box(0, 45, 5, 90.5), "must be in lon/lat"),
+        ("EPSG:2154", shapely.box(0, -90.5, 5, 50), "must be in lon/lat"),
+        ("EPSG:2154", shapely.box(175, 45, 180.5, 50), "must be in lon/lat"),
+        ("EPSG:2154", shapely.box(-180.5, 45, -175, 50), "must be in lon/lat"),
         ("EPSG:3031", shapely.box(-180, -80, 180, -60), "narrower domain"),
         ("EPSG:3413", shapely.box(-180, 60, 180, 80), "narrower domain"),
         ("EPSG:3031", shapely.box(-180, -90, 180, 10), "narrower domain"),
