@@ -13,6 +13,7 @@ from .accounting.finite import tight_delta as tight_delta
 from .accounting.laws import LevelDelta as LevelDelta
 from .accounting.laws import group as group
 from .accounting.laws import sequential as sequential
+from .accounting.promise import Promise as Promise
 from .accounting.reports import delta_bounds as delta_bounds
 from .accounting.reports import delta_of_reports as delta_of_reports
 from .accounting.reports import level_bounds as level_bounds

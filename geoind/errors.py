@@ -37,19 +37,22 @@ class BudgetExceededError(GeoindError):
     person : str
         Whose budget it is.
     requested, remaining : float
-        Epsilon asked for and epsilon left, per metre.
+        Epsilon asked for and epsilon left, per metre; or by how much the level would grow, and the level left.
+    measure : str
+        Which of the two.
     """
 
-    def __init__(self, person: str, requested: float, remaining: float) -> None:
-        super().__init__(person, requested, remaining)
+    def __init__(self, person: str, requested: float, remaining: float, measure: str = "per metre") -> None:
+        super().__init__(person, requested, remaining, measure)
         self.person = person
         self.requested = requested
         self.remaining = remaining
+        self.measure = measure
 
     def __str__(self) -> str:
         return (
             f"the privacy budget of {self.person!r} is exceeded: "
-            f"{self.requested:g} per metre requested, {self.remaining:g} remaining"
+            f"{self.requested:g} {self.measure} requested, {self.remaining:g} remaining"
         )
 
 

@@ -76,7 +76,7 @@ def again_router(town: Town, database: Path) -> APIRouter:
             reports=to_latlon(drawn).tolist(),
             errors=town.distance(np.repeat(truth, len(drawn), axis=0), drawn).round(1).tolist(),
             refused=refused,
-            remaining=remaining / ledger.budget,
+            remaining=remaining / (ask.budget * epsilon),
             spent=spent,
         )
 

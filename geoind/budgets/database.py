@@ -144,14 +144,12 @@ class Database:
         row = {"person": person, "token": token, **_columns(release, count)}
         return connection.execute(_remember(connection.dialect.name), row).rowcount == 0
 
-    def history(self, connection: Connection, person: str) -> list[tuple[int, str, int, int, str]]:
-        """Return at, kind, parameter, reports and label of a person's charges, oldest first."""
+    def history(self, connection: Connection, person: str) -> list[tuple[int, Release, int, str]]:
+        """Return moment, release, reports and label of a person's charges, oldest first."""
         what = (charges.c.at, charges.c.kind, charges.c.parameter, charges.c.reports, charges.c.label)
         query = sql.select(*what).where(_of(charges, person)).order_by(charges.c.number)
-        return [
-            (at, kind, parameter, reports, label)
-            for at, kind, parameter, reports, label in connection.execute(query)
-        ]
+        rows = connection.execute(query)
+        return [(at, Release(kind, parameter), reports, label) for at, kind, parameter, reports, label in rows]
 
     def forget(self, connection: Connection, person: str) -> int:
         """Delete everything about a person and return the number of charges."""

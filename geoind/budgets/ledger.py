@@ -1,11 +1,12 @@
 """Each person's privacy budget, in a real database.
 
-A budget is a sum of epsilons, per metre: n reports of epsilon cost n * epsilon, wherever they were made
+A budget is by default a sum of epsilons, per metre: n reports of epsilon cost n * epsilon, wherever they were made
 (sequential composition). Epsilon is kept in whole units of 1e-15 per metre, rounded up, so that charges add up
 exactly in any order; a budget is kept to a billionth of itself, so that `budget=10 * epsilon` pays for ten reports
-although neither number is round.
+although neither number is round. A `Promise` as budget counts by the accountant instead, up to a delta.
 """
 
+import math
 import os
 import weakref
 from collections import Counter
@@ -14,10 +15,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from geoind.accounting.promise import Promise
 from geoind.arrays import as_count, as_positive
-from geoind.budgets.limits import Sum
+from geoind.budgets.limits import limit_of
 from geoind.budgets.persons import as_person
-from geoind.budgets.release import UNITS, Cost, Release
+from geoind.budgets.release import UNITS, Cost, Release, release_of
 from geoind.errors import BudgetExceededError, InvalidInputError, LedgerError
 from geoind.extras import require
 from geoind.pipeline import Reports
@@ -42,17 +44,20 @@ class Charge:
     at : datetime
         When, by the database's clock, in UTC.
     epsilon : float
-        What was charged in total, per metre.
+        What was charged in total, per metre; infinite for Gaussian noise.
     reports : int
         For how many reports.
     label : str
         What for, in the caller's words.
+    mechanism : str
+        What drew them, with epsilon or sigma: "SphericalLaplace(0.01)"; "any(0.01)" where only epsilon is known.
     """
 
     at: datetime
     epsilon: float
     reports: int
     label: str
+    mechanism: str
 
 
 class Ledger:
@@ -67,8 +72,9 @@ class Ledger:
     url : str
         `sqlite:///budgets.db` for a file (one machine), `postgresql://...` for production, or `sqlite://`
         for a ledger in memory that forgets: for trials only.
-    budget : float
-        Epsilon that each person may spend, per metre.
+    budget : float or Promise
+        Epsilon that each person may spend, per metre; or the level within a radius, up to delta, that all of a
+        person's reports may have together.
     window : timedelta, optional
         Over which time: the sum over any stretch of this length stays within the budget (a rolling window).
         None, the default, is a lifetime. What a window means for the sum over a lifetime: docs/budgets.md.
@@ -84,11 +90,22 @@ class Ledger:
     Traceback (most recent call last):
         ...
     geoind.errors.BudgetExceededError: the privacy budget of 'ana' is exceeded: ...
+
+    Up to a small delta, many reports tell less than their sum:
+
+    >>> from geoind import Promise, SphericalLaplace
+    >>> promise = Promise(level=21.9, radius=200, delta=1e-5)
+    >>> ledger = Ledger("sqlite://", budget=promise)
+    >>> noise = SphericalLaplace(math.log(4) / 200)
+    >>> round(ledger.charge("ana", noise, reports=20), 2)    # their sum is 27.7
+    0.09
     """
 
-    def __init__(self, url: str, *, budget: float, window: timedelta | None = None, timeout: float = 10.0) -> None:
+    def __init__(
+        self, url: str, *, budget: float | Promise, window: timedelta | None = None, timeout: float = 10.0
+    ) -> None:
         self._url = url
-        self._limit = Sum(as_positive(budget, "budget"))
+        self._limit = limit_of(budget)
         if window is not None and not (isinstance(window, timedelta) and window > timedelta(0)):
             raise InvalidInputError(f"window must be a positive timedelta or None, got {window!r}")
         self.window = window
@@ -104,7 +121,7 @@ class Ledger:
             raise
 
     @property
-    def budget(self) -> float:
+    def budget(self) -> float | Promise:
         """What each person may spend."""
         return self._limit.budget
 
@@ -138,7 +155,8 @@ class Ledger:
         person : str or int
             Whose budget; a pseudonym serves as well as a name.
         cost : float or Mechanism
-            What one report costs: epsilon per metre, or the mechanism that will draw it.
+            What one report costs: epsilon per metre, or the mechanism that will draw it. Of an epsilon, a
+            `Promise` counts the worst mechanism that keeps it.
         label : str
             What for; kept in the history. Never a location.
         reports : int
@@ -175,15 +193,15 @@ class Ledger:
         self._charge(reports, cost, label, None)
 
     def remaining(self, person: Person) -> float:
-        """Return the epsilon that a person may still spend now, per metre."""
+        """Return what a person may still spend now: epsilon per metre, or the level left of a `Promise`."""
         return self._remaining(self._counted(person, self._window))
 
     def spent(self, person: Person) -> float:
-        """Return the epsilon that counts against the budget now: that of the window, or of the lifetime."""
+        """Return what counts against the budget now, of the window or of the lifetime: epsilon, or a level."""
         return float(self._limit.spent(self._counted(person, self._window)))
 
     def lifetime(self, person: Person) -> float:
-        """Return all epsilon ever charged, whatever the window: the bound on what all reports together tell."""
+        """Return what all reports together tell, whatever the window: epsilon per metre, or a level."""
         return float(self._limit.spent(self._counted(person, None)))
 
     def history(self, person: Person) -> list[Charge]:
@@ -200,8 +218,10 @@ class Ledger:
         with self._database.transaction(writes=False) as connection:
             rows = self._database.history(connection, as_person(person))
         return [
-            Charge(_moment(at), parameter * reports / UNITS, reports, label)
-            for at, _, parameter, reports, label in rows
+            Charge(_moment(at), reports * release.parameter / UNITS, reports, label, str(release))
+            if not release.is_gaussian
+            else Charge(_moment(at), math.inf, reports, label, str(release))
+            for at, release, reports, label in rows
         ]
 
     def forget(self, person: Person) -> int:
@@ -244,7 +264,8 @@ class Ledger:
 
     def _charge(self, reports: Reports, cost: Cost, label: str, once: str | None) -> dict[str, Counter[Release]]:
         """Charge every person or none, and return what each has reported."""
-        release = Release.of(cost)
+        release = release_of(cost)
+        self._limit.check(release)
         counts: Counter[str] = Counter()
         for person, count in reports.items():
             counts[as_person(person)] += as_count(count, "reports")
@@ -267,10 +288,11 @@ class Ledger:
 
     def _add(self, name: str, reports: Counter[Release], release: Release, count: int) -> None:
         """Add to what a person has reported, or refuse."""
-        before, left = self._limit.spent(reports), self._remaining(reports)
+        more = reports + Counter({release: count})
+        if not self._limit.allows(more):
+            requested = float(self._limit.spent(more) - self._limit.spent(reports))
+            raise BudgetExceededError(name, requested, self._remaining(reports), self._limit.measure)
         reports[release] += count
-        if not self._limit.allows(reports):
-            raise BudgetExceededError(name, float(self._limit.spent(reports) - before), left)
 
     def _counted(self, person: Person, window: int | None) -> Counter[Release]:
         name = as_person(person)
@@ -281,7 +303,7 @@ class Ledger:
         return max(0.0, float(self._limit.total - self._limit.spent(reports)))
 
 
-def _reopen(url: str, budget: float, window: timedelta | None, timeout: float) -> Ledger:
+def _reopen(url: str, budget: float | Promise, window: timedelta | None, timeout: float) -> Ledger:
     return Ledger(url, budget=budget, window=window, timeout=timeout)
 
 

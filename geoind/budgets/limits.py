@@ -1,16 +1,63 @@
-"""What a budget allows: how much the reports of one person may tell together."""
+"""What a budget allows: how much the reports of one person may tell together.
 
+A sum of epsilons holds however each report's mechanism was chosen, from the reports before included. A level up to
+delta does not: an accountant knows what n reports cost when it is told beforehand which. `Accounted` therefore
+allows what one of two rules allows, and docs/budgets.md proves that it may.
+"""
+
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Protocol
 
+from geoind.accounting.bounds import level_of_losses
+from geoind.accounting.promise import Promise
+from geoind.accounting.reports import MOST_REPORTS
 from geoind.budgets.release import UNITS, Release, as_units
+from geoind.errors import InvalidInputError
 
-__all__ = ["Sum"]
+__all__ = ["Accounted", "Limit", "Sum", "limit_of"]
 
 SLACK = Fraction(1, 10**9)
-"""By how little a sum may pass a budget, relatively: epsilon is rounded up, and 10 * epsilon is not round."""
+"""By how little a budget may be passed, relatively: epsilon is rounded up, and 10 * epsilon is not round."""
+
+
+class Limit(Protocol):
+    """How much the reports of one person may tell together."""
+
+    @property
+    def budget(self) -> float | Promise:
+        """What the user asked for."""
+        ...
+
+    @property
+    def total(self) -> Fraction | float:
+        """All that may be spent."""
+        ...
+
+    @property
+    def measure(self) -> str:
+        """What is counted, after a number."""
+        ...
+
+    def check(self, release: Release) -> None:
+        """Refuse a report that this budget cannot count."""
+        ...
+
+    def spent(self, reports: Mapping[Release, int]) -> Fraction | float:
+        """Return what the reports tell together."""
+        ...
+
+    def allows(self, reports: Mapping[Release, int]) -> bool:
+        """Return whether a person may have made all these reports."""
+        ...
+
+
+def limit_of(budget: float | Promise) -> Limit:
+    """Return the limit that a ledger's budget is: a number is a sum of epsilons."""
+    return Accounted(budget) if isinstance(budget, Promise) else Sum(budget)
 
 
 @dataclass(frozen=True)
@@ -21,16 +68,90 @@ class Sum:
 
     def __post_init__(self) -> None:
         as_units(self.budget, "budget")
+        object.__setattr__(self, "budget", float(self.budget))
 
     @cached_property
     def total(self) -> Fraction:
-        """All that may be spent."""
+        """The budget."""
         return Fraction(as_units(self.budget, "budget"), UNITS)
 
-    def spent(self, reports: Mapping[Release, int]) -> Fraction:
-        """Return the sum of all epsilons."""
+    measure = "per metre"
+
+    def check(self, release: Release) -> None:
+        """Refuse noise without an epsilon."""
+        if release.is_gaussian:
+            raise InvalidInputError(
+                f"{release.kind} keeps no epsilon, so a sum cannot count it: "
+                "give the ledger budget=Promise(level=, radius=, delta=)"
+            )
+
+    def spent(self, reports: Mapping[Release, int]) -> Fraction | float:
+        """Return the sum of all epsilons: infinite where another ledger let Gaussian noise pass."""
+        if any(release.is_gaussian for release in reports):
+            return math.inf
         return Fraction(sum(release.parameter * count for release, count in reports.items()), UNITS)
 
     def allows(self, reports: Mapping[Release, int]) -> bool:
-        """Return whether a person may have made all these reports."""
+        """Return whether the sum is within the budget."""
         return self.spent(reports) <= self.total * (1 + SLACK)
+
+
+@dataclass(frozen=True)
+class Accounted:
+    """A level within a radius, up to delta, by whichever of two rules allows more.
+
+    The plain sum of the levels, for any reports; or the accountant's level for reports that are all of one law.
+    All planar Gaussian noise is one law: whatever their sigmas, and however those were chosen, n reports tell what
+    a single one tells whose sigma^-2 is the sum of theirs.
+    """
+
+    budget: Promise
+
+    @property
+    def total(self) -> float:
+        """The promised level."""
+        return self.budget.level
+
+    @property
+    def measure(self) -> str:
+        """The level, and where it holds."""
+        return f"of level within {self.budget.radius:g} m up to delta {self.budget.delta:g}"
+
+    def check(self, release: Release) -> None:
+        """Refuse what the accountant does not know at this radius; what it computes here is kept."""
+        release.loss(self.budget.radius)
+        if not release.is_gaussian:
+            _most(release, self.budget)
+
+    def spent(self, reports: Mapping[Release, int]) -> float:
+        """Return the level of the reports: the accountant's where they are of one law, else the plain sum."""
+        kinds = {release.kind for release in reports}
+        if "sites" in kinds or (len(reports) > 1 and kinds != {"PlanarGaussian"}):
+            return sum(release.largest(self.budget.radius) * count for release, count in reports.items())
+        losses = tuple((release.loss(self.budget.radius), count) for release, count in reports.items())
+        return level_of_losses(losses, self.budget.delta, above=True) if losses else 0.0
+
+    def allows(self, reports: Mapping[Release, int]) -> bool:
+        """Return whether one of the rules allows the reports."""
+        if len(reports) == 1:
+            [(release, count)] = reports.items()
+            if release.kind not in ("PlanarGaussian", "sites"):
+                return count <= _most(release, self.budget)
+        return self._within(reports)
+
+    def _within(self, reports: Mapping[Release, int]) -> bool:
+        return self.spent(reports) <= self.total * (1 + float(SLACK))
+
+
+@lru_cache(maxsize=1024)
+def _most(release: Release, promise: Promise) -> int:
+    """Return how many reports of one law the promise has room for."""
+    limit = Accounted(promise)
+    low, high = 0, 1
+    while high <= MOST_REPORTS and limit._within({release: high}):
+        low, high = high, 2 * high
+    high = min(high, MOST_REPORTS + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if limit._within({release: middle}) else (low, middle)
+    return low

@@ -1,20 +1,34 @@
 """What one report was: enough to account for it, and nothing about the place."""
 
+import math
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from functools import singledispatch
 from typing import TypeAlias
 
+from geoind.accounting.losses import BoundedLoss, Loss
+from geoind.accounting.mechanisms import loss_of
 from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism
+from geoind.mechanisms.gaussian import PlanarGaussian
+from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.post_processed import PostProcessed
+from geoind.mechanisms.projected import Projected
+from geoind.mechanisms.protocol import Mechanism, off_site_level
+from geoind.mechanisms.sphere import SphericalLaplace
 
-__all__ = ["LARGEST", "UNITS", "Cost", "Release", "as_units"]
+__all__ = ["UNITS", "Cost", "Release", "as_units", "release_of"]
 
 UNITS = 10**15
 """Units in an epsilon of one per metre."""
 
+NANOMETRES = 10**9
+
 LARGEST = 1000.0
 """Largest epsilon or budget, per metre: beyond it nothing is private, and a database's integers end."""
+
+WIDEST = 1e9
+"""Largest sigma, in metres."""
 
 Cost: TypeAlias = float | Mechanism
 """What one report costs: epsilon per metre, or the mechanism that draws it."""
@@ -27,23 +41,95 @@ class Release:
     Parameters
     ----------
     kind : str
-        "any": whatever keeps an epsilon per metre.
+        "SphericalLaplace", "PlanarLaplace" or "PlanarGaussian"; "any" for whatever keeps an epsilon, and "sites"
+        for what keeps it between sites only.
     parameter : int
-        Epsilon in units of 1e-15 per metre, rounded up.
+        Epsilon per metre on the ground, in units of 1e-15, rounded up; of a Gaussian kind sigma on the ground, in
+        nanometres, rounded down.
 
     Examples
     --------
-    >>> Release.of(0.01)
+    >>> release_of(0.01)
     Release(kind='any', parameter=10000000000000)
+    >>> print(release_of(SphericalLaplace(0.01)))
+    SphericalLaplace(0.01)
     """
 
     kind: str
     parameter: int
 
-    @classmethod
-    def of(cls, cost: Cost) -> "Release":
-        """Return what a report of a mechanism, or of an epsilon, is to a ledger."""
-        return cls("any", as_units(cost.epsilon if isinstance(cost, Mechanism) else cost, "epsilon"))
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether the parameter is a sigma, and no epsilon holds."""
+        return self.kind.endswith("Gaussian")
+
+    @property
+    def number(self) -> float:
+        """Epsilon per metre, or sigma in metres."""
+        return self.parameter / (NANOMETRES if self.is_gaussian else UNITS)
+
+    def largest(self, radius: float) -> float:
+        """Return the largest privacy loss of such a report between two places up to `radius` metres apart."""
+        return math.inf if self.is_gaussian or self.kind == "sites" else self.number * radius
+
+    def loss(self, radius: float) -> Loss:
+        """Return the privacy loss of such a report between two places up to `radius` metres apart."""
+        if self.kind == "any":
+            return BoundedLoss(self.number * radius)
+        if self.kind not in NOISES:
+            raise InvalidInputError(
+                "a mechanism between sites cannot be accounted for: it tells more off its sites"
+            )
+        return loss_of(NOISES[self.kind](self.number), radius)
+
+    def __str__(self) -> str:
+        return f"{self.kind}({self.number:g})"
+
+
+NOISES = {kind.__name__: kind for kind in (SphericalLaplace, PlanarLaplace, PlanarGaussian)}
+"""Noise that one number describes."""
+
+
+@singledispatch
+def release_of(cost: Cost) -> Release:
+    """Return what a report of a mechanism, or of any mechanism of an epsilon, is to a ledger.
+
+    Of a mechanism that is not known here only its epsilon counts.
+    """
+    if not isinstance(cost, Mechanism):
+        return Release("any", as_units(cost, "epsilon"))
+    return Release("sites" if off_site_level(cost) else "any", as_units(cost.epsilon, "epsilon"))
+
+
+@release_of.register
+def _(cost: SphericalLaplace) -> Release:
+    return Release("SphericalLaplace", as_units(cost.epsilon, "epsilon"))
+
+
+@release_of.register
+def _(cost: PlanarLaplace) -> Release:
+    return Release("PlanarLaplace", as_units(cost.epsilon, "epsilon"))
+
+
+@release_of.register
+def _(cost: PlanarGaussian) -> Release:
+    if not 1e-3 <= cost.sigma <= WIDEST:
+        raise InvalidInputError(f"sigma must be between a millimetre and a million kilometres, got {cost.sigma!r}")
+    return Release("PlanarGaussian", _rounded(cost.sigma, NANOMETRES, ROUND_FLOOR))
+
+
+@release_of.register
+def _(cost: PostProcessed) -> Release:
+    # What is done to reports afterwards tells nothing more.
+    return release_of(cost.mechanism)
+
+
+@release_of.register
+def _(cost: Projected) -> Release:
+    # Places are at most this much farther apart in the plane than on the ground.
+    scale, inner = cost.largest_scale, release_of(cost.mechanism)
+    exact = inner.parameter / scale if inner.is_gaussian else inner.parameter * scale
+    return Release(inner.kind, math.floor(exact) if inner.is_gaussian else math.ceil(exact))
 
 
 def as_units(epsilon: float, name: str) -> int:
@@ -51,4 +137,8 @@ def as_units(epsilon: float, name: str) -> int:
     number = as_positive(epsilon, name)
     if number > LARGEST:
         raise InvalidInputError(f"{name} must be at most {LARGEST:g} per metre, got {epsilon!r}")
-    return int((Decimal(repr(number)) * UNITS).to_integral_value(ROUND_CEILING))
+    return _rounded(number, UNITS, ROUND_CEILING)
+
+
+def _rounded(number: float, units: int, rounding: str) -> int:
+    return int((Decimal(repr(number)) * units).to_integral_value(rounding))
