@@ -37,6 +37,8 @@ EVERYWHERE = "not browser and not jvm and not notebook"
 # Behind a company's proxy the certificates are those of the system: pip takes them, uv when told so.
 os.environ.setdefault("UV_SYSTEM_CERTS", "true")
 os.environ.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+# Without stored bytecode each of the many processes that tests start would compile every package anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # What the tests use beside Python packages: the command to look for, and Debian's package for it.
 DEBIAN_PACKAGES = {
