@@ -19,7 +19,12 @@ HOST = "127.0.0.1"
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
-    parser = commands.add_parser("demo", help="see and feel what epsilon means, on a map in the browser")
+    parser = commands.add_parser(
+        "demo",
+        help="see and feel what epsilon means, on a map in the browser",
+        description="Serve a page to this machine alone: place yourself, move two sliders, and see what a report "
+        "gives away, what a private query costs, and how a budget runs down.",
+    )
     parser.add_argument("--port", type=int, default=8765, help="port on this machine, 0 for any [%(default)s]")
     parser.add_argument(
         "--basemap", type=Path, metavar="FILE", help="another town: .osm.pbf, GeoPackage or GeoJSON [Helsinki]"

@@ -16,7 +16,12 @@ SHOWN = 500
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
-    parser = commands.add_parser("example", help="obfuscate a made-up city and draw a map of it")
+    parser = commands.add_parser(
+        "example",
+        help="obfuscate a made-up city and draw a map of it",
+        description="Make up a city, write where its people are and what they report, and draw both on a page "
+        "that needs no network. The noise is fresh at every run.",
+    )
     parser.add_argument("--out", metavar="FOLDER", default="output", help="where to write [%(default)s]")
     parser.add_argument("--people", type=int, default=5000, metavar="N", help="how many [%(default)s]")
     add_privacy(parser, reports=True)

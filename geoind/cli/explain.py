@@ -13,7 +13,12 @@ DISTANCES = (10, 50, 100, 200, 500, 1000, 5000)
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
-    parser = commands.add_parser("explain", help="what an epsilon means, in metres and in odds")
+    parser = commands.add_parser(
+        "explain",
+        help="what an epsilon means, in metres and in odds",
+        description="Print how far a report lies from the truth, what a query must ask for, and how well two "
+        "places can be told apart.",
+    )
     add_privacy(parser)
     parser.add_argument(
         "--interest", type=float, default=300.0, metavar="M", help="a query asks what is this near [%(default)g m]"

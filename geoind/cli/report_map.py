@@ -11,7 +11,12 @@ __all__ = ["add_to"]
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
-    parser = commands.add_parser("map", help="a file of reports as one HTML page that needs no network")
+    parser = commands.add_parser(
+        "map",
+        help="a file of reports as one HTML page that needs no network",
+        description="Draw a file as one page: points, or a heat map where they are many, and what the file "
+        "promises. The page of a file that promises nothing says that its places are true.",
+    )
     parser.add_argument("source", type=Path, metavar="IN", help="Parquet, CSV, TSV, NDJSON, GeoJSON, ...")
     parser.add_argument("--out", type=Path, default=Path("map.html"), metavar="FILE", help="[%(default)s]")
     parser.add_argument("--lat", metavar="COLUMN", help="degrees [the column called lat or latitude]")

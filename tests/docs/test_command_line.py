@@ -43,3 +43,9 @@ def test_the_help_begins_with_a_sentence_for_those_who_have_never_seen_geoind(
     with pytest.raises(SystemExit):
         main(["--help"])
     assert capsys.readouterr().out.split("\n\n")[1].startswith("Publish roughly where people are")
+
+
+@pytest.mark.parametrize("name", command_parsers())
+def test_each_command_says_in_a_sentence_what_it_does(name: str) -> None:
+    description = command_parsers()[name].description or ""
+    assert re.fullmatch(r"[A-Z].{30,}\.", description)
