@@ -75,6 +75,7 @@ from .mechanisms.projected import Projected as Projected
 from .mechanisms.protocol import Mechanism as Mechanism
 from .mechanisms.region import ClosestIn as ClosestIn
 from .mechanisms.sphere import SphericalLaplace as SphericalLaplace
+from .mechanisms.spherical_gaussian import SphericalGaussian as SphericalGaussian
 from .optimal import Certificate as Certificate
 from .optimal import GameChannel as GameChannel
 from .optimal import OptimalChannel as OptimalChannel

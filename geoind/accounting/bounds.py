@@ -79,13 +79,13 @@ def _is_single(losses: Losses) -> bool:
 def _merged(losses: Losses) -> Losses:
     """Return the losses with all Gaussian ones as a single one: their sum is Gaussian again."""
     rest: dict[Loss, int] = {}
-    ratio = 0.0
+    gaussian = GaussianLoss(0.0)
     for loss, reports in losses:
         if isinstance(loss, GaussianLoss):
-            ratio = math.hypot(ratio, loss.ratio * math.sqrt(reports))
+            gaussian = gaussian.together(loss, reports)
         else:
             rest[loss] = rest.get(loss, 0) + reports
-    return (*((GaussianLoss(ratio), 1),) * (ratio > 0), *rest.items())
+    return (*(((gaussian, 1),) if gaussian.ratio else ()), *rest.items())
 
 
 def _parts(losses: Losses, above: bool) -> list[Part]:

@@ -6,24 +6,35 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from geoind.accounting.bounds import delta_of_losses
-from geoind.accounting.losses import GaussianLoss, LaplaceLoss
+from geoind.accounting.losses import GaussianLoss, LaplaceLoss, Loss
 from geoind.accounting.reports import delta_of_reports
 from geoind.arrays import as_count, as_positive, as_unit
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.gaussian import PlanarGaussian
 from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.protocol import Space
+from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical_gaussian import SphericalGaussian
 
 __all__ = ["Family", "mechanism_for_reports"]
 
 Family: TypeAlias = Literal["best", "laplace", "gaussian"]
 
-Noise: TypeAlias = PlanarLaplace | PlanarGaussian
+Noise: TypeAlias = PlanarLaplace | PlanarGaussian | SphericalLaplace | SphericalGaussian
 
 FAMILIES = ("best", "laplace", "gaussian")
 
+MAKERS: dict[tuple[str, str], Callable[[float], Noise]] = {
+    ("laplace", "xy"): PlanarLaplace,
+    ("laplace", "lonlat"): SphericalLaplace,
+    ("gaussian", "xy"): lambda narrowness: PlanarGaussian(1 / narrowness),
+    ("gaussian", "lonlat"): lambda narrowness: SphericalGaussian(1 / narrowness),
+}
+"""From epsilon, or one over sigma, to noise."""
+
 
 def mechanism_for_reports(
-    *, reports: int, level: float, radius: float, delta: float, family: Family = "best"
+    *, reports: int, level: float, radius: float, delta: float, family: Family = "best", space: Space = "xy"
 ) -> Noise:
     """Return the mechanism of least noise whose n reports together keep a level within a radius, up to delta.
 
@@ -37,11 +48,12 @@ def mechanism_for_reports(
     family : {"best", "laplace", "gaussian"}
         Which noise; the best has the smaller mean error. Laplace noise also promises its epsilon for each report,
         without a delta; Gaussian noise does not.
+    space : {"xy", "lonlat"}
+        In the plane, or on the globe.
 
     Returns
     -------
-    PlanarLaplace or PlanarGaussian
-        In the plane, for `Projected`; `SphericalLaplace(mechanism.epsilon)` makes the same promise on the globe.
+    PlanarLaplace or PlanarGaussian, SphericalLaplace or SphericalGaussian
 
     Examples
     --------
@@ -56,32 +68,31 @@ def mechanism_for_reports(
     radius, delta = as_positive(radius, "radius"), as_unit(delta, "delta")
     if family not in FAMILIES:
         raise InvalidInputError(f"family must be one of {', '.join(FAMILIES)}, got {family!r}")
-    gaussian = _gaussian(reports, level, radius, delta)
-    if family == "gaussian":
-        return gaussian
-    laplace = _laplace(reports, level, radius, delta)
-    return laplace if family == "laplace" or laplace.mean_radius < gaussian.mean_radius else gaussian
+    if space not in ("xy", "lonlat"):
+        raise InvalidInputError(f"space must be 'xy' or 'lonlat', got {space!r}")
+    families = ("laplace", "gaussian") if family == "best" else (family,)
+    made = [_made(each, space, reports, level, radius, delta) for each in families]
+    return min(made, key=lambda noise: noise.mean_radius)
 
 
 @lru_cache(maxsize=1024)
-def _laplace(reports: int, level: float, radius: float, delta: float) -> PlanarLaplace:
-    # By the plain sum, delta is 0.
-    size = _largest(
-        lambda size: delta_of_losses(((LaplaceLoss(size), reports),), level, above=True), level / reports, delta
-    )
-    noise = PlanarLaplace(size / radius)
+def _made(family: str, space: str, reports: int, level: float, radius: float, delta: float) -> Noise:
+    if family == "laplace":
+        # By the plain sum delta is 0: a start that is safe.
+        size = _largest(lambda size: _delta_of(LaplaceLoss(size), reports, level), level / reports, delta)
+    else:
+        size = _largest(lambda ratio: _delta_of(GaussianLoss(ratio), 1, level), level / 100, delta)
+        size /= math.sqrt(reports)
+    narrowness, slack = size / radius, 1e-15
+    noise = MAKERS[family, space](narrowness)
+    # Rounding, and on the globe its curvature.
     while delta_of_reports(noise, reports=reports, radius=radius, level=level) > delta:
-        noise = PlanarLaplace(math.nextafter(noise.epsilon, 0.0))
+        noise, slack = MAKERS[family, space](narrowness * (1 - slack)), 2 * slack
     return noise
 
 
-@lru_cache(maxsize=1024)
-def _gaussian(reports: int, level: float, radius: float, delta: float) -> PlanarGaussian:
-    ratio = _largest(lambda ratio: GaussianLoss(ratio).delta(level, above=True), level / 100, delta)
-    noise = PlanarGaussian(radius * math.sqrt(reports) / ratio)
-    while delta_of_reports(noise, reports=reports, radius=radius, level=level) > delta:
-        noise = PlanarGaussian(math.nextafter(noise.sigma, math.inf))
-    return noise
+def _delta_of(loss: Loss, reports: int, level: float) -> float:
+    return delta_of_losses(((loss, reports),), level, above=True)
 
 
 def _largest(delta_at: Callable[[float], float], start: float, delta: float) -> float:

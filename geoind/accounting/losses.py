@@ -153,28 +153,55 @@ class GlobeLoss:
 
 @dataclass(frozen=True)
 class GaussianLoss:
-    """Gaussian noise between two places `ratio` standard deviations apart: the loss is N(ratio^2 / 2, ratio^2)."""
+    """Gaussian noise between two places `ratio` standard deviations apart: the loss is N(ratio^2 / 2, ratio^2).
+
+    Parameters
+    ----------
+    ratio : float
+        Distance over standard deviation.
+    more, less : float
+        By how much a loss may be larger or smaller than that, on the globe; but for
+    far : float
+        the probability of a report so far away that nothing is known of it.
+    """
 
     ratio: float
+    more: float = 0.0
+    less: float = 0.0
+    far: float = 0.0
     largest = math.inf
     doubt = 0.0
 
-    def atoms(self, step: float, *, above: bool) -> Atoms:  # noqa: ARG002
+    def together(self, other: "GaussianLoss", reports: int) -> "GaussianLoss":
+        """Return the loss of one report of this kind and several of another: Gaussian again."""
+        return GaussianLoss(
+            math.hypot(self.ratio, other.ratio * math.sqrt(reports)),
+            self.more + reports * other.more,
+            self.less + reports * other.less,
+            self.far + reports * other.far,
+        )
+
+    def atoms(self, step: float, *, above: bool) -> Atoms:
         """Return the distribution as atoms."""
-        middle, reach = self.ratio**2 / 2, GAUSSIAN_REACH * self.ratio
+        middle, reach = self.ratio**2 / 2 + self._shift(above), GAUSSIAN_REACH * self.ratio
         low, high = middle - reach, middle + reach
         own = np.linspace(low, high, 4 * PIECES + 1)
         losses, width = _cells(np.unique(np.concatenate([_edges(low, high, step), own])))
         masses = width * np.exp(-0.5 * ((losses - middle) / self.ratio) ** 2)
-        return Atoms(losses, masses / masses.sum())
+        return Atoms(losses, masses / masses.sum(), self.far if above else 0.0)
 
-    def delta(self, level: float, *, above: bool) -> float:  # noqa: ARG002
+    def delta(self, level: float, *, above: bool) -> float:
         """Return the least delta of one report at a level (Balle and Wang, ICML 2018)."""
         from scipy.special import log_ndtr
 
+        level -= self._shift(above)
         half, shift = self.ratio / 2, level / self.ratio
         first, second = float(log_ndtr(half - shift)), level + float(log_ndtr(-half - shift))
-        return -math.exp(first) * math.expm1(min(0.0, second - first))
+        delta = -math.exp(first) * math.expm1(min(0.0, second - first))
+        return min(1.0, delta + self.far) if above else max(0.0, delta - self.far)
+
+    def _shift(self, above: bool) -> float:
+        return self.more if above else -self.less
 
 
 @dataclass(frozen=True)

@@ -14,16 +14,21 @@ from geoind.channels.channel import Channel
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.gaussian import PlanarGaussian
+from geoind.mechanisms.globe import WGS84_FACTOR
 from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.mechanisms.post_processed import PostProcessed
 from geoind.mechanisms.projected import Projected
 from geoind.mechanisms.protocol import is_mechanism, off_site_level
-from geoind.mechanisms.sphere import WGS84_FACTOR, SphericalLaplace
+from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical_gaussian import SphericalGaussian
 
 __all__ = ["loss_of"]
 
 ATTAINED = 1.0056 / WGS84_FACTOR
 """Some pair of places is 1.0056 times farther apart on the sphere than in WGS84 metres (largest: 1.00561)."""
+
+FARTHEST = 12.0
+"""Standard deviations of Gaussian noise that reports on the globe are followed to; e^-72 are farther."""
 
 LARGEST_ARC = 0.5
 """Radii of the Earth up to which the globe is compared with the plane."""
@@ -52,16 +57,32 @@ def _(mechanism: PlanarLaplace, radius: float) -> Loss:
 
 @loss_of.register
 def _(mechanism: SphericalLaplace, radius: float) -> Loss:
-    arc = WGS84_FACTOR * radius / EARTH_RADIUS
-    if arc > LARGEST_ARC:
-        most = LARGEST_ARC * EARTH_RADIUS / WGS84_FACTOR
-        raise InvalidInputError(f"radius must be at most {most / 1000:.0f} km on the globe, got {radius:g} m")
-    return GlobeLoss(mechanism.epsilon / WGS84_FACTOR * EARTH_RADIUS, arc, ATTAINED)
+    return GlobeLoss(mechanism.epsilon / WGS84_FACTOR * EARTH_RADIUS, _arc(radius), ATTAINED)
 
 
 @loss_of.register
 def _(mechanism: PlanarGaussian, radius: float) -> Loss:
     return GaussianLoss(radius / mechanism.sigma)
+
+
+@loss_of.register
+def _(mechanism: SphericalGaussian, radius: float) -> Loss:
+    arc, noise, reach = _arc(radius), mechanism.noise_arc, FARTHEST * mechanism.noise_arc
+    # No arc to a report is longer than the plane's third side. Seen from two places, areas on the globe differ by
+    # (1 / x - cot x) per radius at most, x the farther arc; and how much shorter that third side can be, for the
+    # lower bound (docs/accounting.md).
+    bend = 1 / (reach + arc) - 1 / math.tan(reach + arc)
+    shorter = (1 - ATTAINED) * arc / noise * (arc / noise + 2 * FARTHEST) + (reach + arc) ** 2 * (arc / noise) ** 2
+    return GaussianLoss(arc / noise, arc * bend, arc * bend + shorter, math.exp(-(FARTHEST**2) / 2))
+
+
+def _arc(radius: float) -> float:
+    """Return the longest great circle between places within a radius, in radii of the Earth."""
+    arc = WGS84_FACTOR * radius / EARTH_RADIUS
+    if arc > LARGEST_ARC:
+        most = LARGEST_ARC * EARTH_RADIUS / WGS84_FACTOR
+        raise InvalidInputError(f"radius must be at most {most / 1000:.0f} km on the globe, got {radius:g} m")
+    return arc
 
 
 @loss_of.register

@@ -83,12 +83,12 @@ def planar_place(
 
 
 def globe_place(
-    lon: float, lat: float, *, scales: float, decimals: int
+    lon: float, lat: float, *, arc: Callable[[arb], arb], decimals: int
 ) -> Callable[[arb, arb], tuple[float, float] | None]:
     """Return the function that finds the report's place on the lattice of degrees."""
 
     def place(survival: arb, turn: arb) -> tuple[float, float] | None:
-        sin_arc, cos_arc = globe_arc(survival, arb(scales)).sin_cos()
+        sin_arc, cos_arc = arc(survival).sin_cos()
         sine, cosine = (2 * turn).sin_cos_pi()
         sin_phi, cos_phi = (arb(lat) / 180).sin_cos_pi()
         north, east = sin_arc * cosine, sin_arc * sine
@@ -118,12 +118,13 @@ def laplace_radius(survival: arb) -> arb:
     return -1 - (-survival * arb(-1).exp()).lambertw(-1)
 
 
-def globe_arc(survival: arb, k: arb) -> arb:
-    """Return the arc on the sphere that is exceeded with this probability, k noise scales to the radius.
+def globe_arc(survival: arb, scales: float) -> arb:
+    """Return the arc on the sphere that is exceeded with this probability; k noise scales go into the radius.
 
     The probability falls from 1 to 0 as e^(-s) (cos(s/k) + k sin(s/k)) falls from 1 to -e^(-k pi); s is k arc.
     Whatever the search below finds, the answer holds the arc: the two ends are compared.
     """
+    k = arb(scales)
     end = k * arb.pi()
     target = survival - (1 - survival) * (-end).exp()
     middle = target.mid()

@@ -2,63 +2,31 @@
 
 import math
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
-from typing import ClassVar
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from geoind.arrays import (
-    ArrayLike,
-    FloatArray,
-    IntArray,
-    as_floats,
-    as_lonlat,
-    as_number,
-    as_positive,
-    as_probabilities,
-    as_unit,
-)
+from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive, as_probabilities, as_unit
 from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.functions import ARRAYS, SCALARS, Functions, Number
-from geoind.mechanisms.noise import (
-    LARGEST_SURVIVAL,
-    RADIUS_ERROR,
-    SMALLEST_SURVIVAL,
-    direction,
-    half_angle_scalar,
-    half_angles,
-    laplace_radius,
-    radius_of,
-    survival_scalar,
-    survivals,
-)
+from geoind.mechanisms.functions import ARRAYS, Functions, Number
+from geoind.mechanisms.globe import WGS84_FACTOR, GlobeDraws, as_decimals, error_of
+from geoind.mechanisms.noise import laplace_radius, radius_of
 from geoind.mechanisms.protocol import Space
-from geoind.parallel import over_blocks
-from geoind.randomness import Randomness, RandomnessLike, SystemRandomness, Words, as_randomness
-from geoind.space.lattice import DECIMALS, half_diagonal, nearest_places, wrapped
+from geoind.randomness import RandomnessLike, as_randomness
+from geoind.space.lattice import DECIMALS, half_diagonal
 
-__all__ = ["WGS84_FACTOR", "SphericalLaplace"]
+if TYPE_CHECKING:
+    from flint import arb
 
-WGS84_FACTOR = 1.0057
-"""No great-circle distance exceeds the WGS84 distance by more than this factor.
-
-A WGS84 geodesic, read as a curve on the sphere with the same longitudes and latitudes, becomes longer nowhere by
-more than R / (a (1 - e^2)) < 1.00562, the ratio of the sphere's radius to the ellipsoid's smallest radius of
-curvature, and the great circle is no longer than that curve.
-"""
+__all__ = ["SphericalLaplace"]
 
 LEAST_SCALES = 18.25
 """The noise's scale must go into the Earth's radius this often: a mean error of 700 km at most."""
 
 FLAT = 2000.0
 """From this many noise scales to the Earth's radius on, the series for the curvature is exact to rounding."""
-
-TEMPERATE, TEMPERATE_FACTOR = 80.0, 6.0
-"""Up to this latitude an error of longitude is at most this many times that of the place: 1 / cos(80.4) < 6."""
-
-POLAR_FACTOR = 20.0
-"""Beyond, in steps of the row: these are at least a tenth of a row, and a place may be half a row farther in."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +68,7 @@ class SphericalLaplace:
                 f"epsilon must be at least {smallest:.2g} per metre on the globe, got {epsilon!r}: "
                 "the noise would reach round the Earth"
             )
-        decimals = as_number(self.decimals, "decimals")
-        if decimals not in range(DECIMALS + 1):
-            raise InvalidInputError(f"decimals must be a whole number from 0 to {DECIMALS}, got {self.decimals!r}")
-        object.__setattr__(self, "decimals", int(decimals))
+        object.__setattr__(self, "decimals", as_decimals(self.decimals))
 
     space: ClassVar[Space] = "lonlat"
 
@@ -159,73 +124,23 @@ class SphericalLaplace:
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each (n, 2) lon/lat point, in degrees, on the public lattice."""
         points = as_lonlat(points)
-        source = as_randomness(rng, len(points))
-        reports = np.empty_like(points)
-        words = source.words(points, 2, self._purpose)
-
-        def block(part: slice) -> IntArray:
-            return self._block(points[part], words[part], reports[part]) + int(part.start)
-
-        for undecided in over_blocks(block, len(points)):
-            for row in undecided.tolist():
-                (lon, lat), (first, second) = points[row].tolist(), words[row].tolist()
-                reports[row] = self._exactly(lon, lat, first, second, source, row)
-        return reports
+        return self._draws.reports(points, as_randomness(rng, len(points)))
 
     def sample_one(self, lon: float, lat: float, first: int, second: int) -> tuple[float, float]:
         """Return the report that two random 64-bit words make of one checked place, without arrays."""
-        survival = survival_scalar(first)
-        if SMALLEST_SURVIVAL < survival < LARGEST_SURVIVAL:
-            east, north = self._drawn(lon, lat, survival, half_angle_scalar(second), SCALARS)
-            scale = 10**self.decimals
-            column, row = round(east * scale), round(north * scale)
-            if (
-                abs(north * scale - row) < 0.5 - self._error
-                and abs(east * scale - column) < 0.5 - TEMPERATE_FACTOR * self._error
-                and abs(north) < TEMPERATE
-            ):
-                return wrapped(column, self.decimals), row / scale
-        return self._exactly(lon, lat, first, second, SystemRandomness(), 0)
-
-    @property
-    def _purpose(self) -> str:
-        return f"SphericalLaplace {self.epsilon.hex()}"
+        return self._draws.report(lon, lat, first, second)
 
     @cached_property
-    def _error(self) -> float:
-        """How far a computed latitude may be from the drawn one, in steps of the lattice (docs/exact-draws.md)."""
-        return (2 * RADIUS_ERROR / self._scales + 2.0**-43) * (180 / math.pi) * 10.0**self.decimals
+    def _draws(self) -> GlobeDraws:
+        """How its reports are drawn."""
+        purpose = f"SphericalLaplace {self.epsilon.hex()}"
+        error = error_of(self._scales, self.decimals)
+        return GlobeDraws(purpose, self.decimals, error, self._forward_aside, self._exact_arc)
 
-    def _exactly(
-        self, lon: float, lat: float, first: int, second: int, source: Randomness, row: int
-    ) -> tuple[float, float]:
-        """Return the report where doubles cannot decide it."""
-        from geoind.mechanisms.exact import Draw, decided, globe_place
+    def _exact_arc(self, survival: "arb") -> "arb":
+        from geoind.mechanisms import exact
 
-        draw = Draw(first, second, partial(source.further, row, np.array([lon, lat]), self._purpose))
-        return decided(globe_place(lon, lat, scales=self._scales, decimals=self.decimals), draw)
-
-    def _block(self, points: FloatArray, words: Words, reports: FloatArray) -> IntArray:
-        """Fill in the reports, and return the rows that doubles cannot decide."""
-        survival = survivals(words)
-        undecided = ~((survival > SMALLEST_SURVIVAL) & (survival < LARGEST_SURVIVAL))
-        survival[undecided] = 0.5
-        lon, lat = self._drawn(points[:, 0], points[:, 1], survival, half_angles(words), ARRAYS)
-        reports[:, 0], reports[:, 1], off_lon, off_lat = nearest_places(lon, lat, self.decimals)
-        undecided |= ~(np.abs(off_lat) < 0.5 - self._error)
-        undecided |= ~(np.abs(off_lon) < 0.5 - TEMPERATE_FACTOR * self._error)
-        polar = np.flatnonzero(np.abs(lat) > TEMPERATE)
-        undecided[polar] |= ~(np.abs(off_lon[polar]) < 0.5 - POLAR_FACTOR * self._error)
-        return np.flatnonzero(undecided)
-
-    def _drawn(
-        self, lon: Number, lat: Number, survival: Number, half_angle: Number, functions: Functions[Number]
-    ) -> tuple[Number, Number]:
-        """Return the drawn points in degrees, the longitude not wrapped; off by `_error`, more towards a pole."""
-        forward, aside = self._forward_aside(functions.sqrt(-2.0 * functions.log(survival)), functions)
-        cos, sin = direction(half_angle, functions)
-        turn, rise = _travel(lat, forward, aside * cos, aside * sin, functions)
-        return lon + turn, rise
+        return exact.globe_arc(survival, self._scales)
 
     def _forward_aside(self, s: Number, functions: Functions[Number]) -> tuple[Number | float, Number]:
         """Return cosine and sine, but for a common factor, of the arc exceeded with probability exp(-s^2 / 2).
@@ -272,18 +187,3 @@ class SphericalLaplace:
 @lru_cache(maxsize=256)
 def _reach(globe: SphericalLaplace, confidence: float) -> float:
     return GEODESIC_STRETCH * (float(globe.radius_quantile(confidence)) + half_diagonal(globe.decimals))
-
-
-def _travel(
-    lat: Number, forward: Number | float, north: Number, east: Number, functions: Functions[Number]
-) -> tuple[Number, Number]:
-    """Return by how much a great circle changes the longitude, and the latitude where it leads, in degrees.
-
-    The arc is given as a vector at the place it starts from, of any length: forward (to the sky), north and east.
-    """
-    cos_phi, sin_phi = direction(lat * (math.pi / 360), functions)
-    outward = forward * cos_phi - north * sin_phi
-    turn = functions.angle(east, outward)
-    height = forward * sin_phi + north * cos_phi
-    rise = functions.angle(height, functions.sqrt(outward * outward + east * east))
-    return turn * (180 / math.pi), rise * (180 / math.pi)

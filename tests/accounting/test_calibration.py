@@ -2,7 +2,15 @@ import math
 
 import pytest
 
-from geoind import InvalidInputError, PlanarGaussian, PlanarLaplace, delta_of_reports, level_of_reports
+from geoind import (
+    InvalidInputError,
+    PlanarGaussian,
+    PlanarLaplace,
+    SphericalGaussian,
+    SphericalLaplace,
+    delta_of_reports,
+    level_of_reports,
+)
 from geoind.accounting.calibration import mechanism_for_reports
 
 PROMISE = {"level": math.log(4), "radius": 200.0, "delta": 1e-5}
@@ -28,6 +36,18 @@ def test_gaussian_noise_is_the_one_of_the_analytic_calibration_times_the_root_of
     assert many.sigma == pytest.approx(5 * one.sigma, rel=1e-9)
 
 
+@pytest.mark.parametrize(("family", "kind"), [("laplace", SphericalLaplace), ("gaussian", SphericalGaussian)])
+@pytest.mark.parametrize("reports", [1, 40])
+def test_on_the_globe_the_promise_is_kept_with_hardly_more_noise(family, kind, reports):
+    plane, globe = (
+        mechanism_for_reports(reports=reports, **PROMISE, family=family, space=space) for space in ("xy", "lonlat")
+    )
+    assert type(globe) is kind
+    assert delta_of_reports(globe, reports=reports, radius=200, level=PROMISE["level"]) <= 1e-5
+    # 0.57 % for the ellipsoid, and little for the curvature.
+    assert 1.0056 * plane.mean_radius < globe.mean_radius < 1.0058 * plane.mean_radius
+
+
 def test_the_best_is_the_smaller_mean_error_and_changes_with_the_number_of_reports():
     def error(reports, family):
         return mechanism_for_reports(reports=reports, **PROMISE, family=family).mean_radius
@@ -49,7 +69,15 @@ def test_many_reports_need_noise_that_grows_like_their_root():
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"reports": 0}, {"level": 0}, {"delta": 0}, {"delta": 1}, {"radius": -1}, {"family": "cauchy"}],
+    [
+        {"reports": 0},
+        {"level": 0},
+        {"delta": 0},
+        {"delta": 1},
+        {"radius": -1},
+        {"family": "cauchy"},
+        {"space": "utm"},
+    ],
 )
 def test_bad_arguments_are_refused(arguments):
     with pytest.raises(InvalidInputError):

@@ -6,7 +6,9 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import k0e, k1e
 
+from geoind import SphericalGaussian
 from geoind.accounting.losses import BoundedLoss, GaussianLoss, GlobeLoss, LaplaceLoss, excess
+from geoind.accounting.mechanisms import loss_of
 
 
 def drawn_losses(size, draws=400_000):
@@ -103,6 +105,26 @@ def test_the_globes_loss_is_the_planes_within_the_doubt(scales, arc):
     ratios = [globe_density(scales, arc, half) / plane_density(scales, arc, half) for half in halves]
     assert np.abs(np.log(ratios)).max() < doubt
     assert np.abs(np.log(ratios)).max() > arc**2 / 100  # the curvature is seen
+
+
+@pytest.mark.parametrize(("sigma", "radius"), [(500.0, 200.0), (50_000.0, 200.0), (400_000.0, 3e6), (2e5, 4e4)])
+def test_gaussian_losses_on_the_globe_are_the_planes_within_their_bounds(sigma, radius):
+    noise = SphericalGaussian(sigma)
+    loss = loss_of(noise, radius)
+    rng = np.random.default_rng(9)
+    ways = np.concatenate([rng.rayleigh(1, 100_000), rng.uniform(0, 12, 100_000)]) * noise.noise_arc
+    angle, apart = rng.uniform(0, math.pi, ways.size), loss.ratio * noise.noise_arc
+    # Haversines of the third side: exact for small ones, too.
+    third = 2 * np.arcsin(
+        np.sqrt(np.sin((ways - apart) / 2) ** 2 + np.sin(ways) * math.sin(apart) * np.sin(angle / 2) ** 2)
+    )
+    plane = (apart**2 - 2 * apart * ways * np.cos(angle)) / (2 * noise.noise_arc**2)
+    areas = np.log(ways / np.sin(ways)) - np.log(third / np.sin(third))
+    globe = (third**2 - ways**2) / (2 * noise.noise_arc**2) + areas
+    rounding = 1e-12 * np.abs(plane).max() + 1e-13
+    assert (globe - plane).max() <= loss.more + rounding
+    assert (plane - globe).max() <= loss.less + rounding
+    assert loss.more < 0.05 * loss.ratio
 
 
 def test_the_globe_tells_at_most_what_its_bound_says_and_at_least_its_lower_bound():

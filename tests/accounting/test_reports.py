@@ -16,6 +16,7 @@ from geoind import (
     PostProcessed,
     Projected,
     Projection,
+    SphericalGaussian,
     SphericalLaplace,
     randomised_response,
 )
@@ -190,6 +191,10 @@ def test_what_is_done_to_reports_costs_nothing_and_the_globe_costs_what_the_plan
     assert globe.upper == pytest.approx(plane, rel=1e-6)
     assert globe.upper >= plane
     assert 0.999 * plane < globe.lower < plane
+    flat = level_of_reports(PlanarGaussian(700.0), reports=50, radius=200, delta=1e-5)
+    globe = level_bounds(SphericalGaussian(700.0), reports=50, radius=200, delta=1e-5)
+    assert flat < globe.upper == pytest.approx(flat, rel=1e-5)
+    assert 0.98 * flat < globe.lower < flat
 
 
 def test_of_an_unknown_mechanism_only_its_epsilon_counts():

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from geoind import PlanarGaussian, PlanarLaplace, SphericalLaplace
+from geoind import PlanarGaussian, PlanarLaplace, SphericalGaussian, SphericalLaplace
 from geoind.arrays import FloatArray
 from geoind.mechanisms import planar
 from geoind.mechanisms.noise import laplace_radius, survivals
@@ -20,6 +21,9 @@ GLOBES = [
     SphericalLaplace(0.2, decimals=3),
     SphericalLaplace(5e-5),
     SphericalLaplace(3e-6),
+    SphericalGaussian(600.0),
+    SphericalGaussian(20_000.0, decimals=2),
+    SphericalGaussian(450_000.0),
 ]
 
 
@@ -135,8 +139,14 @@ def test_a_word_of_zeros_does_not_end_the_radius(monkeypatch: pytest.MonkeyPatch
     assert np.hypot(*cut[0]) < 60
 
 
+def globe_arc(globe: SphericalLaplace | SphericalGaussian, survival: object) -> object:
+    if isinstance(globe, SphericalLaplace):
+        return reference.globe_arc(survival, globe._scales)
+    return reference.gaussian_radius(survival) * globe.noise_arc
+
+
 def globe_draws(
-    globe: SphericalLaplace, count: int, *, hunted: bool
+    globe: SphericalLaplace | SphericalGaussian, count: int, *, hunted: bool
 ) -> Iterator[tuple[list[float], tuple[int, int], tuple[float, float]]]:
     """Yield truths, their draws, and what has to be reported; among them the poles and the antimeridian."""
     rng = np.random.default_rng(5)
@@ -145,7 +155,7 @@ def globe_draws(
     while found < count:
         lon, lat = places[found] if found < len(places) else (rng.uniform(-180, 180), rng.uniform(-89, 89))
         first, second = number(rng), number(rng)
-        arc = reference.globe_arc(fraction(first), globe._scales)
+        arc = globe_arc(globe, fraction(first))
         if hunted:
             lon, lat = rng.uniform(-180, 180), rng.uniform(-84, 84)
             step = mp.mpf(10) ** -globe.decimals
@@ -167,28 +177,30 @@ def globe_draws(
 
 @pytest.mark.parametrize("globe", GLOBES, ids=repr)
 @pytest.mark.parametrize("hunted", [False, True], ids=["random", "hunted"])
-def test_reports_on_the_globe_are_those_of_a_hundred_digits(globe: SphericalLaplace, hunted: bool) -> None:
+def test_reports_on_the_globe_are_those_of_a_hundred_digits(
+    globe: SphericalLaplace | SphericalGaussian, hunted: bool
+) -> None:
     points, draws, reports = zip(*globe_draws(globe, 30, hunted=hunted), strict=True)
     source = source_of(list(draws))
     assert list(map(tuple, globe.sample(points, rng=source).tolist())) == list(reports)
     assert (len(set(source.asked)) > 0.3 * len(points)) == hunted
-    error_free = SphericalLaplace(globe.epsilon, globe.decimals)
     if hunted:
-        object.__setattr__(error_free, "_error", 0.0)
+        error_free = replace(globe)
+        object.__setattr__(error_free, "_draws", replace(error_free._draws, error=0.0))
         assert list(map(tuple, error_free.sample(points, rng=source_of(list(draws))).tolist())) != list(reports)
 
 
 @pytest.mark.parametrize("globe", GLOBES, ids=repr)
-def test_one_place_gets_the_report_that_it_gets_among_others(globe: SphericalLaplace) -> None:
+def test_one_place_gets_the_report_that_it_gets_among_others(globe: SphericalLaplace | SphericalGaussian) -> None:
     rng = np.random.default_rng(8)
     words = rng.integers(0, 1 << 64, size=(800, 2), dtype=np.uint64)
     points = np.column_stack([rng.uniform(-180, 180, 800), rng.uniform(-90, 90, 800)])
     points[:5] = [[180, 90], [-180, -90], [0, 89.99999], [180, 0], [-180, 79.9999]]
     together = globe.sample(points, rng=GivenWords([tuple(pair) for pair in words.tolist()]))
-    apart = [globe.sample_one(*p, *w) for p, w in zip(points.tolist(), words.tolist(), strict=True)]
+    apart = [globe._draws.report(*p, *w) for p, w in zip(points.tolist(), words.tolist(), strict=True)]
     assert list(map(tuple, together.tolist())) == apart
     exactly = [
-        globe._exactly(*p, *w, GivenWords([tuple(w)]), 0)
+        globe._draws.exactly(*p, *w, GivenWords([tuple(w)]), 0)
         for p, w in zip(points[:200].tolist(), words[:200].tolist(), strict=True)
     ]
     assert exactly == apart[:200]

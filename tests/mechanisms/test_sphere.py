@@ -9,7 +9,7 @@ from geoind import InvalidInputError, KeyedRandomness, SphericalLaplace, snap_lo
 from geoind.arrays import FloatArray
 from geoind.distances import EARTH_RADIUS, haversine
 from geoind.mechanisms.functions import ARRAYS, SCALARS
-from geoind.mechanisms.sphere import WGS84_FACTOR, _travel
+from geoind.mechanisms.globe import WGS84_FACTOR, travel
 from tests.goodness import counts_fit, fits, is_uniform
 
 EPSILON = math.log(4) / 200
@@ -119,7 +119,7 @@ def test_travelling_meets_an_independent_geodesic_on_the_sphere() -> None:
     lon, lat = rng.uniform(-180, 180, 1000), rng.uniform(-90, 90, 1000)
     arc, bearing = rng.uniform(0, 3, 1000), rng.uniform(0, 2 * math.pi, 1000)
     north, east = np.sin(arc) * np.cos(bearing), np.sin(arc) * np.sin(bearing)
-    turned, risen = _travel(lat, np.cos(arc), north, east, ARRAYS)
+    turned, risen = travel(lat, np.cos(arc), north, east, ARRAYS)
     there = np.column_stack([lon + turned, risen])
     wanted = Geod(a=EARTH_RADIUS, b=EARTH_RADIUS).fwd(lon, lat, np.degrees(bearing), arc * EARTH_RADIUS)
     turn = np.radians(there[:, 0] - wanted[0])
