@@ -36,6 +36,17 @@ def refusal(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
     return err
 
 
+def test_noise_below_ten_metres_is_refused_unless_it_is_meant(
+    places: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target = places.with_name("out.csv")
+    message = refusal(capfd, places, target, "--level", "1.386", "--radius", "0.2")
+    assert "0.29 m off on average" in message
+    assert "adds --little-noise" in message
+    assert not target.exists()
+    assert main(["obfuscate", str(places), str(target), "--epsilon", "5", "--little-noise", "--quiet"]) == 0
+
+
 def test_a_file_becomes_a_file_of_reports_with_a_sidecar(places: Path, capfd) -> None:
     target = places.with_name("reports.csv")
     assert main(["obfuscate", str(places), str(target), "--level", "1.386", "--radius", "200"]) == 0
