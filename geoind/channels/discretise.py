@@ -12,6 +12,7 @@ far narrower than a cell, so that Gauss-Legendre panels in u converge geometrica
 import math
 
 import numpy as np
+from scipy.special import gammainc
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.channels.channel import Channel
@@ -147,8 +148,6 @@ def _crossings(sides: FloatArray, u: FloatArray) -> FloatArray:
 
 def _integrate(sides: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     """Return the mass over each panel: the integral over the angle of the mass along a ray."""
-    from scipy.special import gammainc
-
     nodes, weights = np.polynomial.legendre.leggauss(NODES)
     half = (high - low)[:, None] / 2
     u = low[:, None] + half * (1 + nodes)

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from scipy.spatial import cKDTree
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_points, as_positive
 from geoind.channels.median import geometric_median
@@ -202,8 +203,6 @@ class _Buckets:
     """Places sorted into squares, row by row; for each square that is not empty what it looks like from afar."""
 
     def __init__(self, xy: FloatArray, weight: FloatArray, side: float) -> None:
-        from scipy.spatial import cKDTree
-
         self.side = side
         square = np.floor((xy - xy.min(axis=0)) / side)
         self.origin = xy.min(axis=0)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 import numpy as np
+import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, as_finite, as_floats, as_lonlat, as_points, frozen
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
@@ -236,8 +237,6 @@ class Prior:
         >>> Prior.from_polygons(Grid(0, 0, cell=100, columns=2, rows=1), tracts, weights="people").mass
         array([0.875, 0.125])
         """
-        import shapely
-
         polygons = _in_metres(frame, projection)
         if isinstance(weights, str):
             if weights not in frame.columns:
@@ -261,8 +260,6 @@ class Prior:
 def _in_metres(
     frame: "GeoDataFrame", projection: "Projection | None"
 ) -> "np.ndarray[tuple[int], np.dtype[np.object_]]":
-    import shapely
-
     if projection is not None:
         if frame.crs is None:
             raise InvalidInputError("the frame must have a CRS when a projection is given")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import fft
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
@@ -62,8 +63,6 @@ class Convolution:
 
         A periodic window has its east end next to its west end: then the map has an inverse.
         """
-        from scipy import fft
-
         top, left = round((grid.y - window.y) / grid.cell), round((grid.x - window.x) / grid.cell)
         people = slice(top, top + grid.rows), slice(left, left + grid.columns)
         size = window.rows, window.columns
@@ -81,8 +80,6 @@ class Convolution:
 
     def spread(self, mass: FloatArray) -> list[FloatArray]:
         """Return the probability of a report in each cell of the window, for each epsilon."""
-        from scipy import fft
-
         rows, columns = self.people
         image = np.zeros(self.window)
         image[rows, columns] = mass.reshape(rows.stop - rows.start, columns.stop - columns.start)
@@ -93,16 +90,12 @@ class Convolution:
 
     def gather(self, images: Sequence[FloatArray]) -> FloatArray:
         """Return for each cell of the grid the images (one per epsilon) seen through its noise, added up."""
-        from scipy import fft
-
         total = np.zeros(self.spectra[0].shape, dtype=np.complex128)
         for image, spectrum in zip(images, self.spectra, strict=True):
             total += fft.rfft2(image, s=self.lengths) * spectrum
         return np.maximum(self._back(total)[self.people], 0.0).ravel()
 
     def _back(self, transformed: npt.NDArray[np.complex128]) -> FloatArray:
-        from scipy import fft
-
         return np.asarray(fft.irfft2(transformed, s=self.lengths), dtype=np.float64)
 
 
@@ -111,8 +104,6 @@ def _spectrum(kernel: FloatArray, lengths: tuple[int, int]) -> FloatArray:
 
     Offsets beyond the lengths wrap around and add up.
     """
-    from scipy import fft
-
     for axis, length in enumerate(lengths):
         offsets = np.arange(kernel.shape[axis])
         image = np.zeros((*kernel.shape[:axis], length, *kernel.shape[axis + 1 :]))

@@ -8,6 +8,7 @@ repaired to a distribution. Unbiased before the repair, and far noisier than `es
 from typing import Literal
 
 import numpy as np
+from scipy import fft
 
 from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
@@ -97,8 +98,6 @@ def _solve(matrix: FloatArray, shares: FloatArray) -> FloatArray:
 
 def _deconvolve(convolution: Convolution, shares: FloatArray) -> FloatArray:
     """Return the population of the grid whose noise gives the shares of reports in the window."""
-    from scipy import fft
-
     [spectrum] = convolution.spectra
     if not spectrum.min() > SINGULAR * spectrum.max():
         raise InvalidInputError("the noise is too wide for these cells to be undone; use estimate_population")

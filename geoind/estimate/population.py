@@ -7,6 +7,8 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
+from scipy import fft
+from scipy.ndimage import gaussian_filter
 
 from geoind.arrays import FloatArray, as_count, as_finite, as_positive, frozen
 from geoind.channels.channel import Channel
@@ -147,8 +149,6 @@ def estimate_population(
     total = sum(len(xy) for _, xy in groups)
     observation, population = _observe(groups, grid, projection, open_border=open_border)
     blur = _gaussian_blur(population, smoothing)
-    from scipy import fft
-
     with fft.set_workers(available_cores()):
         if stopping == "held-out":
             steps = held_out_steps(observation, blur, most=max_steps, progress=progress)
@@ -249,6 +249,4 @@ def _unchanged(mass: FloatArray) -> FloatArray:
 
 
 def _blurred(mass: FloatArray, *, shape: tuple[int, int], width: float) -> FloatArray:
-    from scipy.ndimage import gaussian_filter
-
     return np.asarray(gaussian_filter(mass.reshape(shape), width, mode="reflect"), dtype=np.float64).ravel()

@@ -4,6 +4,7 @@ import math
 import warnings
 
 import numpy as np
+from scipy.stats import wasserstein_distance
 
 from geoind.arrays import FloatArray, as_count, as_finite
 from geoind.channels.priors import Prior
@@ -73,8 +74,6 @@ def _transported(start: FloatArray, end: FloatArray, give: FloatArray, take: Flo
 
 
 def _sliced(start: FloatArray, end: FloatArray, give: FloatArray, take: FloatArray) -> float:
-    from scipy.stats import wasserstein_distance
-
     total = 0.0
     for angle in (np.arange(DIRECTIONS) + 0.5) * math.pi / DIRECTIONS:
         direction = np.array([math.cos(angle), math.sin(angle)])

@@ -8,7 +8,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import folium
+import geopandas
 import numpy as np
+import pandas as pd
+import pyogrio
+import shapely
 
 from geoind.errors import InvalidInputError
 from geoind.extras import require
@@ -78,9 +83,6 @@ class Basemap:
 
     def to_folium(self) -> "GeoJson":
         """Return the background as one folium layer: one feature for each kind, so that it draws at once."""
-        import folium
-        import shapely
-
         shapes: dict[str, Any] = {"extent": shapely.box(*self.bounds)}
         for kind, group in self.features.groupby("kind"):
             parts = shapely.get_parts(group.geometry.to_numpy())
@@ -119,9 +121,6 @@ def read_basemap(path: str | Path | None = None) -> Basemap:
     >>> bool(len(helsinki.buildings) > 400)
     True
     """
-    import geopandas
-    import pandas as pd
-
     name, path = ("Helsinki", helsinki_file()) if path is None else (Path(path).name.split(".")[0], Path(path))
     if not path.is_file():
         raise InvalidInputError(f"the base map {path.name!r} does not exist")
@@ -148,9 +147,6 @@ def helsinki_file() -> Path:
 
 def _frames(path: Path) -> "Iterator[GeoDataFrame]":
     """Yield each layer of the file in lon/lat degrees."""
-    import geopandas
-    import pyogrio
-
     osm = path.name.endswith((".osm.pbf", ".osm"))
     try:
         layers = OSM_LAYERS if osm else [layer for layer, kind in pyogrio.list_layers(path) if kind is not None]
@@ -171,8 +167,6 @@ def _frames(path: Path) -> "Iterator[GeoDataFrame]":
 
 def _tag(frame: "GeoDataFrame", key: str) -> "Series[Any]":
     """Return a tag of each feature: a column of its own, or part of GDAL's `other_tags`; missing where absent."""
-    import pandas as pd
-
     tag: Series[Any] = pd.Series(None, index=frame.index, dtype=object)
     if key in frame:
         tag = frame[key].astype(object).where(frame[key].notna(), None)
@@ -188,8 +182,6 @@ def _tagged(frame: "GeoDataFrame") -> bool:
 
 
 def _areas(frame: "GeoDataFrame") -> "GeoDataFrame":
-    import pandas as pd
-
     areas = frame[frame.geom_type.isin(["Polygon", "MultiPolygon"])]
     kind = pd.Series(None if _tagged(frame) else "buildings", index=areas.index, dtype=object)
     for key in ("leisure", "landuse", "natural"):
@@ -202,8 +194,6 @@ def _areas(frame: "GeoDataFrame") -> "GeoDataFrame":
 
 
 def _lines(frame: "GeoDataFrame") -> "GeoDataFrame":
-    import pandas as pd
-
     lines = frame[frame.geom_type.isin(["LineString", "MultiLineString"])]
     kind = pd.Series(None if _tagged(frame) else "streets", index=lines.index, dtype=object)
     highway = _tag(lines, "highway")
@@ -216,8 +206,6 @@ def _lines(frame: "GeoDataFrame") -> "GeoDataFrame":
 
 
 def _places(frame: "GeoDataFrame") -> "GeoDataFrame":
-    import pandas as pd
-
     here = frame[frame.geom_type.isin(["Point", "Polygon", "MultiPolygon"])]
     points = here.geom_type == "Point"
     kind = pd.Series(None, index=here.index, dtype=object)

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+import folium
 import numpy as np
 
 from geoind.arrays import FloatArray
@@ -32,8 +33,6 @@ epsilon {epsilon:.4g} per metre: a report is {mean:,.0f} m off on average
 
 def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: SphericalLaplace) -> "Map":
     """Return a map without tiles of people and their reports, over the city's density."""
-    import folium
-
     centre = np.asarray(city.projection.to_lonlat([[0.0, 0.0]]))[0]
     page = folium.Map(
         [centre[1], centre[0]], tiles=None, zoom_start=14, prefer_canvas=True, control_scale=True, max_zoom=18
@@ -65,8 +64,6 @@ def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: Spherica
 
 def _density(city: City) -> Any:
     """Return the background: the more people in a cell, the darker."""
-    import folium
-
     grid = city.grid
     mass = np.sqrt(city.prior.mass.reshape(grid.rows, grid.columns))
     shade = (255 * (1 - 0.35 * mass / mass.max())).astype(np.uint8)

@@ -14,6 +14,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import folium
+
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -107,8 +109,6 @@ def _elements(element: Any) -> Iterator[Any]:
 
 
 def _refuse_network(element: Any) -> None:
-    import folium
-
     kind = type(element).__name__
     if isinstance(element, folium.TileLayer):
         raise InvalidInputError("an offline map cannot have tiles: make it with tiles=None")

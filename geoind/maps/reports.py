@@ -4,10 +4,18 @@ import math
 from collections.abc import Callable, Iterator
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
+import folium
+import geopandas
 import numpy as np
+import pandas as pd
+import pyarrow.parquet
+import pyogrio
+from folium.plugins import HeatMap
 
+from geoind.adapters.geoparquet import LONLAT, declared_crs, geometry_columns, to_lonlat
+from geoind.adapters.points import GeometryColumn, LonLatColumns
 from geoind.arrays import FloatArray, as_lonlat
 from geoind.errors import InvalidInputError
 from geoind.files.columns import coordinate_columns
@@ -16,9 +24,6 @@ from geoind.maps.basemap import Basemap
 from geoind.maps.offline import offline_html
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.tables.promise import Promise
-
-if TYPE_CHECKING:
-    import folium
 
 __all__ = ["read_places", "report_map"]
 
@@ -101,8 +106,6 @@ def report_map(
     >>> "https://cdn" in page, "These are true places" in page
     (False, True)
     """
-    import folium
-
     count, low, high = _extent(places)
     chart = folium.Map(tiles=None, prefer_canvas=True, max_zoom=20, control_scale=True, zoom_snap=0.25)
     if basemap is not None:
@@ -136,8 +139,6 @@ def _extent(places: Places) -> tuple[int, FloatArray, FloatArray]:
 
 
 def _points(lonlat: FloatArray) -> "folium.GeoJson":
-    import folium
-
     shape = {"type": "MultiPoint", "coordinates": lonlat.round(6).tolist()}
     feature = {"type": "Feature", "properties": {}, "geometry": shape}
     return folium.GeoJson(
@@ -146,8 +147,6 @@ def _points(lonlat: FloatArray) -> "folium.GeoJson":
 
 
 def _heat(places: Places, low: FloatArray, high: FloatArray) -> Any:
-    from folium.plugins import HeatMap
-
     counts = np.zeros((CELLS, CELLS))
     scale = CELLS / (high - low)
     for batch in places():
@@ -174,11 +173,6 @@ def _promised(promise: Promise) -> list[str]:
 
 
 def _parquet_places(path: Path, lon: str | None, lat: str | None) -> Iterator[FloatArray]:
-    import pyarrow.parquet
-
-    from geoind.adapters.geoparquet import LONLAT, declared_crs, geometry_columns, to_lonlat
-    from geoind.adapters.points import GeometryColumn, LonLatColumns
-
     try:
         file = pyarrow.parquet.ParquetFile(path)
     except pyarrow.ArrowInvalid as error:
@@ -197,8 +191,6 @@ def _parquet_places(path: Path, lon: str | None, lat: str | None) -> Iterator[Fl
 
 
 def _text_places(path: Path, name: str, lon: str | None, lat: str | None) -> Iterator[FloatArray]:
-    import pandas as pd
-
     batches: Any
     try:
         if name == "ndjson":
@@ -216,9 +208,6 @@ def _text_places(path: Path, name: str, lon: str | None, lat: str | None) -> Ite
 
 
 def _shape_places(path: Path) -> Iterator[FloatArray]:
-    import geopandas
-    import pyogrio
-
     try:
         frame = geopandas.read_file(path, engine="pyogrio")
     except pyogrio.errors.DataSourceError as error:

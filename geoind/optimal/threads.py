@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+from threadpoolctl import threadpool_limits
+
 from geoind.parallel import available_cores
 
 __all__ = ["Workers", "workers"]
@@ -38,9 +40,6 @@ def workers(rows: int) -> Iterator[Workers]:
 
     BLAS is held to one thread meanwhile: its own threads slow small factorisations down several times.
     """
-    import scipy.linalg  # noqa: F401  (only a library that is loaded can be held)
-    from threadpoolctl import threadpool_limits
-
     cores = 1 if rows < SMALL else available_cores()
     with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(cores) as pool:
         yield Workers(pool, cores)

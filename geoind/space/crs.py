@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyproj
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
@@ -37,8 +38,6 @@ def as_crs(crs: Any, what: str) -> str:
 
 def same_crs(first: str, second: str) -> bool:
     """Return whether two CRS give the same coordinates, whatever order their axes are written in."""
-    import pyproj
-
     return first == second or bool(pyproj.CRS(first).equals(pyproj.CRS(second), ignore_axis_order=True))
 
 
@@ -86,8 +85,6 @@ def transformer(crs: str, *, inverse: bool) -> "Transformer | None":
     """Return the way from a CRS to degrees, or back; None where they are the same."""
     if crs in (LONLAT, "EPSG:4326"):
         return None
-    import pyproj
-
     try:
         parsed = pyproj.CRS.from_user_input(crs)
     except pyproj.exceptions.CRSError as error:

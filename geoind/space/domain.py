@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import pyproj
+import shapely
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
@@ -137,8 +139,6 @@ class _Region:
 
     def contains(self, lonlat: FloatArray, xy: FloatArray) -> npt.NDArray[np.bool_]:  # noqa: ARG002
         if self.region is not None:
-            import shapely
-
             return np.asarray(shapely.intersects_xy(self.region, lonlat), dtype=np.bool_)
         lon, lat = lonlat.T
         east = (lon - self.box.west) % 360 <= self.box.width
@@ -159,8 +159,6 @@ class _Region:
 
 
 def _box_of(projection: Projection, region: "BaseGeometry | None") -> _Box:
-    import shapely
-
     if region is None:
         bounds = projection.area_of_use
         if bounds is None:
@@ -190,8 +188,6 @@ def _scales(projection: Projection, box: _Box) -> tuple[float, float]:
     Projections are smooth: between samples the scale does not leave those of its neighbours by more than they
     differ. One that is torn is refused: its neighbours lie apart in the plane.
     """
-    import pyproj
-
     lon, lat = np.meshgrid(
         box.west + np.linspace(0, box.width, SIDE), np.linspace(box.south, box.north, SIDE), indexing="ij"
     )

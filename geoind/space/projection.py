@@ -6,12 +6,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyproj
+import shapely
+from pyproj.enums import TransformDirection
+from pyproj.transformer import Transformer, TransformerGroup
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_number, as_points
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from pyproj import Transformer
     from shapely.geometry.base import BaseGeometry
 
 __all__ = ["Projection"]
@@ -60,8 +63,6 @@ class Projection:
         >>> Projection.from_crs("EPSG:2154").to_xy([[3.0, 46.5]]).round() + 0.0
         array([[ 700000., 6600000.]])
         """
-        import pyproj
-
         try:
             parsed = pyproj.CRS.from_user_input(crs)
         except pyproj.exceptions.CRSError as error:
@@ -81,8 +82,6 @@ class Projection:
     @property
     def area_of_use(self) -> tuple[float, float, float, float] | None:
         """Where its CRS says that it may be used: west, south, east, north in degrees; west may exceed east."""
-        import pyproj
-
         area = pyproj.CRS(self.crs).area_of_use
         return None if area is None else area.bounds
 
@@ -96,14 +95,10 @@ class Projection:
 
     def transform(self, geometry: "BaseGeometry") -> "BaseGeometry":
         """Return a lon/lat shapely geometry in the plane's metres."""
-        import shapely
-
         return shapely.transform(geometry, self.to_xy)
 
     def inverse_transform(self, geometry: "BaseGeometry") -> "BaseGeometry":
         """Return a planar shapely geometry in lon/lat degrees."""
-        import shapely
-
         return shapely.transform(geometry, self.to_lonlat)
 
     def scale_range(self, region: "BaseGeometry") -> tuple[float, float]:
@@ -119,8 +114,6 @@ class Projection:
         >>> [round(scale, 3) for scale in Projection.from_crs("EPSG:3857").scale_range(oslo)]
         [1.983, 2.01]
         """
-        import shapely
-
         if region.is_empty:
             raise InvalidInputError("region must not be empty")
         west, south, east, north = region.bounds
@@ -134,8 +127,6 @@ class Projection:
 
         Measured against WGS84 geodesics of `step` metres to each side.
         """
-        import pyproj
-
         places = as_lonlat(lonlat, "region")
         geodesic = pyproj.Geod(ellps="WGS84")
 
@@ -167,8 +158,6 @@ class Projection:
     def _carry(self, points: FloatArray, *, inverse: bool) -> FloatArray:
         if not len(points):
             return points
-        from pyproj.enums import TransformDirection
-
         direction = TransformDirection.INVERSE if inverse else TransformDirection.FORWARD
         result = np.column_stack(_transformer(self.crs).transform(points[:, 0], points[:, 1], direction=direction))
         if not np.isfinite(result).all():
@@ -184,8 +173,6 @@ def _transformer(crs: str) -> "Transformer":
     Where several maps between two datums are known, PROJ would choose anew for each place: the British grid has
     jumps of 150 m between them, which tell places apart.
     """
-    from pyproj.transformer import Transformer, TransformerGroup
-
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Best transformation is not available")  # a file of corrections
         best = TransformerGroup("EPSG:4326", crs, always_xy=True).transformers[0]

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+import shapely
+from scipy.spatial import cKDTree
 
 from geoind.arrays import (
     ArrayLike,
@@ -22,7 +24,6 @@ from geoind.arrays import (
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from scipy.spatial import cKDTree
     from shapely.geometry.base import BaseGeometry
 
     from geoind.space.projection import Projection
@@ -148,8 +149,6 @@ class Grid:
 
     def polygons(self) -> npt.NDArray[np.object_]:
         """Return the cells as shapely boxes, in the grid's numbering."""
-        import shapely
-
         half = self.cell / 2
         return np.asarray(shapely.box(*(self.xy - half).T, *(self.xy + half).T), dtype=object)
 
@@ -234,8 +233,6 @@ class Places:
 
     @cached_property
     def _tree(self) -> "cKDTree":
-        from scipy.spatial import cKDTree
-
         return cKDTree(self.xy)
 
     def nearest(self, points: ArrayLike) -> IntArray:

@@ -10,17 +10,16 @@ and those good without any report, are constraints from the start; others join w
 """
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, vstack
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InfeasibleError, SolverError
 from geoind.optimal.symmetry import Symmetry
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
 
 __all__ = ["Equilibrium", "GameProgram"]
 
@@ -187,9 +186,6 @@ class GameProgram:
         rounds: int,
     ) -> tuple[Equilibrium, FloatArray]:
         """Return the optimum over the guesses so far, and all variables of the program."""
-        from scipy.optimize import linprog
-        from scipy.sparse import csr_array, vstack
-
         m = self.loss.shape[1]
         rows = [self._guess_rows(adversary, len(wanted)) for adversary in involved]
         limits = [np.zeros(row.shape[0]) for row in rows]
@@ -244,8 +240,6 @@ class GameProgram:
 
     def _guess_rows(self, adversary: _Adversary, width: int) -> "csr_array[Any, tuple[int, int]]":
         """Return the constraints e_z - sum_x mass(x) f(z|x) error(x, guess) <= 0 of the guesses so far."""
-        from scipy.sparse import csr_array
-
         report, guess = adversary.cuts()
         count, n = len(report), len(self.loss)
         weights = -(adversary.mass * self.error[:, guess].T) / self.unit

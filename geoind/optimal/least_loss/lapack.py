@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import cache
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtrtrs
 
 from geoind.arrays import FloatArray
 
@@ -76,8 +77,6 @@ _KEPT: list[ctypes.c_int] = []
 def factor(matrix: FloatArray) -> bool:
     """Replace the lower triangle of a matrix by its Cholesky factor; return whether it is positive definite."""
     if (direct := _direct("dpotrf")) is None:
-        from scipy.linalg.lapack import dpotrf
-
         matrix.T[:], failed = dpotrf(matrix.T, lower=0, clean=0)
         return not failed
     size, info = _at(len(matrix)), ctypes.c_int()
@@ -88,8 +87,6 @@ def factor(matrix: FloatArray) -> bool:
 def solve(cholesky: FloatArray, right: FloatArray) -> FloatArray:
     """Return the solution for one right-hand side."""
     if (direct := _direct("dpotrs")) is None:
-        from scipy.linalg.lapack import dpotrs
-
         return np.asarray(dpotrs(cholesky.T, right, lower=0)[0])
     size, result, info = _at(len(cholesky)), right.copy(), ctypes.c_int()
     at = result.ctypes.data
@@ -100,8 +97,6 @@ def solve(cholesky: FloatArray, right: FloatArray) -> FloatArray:
 def half_solve(cholesky: FloatArray, rows: FloatArray) -> FloatArray:
     """Return L^-1 times each row, a C-contiguous (k, n) array: halves of a product with the inverse."""
     if (direct := _direct("dtrtrs")) is None:
-        from scipy.linalg.lapack import dtrtrs
-
         return np.asarray(dtrtrs(cholesky.T, rows.T, lower=0, trans=1)[0].T)
     size, result, info = _at(len(cholesky)), rows.copy(), ctypes.c_int()
     count, at = _at(len(rows)), result.ctypes.data
@@ -112,8 +107,6 @@ def half_solve(cholesky: FloatArray, rows: FloatArray) -> FloatArray:
 def inverse(cholesky: FloatArray) -> FloatArray:
     """Return the lower triangle of the inverse; what stands above it means nothing."""
     if (direct := _direct("dpotri")) is None:
-        from scipy.linalg.lapack import dpotri
-
         return np.asarray(dpotri(cholesky.T, lower=0)[0].T)
     size, result, info = _at(len(cholesky)), cholesky.copy(), ctypes.c_int()
     direct(UPPER, size, result.ctypes.data, size, ctypes.addressof(info))

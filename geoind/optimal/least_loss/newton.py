@@ -1,6 +1,7 @@
 """The Newton system of the interior-point method: one n x n block per output and one Schur complement."""
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 from geoind.arrays import FloatArray
 from geoind.errors import SolverError
@@ -101,8 +102,6 @@ class NewtonSystem:
         return share
 
     def _factor_schur(self, schur: FloatArray) -> None:
-        from scipy.linalg import cho_factor
-
         self._equilibrate = 1 / np.sqrt(np.diag(schur))
         balanced = np.tril(schur) * np.outer(self._equilibrate, self._equilibrate)
         for nudge in NUDGES[1:]:
@@ -130,8 +129,6 @@ class NewtonSystem:
 
     def solve(self, right: FloatArray, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return (dv, du), refined on both equations: the bound and the row sums are no better than they are."""
-        from scipy.linalg import cho_solve
-
         step = np.zeros_like(right)
         prices = np.zeros(len(residual))
         defect = right

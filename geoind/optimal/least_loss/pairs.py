@@ -2,6 +2,7 @@
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
 
 from geoind.arrays import FloatArray, IntArray
 
@@ -13,8 +14,6 @@ CHAIN_TOLERANCE = 1e-12
 
 def classes_of(apart: FloatArray, closest: float) -> IntArray:
     """Return a class number for each input; inputs closer than `closest` share one, directly or through others."""
-    from scipy.sparse.csgraph import connected_components
-
     return np.asarray(connected_components(apart <= closest, directed=False)[1], dtype=np.int64)
 
 
