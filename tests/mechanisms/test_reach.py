@@ -146,3 +146,22 @@ def test_a_truth_outside_the_region_is_refused_without_naming_it() -> None:
             check_inside(Projected(inner, PARIS), np.array([[2.5, 48.9]]))
         assert "2.5" not in str(caught.value)
     check_inside(SphericalLaplace(EPSILON), np.array([[2.5, 48.9]]))
+
+
+def test_the_lattice_of_degrees_and_the_cell_are_part_of_the_reach() -> None:
+    """Cells of a metre and no noise: how far a report is depends on the cell and the lattice alone."""
+    grid = Grid(0, 0, cell=1.0, columns=50, rows=50)
+    mechanism = Projected(Channel.deterministic(grid, grid, np.arange(len(grid))), PARIS)
+    truth = PARIS.to_lonlat(np.random.default_rng(0).uniform(-0.5, 49.5, (20_000, 2)))
+    farthest = apart(truth, mechanism.sample(truth)).max()
+    assert 0.8 * mechanism.reach(0.5) < farthest <= mechanism.reach(0.5)
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 2e-5])
+def test_a_report_that_leaves_the_domain_is_within_reach_too(epsilon: float) -> None:
+    """To the south of Oslo a metre of Web Mercator is worth more ground than anywhere in Oslo."""
+    web = Projection.from_crs("EPSG:3857")
+    mechanism = Projected(PlanarLaplace(epsilon), web, domain=shapely.box(10, 59.8, 11.5, 60.2))
+    truth = np.array([[10.5, 59.8]])
+    south = web.to_lonlat(web.to_xy(truth) - [[0.0, PlanarLaplace(epsilon).reach(0.9)]])
+    assert apart(truth, south)[0] < mechanism.reach(0.9) < 1.3 * apart(truth, south)[0]
