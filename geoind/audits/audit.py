@@ -6,37 +6,27 @@ proves that a promise is broken. A small one proves nothing: see `AuditResult.sm
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-import numpy as np
-
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_points, as_positive, as_unit
-from geoind.audits.events import Event, bound, choose_event
+from geoind.audits.events import Seen, bound, choose_event
+from geoind.audits.trials import FAR, Trial, Vicinity, as_sampler, trials_at
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism, is_mechanism
+from geoind.mechanisms.protocol import Mechanism, is_mechanism, off_site_level
 from geoind.randomness import RandomnessLike, SimulatedRandomness, as_randomness
 from geoind.space.projection import Projection
 
 __all__ = ["AuditResult", "Finding", "audit"]
-
-FAR, NEAR = 2.5, 0.5
-"""Distances of a pair, in units of 1 / epsilon: the one where most can be seen, and one for single calls."""
-
-SINGLE_CALLS = 300
-"""Calls with one point each, per place: they show noise that starts afresh in every call."""
-
-BEARINGS = (0.0, 45.0, 90.0, 135.0)
-"""Directions of the pairs, in degrees from east to north."""
 
 EVENT_MASS = 0.15
 """How likely the best event against planar Laplace noise is, about."""
 
 
 class Finding(NamedTuple):
-    """What one pair of places shows."""
+    """What one pair of places shows: a bound on epsilon per metre, and the event that shows it."""
 
     epsilon: float
     truth: tuple[float, float]
@@ -62,7 +52,7 @@ class AuditResult:
     worst : Finding
         The pair of places that shows most.
     findings : tuple of Finding
-        One for each pair.
+        One for each trial.
     smallest_visible : float
         Had the mechanism this epsilon everywhere, an audit of this size would just about refute the claim; smaller
         violations go unseen.
@@ -117,8 +107,9 @@ def audit(
 ) -> AuditResult:
     """Return a statistically valid lower bound on the epsilon of any sampler.
 
-    Around each place four pairs at distance 2.5 / epsilon are tried, in four directions, and one pair at
-    0.5 / epsilon with a call per report. For a `Channel`, `tight_epsilon` measures the exact value instead.
+    Around each place these are tried: four pairs at distance 2.5 / epsilon, in four directions; on two lines the
+    two close places between which reports jump most; pairs of rows of one call; and pairs of calls with one point
+    each. For a `Channel`, `tight_epsilon` measures the exact value instead.
 
     Parameters
     ----------
@@ -135,7 +126,7 @@ def audit(
     confidence : float
         That the bound holds, for all pairs together.
     rng : RandomnessLike
-        Handed to the mechanism; None leaves it to its own.
+        Handed to a mechanism; None leaves it to its own.
 
     Examples
     --------
@@ -155,79 +146,54 @@ def audit(
             raise InvalidInputError(f"this {type(mechanism).__name__} speaks {'degrees' if spoken else 'metres'}")
         lonlat = spoken
     spots = as_lonlat(places, "places") if lonlat else as_points(places, "places")
-    sample = _sampler(mechanism, rng)
-    pairs = [pair for spot in spots for pair in _pairs(spot, claimed, bool(lonlat))]
-    risk = (1 - confidence) / len(pairs)
-    findings = tuple(_try(sample, pair, draws, risk) for pair in pairs)
+    sample = as_sampler(_caller(mechanism, rng))
+    trials = [
+        trial
+        for spot in spots
+        for trial in trials_at(
+            Vicinity(spot, Projection(*spot) if lonlat else None), sample, epsilon=claimed, draws=draws
+        )
+    ]
+    risk = (1 - confidence) / len(trials)
+    allowed = off_site_level(mechanism) if is_mechanism(mechanism) else 0.0
+    findings = tuple(_try(trial, risk, allowed) for trial in trials)
     expected = bound(round(EVENT_MASS * draws), round(EVENT_MASS * math.exp(-FAR) * draws), draws, risk) / FAR
     return AuditResult(claimed, confidence, findings, claimed / max(expected, 1e-9))
 
 
-class _Pair(NamedTuple):
-    """Two places, their distance, how to see reports as metres around the first one, and whether call by call."""
-
-    truth: FloatArray
-    other: FloatArray
-    offset: FloatArray
-    to_xy: Callable[[FloatArray], FloatArray]
-    one_by_one: bool
-
-
-def _pairs(spot: FloatArray, epsilon: float, lonlat: bool) -> Iterator[_Pair]:
-    plane = Projection(*spot) if lonlat else None
-
-    def to_xy(reports: FloatArray) -> FloatArray:
-        return reports - spot if plane is None else plane.to_xy(reports)
-
-    for bearing, scale in [*((bearing, FAR) for bearing in BEARINGS), (0.0, NEAR)]:
-        angle = math.radians(bearing)
-        offset = scale / epsilon * np.array([math.cos(angle), math.sin(angle)])
-        # In a plane around the spot, distances from it are the Earth's own.
-        other = spot + offset if plane is None else plane.to_lonlat(offset[None])[0]
-        yield _Pair(spot, other, offset, to_xy, scale == NEAR)
-
-
-Sampler = Callable[[FloatArray, int, bool], FloatArray]
-
-
-def _sampler(mechanism: Mechanism | Callable[[FloatArray], ArrayLike], rng: RandomnessLike) -> Sampler:
-    call: Callable[[FloatArray], ArrayLike]
+def _caller(
+    mechanism: Mechanism | Callable[[FloatArray], ArrayLike], rng: RandomnessLike
+) -> Callable[[FloatArray], ArrayLike]:
+    """Return the function to call with places, the randomness handed on."""
     if hasattr(mechanism, "sample"):
-        call = mechanism.sample
-        if rng is not None:
-            source = as_randomness(rng, 0)
-            # A generator goes on from call to call; a seed would start again.
-            call = partial(call, rng=source.generator if isinstance(source, SimulatedRandomness) else source)
-    elif callable(mechanism):
-        call = mechanism
-    else:
+        if rng is None:
+            return mechanism.sample
+        source = as_randomness(rng, 0)
+        # A generator goes on from call to call; a seed would start again.
+        return partial(
+            mechanism.sample, rng=source.generator if isinstance(source, SimulatedRandomness) else source
+        )
+    if not callable(mechanism):
         raise InvalidInputError("mechanism must have a sample method or be callable")
-
-    def draw(place: FloatArray, count: int, one_by_one: bool) -> FloatArray:
-        batches = [np.tile(place, (1, 1))] * count if one_by_one else [np.tile(place, (count, 1))]
-        reports = np.concatenate([as_points(call(batch.copy()), "reports") for batch in batches])
-        if len(reports) != count:
-            raise InvalidInputError(f"mechanism must return one report per point, got {len(reports)} for {count}")
-        return reports
-
-    return draw
+    return mechanism
 
 
-def _try(sample: Sampler, pair: _Pair, draws: int, risk: float) -> Finding:
-    """Return the bound of one pair: the event from draws of its own, the probabilities from fresh ones."""
-    count = min(draws, SINGLE_CALLS) if pair.one_by_one else draws
-    half = -(-count // 2)
+def _try(trial: Trial, risk: float, allowed: float) -> Finding:
+    """Return the bound of one trial: the event from draws of its own, the probabilities from fresh ones.
 
-    def reports(size: int) -> tuple[FloatArray, FloatArray]:
-        here, there = (pair.to_xy(sample(place, size, pair.one_by_one)) for place in (pair.truth, pair.other))
-        return here, there
+    `allowed` is what the mechanism may tell beyond epsilon times distance.
+    """
+    half = -(-trial.draws // 2)
 
-    event: Event = choose_event(reports(half), reports(half), pair.offset)
-    here, there = (int(event.contains(xy).sum()) for xy in reports(count))
-    distance = float(np.hypot(*pair.offset))
-    truth, other = ((float(place[0]), float(place[1])) for place in (pair.truth, pair.other))
-    epsilon = max(0.0, bound(here, there, count, risk)) / distance
-    return Finding(epsilon, truth, other, distance, event.name, (here, there), count)
+    def reports(count: int) -> tuple[Seen, Seen]:
+        return trial.seen(trial.truth, count), trial.seen(trial.other, count)
+
+    event = choose_event(reports(half), reports(half), trial.offset)
+    here, there = (int(event.contains(seen).sum()) for seen in reports(trial.draws))
+    told = max(0.0, bound(here, there, trial.draws, risk) - allowed)
+    truth, other = ((float(place[0]), float(place[1])) for place in (trial.truth, trial.other))
+    name = event.name + trial.how
+    return Finding(told / trial.distance, truth, other, trial.distance, name, (here, there), trial.draws)
 
 
 def _place(place: tuple[float, float]) -> str:

@@ -3,11 +3,12 @@
 import argparse
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from geoind.cli.parameters import add_privacy, epsilon_of
-from geoind.errors import InvalidInputError
+from geoind.errors import GeoindError, InvalidInputError
 
 if TYPE_CHECKING:
     from geoind.mechanisms.protocol import Mechanism
@@ -22,7 +23,8 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     parser = commands.add_parser(
         "audit",
         help="find out from samples whether a mechanism breaks its promise",
-        description="Bound the epsilon of a sampler from below. Exit code 1 if the promise is broken.",
+        description="Bound the epsilon of a sampler from below. Exit code: 0 if the promise is not refuted, 1 if "
+        "it is broken, 2 if it could not be audited.",
     )
     parser.add_argument(
         "mechanism",
@@ -53,16 +55,32 @@ def run(options: argparse.Namespace) -> int:
 
     globe = SphericalLaplace(epsilon_of(options))
     mechanism = globe if options.mechanism == "globe" else _find(options.mechanism, globe.epsilon)
-    result = audit(
-        mechanism,
-        epsilon=globe.epsilon,
-        places=options.place or [[0.0, 0.0]],
-        lonlat=options.lonlat or None,
-        draws=options.draws,
-        confidence=options.confidence,
-    )
+    with _no_crash(options.mechanism):
+        result = audit(
+            mechanism,
+            epsilon=globe.epsilon,
+            places=options.place or [[0.0, 0.0]],
+            lonlat=options.lonlat or None,
+            draws=options.draws,
+            confidence=options.confidence,
+        )
     print(result)
     return int(result.refuted)
+
+
+@contextmanager
+def _no_crash(name: str) -> Iterator[None]:
+    """Turn what somebody else's code raises into an error of ours: a traceback would exit like a broken promise.
+
+    Even `sys.exit`, whose code is not the audit's.
+    """
+    try:
+        yield
+    except GeoindError:
+        raise
+    except (Exception, SystemExit) as error:
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InvalidInputError(f"{name} could not be audited, {said}") from error
 
 
 def _find(name: str, epsilon: float) -> "Mechanism | Callable[..., Any]":
@@ -76,11 +94,10 @@ def _find(name: str, epsilon: float) -> "Mechanism | Callable[..., Any]":
     # As with `python -m`: a module beside the caller is found.
     sys.path.insert(0, "")
     try:
-        found: Any = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
-        raise InvalidInputError(f"{name!r} cannot be imported: {error}") from error
+        with _no_crash(name):
+            found: Any = importlib.import_module(module)
+            for part in attribute.split("."):
+                found = getattr(found, part)
     finally:
         sys.path.remove("")
     mechanism: Mechanism | Callable[..., Any] = found

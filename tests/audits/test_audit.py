@@ -15,16 +15,26 @@ from geoind import (
     Projection,
     SphericalLaplace,
     audit,
+    discretise,
 )
 
 EPSILON = math.log(4) / 200
 SCALE = 1 / EPSILON
-DRAWS = 30_000
+DRAWS = 20_000
+
+
+def thousandths(lonlat):
+    return np.round(lonlat, 3)
 
 
 def polar(radius, rng):
     angle = rng.uniform(0, 2 * np.pi, len(radius))
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+
+
+def right_noise(count, rng):
+    """Planar Laplace noise without a lattice, so that it can be added to a truth."""
+    return polar(rng.gamma(2, SCALE, count), rng)
 
 
 def per_axis(rng):
@@ -72,24 +82,180 @@ def truncated_radius(rng):
     return lambda points: points + polar(np.minimum(rng.gamma(2, SCALE, len(points)), 1.5 * SCALE), rng)
 
 
+def cut_far_away(rng):
+    def sample(points):
+        radius = rng.gamma(2, SCALE, len(points))
+        while (beyond := radius > 9 * SCALE).any():
+            radius[beyond] = rng.gamma(2, SCALE, int(beyond.sum()))
+        return points + polar(radius, rng)
+
+    return sample
+
+
+def clipped_far_away(rng):
+    return lambda points: points + polar(np.minimum(rng.gamma(2, SCALE, len(points)), 9 * SCALE), rng)
+
+
+def noise_on_a_lattice_of_its_own(step):
+    def mistake(rng):
+        return lambda points: points + step * np.rint(polar(rng.gamma(2, SCALE, len(points)), rng) / step)
+
+    return mistake
+
+
+def last_digits_of_the_truth(rng):
+    def sample(points):
+        reports = PlanarLaplace(EPSILON).sample(points, rng=rng)
+        return np.rint(reports) + np.mod(points, 1.0)
+
+    return sample
+
+
+def degrees_with_the_digits_of_the_truth(rng):
+    def sample(points):
+        reports = SphericalLaplace(EPSILON).sample(points, rng=rng)
+        return np.round(reports, 3) + np.mod(points, 1e-3)
+
+    return sample
+
+
+def rounded_truth(cell):
+    def mistake(rng):
+        return lambda points: PlanarLaplace(EPSILON).sample(cell * np.floor(points / cell), rng=rng)
+
+    return mistake
+
+
+def one_noise_for_a_call(rng):
+    return lambda points: points + right_noise(1, rng)
+
+
+def neighbours_share_noise(rng):
+    def sample(points):
+        noise = right_noise(len(points) // 2 + 1, rng)
+        return points + np.repeat(noise, 2, axis=0)[: len(points)]
+
+    return sample
+
+
+def every_thousand_rows_again(rng):
+    def sample(points):
+        noise = right_noise(1000, rng)
+        return points + np.resize(noise, points.shape)
+
+    return sample
+
+
+def opposite_noise_for_neighbours(rng):
+    def sample(points):
+        noise = right_noise(len(points) // 2 + 1, rng)
+        both = np.stack([noise, -noise], axis=1).reshape(-1, 2)
+        return points + both[: len(points)]
+
+    return sample
+
+
+def the_clock_as_a_seed(rng):
+    calls = iter(range(10**9))
+
+    def sample(points):
+        # Some calls fall into the same second.
+        return points + right_noise(len(points), np.random.default_rng(next(calls) // 40))
+
+    del rng
+    return sample
+
+
 @pytest.mark.parametrize(
-    ("mistake", "options", "at_least"),
+    ("mistake", "options", "at_least", "shown_by"),
     [
-        (per_axis, {}, 1.3),
-        (exponential_radius, {}, 1.8),
-        (metres_as_equal_degrees, {"lonlat": True, "places": [[10.0, 60.0]]}, 1.7),
-        (degrees_for_metres, {"lonlat": True, "places": [[10.0, 60.0]]}, 1.5),
-        (redrawn_until_inside, {"places": [[0.0, 0.0]]}, 1.05),
-        (fixed_seed, {}, 5),
-        (one_angle_for_all, {}, 1.5),
-        (truncated_radius, {}, 1.5),
+        (per_axis, {}, 1.25, ""),
+        (exponential_radius, {}, 1.8, "right at the truth"),
+        (metres_as_equal_degrees, {"lonlat": True, "places": [[10.0, 60.0]]}, 1.7, ""),
+        (degrees_for_metres, {"lonlat": True, "places": [[10.0, 60.0]]}, 1.5, ""),
+        (redrawn_until_inside, {"places": [[0.0, 0.0]], "draws": 40_000}, 1.02, ""),
+        (fixed_seed, {}, 5, "two calls"),
+        (one_angle_for_all, {}, 1.5, ""),
+        (truncated_radius, {}, 1.5, ""),
+        (cut_far_away, {"draws": 100_000}, 1.01, "out of the other place's reach"),
+        (clipped_far_away, {"draws": 100_000}, 1.01, "out of the other place's reach"),
+        (noise_on_a_lattice_of_its_own(1.0), {}, 1.5, "remainder"),
+        (noise_on_a_lattice_of_its_own(10.0), {"places": [[448_262.25, 5_411_932.7]]}, 1.5, "remainder"),
+        (noise_on_a_lattice_of_its_own(1 / 1024), {}, 1.5, "remainder"),
+        (last_digits_of_the_truth, {}, 1.5, "remainder"),
+        (degrees_with_the_digits_of_the_truth, {"lonlat": True, "places": [[2.35, 48.86]]}, 1.5, "remainder"),
+        (rounded_truth(0.3 * SCALE), {}, 5, "where reports jump"),
+        (rounded_truth(SCALE), {"places": [[448_262.25, 5_411_932.7]]}, 10, "where reports jump"),
+        (rounded_truth(20 * SCALE), {}, 10, "where reports jump"),
+        (one_noise_for_a_call, {}, 1.5, "two rows"),
+        (neighbours_share_noise, {}, 1.5, "two rows 1 apart, one minus the other"),
+        (every_thousand_rows_again, {}, 1.5, "two rows 1000 apart, one minus the other"),
+        (opposite_noise_for_neighbours, {}, 1.5, "two rows 1 apart, added"),
+        (the_clock_as_a_seed, {}, 1.5, "two calls"),
     ],
 )
-def test_a_classical_mistake_is_found(mistake, options, at_least):
-    result = audit(mistake(np.random.default_rng(1)), epsilon=EPSILON, draws=DRAWS, **options)
+def test_a_classical_mistake_is_found(mistake, options, at_least, shown_by):
+    result = audit(mistake(np.random.default_rng(1)), epsilon=EPSILON, **{"draws": DRAWS, **options})
     assert result.refuted
     assert result.epsilon > at_least * EPSILON
     assert "BROKEN" in str(result)
+    assert any(shown_by in finding.event for finding in result.findings if finding.epsilon > EPSILON)
+
+
+@pytest.mark.parametrize(
+    "mistake", [one_noise_for_a_call, neighbours_share_noise, opposite_noise_for_neighbours, the_clock_as_a_seed]
+)
+def test_noise_that_is_right_alone_is_not_accused_alone(mistake):
+    result = audit(mistake(np.random.default_rng(2)), epsilon=EPSILON, draws=DRAWS)
+    shown = [finding.event for finding in result.findings if finding.epsilon > 1.2 * EPSILON]
+    assert shown
+    if mistake is not one_noise_for_a_call:
+        assert all("two rows" in event or "two calls" in event for event in shown)
+
+
+class Recorder:
+    """A mechanism that remembers the randomness it was handed."""
+
+    epsilon = EPSILON
+    space = "xy"
+
+    def __init__(self):
+        self.handed = []
+
+    def reach(self, confidence):
+        return PlanarLaplace(EPSILON).reach(confidence)
+
+    def sample(self, points, *, rng=None):
+        self.handed.append(rng)
+        return PlanarLaplace(EPSILON).sample(points, rng=rng)
+
+
+def test_the_callers_randomness_reaches_the_mechanism_and_goes_on_from_call_to_call():
+    mine, recorder = np.random.default_rng(5), Recorder()
+    before = mine.bit_generator.state
+    audit(recorder, draws=400, rng=mine)
+    assert all(handed is mine for handed in recorder.handed)
+    assert mine.bit_generator.state != before
+    alone = Recorder()
+    audit(alone, draws=400)
+    assert set(alone.handed) == {None}
+
+
+def test_a_seed_repeats_an_audit_and_another_one_does_not():
+    def findings(rng):
+        return audit(PlanarLaplace(EPSILON), draws=2000, rng=rng).findings
+
+    assert findings(1) == findings(1) == findings(np.random.default_rng(1))
+    assert findings(1) != findings(2)
+    assert findings(None) != findings(None)
+
+
+def test_a_channel_is_accused_of_what_it_tells_beyond_its_sites_only():
+    grid = Grid(-500, -500, cell=100, columns=11, rows=11)
+    channel = discretise(PlanarLaplace(EPSILON), grid)
+    assert not audit(channel, draws=DRAWS, rng=1).refuted
+    # As noise for any place, rather than for sites, it promises less than its epsilon.
+    assert audit(lambda points: channel.sample(points, rng=None), epsilon=EPSILON, draws=DRAWS).refuted
 
 
 @pytest.mark.parametrize(
@@ -100,7 +266,9 @@ def test_a_classical_mistake_is_found(mistake, options, at_least):
         (SphericalLaplace(EPSILON), {"places": [[2.35, 48.86], [179.9999, 80.0]]}),
         (Projected(PlanarLaplace(EPSILON), Projection(2.35, 48.86)), {"places": [[2.4, 48.9]]}),
         (PostProcessed(PlanarLaplace(EPSILON), Grid(0, 0, cell=100, columns=9, rows=9).snap), {}),
-        (PostProcessed(SphericalLaplace(EPSILON), lambda reports: reports), {"places": [[2.35, 48.86]]}),
+        (PostProcessed(PlanarLaplace(EPSILON), Grid(0, 0, cell=1, columns=900, rows=900).snap), {}),
+        (PostProcessed(SphericalLaplace(EPSILON), np.copy), {"places": [[2.35, 48.86]]}),
+        (PostProcessed(SphericalLaplace(EPSILON), thousandths), {"places": [[2.35, 48.86]]}),
     ],
 )
 def test_nobody_who_keeps_the_promise_is_accused_and_most_of_it_is_seen(mechanism, options):

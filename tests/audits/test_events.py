@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from geoind.audits.events import bound, choose_event
+from geoind.audits.events import Seen, bound, choose_event
 
 
 @pytest.mark.parametrize(("here", "there", "draws"), [(15, 3, 40), (900, 300, 1000), (40, 0, 40), (1, 39, 40)])
@@ -30,22 +30,52 @@ def test_the_bound_is_wrong_at_most_as_often_as_said(p, q):
     assert math.log(p / q) - 0.6 < large < math.log(p / q)
 
 
+def seen(reports):
+    return Seen(reports, reports)
+
+
 def test_a_difference_that_no_formula_knows_is_learned():
     rng = np.random.default_rng(2)
 
     def ring(centre, count=4000):
         angle = rng.uniform(0, 2 * np.pi, count)
         radius = rng.uniform(2.0, 2.1, count)
-        return centre + np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+        return seen(centre + np.column_stack([radius * np.cos(angle), radius * np.sin(angle)]))
 
     offset = np.array([1.0, 0.0])
     event = choose_event((ring(0), ring(offset)), (ring(0), ring(offset)), offset)
-    assert event.name == "learned cells"
+    assert event.name in ("learned cells", "out of the other place's reach")
     assert event.contains(ring(0)).mean() > 10 * event.contains(ring(offset)).mean()
 
 
 def test_a_report_that_always_comes_back_is_an_event():
-    same, other = np.tile([[3.0, 4.0]], (50, 1)), np.tile([[9.0, 9.0]], (50, 1))
+    same, other = seen(np.tile([[3.0, 4.0]], (50, 1))), seen(np.tile([[9.0, 9.0]], (50, 1)))
     event = choose_event((same, other), (same, other), np.array([1.0, 0.0]))
     assert event.contains(same).all()
     assert not event.contains(other).any()
+
+
+@pytest.mark.parametrize("step", [100.0, 1.0, 1e-3, 1 / 1024])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_remainder_that_stays_is_an_event(step, axis):
+    rng = np.random.default_rng(3)
+
+    def noisy(remainder, count=3000):
+        reports = rng.normal(scale=500, size=(count, 2))
+        reports[:, axis] = step * np.rint(reports[:, axis] / step) + remainder
+        return seen(reports)
+
+    offset = np.array([1.0, 0.0])
+    places = 0.2 * step, 0.63 * step
+    event = choose_event(*(tuple(noisy(place) for place in places) for _ in range(2)), offset)
+    assert event.name.startswith(f"the remainder of coordinate {axis + 1}")
+    assert event.contains(noisy(places[0])).mean() > 0.9
+    assert event.contains(noisy(places[1])).mean() < 0.1
+
+
+def test_reports_that_tell_nothing_leave_nothing_to_choose():
+    rng = np.random.default_rng(4)
+    draws = [tuple(seen(rng.normal(scale=300, size=(20_000, 2))) for _ in range(2)) for _ in range(2)]
+    event = choose_event(*draws, np.array([100.0, 0.0]))
+    fresh = [event.contains(seen(rng.normal(scale=300, size=(20_000, 2)))).sum() for _ in range(2)]
+    assert bound(int(fresh[0]), int(fresh[1]), 20_000, 0.01) < 0

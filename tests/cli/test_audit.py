@@ -29,6 +29,38 @@ def test_any_callable_can_be_audited_and_a_broken_one_makes_the_exit_code_one(tm
 
 
 @pytest.mark.parametrize(
+    "body",
+    [
+        "raise ZeroDivisionError('nobody home')",
+        "raise SystemExit(1)",
+        "import sys; sys.exit(0)",
+        "return points[1:]",
+        "return points.tolist()[0]",
+        "return None",
+        "return points * float('nan')",
+        "raise MemoryError",
+    ],
+)
+def test_what_crashes_is_not_called_broken(body, tmp_path, monkeypatch, capsys):
+    name = f"crash{abs(hash(body))}"
+    (tmp_path / f"{name}.py").write_text(f"def noise(points):\n    {body}\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", f"{name}:noise", *PRIVACY]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("geoind: ")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("body", ["1 / 0", "raise SystemExit(0)", "import no_such_module", "this is no Python"])
+def test_a_module_that_crashes_is_not_called_broken(body, tmp_path, monkeypatch, capsys):
+    name = f"module{abs(hash(body))}"
+    (tmp_path / f"{name}.py").write_text(f"{body}\n")
+    monkeypatch.chdir(tmp_path)
+    assert main(["audit", f"{name}:noise", *PRIVACY]) == 2
+    assert capsys.readouterr().err.startswith(f"geoind: {name}:noise could not be audited")
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ["somewhere", *PRIVACY],
