@@ -300,4 +300,11 @@ def tight_epsilon(channel: Channel, distance: Distance = euclidean) -> TightEpsi
     apart = np.asarray(distance(channel.inputs.xy, channel.inputs.xy), dtype=np.float64)
     if apart.shape != (len(channel.inputs),) * 2 or not ((apart >= 0) & (apart < np.inf)).all():
         raise InvalidInputError("distance must return a finite, non-negative number for each pair of sites")
-    return TightEpsilon(*steepest_ratio(channel.matrix, apart))
+    return TightEpsilon(*steepest_ratio(_as_drawn(channel.matrix), apart))
+
+
+def _as_drawn(matrix: FloatArray) -> FloatArray:
+    """Return the probabilities that are drawn: entries over their row's sum, unless it is 1 but for rounding."""
+    sums = matrix.sum(axis=1, keepdims=True)
+    off = np.abs(sums - 1) > 2.0**-52 * matrix.shape[1]
+    return np.where(off, matrix / sums, matrix) if off.any() else matrix

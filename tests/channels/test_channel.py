@@ -112,6 +112,14 @@ def test_entries_are_drawn_over_the_sum_of_their_row():
     assert channel.sample_indices([0, 0], rng=GivenWords(words)).tolist() == [0, 1]
 
 
+def test_epsilon_is_that_of_what_is_drawn():
+    exact = [[0.75, 0.25], [0.25, 0.75]]
+    loose = [[0.75 * (1 + 9e-10), 0.25 * (1 + 9e-10)], [0.25 * (1 - 9e-10), 0.75 * (1 - 9e-10)]]
+    assert Channel(STREET, STREET, loose).epsilon == pytest.approx(
+        Channel(STREET, STREET, exact).epsilon, rel=1e-14
+    )
+
+
 def test_the_least_likely_report_is_drawn_too():
     """With 53 bits a report of 1e-17 never came, while another place may promise it with certainty."""
     line = Grid(0, 0, cell=1, columns=3, rows=1)
