@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from geoind.cli.reading import add_reading, reading_of, where_of
 from geoind.errors import GeoindError, InvalidInputError
 
 if TYPE_CHECKING:
@@ -48,8 +49,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     )
     source = parser.add_argument_group("the reports")
     source.add_argument("--epsilon", type=float, metavar="E", help="per metre, for files that do not tell theirs")
-    source.add_argument("--lat", metavar="COLUMN", help="degrees [the column called lat or latitude]")
-    source.add_argument("--lon", metavar="COLUMN", help="degrees [the column called lon, lng, long or longitude]")
+    add_reading(parser, "where the reports are")
     how = parser.add_argument_group("the estimate")
     how.add_argument("--method", choices=("update", "inversion"), default="update", help="[%(default)s]")
     how.add_argument(
@@ -76,12 +76,18 @@ def run(options: argparse.Namespace) -> None:
         save_population,
     )
     from geoind.files import read_reports
+    from geoind.files.folder import sources_in
 
     for path in options.out:
         check_output(path)
     if options.method == "inversion" and (options.converged or options.smoothing or options.intervals):
         raise InvalidInputError("--converged, --smoothing and --intervals go with --method update")
-    reports = read_reports(*options.reports, epsilon=options.epsilon, lon=options.lon, lat=options.lat)
+    reports = read_reports(
+        *sources_in(options.reports).values(),
+        epsilon=options.epsilon,
+        reading=reading_of(options),
+        **where_of(options),
+    )
     grid, projection = _grid(reports.lonlat, options.grid, options.bounds)
     intervals = None
     if options.method == "inversion":

@@ -1,55 +1,62 @@
-"""`geoind obfuscate IN_DIR OUT_DIR`: a folder of Parquet files."""
+"""`geoind obfuscate FOLDER OUT`: several files, or a folder of Parquet files that can be resumed."""
 
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from geoind.adapters.dataset import obfuscate_dataset, parquet_files
-from geoind.adapters.geoparquet import geometry_columns
-from geoind.adapters.keys import Key
-from geoind.cli.parameters import privacy_of
-from geoind.cli.progress import ProgressBar
+from geoind.cli.reading import reading_of
 from geoind.errors import InvalidInputError
-from geoind.files.columns import coordinate_columns, telling_columns
-from geoind.pipeline import choose_mechanism
+
+if TYPE_CHECKING:
+    from geoind.cli.progress import ProgressBar
+    from geoind.files import Summary
+    from geoind.pipeline import Budget
+    from geoind.tables import Options
 
 __all__ = ["run_folder"]
 
 
-def run_folder(options: argparse.Namespace) -> None:
-    """Obfuscate the folder; run again, it finishes what is missing."""
-    import pyarrow.parquet as pq
+def run_folder(
+    options: argparse.Namespace, named: "Options", ledger: "Budget | None", bar: "ProgressBar"
+) -> "Summary | None":
+    """Obfuscate the files, and return a summary; None where there was nothing left to do."""
+    from geoind.files.folder import obfuscate_files, sources_in
+    from geoind.files.formats import kind_of
+    from geoind.files.job import Job
+    from geoind.tables import Recipe
 
-    unfit = [name for name in ("format", "delimiter", "no_header", "rejects") if getattr(options, name)]
-    if unfit:
-        raise InvalidInputError(f"--{unfit[0].replace('_', '-')} is not for a folder of Parquet files")
     if options.target == "-":
-        raise InvalidInputError("a folder becomes a folder, not standard output")
+        raise InvalidInputError("several files become a folder, not standard output")
+    reading = reading_of(options)
+    kinds = {kind_of(path, reading.format) for path in sources_in(options.sources).values()}
+    one_folder = len(options.sources) == 1 and Path(options.sources[0]).is_dir()
+    if one_folder and options.rejects is None and {kind.format for kind in kinds if kind} == {"parquet"}:
+        for kind in kinds:
+            reading.fit(kind) if kind else None
+        return _run_parquet(options, named, ledger, bar)
+    if options.workers is not None:
+        raise InvalidInputError("--workers is for a folder of Parquet files without --rejects")
+    job = Job(recipe=Recipe.of(**named), reading=reading, rejects=options.rejects, ledger=ledger, progress=bar)
+    return obfuscate_files(options.sources, options.target, job)
+
+
+def _run_parquet(
+    options: argparse.Namespace, named: "Options", ledger: "Budget | None", bar: "ProgressBar"
+) -> "Summary | None":
+    """Obfuscate a folder of Parquet files in parallel; run again, it finishes what is missing."""
+    from geoind.adapters.dataset import obfuscate_dataset
+
     if options.workers is not None and options.workers < 1:
         raise InvalidInputError(f"--workers must be at least 1, got {options.workers}")
-    mechanism = choose_mechanism(**privacy_of(options))
-    schema = pq.read_schema(Path(options.source) / parquet_files(options.source)[0])
-    points = geometry_columns(schema) if options.lon is options.lat is None else []
-    lon, lat = (None, None) if points else coordinate_columns(schema.names, options.lon, options.lat)
-    bar = ProgressBar("pieces")
-    try:
-        done = obfuscate_dataset(
-            options.source,
-            options.target,
-            workers=options.workers,
-            progress=lambda count, total: bar(count, count / total),
-            mechanism=mechanism,
-            lon=lon,
-            lat=lat,
-            missing=options.missing,
-            id_column=options.id,
-            key=None if options.key_file is None else Key.in_file(options.key_file),
-        )
-    finally:
-        bar.clear()
-    if not options.quiet:
-        found = f", {done.found:,} of {done.pieces:,} pieces were there already" if done.found else ""
-        print(f"{done.rows:,} rows, epsilon {mechanism.epsilon:.6g} per metre{found}", file=sys.stderr)
-        left = [name for name in telling_columns(schema.names) if name not in (lon, lat, *points)]
-        if left:
-            print(f"left as they are, do they tell places? {', '.join(left)}", file=sys.stderr)
+    done = obfuscate_dataset(
+        options.sources[0],
+        options.target,
+        workers=options.workers,
+        ledger=ledger,
+        progress=lambda count, total: bar(count, count / total),
+        **named,
+    )
+    if done.found and not options.quiet:
+        print(f"{done.found:,} of {done.pieces:,} pieces were there already", file=sys.stderr)
+    return done.summary

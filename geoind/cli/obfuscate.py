@@ -1,45 +1,62 @@
-"""`geoind obfuscate`: a file of true places in, a file of reports out."""
+"""`geoind obfuscate`: files of true places in, files of reports out."""
 
 import argparse
 import signal
 import sys
-from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from geoind.cli.parameters import add_privacy, privacy_of
+from geoind.cli.reading import add_reading, reading_of, where_of
 from geoind.errors import GeoindError, InvalidInputError
+
+if TYPE_CHECKING:
+    from geoind.budgets.ledger import Ledger
+    from geoind.tables import Options
 
 __all__ = ["add_to"]
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
-    from geoind.files.formats import FORMATS
-
     parser = commands.add_parser(
         "obfuscate",
         help="a file of true places in, a file of reports out",
         description="Write a copy of a file in which every place is a report that keeps the promise of "
         "geo-indistinguishability. The output appears whole or not at all, and tells what was promised: in its "
-        "Parquet metadata, or in OUT.geoind.json.",
+        "Parquet metadata, or in OUT.geoind.json. A column that tells the place beside the report is an error: "
+        "--drop it, or --keep it if you know better.",
     )
     parser.add_argument(
-        "source",
+        "sources",
+        nargs="+",
         metavar="IN",
-        help="CSV, TSV, NDJSON, GeoJSON, Parquet, ..., or a folder of Parquet; - is standard input",
+        help="CSV, TSV, NDJSON, GeoJSON (each also .gz, .zst, .zip), Parquet, GeoPackage, ...; - is standard "
+        "input; several files, patterns or folders make a folder",
     )
-    parser.add_argument("target", metavar="OUT", help="a file of the same format; - is standard output")
+    parser.add_argument(
+        "target",
+        metavar="OUT",
+        help="a file: CSV, TSV, NDJSON and Parquet may become each other; - is standard output",
+    )
     add_privacy(parser, reports=True)
-    columns = parser.add_argument_group("where the places are")
-    columns.add_argument("--lat", metavar="COLUMN", help="degrees [the column called lat or latitude]")
-    columns.add_argument("--lon", metavar="COLUMN", help="degrees [the column called lon, lng, long or longitude]")
-    columns.add_argument("--geometry", metavar="COLUMN", help="points in Parquet [what the file declares]")
-    columns.add_argument("--crs", help="of --geometry, such as EPSG:4326, if the file does not declare it")
-    columns.add_argument("--layer", metavar="NAME", help="of a GeoPackage and the like")
-    columns.add_argument("--format", choices=FORMATS, help="where the names do not tell")
-    columns.add_argument("--delimiter", metavar="CHARACTER", help="between the fields of a CSV file, or 'tab'")
-    columns.add_argument(
-        "--no-header", action="store_true", help="the first line is a record; --lat and --lon are numbers, from 1"
+    add_reading(parser, "where the places are")
+    beside = parser.add_argument_group("what may stand beside a report")
+    beside.add_argument(
+        "--drop", action="append", default=[], metavar="COLUMN", help="leave it out; may be repeated"
+    )
+    beside.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="pass it on although it seems to tell the place",
+    )
+    beside.add_argument(
+        "--order",
+        choices=("raise", "shuffle", "keep"),
+        default="raise",
+        help="rows that are sorted by place: an error, in random order (all in memory), or as they are [raise]",
     )
     bad = parser.add_argument_group("bad records")
     bad.add_argument("--rejects", metavar="FILE", help="write them there, with true places, instead of stopping")
@@ -49,6 +66,15 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     keyed = parser.add_argument_group("the same noise again for the same record")
     keyed.add_argument("--key-file", metavar="FILE", help="holds the secret: 64 hexadecimal digits, or 32 bytes")
     keyed.add_argument("--id", metavar="COLUMN", help="tells records apart")
+    persons = parser.add_argument_group("whose reports they are")
+    persons.add_argument(
+        "--person", metavar="COLUMN", help="names the person: the summary says who has most reports"
+    )
+    persons.add_argument(
+        "--ledger", metavar="URL", help="charge their budgets there first, such as sqlite:///budgets.db"
+    )
+    persons.add_argument("--budget", type=float, metavar="E", help="epsilon per metre that a person may spend")
+    persons.add_argument("--days", type=float, metavar="N", help="within so many days [for ever]")
     parser.add_argument("--workers", type=int, metavar="N", help="processes, for a folder [one per core]")
     parser.add_argument("--quiet", action="store_true", help="no summary")
     parser.set_defaults(run=run)
@@ -56,39 +82,31 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def run(options: argparse.Namespace) -> None:
     """Obfuscate the file, or the folder."""
-    if Path(options.source).is_dir():
-        from geoind.cli.folder import run_folder
-
-        run_folder(options)
-        return
-    if options.workers is not None:
-        raise InvalidInputError("--workers is for a folder of Parquet files")
-    from geoind.adapters.keys import Key
+    from geoind.cli.folder import run_folder
     from geoind.cli.progress import ProgressBar
     from geoind.files import obfuscate_file
+    from geoind.files.folder import is_several
 
+    named = _named(options)
+    ledger = _ledger(options)
     bar = ProgressBar("reports")
     # So that a job that is told to end cleans up, too.
     before = signal.signal(signal.SIGTERM, _end)
     try:
-        summary = obfuscate_file(
-            options.source,
-            options.target,
-            **privacy_of(options),
-            lat=options.lat,
-            lon=options.lon,
-            geometry=options.geometry,
-            crs=options.crs,
-            layer=options.layer,
-            format=options.format,
-            delimiter={"tab": "\t", "\\t": "\t"}.get(options.delimiter, options.delimiter),
-            header=not options.no_header,
-            rejects=options.rejects,
-            missing=options.missing,
-            key=None if options.key_file is None else Key.in_file(options.key_file).read(),
-            identity=options.id,
-            progress=bar,
-        )
+        if is_several(options.sources):
+            summary = run_folder(options, named, ledger, bar)
+        elif options.workers is not None:
+            raise InvalidInputError("--workers is for a folder")
+        else:
+            summary = obfuscate_file(
+                options.sources[0],
+                options.target,
+                reading=reading_of(options),
+                rejects=options.rejects,
+                ledger=ledger,
+                progress=bar,
+                **named,
+            )
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -98,13 +116,49 @@ def run(options: argparse.Namespace) -> None:
     finally:
         signal.signal(signal.SIGTERM, before)
         bar.clear()
-    if not options.quiet:
-        promise = summary.promise
-        print(f"{summary.reports:,} reports, epsilon {promise.epsilon:.6g} per metre", file=sys.stderr)
+        if ledger is not None:
+            ledger.close()
+    if summary is not None and not options.quiet:
+        print(summary, file=sys.stderr)
         if summary.rejected:
-            print(f"{summary.rejected:,} bad records are in {options.rejects}", file=sys.stderr)
-        if summary.left:
-            print(f"left as they are, do they tell places? {', '.join(summary.left)}", file=sys.stderr)
+            print(f"they are in {options.rejects}, with their true places", file=sys.stderr)
+
+
+def _named(options: argparse.Namespace) -> "Options":
+    """Return what every door of tables understands."""
+    from geoind.tables.keys import Key
+
+    return {
+        **privacy_of(options),
+        **where_of(options),
+        "drop": options.drop,
+        "keep": options.keep,
+        "missing": options.missing,
+        "order": options.order,
+        "key": None if options.key_file is None else Key.in_file(options.key_file),
+        "id_column": options.id,
+        "person_column": options.person,
+    }
+
+
+def _ledger(options: argparse.Namespace) -> "Ledger | None":
+    if options.ledger is None:
+        if options.budget is not None or options.days is not None:
+            raise InvalidInputError("--budget and --days go with --ledger")
+        return None
+    if options.person is None:
+        raise InvalidInputError("--ledger needs --person, the column that names whose budget pays")
+    if options.budget is None:
+        raise InvalidInputError("--ledger needs --budget, the epsilon per metre that a person may spend")
+    from datetime import timedelta
+
+    from geoind.budgets.ledger import Ledger
+
+    return Ledger(
+        options.ledger,
+        budget=options.budget,
+        window=None if options.days is None else timedelta(days=options.days),
+    )
 
 
 def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001

@@ -3,8 +3,13 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from geoind.cli.reading import add_reading, reading_of, where_of
 from geoind.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from geoind.tables import Promise
 
 __all__ = ["add_to"]
 
@@ -17,38 +22,51 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         description="Draw a file as one page: points, or a heat map where they are many, and what the file "
         "promises. The page of a file that promises nothing says that its places are true.",
     )
-    parser.add_argument("source", type=Path, metavar="IN", help="Parquet, CSV, TSV, NDJSON, GeoJSON, ...")
+    parser.add_argument(
+        "sources", nargs="+", metavar="IN", help="whatever `geoind obfuscate` writes: files, folders, patterns"
+    )
     parser.add_argument("--out", type=Path, default=Path("map.html"), metavar="FILE", help="[%(default)s]")
-    parser.add_argument("--lat", metavar="COLUMN", help="degrees [the column called lat or latitude]")
-    parser.add_argument("--lon", metavar="COLUMN", help="degrees [the column called lon, lng, long or longitude]")
     parser.add_argument(
         "--basemap", type=Path, metavar="FILE", help="streets and buildings: .osm.pbf, GeoPackage or GeoJSON"
     )
+    add_reading(parser, "where the reports are")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> None:
     """Write the page."""
+    from geoind.files import read_places
     from geoind.files.delivery import Delivery
+    from geoind.files.folder import sources_in
     from geoind.maps.basemap import read_basemap
-    from geoind.maps.reports import read_places, report_map
-    from geoind.tables.promise import Promise, read_promise
+    from geoind.maps.reports import report_map
 
-    if options.out.exists() and options.source.exists() and options.out.samefile(options.source):
+    files = list(sources_in(options.sources).values())
+    if options.out.exists() and any(options.out.samefile(file) for file in files):
         raise InvalidInputError("--out would overwrite the input")
-    promise: Promise | None = None
-    try:
-        promise = read_promise(options.source)
-    except InvalidInputError as error:
-        if not options.source.exists():
-            raise
-        print(f"Warning: {error}. The map shows true places, and says so.", file=sys.stderr)
+    promise = _promise(files)
+    reading, where = reading_of(options), where_of(options)
+    name = files[0].name if len(files) == 1 else f"{len(files)} files"
     page = report_map(
-        lambda: read_places(options.source, lon=options.lon, lat=options.lat),
-        title=f"Reports of {options.source.name}" if promise else options.source.name,
+        lambda: (batch for file in files for batch in read_places(file, reading, **where)),
+        title=f"Reports of {name}" if promise else name,
         promise=promise,
         basemap=None if options.basemap is None else read_basemap(options.basemap),
     )
     with Delivery() as delivery:
-        delivery.open(str(options.out)).write(page.encode())
+        delivery.open(options.out).write(page.encode())
     print(f"{options.out}: {len(page) / 1e6:.1f} MB, opens without a network")
+
+
+def _promise(files: "list[Path]") -> "Promise | None":
+    """Return what the files promise, the weakest where they differ; None, and a warning, if one does not."""
+    from geoind.tables import read_promise
+
+    promises = []
+    for file in files:
+        try:
+            promises.append(read_promise(file))
+        except InvalidInputError as error:
+            print(f"Warning: {error}. The map shows true places, and says so.", file=sys.stderr)
+            return None
+    return max(promises, key=lambda promise: promise.epsilon)

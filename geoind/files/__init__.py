@@ -1,6 +1,6 @@
 """Files of places: read, obfuscated and written a batch at a time."""
 
-from geoind.files.job import Summary, obfuscate_file
-from geoind.files.reports import FileReports, read_reports
+import lazy_loader
 
-__all__ = ["FileReports", "Summary", "obfuscate_file", "read_reports"]
+# Names load their modules when they are first used; `__init__.pyi` lists them.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

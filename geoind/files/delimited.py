@@ -1,164 +1,214 @@
-"""CSV and TSV: every byte stays as it is, but for the two coordinates."""
+"""CSV and TSV: every byte of a row stays as it is, but for its coordinates."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import BinaryIO
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from geoind.errors import InvalidInputError
-from geoind.files.columns import coordinate_columns, telling_columns
-from geoind.files.quoting import Record, Splitter, unquoted
-from geoind.files.textbatch import BATCH_BYTES, BadRecordError, Problem, TextBatch, degrees, place
+from geoind.arrays import IntArray
+from geoind.files.dialects import Guess, Layout
+from geoind.files.rejects import Problem
+from geoind.files.scan import Scan, line_of, scan
 
-__all__ = ["Delimited"]
+__all__ = ["BATCH_BYTES", "TextRows", "delimited_rows"]
 
-BOM = b"\xef\xbb\xbf"
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
+BATCH_BYTES = 1 << 20
+"""Text handled at once."""
 
 
-class Delimited:
-    """Tables of text, a record per line, fields quoted with double quotes where needed.
+def delimited_rows(stream: BinaryIO, guess: Guess, *, size: int = BATCH_BYTES) -> Iterator["TextRows"]:
+    r"""Yield the rows of a table of text, a megabyte at a time; the first batch may be empty.
+
+    Examples
+    --------
+    >>> import io
+    >>> [rows.batch.to_pylist() for rows in delimited_rows(io.BytesIO(b"lat,lon\n1,2\n"), Guess())]
+    [[{'lat': '1', 'lon': '2'}]]
+    """
+    text = stream.read(size)
+    layout, start = guess.layout(text)
+    header, text, line = text[:start], text[start:], 1 + text.count(b"\n", 0, start)
+    more: bytes | None = None
+    while more != b"":
+        more = stream.read(size)
+        text += more
+        found = scan(text, layout.dialect, len(layout.names), line=line, final=not more)
+        yield TextRows(layout, header, text[: found.used], found, line)
+        line += text.count(b"\n", 0, found.used)
+        header, text = b"", text[found.used :]
+
+
+@dataclass(frozen=True, eq=False)
+class TextRows:
+    """Some rows of a table of text.
 
     Parameters
     ----------
-    delimiter : bytes
-        One byte.
-    header : bool
-        Whether the first record names the columns; otherwise columns are numbers, from 1.
-    lon, lat, identity : str, optional
-        The columns of the coordinates and of the record's identity for keyed noise.
-    keep_missing : bool
-        Whether a record with two empty coordinates stays as it is.
+    layout : Layout
+        What the columns are.
+    header : bytes
+        What stands before the first row of the file, and nothing in later batches.
+    text : bytes
+        The rows, and records that are none.
+    found : Scan
+        Where in the text they are.
+    first_line : int
+        The number of the text's first line in the file.
     """
 
-    def __init__(
-        self,
-        delimiter: bytes,
-        *,
-        header: bool = True,
-        lon: str | None = None,
-        lat: str | None = None,
-        identity: str | None = None,
-        keep_missing: bool = False,
-    ) -> None:
-        self._splitter = Splitter(delimiter)
-        self._header = header
-        self._names = lon, lat, identity
-        self._keep_missing = keep_missing
-        self.left: list[str] = []
+    layout: Layout
+    header: bytes
+    text: bytes
+    found: Scan
+    first_line: int
 
-    def batches(self, stream: BinaryIO) -> Iterator[TextBatch]:
-        """Return the file's records in batches."""
-        lines = stream.readlines(BATCH_BYTES)
-        if lines:
-            yield self._beginning(lines, stream)
-        elif self._header:
-            raise InvalidInputError("line 1: the file is empty, where a header should name the columns")
-        while lines:
-            yield self._usual(lines) or self._careful(lines, stream)
-            lines = stream.readlines(BATCH_BYTES)
+    @property
+    def schema(self) -> pa.Schema:
+        """All columns, as text."""
+        return pa.schema([pa.field(name, pa.string()) for name in self.layout.names])
 
-    def _beginning(self, lines: list[bytes], stream: BinaryIO) -> TextBatch:
-        """Take the byte order mark and the header off the lines, and find the columns."""
-        batch = TextBatch()
-        if lines[0].startswith(UTF_16):
-            raise InvalidInputError("line 1: the text must be UTF-8, not UTF-16")
-        if lines[0].startswith(BOM):
-            batch.add_text(BOM)
-            lines[0] = lines[0].removeprefix(BOM)
-        rest = iter(lines)
-        first = next(self._splitter.records(rest, stream))
-        self._find_columns(first.fields)
-        whole = first.text + first.ending
-        if self._header:
-            batch.add_text(whole)
-            self._splitter.line += whole.count(b"\n")
-            lines[:] = rest
-        else:
-            lines[:] = [whole, *rest]
-        return batch
+    @cached_property
+    def batch(self) -> pa.RecordBatch:
+        """The columns that are needed, as text; coordinates have a point."""
+        return self._columns(_pieces(self.text, self.found.bounds), self.layout.needed)
 
-    def _find_columns(self, first: list[bytes]) -> None:
-        if self._header:
-            names = [unquoted(name).decode("utf-8", "backslashreplace") for name in first]
-        else:
-            names = [str(number) for number in range(1, len(first) + 1)]
-        lon, lat, identity = self._names
-        lon, lat = coordinate_columns(names, lon, lat)
-        if identity is not None and names.count(identity) != 1:
-            raise InvalidInputError(f"--id must name one column, there is no single {identity!r}")
-        self._width = len(names)
-        self._spots = names.index(lon), names.index(lat)
-        self._id_at = None if identity is None else names.index(identity)
-        self.left = telling_columns([name for name in names if name not in (lon, lat)])
+    def beside(self, rows: IntArray) -> pa.RecordBatch:
+        """Return all columns of some rows, as text."""
+        return self._columns(_pieces(*_gathered(self.text, self.found.bounds[rows])), self.layout.names)
 
-    def _usual(self, lines: list[bytes]) -> TextBatch | None:
-        """Return a batch of lines that are all plain and right, or None: several times faster than with care."""
-        text = b"".join(lines)
-        breaks, returns = text.count(b"\n"), text.count(b"\r")
-        if b'"' in text or breaks != len(lines) or returns not in (0, text.count(b"\r\n")) or 0 < returns < breaks:
-            return None
-        ending = b"\r\n" if returns else b"\n"
-        lon_at, lat_at = self._spots
-        delimiter, cut = self._splitter.delimiter, -len(ending)
-        rows = [line[:cut].split(delimiter) for line in lines]
-        if set(map(len, rows)) != {self._width}:
-            return None
-        lons, lats = [row[lon_at] for row in rows], [row[lat_at] for row in rows]
-        try:
-            truth = np.array([list(map(float, lons)), list(map(float, lats))])
-            labels = [] if self._id_at is None else [row[self._id_at].decode() for row in rows]
-        except ValueError:
-            return None
-        right = (np.abs(truth) <= [[180], [90]]).all() and all(labels) and b"_" not in b"".join(lons + lats)
-        if not right:
-            return None
-        self._splitter.line += len(lines)
-        return TextBatch(
-            glue=delimiter,
-            records=rows,
-            endings=[ending] * len(rows),
-            holes=rows,
-            spots=[self._spots] * len(rows),
-            lons=truth[0].tolist(),
-            lats=truth[1].tolist(),
-            labels=labels,
-        )
+    @property
+    def places(self) -> Sequence[tuple[str, str]]:
+        """The columns of longitude and latitude."""
+        return self.layout.places
 
-    def _careful(self, lines: list[bytes], stream: BinaryIO) -> TextBatch:
-        """Return a batch of lines in which anything may be unusual or wrong."""
-        batch = TextBatch(self._splitter.delimiter)
-        for record in self._splitter.records(iter(lines), stream):
-            try:
-                self._add(batch, record)
-            except BadRecordError as error:
-                batch.problems.append(Problem(record.line, str(error), record.text))
-        return batch
+    @property
+    def problems(self) -> list[Problem]:
+        """Records that are no rows."""
+        return self.found.problems
 
-    def _add(self, batch: TextBatch, record: Record) -> None:
-        fields = record.fields
-        if not record.text:
-            batch.add_text(record.ending)
-            return
-        if len(fields) != self._width:
-            # The columns of such a record are anybody's guess, and so is where its true place would stay.
-            raise BadRecordError(f"{len(fields)} fields, where the first line has {self._width}")
-        lon_at, lat_at = self._spots
-        lon, lat = unquoted(fields[lon_at]), unquoted(fields[lat_at])
-        if self._keep_missing and not lon.strip() and not lat.strip():
-            batch.add_text(record.text + record.ending)
-            return
-        truth = place(degrees(lon), degrees(lat))
-        if self._id_at is not None:
-            batch.labels.append(_label(fields[self._id_at]))
-        batch.add_place(fields, self._spots, *truth, record.ending)
+    def line(self, row: int) -> int:
+        """Return the line at which a row begins."""
+        return line_of(self.text, int(self.found.bounds[row, 0, 0]), self.first_line)
+
+    def record(self, row: int) -> bytes:
+        """Return the text of a row, without its line break."""
+        return self.text[self.found.bounds[row, 0, 0] : self.found.bounds[row, -1, 1]]
+
+    def written(self, reports: pa.RecordBatch, rows: IntArray) -> bytes:
+        """Return the text of some rows, with other coordinates, and the header before the first."""
+        bounds = self.found.bounds
+        pieces = _pieces(self.text, bounds)
+        if self.found.problems or not np.array_equal(rows, np.arange(len(bounds))):
+            pieces = self._only(pieces, rows)
+        kept = np.array([name not in self.layout.drop for name in self.layout.names])
+        filled = self._filled(pieces, reports)
+        return self._header(kept) + _joined(filled if kept.all() else filled.filter(_chosen(kept, len(rows))))
+
+    def _columns(self, pieces: pa.Array, names: Sequence[str]) -> pa.RecordBatch:
+        width = len(self.layout.names)
+        columns = []
+        for name in names:
+            number = self.layout.names.index(name)
+            column = pieces.take(pa.array(np.arange(1 + 2 * number, len(pieces), 2 * width)))
+            column = _as_string(_unquoted(column) if self.layout.dialect.quoting else column)
+            if self.layout.decimal_comma and number in self.layout.spots:
+                column = pc.replace_substring(column, ",", ".")
+            if name in self.layout.named:
+                column = pc.if_else(pc.equal(column, ""), None, column)
+            columns.append(column)
+        return pa.RecordBatch.from_arrays(columns, names=list(names))
+
+    def _only(self, pieces: pa.Array, rows: IntArray) -> pa.Array:
+        """Return the pieces of some rows, in that order, each with a line break, and nothing from between them."""
+        width = len(self.layout.names)
+        windows = self.text[:-1].find(b"\r\n") >= 0
+        breaks = pa.array([b"", b"\r\n" if windows else b"\n"], pa.large_binary())
+        first = len(pieces)
+        order = 1 + 2 * width * rows[:, None] + np.arange(2 * width)
+        order[:, -1] = first + 1
+        return pa.concat_arrays([pieces, breaks]).take(pa.array(np.concatenate([[first], order.ravel()])))
+
+    def _filled(self, pieces: pa.Array, reports: pa.RecordBatch) -> pa.Array:
+        """Return the pieces with reports in place of coordinates; where there is no report, with nothing."""
+        width, count = len(self.layout.names), len(reports)
+        spots = sorted(self.layout.spots)
+        if not count:
+            return pieces
+        columns = [reports.column(self.layout.names[spot]).cast(pa.large_binary()) for spot in spots]
+        # Row by row, as they stand in the text.
+        order = np.arange(count * len(spots)).reshape(len(spots), count).T.ravel()
+        texts = pa.concat_arrays(columns).take(pa.array(order))
+        texts = pc.fill_null(texts, b"")
+        if self.layout.decimal_comma:
+            texts = pc.replace_substring(texts, ".", ",")
+            if self.layout.dialect.delimiter == b",":
+                quote, nothing = pa.scalar(b'"', pa.large_binary()), pa.scalar(b"", pa.large_binary())
+                quoted = pc.binary_join_element_wise(quote, texts, quote, nothing)
+                texts = pc.if_else(pc.equal(texts, nothing), texts, quoted)
+        holes = np.zeros(len(pieces), bool)
+        at = (1 + 2 * (np.arange(count)[:, None] * width + np.array(spots))).ravel()
+        holes[at] = True
+        return pc.replace_with_mask(pieces, pa.array(holes), texts)
+
+    def _header(self, kept: npt.NDArray[np.bool_]) -> bytes:
+        if not self.header or kept.all():
+            return self.header
+        text = self.header.removeprefix(b"\xef\xbb\xbf")
+        bounds = scan(text, self.layout.dialect, len(kept)).bounds
+        mark = self.header[: len(self.header) - len(text)]
+        return mark + _joined(_pieces(text, bounds).filter(_chosen(kept, 1)))
 
 
-def _label(field: bytes) -> str:
-    label = unquoted(field)
-    if not label:
-        raise BadRecordError("the id is empty")
+def _pieces(text: bytes, bounds: IntArray) -> pa.Array:
+    """Return a text cut at the bounds of its fields: fields at odd places, what separates them at even ones."""
+    offsets = np.concatenate([[0], bounds.ravel(), [len(text)]]).astype(np.int64)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
+    return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+
+
+def _gathered(text: bytes, bounds: IntArray) -> tuple[bytes, IntArray]:
+    """Return the text of some records alone, and where in it their fields are."""
+    starts, stops = bounds[:, 0, 0], bounds[:, -1, 1]
+    moved = np.cumsum(stops - starts) - stops
+    parts = [text[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+    return b"".join(parts), bounds + moved[:, None, None]
+
+
+def _chosen(kept: npt.NDArray[np.bool_], rows: int) -> pa.Array:
+    """Return which pieces stay when only some columns do."""
+    first = int(np.argmax(kept))
+    # A column that goes takes the separator before it along; those before the first that stays, the one after.
+    row = np.ones((len(kept), 2), bool)
+    row[~kept, 1] = False
+    for number in np.flatnonzero(~kept):
+        row[number if number > first else number + 1, 0] = False
+    return pa.array(np.append(np.tile(row.ravel(), rows), True))
+
+
+def _joined(pieces: pa.Array) -> bytes:
+    _, offsets, data = pieces.buffers()
+    if data is None:
+        return b""
+    ends = np.frombuffer(offsets, np.int64)
+    return bytes(memoryview(data)[ends[pieces.offset] : ends[pieces.offset + len(pieces)]])
+
+
+def _unquoted(column: pa.Array) -> pa.Array:
+    quoted = pc.starts_with(column, b'"')
+    if not pc.any(quoted).as_py():
+        return column
+    inside = pc.replace_substring(pc.binary_slice(column, 1, -1), b'""', b'"')
+    return pc.if_else(quoted, inside, column)
+
+
+def _as_string(column: pa.Array) -> pa.Array:
+    """Return bytes as text; where they are not UTF-8, as if each were a character of its own."""
     try:
-        return label.decode()
-    except UnicodeDecodeError:
-        raise BadRecordError("the id is not UTF-8") from None
+        return column.cast(pa.string())
+    except pa.ArrowInvalid:
+        return pa.array([value.decode("latin-1") for value in column.to_pylist()], pa.string())

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and are nobody else's until then."""
 
 import os
 import secrets
@@ -10,9 +10,11 @@ from types import TracebackType
 from typing import IO, Self, cast
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import STANDARD
 
-__all__ = ["Delivery"]
+__all__ = ["STANDARD", "Delivery", "private_folder"]
+
+STANDARD = "-"
+"""The name of standard input and output."""
 
 SPOOL = 16 << 20
 """So many bytes for standard output stay in memory; more wait in a file that has no name."""
@@ -21,9 +23,9 @@ SPOOL = 16 << 20
 class Delivery:
     """A context in which files are written aside, to be put in place together when it ends without an error.
 
-    Each is written to a hidden directory beside its place and renamed from there; after an error, or an
-    interrupt, nothing is left. What goes to standard output waits until the end too. The file opened first is
-    put in place last: where it is, the others are.
+    Each is written to a hidden directory beside its place, which only its owner can enter, and renamed from there;
+    after an error, or an interrupt, nothing is left. What goes to standard output waits until the end too. The
+    file opened first is put in place last: where it is, the others are.
 
     Examples
     --------
@@ -40,23 +42,34 @@ class Delivery:
         self._files: list[IO[bytes]] = []
         self._spool: IO[bytes] | None = None
 
-    def open(self, name: str) -> IO[bytes]:
-        """Return a file to write what shall appear under the name ("-" for standard output)."""
-        if name == STANDARD:
+    def open(self, name: str | Path, *, private: bool = False) -> IO[bytes]:
+        """Return a file to write what shall appear under the name ("-" for standard output).
+
+        Parameters
+        ----------
+        name : path
+            Where the file shall be.
+        private : bool
+            Whether it holds true places: then it stays its owner's alone, for ever.
+        """
+        if str(name) == STANDARD:
             self._spool = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL))  # noqa: SIM115
             return self._spool
-        file = self.path(name).open("w+b")
+        path = self.path(name)
+        file: IO[bytes] = os.fdopen(
+            os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o666), "w+b"
+        )
         self._files.append(file)
         return file
 
-    def path(self, name: str) -> Path:
+    def path(self, name: str | Path) -> Path:
         """Return where to write a file, and others beside it, that shall appear under the name."""
         place = Path(name).resolve()
         if place.exists() and not place.is_file():
             raise InvalidInputError(f"{name} must be a regular file (- is standard output)")
         aside = place.parent / f".{place.name}.{secrets.token_hex(4)}.partial"
         try:
-            aside.mkdir()
+            aside.mkdir(mode=0o700)
         except OSError as error:
             raise InvalidInputError(f"cannot write {name}: {error.strerror}") from None
         self._places.append((aside, place))
@@ -92,3 +105,10 @@ class Delivery:
             self._spool.seek(0)
             shutil.copyfileobj(self._spool, sys.stdout.buffer)
             sys.stdout.buffer.flush()
+
+
+def private_folder(path: str | Path) -> Path:
+    """Return a folder, made if need be, that only its owner can enter."""
+    folder = Path(path)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return folder

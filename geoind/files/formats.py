@@ -1,21 +1,23 @@
-"""Which format a file has: by its name, or by --format for standard input and output."""
+"""Which format a file has, and the compression around it: by its name, or as told."""
 
 import gzip
 import io
 import os
 import sys
+import zipfile
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
 
+import pyarrow as pa
+
 from geoind.errors import InvalidInputError
+from geoind.files.delivery import STANDARD
 
-__all__ = ["FORMATS", "STANDARD", "Kind", "compressed", "decompressed", "kind_of", "opened"]
+__all__ = ["FORMATS", "TEXT", "Kind", "compressed", "decompressed", "is_known", "kind_of", "opened"]
 
-STANDARD = "-"
-"""The name of standard input and output."""
-
-FORMATS = ("csv", "tsv", "ndjson", "geojson", "parquet", "ogr")
+TEXT = ("csv", "tsv", "ndjson", "geojson")
+FORMATS = (*TEXT, "parquet", "ogr")
 
 SUFFIXES = {
     ".csv": "csv",
@@ -34,7 +36,24 @@ SUFFIXES = {
 }
 """Whatever is not here is for pyogrio to read and write."""
 
-COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+OTHERS = (
+    ".gpkg",
+    ".fgb",
+    ".shp",
+    ".gml",
+    ".kml",
+    ".gpx",
+    ".sqlite",
+    ".tab",
+    ".mif",
+    ".xlsx",
+    ".ods",
+    ".dxf",
+    ".json",
+)
+"""What is taken for a file of places inside a folder, beside those with a suffix of their own."""
+
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
 
 
 class Kind(NamedTuple):
@@ -44,7 +63,7 @@ class Kind(NamedTuple):
     compression: str
 
 
-def kind_of(name: str, chosen: str | None = None) -> Kind | None:
+def kind_of(name: str | Path, chosen: str | None = None) -> Kind | None:
     """Return what a file is, by the chosen format and its name; None for a nameless stream.
 
     Examples
@@ -54,20 +73,36 @@ def kind_of(name: str, chosen: str | None = None) -> Kind | None:
     >>> kind_of("-") is None
     True
     """
-    if name == STANDARD:
+    if chosen is not None and chosen not in FORMATS:
+        raise InvalidInputError(f"format must be one of {', '.join(FORMATS)}, got {chosen!r}")
+    if str(name) == STANDARD:
         return None if chosen is None else Kind(chosen, "")
     path = Path(name)
     compression = COMPRESSIONS.get(path.suffix.lower(), "")
     suffix = Path(path.stem).suffix if compression else path.suffix
-    kind = Kind(chosen or SUFFIXES.get(suffix.lower(), "ogr"), compression)
-    if compression and kind.format in ("parquet", "ogr"):
+    found = chosen or SUFFIXES.get(suffix.lower())
+    if compression == "zip" and found is None:
+        # GDAL reads shapefiles in archives; a single table of text is ours.
+        inside = _only_member(path)
+        found = SUFFIXES.get(Path(inside).suffix.lower()) if inside else None
+        if found not in TEXT:
+            return Kind("ogr", "")
+    kind = Kind(found or "ogr", compression)
+    if compression and kind.format not in TEXT:
         raise InvalidInputError(f"{kind.format} files cannot be compressed from outside: {path.name}")
     return kind
 
 
-def opened(name: str) -> AbstractContextManager[BinaryIO]:
+def is_known(path: Path) -> bool:
+    """Return whether a file in a folder is taken for one of places: by its suffix."""
+    packed = path.suffix.lower() in COMPRESSIONS
+    suffix = (Path(path.stem).suffix if packed else path.suffix).lower()
+    return suffix in SUFFIXES or (suffix in OTHERS and not packed)
+
+
+def opened(name: str | Path) -> AbstractContextManager[BinaryIO]:
     """Return the bytes of a file, or of standard input, to be closed by a `with`."""
-    if name == STANDARD:
+    if str(name) == STANDARD:
         return nullcontext(cast(BinaryIO, sys.stdin.buffer))
     try:
         return Path(name).open("rb")
@@ -80,21 +115,62 @@ def decompressed(stream: BinaryIO, compression: str) -> BinaryIO:
     if compression == "gzip":
         return cast(BinaryIO, gzip.GzipFile(fileobj=stream, mode="rb"))
     if compression == "zstd":
-        import pyarrow
-
-        return io.BufferedReader(pyarrow.CompressedInputStream(stream, "zstd"))
+        return io.BufferedReader(pa.CompressedInputStream(stream, "zstd"))
+    if compression == "zip":
+        archive = _archive(stream)
+        names = _members(archive)
+        if len(names) != 1:
+            raise InvalidInputError(f"a .zip archive must hold one file, this one holds {len(names)}")
+        return cast(BinaryIO, archive.open(names[0]))
     return stream
 
 
-def compressed(stream: IO[bytes], compression: str) -> IO[bytes]:
-    """Return a stream that compresses into another; closing it finishes the compression only."""
+def compressed(stream: IO[bytes], compression: str, name: str) -> IO[bytes]:
+    """Return a stream that compresses into another, for a file of that name; closing it leaves the other open."""
     if compression == "gzip":
         # Neither name nor time of the input goes into the header.
         return cast(IO[bytes], gzip.GzipFile("", "wb", 6, stream, mtime=0))
     if compression == "zstd":
-        import pyarrow
-
         # On a descriptor of its own, because Arrow closes what it writes to.
         own = os.fdopen(os.dup(stream.fileno()), "wb")
-        return cast(IO[bytes], pyarrow.CompressedOutputStream(own, "zstd"))
+        return cast(IO[bytes], pa.CompressedOutputStream(own, "zstd"))
+    if compression == "zip":
+        return cast(IO[bytes], _ZipMember(stream, name))
     return stream
+
+
+class _ZipMember:
+    """The one member of an archive, whose end is the archive's end."""
+
+    def __init__(self, stream: IO[bytes], name: str) -> None:
+        self._archive = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED)
+        about = zipfile.ZipInfo(name)
+        about.compress_type = zipfile.ZIP_DEFLATED
+        self._member = self._archive.open(about, "w", force_zip64=True)
+
+    def write(self, data: bytes) -> int:
+        return self._member.write(data)
+
+    def close(self) -> None:
+        self._member.close()
+        self._archive.close()
+
+
+def _archive(stream: BinaryIO) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(stream)
+    except zipfile.BadZipFile:
+        raise InvalidInputError("the input is not, or not completely, a compressed file") from None
+
+
+def _members(archive: zipfile.ZipFile) -> list[str]:
+    # macOS adds a folder of its own.
+    return [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
+
+
+def _only_member(path: Path) -> str | None:
+    if not path.is_file():
+        return None
+    with opened(path) as stream:
+        names = _members(_archive(stream))
+    return names[0] if len(names) == 1 else None

@@ -1,105 +1,206 @@
-"""GeoJSON feature collections, read and written a few features at a time."""
+"""GeoJSON feature collections, read and written some features at a time."""
 
-import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from geoind.errors import InvalidInputError
-from geoind.files.feature import add_feature, telling_properties
-from geoind.files.jsontext import JsonText
-from geoind.files.textbatch import BATCH_BYTES, BadRecordError, Problem, TextBatch
+import ijson
 
-__all__ = ["FeatureCollection"]
+from geoind.errors import InvalidInputError
+from geoind.files.jsonrows import FEATURE_PLACE, Form, JsonRows
+from geoind.files.jsonvalues import flattened, without, writer
+
+__all__ = ["geojson_rows"]
+
+CHUNK = 1 << 16
+"""Bytes read at once."""
+
+BATCH_FEATURES = 1 << 13
+"""Features handled at once."""
+
+LONGEST = 64 << 20
+"""No feature, and no other member of the collection, may be longer."""
+
+DEEPEST = 200
+"""So many objects and lists may lie inside each other."""
 
 WGS84_NAMES = ("crs84", "epsg::4326", "epsg:4326")
 
+BOM = b"\xef\xbb\xbf"
 
-@dataclass
-class FeatureCollection:
-    """A GeoJSON document (RFC 7946) of point features.
+write = writer()
+
+
+def geojson_rows(
+    stream: BinaryIO,
+    *,
+    drop: frozenset[str] = frozenset(),
+    named: Sequence[str] = (),
+    size: int = BATCH_FEATURES,
+) -> Iterator[JsonRows]:
+    """Yield the features of a GeoJSON document (RFC 7946), with the other members of the collection around them.
+
+    Those members are constant columns of each batch, called `collection.` and their path.
 
     Parameters
     ----------
-    identity : str, optional
-        The property, or "id" for the feature's own id, that is the record's identity for keyed noise.
-    keep_missing : bool
-        Whether a feature with a null or empty geometry stays as it is.
+    stream : binary file
+        The document.
+    drop : frozenset of str
+        The paths of members that are not written.
+    named : sequence of str
+        The paths of the record's identity and of the person.
+    size : int
+        Features handled at once; -1 for all.
+
+    Examples
+    --------
+    >>> import io
+    >>> text = b'{"features": [{"geometry": {"type": "Point", "coordinates": [2, 48.5]}, "id": 7}]}'
+    >>> [rows.batch.column("id").to_pylist() for rows in geojson_rows(io.BytesIO(text))]
+    [[7]]
     """
+    document = _Document(drop, named)
+    rows = document.rows()
+    for number, feature in enumerate(_features(stream, document), start=1):
+        rows.add(number, feature)
+        if 0 <= size < len(rows.records) + len(rows.problems):
+            yield rows
+            rows = document.rows()
+    document.finish()
+    yield rows
 
-    identity: str | None = None
-    keep_missing: bool = False
-    left: list[str] = field(default_factory=list)
 
-    def batches(self, stream: BinaryIO) -> Iterator[TextBatch]:
-        """Return the document's text in batches of features."""
-        text = JsonText(stream)
-        text.take("{")
-        opening, features = "{", False
-        while text.peek() != "}":
-            name, _ = text.value()
-            text.take(":")
-            if name == "features":
-                features = True
-                yield from self._features(text, opening)
-                opening = ", "
-            else:
-                value, raw = text.value()
-                if name == "crs":
-                    _check_crs(value)
-                # The collection's box is made of true places.
-                if name != "bbox":
-                    yield _plain(f"{opening}{json.dumps(name)}: {raw}")
-                    opening = ", "
-            if text.peek() != "}":
-                text.take(",")
-        text.take("}")
-        text.finish()
-        if not features:
+def _features(stream: BinaryIO, document: "_Document") -> Iterator[dict[str, Any]]:
+    """Yield the features, while the document learns its other members."""
+    events = ijson.sendable_list()
+    parser = ijson.basic_parse_coro(events)
+    count, size = 0, 0
+    try:
+        text = stream.read(CHUNK).removeprefix(BOM)
+        while text:
+            parser.send(text)
+            size += len(text)
+            for feature in document.features_in(events):
+                count, size = count + 1, 0
+                yield feature
+            if size > LONGEST:
+                raise InvalidInputError(f"feature {count + 1} is too long")
+            del events[:]
+            text = stream.read(CHUNK)
+        parser.close()
+        yield from document.features_in(events)
+    except (ijson.JSONError, UnicodeDecodeError):
+        count += sum(1 for _ in document.features_in(events))
+        # Not its message: that quotes the document.
+        raise InvalidInputError(f"this is no proper JSON, behind feature {count}") from None
+
+
+@dataclass(eq=False)
+class _Document:
+    """What is known of a collection so far: the members before the features, and those after them."""
+
+    drop: frozenset[str]
+    named: Sequence[str]
+    before: dict[str, Any] = field(default_factory=dict)
+    after: dict[str, Any] = field(default_factory=dict)
+    ended: bool = False
+    _stack: list[tuple[Any, str]] = field(default_factory=list)
+    _container: Any = None
+    _key: str = ""
+    _features: list[Any] | None = None
+    _started: bool = False
+    _written: int = 0
+
+    def features_in(self, events: Iterable[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
+        """Yield the features that some events of the parser complete."""
+        container, key, stack, features = self._container, self._key, self._stack, self._features
+        for event, value in events:
+            if event == "map_key":
+                key = value
+                continue
+            if event in ("start_map", "start_array"):
+                stack.append((container, key))
+                container, key = {} if event == "start_map" else [], ""
+                if len(stack) < 3 or len(stack) > DEEPEST:
+                    features = self._check_beginning(container, stack)
+                continue
+            if event in ("end_map", "end_array"):
+                value = container
+                container, key = stack.pop()
+                if value is features:
+                    continue
+            if container is features and container is not None:
+                if not isinstance(value, dict):
+                    raise InvalidInputError("a feature must be an object")
+                yield value
+            elif len(stack) == 1:
+                self._learn(key, value)
+            elif type(container) is dict:
+                container[key] = value
+            elif container is not None:
+                container.append(value)
+            elif not isinstance(value, dict):
+                raise InvalidInputError("a GeoJSON file must be a FeatureCollection")
+        self._container, self._key = container, key
+
+    def _check_beginning(self, container: Any, stack: list[tuple[Any, str]]) -> list[Any] | None:
+        """Return the list of features, if it has begun; refuse a document that has another form."""
+        if len(stack) > DEEPEST:
+            raise InvalidInputError("the values are nested too deeply")
+        if len(stack) == 1 and not isinstance(container, dict):
+            raise InvalidInputError("a GeoJSON file must be a FeatureCollection")
+        if len(stack) == 2 and stack[-1][1] == "features":
+            if self._features is not None or not isinstance(container, list):
+                raise InvalidInputError("a GeoJSON file must have one list of features")
+            self._features = container
+        return self._features
+
+    def _learn(self, name: str, value: Any) -> None:
+        if name == "crs":
+            _check_crs(value)
+        # The collection's box is made of true places.
+        if name != "bbox":
+            (self.before if self._features is None else self.after)[name] = value
+
+    def finish(self) -> None:
+        """Note that the document has ended."""
+        if self._features is None:
             raise InvalidInputError("a GeoJSON file must be a FeatureCollection, this one has no features")
-        yield _plain("}\n")
+        self.ended = True
 
-    def _features(self, text: JsonText, opening: str) -> Iterator[TextBatch]:
-        batch = _plain(f'{opening}"features": [\n')
-        text.take("[")
-        separator = b""
-        first = True
-        while text.peek() != "]":
-            members, start, end = text.members()
-            if first:
-                self.left = telling_properties(members)
-                first = False
-            count = len(batch.records)
-            batch.add_text(separator)
-            try:
-                add_feature(
-                    batch,
-                    text.buffer,
-                    start,
-                    end,
-                    members,
-                    keep_missing=self.keep_missing,
-                    identity=self.identity,
-                )
-                separator = b",\n"
-            except BadRecordError as error:
-                batch.drop_from(count)
-                batch.problems.append(Problem(text.line_at(start), str(error), text.buffer[start:end].encode()))
-            batch.size += end - start
-            if batch.size > BATCH_BYTES:
-                yield batch
-                batch = TextBatch()
-            if text.peek() != "]":
-                text.take(",")
-        text.take("]")
-        batch.add_text(b"\n]")
-        yield batch
+    def rows(self) -> JsonRows:
+        """Return an empty batch of features."""
+        form = Form([FEATURE_PLACE], feature=True)
+        rows = JsonRows(form, drop=self.drop, named=self.named, about=self._about)
+        rows.frame = self._framed
+        return rows
 
+    def _about(self) -> dict[str, Any]:
+        told = {**self.before, **self.after}
+        return flattened(
+            {name: value for name, value in told.items() if name not in ("type", "crs")}, "collection."
+        )
 
-def _plain(text: str) -> TextBatch:
-    batch = TextBatch()
-    batch.add_text(text.encode())
-    return batch
+    def _framed(self, rows: list[int], objects: list[dict[str, Any]]) -> bytes:  # noqa: ARG002
+        """Return features as text, with the beginning of the document before the first, its end after the last."""
+        parts = []
+        if not self._started:
+            self._started = True
+            opening = write(self._kept(self.before))[:-1]
+            parts.append(f'{opening}{", " if len(opening) > 1 else ""}"features": [\n')
+        for record in objects:
+            parts.append(",\n" if self._written else "")
+            parts.append(write(record))
+            self._written += 1
+        if self.ended:
+            closing = write(self._kept(self.after))[1:]
+            parts.append(f"\n]{', ' if len(closing) > 1 else ''}{closing}\n")
+        return "".join(parts).encode()
+
+    def _kept(self, members: dict[str, Any]) -> dict[str, Any]:
+        kept: dict[str, Any] = without({"collection": members}, self.drop).get("collection", {})
+        return kept
 
 
 def _check_crs(crs: Any) -> None:

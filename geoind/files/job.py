@@ -1,74 +1,74 @@
 """One call from a file of true places to a file of reports."""
 
-import os
-import shutil
-import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, BinaryIO, Literal, TypeAlias, cast
+from typing import IO, TypeAlias, Unpack
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from geoind.errors import InvalidInputError
-from geoind.files.delimited import Delimited
-from geoind.files.delivery import Delivery
-from geoind.files.formats import FORMATS, STANDARD, Kind, compressed, decompressed, kind_of, opened
-from geoind.files.geojson import FeatureCollection
-from geoind.files.ndjson import LineJson
-from geoind.files.rejects import Rejects
-from geoind.files.text import TextFormat, obfuscate_text
-from geoind.mechanisms.protocol import Mechanism
-from geoind.pipeline import choose_mechanism
-from geoind.tables.promise import Promise, sidecar_of
+from geoind.files.delivery import STANDARD, Delivery
+from geoind.files.formats import TEXT, Kind, compressed, kind_of
+from geoind.files.ogr import OgrSource, write_ogr
+from geoind.files.parquet import ParquetSource
+from geoind.files.rejects import Problem, Rejects
+from geoind.files.rows import Rows
+from geoind.files.sources import Bytes, Reading, Source, TextSource, Wanted
+from geoind.files.tabular import CONVERTIBLE, write_table
+from geoind.pipeline import Budget
+from geoind.tables import Examined, Obfuscated, Options, Promise, Recipe, Table, sidecar_of
+from geoind.tables.summary import Summary, Tally
 
-__all__ = ["Progress", "Summary", "obfuscate_file"]
+__all__ = ["Job", "Progress", "Summary", "Work", "obfuscate_file", "run", "source_of"]
 
 Progress: TypeAlias = Callable[[int, float | None], None]
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What `obfuscate_file` did.
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is done to a file.
 
-    Attributes
+    Parameters
     ----------
-    reports : int
-        Records that got a report.
-    rejected : int
-        Bad records that went to the file for them.
-    promise : Promise
-        What the reports promise.
-    left : tuple of str
-        Columns that stay although their names sound as if they told a place.
+    recipe : Recipe
+        What is done to its rows.
+    reading : Reading
+        How it is read.
+    rejects : path, optional
+        Where bad records go, with line and reason; without it the first one stops the work. It holds true places.
+    ledger : Ledger, optional
+        Whose persons' budgets pay, before any noise is drawn.
+    progress : callable, optional
+        Called now and then with the number of reports so far and the share of the input, None where unknown.
     """
 
-    reports: int
-    rejected: int
-    promise: Promise
-    left: tuple[str, ...]
+    recipe: Recipe
+    reading: Reading = field(default_factory=Reading)
+    rejects: str | Path | None = None
+    ledger: Budget | None = None
+    progress: Progress | None = None
+
+    def __post_init__(self) -> None:
+        if (self.recipe.key is None) != (self.recipe.id_column is None):
+            raise InvalidInputError(
+                "a key and the column of each record's identity go together: give both or neither"
+            )
+        if self.ledger is not None and self.recipe.person_column is None:
+            raise InvalidInputError("a ledger needs the column of persons whose budgets pay")
 
 
 def obfuscate_file(
     source: str | Path,
     target: str | Path,
     *,
-    epsilon: float | None = None,
-    level: float | None = None,
-    radius: float | None = None,
-    mechanism: Mechanism | None = None,
-    lon: str | None = None,
-    lat: str | None = None,
-    geometry: str | None = None,
-    crs: str | None = None,
-    layer: str | None = None,
-    format: str | None = None,  # noqa: A002
-    delimiter: str | None = None,
-    header: bool = True,
-    missing: Literal["raise", "keep"] = "raise",
+    reading: Reading | None = None,
     rejects: str | Path | None = None,
-    key: bytes | None = None,
-    identity: str | None = None,
+    ledger: Budget | None = None,
     progress: Progress | None = None,
+    **options: Unpack[Options],
 ) -> Summary:
     r"""Write a file of reports and return a summary.
 
@@ -78,31 +78,21 @@ def obfuscate_file(
     Parameters
     ----------
     source, target : path
-        CSV, TSV, NDJSON, GeoJSON, each also as .gz or .zst, Parquet, GeoParquet, and what pyogrio reads and
-        writes; the target has the source's format. "-" is standard input or output.
-    epsilon, level, radius, mechanism
-        As in `geoind.obfuscate`.
-    lon, lat : str, optional
-        The columns (members of JSON objects) with the coordinates in degrees. By default those called lon, lng,
-        long or longitude, and lat or latitude.
-    geometry, crs : str, optional
-        The column of points in a Parquet file, and its CRS, where the file does not declare them.
-    layer : str, optional
-        The layer of a file that pyogrio reads, where it has several; the target gets this one alone.
-    format : str, optional
-        "csv", "tsv", "ndjson", "geojson", "parquet" or "ogr" (pyogrio), where the names do not tell.
-    delimiter : str, optional
-        Between the fields of a CSV file.
-    header : bool
-        Whether the first line of a CSV or TSV file names the columns; if not, lon and lat are numbers, from 1.
-    missing : {"raise", "keep"}
-        What to do with a record without coordinates: treat it as a bad one, or leave it as it is.
+        CSV, TSV, NDJSON, GeoJSON, each also as .gz, .zst or .zip, Parquet, GeoParquet, and what pyogrio reads and
+        writes. The target has the source's format; CSV, TSV, NDJSON and Parquet may become each other. "-" is
+        standard input or output.
+    reading : Reading, optional
+        Format, delimiter, quotes, header, layer, where the file does not tell.
     rejects : path, optional
         Where bad records go, with line and reason; without it the first one stops the work. It holds true places.
-    key, identity : bytes and str, optional
-        32 secret bytes and the column with each record's identity: the same record gets the same report again.
+    ledger : Ledger, optional
+        Whose budgets pay: those of the persons that `person_column` names, all or none, before noise is drawn.
     progress : callable, optional
         Called now and then with the number of reports so far and the share of the input, None where unknown.
+    **options
+        `epsilon`, or `level` and `radius`, or `mechanism`; `lon` and `lat`, or `geometry` and `crs`; `drop` and
+        `keep`; `missing`; `order`; `key` and `id_column`; `person_column`: see `geoind.tables.Recipe`. In JSON a
+        name is a path, such as "properties.home".
 
     Examples
     --------
@@ -115,150 +105,185 @@ def obfuscate_file(
     >>> summary.reports, reports[:20]
     (1, 'name,lat,lon\nEiffel,')
     """
-    chosen = choose_mechanism(epsilon=epsilon, level=level, radius=radius, mechanism=mechanism)
-    if missing not in ("raise", "keep"):
-        raise InvalidInputError(f"missing must be 'raise' or 'keep', got {missing!r}")
-    if (key is None) != (identity is None):
-        raise InvalidInputError("a key and the column of each record's identity go together: give both or neither")
-    names = str(source), str(target)
-    kinds = _kinds(*names, format)
-    promise = Promise.of(chosen, level=level, radius=radius)
-    sidecar = None if kinds[1].format == "parquet" or names[1] == STANDARD else str(sidecar_of(target))
-    _refuse_overwriting(names[0], [names[1], sidecar, None if rejects is None else str(rejects)])
-    report = progress or (lambda reports, share: None)  # noqa: ARG005
-    # GDAL opens its files itself; some are folders.
-    source_stream = nullcontext(None) if kinds[0].format == "ogr" else opened(names[0])
-    with source_stream as stream, Delivery() as delivery:
-        # The target is opened first: it is put in place last.
-        by_path = delivery.path(names[1]) if kinds[1].format == "ogr" else None
-        out = delivery.open(names[1]) if by_path is None else None
-        if sidecar is not None:
-            delivery.open(sidecar).write(promise.to_json().encode() + b"\n")
-        aside = None if rejects is None else delivery.open(str(rejects))
-        if out is not None and stream is not None and kinds[0].format != "parquet":
-            reader = _text_format(
-                kinds[0].format,
-                lon=lon,
-                lat=lat,
-                delimiter=delimiter,
-                header=header,
-                identity=identity,
-                keep_missing=missing == "keep",
-            )
-            refused = Rejects(aside)
-            count = _text(stream, out, kinds, reader, chosen, promise.decimals, key, refused, report)
-            return Summary(count, refused.count, promise, tuple(reader.left))
-        from geoind.files.table import TableJob
-
-        refused = Rejects(aside, unit="row")
-        job = TableJob(chosen, lon, lat, geometry, crs, missing, key, identity, refused, report)
-        if by_path is not None:
-            from geoind.files.ogr import obfuscate_ogr
-
-            obfuscate_ogr(names[0], by_path, job, layer)
-        elif out is not None and stream is not None:
-            from geoind.files.parquet import obfuscate_parquet
-
-            with _seekable(stream) as file:
-                obfuscate_parquet(file, out, job, promise)
-        return Summary(job.reports, refused.count, promise, tuple(job.left))
-
-
-def _text(
-    stream: BinaryIO,
-    out: IO[bytes],
-    kinds: tuple[Kind, Kind],
-    reader: TextFormat,
-    mechanism: Mechanism,
-    decimals: int,
-    key: bytes | None,
-    rejects: Rejects,
-    progress: Progress,
-) -> int:
-    """Obfuscate text between the two compressions."""
-    size = _size(stream)
-    packed = compressed(out, kinds[1].compression)
-    count = obfuscate_text(
-        decompressed(stream, kinds[0].compression),
-        packed,
-        reader,
-        mechanism,
-        decimals=decimals,
-        key=key,
-        rejects=rejects,
-        progress=lambda reports: progress(reports, stream.tell() / size if size else None),
+    recipe = Recipe.of(**options)
+    return run(
+        source,
+        target,
+        Job(recipe=recipe, reading=reading or Reading(), rejects=rejects, ledger=ledger, progress=progress),
     )
-    if packed is not out:
-        packed.close()
-    return count
 
 
-def _size(stream: BinaryIO) -> int:
-    """Return how many bytes there are, 0 where nobody knows."""
-    if not stream.seekable():
-        return 0
-    start = stream.tell()
-    size = stream.seek(0, os.SEEK_END)
-    stream.seek(start)
-    return size
+def run(source: str | Path, target: str | Path, job: Job) -> Summary:
+    """Do a job with one file, and return a summary."""
+    work = Work.begun(source, target, job)
+    if job.ledger is not None:
+        work.charged = work.count_persons()
+        job.ledger.charge_counts(work.charged, job.recipe.mechanism, label=f"file {Path(target).name}")
+    work.write()
+    return work.tally.summary(job.recipe.mechanism, work.promise)
 
 
-@contextmanager
-def _seekable(stream: BinaryIO) -> Iterator[BinaryIO]:
-    """Return a stream in which one can go back, as readers of Parquet do."""
-    if stream.seekable():
-        yield stream
-        return
-    with tempfile.TemporaryFile() as file:
-        shutil.copyfileobj(stream, file)
-        file.seek(0)
-        yield cast(BinaryIO, file)
+def source_of(name: str | Path, kind: Kind, reading: Reading, wanted: Wanted, *, again: bool = False) -> Source:
+    """Return what reads a file; `again` if it is read more than once."""
+    if kind.format == "ogr":
+        # GDAL opens its files itself; some are folders.
+        return OgrSource(str(name), reading, wanted)
+    if kind.format == "parquet":
+        return ParquetSource(Bytes(str(name), again=True), reading, wanted)
+    return TextSource(Bytes(str(name), again=again), kind, reading, wanted)
+
+
+@dataclass
+class Work:
+    """A job with one file, under way.
+
+    Parameters
+    ----------
+    source : Source
+        What reads the file.
+    target : str
+        The file of reports.
+    kinds : pair of Kind
+        What they are.
+    job : Job
+        What is done.
+    """
+
+    source: Source
+    target: str
+    kinds: tuple[Kind, Kind]
+    job: Job
+    rejects: Rejects = field(default_factory=Rejects)
+    tally: Tally = field(default_factory=Tally)
+    charged: Counter[str] | None = None
+    _table: Table | None = None
+
+    @classmethod
+    def begun(cls, source: str | Path, target: str | Path, job: Job) -> "Work":
+        """Return the work to be done, unless it is known beforehand that it cannot be."""
+        kinds = _kinds(str(source), str(target), job.reading.format)
+        _refuse_overwriting(source, [target, sidecar_of(target), job.rejects])
+        recipe = job.recipe
+        wanted = Wanted(
+            places=recipe.places,
+            named=tuple(name for name in (recipe.id_column, recipe.person_column) if name is not None),
+            drop=recipe.drop,
+            every_column=kinds[0].format != kinds[1].format,
+            at_once=recipe.order == "shuffle",
+        )
+        reader = source_of(source, kinds[0], job.reading, wanted, again=job.ledger is not None)
+        return cls(reader, str(target), kinds, job)
+
+    @property
+    def promise(self) -> Promise:
+        """What the reports promise."""
+        if self._table is None:
+            raise InvalidInputError("the file has no rows")
+        return replace(self._table.promise, kept=self.job.recipe.keep)
+
+    def count_persons(self) -> Counter[str]:
+        """Return how many reports each person will be in."""
+        counts: Counter[str] = Counter()
+        refused = Rejects(unit=self.source.unit) if self.job.rejects is None else None
+        for _, table, examined in self._examined(refused):
+            counts.update(table.count_persons(examined))
+        return counts
+
+    def write(self) -> None:
+        """Write the reports, whole or not at all."""
+        second = self.kinds[1]
+        with Delivery() as delivery:
+            # The target is opened first: it is put in place last.
+            place = delivery.path(self.target) if second.format == "ogr" else None
+            out = delivery.open(self.target) if place is None else None
+            aside = None if self.job.rejects is None else delivery.open(self.job.rejects, private=True)
+            self.rejects = Rejects(aside, unit=self.source.unit)
+            if place is not None and isinstance(self.source, OgrSource):
+                write_ogr(self.source, (made.batch for _, _, made in self._reported()), place)
+            elif out is not None:
+                packed = compressed(out, second.compression, _inner_name(self.target, second))
+                self._write(packed)
+                if packed is not out:
+                    packed.close()
+            if second.format != "parquet" and self.target != STANDARD:
+                delivery.open(sidecar_of(self.target)).write(self.promise.to_json().encode() + b"\n")
+
+    def _write(self, out: IO[bytes]) -> None:
+        first, second = (kind.format for kind in self.kinds)
+        if first != second:
+            write_table(((table, made) for _, table, made in self._reported()), out, second)
+        elif first == "parquet":
+            _write_parquet((made.batch for _, _, made in self._reported()), out, self.source)
+        else:
+            for rows, _, made in self._reported():
+                out.write(rows.written(made.batch, made.rows))
+
+    def _reported(self) -> Iterator[tuple[Rows, Table, Obfuscated]]:
+        """Yield the rows, and what becomes of them."""
+        for rows, table, examined in self._examined(self.rejects):
+            made = table.report(examined)
+            self.tally.add(table, examined, made)
+            self.tally.rejected = self.rejects.count
+            yield rows, table, made
+            if self.job.progress is not None:
+                self.job.progress(self.tally.reports, self.source.share())
+        if self.charged is not None and self.charged != self.tally.persons:
+            raise InvalidInputError("the file changed between counting its persons and making their reports")
+
+    def _examined(self, rejects: Rejects | None) -> Iterator[tuple[Rows, Table, Examined]]:
+        for rows in self.source.rows():
+            if self._table is None or self._table.schema != rows.schema:
+                self._table = self.source.recipe(self.job.recipe, rows).table(rows.schema)
+            examined = self._table.examine(rows.batch, beside=rows.beside)
+            if rejects is not None:
+                bad = [Problem(rows.line(row), why, rows.record(row)) for row, why in examined.problems]
+                rejects.add(sorted([*rows.problems, *bad]))
+            yield rows, self._table, examined
+
+
+def _write_parquet(batches: Iterator[pa.RecordBatch], out: IO[bytes], source: Source) -> None:
+    first = next(batches)
+    codec = source.codec if isinstance(source, ParquetSource) else "snappy"
+    try:
+        with pq.ParquetWriter(out, first.schema, compression=codec) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+    except pa.ArrowException as error:
+        # Not its message: that may quote what the file holds.
+        raise InvalidInputError(f"the Parquet file cannot be written ({type(error).__name__})") from None
 
 
 def _kinds(source: str, target: str, chosen: str | None) -> tuple[Kind, Kind]:
     """Return what the two files are; a nameless one is what the other is."""
-    if chosen is not None and chosen not in FORMATS:
-        raise InvalidInputError(f"format must be one of {', '.join(FORMATS)}, got {chosen!r}")
-    known = [kind_of(source, chosen), kind_of(target, chosen)]
+    known = [kind_of(source, chosen), kind_of(target)]
     named = [kind for kind in known if kind is not None]
     if not named:
-        raise InvalidInputError("standard input and output do not tell their format: give --format")
+        raise InvalidInputError("standard input and output do not tell their format: give format")
     first, second = (kind or Kind(named[0].format, "") for kind in known)
-    if first.format != second.format:
+    if second.format == "ogr" and first.format in TEXT and (chosen or Path(target).suffix.lower() == ".zip"):
+        second = Kind(first.format, "zip" if Path(target).suffix.lower() == ".zip" else "")
+    if first.format != second.format and not {first.format, second.format} <= set(CONVERTIBLE):
         raise InvalidInputError(
-            f"the input is {first.format} and the output {second.format}: the format must stay"
+            f"the input is {first.format} and the output {second.format}: only {', '.join(CONVERTIBLE)} may "
+            "become each other"
         )
     if first.format == "ogr" and len(named) < 2:
         raise InvalidInputError("GDAL's formats need files with names, not standard input or output")
     return first, second
 
 
-def _refuse_overwriting(source: str, targets: list[str | None]) -> None:
-    places = [Path(name).resolve() for name in [source, *targets] if name is not None and name != STANDARD]
+def _inner_name(target: str, kind: Kind) -> str:
+    """Return what the member of an archive is called."""
+    stem = Path(target).stem
+    return stem if Path(stem).suffix else f"{stem}.{kind.format}"
+
+
+def _refuse_overwriting(source: str | Path, targets: list[str | Path | None]) -> None:
+    names = [str(name) for name in [source, *targets] if name is not None and str(name) != STANDARD]
     taken: list[Path] = []
-    for path in places:
+    for path in (Path(name).resolve() for name in names):
         if any(path == other or (path.exists() and other.exists() and path.samefile(other)) for other in taken):
             raise InvalidInputError(
                 f"{path.name} would be overwritten: input, output and rejects must be different files"
             )
         taken.append(path)
-
-
-def _text_format(
-    name: str,
-    *,
-    lon: str | None,
-    lat: str | None,
-    delimiter: str | None,
-    header: bool,
-    identity: str | None,
-    keep_missing: bool,
-) -> TextFormat:
-    if name in ("csv", "tsv"):
-        between = delimiter if delimiter is not None else {"csv": ",", "tsv": "\t"}[name]
-        return Delimited(
-            between.encode(), header=header, lon=lon, lat=lat, identity=identity, keep_missing=keep_missing
-        )
-    if name == "ndjson":
-        return LineJson(lon, lat, identity, keep_missing)
-    return FeatureCollection(identity, keep_missing)

@@ -1,111 +1,141 @@
-"""NDJSON: an object per line, with two coordinates or a GeoJSON feature; the rest of its text stays as it is."""
+"""NDJSON: an object per line, with two coordinates or a GeoJSON feature."""
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from geoind.files.columns import coordinate_columns, telling_columns
-from geoind.files.feature import add_feature, identity_of, is_number, telling_properties
-from geoind.files.members import Member, members_of
-from geoind.files.textbatch import BATCH_BYTES, BadRecordError, Problem, TextBatch, degrees, place
+from geoind.errors import InvalidInputError
+from geoind.files.dialects import Place
+from geoind.files.jsonrows import FEATURE_PLACE, Form, JsonRows
+from geoind.files.jsonvalues import BadRecordError, flattened, loaded, writer
+from geoind.files.rejects import Problem
+from geoind.tables.names import coordinate_columns
 
-__all__ = ["LineJson"]
+__all__ = ["ndjson_rows"]
 
-LON_FIRST, LAT_FIRST = (1, 3), (3, 1)
+BATCH_BYTES = 1 << 20
+"""Text handled at once."""
+
+LONGEST = 64 << 20
+"""No line may have more bytes."""
 
 SEPARATOR = b"\x1e"
 """Before each record of a GeoJSON text sequence (RFC 8142)."""
 
 
-@dataclass
-class LineJson:
-    """Objects, one per line.
+def ndjson_rows(
+    stream: BinaryIO,
+    places: Sequence[Place] = ((None, None),),
+    *,
+    drop: frozenset[str] = frozenset(),
+    named: Sequence[str] = (),
+    size: int = BATCH_BYTES,
+) -> Iterator[JsonRows]:
+    r"""Yield the rows of a file with an object per line, a megabyte at a time.
 
     Parameters
     ----------
-    lon, lat, identity : str, optional
-        The members with the coordinates and the record's identity; a feature needs no coordinate names.
-    keep_missing : bool
-        Whether a record with two nulls, or with a null geometry, stays as it is.
+    stream : binary file
+        The text.
+    places : sequence of (str or None, str or None)
+        The members with longitude and latitude, for each place; None for the usual names, or for the geometry of
+        features.
+    drop : frozenset of str
+        The paths of members that are not written.
+    named : sequence of str
+        The paths of the record's identity and of the person.
+    size : int
+        Bytes handled at once; -1 for all.
+
+    Examples
+    --------
+    >>> import io
+    >>> [rows.batch.to_pylist() for rows in ndjson_rows(io.BytesIO(b'{"lat": 1, "lon": 2.5}\n'))]
+    [[{'lat': '1', 'lon': '2.5'}]]
     """
+    form: Form | None = None
+    lines: list[bytes] = []
+    held, first = 0, 1
+    for line in iter(lambda: stream.readline(LONGEST), b""):
+        if len(line) == LONGEST:
+            raise InvalidInputError(f"line {first + len(lines)}: the line has no end")
+        lines.append(line)
+        held += len(line)
+        if 0 <= size < held:
+            form = form or _form(lines, places)
+            yield _rows(lines, first, JsonRows(form, drop=drop, named=named))
+            lines, held, first = [], 0, first + len(lines)
+    yield _rows(lines, first, JsonRows(form or _form(lines, places), drop=drop, named=named))
 
-    lon: str | None = None
-    lat: str | None = None
-    identity: str | None = None
-    keep_missing: bool = False
-    left: list[str] = field(default_factory=list)
 
-    def batches(self, stream: BinaryIO) -> Iterator[TextBatch]:
-        """Return the file's records in batches."""
-        batch = TextBatch()
-        for number, line in enumerate(stream, start=1):
-            body = line.strip(b" \t\r\n" + SEPARATOR)
-            if not body:
-                batch.add_text(line)
-                continue
-            before, after = line.split(body, 1)
-            count = len(batch.records)
-            batch.add_text(before)
-            try:
-                self._add(batch, body)
-                batch.add_text(after)
-            except BadRecordError as error:
-                batch.drop_from(count)
-                batch.problems.append(Problem(number, str(error), body))
-            batch.size += len(body)
-            if batch.size > BATCH_BYTES:
-                yield batch
-                batch = TextBatch()
-        yield batch
-
-    def _add(self, batch: TextBatch, body: bytes) -> None:
+def _form(lines: Sequence[bytes], places: Sequence[Place]) -> Form:
+    """Return where the places are, by the first object."""
+    for line in lines:
+        body = _body(line)
         try:
-            text = body.decode("utf-8-sig")
-            members, end = members_of(text)
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
-            raise BadRecordError("not a JSON object") from None
-        if end != len(text):
-            raise BadRecordError("not a single JSON object")
-        by_name = {member.name: member for member in members}
-        if self.lon is None and self.lat is None and "geometry" in by_name:
-            self.left = self.left or telling_properties(members)
-            add_feature(batch, text, 0, end, members, keep_missing=self.keep_missing, identity=self.identity)
+            record = loaded(body) if body else None
+        except BadRecordError:
+            continue
+        if record is None:
+            continue
+        if "geometry" in record and all(name is None for place in places for name in place):
+            return Form([FEATURE_PLACE], feature=True)
+        names = list(flattened(record))
+        return Form([coordinate_columns(names, *place) for place in places])
+    return Form([FEATURE_PLACE], feature=True)
+
+
+def _rows(lines: Sequence[bytes], first: int, rows: JsonRows) -> JsonRows:
+    around = _Around()
+    rows.frame = around.framed
+    for number, line in enumerate(lines, first):
+        body = _body(line)
+        if not body:
+            around.add_blank(line)
+            continue
+        try:
+            record = loaded(body)
+        except BadRecordError as error:
+            rows.problems.append(Problem(number, str(error), body))
+            continue
+        if rows.add(number, record):
+            around.add(line, body)
+    return rows
+
+
+def _body(line: bytes) -> bytes:
+    return line.strip(b" \t\r\n" + SEPARATOR)
+
+
+@dataclass
+class _Around:
+    """What stands before the first object, and after each: white space, line breaks and record separators."""
+
+    start: bytes = b""
+    before: list[bytes] = field(default_factory=list)
+    after: list[bytes] = field(default_factory=list)
+    compact: bool = False
+    ascii_only: bool = True
+
+    def add(self, line: bytes, body: bytes) -> None:
+        if not self.before:
+            # Written as the first object is: other readers and eyes expect it.
+            self.compact = b'": ' not in body
+        self.ascii_only &= body.isascii()
+        at = line.index(body)
+        self.before.append(line[:at])
+        self.after.append(line[at + len(body) :])
+
+    def add_blank(self, line: bytes) -> None:
+        if self.after:
+            self.after[-1] += line
         else:
-            self._add_flat(batch, text, members)
+            self.start += line
 
-    def _add_flat(self, batch: TextBatch, text: str, members: Sequence[Member]) -> None:
-        names = [member.name for member in members]
-        if self.lon is None or self.lat is None:
-            self.lon, self.lat = coordinate_columns(names, self.lon, self.lat)
-            self.left = telling_columns([name for name in names if name not in (self.lon, self.lat)])
-        for name in (self.lon, self.lat):
-            if names.count(name) != 1:
-                raise BadRecordError(f"the member {name!r} occurs {names.count(name)} times")
-        lon, lat = members[names.index(self.lon)], members[names.index(self.lat)]
-        if self.keep_missing and lon.value is None and lat.value is None:
-            batch.add_text(text.encode())
-            return
-        truth = place(_number(lon.value), _number(lat.value))
-        if self.identity is not None:
-            found = [member.value for member in members if member.name == self.identity]
-            batch.labels.append(identity_of(found[-1] if found else None))
-        first, second = sorted((lon, lat), key=lambda member: member.value_at)
-        quotes = [b'"' if isinstance(member.value, str) else b"" for member in (first, second)]
-        pieces = [
-            text[: first.value_at].encode() + quotes[0],
-            b"",
-            quotes[0] + text[first.end : second.value_at].encode() + quotes[1],
-            b"",
-            quotes[1] + text[second.end :].encode(),
+    def framed(self, rows: list[int], objects: list[dict[str, Any]]) -> bytes:
+        write = writer(compact=self.compact, ascii_only=self.ascii_only)
+        texts = [
+            self.before[row] + write(record).encode() + self.after[row]
+            for row, record in zip(rows, objects, strict=True)
         ]
-        batch.add_place(pieces, LON_FIRST if first is lon else LAT_FIRST, *truth)
-
-
-def _number(value: object) -> float:
-    if isinstance(value, str):
-        return degrees(value.encode("utf-8", "replace"))
-    try:
-        return float(value) if is_number(value) else float("nan")  # type: ignore[arg-type]
-    except OverflowError:
-        return float("nan")
+        return self.start + b"".join(texts)

@@ -2,54 +2,147 @@
 
 import warnings
 from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+
+import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.files.table import BATCH_ROWS, TableJob
+from geoind.files.formats import Kind
+from geoind.files.parquet import BATCH_ROWS
+from geoind.files.rows import BatchRows, Rows
+from geoind.files.sources import Reading, Wanted
+from geoind.tables import LonLat, Points, Recipe
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-__all__ = ["obfuscate_ogr"]
+__all__ = ["OgrSource", "write_ogr"]
 
 
-def obfuscate_ogr(source: str, target: Path, job: TableJob, layer: str | None) -> None:
-    """Write a layer of points with reports in place of the truth, in the source's CRS."""
-    import pyarrow as pa
-    import pyogrio
+@dataclass
+class OgrSource:
+    """A layer of points that GDAL reads.
+
+    Parameters
+    ----------
+    name : str
+        The file; some are folders.
+    reading : Reading
+        How to read it.
+    wanted : Wanted
+        What of it.
+    """
+
+    name: str
+    reading: Reading
+    wanted: Wanted
+    unit: str = "row"
+    about: dict[str, Any] = field(default_factory=dict)
+    _done: int = 0
+
+    def __post_init__(self) -> None:
+        self.reading.fit(Kind("ogr", ""))
+        if any(isinstance(place, LonLat) for place in self.wanted.places):
+            raise InvalidInputError("lon and lat are not for files of geometries: the geometry is the place")
+
+    @property
+    def layer(self) -> str:
+        """The layer that was chosen, or the only one."""
+        import pyogrio
+
+        try:
+            names = [str(name) for name, kind in pyogrio.list_layers(self.name) if kind is not None]
+        except Exception:
+            raise InvalidInputError(f"{self.name} is no file that GDAL can read") from None
+        if self.reading.layer is None and len(names) == 1:
+            return names[0]
+        if self.reading.layer is None or self.reading.layer not in names:
+            raise InvalidInputError(f"layer must be one of {', '.join(names) or 'none: there are no places'}")
+        return self.reading.layer
+
+    @property
+    def geometry(self) -> str:
+        """The column of points."""
+        return self.about["geometry_name"] or "wkb_geometry"
+
+    @property
+    def crs(self) -> str | None:
+        """The layer's CRS, or the one that was given where it has none."""
+        given = [place.crs for place in self.wanted.places if isinstance(place, Points)]
+        return self.about["crs"] or next(iter(given), None)
+
+    def rows(self) -> Iterator[Rows]:
+        """Yield the layer's rows."""
+        import pyogrio.raw
+
+        layer = self.layer
+        size = self._total(layer) if self.wanted.at_once else BATCH_ROWS
+        try:
+            with (
+                warnings.catch_warnings(action="ignore"),
+                pyogrio.raw.open_arrow(self.name, layer=layer, batch_size=size, use_pyarrow=True) as (
+                    about,
+                    reader,
+                ),
+            ):
+                self.about = {**about, "layer": layer}
+                self._done = 0
+                yield BatchRows(pa.RecordBatch.from_pylist([], schema=reader.schema), 0)
+                flat = about["geometry_type"] == "Point"
+                for batch in reader:
+                    self._done += len(batch)
+                    shapes = batch if flat else _without_heights(batch, self.geometry)
+                    yield BatchRows(shapes, self._done - len(batch))
+        except (pyogrio.errors.DataSourceError, pa.ArrowException, RuntimeError) as error:
+            # Not its message: GDAL's may quote what the file holds.
+            raise InvalidInputError(f"GDAL cannot read this ({type(error).__name__})") from None
+
+    def _total(self, layer: str) -> int:
+        import pyogrio
+
+        return max(1, int(pyogrio.read_info(self.name, layer=layer, force_feature_count=True)["features"]))
+
+    def share(self) -> float | None:
+        """Return how much of the layer was read."""
+        return None
+
+    def recipe(self, recipe: Recipe, rows: Rows) -> Recipe:  # noqa: ARG002
+        """Return a recipe that knows the layer's column of points and its CRS."""
+        given = next((place for place in recipe.places if isinstance(place, Points)), Points())
+        if self.crs is None:
+            raise InvalidInputError(
+                "the layer must have a CRS: without one nobody knows what a metre is; give crs"
+            )
+        if given.geometry not in (None, self.geometry):
+            raise InvalidInputError(f"the layer's geometry is {self.geometry!r}, not {given.geometry!r}")
+        return replace(recipe, places=(Points(self.geometry, self.crs),))
+
+
+def write_ogr(source: OgrSource, batches: Iterator[pa.RecordBatch], target: Path) -> None:
+    """Write a layer of reports, in the source's CRS."""
     import pyogrio.raw
 
-    name = _layer(source, layer)
+    first = next(batches)
     failure: list[BaseException] = []
 
-    def obfuscated(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    def guarded() -> Iterator[pa.RecordBatch]:
+        yield first
         try:
-            yield from job.batches(batches)
+            yield from batches
         except BaseException as error:
             # On its way through GDAL the error would become another.
             failure.append(error)
             raise
 
     try:
-        with (
-            warnings.catch_warnings(action="ignore"),
-            pyogrio.raw.open_arrow(source, layer=name, batch_size=BATCH_ROWS, use_pyarrow=True) as (about, reader),
-        ):
-            if about["crs"] is None:
-                raise InvalidInputError("the layer must have a CRS: without one nobody knows what a metre is")
-            job.geometry = about["geometry_name"] or "wkb_geometry"
-            job.crs = about["crs"]
-            schema = job.find_columns(reader.schema)
-            batches = reader if about["geometry_type"] == "Point" else _without_heights(reader, job.geometry)
+        with warnings.catch_warnings(action="ignore"):
             pyogrio.raw.write_arrow(
-                pa.RecordBatchReader.from_batches(schema, obfuscated(batches)),
+                pa.RecordBatchReader.from_batches(first.schema, guarded()),
                 target,
-                layer=name if target.suffix.lower() == ".gpkg" else None,
-                driver=_driver(source, name, target),
-                geometry_name=job.geometry,
+                layer=source.about["layer"] if target.suffix.lower() == ".gpkg" else None,
+                driver=_driver(source, target),
+                geometry_name=source.geometry,
                 geometry_type="Point",
-                crs=about["crs"],
+                crs=source.crs,
             )
     except InvalidInputError:
         raise
@@ -57,41 +150,25 @@ def obfuscate_ogr(source: str, target: Path, job: TableJob, layer: str | None) -
         if failure:
             raise failure[0] from None
         # Not its message: GDAL's may quote what the file holds.
-        raise InvalidInputError(f"GDAL cannot read or write this ({type(error).__name__})") from None
+        raise InvalidInputError(f"GDAL cannot write this ({type(error).__name__})") from None
 
 
-def _without_heights(batches: "Iterator[pa.RecordBatch]", name: str) -> "Iterator[pa.RecordBatch]":
-    """Return the batches with shapes of two dimensions: a height tells places apart."""
-    import pyarrow as pa
+def _without_heights(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
+    """Return the batch with shapes of two dimensions: a height tells places apart."""
     import shapely
 
-    for batch in batches:
-        at = batch.schema.get_field_index(name)
-        shapes = shapely.force_2d(shapely.from_wkb(batch.column(at).to_numpy(zero_copy_only=False)))
-        yield batch.set_column(at, batch.schema.field(at), pa.array(shapely.to_wkb(shapes), pa.binary()))
+    at = batch.schema.get_field_index(name)
+    shapes = shapely.force_2d(shapely.from_wkb(batch.column(at).to_numpy(zero_copy_only=False)))
+    return batch.set_column(at, batch.schema.field(at), pa.array(shapely.to_wkb(shapes), pa.binary()))
 
 
-def _driver(source: str, layer: str, target: Path) -> str:
+def _driver(source: OgrSource, target: Path) -> str:
     """Return what writes the target: what reads the source, if they are called alike."""
     import pyogrio
 
-    if Path(source).suffix.lower() == target.suffix.lower():
-        return str(pyogrio.read_info(source, layer=layer)["driver"])
+    if Path(source.name).suffix.lower() == target.suffix.lower():
+        return str(pyogrio.read_info(source.name, layer=source.about["layer"])["driver"])
     try:
         return str(pyogrio.detect_write_driver(target))
     except ValueError:
         raise InvalidInputError(f"GDAL has not one way to write a {target.suffix or 'nameless'} file") from None
-
-
-def _layer(source: str, layer: str | None) -> str:
-    import pyogrio
-
-    try:
-        names = [str(name) for name, kind in pyogrio.list_layers(source) if kind is not None]
-    except Exception:
-        raise InvalidInputError(f"{source} is no file that GDAL can read") from None
-    if layer is None and len(names) == 1:
-        return names[0]
-    if layer is None or layer not in names:
-        raise InvalidInputError(f"--layer must be one of {', '.join(names) or 'none: there are no places'}")
-    return layer

@@ -2,12 +2,19 @@
 
 import json
 from collections.abc import Iterable
-from typing import IO
+from typing import IO, NamedTuple
 
 from geoind.errors import InvalidInputError
-from geoind.files.textbatch import Problem
 
-__all__ = ["Rejects"]
+__all__ = ["Problem", "Rejects"]
+
+
+class Problem(NamedTuple):
+    """A bad record: where it starts, why it is bad, and what it is."""
+
+    line: int
+    reason: str
+    record: bytes
 
 
 class Rejects:

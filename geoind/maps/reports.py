@@ -3,29 +3,20 @@
 import math
 from collections.abc import Callable, Iterator
 from html import escape
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import folium
-import geopandas
 import numpy as np
-import pandas as pd
-import pyarrow.parquet
-import pyogrio
 from folium.plugins import HeatMap
 
-from geoind.adapters.geoparquet import LONLAT, declared_crs, geometry_columns, to_lonlat
-from geoind.adapters.points import GeometryColumn, LonLatColumns
-from geoind.arrays import FloatArray, as_lonlat
+from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
-from geoind.files.columns import coordinate_columns
-from geoind.files.formats import kind_of
 from geoind.maps.basemap import Basemap
 from geoind.maps.offline import offline_html
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.tables.promise import Promise
 
-__all__ = ["read_places", "report_map"]
+__all__ = ["report_map"]
 
 Places: TypeAlias = Callable[[], Iterator[FloatArray]]
 """Starts reading (n, 2) lon/lat batches from the beginning."""
@@ -35,8 +26,6 @@ MOST_POINTS = 5000
 
 CELLS = 256
 """Cells of the heat map from west to east and from south to north: its size does not grow with the file."""
-
-BATCH = 1 << 17
 
 REPORT = {"radius": 4, "stroke": False, "fill": True, "fill_color": "#2460c8", "fill_opacity": 0.55}
 
@@ -56,30 +45,6 @@ font:600 15px/1.4 system-ui,sans-serif;
 box-shadow:0 1px 5px #0006">
 These are true places: nothing protects them. Do not share this page.</div>
 """
-
-
-def read_places(path: str | Path, *, lon: str | None = None, lat: str | None = None) -> Iterator[FloatArray]:
-    """Yield the places of a file, batch by batch, as (n, 2) lon/lat degrees; rows without a place are left out.
-
-    Parameters
-    ----------
-    path : path
-        Parquet, GeoParquet, CSV, TSV, NDJSON, or whatever else geopandas reads.
-    lon, lat : str, optional
-        The columns with the degrees, where their names do not tell and there is no geometry.
-    """
-    if not Path(path).is_file():
-        raise InvalidInputError(f"no such file: {path}")
-    kind = kind_of(str(path))
-    name = "ogr" if kind is None else kind.format
-    if name == "parquet":
-        batches = _parquet_places(Path(path), lon, lat)
-    elif name in ("csv", "tsv", "ndjson"):
-        batches = _text_places(Path(path), name, lon, lat)
-    else:
-        batches = _shape_places(Path(path))
-    for batch in batches:
-        yield as_lonlat(batch[~np.isnan(batch).any(axis=1)], "the file")
 
 
 def report_map(
@@ -170,51 +135,3 @@ def _promised(promise: Promise) -> list[str]:
     if promise.mechanism == "SphericalLaplace":
         lines.append(f"95 % of the reports lie within {float(noise.radius_quantile(0.95)):.0f} m of the truth.")
     return lines
-
-
-def _parquet_places(path: Path, lon: str | None, lat: str | None) -> Iterator[FloatArray]:
-    try:
-        file = pyarrow.parquet.ParquetFile(path)
-    except pyarrow.ArrowInvalid as error:
-        raise InvalidInputError(f"{path.name} is not a Parquet file") from error
-    with file:
-        schema = file.schema_arrow
-        geometry = None if lon or lat else next(iter(geometry_columns(schema)), None)
-        if geometry is not None:
-            crs = declared_crs(schema, geometry) or LONLAT
-            for batch in file.iter_batches(BATCH, columns=[geometry]):
-                yield to_lonlat(GeometryColumn(batch, geometry).coordinates, crs)
-            return
-        names = coordinate_columns(schema.names, lon, lat)
-        for batch in file.iter_batches(BATCH, columns=list(names)):
-            yield LonLatColumns(batch, *names).coordinates
-
-
-def _text_places(path: Path, name: str, lon: str | None, lat: str | None) -> Iterator[FloatArray]:
-    batches: Any
-    try:
-        if name == "ndjson":
-            batches = pd.read_json(path, lines=True, chunksize=BATCH)
-        else:
-            batches = pd.read_csv(path, sep="\t" if name == "tsv" else ",", chunksize=BATCH)
-        with batches:
-            for frame in batches:
-                names = coordinate_columns([str(column) for column in frame.columns], lon, lat)
-                yield frame[list(names)].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=np.float64)
-    except (ValueError, UnicodeDecodeError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise InvalidInputError(f"{path.name} cannot be read as {name}") from error
-
-
-def _shape_places(path: Path) -> Iterator[FloatArray]:
-    try:
-        frame = geopandas.read_file(path, engine="pyogrio")
-    except pyogrio.errors.DataSourceError as error:
-        raise InvalidInputError(f"{path.name} cannot be read as places") from error
-    if not isinstance(frame, geopandas.GeoDataFrame) or frame.crs is None:
-        raise InvalidInputError(f"{path.name} has no places with a CRS")
-    points = frame.to_crs("EPSG:4326").geometry
-    if not (points.geom_type.isna() | (points.geom_type == "Point")).all():
-        raise InvalidInputError(f"{path.name} must hold points")
-    yield np.column_stack([points.x, points.y])

@@ -12,7 +12,7 @@
 """
 
 from geoind.tables.promise import Promise, read_promise, sidecar_of
-from geoind.tables.recipe import LonLat, Missing, Options, Order, Points, Recipe
+from geoind.tables.recipe import LonLat, Missing, Options, Order, Points, Recipe, places_of
 from geoind.tables.table import Beside, Examined, Obfuscated, Problem, Table
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Promise",
     "Recipe",
     "Table",
+    "places_of",
     "read_promise",
     "sidecar_of",
 ]

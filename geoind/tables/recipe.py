@@ -18,7 +18,7 @@ from geoind.tables.keys import Key, KeyLike, as_key
 if TYPE_CHECKING:
     from geoind.tables.table import Table
 
-__all__ = ["LonLat", "Missing", "Options", "Order", "Points", "Recipe", "TableOptions"]
+__all__ = ["LonLat", "Missing", "Options", "Order", "Points", "Recipe", "TableOptions", "places_of"]
 
 log = logging.getLogger("geoind")
 
@@ -150,7 +150,7 @@ class Recipe:
         key = options.get("key")
         return cls(
             mechanism=choose_mechanism(**chosen),  # type: ignore[arg-type]
-            places=_places(options.get("lon"), options.get("lat"), options.get("geometry"), options.get("crs")),
+            places=places_of(options.get("lon"), options.get("lat"), options.get("geometry"), options.get("crs")),
             key=None if key is None else as_key(key),
             id_column=options.get("id_column"),
             person_column=options.get("person_column"),
@@ -213,9 +213,10 @@ class Recipe:
         return self.table(batch.schema).obfuscate(batch, path=path, rows=np.asarray(rows)).batch
 
 
-def _places(
+def places_of(
     lon: str | Sequence[str] | None, lat: str | Sequence[str] | None, geometry: str | None, crs: str | None
 ) -> tuple[LonLat | Points, ...]:
+    """Return where the places are, as keywords name it; nothing where they do not."""
     if geometry is not None and (lon is not None or lat is not None):
         raise InvalidInputError("give lon and lat, or geometry, not both")
     if crs is not None and (lon is not None or lat is not None):

@@ -2,6 +2,7 @@ import csv
 import gzip
 import io
 import json
+import zipfile
 
 import numpy as np
 import pytest
@@ -10,8 +11,9 @@ from hypothesis import strategies as st
 
 import geoind
 from geoind.errors import InvalidInputError
-from geoind.files import obfuscate_file
-from geoind.files.textbatch import BATCH_BYTES
+from geoind.files import Reading, obfuscate_file
+from geoind.files.delimited import BATCH_BYTES
+from geoind.files.scan import MISPLACED
 from geoind.tables.promise import read_promise
 
 SHARP = geoind.SphericalLaplace(1000.0)
@@ -21,10 +23,17 @@ SHARP = geoind.SphericalLaplace(1000.0)
 def obfuscated(tmp_path, text: bytes | str, name: str = "in.csv", **options: object) -> bytes:
     source, target = tmp_path / name, tmp_path / f"out-{name}"
     source.write_bytes(text.encode() if isinstance(text, str) else text)
-    if "epsilon" not in options:
+    if "epsilon" not in options and "level" not in options:
         options["mechanism"] = SHARP
-    obfuscate_file(source, target, **options)
+    obfuscate_file(source, target, **with_reading(options))
     return target.read_bytes()
+
+
+def with_reading(options: dict[str, object]) -> dict[str, object]:
+    """Return the options with those of a `Reading` put into one."""
+    names = [name for name in options if name in Reading.__dataclass_fields__]
+    rest = {name: value for name, value in options.items() if name not in names}
+    return rest | {"reading": Reading(**{name: options[name] for name in names})} if names else rest
 
 
 def reason(tmp_path, text: bytes | str, name: str = "in.csv", **options: object) -> str:
@@ -88,7 +97,7 @@ def test_many_batches_with_and_without_quotes_are_like_one(tmp_path) -> None:
     rows = [f"{i},{i % 80}.5,{i % 170}.25,{'x' * 40}" for i in range(3 * BATCH_BYTES // 50)]
     rows[len(rows) // 2] = '7,1.5,2.25,"a\nb"'
     text = "\n".join(["id,lat,lon,pad", *rows, ""])
-    result = obfuscated(tmp_path, text).decode().splitlines()
+    result = obfuscated(tmp_path, text, order="keep").decode().splitlines()
     expected = text.replace(".5,", ".50000,").replace(".25,", ".25000,").splitlines()
     assert result == expected
 
@@ -120,20 +129,54 @@ def test_reports_are_on_the_lattice_and_coarser_for_wide_noise(tmp_path) -> None
 def test_columns_are_found_by_their_usual_names_or_chosen(tmp_path) -> None:
     assert obfuscated(tmp_path, "Latitude,LONGITUDE\n1,2\n") == b"Latitude,LONGITUDE\n1.00000,2.00000\n"
     assert obfuscated(tmp_path, '"lng","lat"\n2,1\n') == b'"lng","lat"\n2.00000,1.00000\n'
-    chosen = obfuscated(tmp_path, "a,b,lat,lon\n1,2,3,4\n", lat="a", lon="b")
-    assert chosen == b"a,b,lat,lon\n1.00000,2.00000,3,4\n"
+    chosen = obfuscated(tmp_path, "a,b,c\n1,2,x\n", lat="a", lon="b")
+    assert chosen == b"a,b,c\n1.00000,2.00000,x\n"
+
+
+def test_several_places_of_a_row_have_noise_of_their_own(tmp_path) -> None:
+    text = "from_lat,from_lon,to_lat,to_lon,fare\n" + "48.85,2.35,48.85,2.35,7\n" * 50
+    result = obfuscated(
+        tmp_path, text, epsilon=0.01, lat=["from_lat", "to_lat"], lon=["from_lon", "to_lon"]
+    ).decode()
+    rows = [line.split(",") for line in result.splitlines()[1:]]
+    assert all(row[:2] != row[2:4] for row in rows)
+    assert {row[4] for row in rows} == {"7"}
+    assert read_promise(tmp_path / "out-in.csv").places == (("from_lon", "from_lat"), ("to_lon", "to_lat"))
 
 
 def test_tabs_and_other_delimiters(tmp_path) -> None:
     assert obfuscated(tmp_path, "lat\tlon\n1\t2\n", name="in.tsv") == b"lat\tlon\n1.00000\t2.00000\n"
-    assert obfuscated(tmp_path, "lat;lon\n1;2\n", delimiter=";") == b"lat;lon\n1.00000;2.00000\n"
+    for delimiter in ";|\t":
+        text = f"lat{delimiter}lon\n1{delimiter}2\n"
+        for chosen in (delimiter, None):
+            result = obfuscated(tmp_path, text, delimiter=chosen).decode()
+            assert result == f"lat{delimiter}lon\n1.00000{delimiter}2.00000\n"
+    assert obfuscated(tmp_path, "lat:lon\n1:2\n", delimiter=":") == b"lat:lon\n1.00000:2.00000\n"
+
+
+def test_decimal_commas_stay_commas(tmp_path) -> None:
+    assert obfuscated(tmp_path, "lat;lon\n1,5;-2,25\n") == b"lat;lon\n1,50000;-2,25000\n"
+    assert obfuscated(tmp_path, 'lat,lon\n"1,5","2,25"\n') == b'lat,lon\n"1,50000","2,25000"\n'
+
+
+def test_what_is_missing_is_hinted_at(tmp_path) -> None:
+    assert "is there no header?" in reason(tmp_path, "1.5,2.5\n3.5,4.5\n")
+    assert "what is the delimiter?" in reason(tmp_path, "lat:lon\n1:2\n")
+
+
+def test_quotes_in_a_tsv_file_are_plain_text_unless_asked_for(tmp_path) -> None:
+    text = 'lat\tlon\tnote\n1\t2\t5" pipe\n1\t2\t"open\n3\t4\tclosed"\n'
+    expected = text.replace("1\t2", "1.00000\t2.00000").replace("3\t4", "3.00000\t4.00000")
+    assert obfuscated(tmp_path, text, name="in.tsv").decode() == expected
+    (tmp_path / "out-in.tsv").unlink()
+    (tmp_path / "out-in.tsv.geoind.json").unlink()
+    assert reason(tmp_path, text, name="in.tsv", quoting=True).startswith("line 2: a quote")
 
 
 def test_without_a_header_columns_are_numbers(tmp_path) -> None:
     result = obfuscated(tmp_path, "7,1,2\n8,3,4\n", header=False, lat="2", lon="3")
     assert result == b"7,1.00000,2.00000\n8,3.00000,4.00000\n"
     assert obfuscated(tmp_path, '"a\nb",1,2\n', header=False, lat="2", lon="3") == b'"a\nb",1.00000,2.00000\n'
-    assert obfuscated(tmp_path, "", header=False) == b""
 
 
 def test_a_header_alone_gives_a_header_alone(tmp_path) -> None:
@@ -165,18 +208,24 @@ def test_a_damaged_compressed_file_is_refused(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        ("a,12.345,", "line 3: the longitude must be a finite number"),
-        ("a,,12.345", "line 3: the latitude must be a finite number"),
+        ("a,12.345,", "line 3: there is no place"),
+        ("a,,12.345", "line 3: there is no place"),
         ("a,nan,12.345", "line 3: the latitude must be a finite number"),
         ("a,inf,12.345", "line 3: the latitude must be a finite number"),
         ("a,12.345x,2", "line 3: the latitude must be a finite number"),
         ("a,1_2.345,2", "line 3: the latitude must be a finite number"),
         ("a,91,12.345", "line 3: |latitude| must be at most 90"),
         ("a,12.345,180.5", "line 3: |longitude| must be at most 180"),
-        ("12.345", "line 3: 1 fields, where the first line has 3"),
+        ("12.345", "line 3: 1 field, where the first line has 3"),
         ("a,b,12.345,1", "line 3: 4 fields, where the first line has 3"),
         ('a,"12.345,1', "line 3: a quote is never closed"),
-        (",,", "line 3: the longitude must be a finite number"),
+        (",,", "line 3: there is no place"),
+        ("a,12.345\r,2", "line 3: a carriage return without a line feed"),
+        ("a\0,12.345,2", "line 3: a NUL byte: the text must be UTF-8"),
+        ('5" pipe,12.345,2', f"line 3: {MISPLACED}"),
+        ('"a"b,12.345,2', f"line 3: {MISPLACED}"),
+        ('"a" ,12.345,2', f"line 3: {MISPLACED}"),
+        ('a,12.345, "2"', f"line 3: {MISPLACED}"),
     ],
 )
 def test_a_bad_row_stops_with_its_line_and_the_reason_and_no_coordinate(tmp_path, row: str, why: str) -> None:
@@ -201,8 +250,7 @@ def test_line_numbers_are_right_far_into_a_file(tmp_path) -> None:
     [
         "id,lat,lon\r\n1,1.0,2.0\n2,1.0,2.0\r\n3,1.0,2.0\n",
         "id,lat,lon\n1,1.0,2.0\r\n2,1.0,2.0\n",
-        "id,lat,lon\na\rb,1.0,2.0\nc\r\r,1.0,2.0\n",
-        "id,lat,lon\na\rb,1.0,2.0\r\nc,1.0,2.0\n",
+        'id,lat,lon\n"a\rb",1.0,2.0\n"c\r\n",1.0,2.0\n',
     ],
 )
 def test_line_breaks_may_be_mixed(tmp_path, text: str) -> None:
@@ -215,7 +263,7 @@ def test_rejects_take_the_bad_rows_and_the_rest_goes_on(tmp_path) -> None:
     source.write_text(text)
     summary = obfuscate_file(source, target, mechanism=SHARP, rejects=rejects)
     assert (summary.reports, summary.rejected) == (2, 2)
-    assert target.read_text() == 'name,lat,lon\na,1.00000,2.00000\n"q",1.00000,2.00000\n\n'
+    assert target.read_text() == 'name,lat,lon\na,1.00000,2.00000\n"q",1.00000,2.00000\n'
     told = [json.loads(line) for line in rejects.read_text().splitlines()]
     assert told == [
         {"line": 3, "reason": "|latitude| must be at most 90", "record": "bad,91,2"},
@@ -230,22 +278,22 @@ def test_rejects_without_bad_rows_are_an_empty_file(tmp_path) -> None:
 
 def test_missing_coordinates_stay_when_asked_for(tmp_path) -> None:
     text = 'n,lat,lon\na,,\nb, ," "\nc,1,2\nd,,2\n'
-    assert reason(tmp_path, text, missing="keep") == "line 5: the latitude must be a finite number"
-    kept = obfuscated(tmp_path, text.replace("d,,2\n", ""), missing="keep")
-    assert kept == b'n,lat,lon\na,,\nb, ," "\nc,1.00000,2.00000\n'
+    assert reason(tmp_path, text) == "line 2: there is no place"
+    # Half a place is none, and not a place that may stay.
+    assert obfuscated(tmp_path, text, missing="keep") == b"n,lat,lon\na,,\nb,,\nc,1.00000,2.00000\nd,,\n"
 
 
 @pytest.mark.parametrize(
     ("text", "options", "why"),
     [
         ("", {}, "line 1: the file is empty"),
-        ("a,b\n1,2\n", {}, "choose it with --lon"),
-        ("lon,b\n1,2\n", {}, "choose it with --lat"),
+        ("a,b\n1,2\n", {}, "say which with lon"),
+        ("lon,b\n1,2\n", {}, "say which with lat"),
         ("lat,lon,lng\n1,2,3\n", {}, "several columns"),
-        ("lat,lon\n1,2\n", {"lat": "y"}, "--lat: there is no 'y'"),
-        ("lat,lon,lat\n1,2,3\n", {"lat": "lat"}, "--lat: there are several 'lat'"),
-        ("lat,lon\n1,2\n", {"lat": "lon"}, "two columns"),
-        ("lat,lon\n1,2\n", {"header": False}, "choose it with --lon"),
+        ("lat,lon\n1,2\n", {"lat": "y", "lon": "lon"}, "lat: column 'y' must be there once"),
+        ("lat,lon,lat\n1,2,3\n", {"lat": "lat", "lon": "lon"}, "several columns are called 'lat'"),
+        ("lat,lon\n1,2\n", {"lat": "lon", "lon": "lon"}, "different columns"),
+        ("lat,lon\n1,2\n", {"header": False}, "say which with lon"),
         ("lat,lon\n1,2\n".encode("utf-16"), {}, "UTF-16"),
         ("lat,lon\n1,2\n", {"delimiter": "ab"}, "single character"),
         ("lat,lon\n1,2\n", {"delimiter": '"'}, "single character"),
@@ -254,11 +302,10 @@ def test_missing_coordinates_stay_when_asked_for(tmp_path) -> None:
         ("lat,lon\n1,2\n", {"epsilon": float("nan")}, "epsilon must be positive"),
         ("lat,lon\n1,2\n", {"epsilon": 1e-9}, "reach round the Earth"),
         ("lat,lon\n1,2\n", {"key": bytes(32)}, "go together"),
-        ("lat,lon\n1,2\n", {"identity": "lat"}, "go together"),
-        ("lat,lon\n1,2\n", {"identity": "who", "key": bytes(32)}, "no single 'who'"),
-        ("id,lat,lon\n,1,2\n", {"identity": "id", "key": bytes(32)}, "line 2: the id is empty"),
-        (b"id,lat,lon\n\xff,1,2\n", {"identity": "id", "key": bytes(32)}, "line 2: the id is not UTF-8"),
-        ("id,lat,lon\na,1,2\n", {"identity": "id", "key": b"short"}, "32 bytes"),
+        ("lat,lon\n1,2\n", {"id_column": "lat"}, "go together"),
+        ("lat,lon\n1,2\n", {"id_column": "who", "key": bytes(32)}, "column 'who' must be there once"),
+        ("id,lat,lon\n,1,2\n", {"id_column": "id", "key": bytes(32)}, "line 2: there is no identity"),
+        ("id,lat,lon\na,1,2\n", {"id_column": "id", "key": b"short"}, "32 bytes"),
     ],
 )
 def test_bad_requests_are_refused_and_nothing_is_written(tmp_path, text, options, why) -> None:
@@ -267,7 +314,7 @@ def test_bad_requests_are_refused_and_nothing_is_written(tmp_path, text, options
 
 def test_a_key_repeats_the_noise_of_a_record_wherever_it_stands(tmp_path) -> None:
     rows = [f"trip {i},48.{i},2.{i}" for i in range(50)]
-    options = {"epsilon": 0.01, "key": bytes(range(32)), "identity": "id"}
+    options = {"epsilon": 0.01, "key": bytes(range(32)), "id_column": "id", "order": "keep"}
     first = obfuscated(tmp_path, "\n".join(["id,lat,lon", *rows]), **options).decode().splitlines()
     again = (
         obfuscated(tmp_path, "\n".join(["id,lat,lon", '"x",1,1', *rows[::-1]]), **options).decode().splitlines()
@@ -280,7 +327,7 @@ def test_a_key_repeats_the_noise_of_a_record_wherever_it_stands(tmp_path) -> Non
 def test_the_sidecar_tells_the_promise_and_neither_key_nor_truth(tmp_path) -> None:
     key = bytes(range(32))
     obfuscated(
-        tmp_path, "id,lat,lon\na,48.8584,2.2945\n", epsilon=None, level=2.0, radius=200, key=key, identity="id"
+        tmp_path, "id,lat,lon\na,48.8584,2.2945\n", epsilon=None, level=2.0, radius=200, key=key, id_column="id"
     )
     promise = read_promise(tmp_path / "out-in.csv")
     assert (promise.epsilon, promise.level, promise.radius, promise.decimals) == (0.01, 2.0, 200, 5)
@@ -289,7 +336,58 @@ def test_the_sidecar_tells_the_promise_and_neither_key_nor_truth(tmp_path) -> No
     assert key.hex() not in text
 
 
-def test_columns_that_sound_telling_are_mentioned(tmp_path) -> None:
-    source = tmp_path / "in.csv"
-    source.write_text("lat,lon,dropoff_lat,home address,platform\n1,2,3,4,5\n")
-    assert obfuscate_file(source, tmp_path / "out.csv", epsilon=0.1).left == ("dropoff_lat", "home address")
+def test_columns_that_tell_are_refused_dropped_or_kept(tmp_path) -> None:
+    text = "dropoff_lat,lat,lon,home address,platform\n3,1,2,4,5\n"
+    message = reason(tmp_path, text)
+    assert "'dropoff_lat'" in message
+    assert "'home address'" in message
+    assert "platform" not in message
+    dropped = obfuscated(tmp_path, text, drop=["home address"], keep=["dropoff_lat"])
+    assert dropped == b"dropoff_lat,lat,lon,platform\n3,1.00000,2.00000,5\n"
+    assert read_promise(tmp_path / "out-in.csv").kept == ("dropoff_lat",)
+    assert (
+        obfuscated(tmp_path, text, drop=["dropoff_lat", "platform", "home address"])
+        == b"lat,lon\n1.00000,2.00000\n"
+    )
+
+
+def test_rows_sorted_by_place_are_shuffled_all_together(tmp_path) -> None:
+    count = 3 * BATCH_BYTES // 40
+    rows = [f"{i},{i / count * 80:.6f},1.5,{'x' * 20}" for i in range(count)]
+    text = "\n".join(["n,lat,lon,pad", *rows])
+    assert "sorted by place" in reason(tmp_path, text)
+    result = obfuscated(tmp_path, text, order="shuffle").decode().splitlines()
+    numbers = [int(line.split(",")[0]) for line in result[1:]]
+    assert sorted(numbers) == list(range(count))
+    assert abs(np.corrcoef(numbers, np.arange(count))[0, 1]) < 0.02
+
+
+def test_a_zip_archive_of_one_file_goes_in_and_out(tmp_path) -> None:
+    for name in ("in.zip", "in.csv.zip"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("trips.csv", "lat,lon\n1,2\n")
+        obfuscate_file(tmp_path / name, tmp_path / f"out-{name}", mechanism=SHARP)
+        with zipfile.ZipFile(tmp_path / f"out-{name}") as archive:
+            assert archive.read(archive.namelist()[0]) == b"lat,lon\n1.00000,2.00000\n"
+    with zipfile.ZipFile(tmp_path / "two.csv.zip", "w") as archive:
+        archive.writestr("a.csv", "lat,lon\n")
+        archive.writestr("b.csv", "lat,lon\n")
+    with pytest.raises(InvalidInputError, match="holds 2"):
+        obfuscate_file(tmp_path / "two.csv.zip", tmp_path / "out.csv", mechanism=SHARP)
+
+
+def test_csv_becomes_parquet_and_parquet_csv(tmp_path) -> None:
+    import pyarrow.parquet as pq
+
+    (tmp_path / "in.csv").write_text('id,lat,lon,note\n007,1,2,"a, b"\n008,3,4,\n')
+    obfuscate_file(tmp_path / "in.csv", tmp_path / "a.parquet", mechanism=SHARP)
+    table = pq.read_table(tmp_path / "a.parquet")
+    assert table.column("lat").to_pylist() == [1.0, 3.0]
+    assert table.column("id").to_pylist() == ["007", "008"]
+    assert read_promise(tmp_path / "a.parquet").epsilon == 1000
+    obfuscate_file(tmp_path / "a.parquet", tmp_path / "b.csv", mechanism=SHARP)
+    read = list(csv.reader((tmp_path / "b.csv").read_text().splitlines()))
+    assert read == [["id", "lat", "lon", "note"], ["007", "1", "2", "a, b"], ["008", "3", "4", ""]]
+    obfuscate_file(tmp_path / "a.parquet", tmp_path / "c.ndjson.gz", mechanism=SHARP)
+    with gzip.open(tmp_path / "c.ndjson.gz") as file:
+        assert json.loads(file.readline()) == {"id": "007", "lat": 1.0, "lon": 2.0, "note": "a, b"}

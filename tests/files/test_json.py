@@ -5,10 +5,10 @@ import pytest
 import geoind
 from geoind.errors import InvalidInputError
 from geoind.files import obfuscate_file
-from geoind.files.jsontext import CHUNK
+from geoind.files.geojson import CHUNK
 from tests.files.test_delimited import SHARP, obfuscated, reason
 
-KEYED = {"epsilon": 0.01, "key": bytes(range(32)), "identity": "id"}
+KEYED = {"epsilon": 0.01, "key": bytes(range(32)), "id_column": "id"}
 
 
 def feature(lon: object, lat: object, /, **properties: object) -> dict:
@@ -19,17 +19,45 @@ def collection(*features: dict, **members: object) -> str:
     return json.dumps({"type": "FeatureCollection", **members, "features": list(features)})
 
 
-def test_every_character_of_an_object_but_the_coordinates_stays(tmp_path) -> None:
+def test_every_value_of_an_object_but_the_coordinates_stays_with_all_its_digits(tmp_path) -> None:
     text = (
-        '{"id": 1, "lat": 48.8584000,"lon" :2.2945, "big": 12345678901234567890.10, "t": "\\u00e9\\ud800é"}\r\n'
+        '{"lat": 48.8584000, "lon": 2.2945, "big": 12345678901234567.10, "t": "é", "x": [1, {"y": null}]}\r\n'
         "\n"
-        '  {"lon": "2.5", "tags": {"lat": 1, "lon": 2}, "lat": 1e1}'
+        '  {"lon": "2.5", "tags": {"colour": true, "n": 1.50}, "lat": 1e1}'
     )
     assert obfuscated(tmp_path, text, "in.ndjson").decode() == (
-        '{"id": 1, "lat": 48.85840,"lon" :2.29450, "big": 12345678901234567890.10, "t": "\\u00e9\\ud800é"}\r\n'
+        '{"lat": 48.85840, "lon": 2.29450, "big": 12345678901234567.10, "t": "é", "x": [1, {"y": null}]}\r\n'
         "\n"
-        '  {"lon": "2.50000", "tags": {"lat": 1, "lon": 2}, "lat": 10.00000}'
+        '  {"lon": "2.50000", "tags": {"colour": true, "n": 1.50}, "lat": 10.00000}'
     )
+    compact = '{"lat":1,"lon":2,"t":"\\u00e9"}\n'
+    assert obfuscated(tmp_path, compact, "in.ndjson").decode() == compact.replace(
+        '"lat":1,"lon":2', '"lat":1.00000,"lon":2.00000'
+    )
+
+
+def test_members_of_members_and_of_later_records_are_looked_at(tmp_path) -> None:
+    lines = ['{"lat": 1.5, "lon": 2.5, "n": 1}'] * 3
+    for more in (
+        '"home": {"address": "x"}',
+        '"stops": [{"lat": 1.5}, {"lat": 1.6}]',
+        '"geometry": {"type": "Point", "coordinates": [2.5, 1.5]}',
+        '"at": [2.5, 1.5]',
+    ):
+        text = "\n".join([*lines, '{"lat": 1.5, "lon": 2.5, ' + more + "}"])
+        assert "would tell the place" in reason(tmp_path, text, "in.ndjson"), more
+        name = more.split('"')[1]
+        assert f'"{name}"' not in obfuscated(tmp_path, text, "in.ndjson", drop=[name]).decode()
+        kept = obfuscated(tmp_path, text, "in.ndjson", keep=[name]).decode()
+        assert json.loads(kept.splitlines()[-1])[name] == json.loads("{" + more + "}")[name]
+        for left in ("out-in.ndjson", "out-in.ndjson.geoind.json"):
+            (tmp_path / left).unlink()
+
+
+def test_a_place_may_lie_inside_a_member(tmp_path) -> None:
+    result = obfuscated(tmp_path, '{"at": {"y": 1.5, "x": 2.5}, "n": 7}', "in.ndjson", lat="at.y", lon="at.x")
+    assert json.loads(result) == {"at": {"y": 1.5, "x": 2.5}, "n": 7}
+    assert b"1.50000" in result
 
 
 def test_lines_may_be_features_and_have_record_separators(tmp_path) -> None:
@@ -47,13 +75,13 @@ def test_lines_may_be_features_and_have_record_separators(tmp_path) -> None:
         ("12.345", "not a JSON object"),
         ("[12.345]", "not a JSON object"),
         ('{"lat": 12.345', "not a JSON object"),
-        ('{"lat": 12.345, "lon": 2} {"lat": 1, "lon": 2}', "not a single JSON object"),
-        ('{"lat": 12.345}', "the member 'lon' occurs 0 times"),
-        ('{"lat": 12.345, "lon": 2, "lat": 12.345}', "the member 'lat' occurs 2 times"),
-        ('{"lat": 12.345, "lon": null}', "the longitude must be a finite number"),
+        ('{"lat": 12.345, "lon": 2} {"lat": 1, "lon": 2}', "not a JSON object"),
+        ('{"lat": 12.345}', "the member 'lon' is missing"),
+        ('{"lat": 12.345, "lon": 2, "lat": 12.345}', "a member occurs twice in one object"),
+        ('{"lat": 12.345, "lon": null}', "there is no place"),
         ('{"lat": 12.345, "lon": true}', "the longitude must be a finite number"),
         ('{"lat": 12.345, "lon": "12_3"}', "the longitude must be a finite number"),
-        ('{"lat": NaN, "lon": 12.345}', "the latitude must be a finite number"),
+        ('{"lat": NaN, "lon": 12.345}', "NaN is no number in JSON"),
         ('{"lat": 1e999, "lon": 12.345}', "the latitude must be a finite number"),
         ('{"lat": ' + "9" * 400 + ', "lon": 12.345}', "the latitude must be a finite number"),
         ('{"lat": 91, "lon": 12.345}', "|latitude| must be at most 90"),
@@ -66,9 +94,11 @@ def test_a_bad_line_stops_with_its_number_and_the_reason_and_no_coordinate(tmp_p
 
 def test_lines_without_coordinates_stay_when_asked_for(tmp_path) -> None:
     text = '{"lat": null, "lon": null}\n{"lat": 1, "lon": 2}\n'
-    assert reason(tmp_path, text, "in.ndjson").startswith("line 1: the longitude")
+    assert reason(tmp_path, text, "in.ndjson") == "line 1: there is no place"
     kept = obfuscated(tmp_path, text, "in.ndjson", missing="keep")
     assert kept == b'{"lat": null, "lon": null}\n{"lat": 1.00000, "lon": 2.00000}\n'
+    half = obfuscated(tmp_path, text.replace('"lon": null', '"lon": 2.5'), "in.ndjson", missing="keep")
+    assert half == kept, "half a place is none, and not a place that may stay"
 
 
 def test_an_empty_file_of_lines_gives_an_empty_file(tmp_path) -> None:
@@ -114,7 +144,7 @@ def test_a_long_collection_is_read_in_pieces(tmp_path) -> None:
     features = [feature(i % 170 + 0.5, i % 80 + 0.25, note='"}],é' * 12, i=i) for i in range(count)]
     text = collection(*features).replace("}, {", "},\n {")
     assert len(text) > 3 * CHUNK
-    read = json.loads(obfuscated(tmp_path, text, "in.geojson"))
+    read = json.loads(obfuscated(tmp_path, text, "in.geojson", order="keep"))
     assert read["features"] == features
 
 
@@ -128,21 +158,20 @@ def test_a_feature_longer_than_a_piece_is_read_whole(tmp_path) -> None:
     ("bad", "why"),
     [
         ({"type": "Feature", "properties": {}}, "the feature has no geometry"),
-        (feature(0, 0) | {"geometry": None}, "the feature has no place"),
-        (feature(0, 0) | {"geometry": {"type": "Point", "coordinates": []}}, "the feature has no place"),
+        (feature(0, 0) | {"geometry": None}, "there is no place"),
+        (feature(0, 0) | {"geometry": {"type": "Point", "coordinates": []}}, "there is no place"),
         (feature(0, 0) | {"geometry": {"type": "Polygon", "coordinates": [[[12.345, 1]]]}}, "not a Polygon"),
         (feature(0, 0) | {"geometry": {"type": "12.345"}}, "not a Point"),
         (feature(0, 0) | {"geometry": [12.345, 1]}, "not a Point"),
         (feature("12.345", 0), "the coordinates must be numbers"),
         (feature(None, 12.345), "the coordinates must be numbers"),
         (feature(12.345, 90.5), "|latitude| must be at most 90"),
-        (feature(12.345, 1.5, lat=1.5, lon=12.345), "'lon' and 'lat' repeat the true place"),
     ],
 )
-def test_a_bad_feature_stops_with_its_line_and_the_reason_and_no_coordinate(tmp_path, bad, why) -> None:
+def test_a_bad_feature_stops_with_its_number_and_the_reason_and_no_coordinate(tmp_path, bad, why) -> None:
     features = ",\n".join(map(json.dumps, [feature(1, 2), bad]))
     message = reason(tmp_path, '{"type": "FeatureCollection", "features": [\n' + features + "\n]}", "in.geojson")
-    assert message.startswith("line 3: ")
+    assert message.startswith("feature 2: ")
     assert why in message
     assert "12.345" not in message
 
@@ -165,17 +194,20 @@ def test_features_without_a_place_stay_when_asked_for(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("", "line 1: the document ends too early"),
-        ("[]", "line 1: a { is missing"),
+        ("", "no proper JSON, behind feature 0"),
+        ("[]", "must be a FeatureCollection"),
+        ("7", "must be a FeatureCollection"),
         ('{"type": "Feature"}', "must be a FeatureCollection"),
-        ('{"type": "FeatureCollection",\n"features": [\n', "line 3: the document ends too early"),
-        ('{"features": [{"a": tru]}', "line 1: this is no proper JSON"),
-        ('{"features": [{"a": "b]}', "line 1: this is no proper JSON"),
-        ('{"features": [\n12.345]}', "line 2: this is no proper JSON"),
-        ('{"features": []} {"features": []}', "line 1: something follows the document"),
-        ('{"features": [' + '{"a":' * 100_000, "line 1: the values are nested too deeply"),
+        ('{"type": "FeatureCollection",\n"features": [\n', "no proper JSON"),
+        ('{"features": [' + json.dumps(feature(1, 2)) + ', {"a": tru]}', "no proper JSON, behind feature 1"),
+        ('{"features": [{"a": "b]}', "no proper JSON"),
+        ('{"features": [\n12.345]}', "a feature must be an object"),
+        ('{"features": []} {"features": []}', "no proper JSON"),
+        ('{"features": [], "features": []}', "one list of features"),
+        ('{"features": 12.345}', "has no features"),
+        ('{"features": [' + '{"a":' * 100_000, "nested too deeply"),
         ('{"crs": {"type": "name", "properties": {"name": "EPSG:2154"}}, "features": []}', "crs other than WGS84"),
-        (b'{"name": "\xff", "features": []}', "line 1: this is not UTF-8"),
+        (b'{"name": "\xff", "features": []}', "no proper JSON"),
     ],
 )
 def test_a_broken_document_is_refused(tmp_path, text, why) -> None:
@@ -204,9 +236,9 @@ def test_a_key_gives_csv_lines_and_features_the_same_noise(tmp_path) -> None:
 @pytest.mark.parametrize("identity", [None, "", True, 1.5, [1]])
 def test_an_id_must_be_text_or_a_whole_number(tmp_path, identity: object) -> None:
     line = json.dumps({"id": identity, "lat": 1, "lon": 2})
-    assert reason(tmp_path, line, "in.ndjson", **KEYED) == "line 1: the id must be a text or a whole number"
+    assert reason(tmp_path, line, "in.ndjson", **KEYED) == "line 1: there is no identity in column 'id'"
     text = collection(feature(2.5, 1.5, id=identity))
-    assert "the id must be" in reason_again(tmp_path, text)
+    assert "there is no identity" in reason_again(tmp_path, text)
 
 
 def reason_again(tmp_path, text: str) -> str:
@@ -214,10 +246,16 @@ def reason_again(tmp_path, text: str) -> str:
     return reason(tmp_path, text, "in.geojson", **KEYED)
 
 
-def test_telling_properties_are_mentioned(tmp_path) -> None:
-    source = tmp_path / "in.geojson"
-    source.write_text(collection(feature(1, 2, address="x", name="y")))
-    assert obfuscate_file(source, tmp_path / "out.geojson", epsilon=0.1).left == ("address",)
+def test_properties_and_members_that_tell_are_refused_dropped_or_kept(tmp_path) -> None:
+    text = collection(feature(2.5, 1.5, address="x", name="y") | {"centre": [2.5, 1.5]}, where=[2.5, 1.5])
+    drop = ["address", "centre", "collection.where"]
+    for name in drop:
+        others = [other for other in drop if other != name]
+        assert f"{name}' " in reason(tmp_path, text, "in.geojson", drop=others)
+    read = json.loads(obfuscated(tmp_path, text, "in.geojson", drop=drop))
+    assert read == json.loads(collection(feature(2.5, 1.5, name="y")))
+    kept = json.loads(obfuscated(tmp_path, text, "in.geojson", keep=["properties.address", *drop[1:]]))
+    assert kept["features"][0]["properties"] == {"address": "x", "name": "y"}
 
 
 def test_reports_end_on_the_lattice(tmp_path) -> None:

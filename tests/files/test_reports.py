@@ -111,7 +111,7 @@ def test_what_is_not_known_is_asked_for(tmp_path):
         ("a.ndjson", "{1.25", "line 1"),
         ("a.geojson", "1.25", "a.geojson|GeoJSON|line 1"),
         ("a.parquet", "1.25", "cannot be read"),
-        ("a.gpkg", "1.25", "cannot be read"),
+        ("a.gpkg", "1.25", "no file that GDAL can read"),
     ],
 )
 def test_bad_files_are_refused_without_a_word_of_their_content(tmp_path, name, content, message):
@@ -125,7 +125,7 @@ def test_bad_files_are_refused_without_a_word_of_their_content(tmp_path, name, c
 def test_missing_files_and_empty_folders(tmp_path):
     with pytest.raises(InvalidInputError, match="no such file"):
         read_reports(tmp_path / "none.csv")
-    with pytest.raises(InvalidInputError, match="no Parquet files"):
+    with pytest.raises(InvalidInputError, match="no files of places"):
         read_reports(tmp_path)
 
 

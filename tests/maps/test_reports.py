@@ -12,7 +12,8 @@ from playwright.sync_api import Page, expect
 
 from geoind.cli import main
 from geoind.errors import InvalidInputError
-from geoind.maps.reports import CELLS, MOST_POINTS, read_places, report_map
+from geoind.files import read_places
+from geoind.maps.reports import CELLS, MOST_POINTS, report_map
 
 LONLAT = np.array([[24.9384, 60.1699], [24.9414, 60.1708], [24.95, 60.175]])
 
@@ -88,11 +89,11 @@ def test_heat_counts_every_report_once() -> None:
     ("name", "content", "sentence"),
     [
         ("empty.csv", "lat,lon\n", "no places to draw"),
-        ("names.csv", "a,b\n1,2\n", "choose it with"),
-        ("wrong.parquet", "no", "not a Parquet file"),
-        ("wrong.gpkg", "no", "cannot be read as places"),
+        ("names.csv", "a,b\n1,2\n", "say which with"),
+        ("wrong.parquet", "no", "cannot be read"),
+        ("wrong.gpkg", "no", "no file that GDAL can read"),
         ("bad.csv", "lat,lon\n91,2\n", "latitude"),
-        ("bad.ndjson", "{", "cannot be read as ndjson"),
+        ("bad.ndjson", "{", "line 1"),
     ],
 )
 def test_a_file_that_cannot_be_drawn_gets_a_sentence_and_writes_nothing(
@@ -119,7 +120,7 @@ def test_a_missing_input_and_an_overwritten_one_are_refused(
 def test_places_with_a_crs_of_their_own_must_say_which(tmp_path: Path) -> None:
     path = tmp_path / "lines.geojson"
     geopandas.GeoDataFrame(geometry=geopandas.points_from_xy([1], [2]).buffer(1), crs="EPSG:4326").to_file(path)
-    with pytest.raises(InvalidInputError, match="must hold points"):
+    with pytest.raises(InvalidInputError, match="must be a Point"):
         list(read_places(path))
 
 

@@ -1,0 +1,60 @@
+"""The options of every command that reads a file."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from geoind.files import Reading
+    from geoind.files.places import Where
+
+__all__ = ["add_reading", "reading_of", "where_of"]
+
+FORMATS = ("csv", "tsv", "ndjson", "geojson", "parquet", "ogr")
+
+
+def add_reading(parser: argparse.ArgumentParser, title: str) -> None:
+    """Add the options that say how a file is read and where in it the places are."""
+    group = parser.add_argument_group(title)
+    group.add_argument(
+        "--lat", action="append", metavar="COLUMN", help="degrees [lat or latitude]; again for a second place"
+    )
+    group.add_argument(
+        "--lon", action="append", metavar="COLUMN", help="degrees [lon, lng, long or longitude]; as often as --lat"
+    )
+    group.add_argument("--geometry", metavar="COLUMN", help="points [what the file declares]")
+    group.add_argument("--crs", help="of the points, such as EPSG:4326, if the file does not declare it")
+    group.add_argument("--layer", metavar="NAME", help="of a GeoPackage and the like")
+    group.add_argument(
+        "--format", choices=FORMATS, help="of the input, where its name does not tell; ogr is whatever GDAL reads"
+    )
+    group.add_argument(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="between the fields of a CSV file, or 'tab' [what its first line suggests]",
+    )
+    group.add_argument(
+        "--quoting",
+        action=argparse.BooleanOptionalAction,
+        help="double quotes may hide delimiters and line breaks [in CSV, not in TSV]",
+    )
+    group.add_argument(
+        "--no-header", action="store_true", help="the first line is a record; columns are numbers, from 1"
+    )
+
+
+def reading_of(options: argparse.Namespace) -> "Reading":
+    """Return how files are read."""
+    from geoind.files import Reading
+
+    return Reading(
+        format=options.format,
+        delimiter={"tab": "\t", "\\t": "\t"}.get(options.delimiter, options.delimiter),
+        quoting=options.quoting,
+        header=not options.no_header,
+        layer=options.layer,
+    )
+
+
+def where_of(options: argparse.Namespace) -> "Where":
+    """Return where in a file the places are."""
+    return {"lon": options.lon, "lat": options.lat, "geometry": options.geometry, "crs": options.crs}

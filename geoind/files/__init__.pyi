@@ -1,0 +1,6 @@
+from .job import Summary as Summary
+from .job import obfuscate_file as obfuscate_file
+from .places import read_places as read_places
+from .reports import FileReports as FileReports
+from .reports import read_reports as read_reports
+from .sources import Reading as Reading

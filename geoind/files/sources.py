@@ -1,0 +1,255 @@
+"""Files that rows come from, whatever their format; they can be read twice."""
+
+import gzip
+import os
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import BinaryIO, Protocol, cast
+
+from geoind.errors import InvalidInputError
+from geoind.files.delimited import TextRows, delimited_rows
+from geoind.files.delivery import STANDARD
+from geoind.files.dialects import Guess, Place
+from geoind.files.formats import Kind, decompressed, opened
+from geoind.files.geojson import geojson_rows
+from geoind.files.jsonrows import JsonRows
+from geoind.files.jsonvalues import chosen
+from geoind.files.ndjson import ndjson_rows
+from geoind.files.rows import Rows
+from geoind.tables import LonLat, Points, Recipe
+
+__all__ = ["Bytes", "Reading", "Source", "TextSource", "Wanted"]
+
+EVERYTHING = -1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    r"""How a file is read, where its name and its beginning do not tell.
+
+    Parameters
+    ----------
+    format : str, optional
+        "csv", "tsv", "ndjson", "geojson", "parquet" or "ogr" (whatever pyogrio reads).
+    delimiter : str, optional
+        Between the fields of a CSV file; by default what its first line suggests.
+    quoting : bool, optional
+        Whether double quotes may hide delimiters and line breaks; by default in CSV, and not in TSV.
+    header : bool
+        Whether the first line of a CSV or TSV file names the columns; if not, they are numbers, from 1.
+    layer : str, optional
+        The layer of a file that pyogrio reads, where it has several.
+
+    Examples
+    --------
+    >>> Reading(delimiter=";").delimiter
+    ';'
+    """
+
+    format: str | None = None
+    delimiter: str | None = None
+    quoting: bool | None = None
+    header: bool = True
+    layer: str | None = None
+
+    def fit(self, kind: Kind) -> "Reading":
+        """Return itself, or refuse what makes no sense for a file of that kind."""
+        usual = Reading()
+        fits = {"csv": ("delimiter", "quoting", "header"), "ogr": ("layer",)}
+        fits["tsv"] = fits["csv"]
+        for name in ("delimiter", "quoting", "header", "layer"):
+            if getattr(self, name) != getattr(usual, name) and name not in fits.get(kind.format, ()):
+                raise InvalidInputError(f"{name} is not for {kind.format} files")
+        return self
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """What of a file's rows is wanted.
+
+    Parameters
+    ----------
+    places : tuple of LonLat or Points
+        Where the places are; none for the usual names, or for what the file declares.
+    named : tuple of str
+        The columns of the record's identity and of the person.
+    drop : tuple of str
+        The columns, or members, that are not passed on.
+    every_column : bool
+        Whether batches hold more than what reports are made of.
+    at_once : bool
+        Whether all rows come as one batch.
+    """
+
+    places: tuple[LonLat | Points, ...] = ()
+    named: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    every_column: bool = True
+    at_once: bool = False
+
+
+class Source(Protocol):
+    """What reads one file."""
+
+    @property
+    def unit(self) -> str:
+        """What its records are counted in."""
+        ...
+
+    def rows(self) -> Iterator[Rows]:
+        """Yield the file's rows from the beginning, in at least one batch."""
+        ...
+
+    def share(self) -> float | None:
+        """Return how much of the file was read, None where nobody knows."""
+        ...
+
+    def recipe(self, recipe: Recipe, rows: Rows) -> Recipe:
+        """Return a recipe that knows where in these rows the places are."""
+        ...
+
+
+class Bytes:
+    """The bytes of a file, or of standard input, from the beginning each time.
+
+    Parameters
+    ----------
+    name : str
+        The file; "-" is standard input.
+    again : bool
+        Whether they are read more than once, or not in order.
+    """
+
+    def __init__(self, name: str, *, again: bool = False) -> None:
+        self.name = name
+        self._again = again
+        self._kept: BinaryIO | None = None
+        self._stream: BinaryIO | None = None
+        self._size = 0
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """Return the bytes, in a `with`."""
+        with opened(self.name) as stream:
+            self._stream = self._seekable(stream) if self._again else stream
+            self._size = _size(self._stream)
+            yield self._stream
+        self._stream = None
+
+    def share(self) -> float | None:
+        """Return how much was read."""
+        return self._stream.tell() / self._size if self._stream is not None and self._size else None
+
+    def _seekable(self, stream: BinaryIO) -> BinaryIO:
+        if self.name != STANDARD and stream.seekable():
+            return stream
+        if self._kept is None:
+            # A file without a name: nobody else can open it.
+            self._kept = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+            shutil.copyfileobj(stream, self._kept)
+        self._kept.seek(0)
+        return self._kept
+
+
+@dataclass
+class TextSource:
+    """A file of text.
+
+    Parameters
+    ----------
+    data : Bytes
+        Where the text is.
+    kind : Kind
+        What it is.
+    reading : Reading
+        How to read it.
+    wanted : Wanted
+        What of it.
+    """
+
+    data: Bytes
+    kind: Kind
+    reading: Reading
+    wanted: Wanted = field(default_factory=Wanted)
+
+    def __post_init__(self) -> None:
+        self.reading.fit(self.kind)
+        if any(isinstance(place, Points) for place in self.wanted.places):
+            raise InvalidInputError(f"geometry and crs are not for {self.kind.format} files")
+        if self.kind.format == "geojson" and self.wanted.places:
+            raise InvalidInputError("lon and lat are not for geojson files: the geometry is the place")
+
+    @property
+    def unit(self) -> str:
+        """What records are counted in."""
+        return "feature" if self.kind.format == "geojson" else "line"
+
+    def rows(self) -> Iterator[Rows]:
+        """Yield the file's rows."""
+        with self.data.opened() as stream:
+            try:
+                yield from self._rows(decompressed(stream, self.kind.compression))
+            except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile):
+                raise InvalidInputError("the input is not, or not completely, a compressed file") from None
+            except OSError as error:
+                if self.kind.compression != "zstd" or error.errno is not None:
+                    raise
+                raise InvalidInputError("the input is not, or not completely, a compressed file") from None
+
+    def _rows(self, stream: BinaryIO) -> Iterator[Rows]:
+        wanted, drop = self.wanted, frozenset(self.wanted.drop)
+        size = {"size": EVERYTHING} if wanted.at_once else {}
+        if self.kind.format == "geojson":
+            return geojson_rows(stream, drop=drop, named=wanted.named, **size)
+        places: Sequence[Place] = [(place.lon, place.lat) for place in wanted.places if isinstance(place, LonLat)]
+        places = places or [(None, None)]
+        if self.kind.format == "ndjson":
+            return ndjson_rows(stream, places, drop=drop, named=wanted.named, **size)
+        tabs = self.kind.format == "tsv"
+        guess = Guess(
+            delimiter="\t" if tabs and self.reading.delimiter is None else self.reading.delimiter,
+            quoting=not tabs if self.reading.quoting is None else self.reading.quoting,
+            header=self.reading.header,
+            places=places,
+            drop=drop,
+            named=wanted.named,
+            every_column=wanted.every_column,
+        )
+        return delimited_rows(stream, guess, **size)
+
+    def share(self) -> float | None:
+        """Return how much of the file was read."""
+        return self.data.share()
+
+    def recipe(self, recipe: Recipe, rows: Rows) -> Recipe:
+        """Return a recipe that knows where in these rows the places are, and which members may pass."""
+        if not isinstance(rows, JsonRows):
+            return replace(recipe, places=_lonlat(rows)) if isinstance(rows, TextRows) else recipe
+        lost = chosen([*rows.form.paths, *self.wanted.named], self.wanted.drop)
+        if lost:
+            raise InvalidInputError(f"{lost[0]!r} is needed: it cannot be dropped")
+        identity, person = (
+            None if name is None else rows.resolved([name])[0] for name in (recipe.id_column, recipe.person_column)
+        )
+        # Objects have members of members, and not all of them the same: a path stands for all below it.
+        keep = tuple(chosen(rows.schema.names, rows.resolved(recipe.keep)))
+        return replace(recipe, places=_lonlat(rows), drop=(), keep=keep, id_column=identity, person_column=person)
+
+
+def _lonlat(rows: TextRows | JsonRows) -> tuple[LonLat, ...]:
+    return tuple(LonLat(*place) for place in rows.places)
+
+
+def _size(stream: BinaryIO) -> int:
+    """Return how many bytes there are, 0 where nobody knows."""
+    if not stream.seekable():
+        return 0
+    start = stream.tell()
+    size = stream.seek(0, os.SEEK_END)
+    stream.seek(start)
+    return size
