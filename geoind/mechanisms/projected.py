@@ -1,5 +1,6 @@
 """A planar mechanism made to speak lon/lat, with its promise in metres on the ground."""
 
+import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
@@ -101,6 +102,8 @@ class Projected:
         A privacy loss of at most 0.00982614 per metre on the ground, within 100 km of the projection's origin, and
         1.39 more where a truth is not one of the mechanism's sites.
         """
+        if self.epsilon == math.inf:
+            return f"No bound on the privacy loss per metre: {type(self.mechanism).__name__} promises none."
         said = f"A privacy loss of at most {self.epsilon:.6g} per metre on the ground, {self._where}"
         if self.off_site_level:
             said += f", and {self.off_site_level:.3g} more where a truth is not one of the mechanism's sites"

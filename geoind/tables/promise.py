@@ -34,7 +34,7 @@ class Promise:
     mechanism : str
         What made the noise.
     epsilon : float
-        Privacy loss per metre.
+        Privacy loss per metre; infinite where none is promised, as for Gaussian noise.
     level, radius : float, optional
         How epsilon was chosen: level / radius.
     delta : float
@@ -110,7 +110,7 @@ class Promise:
             raise InvalidInputError(f"the promise's epsilon must be in 1/m, got {unit!r}")
         return cls(
             mechanism=str(mechanism),
-            epsilon=as_positive(epsilon, "the promise's epsilon"),
+            epsilon=math.inf if epsilon is None else as_positive(epsilon, "the promise's epsilon"),
             level=_optional(told, "level"),
             radius=_optional(told, "radius"),
             delta=as_number(told.get("delta", 0.0), "the promise's delta"),
@@ -123,13 +123,14 @@ class Promise:
 
     def to_json(self) -> str:
         """Return one line of JSON."""
-        told: dict[str, Any] = {"mechanism": self.mechanism, "epsilon": self.epsilon, "unit": "1/m"}
+        # JSON has no infinity: null is no bound at all.
+        bound = None if self.epsilon == math.inf else self.epsilon
+        told: dict[str, Any] = {"mechanism": self.mechanism, "epsilon": bound, "unit": "1/m"}
         if self.level is not None and self.radius is not None:
             told |= {"level": self.level, "radius": self.radius}
         if self.delta:
             told["delta"] = self.delta
         if self.off_site_level:
-            # JSON has no infinity.
             told["off_site_level"] = None if self.off_site_level == math.inf else self.off_site_level
         told["lattice"] = {"decimals": self.decimals}
         if self.places:

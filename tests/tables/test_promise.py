@@ -6,7 +6,7 @@ import pytest
 import shapely
 
 import geoind
-from geoind import Channel, Grid, Places, PlanarLaplace, Projected, Projection, SphericalLaplace
+from geoind import Channel, Grid, Places, PlanarGaussian, PlanarLaplace, Projected, Projection, SphericalLaplace
 from geoind.errors import InvalidInputError
 from geoind.tables.promise import Promise, read_promise, sidecar_of
 
@@ -111,3 +111,11 @@ def test_several_places_and_what_was_kept_are_told_and_read_again() -> None:
     assert told["places"] == [{"lon": "from_lon", "lat": "from_lat"}, {"geometry": "to"}]
     assert told["kept"] == ["street", "ele"]
     assert Promise.from_json(promise.to_json()) == promise
+
+
+def test_noise_without_a_promise_says_so_in_json_that_everybody_reads() -> None:
+    mechanism = Projected(PlanarGaussian(500), Projection(2.35, 48.86))
+    promise = Promise.of(mechanism)
+    assert json.loads(promise.to_json(), parse_constant=pytest.fail)["epsilon"] is None
+    assert Promise.from_json(promise.to_json()) == promise
+    assert mechanism.promise == "No bound on the privacy loss per metre: PlanarGaussian promises none."
