@@ -127,11 +127,13 @@ def _heat(places: Places, low: FloatArray, high: FloatArray) -> Any:
 
 
 def _promised(promise: Promise) -> list[str]:
-    noise = SphericalLaplace(promise.epsilon)
+    if promise.epsilon == math.inf:
+        return [f"No bound on the privacy loss per metre, {escape(promise.mechanism)}"]
     lines = [f"ε = {promise.epsilon:.4g} per metre, {escape(promise.mechanism)}"]
     radius = promise.radius or math.log(4) / promise.epsilon
     factor = math.exp(promise.epsilon * radius)
     lines.append(f"Within {radius:.4g} m places can be told apart by a factor of {factor:.3g} at most.")
     if promise.mechanism == "SphericalLaplace":
-        lines.append(f"95 % of the reports lie within {float(noise.radius_quantile(0.95)):.0f} m of the truth.")
+        radius = float(SphericalLaplace(promise.epsilon).radius_quantile(0.95))
+        lines.append(f"95 % of the reports lie within {radius:.0f} m of the truth.")
     return lines

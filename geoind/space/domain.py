@@ -149,7 +149,9 @@ class _Region:
         return _scales(self.projection, self.box.hull())[1]
 
     def smallest_scale(self, beyond: float) -> float:
-        return _scales(self.projection, self.box.widened(beyond))[0]
+        # Up to a power of two: few boxes are measured, however many distances are asked for.
+        wider = 2.0 ** math.ceil(math.log2(beyond)) if beyond > 0 else 0.0
+        return _scales(self.projection, self.box.widened(wider))[0]
 
     def __str__(self) -> str:
         if self.region is not None:

@@ -1,5 +1,6 @@
 """What somebody needs to notice a mistake: counted while reports are made, the same at every door."""
 
+import contextlib
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -7,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray
+from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
 from geoind.tables.identities import plain
 from geoind.tables.places import column_of
@@ -31,8 +33,9 @@ class Summary:
         Bad records that got none.
     promise : Promise
         What the reports promise.
-    mean_error, reach_95 : float
-        Metres between truth and report: on average, and what 95 % of the reports stay within.
+    mean_error, reach_95 : float, optional
+        Metres between truth and report: on average, and what 95 % of the reports stay within. None where a step
+        after the noise does not tell how far it moves a report.
     bounds : (west, south, east, north), optional
         Degrees that the *reports* span; None without reports.
     busiest : int, optional
@@ -50,8 +53,8 @@ class Summary:
     reports: int
     rejected: int = 0
     promise: Promise
-    mean_error: float
-    reach_95: float
+    mean_error: float | None
+    reach_95: float | None
     bounds: tuple[float, float, float, float] | None = None
     busiest: int | None = None
     repeated: int = 0
@@ -62,10 +65,9 @@ class Summary:
         return None if self.busiest is None else self.busiest * self.promise.epsilon
 
     def __str__(self) -> str:
-        lines = [
-            f"{self.reports:,} reports, epsilon {self.promise.epsilon:.6g} per metre: {self.mean_error:,.0f} m "
-            f"from the truth on average, 95 % within {self.reach_95:,.0f} m"
-        ]
+        lines = [f"{self.reports:,} reports, epsilon {self.promise.epsilon:.6g} per metre"]
+        if self.mean_error is not None and self.reach_95 is not None:
+            lines[0] += f": {self.mean_error:,.0f} m from the truth on average, 95 % within {self.reach_95:,.0f} m"
         if self.bounds is not None:
             west, south, east, north = self.bounds
             lines.append(f"the reports lie between {west:.5f} and {east:.5f} E, {south:.5f} and {north:.5f} N")
@@ -130,12 +132,15 @@ class Tally:
     def summary(self, mechanism: Mechanism, promise: Promise) -> Summary:
         """Return what was counted."""
         repeated, most = self._repetitions()
+        mean = reach = None
+        with contextlib.suppress(InvalidInputError):  # a step of one's own that does not tell
+            mean, reach = mean_error(mechanism), float(mechanism.reach(0.95))
         return Summary(
             reports=self.reports,
             rejected=self.rejected,
             promise=promise,
-            mean_error=mean_error(mechanism),
-            reach_95=float(mechanism.reach(0.95)),
+            mean_error=mean,
+            reach_95=reach,
             bounds=(*self._low.tolist(), *self._high.tolist()) if self.reports else None,
             busiest=max(self.persons.values(), default=most or None),
             repeated=repeated,

@@ -1,0 +1,49 @@
+import math
+
+import numpy as np
+import pytest
+
+from geoind import PlanarGaussian, PlanarLaplace, PostProcessed, Projected, Projection, SphericalLaplace
+from geoind.mechanisms.protocol import Mechanism
+from geoind.tables.promise import Promise
+from geoind.tables.summary import Tally
+
+PARIS = Projection(2.35, 48.86)
+LAMBERT = Projection.from_crs("EPSG:2154")
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        SphericalLaplace(0.01),
+        Projected(PlanarLaplace(0.01), PARIS),
+        Projected(PlanarLaplace(0.01), LAMBERT),
+        Projected(PlanarGaussian(150), PARIS),
+    ],
+    ids=["globe", "local plane", "national grid", "gaussian"],
+)
+def test_the_errors_that_are_told_are_those_of_the_reports(mechanism: Mechanism) -> None:
+    summary = Tally().summary(mechanism, Promise.of(mechanism))
+    truth = np.tile([2.35, 48.86], (20_000, 1))
+    apart = np.hypot(*PARIS.to_xy(mechanism.sample(truth, rng=1)).T)
+    assert summary.mean_error == pytest.approx(apart.mean(), rel=0.03)
+    assert summary.reach_95 == pytest.approx(np.quantile(apart, 0.95), rel=0.03)
+    assert "95 % within" in str(summary)
+
+
+def test_a_step_that_does_not_tell_how_far_it_moves_a_report_costs_the_summary_nothing_else() -> None:
+    mechanism = Projected(PostProcessed(PlanarLaplace(0.01), lambda reports: reports), PARIS)
+    summary = Tally().summary(mechanism, Promise.of(mechanism))
+    assert summary.mean_error is summary.reach_95 is None
+    assert str(summary).startswith("0 reports, epsilon 0.0100004 per metre")
+    assert "within" not in str(summary)
+
+
+def test_many_distances_measure_few_boxes() -> None:
+    from geoind.space.domain import _scales
+
+    mechanism = Projected(PlanarLaplace(0.02), LAMBERT)
+    before = _scales.cache_info().misses
+    for confidence in np.linspace(0.01, 0.99, 300):
+        mechanism.reach(confidence)
+    assert _scales.cache_info().misses - before < 2 + math.log2(mechanism.reach(0.99) / mechanism.reach(0.01))
