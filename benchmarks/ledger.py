@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from core import median_times
 
-from geoind import Ledger, SamePlace, obfuscate, private_query
+from geoind import Ledger, Promise, SamePlace, SphericalLaplace, obfuscate, private_query
 
 EPSILON = math.log(4) / 200
 TRUTH = {"lat": 48.8584, "lon": 2.2945}
@@ -35,6 +35,10 @@ def main() -> None:
     """Measure, print, write."""
     with tempfile.TemporaryDirectory() as folder:
         ledger = Ledger(f"sqlite:///{folder}/ledger.db", budget=999)
+        promise = Promise(level=1000, radius=200, delta=1e-5)
+        accounted = Ledger(f"sqlite:///{folder}/accounted.db", budget=promise)
+        globe = SphericalLaplace(EPSILON)
+        accounted.charge("ana", globe)  # what the accountant computes once for a mechanism
         crowd = [f"person {number}" for number in range(CROWD)]
         memory = SamePlace(os.urandom(32))
         places = np.random.default_rng(0).normal([2.2945, 48.8584], 0.02, (10_000, 2))
@@ -44,6 +48,8 @@ def main() -> None:
                 "one durable row, bare sqlite3": bare_commit(Path(folder) / "bare.db"),
                 "`ledger.charge`": lambda: ledger.charge("ana", 1e-6),
                 "`ledger.charge` of a known token": lambda: ledger.charge("ben", 1e-6, once="home"),
+                "`ledger.charge_counts` against a `Promise`": lambda: accounted.charge_counts({"ana": 1}, globe),
+                "`ledger.charge` against a `Promise`, each level new": lambda: accounted.charge("ben", globe),
             },
             ROUNDS,
         )
@@ -58,6 +64,7 @@ def main() -> None:
         )
         batch = median_times({"batch": lambda: ledger.charge_reports(crowd, 1e-6)}, 3)["batch"]
         ledger.close()
+        accounted.close()
     lines = ["# What charges and queries cost", "", "Medians; the jobs of a table take turns.", ""]
     for times in (charges, queries):
         base = next(iter(times.values()))
