@@ -2,6 +2,7 @@
 
 import math
 import os
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -34,7 +35,7 @@ def open_engine(url: str, timeout: float) -> Engine:
 def sqlite_file(url: URL) -> str | None:
     """Return the path of a SQLite database, or None for one in memory."""
     name = url.database
-    if name in (None, "", ":memory:") or "mode=memory" in f"{name}?{url.query.get('mode', '')}":
+    if name in (None, "", ":memory:") or "mode=memory" in name or url.query.get("mode") == "memory":
         return None
     return unquote(urlsplit(name).path) if name.startswith("file:") else name
 
@@ -43,8 +44,12 @@ def keep_private(url: URL) -> None:
     """Leave a SQLite database, and its log, to its owner alone."""
     path = sqlite_file(url)
     for name in (path, f"{path}-wal", f"{path}-shm") if path else ():
-        if os.path.exists(name):  # noqa: PTH110
-            os.chmod(name, PRIVATE)  # noqa: PTH101
+        try:
+            Path(name).chmod(PRIVATE)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise LedgerError(f"the ledger's file cannot be left to its owner alone: {error.strerror}") from error
 
 
 def _sqlite_engine(url: URL, timeout: float) -> Engine:

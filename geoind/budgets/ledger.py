@@ -255,7 +255,7 @@ class Ledger:
         if process not in self._databases:
             opened = _open(self._url, self.timeout)
             self._refuse_memory(opened)
-            self._databases[process] = opened
+            self._databases.setdefault(process, opened)
         return self._databases[process]
 
     def _refuse_memory(self, database: "Database") -> None:
@@ -290,7 +290,8 @@ class Ledger:
         """Add to what a person has reported, or refuse."""
         more = reports + Counter({release: count})
         if not self._limit.allows(more):
-            requested = float(self._limit.spent(more) - self._limit.spent(reports))
+            before, after = self._limit.spent(reports), self._limit.spent(more)
+            requested = float(after - before) if before < math.inf else math.inf
             raise BudgetExceededError(name, requested, self._remaining(reports), self._limit.measure)
         reports[release] += count
 

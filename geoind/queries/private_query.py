@@ -218,7 +218,7 @@ def private_query(
     shape: "BaseGeometry | None" = None,
     same_place: SamePlace | None = None,
     ledger: "Ledger | None" = None,
-    person: str | None = None,
+    person: str | int | None = None,
     rng: RandomnessLike = None,
 ) -> PrivateQuery:
     """Return a query for what is within `radius` metres of a true location, made from a report of it.
@@ -248,7 +248,7 @@ def private_query(
         `corridor`, a polygon. It stays on the trusted side; what is sent is the circle around it.
     same_place : SamePlace, optional
         Ask the same query again from the same place, at no cost. Needs a person.
-    ledger, person : Ledger and str, optional
+    ledger, person : Ledger and str or int, optional
         Whose budget pays, before any noise is drawn.
     rng : RandomnessLike
         As in `obfuscate`.

@@ -201,8 +201,9 @@ def test_a_sum_refuses_noise_without_an_epsilon_and_does_not_forget_it(tmp_path:
         assert accounted.history("ana")[0].epsilon == math.inf
     with Ledger(url, budget=1) as ledger:
         assert (ledger.spent("ana"), ledger.remaining("ana")) == (math.inf, 0)
-        with pytest.raises(BudgetExceededError):
+        with pytest.raises(BudgetExceededError) as caught:
             ledger.charge("ana", 0.001)
+        assert (caught.value.requested, caught.value.remaining) == (math.inf, 0)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Databases of earlier versions, as their own statements made them, become databases of today."""
 
+import pickle
 import sqlite3
 import stat
 from contextlib import closing
@@ -168,6 +169,16 @@ def test_a_ledgers_files_are_the_owners_alone(tmp_path: Path, form: str, monkeyp
         ledger.forget("ana")
         assert modes(tmp_path) == {0o600}
     assert seen == {0o600}
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:some?mode=memory&uri=true"])
+def test_a_ledger_in_memory_has_no_file(tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Ledger(url, budget=1) as ledger:
+        ledger.charge("ana", 0.25)
+        assert list(tmp_path.iterdir()) == []
+        with pytest.raises(LedgerError, match="memory"):
+            pickle.dumps(ledger)
 
 
 def test_a_file_that_others_could_read_is_closed_to_them_when_it_is_updated(tmp_path: Path) -> None:
