@@ -77,6 +77,8 @@ def _walk(node: ast.AST, path: Path, where: str) -> Iterator[Mutation]:
         yield Mutation(getattr(node, "lineno", 0), where, f"{_text(node)} -> {_text(changed)}", path, changed)
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         where = node.name if where == "module" else f"{where}.{node.name}"
+    if _is_minus_one(node):
+        return
     for field, value in ast.iter_fields(node):
         if _untouched(node, field):
             continue
@@ -99,6 +101,11 @@ def _untouched(node: ast.AST, field: str) -> bool:
     if isinstance(node, ast.AnnAssign) and "TypeAlias" in ast.unparse(node.annotation):
         return True
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _is_minus_one(node: ast.AST) -> bool:
+    """Return whether a number is -1: -2 would mean the same as a last axis of unknown length."""
+    return isinstance(node, ast.UnaryOp) and ast.unparse(node) == "-1"
 
 
 def _is_text(node: ast.AST) -> bool:

@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from _mutations import Mutation, mutations_of
@@ -101,7 +102,7 @@ def main() -> None:
 
 def try_file(copy: Path, file: str, count: int, seed: int, known: set[str]) -> Score:
     """Return what became of `count` random mutants of a file; print those that nobody noticed."""
-    source = (ROOT / file).read_text()
+    source = (copy / file).read_text()
     found = mutations_of(source)
     labels = _labels(file, found)
     score = Score(len(found))
@@ -111,10 +112,7 @@ def try_file(copy: Path, file: str, count: int, seed: int, known: set[str]) -> S
     tests = tests_of(copy, file)
     if not chosen or not tests:
         return score
-    began = time.perf_counter()
-    if run_tests(tests, 900.0):
-        sys.exit(f"the tests of {file} fail without any mutant: {' '.join(tests)}")
-    patience = 10 + 4 * (time.perf_counter() - began)
+    patience = 10 + 4 * sum(duration_of(test) for test in tests)
     for number in chosen[: count or None]:
         score.tried += 1
         if labels[number] in known:
@@ -127,6 +125,15 @@ def try_file(copy: Path, file: str, count: int, seed: int, known: set[str]) -> S
             print(f"survived, line {found[number].line}: {labels[number]}", flush=True)
     _write(copy / file, source)
     return score
+
+
+@cache
+def duration_of(test: str) -> float:
+    """Return how long a test takes without any mutant, which it must survive."""
+    began = time.perf_counter()
+    if run_tests([test], 1800.0):
+        sys.exit(f"{test} fails without any mutant")
+    return time.perf_counter() - began
 
 
 def tests_of(copy: Path, file: str) -> list[str]:
