@@ -64,7 +64,9 @@ def test_scalar_calls_have_the_noise_of_the_mechanism() -> None:
         ({"lat": math.nan}, "finite"),
         ({"lat": math.inf}, "finite"),
         ({"lat": 90.1}, "latitude"),
+        ({"lat": -90.1}, "latitude"),
         ({"lon": -180.5}, "longitude"),
+        ({"lon": 180.5}, "longitude"),
         ({"lat": "48.85"}, "numbers"),
         ({"lat": None}, "numbers"),
         ({"lat": True}, "numbers"),
@@ -287,3 +289,15 @@ def test_who_means_little_noise_says_so() -> None:
     report = obfuscate(**EIFFEL, mechanism=SphericalLaplace(5.0))
     assert abs(report.lat - 48.8584) < 1e-3
     assert PlanarLaplace(5.0).sample([[0.0, 0.0]]).shape == (1, 2)  # in the plane metres are what you choose
+
+
+@pytest.mark.parametrize("half", [{"person": "alice"}, {"ledger": Purse()}], ids=["person", "ledger"])
+def test_a_person_without_a_ledger_and_a_ledger_without_a_person_are_refused_everywhere(
+    half: dict[str, object],
+) -> None:
+    with pytest.raises(InvalidInputError, match="go together"):
+        obfuscate_lonlat([[2.2945, 48.8584]], SphericalLaplace(0.01), **half)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="go together"):
+        obfuscate(**EIFFEL, epsilon=0.01, **half)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="go together"):
+        obfuscate(lat=[1.0], lon=[1.0], epsilon=0.01, **half)  # type: ignore[arg-type]

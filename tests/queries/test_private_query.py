@@ -330,6 +330,8 @@ def test_k_nearest_are_certain_exactly_when_nothing_closer_can_be_outside() -> N
         query = private_query(**{**ASK, "radius": 150.0, "confidence": 0.6}, rng=seed)
         answer = provider.around(lat=query.lat, lon=query.lon, radius=query.radius)
         found = query.nearest(answer, k=5)
+        retrieved = query.radius - distances(np.array([[query.lon, query.lat]]), **EIFFEL)[0]
+        assert found.certain == (len(found.results) == 5 and found.results["distance"].iloc[-1] <= retrieved)
         if found.certain:
             certain += 1
             assert found.results["number"].tolist() == order[:5].tolist()
