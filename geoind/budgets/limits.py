@@ -120,7 +120,7 @@ class Accounted:
     def check(self, release: Release) -> None:
         """Refuse what the accountant does not know at this radius; what it computes here is kept."""
         release.loss(self.budget.radius)
-        if not release.is_gaussian:
+        if release.kind != "PlanarGaussian":
             _most(release, self.budget)
 
     def spent(self, reports: Mapping[Release, int]) -> float:

@@ -16,6 +16,7 @@ from geoind.mechanisms.post_processed import PostProcessed
 from geoind.mechanisms.projected import Projected
 from geoind.mechanisms.protocol import Mechanism, off_site_level
 from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical_gaussian import SphericalGaussian
 
 __all__ = ["UNITS", "Cost", "Release", "as_units", "release_of"]
 
@@ -41,8 +42,8 @@ class Release:
     Parameters
     ----------
     kind : str
-        "SphericalLaplace", "PlanarLaplace" or "PlanarGaussian"; "any" for whatever keeps an epsilon, and "sites"
-        for what keeps it between sites only.
+        "SphericalLaplace", "PlanarLaplace", "SphericalGaussian" or "PlanarGaussian"; "any" for whatever keeps an
+        epsilon, and "sites" for what keeps it between sites only.
     parameter : int
         Epsilon per metre on the ground, in units of 1e-15, rounded up; of a Gaussian kind sigma on the ground, in
         nanometres, rounded down.
@@ -86,7 +87,7 @@ class Release:
         return f"{self.kind}({self.number:g})"
 
 
-NOISES = {kind.__name__: kind for kind in (SphericalLaplace, PlanarLaplace, PlanarGaussian)}
+NOISES = {kind.__name__: kind for kind in (SphericalLaplace, PlanarLaplace, SphericalGaussian, PlanarGaussian)}
 """Noise that one number describes."""
 
 
@@ -101,21 +102,18 @@ def release_of(cost: Cost) -> Release:
     return Release("sites" if off_site_level(cost) else "any", as_units(cost.epsilon, "epsilon"))
 
 
-@release_of.register
-def _(cost: SphericalLaplace) -> Release:
-    return Release("SphericalLaplace", as_units(cost.epsilon, "epsilon"))
+@release_of.register(PlanarLaplace)
+@release_of.register(SphericalLaplace)
+def _(cost: PlanarLaplace | SphericalLaplace) -> Release:
+    return Release(type(cost).__name__, as_units(cost.epsilon, "epsilon"))
 
 
-@release_of.register
-def _(cost: PlanarLaplace) -> Release:
-    return Release("PlanarLaplace", as_units(cost.epsilon, "epsilon"))
-
-
-@release_of.register
-def _(cost: PlanarGaussian) -> Release:
+@release_of.register(PlanarGaussian)
+@release_of.register(SphericalGaussian)
+def _(cost: PlanarGaussian | SphericalGaussian) -> Release:
     if not 1e-3 <= cost.sigma <= WIDEST:
         raise InvalidInputError(f"sigma must be between a millimetre and a million kilometres, got {cost.sigma!r}")
-    return Release("PlanarGaussian", _rounded(cost.sigma, NANOMETRES, ROUND_FLOOR))
+    return Release(type(cost).__name__, _rounded(cost.sigma, NANOMETRES, ROUND_FLOOR))
 
 
 @release_of.register
