@@ -2,11 +2,12 @@
 
 python3 dev.py mutants geoind/channels       tries some mutants of every file and prints those that nobody noticed
 python3 dev.py mutants FILE ... --count 50   more of them (0: all there are)
+python3 dev.py mutants FILE ... --near       without the other tests of the folder, which take their time
 python3 dev.py mutants FILE ... --write      also updates the rows of docs/benchmarks/mutants.md
 
 Mutants are made in a copy of the tree. Each runs in a process of its own: first the file's doctests, then the test
-of its name, then what else belongs to it. Mutants that change nothing a caller could see are listed with a reason
-in benchmarks/equivalent_mutants.txt.
+of its name, what the table `ALSO` names, and the folder of its tests. Mutants that change nothing a caller can see
+are listed with a reason in benchmarks/equivalent_mutants.txt.
 """
 
 import argparse
@@ -32,12 +33,16 @@ OUT = ROOT / "docs" / "benchmarks" / "mutants.md"
 EQUIVALENT = ROOT / "benchmarks" / "equivalent_mutants.txt"
 
 ALSO = {
-    "geoind/arrays.py": ["tests/test_arrays.py"],
-    "geoind/randomness.py": ["tests/test_randomness.py", "tests/mechanisms"],
-    "geoind/distances.py": ["tests/test_distances.py"],
-    "geoind/optimal": ["tests/optimal"],
+    "geoind/randomness.py": ["tests/mechanisms"],
+    "geoind/arrays.py": ["tests/test_pipeline.py"],
+    "geoind/channels/channel.py": ["tests/channels/test_tightness.py"],
+    "geoind/channels/stencil.py": ["tests/channels/test_discretise.py", "tests/channels/test_formulas.py"],
+    "geoind/channels/tightness.py": ["tests/channels/test_channel.py"],
+    "geoind/channels/posterior_remap.py": ["tests/channels/test_remap.py"],
+    "geoind/optimal/least_loss/interior.py": ["tests/optimal/least_loss/test_optimum.py"],
+    "geoind/optimal/expost.py": ["tests/optimal/least_loss/test_near.py"],
 }
-"""Tests beside those of the same name and those of the same folder, by the beginning of the path."""
+"""Tests beside the one of the same name, by the beginning of the path."""
 
 MEMORY = 6 * 2**30
 """Bytes that a mutant may take: some of them ask for all there is."""
@@ -76,6 +81,7 @@ def main() -> None:
     parser.add_argument("files", nargs="+", type=Path, help="files or folders of the library")
     parser.add_argument("--count", type=int, default=20, help="mutants per file, 0 for all [%(default)s]")
     parser.add_argument("--seed", type=int, default=1, help="[%(default)s]")
+    parser.add_argument("--near", action="store_true", help="run the closest tests only")
     parser.add_argument("--write", action="store_true", help="update docs/benchmarks/mutants.md")
     options = parser.parse_args()
     named = [path.resolve() for path in options.files]
@@ -88,7 +94,8 @@ def main() -> None:
         _copy_tree(copy)
         os.chdir(copy)
         for file in (str(file.relative_to(ROOT)) for file in files):
-            score = try_file(copy, file, options.count, options.seed, known)
+            tests = tests_of(copy, file, near=options.near)
+            score = try_file(copy, file, tests, chosen=(options.count, options.seed), known=known)
             if score.tried:
                 scores[file] = score
                 print(score.row(file), flush=True)
@@ -100,20 +107,20 @@ def main() -> None:
         write_table(scores)
 
 
-def try_file(copy: Path, file: str, count: int, seed: int, known: set[str]) -> Score:
-    """Return what became of `count` random mutants of a file; print those that nobody noticed."""
+def try_file(copy: Path, file: str, tests: list[str], *, chosen: tuple[int, int], known: set[str]) -> Score:
+    """Return what became of some mutants of a file, chosen by (count, seed); print those that nobody noticed."""
     source = (copy / file).read_text()
     found = mutations_of(source)
     labels = _labels(file, found)
     score = Score(len(found))
-    chosen = list(range(len(found)))
+    count, seed = chosen
+    numbers = list(range(len(found)))
     # The same mutants whatever other files are tried.
-    random.Random(f"{seed} {file}").shuffle(chosen)
-    tests = tests_of(copy, file)
-    if not chosen or not tests:
+    random.Random(f"{seed} {file}").shuffle(numbers)
+    if not numbers or not tests:
         return score
     patience = 10 + 4 * sum(duration_of(test) for test in tests)
-    for number in chosen[: count or None]:
+    for number in numbers[: count or None]:
         score.tried += 1
         if labels[number] in known:
             score.equivalent += 1
@@ -136,14 +143,14 @@ def duration_of(test: str) -> float:
     return time.perf_counter() - began
 
 
-def tests_of(copy: Path, file: str) -> list[str]:
+def tests_of(copy: Path, file: str, *, near: bool) -> list[str]:
     """Return the tests that belong to a file, the closest ones first."""
     inside = Path(file).relative_to("geoind")
-    folder = Path("tests") / inside.parent
-    named = [folder / f"test_{inside.stem}.py", folder]
+    named = Path("tests") / inside.parent / f"test_{inside.stem}.py"
     more = [test for start, tests in ALSO.items() if file.startswith(start) for test in tests]
     # The top folder of the tests holds those of everything.
-    wanted = [file, *(str(path) for path in named if path != Path("tests")), *more]
+    folder = [] if near or named.parent == Path("tests") else [str(named.parent)]
+    wanted = [file, str(named), *more, *folder]
     return list(dict.fromkeys(path for path in wanted if (copy / path).exists()))
 
 
