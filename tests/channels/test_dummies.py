@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from geoind import Dummies, Grid, InvalidInputError, Mechanism, Prior, SitesMismatchError
+from geoind import Dummies, Grid, InvalidInputError, Mechanism, Places, Prior, SitesMismatchError
 
 STREET = Grid(0, 0, cell=100, columns=4, rows=1)
 UNIFORM = Prior.uniform(STREET)
@@ -76,3 +76,18 @@ def test_bad_arguments_are_refused():
         Dummies(UNIFORM, k=2).adversary_error(Prior.uniform(Grid(0, 0, cell=1, columns=4, rows=1)))
     with pytest.raises(InvalidInputError):
         Dummies(UNIFORM, k=2).sample([[math.nan, 0]])
+
+
+def test_its_reach_is_the_quantile_of_truth_and_decoys_and_half_a_cell():
+    half = 100 / math.sqrt(2)
+    assert Dummies(UNIFORM, k=1).reach(0.99) == pytest.approx(half)
+    # At the end of the street: the truth or a decoy there with 1/2 + 1/8, then 1/8 for each site farther away.
+    hidden = Dummies(UNIFORM, k=2)
+    expected = {0.6: 0, 0.7: 100, 0.8: 200, 0.9: 300}
+    assert [hidden.reach(confidence) for confidence in expected] == pytest.approx(
+        [apart + half for apart in expected.values()]
+    )
+    with pytest.raises(InvalidInputError, match="outside the grid"):
+        hidden.check_inside(np.array([[0.0, 51.0]]))
+    with pytest.raises(InvalidInputError, match="use a Grid"):
+        Dummies(Prior.uniform(Places(STREET.xy)), k=2).reach(0.9)

@@ -125,3 +125,20 @@ def test_bad_arguments_are_refused(arguments, options):
 def test_bad_reports_are_refused():
     with pytest.raises(InvalidInputError):
         PosteriorRemap(town(10), NOISE)([[math.nan, 0]])
+
+
+def test_a_prior_may_pull_a_report_across_all_of_its_places_and_no_farther():
+    prior = Prior(Places([[0, 0], [600, 800]]), [1e-9, 1 - 1e-9])
+    noise = PlanarLaplace(0.001)
+    pulled = PostProcessed(noise, PosteriorRemap(prior, noise))
+    farthest = np.hypot(*pulled.sample(np.zeros((100, 2)), rng=1).T).max()
+    assert farthest == pytest.approx(1000, abs=1)
+    assert farthest <= pulled.reach(0.5) == 1000
+
+
+def test_the_bound_is_for_truths_among_the_places_of_the_prior():
+    remap = PosteriorRemap(Prior(Places([[0, 0], [600, 800], [9e5, 9e5]]), [0.5, 0.5, 0.0]), NOISE)
+    remap.check_inside(np.array([[0.0, 0.0], [600.0, 800.0], [300.0, 10.0]]))
+    for outside in ([-1.0, 10.0], [300.0, 801.0], [601.0, 300.0], [300.0, -1.0]):
+        with pytest.raises(InvalidInputError, match="row 1 lies outside"):
+            remap.check_inside(np.array([[1.0, 1.0], outside]))

@@ -103,3 +103,16 @@ def test_the_same_locations_are_the_same_sites_whatever_they_are_called():
 )
 def test_written_sites_are_read_again(sites):
     assert as_sites(sites_array(sites)) == sites
+
+
+def test_a_grid_knows_its_inside_and_how_far_its_centres_are():
+    grid = Grid(0, 0, cell=100, columns=3, rows=2)
+    corners = np.array([[-50.0, -50.0], [250.0, 150.0]])
+    grid.check_inside(corners)
+    for outside in ([-50.1, 0.0], [0.0, -50.1], [250.1, 0.0], [0.0, 150.1]):
+        with pytest.raises(InvalidInputError, match="row 2 lies outside the grid"):
+            grid.check_inside(np.vstack([corners, [outside]]))
+    points = np.random.default_rng(0).uniform(corners[0], corners[1], (5000, 2))
+    moved = np.hypot(*(grid.snap(points) - points).T)
+    assert 0.98 * grid.cell_radius < moved.max() <= grid.cell_radius
+    assert grid.snap.reach_after(10.0) == 10 + grid.cell_radius
