@@ -4,6 +4,7 @@ A perfect report beside a copy of the truth protects nobody. A column (or a nest
 tells is an error, which names it and the two ways out: drop it, or keep it, for whoever knows better.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -13,9 +14,12 @@ from geoind.arrays import IntArray
 from geoind.errors import InvalidInputError
 from geoind.tables.geoparquet import extension_name, geometry_columns, telling_metadata
 from geoind.tables.names import paired, tells_place
+from geoind.tables.places import is_text
 from geoind.tables.values import Sample, leaves, readable
 
 __all__ = ["refuse", "telling_schema", "telling_values"]
+
+HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2}){16,}")
 
 Told = dict[str, str]
 """Columns that tell the place, and how."""
@@ -90,7 +94,8 @@ def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: Int
     if _is_float_list(kind) and (how := _pairs_of_numbers(column)):
         return how
     for path, leaf, rows in leaves(name, column, known):
-        if _is_binary(leaf.type) and (how := _binary(samples, leaf, rows)):
+        unpacked = _bytes_of(leaf)
+        if unpacked is not None and (how := _binary(samples, unpacked, rows)):
             return how
         values, places = readable(leaf, rows)
         if not len(values):
@@ -100,6 +105,18 @@ def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: Int
             if unit is not None:
                 return f"repeats {unit}" + ("" if path == name else f" in {path!r}")
     return None
+
+
+def _bytes_of(column: pa.Array) -> pa.Array | None:
+    """Return the bytes that a column holds, also as hexadecimal digits, in which databases write geometries."""
+    if _is_binary(column.type):
+        return column
+    if not is_text(column.type) or not len(column):
+        return None
+    texts = column.to_pylist()
+    if not all(text is None or HEXADECIMAL.fullmatch(text) for text in texts):
+        return None
+    return pa.array([None if text is None else bytes.fromhex(text) for text in texts], pa.binary())
 
 
 def _pairs_of_numbers(column: pa.Array) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import shapely
 
 Column = Callable[[Any], Any]
 
@@ -59,6 +60,7 @@ BY_VALUE: dict[str, Column] = {
     "a link": lambda truth: [f"https://maps.example/?q={lat},{lon}&z=17" for lon, lat in truth],
     "degrees, minutes, seconds": lambda truth: [f"{sexagesimal(lat)}N" for _, lat in truth],
     "in one row of ten": lambda truth: [lat if row % 10 == 0 else None for row, (_, lat) in enumerate(truth)],
+    "WKB in hexadecimal digits": lambda truth: list(shapely.to_wkb(shapely.points(truth), hex=True)),
     "digits without a point": lambda truth: [f"ref-{round(lat * 1e6)}" for _, lat in truth],
 }
 
