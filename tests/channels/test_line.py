@@ -25,10 +25,10 @@ def test_truncated_geometric_is_as_ill_conditioned_as_known(n, epsilon, conditio
     assert np.linalg.cond(geometric(n, epsilon=epsilon).matrix) == pytest.approx(condition, rel=0.01)
 
 
-@pytest.mark.parametrize("reach", [0, 3])
-def test_linear_laplace_is_the_mass_of_each_rounding_interval(reach):
-    channel = linear_laplace(4, epsilon=0.02, cell=50, reach=reach)
-    edges = np.concatenate([[-np.inf], (np.arange(3 + 2 * reach) - reach + 0.5) * 50, [np.inf]])
+@pytest.mark.parametrize("beyond", [0, 3])
+def test_linear_laplace_is_the_mass_of_each_rounding_interval(beyond):
+    channel = linear_laplace(4, epsilon=0.02, cell=50, beyond=beyond)
+    edges = np.concatenate([[-np.inf], (np.arange(3 + 2 * beyond) - beyond + 0.5) * 50, [np.inf]])
     for truth in range(4):
         expected = np.diff(laplace.cdf(edges, loc=50 * truth, scale=1 / 0.02))
         assert channel.matrix[truth] == pytest.approx(expected, rel=1e-9)
@@ -36,9 +36,9 @@ def test_linear_laplace_is_the_mass_of_each_rounding_interval(reach):
 
 @both
 @pytest.mark.parametrize("rate", [1e-6, 0.3, 5, 100, 2000])
-@pytest.mark.parametrize(("n", "reach"), [(1, 0), (1, 4), (2, 0), (9, 0), (5, 30)])
-def test_rows_sum_to_one_and_the_promise_is_kept(make, rate, n, reach):
-    channel = make(n, epsilon=rate / 10, cell=10, reach=reach)
+@pytest.mark.parametrize(("n", "beyond"), [(1, 0), (1, 4), (2, 0), (9, 0), (5, 30)])
+def test_rows_sum_to_one_and_the_promise_is_kept(make, rate, n, beyond):
+    channel = make(n, epsilon=rate / 10, cell=10, beyond=beyond)
     assert np.abs(channel.matrix.sum(axis=1) - 1).max() < 1e-12
     assert channel.epsilon <= rate / 10
 
@@ -53,18 +53,18 @@ def test_the_promise_is_kept_on_any_line(make, n, cell, rate):
 
 @both
 def test_the_promise_is_attained(make):
-    assert make(5, epsilon=0.7, reach=2).epsilon == pytest.approx(0.7, rel=1e-11)
+    assert make(5, epsilon=0.7, beyond=2).epsilon == pytest.approx(0.7, rel=1e-11)
 
 
 @both
 def test_a_group_of_steps_costs_that_many_times(make):
-    channel = make(5, epsilon=0.7, reach=2)
+    channel = make(5, epsilon=0.7, beyond=2)
     # Between the first and the last value, four steps apart, whatever their distance is called.
     assert tight_epsilon(channel, discrete) == pytest.approx(4 * 0.7, rel=1e-11)
 
 
 def test_reports_reach_beyond_the_values():
-    channel = geometric(3, epsilon=1, cell=2, reach=2)
+    channel = geometric(3, epsilon=1, cell=2, beyond=2)
     assert channel.inputs == Grid(0, 0, cell=2, columns=3, rows=1)
     assert channel.outputs == Grid(-4, 0, cell=2, columns=7, rows=1)
     assert channel.matrix[1] == pytest.approx(channel.matrix[1, ::-1])
@@ -72,7 +72,7 @@ def test_reports_reach_beyond_the_values():
 
 @both
 @pytest.mark.parametrize(
-    "options", [{"n": 0}, {"epsilon": 0}, {"epsilon": math.nan}, {"cell": -1}, {"reach": -1}, {"reach": 0.5}]
+    "options", [{"n": 0}, {"epsilon": 0}, {"epsilon": math.nan}, {"cell": -1}, {"beyond": -1}, {"beyond": 0.5}]
 )
 def test_bad_arguments_are_refused(make, options):
     with pytest.raises(InvalidInputError):

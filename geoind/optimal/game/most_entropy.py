@@ -113,7 +113,7 @@ class _Point(NamedTuple):
         """Return the point at this length along a direction."""
         return _Point(*(here + length * change for here, change in zip(self, direction, strict=True)))
 
-    def reach(self, direction: "_Point") -> float:
+    def longest_step(self, direction: "_Point") -> float:
         """Return the longest step up to 1 that keeps slacks and multipliers positive."""
         steepest = max(float((-change / here).max()) for here, change in zip(self[:6], direction[:6], strict=True))
         return 1.0 if steepest <= 1 else 1 / steepest
@@ -198,10 +198,10 @@ class _Method:
         mean = gap / sum(slack.size for slack, _ in at.pairs())
         solve = self._newton()
         guess = solve([np.zeros(1)] * 3)
-        affine = at.moved(guess, at.reach(guess)).gap()
+        affine = at.moved(guess, at.longest_step(guess)).gap()
         aim = mean * min(max((affine / gap) ** 3, 1e-3), 1.0)
         direction = solve([aim - change * other for change, other in guess.pairs()])
-        self.at = at.moved(direction, min(1.0, 0.99 * at.reach(direction)))
+        self.at = at.moved(direction, min(1.0, 0.99 * at.longest_step(direction)))
 
     def _newton(self) -> Callable[[Sequence[FloatArray]], _Point]:
         """Factor Newton's system; return the function from aims for the products to the direction."""

@@ -188,7 +188,7 @@ class _Method:
         dv, du = newton.solve(right, residual)
         ds = pairs.slack(dv)
         dl = target / slack - multipliers * (1 + ds / slack) - second_order
-        primal, dual = _reach(ds / slack), _reach(dl / multipliers)
+        primal, dual = _longest_step(ds / slack), _longest_step(dl / multipliers)
         for _ in range(CORRECTORS):
             if min(primal, dual) > 0.95:
                 break
@@ -199,7 +199,7 @@ class _Method:
             dv_more, du_more = newton.solve(pairs.adjoint(outside / slack), np.zeros_like(residual))
             ds_more = pairs.slack(dv_more)
             dl_more = (outside - multipliers * ds_more) / slack
-            further = _reach((ds + ds_more) / slack), _reach((dl + dl_more) / multipliers)
+            further = _longest_step((ds + ds_more) / slack), _longest_step((dl + dl_more) / multipliers)
             if sum(further) <= 1.02 * (primal + dual):
                 break
             (primal, dual), dv, du, ds, dl = further, dv + dv_more, du + du_more, ds + ds_more, dl + dl_more
@@ -259,7 +259,7 @@ class _Method:
         return allowed, np.concatenate(found)
 
 
-def _reach(relative_change: FloatArray) -> float:
+def _longest_step(relative_change: FloatArray) -> float:
     """Return the longest step up to 1 that keeps what changes at this relative rate from becoming negative."""
     worst = float(relative_change.min())
     return 1.0 if worst >= -1 else -1 / worst
@@ -267,7 +267,7 @@ def _reach(relative_change: FloatArray) -> float:
 
 def _centring(relative: FloatArray, products: FloatArray, mu: float, least: float) -> float:
     """Return the complementarity to aim for, by Mehrotra's rule from the affine direction."""
-    primal, dual = _reach(relative), min(1.0, 1 / max(1 + float(relative.max()), 1e-300))
+    primal, dual = _longest_step(relative), min(1.0, 1 / max(1 + float(relative.max()), 1e-300))
     gap, first, second = products.sum(), relative @ products, (relative * relative) @ products
     affine = gap - dual * (gap + first) + primal * first - primal * dual * (first + second)
     cubed = (max(float(affine) / len(products), 0.0) / mu) ** 3 * mu

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from geoind import Grid, Prior, min_loss_given_epsilon
-from geoind.optimal.least_loss.interior import Iterate, _centring, _outliers, _reach
+from geoind.optimal.least_loss.interior import Iterate, _centring, _longest_step, _outliers
 
 
 @pytest.mark.parametrize(
@@ -24,10 +24,10 @@ def test_few_iterations_suffice(side: int, uniform: int, skewed: int) -> None:
 def test_a_step_ends_where_the_first_one_would_become_negative() -> None:
     values = np.array([1.0, 2.0, 4.0])
     change = np.array([-0.5, -4.0, -5.0])
-    assert _reach(change / values) == pytest.approx(0.5)
-    assert (values + _reach(change / values) * change).min() == pytest.approx(0)
-    assert _reach(np.array([-1.0, 3.0])) == 1
-    assert _reach(np.array([0.1, 3.0])) == 1
+    assert _longest_step(change / values) == pytest.approx(0.5)
+    assert (values + _longest_step(change / values) * change).min() == pytest.approx(0)
+    assert _longest_step(np.array([-1.0, 3.0])) == 1
+    assert _longest_step(np.array([0.1, 3.0])) == 1
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -36,7 +36,7 @@ def test_the_aim_is_the_cube_of_what_an_affine_step_would_leave(seed: int) -> No
     relative, products = rng.normal(scale=1.5, size=6), rng.random(6)
     mu = float(products.mean())
     # Slacks change by `relative`, multipliers by what takes every product to 0, each as far as they may.
-    primal, dual = _reach(relative), _reach(-1 - relative)
+    primal, dual = _longest_step(relative), _longest_step(-1 - relative)
     left = float((products * (1 + primal * relative) * (1 + dual * (-1 - relative))).mean())
     assert _centring(relative, products, mu, 0.0) == pytest.approx(max((left / mu) ** 3, 1e-8) * mu, rel=1e-9)
 
