@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast, over
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, Coordinates, FloatArray, as_floats, as_lonlat, as_positive
+from geoind.arrays import ArrayLike, Coordinates, FloatArray, as_floats, as_lonlat, as_positive, as_unit
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism, check_truths, speaking
 from geoind.mechanisms.sphere import SphericalLaplace
@@ -68,9 +68,17 @@ def choose_mechanism(
     epsilon: float | None = None,
     level: float | None = None,
     radius: float | None = None,
+    delta: float | None = None,
+    reports: int | None = None,
     mechanism: Mechanism | None = None,
 ) -> Mechanism:
-    """Return the mechanism that the arguments name: exactly one of epsilon, level and radius, or mechanism."""
+    """Return the mechanism that the arguments name: exactly one of epsilon, level and radius, or mechanism.
+
+    With delta, level and radius are the promise of all reports together: the mechanism of least noise that keeps
+    it, or the one that is given if it does.
+    """
+    if delta is not None or reports is not None:
+        return _for_reports(epsilon, level, radius, delta, reports, mechanism)
     if mechanism is not None:
         if not (epsilon is level is radius is None):
             raise InvalidInputError("give a mechanism, or epsilon, or level and radius, not several of them")
@@ -79,6 +87,39 @@ def choose_mechanism(
         return _globe(epsilon, level, radius)
     except TypeError as error:  # what cannot be hashed is no number
         raise InvalidInputError("epsilon, level and radius must be numbers") from error
+
+
+def _for_reports(
+    epsilon: float | None,
+    level: float | None,
+    radius: float | None,
+    delta: float | None,
+    reports: int | None,
+    mechanism: Mechanism | None,
+) -> Mechanism:
+    if delta is None:
+        raise InvalidInputError("reports goes with delta: how likely the level of all reports may be passed")
+    if epsilon is not None or level is None or radius is None:
+        raise InvalidInputError("delta goes with level and radius, not with epsilon")
+    from geoind.accounting.calibration import mechanism_for_reports
+    from geoind.accounting.reports import delta_of_reports
+
+    count = 1 if reports is None else reports
+    if mechanism is None:
+        noise = mechanism_for_reports(reports=count, level=level, radius=radius, delta=delta, space="lonlat")
+        if noise.mean_radius < LEAST_MEAN_ERROR:
+            raise InvalidInputError(
+                f"this level would report places {noise.mean_radius:.2g} m off on average and hide nobody; "
+                "whoever means it passes the mechanism itself"
+            )
+        return noise
+    kept = delta_of_reports(speaking("lonlat", mechanism), reports=count, radius=radius, level=level)
+    if kept > as_unit(delta, "delta"):
+        raise InvalidInputError(
+            f"{count} reports of this mechanism keep the level within {radius:g} m up to delta {kept:.3g}, "
+            f"not {delta:g}: mechanism_for_reports makes one that does"
+        )
+    return mechanism
 
 
 @lru_cache(maxsize=256, typed=True)
@@ -112,6 +153,8 @@ def obfuscate(
     epsilon: float | None = None,
     level: float | None = None,
     radius: float | None = None,
+    delta: float | None = None,
+    reports: int | None = None,
     mechanism: Mechanism | None = None,
     ledger: Budget | None = None,
     person: Person = None,
@@ -125,6 +168,8 @@ def obfuscate(
     epsilon: float | None = None,
     level: float | None = None,
     radius: float | None = None,
+    delta: float | None = None,
+    reports: int | None = None,
     mechanism: Mechanism | None = None,
     ledger: Budget | None = None,
     person: Person = None,
@@ -137,6 +182,8 @@ def obfuscate(
     epsilon: float | None = None,
     level: float | None = None,
     radius: float | None = None,
+    delta: float | None = None,
+    reports: int | None = None,
     mechanism: Mechanism | None = None,
     ledger: Budget | None = None,
     person: Person = None,
@@ -152,6 +199,9 @@ def obfuscate(
         Privacy loss per metre, at most 0.2: a larger one would move reports by less than 10 metres; or
     level, radius : float
         `epsilon = level / radius`: within `radius` metres places can be told apart by a factor e^level; or
+    level, radius, delta, reports
+        The level is that of so many reports together (default: 1), except with probability `delta`: the noise is
+        the least that keeps it, see `mechanism_for_reports`; or
     mechanism : Mechanism
         Anything that samples lon/lat reports. The default is `SphericalLaplace(epsilon)`.
     ledger, person : Ledger and str or int (or one per location), optional
@@ -172,7 +222,9 @@ def obfuscate(
     >>> abs(report.lat - 48.8584) < 0.1
     True
     """
-    chosen = choose_mechanism(epsilon=epsilon, level=level, radius=radius, mechanism=mechanism)
+    chosen = choose_mechanism(
+        epsilon=epsilon, level=level, radius=radius, delta=delta, reports=reports, mechanism=mechanism
+    )
     if isinstance(lat, float) and isinstance(lon, float) and rng is None and isinstance(chosen, SphericalLaplace):
         if not (-90 <= lat <= 90 and -180 <= lon <= 180):
             as_lonlat([[lon, lat]], "location")
@@ -184,10 +236,10 @@ def obfuscate(
     if lats.shape != lons.shape:
         raise InvalidInputError(f"lat and lon must have the same shape, got {lats.shape} and {lons.shape}")
     truth = np.column_stack([lons.ravel(), lats.ravel()])
-    reports = obfuscate_lonlat(truth, chosen, ledger=ledger, person=person, rng=rng)
+    drawn = obfuscate_lonlat(truth, chosen, ledger=ledger, person=person, rng=rng)
     if not lats.shape:
-        return Location(float(reports[0, 1]), float(reports[0, 0]))
-    return Location(reports[:, 1].reshape(lats.shape), reports[:, 0].reshape(lats.shape))
+        return Location(float(drawn[0, 1]), float(drawn[0, 0]))
+    return Location(drawn[:, 1].reshape(lats.shape), drawn[:, 0].reshape(lats.shape))
 
 
 def obfuscate_lonlat(

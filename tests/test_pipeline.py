@@ -17,8 +17,10 @@ from geoind import (
     PostProcessed,
     Projected,
     Projection,
+    SphericalGaussian,
     SphericalLaplace,
     epsilon_for,
+    mechanism_for_reports,
     obfuscate,
     obfuscate_lonlat,
 )
@@ -86,6 +88,12 @@ def test_scalar_calls_have_the_noise_of_the_mechanism() -> None:
         ({"epsilon": None, "mechanism": "laplace"}, "mechanism must have"),
         ({"epsilon": None, "mechanism": PlanarLaplace(0.01)}, "speaks metres"),
         ({"epsilon": None, "mechanism": PostProcessed(PlanarLaplace(9.0), LATTICE)}, "speaks metres"),
+        ({"delta": 1e-5}, "not with epsilon"),
+        ({"reports": 5}, "goes with delta"),
+        ({"epsilon": None, "level": 1.0, "delta": 1e-5}, "goes with level and radius"),
+        ({"epsilon": None, "level": 1.0, "radius": 200.0, "delta": 1.0}, "delta must"),
+        ({"epsilon": None, "level": 1.0, "radius": 200.0, "delta": 1e-5, "reports": 0}, "reports must"),
+        ({"epsilon": None, "level": 1e3, "radius": 1.0, "delta": 1e-5}, "hide nobody"),
         ({"rng": "seed"}, "rng must"),
         ({"person": "alice"}, "go together"),
     ],
@@ -94,6 +102,15 @@ def test_scalar_calls_have_the_noise_of_the_mechanism() -> None:
 def test_every_bad_argument_has_its_error(bad: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         obfuscate(**{**EIFFEL, "epsilon": EPSILON, **bad})  # type: ignore[arg-type]
+
+
+def test_several_reports_together_get_the_least_noise_that_keeps_their_promise() -> None:
+    promise = {"level": math.log(4), "radius": 200.0, "delta": 1e-5, "reports": 20}
+    noise = mechanism_for_reports(**promise, space="lonlat")
+    assert obfuscate(**EIFFEL, **promise, rng=5) == obfuscate(**EIFFEL, mechanism=noise, rng=5)
+    assert obfuscate(**EIFFEL, **promise, mechanism=SphericalGaussian(4000.0), rng=5)
+    with pytest.raises(InvalidInputError, match="keep the level"):
+        obfuscate(**EIFFEL, **promise, mechanism=SphericalGaussian(400.0), rng=5)
 
 
 def test_a_bad_coordinate_is_never_quoted() -> None:

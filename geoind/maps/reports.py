@@ -128,7 +128,7 @@ def _heat(places: Places, low: FloatArray, high: FloatArray) -> Any:
 
 def _promised(promise: Promise) -> list[str]:
     if promise.epsilon == math.inf:
-        return [f"No bound on the privacy loss per metre, {escape(promise.mechanism)}"]
+        return [f"No bound on the privacy loss per metre, {escape(promise.mechanism)}", f"{promise}."]
     lines = [f"ε = {promise.epsilon:.4g} per metre, {escape(promise.mechanism)}"]
     radius = promise.radius or math.log(4) / promise.epsilon
     factor = math.exp(promise.epsilon * radius)

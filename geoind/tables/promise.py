@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from geoind.arrays import as_number, as_positive
+from geoind.arrays import as_count, as_number, as_positive
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism, off_site_level
 from geoind.space.lattice import DECIMALS
@@ -35,10 +35,14 @@ class Promise:
         What made the noise.
     epsilon : float
         Privacy loss per metre; infinite where none is promised, as for Gaussian noise.
+    sigma : float, optional
+        Of Gaussian noise, in metres on the ground: all that there is to know, for `level_of_reports`.
     level, radius : float, optional
-        How epsilon was chosen: level / radius.
+        How the noise was chosen: places within the radius can be told apart by a factor e^level, by
+    reports : int
+        so many reports together, except with probability
     delta : float
-        Chance that the level does not hold within the radius; 0 for geo-indistinguishability itself.
+        which is 0 for geo-indistinguishability itself.
     off_site_level : float
         Privacy loss beyond epsilon times distance, for a mechanism that first moves the truth to one of its sites.
     decimals : int
@@ -64,7 +68,9 @@ class Promise:
     epsilon: float
     level: float | None = None
     radius: float | None = None
+    reports: int = 1
     delta: float = 0.0
+    sigma: float | None = None
     off_site_level: float = 0.0
     decimals: int = DECIMALS
     places: tuple[tuple[str, ...], ...] = ()
@@ -78,6 +84,8 @@ class Promise:
         *,
         level: float | None = None,
         radius: float | None = None,
+        reports: int | None = None,
+        delta: float | None = None,
         places: tuple[tuple[str, ...], ...] = (),
         kept: tuple[str, ...] = (),
     ) -> Self:
@@ -87,7 +95,9 @@ class Promise:
             epsilon=float(mechanism.epsilon),
             level=level,
             radius=radius,
-            delta=float(getattr(mechanism, "delta", 0.0)),
+            reports=reports or 1,
+            delta=delta or 0.0,
+            sigma=_sigma(mechanism),
             off_site_level=off_site_level(mechanism),
             decimals=getattr(mechanism, "decimals", DECIMALS),
             places=places,
@@ -113,7 +123,9 @@ class Promise:
             epsilon=math.inf if epsilon is None else as_positive(epsilon, "the promise's epsilon"),
             level=_optional(told, "level"),
             radius=_optional(told, "radius"),
+            reports=as_count(told.get("reports", 1), "the promise's reports"),
             delta=as_number(told.get("delta", 0.0), "the promise's delta"),
+            sigma=_optional(told, "sigma"),
             off_site_level=_or_infinite(told.get("off_site_level", 0.0)),
             decimals=int(as_number(decimals, "the promise's decimals")),
             places=tuple(tuple(map(str, place.values())) for place in told.get("places", [])),
@@ -121,15 +133,26 @@ class Promise:
             version=str(version),
         )
 
+    def __str__(self) -> str:
+        """Say how private the reports are, in a few words."""
+        if self.delta and self.level is not None and self.radius is not None:
+            many = f"{self.reports:,} reports together" if self.reports > 1 else "each"
+            return f"level {self.level:.4g} within {self.radius:g} m, {many}, up to delta {self.delta:.3g}"
+        if self.sigma is not None:
+            return f"Gaussian noise, sigma {self.sigma:.6g} m"
+        return f"epsilon {self.epsilon:.6g} per metre"
+
     def to_json(self) -> str:
         """Return one line of JSON."""
         # JSON has no infinity: null is no bound at all.
         bound = None if self.epsilon == math.inf else self.epsilon
         told: dict[str, Any] = {"mechanism": self.mechanism, "epsilon": bound, "unit": "1/m"}
+        if self.sigma is not None:
+            told["sigma"] = self.sigma
         if self.level is not None and self.radius is not None:
             told |= {"level": self.level, "radius": self.radius}
         if self.delta:
-            told["delta"] = self.delta
+            told |= {"reports": self.reports, "delta": self.delta}
         if self.off_site_level:
             told["off_site_level"] = None if self.off_site_level == math.inf else self.off_site_level
         told["lattice"] = {"decimals": self.decimals}
@@ -196,6 +219,13 @@ def _name(mechanism: Mechanism) -> str:
     own = type(mechanism).__name__
     inner = getattr(mechanism, "mechanism", None)
     return own if inner is None else f"{own}({_name(inner)})"
+
+
+def _sigma(mechanism: Mechanism) -> float | None:
+    """Return the sigma of Gaussian noise, in metres on the ground."""
+    inner = getattr(mechanism, "mechanism", None)
+    sigma = getattr(mechanism, "sigma", None) if inner is None else _sigma(inner)
+    return None if sigma is None else float(sigma / getattr(mechanism, "largest_scale", 1.0))
 
 
 def _or_infinite(value: float | None) -> float:

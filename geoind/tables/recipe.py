@@ -22,6 +22,8 @@ __all__ = ["LonLat", "Missing", "Options", "Order", "Points", "Recipe", "TableOp
 
 log = logging.getLogger("geoind")
 
+PRIVACY = ("epsilon", "level", "radius", "delta", "reports", "mechanism")
+
 Missing = Literal["raise", "keep"]
 Order = Literal["raise", "shuffle", "keep"]
 
@@ -74,6 +76,8 @@ class Options(TableOptions, total=False):
     epsilon: float | None
     level: float | None
     radius: float | None
+    delta: float | None
+    reports: int | None
     mechanism: Mechanism | None
 
 
@@ -106,8 +110,8 @@ class Recipe:
     order : {"raise", "shuffle", "keep"}
         What to do where the rows are sorted by place: an error, rows in an order that depends on nothing but key
         and identity, or nothing.
-    level, radius : float, optional
-        How epsilon was chosen, for the promise.
+    level, radius, delta, reports : float, optional
+        How the noise was chosen, for the promise.
 
     Examples
     --------
@@ -130,6 +134,8 @@ class Recipe:
     order: Order = "raise"
     level: float | None = None
     radius: float | None = None
+    delta: float | None = None
+    reports: int | None = None
 
     def __post_init__(self) -> None:
         if self.missing not in ("raise", "keep"):
@@ -146,7 +152,7 @@ class Recipe:
         unknown = set(options) - Options.__optional_keys__
         if unknown:
             raise InvalidInputError(f"there is no option {min(unknown)!r}")
-        chosen = {name: options.get(name) for name in ("epsilon", "level", "radius", "mechanism")}
+        chosen = {name: options.get(name) for name in PRIVACY}
         key = options.get("key")
         return cls(
             mechanism=choose_mechanism(**chosen),  # type: ignore[arg-type]
@@ -160,6 +166,8 @@ class Recipe:
             order=options.get("order", "raise"),
             level=options.get("level"),
             radius=options.get("radius"),
+            delta=options.get("delta"),
+            reports=options.get("reports"),
         )
 
     def with_key(self) -> "Recipe":

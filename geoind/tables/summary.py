@@ -65,17 +65,17 @@ class Summary:
         return None if self.busiest is None else self.busiest * self.promise.epsilon
 
     def __str__(self) -> str:
-        lines = [f"{self.reports:,} reports, epsilon {self.promise.epsilon:.6g} per metre"]
+        lines = [f"{self.reports:,} reports, {self.promise}"]
         if self.mean_error is not None and self.reach_95 is not None:
             lines[0] += f": {self.mean_error:,.0f} m from the truth on average, 95 % within {self.reach_95:,.0f} m"
         if self.bounds is not None:
             west, south, east, north = self.bounds
             lines.append(f"the reports lie between {west:.5f} and {east:.5f} E, {south:.5f} and {north:.5f} N")
-        if self.busiest is not None and self.busiest > 1:
-            lines.append(
-                f"the busiest person or record has {self.busiest:,} reports: epsilon {self.busiest_epsilon:.6g} "
-                "per metre together"
-            )
+        if self.busiest is not None and self.busiest > self.promise.reports:
+            together = "more than the promise is for"
+            if self.promise.reports == 1:
+                together = f"epsilon {self.busiest_epsilon:.6g} per metre together"
+            lines.append(f"the busiest person or record has {self.busiest:,} reports: {together}")
         if self.repeated:
             lines.append(
                 f"{self.repeated:,} identities name more than one record: does the column tell records apart?"

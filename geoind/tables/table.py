@@ -182,6 +182,8 @@ class Table:
             self.recipe.mechanism,
             level=self.recipe.level,
             radius=self.recipe.radius,
+            delta=self.recipe.delta,
+            reports=self.recipe.reports,
             places=tuple(place.names for place in self.places),
             kept=tuple(name for name in self.recipe.keep),
         )

@@ -119,3 +119,23 @@ def test_noise_without_a_promise_says_so_in_json_that_everybody_reads() -> None:
     assert json.loads(promise.to_json(), parse_constant=pytest.fail)["epsilon"] is None
     assert Promise.from_json(promise.to_json()) == promise
     assert mechanism.promise == "No bound on the privacy loss per metre: PlanarGaussian promises none."
+
+
+def test_gaussian_noise_tells_its_sigma_and_what_so_many_reports_keep_together() -> None:
+    noise = geoind.SphericalGaussian(3000.0)
+    promise = Promise.of(noise, level=1.5, radius=200.0, delta=1e-5, reports=20)
+    told = json.loads(promise.to_json())
+    assert told["epsilon"] is None
+    assert (told["sigma"], told["level"], told["radius"]) == (3000.0, 1.5, 200.0)
+    assert (told["reports"], told["delta"]) == (20, 1e-5)
+    assert Promise.from_json(promise.to_json()) == promise
+    assert str(promise) == "level 1.5 within 200 m, 20 reports together, up to delta 1e-05"
+    assert str(Promise.of(noise)) == "Gaussian noise, sigma 3000 m"
+    assert str(Promise.of(SphericalLaplace(0.01))) == "epsilon 0.01 per metre"
+
+
+def test_a_projected_sigma_is_told_on_the_ground() -> None:
+    web = Projection.from_crs("EPSG:3857")
+    oslo = Projected(geoind.PlanarGaussian(500), web, domain=shapely.box(10, 59.8, 11, 60.2))
+    assert Promise.of(oslo).sigma == pytest.approx(250, rel=0.02)
+    assert Promise.from_json(Promise.of(oslo).to_json()).epsilon == float("inf")
