@@ -16,7 +16,7 @@ from geoind.mechanisms.protocol import Space
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.mechanisms.spherical_gaussian import SphericalGaussian
 
-__all__ = ["Family", "mechanism_for_reports"]
+__all__ = ["Family", "gaussian_is_smaller_from", "mechanism_for_reports"]
 
 Family: TypeAlias = Literal["best", "laplace", "gaussian"]
 
@@ -112,3 +112,34 @@ def _largest(delta_at: Callable[[float], float], start: float, delta: float) -> 
     while delta_at(size) > delta:
         size, slack = size * (1 - slack), 2 * slack
     return max(size, low)
+
+
+def gaussian_is_smaller_from(*, level: float, radius: float, delta: float, summed: bool = False) -> int:
+    """Return the number of reports from which on Gaussian noise is smaller than Laplace noise, for one promise.
+
+    Parameters
+    ----------
+    level, radius, delta : float
+        The promise of all reports together, as in `mechanism_for_reports`.
+    summed : bool
+        Against Laplace noise whose budgets are added up, without the accountant.
+
+    Examples
+    --------
+    >>> gaussian_is_smaller_from(level=math.log(4), radius=200, delta=1e-5, summed=True)
+    6
+    """
+
+    def error(family: Family, reports: int) -> float:
+        if summed and family == "laplace":
+            return 2 * radius * reports / level
+        noise = mechanism_for_reports(reports=reports, level=level, radius=radius, delta=delta, family=family)
+        return noise.mean_radius
+
+    low, high = 0, 1
+    while error("gaussian", high) >= error("laplace", high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if error("gaussian", middle) >= error("laplace", middle) else (low, middle)
+    return high

@@ -2,8 +2,15 @@
 
 import argparse
 import math
+from typing import TYPE_CHECKING
 
-from geoind.cli.parameters import add_privacy, epsilon_of
+from geoind.accounting.promise import Promise
+from geoind.arrays import as_count, as_positive, as_unit
+from geoind.cli.parameters import add_privacy, add_together, epsilon_of
+from geoind.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from geoind.mechanisms.sphere import SphericalLaplace
 
 __all__ = ["add_to"]
 
@@ -17,9 +24,11 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "explain",
         help="what an epsilon means, in metres and in odds",
         description="Print how far a report lies from the truth, what a query must ask for, and how well two "
-        "places can be told apart.",
+        "places can be told apart; with --reports and --delta also what several reports tell together, and which "
+        "noise would keep the level by all of them.",
     )
     add_privacy(parser)
+    add_together(parser)
     parser.add_argument(
         "--interest", type=float, default=300.0, metavar="M", help="a query asks what is this near [%(default)g m]"
     )
@@ -31,10 +40,10 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def run(options: argparse.Namespace) -> None:
     """Print the table."""
-    from geoind.arrays import as_positive, as_unit
     from geoind.mechanisms.sphere import SphericalLaplace
 
     globe = SphericalLaplace(epsilon_of(options))
+    together = _together(options)
     interest = as_positive(options.interest, "--interest")
     confidence = as_unit(options.confidence, "--confidence")
     retrieval = interest + globe.reach(confidence)
@@ -53,6 +62,53 @@ def run(options: argparse.Namespace) -> None:
     print("Two places this far apart can be told apart by a factor of at most")
     for distance in DISTANCES:
         _row(f"{distance} m", _factor(globe.epsilon * distance))
+    if together is not None:
+        _several(globe, *together)
+
+
+def _together(options: argparse.Namespace) -> "tuple[int, Promise] | None":
+    """Return the number of reports and the promise that they are compared with."""
+    if options.reports is None and options.delta is None:
+        return None
+    if options.reports is None or options.delta is None or options.level is None:
+        raise InvalidInputError("--reports and --delta go together, with --level and --radius")
+    reports = as_count(options.reports, "--reports")
+    return reports, Promise(level=options.level, radius=options.radius, delta=as_unit(options.delta, "--delta"))
+
+
+def _several(globe: "SphericalLaplace", reports: int, promise: Promise) -> None:
+    """Print what several reports tell together, and which noise would keep the promise by all of them."""
+    from geoind.accounting.calibration import Family, gaussian_is_smaller_from, mechanism_for_reports
+    from geoind.accounting.reports import level_of_reports
+
+    level, radius, delta = promise.level, promise.radius, promise.delta
+    print()
+    print(
+        f"{reports:,} such reports about places within {radius:g} m tell them apart together by e to the power of"
+    )
+    _row("the plain sum", f"{reports * level:.2f}")
+    accounted = level_of_reports(globe, reports=reports, radius=radius, delta=delta)
+    _row(f"at most, except with probability {delta:g}", f"{accounted:.2f}")
+    print()
+    print(f"To keep {level:.4g} by all {reports:,} together, each report's mean distance from the truth")
+    _row("Laplace noise, by the plain sum", _metres(reports * globe.mean_radius))
+    families: tuple[tuple[Family, str], ...] = (("laplace", "Laplace noise"), ("gaussian", "Gaussian noise"))
+    for family, name in families:
+        noise = mechanism_for_reports(
+            reports=reports, level=level, radius=radius, delta=delta, family=family, space="lonlat"
+        )
+        _row(f"{name}, up to delta {delta:g}", _metres(noise.mean_radius))
+    first, second = (
+        gaussian_is_smaller_from(level=level, radius=radius, delta=delta, summed=summed)
+        for summed in (True, False)
+    )
+    print(f"  from {_ordinal(first)} report on Gaussian noise is smaller than the plain sum's,")
+    print(f"  from {_ordinal(second)} on it is the smallest")
+
+
+def _ordinal(number: int) -> str:
+    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10 if number % 100 not in (11, 12, 13) else 0, "th")
+    return f"the {number}{ending}"
 
 
 def _row(label: str, value: str) -> None:

@@ -6,7 +6,7 @@ import sys
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from geoind.cli.parameters import add_privacy, privacy_of
+from geoind.cli.parameters import add_privacy, add_together, privacy_of
 from geoind.cli.reading import add_reading, reading_of, where_of
 from geoind.errors import GeoindError, InvalidInputError
 
@@ -40,6 +40,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         help="a file: CSV, TSV, NDJSON and Parquet may become each other; - is standard output",
     )
     add_privacy(parser, reports=True)
+    add_together(parser, mechanism=True)
     add_reading(parser, "where the places are")
     beside = parser.add_argument_group("what may stand beside a report")
     beside.add_argument(
@@ -148,15 +149,20 @@ def _ledger(options: argparse.Namespace) -> "Ledger | None":
         return None
     if options.person is None:
         raise InvalidInputError("--ledger needs --person, the column that names whose budget pays")
-    if options.budget is None:
-        raise InvalidInputError("--ledger needs --budget, the epsilon per metre that a person may spend")
+    if (options.budget is None) == (options.delta is None):
+        raise InvalidInputError(
+            "--ledger needs either --budget, the epsilon per metre that a person may spend, or --delta: then a "
+            "person may spend --level within --radius"
+        )
     from datetime import timedelta
 
+    from geoind.accounting.promise import Promise
     from geoind.budgets.ledger import Ledger
 
+    level, radius, delta = options.level, options.radius, options.delta
     return Ledger(
         options.ledger,
-        budget=options.budget,
+        budget=options.budget if delta is None else Promise(level=level, radius=radius, delta=delta),
         window=None if options.days is None else timedelta(days=options.days),
     )
 

@@ -49,9 +49,29 @@ def test_wide_noise_is_told_in_kilometres_and_sharp_noise_in_powers_of_ten(capsy
     assert table(capsys, "--epsilon", "1")["1000 m"] == "10^434"
 
 
+def test_several_reports_are_compared_with_the_plain_sum_and_with_gaussian_noise(capsys) -> None:
+    rows = table(capsys, "--level", "1.386", "--radius", "200", "--reports", "20", "--delta", "1e-5")
+    globe = SphericalLaplace(1.386 / 200)
+    accounted = geoind.level_of_reports(globe, reports=20, radius=200, delta=1e-5)
+    assert float(rows["the plain sum"]) == pytest.approx(20 * 1.386, abs=0.005)
+    assert float(rows["at most, except with probability 1e-05"]) == pytest.approx(accounted, abs=0.005)
+    for family in ("laplace", "gaussian"):
+        noise = geoind.mechanism_for_reports(
+            reports=20, level=1.386, radius=200, delta=1e-5, family=family, space="lonlat"
+        )
+        said = rows[f"{family.capitalize()} noise, up to delta 1e-05"]
+        assert metres(said) == pytest.approx(noise.mean_radius, abs=0.05)
+    assert main(["explain", "--level", "1.386", "--radius", "200", "--reports", "3", "--delta", "1e-5"]) == 0
+    assert "from the 6th report on Gaussian noise is smaller" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
+        (["--epsilon", "1", "--reports", "3", "--delta", "1e-5"], "--reports and --delta go together"),
+        (["--level", "1", "--radius", "200", "--reports", "3"], "--reports and --delta go together"),
+        (["--level", "1", "--radius", "200", "--reports", "0", "--delta", "1e-5"], "--reports must be"),
+        (["--level", "1", "--radius", "200", "--reports", "3", "--delta", "0"], "--delta must lie"),
         ([], "give --epsilon, or both --level and --radius"),
         (["--level", "1"], "give --epsilon, or both --level and --radius"),
         (["--epsilon", "1", "--level", "1", "--radius", "1"], "not both"),

@@ -66,6 +66,54 @@ def test_a_file_becomes_a_file_of_reports_with_a_sidecar(places: Path, capfd) ->
     ]
 
 
+@pytest.mark.parametrize(
+    ("chosen", "mechanism"),
+    [("gaussian", "SphericalGaussian"), ("laplace", "SphericalLaplace"), (None, "SphericalGaussian")],
+)
+def test_several_reports_keep_a_level_together_up_to_delta(
+    places: Path, capfd: pytest.CaptureFixture[str], chosen: str | None, mechanism: str
+) -> None:
+    target = places.with_name("reports.csv")
+    options = ["--level", "1.386", "--radius", "200", "--reports", "20", "--delta", "1e-5"]
+    options += [] if chosen is None else ["--mechanism", chosen]
+    assert main(["obfuscate", str(places), str(target), *options]) == 0
+    said = capfd.readouterr().err.splitlines()
+    assert said[0].startswith("2 reports, level 1.386 within 200 m, 20 reports together, up to delta 1e-05: 3,")
+    promise = read_promise(target)
+    assert (promise.mechanism, promise.level, promise.radius) == (mechanism, 1.386, 200)
+    assert (promise.reports, promise.delta) == (20, 1e-5)
+
+
+def test_a_ledger_lets_a_person_spend_the_level_up_to_delta(
+    places: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    promise = ["--level", "1.386", "--radius", "200", "--reports", "4", "--delta", "1e-5"]
+    ledger = ["--ledger", f"sqlite:///{tmp_path}/budgets.db", "--person", "name"]
+    run = ["obfuscate", str(places), str(places.with_name("reports.csv")), "--quiet", *promise, *ledger]
+    for _ in range(4):
+        assert main(run) == 0
+    assert "budget" in refusal(capfd, *run[1:])
+    assert "--budget" in refusal(capfd, *run[1:], "--budget", "1")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (["--epsilon", "0.01", "--delta", "1e-5"], "--delta goes with --level and --radius"),
+        (["--level", "1", "--radius", "200", "--reports", "5"], "go with --delta"),
+        (["--epsilon", "0.01", "--mechanism", "gaussian"], "go with --delta"),
+        (["--level", "1", "--radius", "200", "--delta", "1"], "--delta must lie strictly between"),
+        (["--level", "1", "--radius", "200", "--delta", "0.1", "--reports", "0"], "--reports must be"),
+        (["--level", "1", "--radius", "0.2", "--delta", "0.1"], "adds --little-noise"),
+    ],
+)
+def test_promises_that_do_not_fit_together_are_refused(
+    places: Path, capfd: pytest.CaptureFixture[str], options: list[str], reason: str
+) -> None:
+    assert reason in refusal(capfd, places, places.with_name("out.csv"), *options)
+    assert not places.with_name("out.csv").exists()
+
+
 def test_quiet_says_nothing(places: Path, capfd) -> None:
     assert main(["obfuscate", str(places), str(places.with_name("r.csv")), *SHARP, "--quiet"]) == 0
     assert capfd.readouterr() == ("", "")
