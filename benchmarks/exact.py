@@ -2,6 +2,7 @@
 
 python3 dev.py bench exact            prints the tables and writes docs/benchmarks/exact.md (ten minutes)
 python3 dev.py bench exact 0.01       a hundredth of it
+python3 dev.py bench exact errors     one table: errors, borders, slow, cells or audits
 """
 
 import math
@@ -19,8 +20,8 @@ from geoind.arrays import FloatArray
 from geoind.distances import EARTH_RADIUS, haversine
 from geoind.mechanisms import exact, planar
 from geoind.mechanisms.functions import ARRAYS
+from geoind.mechanisms.globe import POLAR_FACTOR, TEMPERATE, TEMPERATE_FACTOR
 from geoind.mechanisms.noise import half_angles, laplace_radius, survivals
-from geoind.mechanisms.sphere import POLAR_FACTOR, TEMPERATE, TEMPERATE_FACTOR
 from tests.mechanisms.test_exact import globe_draws, planar_draws, source_of
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "exact.md"
@@ -28,6 +29,8 @@ EPSILON = math.log(4) / 200
 PLANAR = (PlanarLaplace(EPSILON), PlanarLaplace(5.0), PlanarGaussian(300.0))
 GLOBES = (SphericalLaplace(EPSILON), SphericalLaplace(1e-3), SphericalLaplace(3e-6))
 BLOCK = 1_000_000
+RULE = "\n\n---\n\n"
+"""Between the tables of the page: one that is measured again replaces the old one."""
 
 
 def whole(word: int) -> arb:
@@ -65,12 +68,12 @@ def globe_error(globe: SphericalLaplace, count: int, rng: np.random.Generator) -
     lat = np.degrees(np.arcsin(rng.uniform(-1, 1, count)))
     words = rng.integers(0, 1 << 64, (count, 2), np.uint64)
     survival = survivals(words)
-    east, north = globe._drawn(np.zeros(count), lat, survival, half_angles(words), ARRAYS)
+    east, north = globe._draws._drawn(np.zeros(count), lat, survival, half_angles(words), ARRAYS)
     scale, worst = 10.0**globe.decimals, 0.0
     used = (survival > planar.SMALLEST_SURVIVAL) & (survival < planar.LARGEST_SURVIVAL)
     for row in np.flatnonzero(used).tolist():
         first, second = words[row].tolist()
-        sin_arc, cos_arc = exact.globe_arc(whole(first), arb(globe._scales)).sin_cos()
+        sin_arc, cos_arc = globe._exact_arc(whole(first)).sin_cos()
         sine, cosine = (2 * whole(second)).sin_cos_pi()
         sin_phi, cos_phi = (arb(float(lat[row])) / 180).sin_cos_pi()
         outward = cos_arc * cos_phi - sin_arc * cosine * sin_phi
@@ -80,7 +83,7 @@ def globe_error(globe: SphericalLaplace, count: int, rng: np.random.Generator) -
         near_pole = POLAR_FACTOR if abs(north[row]) > TEMPERATE else TEMPERATE_FACTOR
         coarser = min(1.0, 10 * math.cos(math.radians(north[row]))) if near_pole == POLAR_FACTOR else 1.0
         error = max(abs(rise), abs(turn) * coarser / near_pole) * scale
-        worst = max(worst, error / globe._error)
+        worst = max(worst, error / globe._draws.error)
     return worst
 
 
@@ -180,59 +183,68 @@ def audited(mechanism: PlanarLaplace | SphericalLaplace, draws: int) -> str:
     return f"| `{mechanism!r}` | {draws:,} | {share:.4f} | {'refuted' if result.refuted else 'not refuted'} |"
 
 
-def main() -> None:
-    """Measure and write the tables."""
-    share = float(sys.argv[1]) if len(sys.argv) > 1 else 1.0
+def errors(share: float) -> Iterator[str]:
+    """Yield the table of errors."""
     rng = np.random.default_rng(2024)
-    lines = [
-        "Largest error of a computed coordinate against 200 bits, as a part of the bound that is proven for it:",
-        "",
-        "| mechanism | points | error / bound |",
-        "| --- | ---: | ---: |",
-    ]
+    yield "Largest error of a computed coordinate against 200 bits, as a part of the bound that is proven for it:"
+    yield "\n| mechanism | points | error / bound |\n| --- | ---: | ---: |"
     with ctx.workprec(200):
         for noise in PLANAR:
             count = round(200_000 * share)
-            lines.append(f"| `{noise!r}` | {count:,} | {planar_error(noise, count, rng):.3f} |")
+            yield f"| `{noise!r}` | {count:,} | {planar_error(noise, count, rng):.3f} |"
         for globe in GLOBES:
             count = round((200_000 if globe.epsilon > 1e-5 else 100_000) * share)
-            lines.append(f"| `{globe!r}` | {count:,} | {globe_error(globe, count, rng):.3f} |")
-    lines += [
-        "",
-        "Reports whose words were searched so that they lie within 2^-50 turns of a border, against 100 digits:",
-        "",
-        "| mechanism | draws | needed more than 128 bits | wrong |",
-        "| --- | ---: | ---: | ---: |",
-        *hunted(max(20, round(1700 * share))),
-        "",
-        "How often exact arithmetic decides, and how long it takes:",
-        "",
-        "| mechanism | draws | per million | median ms | 99 % ms |",
-        "| --- | ---: | ---: | ---: | ---: |",
-        *(slow_path(mechanism, round(1e7 * share)) for mechanism in (PLANAR[0], *GLOBES)),
-        "",
-        "Reports counted in cells, against the probabilities of the continuous law (chi-square):",
-        "",
-        "| mechanism | draws | cells | p |",
-        "| --- | ---: | ---: | ---: |",
-        *(cells_of_the_plane(PlanarLaplace(epsilon), round(1e8 * share)) for epsilon in (0.001, 0.1, 5.0)),
-        *(
-            cells_of_the_globe(SphericalLaplace(epsilon, decimals), round(1e8 * share))
-            for epsilon, decimals in ((0.001, 2), (0.1, 4))
-        ),
-        "",
-        "`audit`, draws per place, pair and stage (16 times as many in all), its lower bound over the promise:",
-        "",
-        "| mechanism | draws | bound / epsilon | |",
-        "| --- | ---: | ---: | --- |",
-        *(
-            audited(mechanism, round(6.25e6 * share))
-            for mechanism in (PlanarLaplace(0.001), PlanarLaplace(5.0), *map(SphericalLaplace, (0.001, 0.1)))
-        ),
-    ]
-    text = "\n".join(lines) + "\n"
-    print(text)
-    OUT.write_text(text)
+            yield f"| `{globe!r}` | {count:,} | {globe_error(globe, count, rng):.3f} |"
+
+
+def borders(share: float) -> Iterator[str]:
+    """Yield the table of reports next to a border."""
+    yield "Reports whose words were searched so that they lie within 2^-50 turns of a border, against 100 digits:"
+    yield "\n| mechanism | draws | needed more than 128 bits | wrong |\n| --- | ---: | ---: | ---: |"
+    yield from hunted(max(20, round(1700 * share)))
+
+
+def slow(share: float) -> Iterator[str]:
+    """Yield the table of the slow path."""
+    yield "How often exact arithmetic decides, and how long it takes:"
+    yield "\n| mechanism | draws | per million | median ms | 99 % ms |\n| --- | ---: | ---: | ---: | ---: |"
+    for mechanism in (PLANAR[0], *GLOBES):
+        yield slow_path(mechanism, round(1e7 * share))
+
+
+def cells(share: float) -> Iterator[str]:
+    """Yield the table of chi-square tests."""
+    yield "Reports counted in cells, against the probabilities of the continuous law (chi-square):"
+    yield "\n| mechanism | draws | cells | p |\n| --- | ---: | ---: | ---: |"
+    for epsilon in (0.001, 0.1, 5.0):
+        yield cells_of_the_plane(PlanarLaplace(epsilon), round(1e8 * share))
+    for epsilon, decimals in ((0.001, 2), (0.1, 4)):
+        yield cells_of_the_globe(SphericalLaplace(epsilon, decimals), round(1e8 * share))
+
+
+def audits(share: float) -> Iterator[str]:
+    """Yield the table of audits."""
+    yield "`audit`, draws per place, pair and stage (16 times as many in all), its lower bound over the promise:"
+    yield "\n| mechanism | draws | bound / epsilon | |\n| --- | ---: | ---: | --- |"
+    for mechanism in (PlanarLaplace(0.001), PlanarLaplace(5.0), SphericalLaplace(0.001), SphericalLaplace(0.1)):
+        yield audited(mechanism, round(6.25e6 * share))
+
+
+SECTIONS = {section.__name__: section for section in (errors, borders, slow, cells, audits)}
+
+
+def main() -> None:
+    """Measure the named sections, or all, and write their tables."""
+    names = [name for name in sys.argv[1:] if name in SECTIONS] or list(SECTIONS)
+    share = next((float(text) for text in sys.argv[1:] if text not in SECTIONS), 1.0)
+    for name in names:
+        lines = []
+        for line in SECTIONS[name](share):
+            print(line, flush=True)
+            lines.append(line)
+        tables = OUT.read_text().split(RULE) if OUT.exists() else [""] * len(SECTIONS)
+        tables[list(SECTIONS).index(name)] = "\n".join(lines)
+        OUT.write_text(RULE.join(tables))
 
 
 if __name__ == "__main__":

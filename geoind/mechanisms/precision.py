@@ -1,7 +1,8 @@
-"""What finite precision costs, and the public lattices on which reports end.
+"""What finite precision costs: for samplers that draw a fixed number of bits, and for computed matrices.
 
-A sampler on a computer draws angle and radius from finitely many values. Followed by a lattice that is coarse
-against the machine's step, that costs a little epsilon; `corrected_epsilon` says how much to hold back.
+geoind's own mechanisms draw exactly (docs/exact-draws.md). Where that is not possible, on a phone or in a
+database, angle and radius come from finitely many values. Followed by a lattice that is coarse against the
+machine's step, that costs a little epsilon; `corrected_epsilon` says how much to hold back.
 """
 
 import math
