@@ -2,16 +2,14 @@
 
 from typing import Unpack
 
-import numpy as np
 import pyarrow as pa
 
 from geoind.mechanisms.protocol import Mechanism
 from geoind.randomness import RandomnessLike
 from geoind.tables import Missing, Recipe
-from geoind.tables.places import Flags
 from geoind.tables.recipe import TableOptions
 
-__all__ = ["Missing", "located", "obfuscate_batch", "obfuscated_schema"]
+__all__ = ["Missing", "obfuscate_batch"]
 
 
 def obfuscate_batch(
@@ -45,16 +43,3 @@ def obfuscate_batch(
     """
     recipe = Recipe.of(mechanism=mechanism, **options)
     return recipe.table(batch.schema).obfuscate(batch, rng=rng).batch
-
-
-def located(batch: pa.RecordBatch, **options: Unpack[TableOptions]) -> Flags:
-    """Return which rows have a place."""
-    options["missing"] = options["order"] = "keep"
-    recipe = Recipe.of(epsilon=0.01, **options)
-    table = recipe.table(batch.schema)
-    return np.asarray(~table._columns(batch, table.places[0]).missing)
-
-
-def obfuscated_schema(schema: pa.Schema, **options: Unpack[TableOptions]) -> pa.Schema:
-    """Return the schema of the batches that `obfuscate_batch` makes."""
-    return Recipe.of(epsilon=0.01, **options).table(schema).reported_schema.remove_metadata()

@@ -1,6 +1,5 @@
 """What every engine carries to its workers: a stable way to `geoind.tables.Recipe`."""
 
-from geoind.tables.identities import labels_of
 from geoind.tables.recipe import Options, Recipe
 
-__all__ = ["Options", "Recipe", "labels_of"]
+__all__ = ["Options", "Recipe"]

@@ -90,18 +90,17 @@ def telling_values(
 
 
 def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: IntArray) -> str | None:
-    kind = column.type
-    if _is_float_list(kind) and (how := _pairs_of_numbers(column)):
+    if pa.types.is_nested(column.type) and _is_float_list(column.type) and (how := _pairs_of_numbers(column)):
         return how
     for path, leaf, rows in leaves(name, column, known):
         unpacked = _bytes_of(leaf)
-        if unpacked is not None and (how := _binary(samples, unpacked, rows)):
+        if unpacked is not None and (how := _binary(samples, unpacked, rows[: len(unpacked)])):
             return how
         values, places = readable(leaf, rows)
         if not len(values):
             continue
         for sample in samples:
-            unit = sample.copied_as(values, places)
+            unit = sample.copied_as(values, None if places is known else places)
             if unit is not None:
                 return f"repeats {unit}" + ("" if path == name else f" in {path!r}")
     return None
@@ -113,7 +112,7 @@ def _bytes_of(column: pa.Array) -> pa.Array | None:
         return column
     if not is_text(column.type) or not len(column):
         return None
-    texts = column.to_pylist()
+    texts = column.slice(0, 32).to_pylist()
     if not all(text is None or HEXADECIMAL.fullmatch(text) for text in texts):
         return None
     return pa.array([None if text is None else bytes.fromhex(text) for text in texts], pa.binary())

@@ -353,7 +353,7 @@ class Table:
     def _refuse_telling(
         self, batch: pa.RecordBatch, rows: IntArray, truths: Sequence[FloatArray], beside: Beside | None
     ) -> None:
-        chosen = sampled_rows(truths)
+        chosen = sampled_rows(len(batch))
         if not len(chosen):
             return
         samples = []

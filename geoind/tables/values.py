@@ -22,7 +22,7 @@ __all__ = ["Sample", "leaves", "numbers_in", "readable", "sampled_rows"]
 
 ROWS = 256
 """Rows of a batch that are looked at."""
-TEXTS = 48
+TEXTS = 24
 """Texts with digits among them that are read."""
 
 NEAR = 0.0051
@@ -40,25 +40,36 @@ UNITS = {
     **{f"1e-{power} degrees": 10.0**power for power in range(3, 8)},
 }
 
+AXES = ("longitude", "latitude")
+FACTORS = np.array(list(UNITS.values()))
+NAMES = [
+    *(f"the {axis} in {unit}" for unit in UNITS for axis in AXES),
+    *(f"the {axis} in degrees and minutes" for axis in AXES),
+    "the longitude in degrees from 0 to 360",
+    *(f"the {axis} in metres of Web Mercator" for axis in AXES),
+    *(f"the geocentric {axis} in metres" for axis in "xyz"),
+    *(f"the {axis} of the table's CRS" for axis in "xy"),
+]
+NEARNESS = [*np.repeat(NEAR * FACTORS, 2), NEAR * 60, NEAR * 60, NEAR, *[METRES] * 5]
+
+SHARPNESS = (1e-3, 2e-5, 1e-6)
+"""Parts of a coordinate by which a copy may differ from it: by rounding, and in single precision."""
+
+MANY = 8
+"""Distinct values from which on chance can be measured."""
+
 ENOUGH = 4.0
 """Digits of agreement, beyond the first of each distinct value, that are no accident; more values need more."""
 
 NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
 SEXAGESIMAL = re.compile(r"(\d{1,3})[^\d.,]{1,3}(\d{1,2})[^\d.,]{1,3}(\d{1,2}(?:[.,]\d+)?)")
-FOUR_DIGITS = r"[0-9].*[0-9].*[0-9].*[0-9]"
+MARKS = frozenset("°º'′’")
+FOUR_DIGITS = re.compile(r"\d\D*\d\D*\d\D*\d").search
 
 
-def sampled_rows(truths: Sequence[FloatArray]) -> IntArray:
-    """Return the rows of a batch to look at: spread evenly, and those at the edge of the true places."""
-    count = len(truths[0]) if truths else 0
-    if count <= ROWS:
-        return np.arange(count)
-    rows = np.linspace(0, count - 1, ROWS).astype(np.int64)
-    edges: list[int] = []
-    for truth in truths:
-        if np.isfinite(truth).any():
-            edges += [int(pick(axis)) for axis in truth.T for pick in (np.nanargmin, np.nanargmax)]
-    return np.unique(np.concatenate([rows, np.array(edges, np.int64)]))
+def sampled_rows(count: int) -> IntArray:
+    """Return the rows of a batch to look at: all of a few, or some spread evenly."""
+    return np.arange(count) if count <= ROWS else np.linspace(0, count - 1, ROWS).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -86,21 +97,41 @@ class Sample:
         rows : (m,) array, optional
             The row of each, where there are several in a row, or none.
         """
-        places = np.arange(len(self.lonlat)) if rows is None else rows
         size = np.abs(values)
-        near = np.abs(size - self._targets[:, places]) <= self._tolerance[:, places]
-        counts = near.sum(axis=1)
-        for unit in np.argsort(-counts, kind="stable")[:4].tolist():
-            if counts[unit] and self._is_copy(unit, size, places, near[unit]):
-                return str(self._names[unit])
+        low, high = np.fmin.reduce(size), np.fmax.reduce(size)
+        # Few columns come near any unit: the others cost two comparisons.
+        units = np.flatnonzero((self._ranges[0] <= high) & (self._ranges[1] >= low))
+        if not len(units):
+            return None
+        targets, tolerance = self._targets[units], self._tolerance[units]
+        if rows is not None:
+            targets, tolerance = targets[:, rows], tolerance[:, rows]
+        counts = (np.abs(size - targets) <= tolerance).sum(axis=1)
+        most = int(counts.max())
+        # One or two agree by chance, and are no evidence, unless there are few values at all.
+        if not most or (most < 3 and len(set(size[: 2 * MANY].tolist())) >= MANY):
+            return None
+        places = np.arange(len(self.lonlat)) if rows is None else rows
+        for position in np.argsort(-counts, kind="stable")[:4].tolist():
+            unit = int(units[position])
+            # Among places closer to one another than the tolerance, only a sharper look tells copy from chance.
+            for sharpness in SHARPNESS:
+                if counts[position] and self._is_copy(unit, size, places, sharpness):
+                    return NAMES[unit]
         return None
 
-    def _is_copy(self, unit: int, size: FloatArray, places: IntArray, near: Flags) -> bool:
-        distinct, first = np.unique(size[near], return_index=True)
-        compared = len(np.unique(size[np.isfinite(size)]))
+    def _is_copy(self, unit: int, size: FloatArray, places: IntArray, sharpness: float) -> bool:
+        near = self._near(unit, size, places, sharpness)
+        distinct, first, often = np.unique(size[near], return_index=True, return_counts=True)
+        values, counts = np.unique(size[np.isfinite(size)], return_counts=True)
+        compared = len(values)
         truth = self._targets[unit, places[near][first]]
-        few = compared < 8
-        if not few and near.sum() < 3 * self._by_chance(unit, size, places) + 3:
+        few = compared < MANY
+        if few:
+            # A value that stays while the place changes agrees with some row by chance.
+            steady = often >= 0.5 * counts[np.searchsorted(values, distinct)]
+            distinct, truth = distinct[steady], truth[steady]
+        elif near.sum() < 3 * self._by_chance(unit, size, places, sharpness) + 3:
             return False
         needed = ENOUGH + 2 * math.log10(compared)
         for value, true in zip(distinct.tolist(), truth.tolist(), strict=True):
@@ -111,60 +142,49 @@ class Sample:
                 return True
         return False
 
-    def _by_chance(self, unit: int, size: FloatArray, places: IntArray) -> int:
+    def _near(self, unit: int, size: FloatArray, places: IntArray, sharpness: float) -> Flags:
+        targets = self._targets[unit, places]
+        allowed = np.minimum(self._tolerance[unit, places], sharpness * targets)
+        return np.asarray(np.abs(size - targets) <= allowed)
+
+    def _by_chance(self, unit: int, size: FloatArray, places: IntArray, sharpness: float) -> int:
         """Return how many values agree with the place of another row."""
         count = len(self.lonlat)
         result = 0
         for shift in {count // 2, count // 3} - {0}:
             others = (places + shift) % count
-            near = np.abs(size - self._targets[unit, others]) <= self._tolerance[unit, others]
             # A row that stays at the same place proves nothing about chance.
             moved = self._targets[unit, others] != self._targets[unit, places]
-            result = max(result, int((near & moved).sum()))
+            result = max(result, int((self._near(unit, size, others, sharpness) & moved).sum()))
         return result
 
     @cached_property
-    def _known(self) -> tuple[list[str], FloatArray, FloatArray]:
-        lon, lat = np.abs(self.lonlat.T)
-        names, targets, nearness = [], [], []
-        for axis, values in (("longitude", lon), ("latitude", lat)):
-            for unit, factor in UNITS.items():
-                names.append(f"the {axis} in {unit}")
-                targets.append(values * factor)
-                nearness.append(NEAR * factor)
-            names.append(f"the {axis} in degrees and minutes")
-            targets.append(np.floor(values) * 100 + (values % 1) * 60)
-            nearness.append(NEAR * 60)
-        for axis, values in zip(("longitude", "latitude"), _mercator(self.lonlat), strict=True):
-            names.append(f"the {axis} in metres of Web Mercator")
-            targets.append(np.abs(values))
-            nearness.append(METRES)
-        names.append("the longitude in degrees from 0 to 360")
-        targets.append(self.lonlat[:, 0] % 360)
-        nearness.append(NEAR)
-        for axis, values in zip("xyz", _geocentric(self.lonlat), strict=True):
-            names.append(f"the geocentric {axis} in metres")
-            targets.append(np.abs(values))
-            nearness.append(METRES)
-        if self.own is not None:
-            for axis, values in zip("xy", np.abs(self.own.T), strict=True):
-                names.append(f"the {axis} of the table's CRS")
-                targets.append(values)
-                nearness.append(NEAR if np.nanmax(np.abs(self.own), initial=0) <= 400 else METRES)
-        return names, np.array(targets), np.array(nearness)
-
-    @property
-    def _names(self) -> list[str]:
-        return self._known[0]
-
-    @property
     def _targets(self) -> FloatArray:
-        return self._known[1]
+        """The absolute coordinates in every unit, in the order of `_names`."""
+        degrees = np.abs(self.lonlat.T)
+        rows = [
+            (FACTORS[:, None, None] * degrees).reshape(-1, len(self.lonlat)),
+            np.floor(degrees) * 100 + (degrees % 1) * 60,
+            self.lonlat[:, :1].T % 360,
+            np.abs(_mercator(self.lonlat)),
+            np.abs(_geocentric(self.lonlat)),
+        ]
+        return np.vstack(rows if self.own is None else [*rows, np.abs(self.own.T)])
 
     @cached_property
     def _tolerance(self) -> FloatArray:
+        own = [] if self.own is None else [NEAR if np.nanmax(np.abs(self.own), initial=0) <= 400 else METRES] * 2
         # Three digits must agree: half a kilometre is nothing beside a coordinate of 600 metres.
-        return np.minimum(self._known[2][:, None], 1e-3 * self._targets)
+        return np.asarray(np.minimum(np.array([*NEARNESS, *own])[:, None], SHARPNESS[0] * self._targets))
+
+    @cached_property
+    def _ranges(self) -> tuple[FloatArray, FloatArray]:
+        """Between which numbers each unit's coordinates lie."""
+        known = np.isfinite(self._targets).all(axis=0)
+        targets, tolerance = self._targets[:, known], self._tolerance[:, known]
+        return (targets - tolerance).min(axis=1, initial=np.inf), (targets + tolerance).max(
+            axis=1, initial=-np.inf
+        )
 
 
 def _mercator(lonlat: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -208,7 +228,7 @@ def numbers_in(texts: Sequence[str | None]) -> tuple[FloatArray, IntArray]:
         if not text:
             continue
         found = [float(number.replace(",", ".")) for number in NUMBER.findall(text[:4000])]
-        for degrees, minutes, seconds in SEXAGESIMAL.findall(text[:4000]):
+        for degrees, minutes, seconds in SEXAGESIMAL.findall(text[:4000]) if MARKS & set(text) else ():
             found.append(int(degrees) + int(minutes) / 60 + float(seconds.replace(",", ".")) / 3600)
         values += found
         rows += [row] * len(found)
@@ -218,7 +238,9 @@ def numbers_in(texts: Sequence[str | None]) -> tuple[FloatArray, IntArray]:
 def leaves(path: str, column: pa.Array, rows: IntArray) -> Iterator[tuple[str, pa.Array, IntArray]]:
     """Yield the innermost columns of a column, with their paths and the row of each value."""
     kind = column.type
-    if isinstance(column, pa.ExtensionArray):
+    if pa.types.is_primitive(kind) or is_text(kind):
+        yield path, column, rows
+    elif isinstance(column, pa.ExtensionArray):
         yield from leaves(path, column.storage, rows)
     elif pa.types.is_dictionary(kind):
         yield from leaves(path, column.dictionary_decode(), rows)
@@ -249,18 +271,29 @@ def _is_list(kind: pa.DataType) -> bool:
 def readable(column: pa.Array, rows: IntArray) -> tuple[FloatArray, IntArray]:
     """Return the numbers that a column without members holds, and the row of each."""
     kind = column.type
-    none = np.empty(0), np.empty(0, np.int64)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-        return np.asarray(values, np.float64), rows
+        if pa.types.is_decimal(kind) or column.null_count:
+            column = column.cast(pa.float64(), safe=False)
+        return np.asarray(column.to_numpy(zero_copy_only=False), np.float64), rows
     if not is_text(kind):
-        return none
+        return np.empty(0), np.empty(0, np.int64)
+    column = column.cast(pa.large_string())
+    # Some texts first: most columns have digits in all of their texts, or in none.
+    chosen = np.arange(0, len(column), max(1, len(column) // (2 * TEXTS)))
+    texts = column.take(pa.array(chosen)).to_pylist()
+    if len(chosen) < len(column) and sum(bool(text and FOUR_DIGITS(text)) for text in texts) < TEXTS:
+        chosen, texts = np.arange(len(column)), column.to_pylist()
+    if all(map(_is_number, filter(None, texts))):
+        return np.array([float(text) if text else np.nan for text in texts]), rows[chosen]
+    hits = [row for row, text in enumerate(texts) if text and FOUR_DIGITS(text)]
+    hits = hits[:: max(1, len(hits) // TEXTS)]
+    values, places = numbers_in([texts[row] for row in hits])
+    return values, rows[chosen[np.array(hits, np.int64)[places]]] if hits else places
+
+
+def _is_number(text: str) -> bool:
     try:
-        return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False)), rows
-    except pa.ArrowInvalid:
-        column = column.cast(pa.large_string())
-        hits = np.flatnonzero(pc.match_substring_regex(column, FOUR_DIGITS).fill_null(False).to_numpy(False))
-        if len(hits) > TEXTS:
-            hits = hits[np.linspace(0, len(hits) - 1, TEXTS).astype(np.int64)]
-        values, places = numbers_in(column.take(pa.array(hits)).to_pylist())
-        return values, rows[hits[places]] if len(hits) else places
+        float(text)
+    except ValueError:
+        return False
+    return True
