@@ -158,6 +158,32 @@ def test_a_keyed_draw_repeats_for_the_same_site_and_not_for_another_channel():
     assert (first != discretise(PlanarLaplace(0.011), grid).sample(np.full((50, 2), 400.0), rng=rng)).any()
 
 
+def test_two_channels_share_no_keyed_draw_however_alike_they_are():
+    here, there = (Grid(x, 0, cell=100, columns=9, rows=9) for x in (0.0, 0.5))
+    rng = KeyedRandomness(bytes(32), list(range(400)))
+    first = discretise(PlanarLaplace(0.01), here)
+    others = [
+        discretise(PlanarLaplace(0.01 * (1 + 1e-9)), here),
+        Channel(there, here, first.matrix),
+        Channel(here, there, first.matrix),
+    ]
+    truth = np.full(400, 40)
+    drawn = first.sample_indices(truth, rng=rng)
+    assert (drawn == Channel(here, here, first.matrix).sample_indices(truth, rng=rng)).all()
+    # Independent draws agree as often as the row's own collision probability says.
+    chance = float((first.matrix[40] ** 2).sum())
+    for other in others:
+        assert (drawn == other.sample_indices(truth, rng=rng)).mean() < chance + 0.1
+
+
+def test_rows_may_miss_one_by_rounding_and_no_more():
+    for off in (0.9e-9, -0.9e-9):
+        assert Channel(STREET, STREET, [[0.5 + off, 0.5], [0.5, 0.5]]).matrix.shape == (2, 2)
+    for off in (1.1e-9, -1.1e-9):
+        with pytest.raises(NotStochasticError, match="row 0"):
+            Channel(STREET, STREET, [[0.5 + off, 0.5], [0.5, 0.5]])
+
+
 @pytest.mark.parametrize("truth", [[2], [-1], [0.5], [[0]], "x"])
 def test_numbers_of_inputs_are_checked(truth):
     with pytest.raises(InvalidInputError):

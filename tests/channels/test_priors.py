@@ -172,3 +172,11 @@ def test_polygons_away_from_the_grid_and_points_are_refused():
         Prior.from_polygons(STREET, geopandas.GeoDataFrame(geometry=[shapely.box(900, 0, 901, 1)]))
     with pytest.raises(InvalidInputError, match="area"):
         Prior.from_polygons(STREET, geopandas.GeoDataFrame(geometry=[shapely.Point(0, 0)]))
+
+
+def test_masses_may_miss_one_by_rounding_and_no_more():
+    for off in (0.9e-9, -0.9e-9):
+        assert Prior(STREET, [0.5 + off, 0.5]).mass.sum() == pytest.approx(1, abs=1e-15)
+    for off in (1.1e-9, -1.1e-9):
+        with pytest.raises(NotStochasticError):
+            Prior(STREET, [0.5 + off, 0.5])
