@@ -1,0 +1,155 @@
+"""Which of two noisy distances is larger, decided exactly.
+
+A test such as "distance + Laplace noise >= limit + Laplace noise" answers with one bit. The bit's probability must
+be that of real numbers, so the noise is a number of which only the first bits are drawn: doubles decide nearly
+always, and where they cannot, more bits of the same numbers are drawn and ball arithmetic (Arb, of FLINT) decides.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from geoind.distances import EARTH_RADIUS
+
+if TYPE_CHECKING:
+    from flint import arb
+
+__all__ = ["Noise", "Quantity", "Source", "arc_length", "at_least", "smallest"]
+
+WORD = 64
+
+SURE = 1e-9
+"""Two sums of doubles that differ by this share of their terms differ in the same direction as real numbers do.
+
+Each term, a distance or a logarithm, is right to 1e-12 of its size, or of the Earth's radius times 1e-15 where
+two places are so close that their coordinates' last digits matter: a thousand times less."""
+
+TAIL = 2.0**-30
+"""Uniform numbers below this have too few known bits for the comparison in doubles."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Random words that are a function of a secret key and a label: asked again, they are the same again."""
+
+    key: bytes
+
+    def words(self, label: str) -> Iterator[int]:
+        """Yield 64-bit words, as many as are asked for."""
+        block = 0
+        while True:
+            data = f"{block} {label}".encode()
+            digest = hashlib.blake2b(data, key=self.key, person=b"geoind trace").digest()
+            yield from (int.from_bytes(digest[start : start + 8], "little") for start in range(0, 64, 8))
+            block += 1
+
+
+class Noise:
+    """Exponential noise, with or without a random sign, of which more bits are drawn when they are needed."""
+
+    def __init__(self, words: Iterator[int], scale: float, *, signed: bool) -> None:
+        self._words = words
+        self.scale = scale
+        self._sign = -1 if signed and next(words) & 1 else 1
+        self._bits, self._known = next(words), 1
+        self.tail = self._bits * 2.0**-WORD < TAIL
+        self.value = 0.0 if self.tail else -self._sign * scale * math.log(self._bits * 2.0**-WORD)
+
+    def refine(self) -> None:
+        """Draw 64 more bits."""
+        self._bits = self._bits << WORD | next(self._words)
+        self._known += 1
+
+    def ball(self) -> "arb":
+        """Return an interval that holds the noise, whatever bits would follow."""
+        from flint import arb
+
+        low = arb((self._bits, -WORD * self._known))
+        high = arb((self._bits + 1, -WORD * self._known))
+        uniform = low.union(high)
+        return -self._sign * arb(self.scale) * uniform.log() if self._bits else arb("nan")
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """A distance in metres, or a plain number, and noise on top of it."""
+
+    noise: Noise | None
+    number: float = 0.0
+    places: tuple[float, float, float, float] | None = None
+
+    @classmethod
+    def distance(cls, lon: float, lat: float, other: tuple[float, float], noise: Noise | None) -> "Quantity":
+        """Return the great-circle distance between two places, with noise."""
+        return cls(noise, arc_length(lon, lat, *other), (lon, lat, *other))
+
+    @property
+    def value(self) -> float:
+        """The sum in doubles."""
+        return self.number + (self.noise.value if self.noise else 0.0)
+
+    @property
+    def size(self) -> float:
+        """The terms' sizes and the noise's scale: a logarithm near zero is right to 1e-16 of the scale only."""
+        return abs(self.number) + (abs(self.noise.value) + self.noise.scale if self.noise else 0.0)
+
+    def ball(self) -> "arb":
+        """Return an interval that holds the sum."""
+        from flint import arb
+
+        total = arb(self.number) if self.places is None else _arc_ball(*self.places)
+        return total if self.noise is None else total + self.noise.ball()
+
+
+def at_least(first: Quantity, second: Quantity) -> bool:
+    """Return whether the first is at least the second."""
+    quantities = (first, second)
+    noises = [quantity.noise for quantity in quantities if quantity.noise is not None]
+    apart = first.value - second.value
+    if not any(noise.tail for noise in noises) and abs(apart) > SURE * (1.0 + first.size + second.size):
+        return apart > 0
+    from flint import ctx
+
+    precision = 2 * WORD
+    while True:
+        with ctx.workprec(precision):
+            difference = first.ball() - second.ball()
+            if difference > 0 or difference < 0:
+                return bool(difference > 0)
+        for noise in noises:
+            noise.refine()
+        precision += WORD
+
+
+def smallest(quantities: list[Quantity]) -> int:
+    """Return the number of the smallest."""
+    best = 0
+    for number in range(1, len(quantities)):
+        if not at_least(quantities[number], quantities[best]):
+            best = number
+    return best
+
+
+def arc_length(lon: float, lat: float, other_lon: float, other_lat: float) -> float:
+    """Return the great-circle distance in metres, by the haversine formula."""
+    phi, other_phi = math.radians(lat), math.radians(other_lat)
+    rise, turn = math.sin((phi - other_phi) / 2), math.sin(math.radians(lon - other_lon) / 2)
+    return (
+        2 * EARTH_RADIUS * math.asin(min(1.0, math.sqrt(rise**2 + math.cos(phi) * math.cos(other_phi) * turn**2)))
+    )
+
+
+def _arc_ball(lon: float, lat: float, other_lon: float, other_lat: float) -> "arb":
+    """Return an interval that holds the great-circle distance.
+
+    By the half-angle tangent of chord and its complement: unlike the arcsine it stays exact at the antipode.
+    """
+    from flint import arb
+
+    (sin_phi, cos_phi), (sin_other, cos_other) = ((arb(value) / 180).sin_cos_pi() for value in (lat, other_lat))
+    sin_turn, cos_turn = ((arb(lon) - arb(other_lon)) / 180).sin_cos_pi()
+    across = ((cos_other * sin_turn) ** 2 + (cos_phi * sin_other - sin_phi * cos_other * cos_turn) ** 2).sqrt()
+    along = sin_phi * sin_other + cos_phi * cos_other * cos_turn
+    return arb(EARTH_RADIUS) * arb.atan2(across, along)

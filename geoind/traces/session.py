@@ -1,0 +1,304 @@
+"""A session: one person's positions over time, each answered with a place that may be published."""
+
+import hashlib
+import math
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol, TypeAlias
+
+from geoind.arrays import FloatArray, as_lonlat, as_number
+from geoind.errors import InvalidInputError
+from geoind.mechanisms.sphere import WGS84_FACTOR, SphericalLaplace
+from geoind.pipeline import Location
+from geoind.randomness import KEY_BYTES, KeyedRandomness
+from geoind.traces.comparison import Noise, Quantity, Source, at_least, smallest
+from geoind.traces.laws import shares
+
+__all__ = ["GuardedPlace", "Past", "Payer", "Published", "TraceMethod", "TraceSession"]
+
+Time: TypeAlias = float | datetime
+"""A time: seconds since 1970, or an aware datetime."""
+
+Apart: TypeAlias = Callable[[tuple[float, float]], FloatArray]
+"""From a published place to its distances from many places."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """One answer of a session: when, where, and whether it was drawn for this moment."""
+
+    time: float
+    lon: float
+    lat: float
+    fresh: bool
+
+    @property
+    def place(self) -> tuple[float, float]:
+        """Longitude and latitude."""
+        return self.lon, self.lat
+
+
+@dataclass(frozen=True)
+class Past:
+    """All that a method may look at when it decides: what everybody has seen already.
+
+    Parameters
+    ----------
+    time : float
+        Now, in seconds.
+    reports : tuple of Published
+        What was answered so far, oldest first; only as many as a method asks to remember.
+    anchors : tuple of (lon, lat)
+        The places that were drawn freshly, oldest first.
+    run : int or None
+        Number of the test that is going on against the last report, None if there is none.
+    runs : int
+        How many such tests there have been.
+    spent : float
+        Epsilon so far, per metre.
+    began : float
+        When the session began, in seconds.
+    """
+
+    time: float
+    reports: tuple[Published, ...] = ()
+    anchors: tuple[tuple[float, float], ...] = ()
+    run: int | None = None
+    runs: int = 0
+    spent: float = 0.0
+    began: float = math.nan
+
+    @property
+    def last(self) -> Published:
+        """The last answer."""
+        return self.reports[-1]
+
+
+class Payer(Protocol):
+    """What a `Ledger` is to a session."""
+
+    def charge(self, person: str, epsilon: float, *, label: str = "", once: str | None = None) -> float:
+        """Charge a person, or refuse."""
+        ...
+
+
+class TraceMethod(Protocol):
+    """How a session answers: a frozen value, without a look at the truth but through private questions.
+
+    `answer` gets the public past and a `GuardedPlace`. It cannot read the truth, only ask questions about it that
+    are private and paid for, so whatever it decides depends on public things and on paid answers alone.
+    """
+
+    def answer(self, past: Past, place: "GuardedPlace") -> tuple[Past, tuple[float, float]]:
+        """Return the past as it is after this step, and the longitude and latitude to publish."""
+        ...
+
+    def seen(self, past: Past, report: tuple[float, float]) -> Past:
+        """Return the past after an answer, as everybody sees it."""
+        ...
+
+    def likelihood(self, past: Past, report: tuple[float, float], apart: "Apart", hidden: float) -> FloatArray:
+        """Return how probable an answer is for each of many true places: what an adversary computes.
+
+        `apart` gives their distances to a published place, in metres; `hidden` is a quantile of the noise that a
+        run of tests shares.
+        """
+        ...
+
+    @property
+    def remembered(self) -> int:
+        """How many of its last answers the method looks at."""
+        ...
+
+    @property
+    def tests_in_runs(self) -> bool:
+        """Whether tests share noise until one says yes."""
+        ...
+
+
+class GuardedPlace:
+    """A true place that can only be asked, and answers with noise after it was paid for.
+
+    Every question that has a cost charges it before anything is drawn.
+    """
+
+    __slots__ = ("_charge", "_label", "_lat", "_lon", "_source", "run_ended")
+
+    def __init__(
+        self, lon: float, lat: float, source: Source, label: str, charge: Callable[[float, str], None]
+    ) -> None:
+        self._lon, self._lat = lon, lat
+        self._source, self._label, self._charge = source, label, charge
+        self.run_ended = False
+
+    def __repr__(self) -> str:
+        return "GuardedPlace(...)"
+
+    def __reduce__(self) -> str:
+        raise InvalidInputError("a guarded place stays in its process")
+
+    def report(self, epsilon: float) -> tuple[float, float]:
+        """Return a fresh report of the place; costs epsilon."""
+        self._charge(epsilon, "fresh report")
+        rng = KeyedRandomness(self._source.key, [f"fresh {self._label}"])
+        [[lon, lat]] = SphericalLaplace(epsilon).sample([[self._lon, self._lat]], rng=rng).tolist()
+        return lon, lat
+
+    def is_near(self, other: tuple[float, float], limit: float, epsilon: float) -> bool:
+        """Return whether the place lies within about `limit` metres of another; costs epsilon.
+
+        distance < limit + Laplace noise of scale 1 / epsilon.
+        """
+        self._charge(epsilon, "test")
+        noise = self._noise("near", 1 / epsilon, signed=True)
+        return not at_least(Quantity.distance(self._lon, self._lat, other, None), Quantity(noise, limit))
+
+    def begin_run(self, number: int, epsilon: float) -> None:
+        """Pay for a run of tests that ends with the first yes; costs epsilon."""
+        self._charge(epsilon, f"tests until a move, run {number}")
+
+    def has_left(self, other: tuple[float, float], limit: float, epsilon: float, run: int) -> bool:
+        """Return whether the place lies about `limit` metres or more from another; paid for by the run.
+
+        The sparse vector technique (AboveThreshold; Dwork and Roth 2014, Lyu, Su and Li 2017): the limit's noise
+        is drawn once per run, each test's noise afresh. All answers of a run up to its first yes cost `epsilon`
+        together, however many they are. After a yes the run is over.
+        """
+        for_limit, for_tests = shares(epsilon)
+        bar = Noise(self._source.words(f"limit of run {run}"), WGS84_FACTOR / for_limit, signed=True)
+        noise = self._noise(f"run {run}", 2 / for_tests, signed=True)
+        self.run_ended = at_least(Quantity.distance(self._lon, self._lat, other, noise), Quantity(bar, limit))
+        return self.run_ended
+
+    def nearest(self, places: tuple[tuple[float, float], ...], limit: float, epsilon: float) -> int | None:
+        """Return the number of the place that is probably nearest, or None if none is within about `limit`.
+
+        Costs epsilon. Noisy minimum with exponential noise (permute-and-flip; McKenna and Sheldon 2020).
+        """
+        self._charge(epsilon, "choice among known places")
+        scores = [
+            Quantity.distance(
+                self._lon, self._lat, place, self._noise(f"choice {number}", 2 / epsilon, signed=False)
+            )
+            for number, place in enumerate(places)
+        ]
+        scores.append(Quantity(self._noise("no choice", 2 / epsilon, signed=False), limit))
+        best = smallest(scores)
+        return best if best < len(places) else None
+
+    def _noise(self, purpose: str, scale: float, *, signed: bool) -> Noise:
+        # A great-circle metre may be 1.0057 WGS84 metres short: the noise is wider by as much.
+        words = self._source.words(f"{purpose} {self._label} {self._lon.hex()} {self._lat.hex()}")
+        return Noise(words, WGS84_FACTOR * scale, signed=signed)
+
+
+class TraceSession:
+    """One person's positions over time, each answered with a place that may be published.
+
+    For two traces that are never more than D metres apart, everything that the session ever answered has
+    probabilities within a factor e^(spent D).
+
+    Parameters
+    ----------
+    method : TraceMethod
+        `SparseVector.for_accuracy(500)` for people who stay, `Predictive...` or `Independent(epsilon)`.
+    key : bytes, optional
+        32 secret bytes: the same positions get the same answers again. Without it one is made.
+    ledger, person : Ledger and str, optional
+        Whose budget pays, before anything is drawn.
+
+    Examples
+    --------
+    >>> from geoind import TraceSession
+    >>> from geoind.traces import SparseVector
+    >>> session = TraceSession(SparseVector.for_accuracy(500), key=bytes(32))
+    >>> first = session.report(lat=48.8584, lon=2.2945, time=0)
+    >>> first == session.report(lat=48.8585, lon=2.2946, time=300)  # somebody who stays pays nothing
+    True
+    """
+
+    def __init__(
+        self,
+        method: TraceMethod,
+        *,
+        key: bytes | None = None,
+        ledger: Payer | None = None,
+        person: str | None = None,
+    ) -> None:
+        if (ledger is None) != (person is None):
+            raise InvalidInputError("a ledger and a person go together: give both or neither")
+        if key is not None and (not isinstance(key, bytes) or len(key) != KEY_BYTES):
+            raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
+        self.method = method
+        self._source = Source(secrets.token_bytes(KEY_BYTES) if key is None else key)
+        self._ledger, self._person = ledger, person
+        self._past: Past | None = None
+        self._seen = ""
+
+    @property
+    def spent(self) -> float:
+        """Epsilon of everything answered so far, per metre."""
+        return 0.0 if self._past is None else self._past.spent
+
+    @property
+    def epsilon_per_hour(self) -> float:
+        """What an hour cost on average, per metre; NaN before any time has passed."""
+        past = self._past
+        if past is None or not past.time > past.began:
+            return math.nan
+        return past.spent / ((past.time - past.began) / 3600)
+
+    def report(self, *, lat: float, lon: float, time: Time) -> Location:
+        """Return the place to publish for a true position at a time.
+
+        The same position at the same time again gets the same answer, free of charge. A time before the last one,
+        or another position at the same time, is an error, and nothing is charged.
+        """
+        [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "location").tolist()
+        now = as_seconds(time)
+        past = self._past or Past(now, began=now)
+        seen = self._fingerprint(now, lon, lat)
+        if past.reports and now <= past.time:
+            if now == past.time and seen == self._seen:
+                return Location(past.last.lat, past.last.lon)
+            what = "another position at the same time" if now == past.time else "a time before the last one"
+            raise InvalidInputError(f"{what}: the positions of a session come in order")
+        before = replace(past, time=now)
+        spent = [past.spent]
+
+        def charge(epsilon: float, label: str) -> None:
+            if self._ledger is not None and self._person is not None:
+                token = f"trace {seen} {len(spent)}"
+                self._ledger.charge(self._person, epsilon, label=label, once=token)
+            spent.append(epsilon)
+
+        place = GuardedPlace(lon, lat, self._source, f"{now.hex()}", charge)
+        try:
+            after, (report_lon, report_lat) = self.method.answer(before, place)
+        except BaseException:
+            # What was paid stays paid, and a run whose yes was given is over, even if what follows was refused.
+            if self._past is not None:
+                run = None if place.run_ended else past.run
+                self._past = replace(past, run=run, spent=math.fsum(spent))
+            raise
+        fresh = len(after.anchors) > len(past.anchors)
+        published = Published(now, report_lon, report_lat, fresh)
+        kept = (*after.reports, published)[-max(1, self.method.remembered) :]
+        self._past = replace(after, reports=kept, spent=math.fsum(spent))
+        self._seen = seen
+        return Location(report_lat, report_lon)
+
+    def _fingerprint(self, now: float, lon: float, lat: float) -> str:
+        data = f"{now.hex()} {lon.hex()} {lat.hex()}".encode()
+        return hashlib.blake2b(data, key=self._source.key, digest_size=16, person=b"geoind step").hexdigest()
+
+
+def as_seconds(time: Time) -> float:
+    """Return seconds since 1970; a datetime must know its time zone."""
+    if isinstance(time, datetime):
+        if time.tzinfo is None:
+            raise InvalidInputError("time must have a time zone, or be seconds")
+        return time.timestamp()
+    return as_number(time, "time")
