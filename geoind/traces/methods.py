@@ -217,10 +217,10 @@ class SparseVector:
     --------
     >>> from geoind import TraceSession
     >>> method = SparseVector.for_accuracy(500)
-    >>> session = TraceSession(method, key=bytes(32))
-    >>> for minute in range(60):
-    ...     _ = session.report(lat=48.8584, lon=2.2945, time=60 * minute)
-    >>> session.spent == method.fresh + method.test
+    >>> session = TraceSession(method, key=bytes(range(32)))
+    >>> for quarter in range(12):
+    ...     _ = session.report(lat=48.8584, lon=2.2945, time=900 * quarter)
+    >>> session.spent == method.fresh + method.test  # of one report and its tests, however long one stays
     True
     """
 

@@ -1,16 +1,18 @@
 """A session: one person's positions over time, each answered with a place that may be published."""
 
 import hashlib
+import json
 import math
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Protocol, TypeAlias
 
-from geoind.arrays import FloatArray, as_lonlat, as_number
+from geoind.arrays import FloatArray, as_finite, as_lonlat, as_number
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.sphere import WGS84_FACTOR, SphericalLaplace
+from geoind.mechanisms.globe import WGS84_FACTOR
+from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.pipeline import Location
 from geoind.randomness import KEY_BYTES, KeyedRandomness
 from geoind.traces.comparison import Noise, Quantity, Source, at_least, smallest
@@ -79,7 +81,7 @@ class Past:
 class Payer(Protocol):
     """What a `Ledger` is to a session."""
 
-    def charge(self, person: str, epsilon: float, *, label: str = "", once: str | None = None) -> float:
+    def charge(self, person: str | int, cost: float, *, label: str = "", once: str | None = None) -> float:
         """Charge a person, or refuse."""
         ...
 
@@ -225,7 +227,7 @@ class TraceSession:
         *,
         key: bytes | None = None,
         ledger: Payer | None = None,
-        person: str | None = None,
+        person: str | int | None = None,
     ) -> None:
         if (ledger is None) != (person is None):
             raise InvalidInputError("a ledger and a person go together: give both or neither")
@@ -250,7 +252,7 @@ class TraceSession:
             return math.nan
         return past.spent / ((past.time - past.began) / 3600)
 
-    def report(self, *, lat: float, lon: float, time: Time) -> Location:
+    def report(self, *, lat: float, lon: float, time: Time) -> Location[float]:
         """Return the place to publish for a true position at a time.
 
         The same position at the same time again gets the same answer, free of charge. A time before the last one,
@@ -290,6 +292,45 @@ class TraceSession:
         self._seen = seen
         return Location(report_lat, report_lon)
 
+    def state(self) -> str:
+        """Return what `resume` needs beside the method and the key, as JSON: nothing in it was not published.
+
+        Examples
+        --------
+        >>> from geoind.traces import SparseVector
+        >>> method = SparseVector.for_accuracy(500)
+        >>> session = TraceSession(method, key=bytes(32))
+        >>> before = session.report(lat=48.8584, lon=2.2945, time=0)
+        >>> again = TraceSession.resume(session.state(), method, key=bytes(32))
+        >>> again.report(lat=48.8584, lon=2.2945, time=60) == before, again.spent == session.spent
+        (True, True)
+        """
+        return json.dumps({"past": None if self._past is None else asdict(self._past), "seen": self._seen})
+
+    @classmethod
+    def resume(
+        cls,
+        state: str,
+        method: TraceMethod,
+        *,
+        key: bytes,
+        ledger: Payer | None = None,
+        person: str | int | None = None,
+    ) -> "TraceSession":
+        """Return the session that `state` describes; it goes on as if it had never stopped."""
+        session = cls(method, key=key, ledger=ledger, person=person)
+        try:
+            told = json.loads(state)
+            past = told["past"]
+            if past is not None:
+                past["reports"] = tuple(Published(**report) for report in past["reports"])
+                past["anchors"] = tuple((float(lon), float(lat)) for lon, lat in past["anchors"])
+                session._past = Past(**past)
+            session._seen = str(told["seen"])
+        except (ValueError, KeyError, TypeError):
+            raise InvalidInputError("state must be what TraceSession.state returned") from None
+        return session
+
     def _fingerprint(self, now: float, lon: float, lat: float) -> str:
         data = f"{now.hex()} {lon.hex()} {lat.hex()}".encode()
         return hashlib.blake2b(data, key=self._source.key, digest_size=16, person=b"geoind step").hexdigest()
@@ -301,4 +342,4 @@ def as_seconds(time: Time) -> float:
         if time.tzinfo is None:
             raise InvalidInputError("time must have a time zone, or be seconds")
         return time.timestamp()
-    return as_number(time, "time")
+    return as_finite(time, "time")

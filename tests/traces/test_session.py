@@ -1,0 +1,179 @@
+"""A session charges before it draws, answers the same again, and goes on after a restart."""
+
+import itertools
+import math
+from datetime import UTC, datetime
+
+import pytest
+
+from geoind import BudgetExceededError, InvalidInputError, Ledger, TraceSession
+from geoind.traces import GuardedPlace, Independent, Past, Predictive, SparseVector, TraceMethod, straight_on
+
+KEY = bytes(range(32))
+PARIS = {"lat": 48.8584, "lon": 2.2945}
+METHODS: list[TraceMethod] = [
+    Independent.for_accuracy(500),
+    Predictive.for_accuracy(500),
+    Predictive.for_accuracy(500, predictor=straight_on),
+    SparseVector.for_accuracy(500),
+    SparseVector(0.01, 0.01, 1500),
+]
+WALK = [(48.85 + 0.02 * (step // 20), 2.29 + 0.03 * (step // 20), 300.0 * step) for step in range(60)]
+
+
+def answers(session: TraceSession, walk: list[tuple[float, float, float]]) -> list[tuple[float, float]]:
+    return [tuple(session.report(lat=lat, lon=lon, time=time)) for lat, lon, time in walk]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_the_same_positions_under_the_same_key_get_the_same_answers(method: TraceMethod) -> None:
+    assert answers(TraceSession(method, key=KEY), WALK) == answers(TraceSession(method, key=KEY), WALK)
+    assert answers(TraceSession(method, key=KEY), WALK) != answers(TraceSession(method, key=bytes(32)), WALK)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("stop", [1, 19, 21, 45])
+def test_a_session_goes_on_after_a_restart_as_if_it_had_never_stopped(method: TraceMethod, stop: int) -> None:
+    whole = TraceSession(method, key=KEY)
+    expected = answers(whole, WALK)
+    first = TraceSession(method, key=KEY)
+    begun = answers(first, WALK[:stop])
+    second = TraceSession.resume(first.state(), method, key=KEY)
+    assert begun + answers(second, WALK[stop:]) == expected
+    assert second.spent == pytest.approx(whole.spent)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_the_state_holds_nothing_that_was_not_published(method: TraceMethod) -> None:
+    session = TraceSession(method, key=KEY)
+    answers(session, [(48.123456789, 2.987654321, 0.0), (48.123456788, 2.987654322, 60.0)])
+    assert "123456" not in session.state()
+    assert "987654" not in session.state()
+    assert KEY.hex() not in session.state()
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_the_ledger_is_charged_what_the_session_says_it_spent(method: TraceMethod) -> None:
+    with Ledger("sqlite://", budget=100) as ledger:
+        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        answers(session, WALK)
+        assert ledger.spent("ana") == pytest.approx(session.spent, rel=1e-9)
+
+
+def test_repeating_a_step_costs_nothing_also_after_a_crash() -> None:
+    with Ledger("sqlite://", budget=100) as ledger:
+        method = Independent(0.01)
+        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        before = session.state()
+        first = session.report(**PARIS, time=0)
+        assert session.report(**PARIS, time=0) == first
+        crashed = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
+        assert crashed.report(**PARIS, time=0) == first
+        assert ledger.spent("ana") == pytest.approx(0.01)
+        # Another place at that step is another report, and is paid for.
+        other = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
+        other.report(lat=48.9, lon=2.4, time=0)
+        assert ledger.spent("ana") == pytest.approx(0.02)
+
+
+def test_an_exhausted_budget_is_refused_before_anything_is_drawn_and_tests_are_not_asked_again() -> None:
+    method = SparseVector(0.01, 0.01, 1500)
+    with Ledger("sqlite://", budget=0.021) as ledger:
+        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        home = session.report(**PARIS, time=0)
+        assert session.report(**PARIS, time=60) == home
+        for time in (120.0, 180.0):
+            with pytest.raises(BudgetExceededError):
+                session.report(lat=49.9, lon=4.0, time=time)
+        # The yes was given: coming back does not start another test of the same run.
+        with pytest.raises(BudgetExceededError):
+            session.report(**PARIS, time=240)
+        assert ledger.spent("ana") == pytest.approx(0.02)
+
+
+def test_somebody_who_stays_pays_once_and_somebody_who_moves_pays_again() -> None:
+    method = SparseVector(0.02, 0.02, 1500, 0.01)
+    session = TraceSession(method, key=KEY)
+    for minute in range(500):
+        session.report(**PARIS, time=60.0 * minute)
+    assert session.spent == pytest.approx(0.04)
+    session.report(lat=49.5, lon=2.2945, time=1e6)
+    assert session.spent > 0.07
+
+
+def test_coming_back_to_a_known_place_is_cheaper_than_a_new_one() -> None:
+    method = SparseVector(0.02, 0.02, 1500, 0.01)
+    session = TraceSession(method, key=KEY)
+    home = session.report(**PARIS, time=0)
+    session.report(lat=49.5, lon=2.2945, time=3600)
+    before = session.spent
+    assert session.report(**PARIS, time=7200) == home
+    assert session.spent - before == pytest.approx(method.choice + method.test)
+
+
+def test_a_guarded_place_shows_nothing() -> None:
+    seen: list[object] = []
+
+    class Curious:
+        remembered, tests_in_runs = 1, False
+
+        def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
+            seen.extend([repr(place), str(place), getattr(place, "__dict__", None)])
+            return past, (0.0, 0.0)
+
+    TraceSession(Curious(), key=KEY).report(**PARIS, time=0)  # type: ignore[arg-type]
+    assert "48" not in str(seen)
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"lat": 91.0}, "latitude"),
+        ({"lat": math.nan}, "finite|NaN|number"),
+        ({"time": math.nan}, "time"),
+        ({"time": datetime(2026, 1, 1)}, "time zone"),
+        ({"time": -1.0}, "before the last"),
+        ({"lat": 48.9}, "same time"),
+    ],
+)
+def test_bad_steps_are_refused_and_nothing_is_charged(changed: dict[str, object], message: str) -> None:
+    with Ledger("sqlite://", budget=1) as ledger:
+        session = TraceSession(Independent(0.01), key=KEY, ledger=ledger, person="ana")
+        session.report(**PARIS, time=datetime.fromtimestamp(0, UTC))
+        with pytest.raises(InvalidInputError, match=message) as refused:
+            session.report(**({**PARIS, "time": 0.0} | changed))  # type: ignore[arg-type]
+        assert "48" not in str(refused.value)
+        assert ledger.spent("ana") == pytest.approx(0.01)
+
+
+def test_a_broken_state_a_short_key_or_half_a_payer_are_clear_errors() -> None:
+    method = Independent(0.01)
+    for state in ("", "{}", "[]", '{"past": {}, "seen": ""}'):
+        with pytest.raises(InvalidInputError, match="state"):
+            TraceSession.resume(state, method, key=KEY)
+    with pytest.raises(InvalidInputError, match="32 bytes"):
+        TraceSession(method, key=b"short")
+    with pytest.raises(InvalidInputError, match="ledger and a person"):
+        TraceSession(method, person="ana")
+
+
+def test_the_mean_cost_of_an_hour_is_what_was_spent_over_the_time() -> None:
+    session = TraceSession(Independent(0.01), key=KEY)
+    assert math.isnan(session.epsilon_per_hour)
+    for quarter in range(9):
+        session.report(**PARIS, time=900.0 * quarter)
+    assert session.epsilon_per_hour == pytest.approx(0.09 / 2)
+
+
+def test_predictions_see_the_past_only() -> None:
+    asked: list[Past] = []
+
+    def spy(past: Past) -> tuple[float, float]:
+        asked.append(past)
+        return past.last.place
+
+    session = TraceSession(Predictive(0.01, 0.01, 1000, spy), key=KEY)
+    published = set(itertools.chain.from_iterable(answers(session, WALK)))
+    shown = {value for past in asked for report in past.reports for value in report.place}
+    assert asked
+    assert shown <= published
