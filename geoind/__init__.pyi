@@ -20,6 +20,8 @@ from .accounting.reports import level_bounds as level_bounds
 from .accounting.reports import level_of_reports as level_of_reports
 from .audits.audit import AuditResult as AuditResult
 from .audits.audit import audit as audit
+from .audits.reports import ReportsAudit as ReportsAudit
+from .audits.reports import audit_reports as audit_reports
 from .budgets.ledger import Charge as Charge
 from .budgets.ledger import Ledger as Ledger
 from .budgets.same_place import SamePlace as SamePlace

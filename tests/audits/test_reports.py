@@ -1,0 +1,82 @@
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from geoind import (
+    Grid,
+    InvalidInputError,
+    PlanarGaussian,
+    PlanarLaplace,
+    SphericalGaussian,
+    SphericalLaplace,
+    level_of_reports,
+    planar_geometric,
+)
+from geoind.audits.reports import audit_reports
+
+GRID = Grid(-400, -400, cell=100, columns=9, rows=9)
+MECHANISMS = [
+    PlanarLaplace(0.005),
+    PlanarGaussian(300.0),
+    SphericalLaplace(0.005),
+    SphericalGaussian(300.0),
+    planar_geometric(GRID, epsilon=0.005),
+]
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
+@pytest.mark.parametrize("reports", [1, 4, 30])
+def test_what_is_seen_never_exceeds_what_the_accountant_says_and_comes_near(mechanism, reports):
+    told = level_of_reports(mechanism, reports=reports, radius=100, delta=1e-3)
+    seen = audit_reports(mechanism, reports=reports, radius=100, delta=1e-3, sequences=4000, rng=3)
+    assert seen.level <= told
+    # 4000 sequences show rare events badly, and a level of 6 at most.
+    assert seen.level > min(0.2 * told, 2.5)
+
+
+@dataclass(frozen=True)
+class Careless:
+    """Says that its noise is twice as wide as it is."""
+
+    epsilon: float
+    space = "xy"
+
+    def reach(self, confidence):
+        return PlanarLaplace(self.epsilon).reach(confidence)
+
+    def sample(self, points, *, rng=None):
+        return PlanarLaplace(2 * self.epsilon).sample(points, rng=rng)
+
+
+def test_noise_that_is_too_small_is_found():
+    told = level_of_reports(PlanarLaplace(0.002), reports=20, radius=100, delta=1e-3)
+    assert audit_reports(Careless(0.002), reports=20, radius=100, delta=1e-3, sequences=4000, rng=4).level > told
+
+
+def test_noise_that_starts_afresh_in_every_report_of_a_sequence_is_found():
+    """The same noise n times is one report, not n: the sum of the scores is n times as far apart."""
+
+    @dataclass(frozen=True)
+    class Repeating:
+        epsilon: float = 0.005
+        space = "xy"
+
+        def reach(self, confidence):
+            return PlanarLaplace(self.epsilon).reach(confidence)
+
+        def sample(self, points, *, rng=None):  # noqa: ARG002
+            return np.asarray(points) + np.random.default_rng(0).normal(0, 100, (len(points), 2))
+
+    told = level_of_reports(PlanarLaplace(0.005), reports=2, radius=300, delta=1e-3)
+    assert audit_reports(Repeating(), reports=2, radius=300, delta=1e-3, sequences=4000).level > told
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"reports": 0}, {"delta": 0}, {"delta": 1}, {"radius": 0}, {"sequences": 0}, {"place": (math.nan, 0)}],
+)
+def test_bad_arguments_are_refused(arguments):
+    with pytest.raises(InvalidInputError):
+        audit_reports(PlanarLaplace(0.01), **({"reports": 2, "radius": 100, "delta": 1e-5} | arguments))
