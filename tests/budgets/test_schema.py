@@ -106,7 +106,7 @@ def test_an_old_token_stays_paid_for_the_least_epsilon_that_it_can_have_had(url:
         assert ledger.charge("ana", 0.125, once="home") == 0.625
         assert ledger.charge("ana", 0.125, once="work") == 0.625
         assert ledger.charge("ana", 0.25, once="work") == 0.375  # perhaps paid, perhaps not: in doubt it is not
-        assert ledger.charge("ben", 0.125, once="home") == 0.5  # what it cost was pruned
+        assert ledger.charge("ben", 0.25, once="home") == 0.375  # what it had cost was pruned
 
 
 def test_two_spellings_of_a_name_become_one_person(url: str) -> None:
