@@ -166,7 +166,7 @@ def test_an_epsilon_alone_counts_as_the_worst_mechanism_that_keeps_it() -> None:
         (SphericalGaussian(500), "SphericalGaussian"),
         (EPSILON, "any"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
 )
 def test_a_report_is_stored_with_its_law_never_as_more_noise_than_it_had(mechanism: object, kind: str) -> None:
     release = release_of(mechanism)  # type: ignore[arg-type]

@@ -25,13 +25,13 @@ def answers(session: TraceSession, walk: list[tuple[float, float, float]]) -> li
     return [tuple(session.report(lat=lat, lon=lon, time=time)) for lat, lon, time in walk]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_the_same_positions_under_the_same_key_get_the_same_answers(method: TraceMethod) -> None:
     assert answers(TraceSession(method, key=KEY), WALK) == answers(TraceSession(method, key=KEY), WALK)
     assert answers(TraceSession(method, key=KEY), WALK) != answers(TraceSession(method, key=bytes(32)), WALK)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 @pytest.mark.parametrize("stop", [1, 19, 21, 45])
 def test_a_session_goes_on_after_a_restart_as_if_it_had_never_stopped(method: TraceMethod, stop: int) -> None:
     whole = TraceSession(method, key=KEY)
@@ -43,7 +43,7 @@ def test_a_session_goes_on_after_a_restart_as_if_it_had_never_stopped(method: Tr
     assert second.spent == pytest.approx(whole.spent)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_the_state_holds_nothing_that_was_not_published(method: TraceMethod) -> None:
     session = TraceSession(method, key=KEY)
     answers(session, [(48.123456789, 2.987654321, 0.0), (48.123456788, 2.987654322, 60.0)])
@@ -52,7 +52,7 @@ def test_the_state_holds_nothing_that_was_not_published(method: TraceMethod) -> 
     assert KEY.hex() not in session.state()
 
 
-@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_the_ledger_is_charged_what_the_session_says_it_spent(method: TraceMethod) -> None:
     with Ledger("sqlite://", budget=100) as ledger:
         session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
