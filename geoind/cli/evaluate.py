@@ -2,15 +2,19 @@
 
 import argparse
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from geoind.cli.reading import add_reading, reading_of, where_of
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 
 if TYPE_CHECKING:
     from geoind.arrays import FloatArray
     from geoind.evaluation import Setting
+    from geoind.space.projection import Projection
 
 __all__ = ["add_to"]
 
@@ -29,12 +33,13 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "--prior",
         action="append",
         metavar="WHAT",
-        help="one of the paper's regions by name, a SNAP check-in file, a GeoLife folder, or 'city' for a made-up "
-        "one; may be repeated [all regions and the city]",
+        help="one of the paper's regions by name, a file or folder of places (whatever `geoind obfuscate` reads, "
+        "SNAP check-ins, GeoLife), or 'city' for a made-up one; may be given again [all regions and the city]",
     )
     parser.add_argument("--cell", type=float, default=100.0, metavar="M", help="side of a cell [%(default)g m]")
     parser.add_argument("--loss", type=float, metavar="M", help="expected distance wanted [what cloaking costs]")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write a page, and CSV files beside it")
+    add_reading(parser, "where in a file the places are")
     parser.set_defaults(run=run)
 
 
@@ -49,7 +54,8 @@ def run(options: argparse.Namespace) -> None:
     from geoind.evaluation.report import terminal_tables, write_report
     from geoind.parallel import available_cores
 
-    evaluation = evaluate(setting, workers=available_cores(), progress=show_progress)
+    with Progress() as progress:
+        evaluation = evaluate(setting, workers=available_cores(), progress=progress)
     print(terminal_tables(evaluation))
     if options.out is not None:
         print("\nWritten: " + ", ".join(str(file) for file in write_report(evaluation, options.out)))
@@ -62,37 +68,76 @@ def setting_of(options: argparse.Namespace) -> "Setting":
     from geoind.evaluation import PAPER_SETTING
     from geoind.space.sites import Grid
 
-    asked = options.prior or [*PAPER_SETTING.weights, "city"]
-    grid = PAPER_SETTING.grid
+    paper = PAPER_SETTING.grid
+    grid = Grid(0, 0, cell=options.cell, columns=paper.columns, rows=paper.rows)
+    weights, projections = {}, {}
+    for what in options.prior or [*PAPER_SETTING.weights, "city"]:
+        name, mass, projection = prior_of(what, options)
+        if name in weights:
+            raise InvalidInputError(f"two priors are called {name!r}: rename a file")
+        weights[name] = mass
+        if projection is not None:
+            projections[name] = projection
     return replace(
         PAPER_SETTING,
-        grid=Grid(0, 0, cell=options.cell, columns=grid.columns, rows=grid.rows),
-        weights=dict(weights_of(what, options.cell) for what in asked),
+        grid=grid,
+        weights=weights,
+        projections=projections,
         wanted_loss=options.loss,
     )
 
 
-def weights_of(what: str, cell: float) -> tuple[str, "FloatArray"]:
-    """Return a prior's name and its weights on the paper's 9 x 9 cells."""
+def prior_of(what: str, options: argparse.Namespace) -> "tuple[str, FloatArray, Projection | None]":
+    """Return a prior's name, its weights on the paper's 9 x 9 cells, and where these lie."""
     from geoind.evaluation import PAPER_SETTING
-    from geoind.evaluation.checkins import busiest_window, load_places, prior_from_lonlat
+    from geoind.evaluation.checkins import busiest_window, read_lonlat, window_of
     from geoind.evaluation.synthetic import synthetic_city
 
-    grid = PAPER_SETTING.grid
+    grid, cell = PAPER_SETTING.grid, options.cell
     if what in PAPER_SETTING.weights:
-        return what, PAPER_SETTING.prior(what).mass
+        return what, PAPER_SETTING.prior(what).mass, None
     if what in {"city", CITY}:
         city = synthetic_city(CITY_CELLS, side=CITY_SIDE * cell / 100)
-        return CITY, busiest_window(city.prior, columns=grid.columns, rows=grid.rows).mass
+        return CITY, busiest_window(city.prior, columns=grid.columns, rows=grid.rows).mass, None
     if not Path(what).exists():
         known = ", ".join(PAPER_SETTING.weights)
         raise InvalidInputError(f"--prior must be a file, a folder, 'city' or one of {known}; got {what!r}")
-    places = load_places(what)
-    prior = prior_from_lonlat(places[["lon", "lat"]].to_numpy(), cell=cell, columns=grid.columns, rows=grid.rows)
-    return Path(what).name.split(".")[0], prior.mass
+    lonlat = read_lonlat(what, reading_of(options), **where_of(options))
+    window = window_of(lonlat, cell=cell, columns=grid.columns, rows=grid.rows)
+    west, south, east, north = window.bounds
+    print(
+        f"{what}: {window.positions:,} of {len(lonlat):,} positions lie in the busiest "
+        f"{grid.columns} x {grid.rows} cells, between {west:.4f} and {east:.4f} E, {south:.4f} and {north:.4f} N",
+        file=sys.stderr,
+    )
+    return Path(what).name.split(".")[0], window.prior.mass, window.projection
 
 
-def show_progress(what: str, share: float) -> None:
-    """Tell on standard error how far the work is: one line that renews itself, or lines in a log."""
-    end, start = ("", "\r\033[K") if sys.stderr.isatty() else ("\n", "")
-    print(f"{start}{share:4.0%} {what}", end=end if share < 1 else "\n", file=sys.stderr, flush=True)
+class Progress:
+    """How far the work is, on standard error: a line that renews itself every second, or lines in a log."""
+
+    def __init__(self) -> None:
+        self._what, self._share, self._start = "started", 0.0, time.monotonic()
+        self._ended = threading.Event()
+        self._clock = threading.Thread(target=self._tick, daemon=True)
+
+    def __enter__(self) -> "Progress":
+        if sys.stderr.isatty():
+            self._clock.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    def __call__(self, what: str, share: float) -> None:
+        """Tell what was done, and which share of the work that is."""
+        self._what, self._share = what, share
+        if not sys.stderr.isatty():
+            print(f"{share:4.0%} {what}", file=sys.stderr, flush=True)
+
+    def _tick(self) -> None:
+        while not self._ended.wait(1.0):
+            seconds = time.monotonic() - self._start
+            print(f"\r\033[K{self._share:4.0%} {self._what}, {seconds:.0f} s", end="", file=sys.stderr, flush=True)

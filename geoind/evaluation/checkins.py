@@ -1,21 +1,36 @@
 """Where people really were: SNAP check-ins and GeoLife folders, and the prior they make on a grid."""
 
+import gzip
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, as_count, as_lonlat, as_positive
+from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_positive
 from geoind.channels.priors import Prior
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
+from geoind.files import Reading, read_places
+from geoind.files.places import Where, files_in
+from geoind.space.crs import points_lonlat
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 
 if TYPE_CHECKING:
+    from geopandas import GeoDataFrame, GeoSeries
     from pandas import DataFrame
 
-__all__ = ["busiest_window", "load_geolife", "load_places", "load_snap", "prior_from_lonlat"]
+__all__ = [
+    "Window",
+    "busiest_window",
+    "load_geolife",
+    "load_places",
+    "load_snap",
+    "prior_from_lonlat",
+    "read_lonlat",
+    "window_of",
+]
 
 SNAP_COLUMNS = ["person", "time", "lat", "lon", "venue"]
 PLT_HEADER_LINES = 6
@@ -85,6 +100,38 @@ def load_places(path: str | Path) -> "DataFrame":
     return load_geolife(path) if path.is_dir() else load_snap(path)
 
 
+def read_lonlat(path: str | Path, reading: Reading | None = None, **where: Unpack[Where]) -> FloatArray:
+    """Return the positions of a GeoLife folder, a SNAP file, or of whatever `geoind obfuscate` reads.
+
+    Parameters
+    ----------
+    path : path
+        A file or a folder.
+    reading, **where
+        As in `geoind.files.read_places`.
+    """
+    if not Path(path).exists():
+        raise InvalidInputError(f"{path} does not exist")
+    if reading in (None, Reading()) and not any(where.values()):
+        geolife = Path(path).is_dir() and next(Path(path).rglob("*.plt"), None) is not None
+        if geolife or _is_snap(Path(path)):
+            return load_places(path)[["lon", "lat"]].to_numpy(np.float64)
+    batches = [batch for file in files_in([path]) for batch in read_places(file, reading, **where)]
+    return np.concatenate([np.empty((0, 2)), *batches])
+
+
+def _is_snap(path: Path) -> bool:
+    """Return whether a file begins like check-ins: tabs, no header, a place in the third and fourth field."""
+    if not path.is_file() or path.suffix not in (".txt", ".csv", ".tsv", ".gz"):
+        return False
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        try:
+            fields = file.readline(1 << 16).split(b"\t")
+            return len(fields) == len(SNAP_COLUMNS) and all(abs(float(field)) <= 180 for field in fields[2:4])
+        except (ValueError, OSError, EOFError):
+            return False
+
+
 def busiest_window(prior: Prior, *, columns: int, rows: int) -> Prior:
     """Return the part of a prior on a grid that holds the most mass, as a prior on a smaller grid.
 
@@ -107,15 +154,45 @@ def busiest_window(prior: Prior, *, columns: int, rows: int) -> Prior:
     return Prior.from_counts(window, table[row : row + rows, column : column + columns].ravel())
 
 
-def prior_from_lonlat(lonlat: ArrayLike, *, cell: float = 100.0, columns: int = 9, rows: int = 9) -> Prior:
-    """Return how often people were in each cell of the busiest window of the data.
+@dataclass(frozen=True, eq=False)
+class Window:
+    """The cells of a city in which people were most often.
+
+    Attributes
+    ----------
+    prior : Prior
+        How often they were in each cell; the cell in the south-west is at (0, 0).
+    projection : Projection
+        From degrees to the cells' metres and back.
+    positions : int
+        How many positions lie in it.
+    """
+
+    prior: Prior
+    projection: Projection
+    positions: int
+
+    @property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """West, south, east and north, in degrees."""
+        half = self.prior.sites.cell / 2 if isinstance(self.prior.sites, Grid) else 0.0
+        xy = self.prior.sites.xy
+        corners = np.array([xy.min(axis=0) - half, xy.max(axis=0) + half])
+        (west, south), (east, north) = self.projection.to_lonlat(corners).tolist()
+        return west, south, east, north
+
+
+def window_of(
+    lonlat: "ArrayLike | GeoDataFrame | GeoSeries", *, cell: float = 100.0, columns: int = 9, rows: int = 9
+) -> Window:
+    """Return the busiest window of the data, and where it lies.
 
     For evaluation only: where the window lies is itself learnt from the data.
 
     Parameters
     ----------
-    lonlat : (n, 2) array
-        Positions in degrees, longitude first.
+    lonlat : (n, 2) array, GeoDataFrame or GeoSeries
+        Positions: degrees, longitude first, or points with a CRS.
     cell : float
         Side of a cell, in metres.
     columns, rows : int
@@ -123,11 +200,11 @@ def prior_from_lonlat(lonlat: ArrayLike, *, cell: float = 100.0, columns: int = 
 
     Examples
     --------
-    >>> prior = prior_from_lonlat([[2.3501, 48.8601], [2.3502, 48.8602], [2.353, 48.862]])
-    >>> prior.mass.max().round(3)
-    np.float64(0.667)
+    >>> window = window_of([[2.3501, 48.8601], [2.3502, 48.8602], [2.353, 48.862]])
+    >>> window.prior.mass.max().round(3), [round(side, 2) for side in window.bounds]
+    (np.float64(0.667), [2.34, 48.85, 2.35, 48.86])
     """
-    points = as_lonlat(lonlat)
+    points = points_lonlat(lonlat, "lonlat") if hasattr(lonlat, "crs") else as_lonlat(lonlat)
     if not len(points):
         raise InvalidInputError("lonlat must hold at least one position")
     cell = as_positive(cell, "cell")
@@ -142,4 +219,22 @@ def prior_from_lonlat(lonlat: ArrayLike, *, cell: float = 100.0, columns: int = 
     wide = Grid(corner, corner, cell=cell, columns=side, rows=side)
     inside = (np.abs(xy) <= side * cell / 2).all(axis=1)
     hits = np.bincount(wide.nearest(xy[inside]), minlength=len(wide))
-    return busiest_window(Prior.from_counts(wide, hits), columns=columns, rows=rows)
+    found = busiest_window(Prior.from_counts(wide, hits), columns=columns, rows=rows)
+    own_cells = wide.nearest(found.sites.xy)
+    # Around the window's own corner: then the cells of every window are the same cells.
+    own = Projection(*plane.to_lonlat(found.sites.xy[:1])[0].tolist())
+    grid = Grid(0, 0, cell=cell, columns=columns, rows=rows)
+    return Window(Prior(grid, found.mass), own, int(hits[own_cells].sum()))
+
+
+def prior_from_lonlat(
+    lonlat: "ArrayLike | GeoDataFrame | GeoSeries", *, cell: float = 100.0, columns: int = 9, rows: int = 9
+) -> Prior:
+    """Return how often people were in each cell of the busiest window of the data: `window_of`'s prior.
+
+    Examples
+    --------
+    >>> prior_from_lonlat([[2.3501, 48.8601], [2.3502, 48.8602], [2.353, 48.862]]).mass.max().round(3)
+    np.float64(0.667)
+    """
+    return window_of(lonlat, cell=cell, columns=columns, rows=rows).prior

@@ -77,6 +77,7 @@ def contests(
     workers = as_count(workers, "workers")
     for name in priors:
         setting.prior(name)
+    workers = min(workers, len(priors))
     rounds = _in_processes(setting, priors, workers) if workers > 1 else _rounds(Lineup(setting), priors)
     if progress is not None:
         progress("started", 0.0)

@@ -4,13 +4,18 @@ from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_positive
 from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError
+from geoind.space.projection import Projection
 from geoind.space.sites import Grid
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame, GeoSeries
 
 __all__ = ["PAPER_SETTING", "REGIONS", "Setting", "from_picture"]
 
@@ -135,6 +140,8 @@ class Setting:
     wanted_loss : float, optional
         The expected distance between truth and report, in metres, that mechanisms are tuned to. Without it:
         what cloaking costs under the uniform prior.
+    projections : mapping from name to Projection
+        Where on Earth the cells of a prior lie, for priors of real places.
 
     Examples
     --------
@@ -151,6 +158,7 @@ class Setting:
     zone: tuple[int, int] = (3, 3)
     weights: Mapping[str, ArrayLike] = field(default_factory=dict)
     wanted_loss: float | None = None
+    projections: Mapping[str, Projection] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         columns, rows = self.zone
@@ -163,8 +171,55 @@ class Setting:
 
     def __reduce__(self) -> tuple["partial[Setting]", tuple[Grid]]:
         # A mapping proxy cannot be pickled, and processes must be able to share the work.
-        again = partial(Setting, zone=self.zone, weights=dict(self.weights), wanted_loss=self.wanted_loss)
+        again = partial(
+            Setting,
+            zone=self.zone,
+            weights=dict(self.weights),
+            wanted_loss=self.wanted_loss,
+            projections=dict(self.projections),
+        )
         return again, (self.grid,)
+
+    @classmethod
+    def of_places(
+        cls,
+        places: "Mapping[str, ArrayLike | GeoDataFrame | GeoSeries]",
+        *,
+        cell: float = 100.0,
+        columns: int = 9,
+        rows: int = 9,
+    ) -> "Setting":
+        """Return a setting whose priors are the busiest windows of real places.
+
+        Parameters
+        ----------
+        places : mapping from name to (n, 2) array, GeoDataFrame or GeoSeries
+            Where people were: degrees, longitude first, or points with a CRS.
+        cell : float
+            Side of a cell, in metres.
+        columns, rows : int
+            Size of a window in cells, in whole zones of three by three.
+
+        Examples
+        --------
+        >>> trips = Setting.of_places({"trips": [[2.3501, 48.8601], [2.3502, 48.8602], [2.353, 48.862]]})
+        >>> trips.lonlat("trips")[0].round(2)
+        array([ 2.34, 48.85])
+        """
+        from geoind.evaluation.checkins import window_of
+
+        windows = {name: window_of(some, cell=cell, columns=columns, rows=rows) for name, some in places.items()}
+        return cls(
+            Grid(0, 0, cell=cell, columns=columns, rows=rows),
+            weights={name: window.prior.mass for name, window in windows.items()},
+            projections={name: window.projection for name, window in windows.items()},
+        )
+
+    def lonlat(self, name: str) -> FloatArray:
+        """Return where on Earth the cells of a prior are: (len(grid), 2) degrees, longitude first."""
+        if name not in self.projections:
+            raise InvalidInputError(f"nobody knows where on Earth the prior {name!r} is")
+        return self.projections[name].to_lonlat(self.grid.xy)
 
     @property
     def uniform(self) -> Prior:

@@ -1,3 +1,5 @@
+import geopandas
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -38,10 +40,32 @@ def test_a_prior_comes_from_a_file_of_check_ins(tmp_path, capsys):
     lines = [f"{k}\t2010-10-12T00:21:28Z\t{48.86 + k % 7 / 2000}\t{2.35 + k % 3 / 2000}\t1" for k in range(90)]
     (tmp_path / "gowalla.txt").write_text("\n".join(lines))
     assert main(["evaluate", "--prior", str(tmp_path / "gowalla.txt"), "--loss", "80", "--cell", "120"]) == 0
-    out = capsys.readouterr().out
+    out, err = capsys.readouterr()
     assert "gowalla" in out
     assert "wanted: 80.000 m" in out
-    assert "48.86" not in out
+    assert "90 positions lie in the busiest 3 x 3 cells, between 2.3" in err
+
+
+@pytest.mark.usefixtures("small_setting")
+@pytest.mark.parametrize("name", ["trips.csv", "trips.gpkg", "trips.parquet", "trips"])
+def test_a_prior_comes_from_whatever_obfuscate_reads(tmp_path, capsys, name):
+    rng = np.random.default_rng(0)
+    lonlat = rng.normal([2.35, 48.86], 0.002, (200, 2))
+    frame = geopandas.GeoDataFrame(geometry=geopandas.points_from_xy(*lonlat.T), crs=4326)
+    path, more = tmp_path / name, []
+    if name == "trips.gpkg":
+        frame.to_crs(2154).to_file(path)
+    elif name == "trips.parquet":
+        frame.to_parquet(path)
+    else:
+        path.mkdir() if name == "trips" else None
+        file = path / "a.csv" if name == "trips" else path
+        pd.DataFrame({"y": lonlat[:, 1], "x": lonlat[:, 0]}).to_csv(file, sep=";", index=False)
+        more = ["--lat", "y", "--lon", "x"]
+    assert main(["evaluate", "--prior", str(path), *more]) == 0
+    out, err = capsys.readouterr()
+    assert "trips" in out
+    assert "of 200 positions lie in the busiest 3 x 3 cells" in err
 
 
 @pytest.mark.parametrize(

@@ -1,15 +1,19 @@
 import gzip
+import pickle
 
+import geopandas
 import numpy as np
 import pytest
 
 from geoind import Grid, InvalidInputError, Prior, synthetic_city
+from geoind.evaluation import PAPER_SETTING, Setting, compare
 from geoind.evaluation.checkins import (
     busiest_window,
     load_geolife,
     load_places,
     load_snap,
     prior_from_lonlat,
+    window_of,
 )
 
 SNAP = """0\t2010-10-12T00:21:28Z\t40.5\t-73.75\t23261
@@ -105,3 +109,28 @@ def test_the_cells_of_the_prior_are_the_cells_of_the_city():
 def test_no_data_at_all_is_refused():
     with pytest.raises(InvalidInputError, match="at least one"):
         prior_from_lonlat(np.empty((0, 2)))
+
+
+def test_a_window_knows_where_on_earth_it_is():
+    rng = np.random.default_rng(4)
+    crowd = np.array([24.94, 60.17]) + rng.normal(0, 0.001, (1000, 2))
+    window = window_of(crowd)
+    west, south, east, north = window.bounds
+    inside = (crowd[:, 0] > west) & (crowd[:, 0] < east) & (crowd[:, 1] > south) & (crowd[:, 1] < north)
+    # The window's edges are lines of the plane, not meridians.
+    assert inside.sum() == pytest.approx(window.positions, abs=20)
+    assert window.positions > 800
+
+
+def test_a_setting_of_ones_own_places_goes_back_to_degrees():
+    rng = np.random.default_rng(5)
+    crowd = np.array([24.94, 60.17]) + rng.normal(0, 0.001, (1000, 2))
+    frame = geopandas.GeoSeries.from_xy(*crowd.T, crs=4326).to_crs(3067)
+    setting = Setting.of_places({"array": crowd, "frame": frame}, columns=3, rows=3)
+    assert setting.prior("array").mass == pytest.approx(setting.prior("frame").mass, abs=0.02)
+    lonlat = setting.lonlat("frame")
+    assert lonlat.mean(axis=0) == pytest.approx([24.94, 60.17], abs=0.002)
+    assert pickle.loads(pickle.dumps(setting)).lonlat("frame") == pytest.approx(lonlat)
+    assert set(compare(setting)["prior"]) == {"array", "frame"}
+    with pytest.raises(InvalidInputError, match="where on Earth"):
+        PAPER_SETTING.lonlat("uniform")
