@@ -22,6 +22,7 @@ from geoind import (
     Mechanism,
     PlanarGaussian,
     PlanarLaplace,
+    SphericalGaussian,
     SphericalLaplace,
     parallel,
 )
@@ -51,6 +52,7 @@ MECHANISMS: dict[str, Mechanism] = {
     "SphericalLaplace": SphericalLaplace(0.01),
     "SphericalLaplace, three decimals": SphericalLaplace(0.01, decimals=3),
     "SphericalLaplace, wide": SphericalLaplace(3e-6),
+    "SphericalGaussian": SphericalGaussian(600.0),
     "Channel": Channel(STREET, STREET, [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]),
     "Dummies": Dummies(Prior(STREET, [0.5, 0.25, 0.25]), k=3),
 }
