@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from geoind import InvalidInputError, SitesMismatchError
+from geoind.arrays import ArrayLike, FloatArray
 from geoind.distances import (
     EARTH_RADIUS,
+    Distance,
     discrete,
     euclidean,
     from_matrix,
@@ -29,7 +31,7 @@ places = st.tuples(st.floats(-180, 180), st.floats(-90, 90))
 
 @pytest.mark.parametrize("distance", METRICS)
 @given(points=three_points)
-def test_a_metric_is_symmetric_zero_at_home_and_obeys_the_triangle(distance, points):
+def test_a_metric_is_symmetric_zero_at_home_and_obeys_the_triangle(distance: Distance, points: FloatArray) -> None:
     apart = distance(points, points)
     assert (apart == apart.T).all()
     assert (np.diag(apart) == 0).all()
@@ -37,7 +39,7 @@ def test_a_metric_is_symmetric_zero_at_home_and_obeys_the_triangle(distance, poi
 
 
 @given(three_points)
-def test_each_metric_is_what_its_name_says(points):
+def test_each_metric_is_what_its_name_says(points: FloatArray) -> None:
     a, b = points[0], points[1]
     east, north = abs(a[0] - b[0]), abs(a[1] - b[1])
     pair = points[:1], points[1:2]
@@ -49,7 +51,7 @@ def test_each_metric_is_what_its_name_says(points):
 
 
 @given(records)
-def test_every_coordinate_counts_however_many_there_are(table):
+def test_every_coordinate_counts_however_many_there_are(table: FloatArray) -> None:
     difference = np.abs(table[:, None, :] - table[None, :, :])
     np.testing.assert_allclose(euclidean(table, table), np.sqrt((difference**2).sum(axis=2)), rtol=1e-12)
     np.testing.assert_allclose(squared(table, table), (difference**2).sum(axis=2), rtol=1e-12)
@@ -59,13 +61,15 @@ def test_every_coordinate_counts_however_many_there_are(table):
 
 
 @given(records, st.floats(2000, 1e9))
-def test_the_normalised_distance_never_exceeds_the_number_of_differing_records(table, largest):
+def test_the_normalised_distance_never_exceeds_the_number_of_differing_records(
+    table: FloatArray, largest: float
+) -> None:
     apart = normalised_manhattan(largest)(table, table)
     assert (apart <= hamming(table, table) * (1 + 1e-12)).all()
     np.testing.assert_allclose(apart * largest, manhattan(table, table), rtol=1e-12)
 
 
-def test_the_three_databases_of_the_lectures():
+def test_the_three_databases_of_the_lectures() -> None:
     databases = np.array([[32, 0, 27], [32, 0.01, 27], [32, 1e6, 27]])
     here = databases[:1]
     assert hamming(here, databases).tolist() == [[0, 1, 1]]
@@ -73,7 +77,7 @@ def test_the_three_databases_of_the_lectures():
     assert normalised_manhattan(1e6)(here, databases).tolist() == [[0, 1e-8, 1]]
 
 
-def test_values_farther_apart_than_the_largest_distance_are_refused():
+def test_values_farther_apart_than_the_largest_distance_are_refused() -> None:
     apart = normalised_manhattan(1.1)
     assert apart(np.array([[0.1]]), np.array([[1.2]]))[0, 0] == pytest.approx(1)
     with pytest.raises(InvalidInputError, match="largest"):
@@ -81,26 +85,28 @@ def test_values_farther_apart_than_the_largest_distance_are_refused():
 
 
 @pytest.mark.parametrize("largest", [0, -1, math.nan, math.inf])
-def test_bad_largest_distances_are_refused(largest):
+def test_bad_largest_distances_are_refused(largest: float) -> None:
     with pytest.raises(InvalidInputError):
         normalised_manhattan(largest)
 
 
 @pytest.mark.parametrize("distance", [*METRICS, squared, haversine])
 @pytest.mark.parametrize(("one", "other"), [((2, 3), (2, 2)), ((2, 1), (2, 3)), ((2, 0), (2, 0)), ((2,), (2, 2))])
-def test_points_with_different_numbers_of_coordinates_are_refused(distance, one, other):
+def test_points_with_different_numbers_of_coordinates_are_refused(
+    distance: Distance, one: tuple[int, ...], other: tuple[int, ...]
+) -> None:
     with pytest.raises(SitesMismatchError):
         distance(np.zeros(one), np.zeros(other))
 
 
-def test_great_circles_need_longitude_and_latitude():
+def test_great_circles_need_longitude_and_latitude() -> None:
     with pytest.raises(SitesMismatchError, match="latitude"):
         haversine(np.zeros((2, 3)), np.zeros((2, 3)))
 
 
 @given(places, places)
-def test_haversine_is_the_angle_between_two_directions(a, b):
-    def direction(place):
+def test_haversine_is_the_angle_between_two_directions(a: tuple[float, float], b: tuple[float, float]) -> None:
+    def direction(place: tuple[float, float]) -> FloatArray:
         lon, lat = np.radians(place)
         return np.array([math.cos(lat) * math.cos(lon), math.cos(lat) * math.sin(lon), math.sin(lat)])
 
@@ -110,13 +116,13 @@ def test_haversine_is_the_angle_between_two_directions(a, b):
     assert haversine(np.array([a]), np.array([b]))[0, 0] == pytest.approx(EARTH_RADIUS * angle, abs=0.3)
 
 
-def test_haversine_keeps_centimetres_and_crosses_the_antimeridian():
+def test_haversine_keeps_centimetres_and_crosses_the_antimeridian() -> None:
     step = np.degrees(0.01 / EARTH_RADIUS)
     assert haversine(np.array([[0, 0]]), np.array([[0, step]]))[0, 0] == pytest.approx(0.01, rel=1e-9)
     assert haversine(np.array([[179.5, 0]]), np.array([[-179.5, 0]]))[0, 0] == pytest.approx(111_195, abs=1)
 
 
-def test_a_table_answers_for_the_sites_it_fits_and_no_others():
+def test_a_table_answers_for_the_sites_it_fits_and_no_others() -> None:
     road = from_matrix([[0, 7], [9, 0]])
     assert road(np.zeros((2, 2)), np.ones((2, 2))).tolist() == [[0, 7], [9, 0]]
     with pytest.raises(SitesMismatchError):
@@ -124,6 +130,6 @@ def test_a_table_answers_for_the_sites_it_fits_and_no_others():
 
 
 @pytest.mark.parametrize("table", [[[0, -1], [1, 0]], [[0, math.nan], [1, 0]], [[0, math.inf], [1, 0]], [0, 1]])
-def test_bad_tables_are_refused(table):
+def test_bad_tables_are_refused(table: ArrayLike) -> None:
     with pytest.raises(InvalidInputError):
         from_matrix(table)

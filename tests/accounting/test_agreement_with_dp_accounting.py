@@ -8,11 +8,12 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from geoind import Grid, PlanarGaussian, PlanarLaplace, delta_bounds, discretise, level_bounds, randomised_response
 from geoind.accounting.losses import LaplaceLoss
+from geoind.arrays import FloatArray
 
 STEP = 1e-3
 
 
-def of_rows(here, there, *, pessimistic):
+def of_rows(here: FloatArray, there: FloatArray, *, pessimistic: bool) -> pld.PrivacyLossDistribution:
     """Return Google's distribution of the loss between two rows."""
     logs = ({z: math.log(p) for z, p in enumerate(row) if p > 0} for row in (there, here))
     return pld.from_two_probability_mass_functions(
@@ -21,14 +22,14 @@ def of_rows(here, there, *, pessimistic):
 
 
 @pytest.mark.parametrize("reports", [1, 20, 400])
-def test_gaussian_reports_agree(reports):
+def test_gaussian_reports_agree(reports: int) -> None:
     theirs = pld.from_gaussian_mechanism(1000.0, sensitivity=200.0, value_discretization_interval=STEP)
     level = level_bounds(PlanarGaussian(1000.0), reports=reports, radius=200, delta=1e-6).upper
     assert theirs.self_compose(reports).get_epsilon_for_delta(1e-6) == pytest.approx(level, rel=2e-3)
 
 
 @pytest.mark.parametrize("reports", [2, 30])
-def test_a_channel_of_three_answers_agrees(reports):
+def test_a_channel_of_three_answers_agrees(reports: int) -> None:
     channel = randomised_response(3, epsilon=1.0)
     lower, upper = delta_bounds(channel, reports=reports, radius=1, level=reports / 4)
     here, there = channel.matrix[:2]
@@ -41,7 +42,7 @@ def test_a_channel_of_three_answers_agrees(reports):
     assert upper == pytest.approx(above, rel=0.02)
 
 
-def test_discretised_noise_agrees():
+def test_discretised_noise_agrees() -> None:
     channel = discretise(PlanarLaplace(0.01), Grid(0, 0, cell=50, columns=6, rows=1))
     lower, upper = delta_bounds(channel, reports=10, radius=50, level=2.0)
     theirs = max(
@@ -54,7 +55,7 @@ def test_discretised_noise_agrees():
 
 
 @pytest.mark.parametrize("reports", [5, 100])
-def test_planar_laplace_cut_into_cells_agrees(reports):
+def test_planar_laplace_cut_into_cells_agrees(reports: int) -> None:
     edges = np.linspace(0, math.pi, 4001)
     angles = (edges[1:] + edges[:-1]) / 2
     size = math.log(4)

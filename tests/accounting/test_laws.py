@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 from geoind import (
     Grid,
     InvalidInputError,
+    Mechanism,
     PlanarGaussian,
     PlanarLaplace,
     PostProcessed,
@@ -22,13 +24,13 @@ from geoind.accounting.losses import GaussianLoss, LaplaceLoss
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.floats(0, 0.1)), min_size=1, max_size=5))
-def test_levels_and_deltas_add_up(promises):
+def test_levels_and_deltas_add_up(promises: list[tuple[float, float]]) -> None:
     level, delta = sequential(promises)
     assert level == pytest.approx(sum(each for each, _ in promises))
     assert delta == pytest.approx(sum(each for _, each in promises))
 
 
-def test_the_sum_of_promises_holds_and_the_accountant_is_never_worse():
+def test_the_sum_of_promises_holds_and_the_accountant_is_never_worse() -> None:
     noise = PlanarGaussian(700.0)
     for level in (0.3, 1.0):
         one = delta_of_reports(noise, reports=1, radius=200, level=level)
@@ -38,7 +40,7 @@ def test_the_sum_of_promises_holds_and_the_accountant_is_never_worse():
 
 @pytest.mark.parametrize("size", [1, 2, 5])
 @pytest.mark.parametrize("noise", [PlanarGaussian(700.0), PlanarLaplace(0.004)])
-def test_a_group_promise_holds_as_many_times_as_far(noise, size):
+def test_a_group_promise_holds_as_many_times_as_far(noise: Mechanism, size: int) -> None:
     for level in (0.1, 0.5):
         delta = delta_of_reports(noise, reports=1, radius=100, level=level)
         far = group((level, delta), size)
@@ -47,14 +49,14 @@ def test_a_group_promise_holds_as_many_times_as_far(noise, size):
         assert far.delta <= min(1.0, size * math.exp(size * level) * delta)
 
 
-def test_extreme_groups_stay_probabilities():
+def test_extreme_groups_stay_probabilities() -> None:
     assert group((0.0, 0.1), 3).delta == pytest.approx(0.3)
     assert group((1.0, 0.0), 10_000) == (10_000.0, 0.0)
     assert group((1.0, 1e-300), 10_000) == (10_000.0, 1.0)
 
 
 @pytest.mark.parametrize("promise", [(-1, 0.1), (1, -0.1), (1, 1.1), (math.nan, 0.1), (1, math.nan)])
-def test_bad_promises_are_refused(promise):
+def test_bad_promises_are_refused(promise: tuple[float, float]) -> None:
     with pytest.raises(InvalidInputError):
         group(promise, 2)
     with pytest.raises(InvalidInputError):
@@ -62,7 +64,7 @@ def test_bad_promises_are_refused(promise):
 
 
 @pytest.mark.parametrize("order", [1.01, 2.0, 10.0])
-def test_the_rate_bounds_every_renyi_divergence(order):
+def test_the_rate_bounds_every_renyi_divergence(order: float) -> None:
     for noise, loss in [(PlanarGaussian(500.0), GaussianLoss(0.6)), (PlanarLaplace(0.002), LaplaceLoss(0.6))]:
         atoms = loss.atoms(0.01, above=True)
         divergence = math.log(atoms.masses @ np.exp((order - 1) * atoms.losses)) / (order - 1)
@@ -72,7 +74,7 @@ def test_the_rate_bounds_every_renyi_divergence(order):
             assert divergence == pytest.approx(bound)
 
 
-def test_rates_add_up_and_their_level_is_valid_but_looser_than_the_accountants():
+def test_rates_add_up_and_their_level_is_valid_but_looser_than_the_accountants() -> None:
     noise = PlanarGaussian(1500.0)
     assert rho_of_reports(noise, reports=20) == pytest.approx(20 * rho_of_reports(noise))
     assert rho_of_reports(noise, reports=20) == pytest.approx(rho_of_reports(PlanarGaussian(1500 / math.sqrt(20))))
@@ -86,7 +88,7 @@ def test_rates_add_up_and_their_level_is_valid_but_looser_than_the_accountants()
     assert closed < 1.3 * gaussian
 
 
-def test_rates_pass_through_steps_and_grow_with_a_projections_scale():
+def test_rates_pass_through_steps_and_grow_with_a_projections_scale() -> None:
     noise = PlanarGaussian(500.0)
     snapped = PostProcessed(noise, Grid(0, 0, cell=100, columns=9, rows=9).snap)
     assert rho_of_reports(snapped) == rho_of_reports(noise)
@@ -95,6 +97,6 @@ def test_rates_pass_through_steps_and_grow_with_a_projections_scale():
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", None, Grid(0, 0, cell=1, columns=1, rows=1)])
-def test_what_is_no_mechanism_has_no_rate(mechanism):
+def test_what_is_no_mechanism_has_no_rate(mechanism: Any) -> None:
     with pytest.raises(InvalidInputError):
         rho_of_reports(mechanism)

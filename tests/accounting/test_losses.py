@@ -7,18 +7,19 @@ from scipy.integrate import quad
 from scipy.special import k0e, k1e
 
 from geoind import SphericalGaussian
-from geoind.accounting.losses import BoundedLoss, GaussianLoss, GlobeLoss, LaplaceLoss, excess
+from geoind.accounting.losses import BoundedLoss, GaussianLoss, GlobeLoss, LaplaceLoss, Loss, excess
 from geoind.accounting.mechanisms import loss_of
+from geoind.arrays import FloatArray
 
 
-def drawn_losses(size, draws=400_000):
+def drawn_losses(size: float, draws: int = 400_000) -> FloatArray:
     rng = np.random.default_rng(5)
     radius, angle = rng.gamma(2, 1, draws), rng.uniform(0, 2 * math.pi, draws)
     return np.hypot(radius * np.cos(angle) - size, radius * np.sin(angle)) - radius
 
 
 @pytest.mark.parametrize("size", [0.01, 1.0, math.log(4), 6.0, 40.0])
-def test_the_laplace_loss_has_the_distribution_of_drawn_reports(size):
+def test_the_laplace_loss_has_the_distribution_of_drawn_reports(size: float) -> None:
     losses = np.sort(drawn_losses(size))
     atoms = LaplaceLoss(size).atoms(size / 7, above=True)
     order = np.argsort(atoms.losses)
@@ -29,12 +30,12 @@ def test_the_laplace_loss_has_the_distribution_of_drawn_reports(size):
 
 
 @pytest.mark.parametrize("size", [1e-6, 0.3, 5.0, 300.0])
-def test_masses_agree_with_twenty_five_digits(size):
+def test_masses_agree_with_twenty_five_digits(size: float) -> None:
     with mpmath.workdps(25):
         w = mpmath.mpf(size) / 2
         first, second = mpmath.besselk(0, w), mpmath.besselk(1, w) / w
 
-        def density(angle):
+        def density(angle: mpmath.mpf) -> mpmath.mpf:
             bessel = first * mpmath.sin(angle) ** 2 + second
             return w**2 / mpmath.pi * mpmath.exp(w * mpmath.cos(angle)) * bessel
 
@@ -50,7 +51,7 @@ def test_masses_agree_with_twenty_five_digits(size):
 
 @pytest.mark.parametrize("loss", [LaplaceLoss(0.7), LaplaceLoss(30.0), GaussianLoss(0.2), GaussianLoss(5.0)])
 @pytest.mark.parametrize("step", [0.003, 0.5])
-def test_the_other_place_sees_a_distribution_as_well(loss, step):
+def test_the_other_place_sees_a_distribution_as_well(loss: Loss, step: float) -> None:
     atoms = loss.atoms(step, above=True)
     assert (atoms.masses >= 0).all()
     assert atoms.masses.sum() == pytest.approx(1, abs=1e-13)
@@ -59,12 +60,12 @@ def test_the_other_place_sees_a_distribution_as_well(loss, step):
 
 @pytest.mark.parametrize("loss", [LaplaceLoss(1.4), GaussianLoss(0.7), BoundedLoss(1.4)])
 @pytest.mark.parametrize("level", [0.0, 0.3, 1.2])
-def test_delta_is_the_excess_of_the_atoms(loss, level):
+def test_delta_is_the_excess_of_the_atoms(loss: Loss, level: float) -> None:
     fine = excess(loss.atoms(0.001, above=True), level)
     assert loss.delta(level, above=True) == pytest.approx(fine, rel=1e-3)
 
 
-def test_a_bounded_loss_is_the_worst_of_its_size_and_may_be_nothing():
+def test_a_bounded_loss_is_the_worst_of_its_size_and_may_be_nothing() -> None:
     for level in (0.0, 0.5, 1.0):
         worst = BoundedLoss(1.4).delta(level, above=True)
         assert worst >= LaplaceLoss(1.4).delta(level, above=True)
@@ -72,10 +73,10 @@ def test_a_bounded_loss_is_the_worst_of_its_size_and_may_be_nothing():
         assert BoundedLoss(1.4).delta(level, above=False) == 0
 
 
-def globe_density(scales, arc, half):
+def globe_density(scales: float, arc: float, half: float) -> float:
     """Density of half the difference of the arcs to two places on the unit sphere, by integration of its sum."""
 
-    def along(x):
+    def along(x: float) -> float:
         # u = arc / 2 + x^2 takes the singularity at the nearer end away.
         u = arc / 2 + x * x
         top = 2 * math.sin(u - half) * math.sin(u + half)
@@ -92,14 +93,14 @@ def globe_density(scales, arc, half):
     return 2 * constant * integral / math.sqrt(2 * math.sin(arc / 2 + half) * math.sin(arc / 2 - half))
 
 
-def plane_density(scales, arc, half):
+def plane_density(scales: float, arc: float, half: float) -> float:
     w, cos = scales * arc / 2, 2 * half / arc
     density = w * w / math.pi * math.exp(-w * (1 - cos)) * (k0e(w) * (1 - cos**2) + k1e(w) / w)
     return density / math.sqrt(arc**2 / 4 - half**2)
 
 
 @pytest.mark.parametrize(("scales", "arc"), [(20, 0.3), (20, 0.01), (100, 0.02), (100, 0.5), (1000, 0.004)])
-def test_the_globes_loss_is_the_planes_within_the_doubt(scales, arc):
+def test_the_globes_loss_is_the_planes_within_the_doubt(scales: int, arc: float) -> None:
     doubt = GlobeLoss(scales, arc, 1.0).doubt
     halves = arc / 2 * np.array([-0.99, -0.6, 0.0, 0.5, 0.97])
     ratios = [globe_density(scales, arc, half) / plane_density(scales, arc, half) for half in halves]
@@ -108,7 +109,7 @@ def test_the_globes_loss_is_the_planes_within_the_doubt(scales, arc):
 
 
 @pytest.mark.parametrize(("sigma", "radius"), [(500.0, 200.0), (50_000.0, 200.0), (400_000.0, 3e6), (2e5, 4e4)])
-def test_gaussian_losses_on_the_globe_are_the_planes_within_their_bounds(sigma, radius):
+def test_gaussian_losses_on_the_globe_are_the_planes_within_their_bounds(sigma: float, radius: float) -> None:
     noise = SphericalGaussian(sigma)
     loss = loss_of(noise, radius)
     rng = np.random.default_rng(9)
@@ -127,7 +128,7 @@ def test_gaussian_losses_on_the_globe_are_the_planes_within_their_bounds(sigma, 
     assert loss.more < 0.05 * loss.ratio
 
 
-def test_the_globe_tells_at_most_what_its_bound_says_and_at_least_its_lower_bound():
+def test_the_globe_tells_at_most_what_its_bound_says_and_at_least_its_lower_bound() -> None:
     globe, plane = GlobeLoss(30.0, 0.05, 0.99), LaplaceLoss(1.5)
     for level in (0.0, 0.7):
         assert globe.delta(level, above=False) < plane.delta(level, above=True) < globe.delta(level, above=True)

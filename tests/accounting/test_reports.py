@@ -1,5 +1,6 @@
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from geoind import (
     Channel,
     Grid,
     InvalidInputError,
+    Mechanism,
     PlanarGaussian,
     PlanarLaplace,
     PostProcessed,
@@ -21,6 +23,8 @@ from geoind import (
     randomised_response,
 )
 from geoind.accounting.reports import delta_bounds, delta_of_reports, level_bounds, level_of_reports
+from geoind.arrays import ArrayLike, FloatArray
+from geoind.randomness import RandomnessLike
 
 LN4 = math.log(4)
 NOISE = PlanarLaplace(LN4 / 200)
@@ -30,7 +34,7 @@ NOISE = PlanarLaplace(LN4 / 200)
     ("reports", "low", "high"),
     [(5, 6.728, 6.730), (20, 21.806, 21.810), (100, 75.90, 75.95), (600, 337.8, 338.3)],
 )
-def test_the_reference_values_are_met(reports, low, high):
+def test_the_reference_values_are_met(reports: int, low: float, high: float) -> None:
     lower, upper = level_bounds(NOISE, reports=reports, radius=200, delta=1e-5)
     assert low <= lower <= upper <= high
     assert upper - lower < 3e-5 * upper
@@ -38,14 +42,14 @@ def test_the_reference_values_are_met(reports, low, high):
 
 @pytest.mark.parametrize("reports", [2, 30, 3000, 100_000])
 @pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-12, 1e-100])
-def test_bounds_are_close_however_many_reports_and_however_small_delta(reports, delta):
+def test_bounds_are_close_however_many_reports_and_however_small_delta(reports: int, delta: float) -> None:
     lower, upper = level_bounds(NOISE, reports=reports, radius=200, delta=delta)
     assert 0 < lower <= upper <= reports * LN4
     # At the very end of the sum's range the grid itself shows.
     assert upper - lower < (5e-5 if upper < 0.9 * reports * LN4 else 2e-3) * upper
 
 
-def test_one_report_is_exact():
+def test_one_report_is_exact() -> None:
     rng = np.random.default_rng(1)
     lower, upper = level_bounds(NOISE, reports=1, radius=200, delta=1e-3)
     assert upper == pytest.approx(lower, rel=1e-10)
@@ -58,7 +62,7 @@ def test_one_report_is_exact():
 
 
 @pytest.mark.parametrize("reports", [2, 5, 20])
-def test_drawn_reports_agree(reports):
+def test_drawn_reports_agree(reports: int) -> None:
     rng = np.random.default_rng(2)
     draws = 400_000
     total = np.zeros(draws)
@@ -74,7 +78,7 @@ def test_drawn_reports_agree(reports):
 
 
 @pytest.mark.parametrize("reports", [1, 3, 100, 10**6])
-def test_gaussian_reports_are_one_report_with_less_noise(reports):
+def test_gaussian_reports_are_one_report_with_less_noise(reports: int) -> None:
     noise = PlanarGaussian(1000.0)
     one = PlanarGaussian(1000.0 / math.sqrt(reports))
     for level in (0.1, 1.0, 5.0):
@@ -84,7 +88,7 @@ def test_gaussian_reports_are_one_report_with_less_noise(reports):
         assert upper == pytest.approx(exact, rel=1e-9)
 
 
-def brute_force(pairs, level):
+def brute_force(pairs: list[tuple[FloatArray, FloatArray]], level: float) -> float:
     """Delta of several channels' rows together, from every combination of reports."""
     here, there = np.ones(1), np.ones(1)
     for first, second in pairs:
@@ -94,7 +98,7 @@ def brute_force(pairs, level):
 
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 6), st.floats(0.05, 1.5), st.floats(0.0, 3.0))
-def test_small_channels_are_bracketed_by_brute_force(reports, epsilon, level):
+def test_small_channels_are_bracketed_by_brute_force(reports: int, epsilon: float, level: float) -> None:
     channel = randomised_response(3, epsilon=epsilon)
     exact = brute_force([(channel.matrix[0], channel.matrix[1])] * reports, level)
     lower, upper = delta_bounds(channel, reports=reports, radius=1, level=level)
@@ -103,7 +107,7 @@ def test_small_channels_are_bracketed_by_brute_force(reports, epsilon, level):
     assert lower > 0.97 * exact - 1e-9
 
 
-def test_a_channel_without_symmetry_is_dominated_also_on_changing_pairs():
+def test_a_channel_without_symmetry_is_dominated_also_on_changing_pairs() -> None:
     line = Grid(0, 0, cell=1, columns=3, rows=1)
     channel = Channel(line, line, [[0.7, 0.2, 0.1], [0.1, 0.8, 0.1], [0.25, 0.25, 0.5]])
     pairs = [(0, 1), (1, 0), (1, 2), (2, 1)]
@@ -117,7 +121,7 @@ def test_a_channel_without_symmetry_is_dominated_also_on_changing_pairs():
         assert delta_bounds(channel, reports=4, radius=1, level=level).lower <= worst
 
 
-def test_a_channel_that_betrays_its_input_tells_how_often():
+def test_a_channel_that_betrays_its_input_tells_how_often() -> None:
     line = Grid(0, 0, cell=1, columns=2, rows=1)
     channel = Channel(line, line, [[0.9, 0.1], [1.0, 0.0]])
     lower, upper = delta_bounds(channel, reports=5, radius=1, level=50.0)
@@ -125,7 +129,7 @@ def test_a_channel_that_betrays_its_input_tells_how_often():
     assert level_of_reports(channel, reports=5, radius=1, delta=0.3) == math.inf
 
 
-def test_mixtures_agree_with_the_sum_of_drawn_losses():
+def test_mixtures_agree_with_the_sum_of_drawn_losses() -> None:
     rng = np.random.default_rng(3)
     draws = 400_000
     total = 0.4**2 * 4 / 2 + 0.8 * rng.standard_normal(draws)  # four Gaussian reports
@@ -141,7 +145,7 @@ def test_mixtures_agree_with_the_sum_of_drawn_losses():
         assert upper - lower < 1e-3 * upper
 
 
-def test_the_order_and_the_grouping_of_a_mixture_do_not_count():
+def test_the_order_and_the_grouping_of_a_mixture_do_not_count() -> None:
     wide, narrow = PlanarLaplace(0.001), PlanarLaplace(0.01)
     one = level_of_reports({wide: 7, narrow: 5}, radius=200, delta=1e-6)
     other = level_of_reports([(narrow, 2), (wide, 7), (narrow, 3)], radius=200, delta=1e-6)
@@ -158,8 +162,10 @@ def test_the_order_and_the_grouping_of_a_mixture_do_not_count():
     st.floats(20.0, 500.0),
     st.floats(-9.0, -1.0),
 )
-def test_levels_grow_with_reports_and_radius_and_fall_with_delta(mechanism, reports, radius, exponent):
-    def level(reports, radius, delta):
+def test_levels_grow_with_reports_and_radius_and_fall_with_delta(
+    mechanism: Mechanism, reports: int, radius: float, exponent: float
+) -> None:
+    def level(reports: int, radius: float, delta: float) -> float:
         return level_of_reports(mechanism, reports=reports, radius=radius, delta=delta)
 
     here = level(reports, radius, 10**exponent)
@@ -172,12 +178,12 @@ def test_levels_grow_with_reports_and_radius_and_fall_with_delta(mechanism, repo
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 200), st.floats(0.01, 0.3))
-def test_the_delta_of_a_level_is_the_delta_it_was_made_for(reports, delta):
+def test_the_delta_of_a_level_is_the_delta_it_was_made_for(reports: int, delta: float) -> None:
     level = level_of_reports(NOISE, reports=reports, radius=100, delta=delta)
     assert delta_of_reports(NOISE, reports=reports, radius=100, level=level) == pytest.approx(delta, rel=2e-3)
 
 
-def test_what_is_done_to_reports_costs_nothing_and_the_globe_costs_what_the_plane_does():
+def test_what_is_done_to_reports_costs_nothing_and_the_globe_costs_what_the_plane_does() -> None:
     plane = level_of_reports(NOISE, reports=50, radius=200, delta=1e-5)
     snapped = PostProcessed(NOISE, Grid(0, 0, cell=100, columns=9, rows=9).snap)
     assert level_of_reports(snapped, reports=50, radius=200, delta=1e-5) == plane
@@ -197,16 +203,16 @@ def test_what_is_done_to_reports_costs_nothing_and_the_globe_costs_what_the_plan
     assert 0.98 * flat < globe.lower < flat
 
 
-def test_of_an_unknown_mechanism_only_its_epsilon_counts():
+def test_of_an_unknown_mechanism_only_its_epsilon_counts() -> None:
     @dataclass(frozen=True)
     class Own:
         epsilon: float = NOISE.epsilon
         space: str = "xy"
 
-        def reach(self, confidence):
+        def reach(self, confidence: float) -> float:
             return confidence
 
-        def sample(self, points, *, rng=None):  # noqa: ARG002
+        def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:  # noqa: ARG002
             return points
 
     lower, upper = level_bounds(Own(), reports=100, radius=200, delta=1e-5)
@@ -239,13 +245,13 @@ def test_of_an_unknown_mechanism_only_its_epsilon_counts():
         {"mechanism": SphericalLaplace(0.01), "radius": 4e6},
     ],
 )
-def test_bad_arguments_are_refused(arguments):
+def test_bad_arguments_are_refused(arguments: dict[str, Any]) -> None:
     arguments = {"mechanism": NOISE, "reports": 5, "radius": 200, "delta": 1e-5} | arguments
     with pytest.raises(InvalidInputError):
         level_of_reports(arguments.pop("mechanism"), **arguments)
 
 
 @pytest.mark.parametrize("level", [-0.1, math.nan, math.inf, "1"])
-def test_a_level_must_be_a_number_that_is_not_negative(level):
+def test_a_level_must_be_a_number_that_is_not_negative(level: Any) -> None:
     with pytest.raises(InvalidInputError):
         delta_of_reports(NOISE, reports=5, radius=200, level=level)

@@ -1,3 +1,6 @@
+from collections.abc import Mapping
+from pathlib import Path
+
 import geopandas
 import numpy as np
 import pandas as pd
@@ -7,6 +10,7 @@ import shapely
 from scipy import stats
 
 import geoind
+from geoind import Mechanism
 from geoind.adapters.geopandas import obfuscate_points
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
@@ -22,7 +26,7 @@ class Book:
     def __init__(self) -> None:
         self.charged: list[tuple[dict[str, int], float]] = []
 
-    def charge_counts(self, reports, cost, *, label) -> None:
+    def charge_counts(self, reports: Mapping[str | int, int], cost: Mechanism, *, label: str) -> None:
         assert label
         self.charged.append((dict(reports), cost.epsilon))
 
@@ -312,7 +316,7 @@ def test_rows_in_hilbert_order_are_refused_or_shuffled() -> None:
     )
 
 
-def test_the_promise_travels_in_attrs_and_through_parquet(tmp_path) -> None:
+def test_the_promise_travels_in_attrs_and_through_parquet(tmp_path: Path) -> None:
     truth = frame().assign(street="Rue de Rivoli")
     reports = obfuscate_points(truth, level=2.0, radius=400, keep=["street"])
     told = Promise.from_json(reports.attrs["geoind"])

@@ -1,6 +1,8 @@
 """The audit finds each classical mistake, and accuses nobody who keeps the promise."""
 
 import math
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ import pytest
 from geoind import (
     Grid,
     InvalidInputError,
+    Mechanism,
     PlanarGaussian,
     PlanarLaplace,
     PostProcessed,
@@ -17,46 +20,52 @@ from geoind import (
     audit,
     discretise,
 )
+from geoind.arrays import ArrayLike, FloatArray
+from geoind.audits.audit import Finding
+from geoind.randomness import RandomnessLike
 
 EPSILON = math.log(4) / 200
 SCALE = 1 / EPSILON
 DRAWS = 20_000
 
+Sampler: TypeAlias = Callable[[FloatArray], FloatArray]
+Mistake: TypeAlias = Callable[[np.random.Generator], Sampler]
 
-def thousandths(lonlat):
+
+def thousandths(lonlat: FloatArray) -> FloatArray:
     return np.round(lonlat, 3)
 
 
-def polar(radius, rng):
+def polar(radius: FloatArray, rng: np.random.Generator) -> FloatArray:
     angle = rng.uniform(0, 2 * np.pi, len(radius))
     return np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 
 
-def right_noise(count, rng):
+def right_noise(count: int, rng: np.random.Generator) -> FloatArray:
     """Planar Laplace noise without a lattice, so that it can be added to a truth."""
     return polar(rng.gamma(2, SCALE, count), rng)
 
 
-def per_axis(rng):
+def per_axis(rng: np.random.Generator) -> Sampler:
     return lambda points: points + rng.laplace(scale=SCALE, size=points.shape)
 
 
-def exponential_radius(rng):
+def exponential_radius(rng: np.random.Generator) -> Sampler:
     return lambda points: points + polar(rng.exponential(SCALE, len(points)), rng)
 
 
-def metres_as_equal_degrees(rng):
+def metres_as_equal_degrees(rng: np.random.Generator) -> Sampler:
     return lambda points: points + polar(rng.gamma(2, SCALE, len(points)), rng) / 111_195
 
 
-def degrees_for_metres(rng):
+def degrees_for_metres(rng: np.random.Generator) -> Sampler:
     return lambda points: points + polar(rng.gamma(2, SCALE, len(points)), rng) * 1e-6
 
 
-def redrawn_until_inside(rng):
+def redrawn_until_inside(rng: np.random.Generator) -> Sampler:
     noise = PlanarLaplace(EPSILON)
 
-    def sample(points):
+    def sample(points: FloatArray) -> FloatArray:
         reports = noise.sample(points, rng=rng)
         while (outside := ((reports < 0) | (reports > 900)).any(axis=1)).any():
             reports[outside] = noise.sample(points[outside], rng=rng)
@@ -65,12 +74,12 @@ def redrawn_until_inside(rng):
     return sample
 
 
-def fixed_seed(_):
+def fixed_seed(_: np.random.Generator) -> Sampler:
     return lambda points: PlanarLaplace(EPSILON).sample(points, rng=42)
 
 
-def one_angle_for_all(rng):
-    def sample(points):
+def one_angle_for_all(rng: np.random.Generator) -> Sampler:
+    def sample(points: FloatArray) -> FloatArray:
         angle = rng.uniform(0, 2 * np.pi, len(points)).round()
         radius = rng.gamma(2, SCALE, len(points))
         return points + np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
@@ -78,12 +87,12 @@ def one_angle_for_all(rng):
     return sample
 
 
-def truncated_radius(rng):
+def truncated_radius(rng: np.random.Generator) -> Sampler:
     return lambda points: points + polar(np.minimum(rng.gamma(2, SCALE, len(points)), 1.5 * SCALE), rng)
 
 
-def cut_far_away(rng):
-    def sample(points):
+def cut_far_away(rng: np.random.Generator) -> Sampler:
+    def sample(points: FloatArray) -> FloatArray:
         radius = rng.gamma(2, SCALE, len(points))
         while (beyond := radius > 9 * SCALE).any():
             radius[beyond] = rng.gamma(2, SCALE, int(beyond.sum()))
@@ -92,62 +101,62 @@ def cut_far_away(rng):
     return sample
 
 
-def clipped_far_away(rng):
+def clipped_far_away(rng: np.random.Generator) -> Sampler:
     return lambda points: points + polar(np.minimum(rng.gamma(2, SCALE, len(points)), 9 * SCALE), rng)
 
 
-def noise_on_a_lattice_of_its_own(step):
-    def mistake(rng):
+def noise_on_a_lattice_of_its_own(step: float) -> Mistake:
+    def mistake(rng: np.random.Generator) -> Sampler:
         return lambda points: points + step * np.rint(polar(rng.gamma(2, SCALE, len(points)), rng) / step)
 
     return mistake
 
 
-def last_digits_of_the_truth(rng):
-    def sample(points):
+def last_digits_of_the_truth(rng: np.random.Generator) -> Sampler:
+    def sample(points: FloatArray) -> FloatArray:
         reports = PlanarLaplace(EPSILON).sample(points, rng=rng)
         return np.rint(reports) + np.mod(points, 1.0)
 
     return sample
 
 
-def degrees_with_the_digits_of_the_truth(rng):
-    def sample(points):
+def degrees_with_the_digits_of_the_truth(rng: np.random.Generator) -> Sampler:
+    def sample(points: FloatArray) -> FloatArray:
         reports = SphericalLaplace(EPSILON).sample(points, rng=rng)
         return np.round(reports, 3) + np.mod(points, 1e-3)
 
     return sample
 
 
-def rounded_truth(cell):
-    def mistake(rng):
+def rounded_truth(cell: float) -> Mistake:
+    def mistake(rng: np.random.Generator) -> Sampler:
         return lambda points: PlanarLaplace(EPSILON).sample(cell * np.floor(points / cell), rng=rng)
 
     return mistake
 
 
-def one_noise_for_a_call(rng):
+def one_noise_for_a_call(rng: np.random.Generator) -> Sampler:
     return lambda points: points + right_noise(1, rng)
 
 
-def neighbours_share_noise(rng):
-    def sample(points):
+def neighbours_share_noise(rng: np.random.Generator) -> Sampler:
+    def sample(points: FloatArray) -> FloatArray:
         noise = right_noise(len(points) // 2 + 1, rng)
         return points + np.repeat(noise, 2, axis=0)[: len(points)]
 
     return sample
 
 
-def every_thousand_rows_again(rng):
-    def sample(points):
+def every_thousand_rows_again(rng: np.random.Generator) -> Sampler:
+    def sample(points: FloatArray) -> FloatArray:
         noise = right_noise(1000, rng)
         return points + np.resize(noise, points.shape)
 
     return sample
 
 
-def opposite_noise_for_neighbours(rng):
-    def sample(points):
+def opposite_noise_for_neighbours(rng: np.random.Generator) -> Sampler:
+    def sample(points: FloatArray) -> FloatArray:
         noise = right_noise(len(points) // 2 + 1, rng)
         both = np.stack([noise, -noise], axis=1).reshape(-1, 2)
         return points + both[: len(points)]
@@ -155,10 +164,10 @@ def opposite_noise_for_neighbours(rng):
     return sample
 
 
-def the_clock_as_a_seed(rng):
+def the_clock_as_a_seed(rng: np.random.Generator) -> Sampler:
     calls = iter(range(10**9))
 
-    def sample(points):
+    def sample(points: FloatArray) -> FloatArray:
         # Some calls fall into the same second.
         return points + right_noise(len(points), np.random.default_rng(next(calls) // 40))
 
@@ -194,7 +203,9 @@ def the_clock_as_a_seed(rng):
         (the_clock_as_a_seed, {}, 1.5, "two calls"),
     ],
 )
-def test_a_classical_mistake_is_found(mistake, options, at_least, shown_by):
+def test_a_classical_mistake_is_found(
+    mistake: Mistake, options: dict[str, Any], at_least: float, shown_by: str
+) -> None:
     result = audit(mistake(np.random.default_rng(1)), epsilon=EPSILON, **{"draws": DRAWS, **options})
     assert result.refuted
     assert result.epsilon > at_least * EPSILON
@@ -205,7 +216,7 @@ def test_a_classical_mistake_is_found(mistake, options, at_least, shown_by):
 @pytest.mark.parametrize(
     "mistake", [one_noise_for_a_call, neighbours_share_noise, opposite_noise_for_neighbours, the_clock_as_a_seed]
 )
-def test_noise_that_is_right_alone_is_not_accused_alone(mistake):
+def test_noise_that_is_right_alone_is_not_accused_alone(mistake: Mistake) -> None:
     result = audit(mistake(np.random.default_rng(2)), epsilon=EPSILON, draws=DRAWS)
     shown = [finding.event for finding in result.findings if finding.epsilon > 1.2 * EPSILON]
     assert shown
@@ -219,18 +230,18 @@ class Recorder:
     epsilon = EPSILON
     space = "xy"
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.handed = []
 
-    def reach(self, confidence):
+    def reach(self, confidence: float) -> float:
         return PlanarLaplace(EPSILON).reach(confidence)
 
-    def sample(self, points, *, rng=None):
+    def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         self.handed.append(rng)
         return PlanarLaplace(EPSILON).sample(points, rng=rng)
 
 
-def test_the_callers_randomness_reaches_the_mechanism_and_goes_on_from_call_to_call():
+def test_the_callers_randomness_reaches_the_mechanism_and_goes_on_from_call_to_call() -> None:
     mine, recorder = np.random.default_rng(5), Recorder()
     before = mine.bit_generator.state
     audit(recorder, draws=400, rng=mine)
@@ -241,8 +252,8 @@ def test_the_callers_randomness_reaches_the_mechanism_and_goes_on_from_call_to_c
     assert set(alone.handed) == {None}
 
 
-def test_a_seed_repeats_an_audit_and_another_one_does_not():
-    def findings(rng):
+def test_a_seed_repeats_an_audit_and_another_one_does_not() -> None:
+    def findings(rng: RandomnessLike) -> tuple[Finding, ...]:
         return audit(PlanarLaplace(EPSILON), draws=2000, rng=rng).findings
 
     assert findings(1) == findings(1) == findings(np.random.default_rng(1))
@@ -250,7 +261,7 @@ def test_a_seed_repeats_an_audit_and_another_one_does_not():
     assert findings(None) != findings(None)
 
 
-def test_a_channel_is_accused_of_what_it_tells_beyond_its_sites_only():
+def test_a_channel_is_accused_of_what_it_tells_beyond_its_sites_only() -> None:
     grid = Grid(-500, -500, cell=100, columns=11, rows=11)
     channel = discretise(PlanarLaplace(EPSILON), grid)
     assert not audit(channel, draws=DRAWS, rng=1).refuted
@@ -271,44 +282,46 @@ def test_a_channel_is_accused_of_what_it_tells_beyond_its_sites_only():
         (PostProcessed(SphericalLaplace(EPSILON), thousandths), {"places": [[2.35, 48.86]]}),
     ],
 )
-def test_nobody_who_keeps_the_promise_is_accused_and_most_of_it_is_seen(mechanism, options):
+def test_nobody_who_keeps_the_promise_is_accused_and_most_of_it_is_seen(
+    mechanism: Mechanism, options: dict[str, Any]
+) -> None:
     result = audit(mechanism, draws=DRAWS, rng=1, **options)
     assert not result.refuted
     assert result.claimed == pytest.approx(EPSILON, rel=5e-5)
     assert result.epsilon > 0.8 * EPSILON
 
 
-def test_accusations_are_as_rare_as_the_confidence_says():
+def test_accusations_are_as_rare_as_the_confidence_says() -> None:
     results = [audit(PlanarLaplace(EPSILON), draws=400, confidence=0.9, rng=seed) for seed in range(12)]
     assert sum(result.refuted for result in results) <= 2
 
 
 @pytest.mark.parametrize(("draws", "least"), [(10_000, 0.8), (100_000, 0.9)])
-def test_more_draws_see_more(draws, least):
+def test_more_draws_see_more(draws: int, least: float) -> None:
     result = audit(PlanarLaplace(EPSILON), draws=draws, rng=3)
     assert least < result.epsilon / EPSILON < 1
     assert 1 < result.smallest_visible / EPSILON < 1 / least
 
 
-def test_what_is_called_visible_is_seen():
+def test_what_is_called_visible_is_seen() -> None:
     small = audit(PlanarLaplace(EPSILON), draws=DRAWS, rng=1).smallest_visible
     assert audit(PlanarLaplace(small * 1.05), epsilon=EPSILON, draws=DRAWS, rng=4).refuted
 
 
-def test_bounds_of_several_places_share_the_confidence():
+def test_bounds_of_several_places_share_the_confidence() -> None:
     once = audit(PlanarLaplace(EPSILON), draws=5000, rng=1)
     often = audit(PlanarLaplace(EPSILON), draws=5000, rng=1, places=np.zeros((6, 2)))
     assert len(often.findings) == 6 * len(once.findings)
     assert often.smallest_visible > once.smallest_visible
 
 
-def test_the_result_says_what_it_could_not_have_seen():
+def test_the_result_says_what_it_could_not_have_seen() -> None:
     text = str(audit(PlanarLaplace(EPSILON), draws=2000, rng=1))
     assert "not refuted" in text
     assert "could not have seen" in text
 
 
-def test_noise_without_a_promise_needs_one_to_be_tested_against():
+def test_noise_without_a_promise_needs_one_to_be_tested_against() -> None:
     with pytest.raises(InvalidInputError, match="epsilon"):
         audit(PlanarGaussian(100))
     assert audit(PlanarGaussian(100), epsilon=EPSILON, draws=DRAWS, rng=1).refuted
@@ -328,6 +341,6 @@ def test_noise_without_a_promise_needs_one_to_be_tested_against():
         ("planar", {"epsilon": 1}),
     ],
 )
-def test_bad_arguments_are_refused(mechanism, options):
+def test_bad_arguments_are_refused(mechanism: Any, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         audit(mechanism, **options)

@@ -1,5 +1,6 @@
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from geoind import (
     Grid,
     InvalidInputError,
+    Mechanism,
     PlanarGaussian,
     PlanarLaplace,
     SphericalGaussian,
@@ -14,7 +16,9 @@ from geoind import (
     level_of_reports,
     planar_geometric,
 )
+from geoind.arrays import ArrayLike, FloatArray
 from geoind.audits.reports import audit_reports
+from geoind.randomness import RandomnessLike
 
 GRID = Grid(-400, -400, cell=100, columns=9, rows=9)
 MECHANISMS = [
@@ -28,7 +32,9 @@ MECHANISMS = [
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
 @pytest.mark.parametrize("reports", [1, 4, 30])
-def test_what_is_seen_never_exceeds_what_the_accountant_says_and_comes_near(mechanism, reports):
+def test_what_is_seen_never_exceeds_what_the_accountant_says_and_comes_near(
+    mechanism: Mechanism, reports: int
+) -> None:
     told = level_of_reports(mechanism, reports=reports, radius=100, delta=1e-3)
     seen = audit_reports(mechanism, reports=reports, radius=100, delta=1e-3, sequences=4000, rng=3)
     assert seen.level <= told
@@ -43,19 +49,19 @@ class Careless:
     epsilon: float
     space = "xy"
 
-    def reach(self, confidence):
+    def reach(self, confidence: float) -> float:
         return PlanarLaplace(self.epsilon).reach(confidence)
 
-    def sample(self, points, *, rng=None):
+    def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         return PlanarLaplace(2 * self.epsilon).sample(points, rng=rng)
 
 
-def test_noise_that_is_too_small_is_found():
+def test_noise_that_is_too_small_is_found() -> None:
     told = level_of_reports(PlanarLaplace(0.002), reports=20, radius=100, delta=1e-3)
     assert audit_reports(Careless(0.002), reports=20, radius=100, delta=1e-3, sequences=4000, rng=4).level > told
 
 
-def test_noise_that_starts_afresh_in_every_report_of_a_sequence_is_found():
+def test_noise_that_starts_afresh_in_every_report_of_a_sequence_is_found() -> None:
     """The same noise n times is one report, not n: the sum of the scores is n times as far apart."""
 
     @dataclass(frozen=True)
@@ -63,10 +69,10 @@ def test_noise_that_starts_afresh_in_every_report_of_a_sequence_is_found():
         epsilon: float = 0.005
         space = "xy"
 
-        def reach(self, confidence):
+        def reach(self, confidence: float) -> float:
             return PlanarLaplace(self.epsilon).reach(confidence)
 
-        def sample(self, points, *, rng=None):  # noqa: ARG002
+        def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:  # noqa: ARG002
             return np.asarray(points) + np.random.default_rng(0).normal(0, 100, (len(points), 2))
 
     told = level_of_reports(PlanarLaplace(0.005), reports=2, radius=300, delta=1e-3)
@@ -77,6 +83,6 @@ def test_noise_that_starts_afresh_in_every_report_of_a_sequence_is_found():
     "arguments",
     [{"reports": 0}, {"delta": 0}, {"delta": 1}, {"radius": 0}, {"sequences": 0}, {"place": (math.nan, 0)}],
 )
-def test_bad_arguments_are_refused(arguments):
+def test_bad_arguments_are_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         audit_reports(PlanarLaplace(0.01), **({"reports": 2, "radius": 100, "delta": 1e-5} | arguments))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from geoind import (
+    Channel,
     Grid,
     Prior,
     adversary_error,
@@ -45,13 +46,13 @@ every_channel = pytest.mark.parametrize("channel", CHANNELS.values(), ids=CHANNE
 
 
 @every_channel
-def test_the_measured_epsilon_is_the_same(channel):
+def test_the_measured_epsilon_is_the_same(channel: Channel) -> None:
     theirs = qif.measure.d_privacy.smallest_epsilon(channel.matrix, lambda x, y: APART[x, y])
     assert channel.epsilon == pytest.approx(theirs, rel=1e-9)
 
 
 @every_channel
-def test_the_adversary_errs_as_much(channel):
+def test_the_adversary_errs_as_much(channel: Channel) -> None:
     assert adversary_error(channel, PRIOR) == pytest.approx(
         qif.measure.l_risk.posterior(APART, PRIOR.mass, channel.matrix), rel=1e-12
     )
@@ -60,7 +61,7 @@ def test_the_adversary_errs_as_much(channel):
 
 
 @every_channel
-def test_vulnerability_and_information_are_the_same(channel):
+def test_vulnerability_and_information_are_the_same(channel: Channel) -> None:
     mass, matrix = PRIOR.mass, channel.matrix
     assert bayes_vulnerability(channel, PRIOR) == pytest.approx(qif.measure.bayes_vuln.posterior(mass, matrix))
     assert bayes_risk(channel, PRIOR) == pytest.approx(qif.measure.bayes_risk.posterior(mass, matrix))
@@ -71,7 +72,7 @@ def test_vulnerability_and_information_are_the_same(channel):
     assert mutual_information(channel, PRIOR) == pytest.approx(qif.measure.shannon.add_leakage(mass, matrix))
 
 
-def test_the_matrices_with_a_formula_are_the_same():
+def test_the_matrices_with_a_formula_are_the_same() -> None:
     assert geometric(6, epsilon=0.4).matrix == pytest.approx(qif.mechanism.d_privacy.geometric(6, 0.4), rel=1e-9)
     assert randomised_response(6, epsilon=0.4).matrix == pytest.approx(
         qif.mechanism.d_privacy.randomized_response(6, 0.4), rel=1e-9
@@ -81,7 +82,7 @@ def test_the_matrices_with_a_formula_are_the_same():
     )
 
 
-def test_the_planar_mechanisms_are_the_same_up_to_their_integration_error():
+def test_the_planar_mechanisms_are_the_same_up_to_their_integration_error() -> None:
     theirs = qif.mechanism.geo_ind.planar_geometric_grid(4, 4, 1, 0.8)
     assert CHANNELS["geometric"].matrix == pytest.approx(theirs, abs=1e-5)
     theirs = qif.mechanism.geo_ind.planar_laplace_grid(4, 4, 1, 0.8)

@@ -3,6 +3,7 @@ import itertools
 import math
 import pickle
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from geoind import (
     distances,
     tight_epsilon,
 )
+from geoind.arrays import ArrayLike, FloatArray
 from geoind.mechanisms.laplace import PlanarLaplace
 from tests.given_words import GivenWords
 
@@ -32,7 +34,7 @@ COIN = Channel(STREET, STREET, [[0.75, 0.25], [0.25, 0.75]])
 
 
 @st.composite
-def channels(draw, inputs=4, outputs=3):
+def channels(draw: st.DrawFn, inputs: int = 4, outputs: int = 3) -> Channel:
     weights = draw(arrays(np.float64, (inputs, outputs), elements=st.floats(1e-3, 1)))
     sites = [Grid(0, 0, cell=1, columns=count, rows=1) for count in (inputs, outputs)]
     return Channel(*sites, weights / weights.sum(axis=1, keepdims=True))
@@ -49,12 +51,12 @@ def channels(draw, inputs=4, outputs=3):
         ([["a", "b"], ["c", "d"]], InvalidInputError, "numbers"),
     ],
 )
-def test_a_bad_matrix_is_refused(matrix, error, message):
+def test_a_bad_matrix_is_refused(matrix: ArrayLike, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         Channel(STREET, STREET, matrix)
 
 
-def test_the_matrix_is_a_copy_that_cannot_be_written():
+def test_the_matrix_is_a_copy_that_cannot_be_written() -> None:
     matrix = np.eye(2)
     channel = Channel(STREET, STREET, matrix)
     matrix[0, 0] = 0
@@ -63,12 +65,12 @@ def test_the_matrix_is_a_copy_that_cannot_be_written():
         channel.matrix[0, 0] = 0
 
 
-def test_a_channel_is_a_mechanism():
+def test_a_channel_is_a_mechanism() -> None:
     assert isinstance(COIN, Mechanism)
     assert COIN.epsilon == pytest.approx(math.log(3) / 100, rel=1e-15)
 
 
-def test_draws_follow_the_row_and_would_notice_five_percent():
+def test_draws_follow_the_row_and_would_notice_five_percent() -> None:
     count = 200_000
     line = Grid(0, 0, cell=1, columns=4, rows=1)
     matrix = np.array([[0.1, 0.2, 0.3, 0.4], [0.7, 0.0, 0.2, 0.1], [0, 0, 0, 1], [0.25] * 4])
@@ -78,7 +80,7 @@ def test_draws_follow_the_row_and_would_notice_five_percent():
     seen = np.zeros((4, 4))
     np.add.at(seen, (truth, reports), 1)
 
-    def misfit(expected):
+    def misfit(expected: FloatArray) -> float:
         wanted = np.bincount(truth)[:, None] * expected
         possible = wanted > 0
         assert not seen[~possible].any()
@@ -90,20 +92,20 @@ def test_draws_follow_the_row_and_would_notice_five_percent():
     assert misfit(skewed / skewed.sum(axis=1, keepdims=True)) > 31.8
 
 
-def test_sample_reports_places_for_the_closest_site():
+def test_sample_reports_places_for_the_closest_site() -> None:
     swap = Channel.deterministic(STREET, Places([[5, 5], [7, 7]]), [1, 0])
     assert swap.sample([[-30, 40], [90, -999], [3, 3]]).tolist() == [[7, 7], [5, 5], [7, 7]]
     assert swap.sample(np.empty((0, 2))).shape == (0, 2)
 
 
 @pytest.mark.parametrize("word", [0, 2**64 - 1])
-def test_the_first_and_the_last_random_word_find_a_possible_report(word):
+def test_the_first_and_the_last_random_word_find_a_possible_report(word: int) -> None:
     line = Grid(0, 0, cell=1, columns=4, rows=1)
     channel = Channel(STREET, line, [[0, 0.3, 0.7, 0], [0, 1 / 3, 2 / 3, 0]])
     assert channel.sample_indices([0, 1], rng=GivenWords([(word,) * 9] * 2)).tolist() == [1 + (word > 0)] * 2
 
 
-def test_entries_are_drawn_over_the_sum_of_their_row():
+def test_entries_are_drawn_over_the_sum_of_their_row() -> None:
     # A sum of 1 + 9e-10 is allowed; cumulative sums not divided by it would report the first output twice.
     line = Grid(0, 0, cell=1, columns=2, rows=1)
     channel = Channel(line, line, [[0.5 + 9e-10, 0.5], [0.5, 0.5]])
@@ -112,7 +114,7 @@ def test_entries_are_drawn_over_the_sum_of_their_row():
     assert channel.sample_indices([0, 0], rng=GivenWords(words)).tolist() == [0, 1]
 
 
-def test_epsilon_is_that_of_what_is_drawn():
+def test_epsilon_is_that_of_what_is_drawn() -> None:
     exact = [[0.75, 0.25], [0.25, 0.75]]
     loose = [[0.75 * (1 + 9e-10), 0.25 * (1 + 9e-10)], [0.25 * (1 - 9e-10), 0.75 * (1 - 9e-10)]]
     assert Channel(STREET, STREET, loose).epsilon == pytest.approx(
@@ -120,7 +122,7 @@ def test_epsilon_is_that_of_what_is_drawn():
     )
 
 
-def test_the_least_likely_report_is_drawn_too():
+def test_the_least_likely_report_is_drawn_too() -> None:
     """With 53 bits a report of 1e-17 never came, while another place may promise it with certainty."""
     line = Grid(0, 0, cell=1, columns=3, rows=1)
     channel = Channel(line, line, [[1 - 1e-300, 5e-300, 1e-300], [0, 0, 1.0], [0.2, 0.3, 0.5]])
@@ -131,7 +133,7 @@ def test_the_least_likely_report_is_drawn_too():
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 300])
-def test_exact_draws_agree_with_fractions(n):
+def test_exact_draws_agree_with_fractions(n: int) -> None:
     rng = np.random.default_rng(n)
     row = rng.dirichlet(np.full(n, 0.2))
     line = Grid(0, 0, cell=1, columns=n, rows=1)
@@ -145,11 +147,11 @@ def test_exact_draws_agree_with_fractions(n):
     assert channel.sample_indices([0] * len(numbers), rng=GivenWords(words)).tolist() == wanted
 
 
-def test_equal_inputs_get_different_noise():
+def test_equal_inputs_get_different_noise() -> None:
     assert len(np.unique(COIN.sample(np.zeros((64, 2))), axis=0)) == 2
 
 
-def test_a_keyed_draw_repeats_for_the_same_site_and_not_for_another_channel():
+def test_a_keyed_draw_repeats_for_the_same_site_and_not_for_another_channel() -> None:
     grid = Grid(0, 0, cell=100, columns=9, rows=9)
     rng = KeyedRandomness(bytes(32), list(range(50)))
     channel = discretise(PlanarLaplace(0.01), grid)
@@ -158,7 +160,7 @@ def test_a_keyed_draw_repeats_for_the_same_site_and_not_for_another_channel():
     assert (first != discretise(PlanarLaplace(0.011), grid).sample(np.full((50, 2), 400.0), rng=rng)).any()
 
 
-def test_two_channels_share_no_keyed_draw_however_alike_they_are():
+def test_two_channels_share_no_keyed_draw_however_alike_they_are() -> None:
     here, there = (Grid(x, 0, cell=100, columns=9, rows=9) for x in (0.0, 0.5))
     rng = KeyedRandomness(bytes(32), list(range(400)))
     first = discretise(PlanarLaplace(0.01), here)
@@ -176,7 +178,7 @@ def test_two_channels_share_no_keyed_draw_however_alike_they_are():
         assert (drawn == other.sample_indices(truth, rng=rng)).mean() < chance + 0.1
 
 
-def test_rows_may_miss_one_by_rounding_and_no_more():
+def test_rows_may_miss_one_by_rounding_and_no_more() -> None:
     for off in (0.9e-9, -0.9e-9):
         assert Channel(STREET, STREET, [[0.5 + off, 0.5], [0.5, 0.5]]).matrix.shape == (2, 2)
     for off in (1.1e-9, -1.1e-9):
@@ -185,44 +187,44 @@ def test_rows_may_miss_one_by_rounding_and_no_more():
 
 
 @pytest.mark.parametrize("truth", [[2], [-1], [0.5], [[0]], "x"])
-def test_numbers_of_inputs_are_checked(truth):
+def test_numbers_of_inputs_are_checked(truth: ArrayLike) -> None:
     with pytest.raises(InvalidInputError):
         COIN.sample_indices(truth)
 
 
 @pytest.mark.parametrize("targets", [[0], [0, 2], [-1, 0], [0.0, 1.0]])
-def test_targets_are_checked(targets):
+def test_targets_are_checked(targets: ArrayLike) -> None:
     with pytest.raises(InvalidInputError):
         Channel.deterministic(STREET, STREET, targets)
 
 
-def test_the_posterior_is_bayes_rule_and_an_impossible_report_says_nothing():
+def test_the_posterior_is_bayes_rule_and_an_impossible_report_says_nothing() -> None:
     line = Grid(0, 0, cell=1, columns=3, rows=1)
     channel = Channel(STREET, line, [[0.5, 0.5, 0], [0.1, 0.9, 0]])
     posterior = channel.posterior(Prior(STREET, [0.2, 0.8]))
     assert posterior == pytest.approx(np.array([[0.1 / 0.18, 0.08 / 0.18], [0.1 / 0.82, 0.72 / 0.82], [0.2, 0.8]]))
 
 
-def test_other_peoples_priors_are_refused():
+def test_other_peoples_priors_are_refused() -> None:
     with pytest.raises(SitesMismatchError):
         COIN.posterior(Prior.uniform(Grid(0, 0, cell=99, columns=2, rows=1)))
 
 
-def test_the_same_places_under_another_name_are_welcome():
+def test_the_same_places_under_another_name_are_welcome() -> None:
     assert COIN.joint(Prior.uniform(Places(STREET.xy))).sum() == pytest.approx(1)
 
 
 @given(channels(4, 3), channels(3, 5), channels(5, 2))
-def test_composition_is_associative(a, b, c):
+def test_composition_is_associative(a: Channel, b: Channel, c: Channel) -> None:
     assert ((a @ b) @ c).matrix == pytest.approx((a @ (b @ c)).matrix, abs=1e-14)
 
 
 @given(channels(4, 3), channels(3, 5))
-def test_post_processing_never_raises_epsilon(channel, step):
+def test_post_processing_never_raises_epsilon(channel: Channel, step: Channel) -> None:
     assert (channel @ step).epsilon <= channel.epsilon * (1 + 1e-12) + 1e-14
 
 
-def test_channels_that_do_not_fit_are_refused():
+def test_channels_that_do_not_fit_are_refused() -> None:
     with pytest.raises(SitesMismatchError):
         COIN @ Channel(Grid(1, 1, cell=100, columns=2, rows=1), STREET, np.eye(2))
     with pytest.raises(TypeError):
@@ -230,7 +232,7 @@ def test_channels_that_do_not_fit_are_refused():
 
 
 @pytest.mark.parametrize("outputs", [STREET, Places([[0.1, 1 / 3], [5, 1e-9]])])
-def test_a_saved_channel_comes_back_to_the_last_bit(tmp_path, outputs):
+def test_a_saved_channel_comes_back_to_the_last_bit(tmp_path: Path, outputs: Grid | Places) -> None:
     channel = Channel(STREET, outputs, [[1 / 3, 2 / 3], [1e-300, 1]])
     channel.save(tmp_path / "channel.npz")
     back = Channel.load(tmp_path / "channel.npz")
@@ -238,7 +240,7 @@ def test_a_saved_channel_comes_back_to_the_last_bit(tmp_path, outputs):
     assert (back.inputs, back.outputs) == (STREET, outputs)
 
 
-def test_a_file_that_is_no_channel_is_refused_and_never_executed(tmp_path):
+def test_a_file_that_is_no_channel_is_refused_and_never_executed(tmp_path: Path) -> None:
     (tmp_path / "text.npz").write_text("hello")
     np.savez(tmp_path / "other.npz", matrix=np.eye(2))
     np.savez(tmp_path / "pickle.npz", matrix=np.array([object()]), inputs=np.eye(2), outputs=np.eye(2))
@@ -247,19 +249,19 @@ def test_a_file_that_is_no_channel_is_refused_and_never_executed(tmp_path):
             Channel.load(tmp_path / f"{name}.npz")
 
 
-def test_tight_epsilon_names_the_worst_triple_and_survives_pickling():
+def test_tight_epsilon_names_the_worst_triple_and_survives_pickling() -> None:
     worst = tight_epsilon(Channel(STREET, STREET, [[0.8, 0.2], [0.25, 0.75]]))
     assert worst == pytest.approx(math.log(3.75) / 100)
     assert (worst.truth, worst.other, worst.report) == (1, 0, 1)
     assert pickle.loads(pickle.dumps(worst)).report == 1
 
 
-def test_the_metric_of_the_promise_can_be_chosen():
+def test_the_metric_of_the_promise_can_be_chosen() -> None:
     assert tight_epsilon(COIN, distances.discrete) == pytest.approx(math.log(3))
     assert tight_epsilon(COIN, distances.from_matrix([[0, 50], [50, 0]])) == pytest.approx(math.log(3) / 50)
     with pytest.raises(InvalidInputError, match="distance"):
         tight_epsilon(COIN, lambda a, b: np.full((len(a), len(b)), np.nan))
 
 
-def test_a_report_possible_at_one_site_only_is_infinitely_bad():
+def test_a_report_possible_at_one_site_only_is_infinitely_bad() -> None:
     assert Channel(STREET, STREET, [[1, 0], [0.5, 0.5]]).epsilon == math.inf

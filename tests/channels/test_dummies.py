@@ -9,7 +9,7 @@ STREET = Grid(0, 0, cell=100, columns=4, rows=1)
 UNIFORM = Prior.uniform(STREET)
 
 
-def test_the_truth_is_in_every_set_and_in_any_place_of_it():
+def test_the_truth_is_in_every_set_and_in_any_place_of_it() -> None:
     sets = Dummies(UNIFORM, k=3).sample_sets(np.tile([[210.0, 5.0]], (6000, 1)), rng=1)
     assert sets.shape == (6000, 3, 2)
     assert (sets == [200, 0]).all(axis=2).any(axis=1).all()
@@ -18,7 +18,7 @@ def test_the_truth_is_in_every_set_and_in_any_place_of_it():
     assert at_each == pytest.approx([0.5] * 3, abs=0.025)
 
 
-def test_one_report_is_a_random_member():
+def test_one_report_is_a_random_member() -> None:
     hidden = Dummies(UNIFORM, k=5)
     assert isinstance(hidden, Mechanism)
     assert hidden.epsilon == math.inf
@@ -26,14 +26,14 @@ def test_one_report_is_a_random_member():
     assert (reports == 0).all(axis=1).mean() == pytest.approx(1 / 5 + 4 / 5 / 4, abs=0.02)
 
 
-def test_decoys_follow_their_distribution():
+def test_decoys_follow_their_distribution() -> None:
     decoys = Prior(STREET, [0, 0.1, 0.2, 0.7])
     sets = Dummies(decoys, k=2).sample_sets(np.zeros((20_000, 2)), rng=3)
     decoy = sets.sum(axis=1)[:, 0] / 100
     assert np.bincount(decoy.astype(int), minlength=4) / 20_000 == pytest.approx(decoys.mass, abs=0.012)
 
 
-def test_the_posterior_is_bayes_rule_over_every_set():
+def test_the_posterior_is_bayes_rule_over_every_set() -> None:
     decoys, prior = Prior(STREET, [0.4, 0.3, 0.2, 0.1]), Prior(STREET, [0.1, 0.2, 0.3, 0.4])
     for a in range(4):
         for b in range(4):
@@ -42,23 +42,23 @@ def test_the_posterior_is_bayes_rule_over_every_set():
             assert Dummies(decoys, k=2).posterior([[a, b]], prior)[0] == pytest.approx(chances / chances.sum())
 
 
-def test_a_member_that_no_decoy_can_be_is_the_truth():
+def test_a_member_that_no_decoy_can_be_is_the_truth() -> None:
     found = Dummies(Prior(STREET, [0, 0.5, 0.5, 0]), k=2).posterior([[0, 1]], UNIFORM)
     assert found.tolist() == [[1, 0]]
 
 
-def test_members_that_nobody_can_be_are_equally_likely():
+def test_members_that_nobody_can_be_are_equally_likely() -> None:
     assert Dummies(UNIFORM, k=2).posterior([[0, 1]], Prior.over(STREET, [3])).tolist() == [[0.5, 0.5]]
 
 
-def test_the_adversarys_error_is_that_of_every_set():
+def test_the_adversarys_error_is_that_of_every_set() -> None:
     # Two sites: with probability 1/2 the decoy differs, and any guess is then wrong half of the time.
     pair = Grid(0, 0, cell=100, columns=2, rows=1)
     error = Dummies(Prior.uniform(pair), k=2).adversary_error(Prior.uniform(pair), draws=40_000, rng=4)
     assert error == pytest.approx(25, abs=0.8)
 
 
-def test_more_decoys_protect_better_and_unlikely_ones_hardly():
+def test_more_decoys_protect_better_and_unlikely_ones_hardly() -> None:
     grid = Grid(0, 0, cell=100, columns=5, rows=5)
     prior = Prior.over(grid, [0, 1, 5, 6])
     errors = [Dummies(prior, k=k).adversary_error(prior, draws=4000, rng=5) for k in (1, 2, 5)]
@@ -67,7 +67,7 @@ def test_more_decoys_protect_better_and_unlikely_ones_hardly():
     assert Dummies(Prior.uniform(grid), k=5).adversary_error(prior, draws=4000, rng=6) < errors[2] / 2
 
 
-def test_bad_arguments_are_refused():
+def test_bad_arguments_are_refused() -> None:
     with pytest.raises(InvalidInputError):
         Dummies(STREET, k=2)
     with pytest.raises(InvalidInputError):
@@ -78,7 +78,7 @@ def test_bad_arguments_are_refused():
         Dummies(UNIFORM, k=2).sample([[math.nan, 0]])
 
 
-def test_its_reach_is_the_quantile_of_truth_and_decoys_and_half_a_cell():
+def test_its_reach_is_the_quantile_of_truth_and_decoys_and_half_a_cell() -> None:
     half = 100 / math.sqrt(2)
     assert Dummies(UNIFORM, k=1).reach(0.99) == pytest.approx(half)
     # At the end of the street: the truth or a decoy there with 1/2 + 1/8, then 1/8 for each site farther away.

@@ -16,36 +16,37 @@ from geoind import (
     randomised_response,
     tight_epsilon,
 )
+from geoind.arrays import FloatArray
 from geoind.distances import discrete, euclidean, from_matrix
 from tests.channels.grids import grids
 
 PAPER = Grid(0, 0, cell=100, columns=9, rows=9)
 
 
-def test_cloaking_reports_the_centre_of_the_zone():
+def test_cloaking_reports_the_centre_of_the_zone() -> None:
     channel = cloaking(PAPER, zone=(3, 3))
     assert channel.outputs.xy.tolist()[:4] == [[100, 100], [400, 100], [700, 100], [100, 400]]
     assert channel.sample([[0, 0], [799, 801], [390, 10]]).tolist() == [[100, 100], [700, 700], [400, 100]]
 
 
-def test_zones_at_the_end_may_be_smaller_and_even_ones_have_their_own_centre():
+def test_zones_at_the_end_may_be_smaller_and_even_ones_have_their_own_centre() -> None:
     channel = cloaking(Grid(0, 0, cell=10, columns=5, rows=3), zone=(2, 3))
     assert channel.outputs.xy.tolist() == [[5, 10], [25, 10], [40, 10]]
 
 
-def test_one_zone_tells_nothing():
+def test_one_zone_tells_nothing() -> None:
     assert cloaking(PAPER, zone=(9, 9)).epsilon == 0
 
 
 @pytest.mark.parametrize("zone", [(0, 3), (3, -1), (1.5, 2)])
-def test_bad_zones_are_refused(zone):
+def test_bad_zones_are_refused(zone: tuple[float, int]) -> None:
     with pytest.raises(InvalidInputError):
         cloaking(PAPER, zone=zone)
 
 
 @pytest.mark.parametrize("rate", [1e-6, 0.01, 0.3, 1, 5, 100, 2000])
 @pytest.mark.parametrize(("columns", "rows"), [(5, 4), (1, 6), (1, 1), (2, 2), (9, 9)])
-def test_planar_geometric_attains_its_promise_and_never_exceeds_it(rate, columns, rows):
+def test_planar_geometric_attains_its_promise_and_never_exceeds_it(rate: float, columns: int, rows: int) -> None:
     channel = planar_geometric(Grid(3, 4, cell=100, columns=columns, rows=rows), epsilon=rate / 100)
     assert np.abs(channel.matrix.sum(axis=1) - 1).max() < 1e-12
     assert channel.epsilon <= rate / 100
@@ -56,13 +57,13 @@ def test_planar_geometric_attains_its_promise_and_never_exceeds_it(rate, columns
 
 @given(grids(), st.floats(-11, 3))
 @settings(max_examples=60, deadline=None, derandomize=True)
-def test_planar_geometric_keeps_its_promise_on_any_grid(grid, rate):
+def test_planar_geometric_keeps_its_promise_on_any_grid(grid: Grid, rate: float) -> None:
     epsilon = 10**rate / grid.cell
     assert planar_geometric(grid, epsilon=epsilon).epsilon <= epsilon
 
 
 @pytest.mark.parametrize("rate", [0.1, 0.8])
-def test_planar_geometric_is_the_sum_over_the_lattice(rate):
+def test_planar_geometric_is_the_sum_over_the_lattice(rate: float) -> None:
     far = int(40 / rate)
     i, j = np.mgrid[-far : far + 1, -far : far + 1]
     weight = np.exp(-rate * np.hypot(i, j))
@@ -74,7 +75,7 @@ def test_planar_geometric_is_the_sum_over_the_lattice(rate):
         assert matrix[truth] == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_exponential_mechanism_without_a_score_is_d_private():
+def test_the_exponential_mechanism_without_a_score_is_d_private() -> None:
     for rate in (0.1, 0.5, 2):
         channel = exponential(PAPER, PAPER, epsilon=rate / 100)
         assert 0.6 * rate / 100 < channel.epsilon <= rate / 100
@@ -83,7 +84,7 @@ def test_the_exponential_mechanism_without_a_score_is_d_private():
     assert exponential(PAPER, PAPER, epsilon=0.02).matrix == pytest.approx(expected, rel=1e-9)
 
 
-def test_the_exponential_mechanism_of_the_lectures():
+def test_the_exponential_mechanism_of_the_lectures() -> None:
     answers = Places([[0, 0], [1, 0], [2, 0]])
     score = from_matrix([[3, 1, 0], [2, 2, 0], [0, 1, 4]])
     channel = exponential(answers, answers, epsilon=0.7, score=score, distance=discrete)
@@ -93,8 +94,8 @@ def test_the_exponential_mechanism_of_the_lectures():
     assert tight_epsilon(channel, discrete) <= 0.7
 
 
-def test_a_known_sensitivity_may_be_larger_but_not_smaller_than_the_scores_own():
-    def closeness(a, b):
+def test_a_known_sensitivity_may_be_larger_but_not_smaller_than_the_scores_own() -> None:
+    def closeness(a: FloatArray, b: FloatArray) -> FloatArray:
         return -euclidean(a, b)
 
     same = exponential(PAPER, PAPER, epsilon=0.01, score=closeness)
@@ -105,33 +106,33 @@ def test_a_known_sensitivity_may_be_larger_but_not_smaller_than_the_scores_own()
         exponential(PAPER, PAPER, epsilon=0.01, score=closeness, sensitivity=0.9)
 
 
-def test_a_constant_score_says_nothing():
+def test_a_constant_score_says_nothing() -> None:
     flat = exponential(PAPER, PAPER, epsilon=1, score=lambda a, b: np.zeros((len(a), len(b))))
     assert flat.epsilon == 0
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_bad_scores_are_refused(value):
+def test_bad_scores_are_refused(value: float) -> None:
     with pytest.raises(InvalidInputError, match="score"):
         exponential(PAPER, PAPER, epsilon=1, score=lambda a, b: np.full((len(a), len(b)), value))
 
 
 @pytest.mark.parametrize("epsilon", [0.001, 0.05, 3.0])
-def test_a_road_metric_is_a_matrix(epsilon):
+def test_a_road_metric_is_a_matrix(epsilon: float) -> None:
     road = np.abs(np.subtract.outer(np.arange(4), np.arange(4))) * 130.0
     corners = Places([[0, 0], [100, 0], [100, 100], [0, 100]])
     channel = exponential(corners, corners, epsilon=epsilon, distance=from_matrix(road))
     assert tight_epsilon(channel, from_matrix(road)) <= epsilon
 
 
-def test_randomised_response_is_the_coin_protocol_for_two():
+def test_randomised_response_is_the_coin_protocol_for_two() -> None:
     coin = randomised_response(2, epsilon=math.log(3))
     assert coin.matrix == pytest.approx(np.array([[0.75, 0.25], [0.25, 0.75]]), abs=1e-11)
 
 
 @pytest.mark.parametrize("n", [1, 2, 7])
 @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 50, 900])
-def test_randomised_response_keeps_its_promise_between_any_two_values(n, epsilon):
+def test_randomised_response_keeps_its_promise_between_any_two_values(n: int, epsilon: float) -> None:
     measured = tight_epsilon(randomised_response(n, epsilon=epsilon), distances.discrete)
     assert measured <= epsilon
     if n > 1 and epsilon < 600:
@@ -139,7 +140,7 @@ def test_randomised_response_keeps_its_promise_between_any_two_values(n, epsilon
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, math.nan, math.inf])
-def test_bad_epsilons_are_refused_everywhere(epsilon):
+def test_bad_epsilons_are_refused_everywhere(epsilon: float) -> None:
     for make in (
         lambda: randomised_response(3, epsilon=epsilon),
         lambda: planar_geometric(PAPER, epsilon=epsilon),

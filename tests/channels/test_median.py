@@ -2,32 +2,33 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from geoind.arrays import FloatArray
 from geoind.channels.median import geometric_median
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_search_finds_a_better_point(seed):
+def test_no_search_finds_a_better_point(seed: int) -> None:
     rng = np.random.default_rng(seed)
     points, weights = rng.normal(size=(20, 2)) * 1000, rng.dirichlet(np.ones(20) / 2, 30)
     found = geometric_median(points, weights)
     for here, weight in zip(found, weights, strict=True):
 
-        def cost(place, weight=weight):
+        def cost(place: FloatArray, weight: FloatArray = weight) -> float:
             return weight @ np.hypot(*(points - place).T)
 
         best = min(minimize(cost, start, method="Nelder-Mead").fun for start in (here, points.mean(axis=0)))
         assert cost(here) <= min(best, *(cost(point) for point in points)) * (1 + 1e-9)
 
 
-def test_a_point_with_half_of_the_weight_is_the_median():
+def test_a_point_with_half_of_the_weight_is_the_median() -> None:
     points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [7.0, 3.0]])
     assert (geometric_median(points, np.array([[0.2, 0.2, 0.1, 0.5]])) == [7, 3]).all()
 
 
-def test_points_on_a_line_give_the_weighted_median():
+def test_points_on_a_line_give_the_weighted_median() -> None:
     points = np.column_stack([np.arange(5.0), np.zeros(5)])
     assert geometric_median(points, np.array([[1.0, 1, 1, 1, 1.5]])) == pytest.approx(np.array([[2, 0]]), abs=1e-6)
 
 
-def test_a_single_point_is_its_own_median():
+def test_a_single_point_is_its_own_median() -> None:
     assert (geometric_median(np.array([[3.0, 4.0]]), np.array([[1.0]])) == [3, 4]).all()

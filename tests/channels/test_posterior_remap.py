@@ -1,5 +1,6 @@
 import math
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from geoind import (
     Grid,
     InvalidInputError,
+    Mechanism,
     Places,
     PlanarLaplace,
     PosteriorRemap,
@@ -14,32 +16,33 @@ from geoind import (
     Prior,
     SphericalLaplace,
 )
+from geoind.arrays import FloatArray
 from geoind.channels.median import geometric_median
 from geoind.distances import euclidean, manhattan, squared
 
 NOISE = PlanarLaplace(math.log(4) / 200)
 
 
-def town(count=3000, seed=1):
+def town(count: int = 3000, seed: int = 1) -> Prior:
     rng = np.random.default_rng(seed)
     centres = rng.uniform(-4000, 4000, (8, 2))
     xy = centres[rng.integers(0, 8, count)] + rng.normal(size=(count, 2)) * 300
     return Prior.from_counts(Places(xy), rng.exponential(size=count))
 
 
-def posterior(prior, report):
+def posterior(prior: Prior, report: FloatArray) -> FloatArray:
     distance = np.hypot(*(prior.sites.xy - report).T)
     weights = prior.mass * np.exp(NOISE.epsilon * (distance.min() - distance))
     return weights / weights.sum()
 
 
-def reports(count=60):
+def reports(count: int = 60) -> FloatArray:
     """Around the town, one of them far away from everything."""
     return np.vstack([np.random.default_rng(2).uniform(-6000, 6000, (count - 1, 2)), [[300_000, -90_000]]])
 
 
 @pytest.mark.parametrize("tolerance", [0.01, 1.0, 30.0])
-def test_the_loss_is_within_the_tolerance_of_the_smallest(tolerance):
+def test_the_loss_is_within_the_tolerance_of_the_smallest(tolerance: float) -> None:
     prior = town()
     found = PosteriorRemap(prior, NOISE, tolerance=tolerance)(reports())
     for report, place in zip(reports(), found, strict=True):
@@ -50,14 +53,14 @@ def test_the_loss_is_within_the_tolerance_of_the_smallest(tolerance):
 
 
 @pytest.mark.parametrize("tolerance", [0.01, 1.0, 30.0])
-def test_the_squared_loss_leads_to_the_mean(tolerance):
+def test_the_squared_loss_leads_to_the_mean(tolerance: float) -> None:
     prior = town()
     found = PosteriorRemap(prior, NOISE, loss=squared, tolerance=tolerance)(reports())
     means = np.array([posterior(prior, report) @ prior.sites.xy for report in reports()])
     assert np.hypot(*(found - means).T).max() <= tolerance
 
 
-def test_people_who_live_where_the_prior_says_are_served_better():
+def test_people_who_live_where_the_prior_says_are_served_better() -> None:
     prior = town()
     rng = np.random.default_rng(3)
     truth = prior.sites.xy[rng.choice(len(prior), 2000, p=prior.mass)]
@@ -68,7 +71,7 @@ def test_people_who_live_where_the_prior_says_are_served_better():
     assert remapped.epsilon == NOISE.epsilon
 
 
-def test_the_batch_and_its_order_do_not_matter():
+def test_the_batch_and_its_order_do_not_matter() -> None:
     remap = PosteriorRemap(town(), NOISE)
     together = remap(reports())
     one_by_one = np.vstack([remap(report[None]) for report in reports()])
@@ -78,28 +81,28 @@ def test_the_batch_and_its_order_do_not_matter():
     assert remap(reports()[::-1])[::-1] == pytest.approx(together, abs=1e-6)
 
 
-def test_a_single_place_takes_every_report():
+def test_a_single_place_takes_every_report() -> None:
     only = Prior.uniform(Places([[5.0, 7.0]]))
     assert PosteriorRemap(only, NOISE)([[0, 0], [1e6, 1e6]]) == pytest.approx(np.array([[5, 7], [5, 7]]), abs=1e-6)
 
 
-def test_places_without_mass_attract_nobody():
+def test_places_without_mass_attract_nobody() -> None:
     prior = Prior(Places([[0, 0], [100, 0]]), [1, 0])
     assert PosteriorRemap(prior, NOISE)([[100, 0]]) == pytest.approx(np.zeros((1, 2)), abs=1e-6)
 
 
-def test_the_default_tolerance_follows_the_noise():
+def test_the_default_tolerance_follows_the_noise() -> None:
     assert PosteriorRemap(town(), NOISE).tolerance == pytest.approx(0.01 * NOISE.mean_radius)
 
 
-def test_it_is_a_step_that_travels():
+def test_it_is_a_step_that_travels() -> None:
     remap = PosteriorRemap(town(), NOISE)
     remap(reports())
     assert pickle.loads(pickle.dumps(remap))(reports()) == pytest.approx(remap(reports()))
     assert remap(np.empty((0, 2))).shape == (0, 2)
 
 
-def test_a_grid_is_a_set_of_places_too():
+def test_a_grid_is_a_set_of_places_too() -> None:
     grid = Grid(0, 0, cell=100, columns=20, rows=20)
     found = PosteriorRemap(Prior.uniform(grid), NOISE, tolerance=0.1)([[950, 950], [-2000, 950]])
     # In the middle by symmetry; from outside onto the grid.
@@ -117,17 +120,17 @@ def test_a_grid_is_a_set_of_places_too():
         ((town(10), NOISE), {"tolerance": math.nan}),
     ],
 )
-def test_bad_arguments_are_refused(arguments, options):
+def test_bad_arguments_are_refused(arguments: tuple[Any, Mechanism], options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         PosteriorRemap(*arguments, **options)
 
 
-def test_bad_reports_are_refused():
+def test_bad_reports_are_refused() -> None:
     with pytest.raises(InvalidInputError):
         PosteriorRemap(town(10), NOISE)([[math.nan, 0]])
 
 
-def test_a_prior_may_pull_a_report_across_all_of_its_places_and_no_farther():
+def test_a_prior_may_pull_a_report_across_all_of_its_places_and_no_farther() -> None:
     prior = Prior(Places([[0, 0], [600, 800]]), [1e-9, 1 - 1e-9])
     noise = PlanarLaplace(0.001)
     pulled = PostProcessed(noise, PosteriorRemap(prior, noise))
@@ -136,7 +139,7 @@ def test_a_prior_may_pull_a_report_across_all_of_its_places_and_no_farther():
     assert farthest <= pulled.reach(0.5) == 1000
 
 
-def test_the_bound_is_for_truths_among_the_places_of_the_prior():
+def test_the_bound_is_for_truths_among_the_places_of_the_prior() -> None:
     remap = PosteriorRemap(Prior(Places([[0, 0], [600, 800], [9e5, 9e5]]), [0.5, 0.5, 0.0]), NOISE)
     remap.check_inside(np.array([[0.0, 0.0], [600.0, 800.0], [300.0, 10.0]]))
     for outside in ([-1.0, 10.0], [300.0, 801.0], [601.0, 300.0], [300.0, -1.0]):

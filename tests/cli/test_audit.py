@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from geoind.cli import main
@@ -6,12 +8,14 @@ PRIVACY = ["--level", "1.386", "--radius", "200", "--draws", "4000"]
 
 
 @pytest.mark.parametrize("mechanism", [[], ["globe", "--place", "2.35", "48.86"], ["plane"]])
-def test_our_own_mechanisms_keep_their_promise(mechanism, capsys):
+def test_our_own_mechanisms_keep_their_promise(mechanism: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", *mechanism, *PRIVACY]) == 0
     assert "not refuted" in capsys.readouterr().out
 
 
-def test_any_callable_can_be_audited_and_a_broken_one_makes_the_exit_code_one(tmp_path, monkeypatch, capsys):
+def test_any_callable_can_be_audited_and_a_broken_one_makes_the_exit_code_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "homemade.py").write_text(
         "import numpy as np\n"
         "def noise(points):\n"
@@ -41,7 +45,9 @@ def test_any_callable_can_be_audited_and_a_broken_one_makes_the_exit_code_one(tm
         "raise MemoryError",
     ],
 )
-def test_what_crashes_is_not_called_broken(body, tmp_path, monkeypatch, capsys):
+def test_what_crashes_is_not_called_broken(
+    body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     name = f"crash{abs(hash(body))}"
     (tmp_path / f"{name}.py").write_text(f"def noise(points):\n    {body}\n")
     monkeypatch.chdir(tmp_path)
@@ -52,7 +58,9 @@ def test_what_crashes_is_not_called_broken(body, tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("body", ["1 / 0", "raise SystemExit(0)", "import no_such_module", "this is no Python"])
-def test_a_module_that_crashes_is_not_called_broken(body, tmp_path, monkeypatch, capsys):
+def test_a_module_that_crashes_is_not_called_broken(
+    body: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     name = f"module{abs(hash(body))}"
     (tmp_path / f"{name}.py").write_text(f"{body}\n")
     monkeypatch.chdir(tmp_path)
@@ -72,7 +80,7 @@ def test_a_module_that_crashes_is_not_called_broken(body, tmp_path, monkeypatch,
         ["globe", *PRIVACY, "--place", "0", "95"],
     ],
 )
-def test_bad_arguments_give_one_sentence(arguments, capsys):
+def test_bad_arguments_give_one_sentence(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["audit", *arguments]) == 2
     error = capsys.readouterr().err
     assert error.startswith("geoind: ")

@@ -1,6 +1,7 @@
 import csv
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ MECHANISM = SphericalLaplace(math.log(4) / 200)
 
 
 @pytest.fixture(scope="module")
-def reports(tmp_path_factory):
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reports") / "reports.csv"
     lonlat = MECHANISM.sample(CITY.sample_lonlat(20_000, rng=1), rng=2)
     path.write_text("lon,lat\n" + "".join(f"{lon:.5f},{lat:.5f}\n" for lon, lat in lonlat))
@@ -22,13 +23,15 @@ def reports(tmp_path_factory):
     return path
 
 
-def masses(path):
+def masses(path: Path) -> list[dict[str, str]]:
     with path.open() as file:
         return list(csv.DictReader(file))
 
 
 @pytest.mark.parametrize("options", [[], ["--closed"], ["--method", "inversion"], ["--smoothing", "300"]])
-def test_the_recovered_population_is_where_the_people_are(reports, tmp_path, capsys, options):
+def test_the_recovered_population_is_where_the_people_are(
+    reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
     out = tmp_path / "people.csv"
     west, south = CITY.projection.to_lonlat([[-3200, -3200]])[0]
     east, north = CITY.projection.to_lonlat([[3200, 3200]])[0]
@@ -44,7 +47,9 @@ def test_the_recovered_population_is_where_the_people_are(reports, tmp_path, cap
     assert told.out == ""
 
 
-def test_several_outputs_with_intervals_over_the_reports_own_bounds(reports, tmp_path, capsys):
+def test_several_outputs_with_intervals_over_the_reports_own_bounds(
+    reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = ["people.geojson", "people.png", "people.html"]
     outs = [part for name in names for part in ("--out", str(tmp_path / name))]
     assert main(["estimate", str(reports), "--grid", "500", "--intervals", "20", "--quiet", *outs]) == 0
@@ -70,7 +75,14 @@ def test_several_outputs_with_intervals_over_the_reports_own_bounds(reports, tmp
         (["--grid", "400", "--out", "nowhere/people.csv"], "cannot write"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_sentence(reports, tmp_path, monkeypatch, capsys, options, message):
+def test_what_cannot_be_done_is_said_in_one_sentence(
+    reports: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    message: str,
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["estimate", str(reports), *options]) == 2
     told = capsys.readouterr().err
@@ -79,7 +91,9 @@ def test_what_cannot_be_done_is_said_in_one_sentence(reports, tmp_path, monkeypa
     assert not list(tmp_path.iterdir())
 
 
-def test_a_file_without_a_promise_needs_an_epsilon(reports, tmp_path, capsys):
+def test_a_file_without_a_promise_needs_an_epsilon(
+    reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     bare = tmp_path / "bare.csv"
     bare.write_text(reports.read_text())
     out = ["--grid", "800", "--out", str(tmp_path / "people.csv")]

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import geopandas
 import numpy as np
 import pandas as pd
@@ -8,7 +10,7 @@ from geoind.evaluation import PAPER_SETTING
 
 
 @pytest.fixture
-def small_setting(monkeypatch):
+def small_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The command on 3x3 cells, in this process: what it does is the same, and takes a second."""
     import numpy as np
 
@@ -25,7 +27,7 @@ def small_setting(monkeypatch):
 
 
 @pytest.mark.usefixtures("small_setting")
-def test_the_command_prints_tables_and_writes_a_page(tmp_path, capsys):
+def test_the_command_prints_tables_and_writes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "--out", str(tmp_path / "report.html")]) == 0
     shown = capsys.readouterr()
     assert "synthetic city" in shown.out
@@ -36,7 +38,7 @@ def test_the_command_prints_tables_and_writes_a_page(tmp_path, capsys):
 
 
 @pytest.mark.usefixtures("small_setting")
-def test_a_prior_comes_from_a_file_of_check_ins(tmp_path, capsys):
+def test_a_prior_comes_from_a_file_of_check_ins(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     lines = [f"{k}\t2010-10-12T00:21:28Z\t{48.86 + k % 7 / 2000}\t{2.35 + k % 3 / 2000}\t1" for k in range(90)]
     (tmp_path / "gowalla.txt").write_text("\n".join(lines))
     assert main(["evaluate", "--prior", str(tmp_path / "gowalla.txt"), "--loss", "80", "--cell", "120"]) == 0
@@ -48,7 +50,9 @@ def test_a_prior_comes_from_a_file_of_check_ins(tmp_path, capsys):
 
 @pytest.mark.usefixtures("small_setting")
 @pytest.mark.parametrize("name", ["trips.csv", "trips.gpkg", "trips.parquet", "trips"])
-def test_a_prior_comes_from_whatever_obfuscate_reads(tmp_path, capsys, name):
+def test_a_prior_comes_from_whatever_obfuscate_reads(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
     rng = np.random.default_rng(0)
     lonlat = rng.normal([2.35, 48.86], 0.002, (200, 2))
     frame = geopandas.GeoDataFrame(geometry=geopandas.points_from_xy(*lonlat.T), crs=4326)
@@ -77,12 +81,14 @@ def test_a_prior_comes_from_whatever_obfuscate_reads(tmp_path, capsys, name):
         (["--out", "report.pdf"], "--out must be an .html file"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(arguments, message, capsys):
+def test_what_cannot_be_done_is_said_in_a_sentence(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["evaluate", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error
     assert len(error.strip().splitlines()) == 1
 
 
-def test_the_papers_setting_has_the_priors_that_the_help_promises():
+def test_the_papers_setting_has_the_priors_that_the_help_promises() -> None:
     assert len(PAPER_SETTING.weights) == 9

@@ -1,18 +1,22 @@
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+from playwright.sync_api import Page
 
 from geoind import SphericalLaplace, snap_lonlat
 from geoind.cli import main
 from geoind.tables.promise import read_promise
 
 
-def columns(path) -> np.ndarray:
+def columns(path: Path) -> np.ndarray:
     return np.loadtxt(path, delimiter=",", skiprows=1, usecols=(2, 1))
 
 
-def test_the_example_writes_reports_a_promise_and_a_map_and_tells_where(tmp_path, capsys) -> None:
+def test_the_example_writes_reports_a_promise_and_a_map_and_tells_where(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = tmp_path / "a" / "b"
     assert main(["example", "--out", str(folder), "--people", "300"]) == 0
     out = capsys.readouterr().out
@@ -35,7 +39,7 @@ def test_the_example_writes_reports_a_promise_and_a_map_and_tells_where(tmp_path
     assert measured == pytest.approx(expected, rel=6 * np.sqrt(0.5 / 300))
 
 
-def test_the_city_is_the_same_at_every_run_and_the_noise_is_not(tmp_path) -> None:
+def test_the_city_is_the_same_at_every_run_and_the_noise_is_not(tmp_path: Path) -> None:
     for _ in range(2):
         assert main(["example", "--out", str(tmp_path), "--people", "20", "--epsilon", "0.01"]) == 0
         truth, reports = columns(tmp_path / "truth.csv"), columns(tmp_path / "reports.csv")
@@ -44,7 +48,7 @@ def test_the_city_is_the_same_at_every_run_and_the_noise_is_not(tmp_path) -> Non
         assert (columns(tmp_path / "reports.csv") != reports).any()
 
 
-def test_the_map_opens_without_a_network(tmp_path, watched) -> None:
+def test_the_map_opens_without_a_network(tmp_path: Path, watched: Page) -> None:
     assert main(["example", "--out", str(tmp_path), "--people", "20"]) == 0
     watched.goto((tmp_path / "map.html").as_uri())
     watched.get_by_text("what they report").wait_for()
@@ -53,7 +57,7 @@ def test_the_map_opens_without_a_network(tmp_path, watched) -> None:
 
 
 @pytest.mark.parametrize("people", ["0", "-1"])
-def test_a_city_needs_people(tmp_path, people: str, capsys) -> None:
+def test_a_city_needs_people(tmp_path: Path, people: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["example", "--out", str(tmp_path / "o"), "--people", people]) == 2
     assert "count must be" in capsys.readouterr().err
     assert not (tmp_path / "o").exists()

@@ -20,7 +20,9 @@ def metres(text: str) -> float:
     return float(number) * {"m": 1, "km": 1000}[unit]
 
 
-def test_mean_quantiles_query_radius_and_factors_are_those_of_the_mechanism(capsys) -> None:
+def test_mean_quantiles_query_radius_and_factors_are_those_of_the_mechanism(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     rows = table(capsys, "--level", "1.386", "--radius", "200")
     globe = SphericalLaplace(1.386 / 200)
     assert metres(rows["mean"]) == pytest.approx(globe.mean_radius, abs=0.05)
@@ -33,23 +35,27 @@ def test_mean_quantiles_query_radius_and_factors_are_those_of_the_mechanism(caps
     assert float(rows["1000 m"]) == pytest.approx(math.exp(1.386 * 5), rel=1e-3)
 
 
-def test_the_same_epsilon_gives_the_same_table(capsys) -> None:
+def test_the_same_epsilon_gives_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
     by_level = table(capsys, "--level", "1.386", "--radius", "200")
     assert by_level == table(capsys, "--epsilon", "0.00693")
 
 
-def test_a_query_can_be_another(capsys) -> None:
+def test_a_query_can_be_another(capsys: pytest.CaptureFixture[str]) -> None:
     rows = table(capsys, "--epsilon", "0.01", "--interest", "1000", "--confidence", "0.5")
     asked = geoind.private_query(lat=1.0, lon=2.0, radius=1000, confidence=0.5, epsilon=0.01).radius
     assert metres(rows["ask around the report within (0.5 sure)"]) == pytest.approx(asked, abs=0.05)
 
 
-def test_wide_noise_is_told_in_kilometres_and_sharp_noise_in_powers_of_ten(capsys) -> None:
+def test_wide_noise_is_told_in_kilometres_and_sharp_noise_in_powers_of_ten(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert table(capsys, "--epsilon", "1e-5")["mean"].endswith(" km")
     assert table(capsys, "--epsilon", "1")["1000 m"] == "10^434"
 
 
-def test_several_reports_are_compared_with_the_plain_sum_and_with_gaussian_noise(capsys) -> None:
+def test_several_reports_are_compared_with_the_plain_sum_and_with_gaussian_noise(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     rows = table(capsys, "--level", "1.386", "--radius", "200", "--reports", "20", "--delta", "1e-5")
     globe = SphericalLaplace(1.386 / 200)
     accounted = geoind.level_of_reports(globe, reports=20, radius=200, delta=1e-5)
@@ -83,7 +89,9 @@ def test_several_reports_are_compared_with_the_plain_sum_and_with_gaussian_noise
         (["--epsilon", "1", "--confidence", "1"], "--confidence must lie strictly between"),
     ],
 )
-def test_bad_parameters_give_one_sentence_and_exit_code_two(arguments, reason, capsys) -> None:
+def test_bad_parameters_give_one_sentence_and_exit_code_two(
+    arguments: list[str], reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["explain", *arguments]) == 2
     out, err = capsys.readouterr()
     assert out == ""

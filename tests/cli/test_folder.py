@@ -36,7 +36,9 @@ def test_a_folder_becomes_a_folder_and_only_once(tmp_path: Path, capfd: pytest.C
     assert read(tmp_path / "out") == read(tmp_path / "same")
 
 
-def test_columns_are_found_by_their_usual_names_and_telling_ones_refused(tmp_path: Path, capfd) -> None:
+def test_columns_are_found_by_their_usual_names_and_telling_ones_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "in").mkdir()
     table = pa.table({"Longitude": [2.3], "Latitude": [48.8], "home_address": ["7 rue X"]})
     pq.write_table(table, tmp_path / "in" / "a.parquet")
@@ -61,7 +63,9 @@ def test_the_geometry_that_is_named_is_the_one_that_is_replaced(tmp_path: Path) 
     assert read_promise(tmp_path / "out" / "a.parquet").epsilon == 0.01
 
 
-def test_files_of_any_format_become_a_folder_that_estimate_and_map_read(tmp_path: Path, capfd) -> None:
+def test_files_of_any_format_become_a_folder_that_estimate_and_map_read(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     rng = np.random.default_rng(0)
     lonlat = rng.normal([2.3, 48.8], 0.01, (300, 2))
     for day in ("mon", "tue"):
@@ -91,7 +95,9 @@ def test_files_of_any_format_become_a_folder_that_estimate_and_map_read(tmp_path
     assert [path.name for path in (tmp_path / "one").glob("*.ndjson")] == ["wed.ndjson"]
 
 
-def test_an_error_in_a_folder_names_its_file_and_leaves_nothing(tmp_path: Path, capfd) -> None:
+def test_an_error_in_a_folder_names_its_file_and_leaves_nothing(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "a.csv").write_text("lat,lon\n1,2\n")
     (tmp_path / "in" / "b.csv").write_text("lat,lon\n1,2\n91,2\n")
@@ -105,7 +111,7 @@ def test_an_error_in_a_folder_names_its_file_and_leaves_nothing(tmp_path: Path, 
     assert (bad.stat().st_mode & 0o777, bad.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
-def test_persons_of_all_files_pay_together(tmp_path: Path, capfd) -> None:
+def test_persons_of_all_files_pay_together(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in").mkdir()
     for name in "ab":
         (tmp_path / "in" / f"{name}.csv").write_text("who,lat,lon\nana,1,2\n")

@@ -47,7 +47,7 @@ def test_noise_below_ten_metres_is_refused_unless_it_is_meant(
     assert main(["obfuscate", str(places), str(target), "--epsilon", "5", "--little-noise", "--quiet"]) == 0
 
 
-def test_a_file_becomes_a_file_of_reports_with_a_sidecar(places: Path, capfd) -> None:
+def test_a_file_becomes_a_file_of_reports_with_a_sidecar(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     target = places.with_name("reports.csv")
     assert main(["obfuscate", str(places), str(target), "--level", "1.386", "--radius", "200"]) == 0
     out, err = capfd.readouterr()
@@ -114,12 +114,12 @@ def test_promises_that_do_not_fit_together_are_refused(
     assert not places.with_name("out.csv").exists()
 
 
-def test_quiet_says_nothing(places: Path, capfd) -> None:
+def test_quiet_says_nothing(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert main(["obfuscate", str(places), str(places.with_name("r.csv")), *SHARP, "--quiet"]) == 0
     assert capfd.readouterr() == ("", "")
 
 
-def test_every_option_reaches_the_work(tmp_path: Path, capfd) -> None:
+def test_every_option_reaches_the_work(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source, target, key, rejects = (tmp_path / name for name in ("in", "out", "key", "rejects"))
     source.write_text("7;1;2\n8;;\n9;91;2\n")
     key.write_text(secrets.token_hex(32) + "\n")
@@ -148,7 +148,7 @@ def test_every_option_reaches_the_work(tmp_path: Path, capfd) -> None:
     assert f"they are in {rejects}" in capfd.readouterr().err
 
 
-def test_telling_columns_are_refused_dropped_or_kept(tmp_path: Path, capfd) -> None:
+def test_telling_columns_are_refused_dropped_or_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in.csv").write_text("lat,lon,address\n1,2,3\n")
     run = ["obfuscate", str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), *SHARP]
     assert main(run) == 2
@@ -160,7 +160,9 @@ def test_telling_columns_are_refused_dropped_or_kept(tmp_path: Path, capfd) -> N
     assert read_promise(tmp_path / "out.csv").kept == ("address",)
 
 
-def test_persons_pay_before_anything_is_drawn_and_the_busiest_is_told(tmp_path: Path, capfd) -> None:
+def test_persons_pay_before_anything_is_drawn_and_the_busiest_is_told(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "in.csv").write_text("who,lat,lon\nana,1,2\nana,3,4\nbo,5,6\n")
     run = [
         "obfuscate",
@@ -183,7 +185,7 @@ def test_persons_pay_before_anything_is_drawn_and_the_busiest_is_told(tmp_path: 
     assert main([*paid[:-6], *paid[-4:]]) == 2
 
 
-def test_an_id_that_names_several_records_is_said(tmp_path: Path, capfd) -> None:
+def test_an_id_that_names_several_records_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in.csv").write_text("trip,lat,lon\na,1,2\na,3,4\nb,5,6\n")
     (tmp_path / "key").write_text(secrets.token_hex(32))
     (tmp_path / "key").chmod(0o600)
@@ -192,7 +194,7 @@ def test_an_id_that_names_several_records_is_said(tmp_path: Path, capfd) -> None
     assert "1 identities name more than one record" in capfd.readouterr().err
 
 
-def test_a_key_file_repeats_the_noise(places: Path, capfd) -> None:
+def test_a_key_file_repeats_the_noise(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     key = places.with_name("key")
     key.write_text(secrets.token_hex(32))
     key.chmod(0o600)
@@ -203,7 +205,9 @@ def test_a_key_file_repeats_the_noise(places: Path, capfd) -> None:
     assert lines[:3] == lines[3:]
 
 
-def test_bad_key_files_are_refused_without_a_word_of_the_key(places: Path, capfd) -> None:
+def test_bad_key_files_are_refused_without_a_word_of_the_key(
+    places: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     key, target = places.with_name("key"), places.with_name("out.csv")
     key.write_text("secret")
     key.chmod(0o600)
@@ -216,7 +220,7 @@ def test_bad_key_files_are_refused_without_a_word_of_the_key(places: Path, capfd
     assert not target.exists()
 
 
-def test_standard_input_and_output(monkeypatch, capfd) -> None:
+def test_standard_input_and_output(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(PLACES.encode())))
     assert main(["obfuscate", "-", "-", "--format", "csv", *SHARP]) == 0
     out, err = capfd.readouterr()
@@ -226,13 +230,17 @@ def test_standard_input_and_output(monkeypatch, capfd) -> None:
     assert err.startswith("2 reports")
 
 
-def test_nothing_reaches_standard_output_when_a_later_row_is_bad(monkeypatch, capfd) -> None:
+def test_nothing_reaches_standard_output_when_a_later_row_is_bad(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     text = PLACES + "x,1,2\n" * 200_000 + "bad,91,12.345\n"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     assert "line 200004" in refusal(capfd, "-", "-", "--format", "csv", *SHARP)
 
 
-def test_a_stream_takes_its_format_from_the_other_file(places: Path, monkeypatch, capfd) -> None:
+def test_a_stream_takes_its_format_from_the_other_file(
+    places: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     assert main(["obfuscate", str(places), "-", *SHARP]) == 0
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"lat\tlon\n1\t2\n")))
     target = places.with_name("out.tsv")
@@ -242,7 +250,7 @@ def test_a_stream_takes_its_format_from_the_other_file(places: Path, monkeypatch
     assert "give format" in refusal(capfd, "-", "-", *SHARP)
 
 
-def test_no_input_is_overwritten(places: Path, capfd) -> None:
+def test_no_input_is_overwritten(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     link, hard = places.with_name("link.csv"), places.with_name("hard.csv")
     link.symlink_to(places)
     os.link(places, hard)
@@ -256,19 +264,19 @@ def test_no_input_is_overwritten(places: Path, capfd) -> None:
 
 
 @pytest.mark.parametrize("target", ["/dev/null", "."])
-def test_only_regular_files_are_replaced(places: Path, target: str, capfd) -> None:
+def test_only_regular_files_are_replaced(places: Path, target: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert "regular file" in refusal(capfd, places, target, "--format", "csv", *SHARP)
     assert Path("/dev/null").is_char_device()
 
 
-def test_missing_files_and_folders_are_told(places: Path, capfd) -> None:
+def test_missing_files_and_folders_are_told(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     message = refusal(capfd, places.with_name("no.csv"), places.with_name("out.csv"), *SHARP)
     assert "cannot read" in message
     assert "No such file" in message
     assert "cannot write" in refusal(capfd, places, places.parent / "no" / "out.csv", *SHARP)
 
 
-def test_an_existing_output_stays_as_it_is_after_an_error(places: Path, capfd) -> None:
+def test_an_existing_output_stays_as_it_is_after_an_error(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     target = places.with_name("out.csv")
     target.write_text("old")
     places.write_text(PLACES + "bad,91,2\n")
@@ -286,7 +294,9 @@ def test_an_output_that_is_a_link_keeps_being_one(places: Path) -> None:
     assert real.read_text().startswith("name,lat,lon\nEiffel,")
 
 
-def test_a_full_disk_is_an_error_and_leaves_nothing(places: Path, monkeypatch, capfd) -> None:
+def test_a_full_disk_is_an_error_and_leaves_nothing(
+    places: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 

@@ -17,7 +17,7 @@ def test_the_python_examples_run() -> None:
         exec(block, {})
 
 
-def test_the_table_of_explain_is_the_one_it_prints(capsys) -> None:
+def test_the_table_of_explain_is_the_one_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
     shown = re.search(r"\$ geoind explain (.*?)\n(.*?)```", TEXT, re.DOTALL)
     assert shown is not None
     assert main(["explain", *shown[1].split()]) == 0

@@ -10,12 +10,12 @@ from nbclient import NotebookClient
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "notebooks").glob("*.ipynb"))
 
 
-def test_there_are_five_numbered_notebooks():
+def test_there_are_five_numbered_notebooks() -> None:
     assert [notebook.name[:2] for notebook in NOTEBOOKS] == ["01", "02", "03", "04", "05"]
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
-def test_a_notebook_is_stored_without_output(notebook):
+def test_a_notebook_is_stored_without_output(notebook: Path) -> None:
     for cell in nbformat.read(notebook, as_version=4).cells:
         assert not cell.get("outputs")
         assert cell.get("execution_count") is None
@@ -24,7 +24,7 @@ def test_a_notebook_is_stored_without_output(notebook):
 @pytest.mark.notebook
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda notebook: notebook.stem)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_notebook_runs_and_draws(notebook, tmp_path):
+def test_a_notebook_runs_and_draws(notebook: Path, tmp_path: Path) -> None:
     book = nbformat.read(notebook, as_version=4)
     environment = {**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
     NotebookClient(

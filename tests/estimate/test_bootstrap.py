@@ -1,21 +1,23 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
 from geoind import Grid, InvalidInputError, PlanarLaplace, Prior, randomised_response, synthetic_city
-from geoind.estimate import bootstrap_intervals, estimate_population
+from geoind.estimate import PopulationEstimate, bootstrap_intervals, estimate_population
 
 CHANNEL = randomised_response(5, epsilon=2.0)
 TRUTH = np.array([0.4, 0.3, 0.15, 0.1, 0.05])
 
 
-def estimated(seed, people=4000):
+def estimated(seed: int, people: int = 4000) -> PopulationEstimate:
     rng = np.random.default_rng(seed)
     truth = CHANNEL.inputs.xy[rng.choice(5, size=people, p=TRUTH)]
     reports = CHANNEL.sample(truth, rng=rng)
     return estimate_population(reports, CHANNEL, CHANNEL.inputs, stopping="converged")
 
 
-def test_intervals_hold_the_truth_as_often_as_they_say():
+def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     held = np.zeros(5)
     for seed in range(60):
         sure = bootstrap_intervals(estimated(seed), confidence=0.8, replicates=60, rng=seed, workers=1)
@@ -24,19 +26,19 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
     assert 0.72 < held.sum() / 300 < 0.88
 
 
-def test_more_people_mean_narrower_intervals():
+def test_more_people_mean_narrower_intervals() -> None:
     few, many = (bootstrap_intervals(estimated(1, people), replicates=60) for people in (1000, 16_000))
     assert (few.high - few.low).mean() == pytest.approx(4 * (many.high - many.low).mean(), rel=0.3)
 
 
-def test_more_confidence_means_wider_intervals():
+def test_more_confidence_means_wider_intervals() -> None:
     found = estimated(2)
     narrow, wide = (bootstrap_intervals(found, confidence=share) for share in (0.5, 0.95))
     assert (narrow.low >= wide.low).all()
     assert (narrow.high <= wide.high).all()
 
 
-def test_the_seed_decides_and_not_the_number_of_workers():
+def test_the_seed_decides_and_not_the_number_of_workers() -> None:
     found = estimated(3)
     alone, together = (bootstrap_intervals(found, replicates=30, rng=7, workers=workers) for workers in (1, 3))
     other = bootstrap_intervals(found, replicates=30, rng=8)
@@ -44,7 +46,7 @@ def test_the_seed_decides_and_not_the_number_of_workers():
     assert not np.array_equal(alone.low, other.low)
 
 
-def test_noise_on_a_grid_with_an_open_border_has_intervals_too():
+def test_noise_on_a_grid_with_an_open_border_has_intervals_too() -> None:
     city, noise = synthetic_city(16), PlanarLaplace(0.01)
     reports = noise.sample(city.sample_xy(5000, rng=1), rng=2)
     middle = Grid(city.grid.x + 1600, city.grid.y + 1600, cell=400, columns=8, rows=8)
@@ -60,6 +62,6 @@ def test_noise_on_a_grid_with_an_open_border_has_intervals_too():
 @pytest.mark.parametrize(
     "options", [{"confidence": 1.0}, {"confidence": 0.99, "replicates": 50}, {"replicates": 0}, {"workers": 0}]
 )
-def test_bad_options_are_refused(options):
+def test_bad_options_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         bootstrap_intervals(estimated(4), **options)

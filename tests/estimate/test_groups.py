@@ -17,7 +17,7 @@ from geoind.estimate.groups import epsilon_in_plane, grouped
 GRID = Grid(-2000, -2000, cell=100, columns=41, rows=41)
 
 
-def test_planar_noise_counts_with_the_epsilon_it_was_drawn_with():
+def test_planar_noise_counts_with_the_epsilon_it_was_drawn_with() -> None:
     noise = PlanarLaplace(1e-3)
     assert epsilon_in_plane(noise, GRID, None) == noise.noise_epsilon
     [(planar, xy)], projection = grouped([[0.0, 0.0]], Projected(noise, Projection(0, 0)), None)
@@ -26,7 +26,7 @@ def test_planar_noise_counts_with_the_epsilon_it_was_drawn_with():
 
 
 @pytest.mark.parametrize("lat", [0.0, 48.86, 85.0])
-def test_noise_on_the_sphere_counts_in_metres_of_the_plane(lat):
+def test_noise_on_the_sphere_counts_in_metres_of_the_plane(lat: float) -> None:
     globe, projection = SphericalLaplace(0.01), Projection(2.35, lat)
     ratio = epsilon_in_plane(globe, GRID, projection) / globe.noise_epsilon
     # Great-circle metres per WGS84 metre, to the north-east of the origin.
@@ -37,7 +37,7 @@ def test_noise_on_the_sphere_counts_in_metres_of_the_plane(lat):
     assert 0.9955 < ratio < 1.0057
 
 
-def test_reports_are_split_by_what_made_them():
+def test_reports_are_split_by_what_made_them() -> None:
     reports = np.arange(12.0).reshape(6, 2)
     groups, projection = grouped(reports, [0.02, 0.01, 0.02, 0.01, 0.01, 0.02], None)
     assert projection is None
@@ -48,21 +48,21 @@ def test_reports_are_split_by_what_made_them():
     assert [(mechanism, len(xy)) for mechanism, xy in groups] == [(noise, 3), (channel, 3)]
 
 
-def test_a_number_is_noise_on_the_globe_only_where_there_is_a_projection():
+def test_a_number_is_noise_on_the_globe_only_where_there_is_a_projection() -> None:
     [(plane, _)], _ = grouped([[0.0, 0.0]], 0.01, None)
     [(globe, _)], _ = grouped([[0.0, 0.0]], 0.01, Projection(0, 0))
     assert isinstance(plane, PlanarLaplace)
     assert isinstance(globe, SphericalLaplace)
 
 
-def test_a_channel_s_epsilon_is_not_measured_on_the_way(monkeypatch):
+def test_a_channel_s_epsilon_is_not_measured_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
     channel = randomised_response(3, epsilon=1.0)
     monkeypatch.setattr("geoind.channels.channel.tight_epsilon", lambda *_: pytest.fail("measured"))
     grouped(channel.outputs.xy, channel, None)
     grouped(channel.outputs.xy, [channel] * 3, None)
 
 
-def test_points_only():
+def test_points_only() -> None:
     import geopandas
     import shapely
 

@@ -16,6 +16,7 @@ from geoind import (
     geometric,
     randomised_response,
 )
+from geoind.arrays import FloatArray
 from geoind.estimate import estimate_population, invert_population, total_variation
 from geoind.estimate.convolution import Convolution, window_around
 from geoind.estimate.inversion import _deconvolve, nearest_distribution
@@ -28,19 +29,19 @@ CHANNELS = [
 ]
 
 
-def expected_reports(channel, mass, count=10**7):
+def expected_reports(channel: Channel, mass: FloatArray, count: int = 10**7) -> FloatArray:
     return np.repeat(channel.outputs.xy, np.rint(mass @ channel.matrix * count).astype(int), axis=0)
 
 
 @pytest.mark.parametrize("repair", ["project", "clip"])
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_expected_reports_give_the_population_back(channel, repair):
+def test_expected_reports_give_the_population_back(channel: Channel, repair: str) -> None:
     truth = np.random.default_rng(1).dirichlet(np.ones(20))
     found = invert_population(expected_reports(channel, truth), channel, channel.inputs, repair=repair)
     assert found.mass == pytest.approx(truth, abs=2e-4)
 
 
-def test_the_inverse_of_randomised_response_is_its_formula():
+def test_the_inverse_of_randomised_response_is_its_formula() -> None:
     channel, counts = randomised_response(6, epsilon=1.2), np.array([40, 30, 20, 10, 50, 50])
     off = 1 / (5 + math.exp(1.2))
     by_hand = (counts / 200 - off) / (off * (math.exp(1.2) - 1))
@@ -53,7 +54,7 @@ def test_the_inverse_of_randomised_response_is_its_formula():
     assert projected.mass == pytest.approx(nearest_distribution(by_hand))
 
 
-def test_more_outputs_than_inputs_are_solved_by_least_squares():
+def test_more_outputs_than_inputs_are_solved_by_least_squares() -> None:
     inputs, outputs = Grid(0, 0, cell=1, columns=3, rows=1), Grid(0, 0, cell=1, columns=5, rows=1)
     channel = Channel(inputs, outputs, np.random.default_rng(2).dirichlet(np.ones(5), size=3))
     truth = np.array([0.2, 0.5, 0.3])
@@ -62,7 +63,7 @@ def test_more_outputs_than_inputs_are_solved_by_least_squares():
     )
 
 
-def test_singular_channels_are_refused():
+def test_singular_channels_are_refused() -> None:
     line = Grid(0, 0, cell=1, columns=3, rows=1)
     blind = Channel(line, line, np.full((3, 3), 1 / 3))
     with pytest.raises(InvalidInputError, match="singular"):
@@ -72,7 +73,7 @@ def test_singular_channels_are_refused():
         invert_population(line.xy[:2], fewer, line)
 
 
-def test_noise_is_undone_on_the_grid():
+def test_noise_is_undone_on_the_grid() -> None:
     grid = Grid(0, 0, cell=200, columns=9, rows=7)
     window = window_around(grid, 0.01)
     mass = np.random.default_rng(3).dirichlet(np.full(63, 0.3))
@@ -81,7 +82,7 @@ def test_noise_is_undone_on_the_grid():
     assert found == pytest.approx(mass, abs=1e-12)
 
 
-def test_noisy_reports_of_few_cells_are_undone_too():
+def test_noisy_reports_of_few_cells_are_undone_too() -> None:
     grid, noise = Grid(0, 0, cell=400, columns=6, rows=6), PlanarLaplace(0.01)
     truth = Prior.from_counts(grid, np.arange(36.0) ** 2)
     rng = np.random.default_rng(4)
@@ -90,7 +91,7 @@ def test_noisy_reports_of_few_cells_are_undone_too():
     assert total_variation(found, truth) < 0.03
 
 
-def test_the_iterative_update_wins_where_the_channel_is_ill_conditioned():
+def test_the_iterative_update_wins_where_the_channel_is_ill_conditioned() -> None:
     channel = geometric(30, epsilon=0.3)
     truth = Prior.from_counts(channel.inputs, np.exp(-((np.arange(30) - 11.0) ** 2) / 30))
     people = channel.inputs.xy[np.random.default_rng(6).choice(30, size=100_000, p=truth.mass)]
@@ -103,7 +104,7 @@ def test_the_iterative_update_wins_where_the_channel_is_ill_conditioned():
 
 @settings(deadline=None)
 @given(arrays(float, st.integers(1, 12), elements=st.floats(-3, 3)), st.integers(0, 10**6))
-def test_no_distribution_is_closer_than_the_projection(weights, seed):
+def test_no_distribution_is_closer_than_the_projection(weights: FloatArray, seed: int) -> None:
     projected = nearest_distribution(weights)
     assert projected.sum() == pytest.approx(1)
     assert (projected >= 0).all()
@@ -111,12 +112,12 @@ def test_no_distribution_is_closer_than_the_projection(weights, seed):
     assert ((projected - weights) ** 2).sum() <= ((other - weights) ** 2).sum() + 1e-9
 
 
-def test_a_distribution_stays_as_it_is():
+def test_a_distribution_stays_as_it_is() -> None:
     mass = np.random.default_rng(8).dirichlet(np.ones(9))
     assert nearest_distribution(mass) == pytest.approx(mass)
 
 
-def test_bad_input_is_refused():
+def test_bad_input_is_refused() -> None:
     channel = randomised_response(3, epsilon=1.0)
     with pytest.raises(InvalidInputError, match="repair"):
         invert_population(channel.outputs.xy, channel, channel.inputs, repair="hope")

@@ -1,23 +1,26 @@
 import csv
 import json
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from geoind import Grid, InvalidInputError, Places, Prior, SitesMismatchError, synthetic_city
+from geoind.arrays import FloatArray
 from geoind.estimate import Intervals, heat_layer, population_frame, save_population
 
 CITY = synthetic_city(12)
 SURE = Intervals(CITY.grid, 0.9 * CITY.prior.mass, 1.1 * CITY.prior.mass, 0.9)
 
 
-def saved(tmp_path, name, **options):
+def saved(tmp_path: Path, name: str, **options: Any) -> Path:
     path = tmp_path / name
     save_population(CITY.prior, path, projection=CITY.projection, **options)
     return path
 
 
-def test_the_frame_has_each_cell_where_it_is():
+def test_the_frame_has_each_cell_where_it_is() -> None:
     frame = population_frame(CITY.prior, CITY.projection, intervals=SURE)
     assert list(frame.columns) == ["mass", "low", "high", "geometry"]
     assert np.array_equal(frame.mass, CITY.prior.mass)
@@ -27,13 +30,13 @@ def test_the_frame_has_each_cell_where_it_is():
     assert frame.is_valid.all()
 
 
-def test_a_rectangular_grid_keeps_its_numbering():
+def test_a_rectangular_grid_keeps_its_numbering() -> None:
     grid = Grid(500, -200, cell=100, columns=4, rows=2)
     frame = population_frame(Prior.from_counts(grid, np.arange(8)), CITY.projection).to_crs(CITY.projection.crs)
     assert np.column_stack([frame.centroid.x, frame.centroid.y]) == pytest.approx(grid.xy, abs=0.01)
 
 
-def test_geojson_holds_masses_and_outlines(tmp_path):
+def test_geojson_holds_masses_and_outlines(tmp_path: Path) -> None:
     told = json.loads(saved(tmp_path, "city.geojson", intervals=SURE).read_text())
     assert len(told["features"]) == 144
     first = told["features"][0]
@@ -41,7 +44,7 @@ def test_geojson_holds_masses_and_outlines(tmp_path):
     assert len(first["geometry"]["coordinates"][0]) == 5
 
 
-def test_parquet_comes_back_as_it_was(tmp_path):
+def test_parquet_comes_back_as_it_was(tmp_path: Path) -> None:
     import geopandas
 
     frame = geopandas.read_parquet(saved(tmp_path, "city.parquet"))
@@ -49,7 +52,7 @@ def test_parquet_comes_back_as_it_was(tmp_path):
     assert frame.crs.to_epsg() == 4326
 
 
-def test_csv_holds_the_middle_of_each_cell(tmp_path):
+def test_csv_holds_the_middle_of_each_cell(tmp_path: Path) -> None:
     with saved(tmp_path, "city.csv", intervals=SURE).open() as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["lon", "lat", "mass", "low", "high"]
@@ -58,7 +61,7 @@ def test_csv_holds_the_middle_of_each_cell(tmp_path):
     assert sum(float(row["mass"]) for row in rows) == pytest.approx(1, abs=1e-6)
 
 
-def test_the_picture_is_a_picture_and_the_map_needs_no_network(tmp_path):
+def test_the_picture_is_a_picture_and_the_map_needs_no_network(tmp_path: Path) -> None:
     import matplotlib.image
 
     picture = matplotlib.image.imread(saved(tmp_path, "city.png"))
@@ -69,7 +72,7 @@ def test_the_picture_is_a_picture_and_the_map_needs_no_network(tmp_path):
     assert "https://" not in page.replace("https://leafletjs.com", "")
 
 
-def test_every_pixel_of_the_layer_shows_the_cell_that_lies_there():
+def test_every_pixel_of_the_layer_shows_the_cell_that_lies_there() -> None:
     # One crowded cell far from the middle: its pixels must be where its degrees are.
     grid = Grid(-20_000, -20_000, cell=2000, columns=21, rows=21)
     cell = 18 * 21 + 17
@@ -79,7 +82,7 @@ def test_every_pixel_of_the_layer_shows_the_cell_that_lies_there():
     rows, columns = picture.shape[:2]
     lon = west + (east - west) * (bright[:, 1].mean() + 0.5) / columns
 
-    def ordinate(lat):
+    def ordinate(lat: float) -> float:
         return np.arcsinh(np.tan(np.radians(lat)))
 
     height = ordinate(north) - (ordinate(north) - ordinate(south)) * (bright[:, 0].mean() + 0.5) / rows
@@ -87,7 +90,7 @@ def test_every_pixel_of_the_layer_shows_the_cell_that_lies_there():
     assert CITY.projection.to_xy([[lon, lat]])[0] == pytest.approx(grid.xy[cell], abs=60)
 
 
-def decoded(url):
+def decoded(url: str) -> FloatArray:
     import base64
     import io
 
@@ -96,7 +99,7 @@ def decoded(url):
     return matplotlib.image.imread(io.BytesIO(base64.b64decode(url.partition(",")[2])))
 
 
-def test_what_cannot_be_written_is_refused_before_a_file_appears(tmp_path):
+def test_what_cannot_be_written_is_refused_before_a_file_appears(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"must end in one of \.geojson"):
         saved(tmp_path, "city.tiff")
     with pytest.raises(InvalidInputError, match="over a Grid"):

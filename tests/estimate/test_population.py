@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from geoind import (
     randomised_response,
     synthetic_city,
 )
+from geoind.arrays import ArrayLike, FloatArray
 from geoind.estimate import estimate_population
 
 EPSILON = 0.003
@@ -28,22 +30,22 @@ NOISE = PlanarLaplace(EPSILON)
 REPORTS = NOISE.sample(TRUTH, rng=2)
 
 
-def apart(estimate, prior=CITY.prior):
+def apart(estimate: Prior, prior: Prior = CITY.prior) -> float:
     return 0.5 * np.abs(estimate.mass - prior.mass).sum()
 
 
-def naive(reports=REPORTS, grid=CITY.grid):
+def naive(reports: FloatArray = REPORTS, grid: Grid = CITY.grid) -> Prior:
     return Prior.from_counts(grid, np.bincount(grid.nearest(reports), minlength=len(grid)))
 
 
-def test_the_estimate_is_far_closer_to_the_truth_than_the_reports_are():
+def test_the_estimate_is_far_closer_to_the_truth_than_the_reports_are() -> None:
     found = estimate_population(REPORTS, NOISE, CITY.grid)
     assert apart(found) < 0.8 * apart(naive())
     assert found.reports + found.left_out == len(REPORTS)
     assert isinstance(found, Prior)
 
 
-def test_the_trace_rises_and_ends_with_the_estimate():
+def test_the_trace_rises_and_ends_with_the_estimate() -> None:
     found = estimate_population(REPORTS, NOISE, CITY.grid)
     assert (np.diff(found.log_likelihood) >= 0).all()
     assert len(found.log_likelihood) == found.steps + 1
@@ -51,14 +53,14 @@ def test_the_trace_rises_and_ends_with_the_estimate():
         found.log_likelihood[0] = 0
 
 
-def test_stopping_by_held_out_reports_beats_the_most_likely_population():
+def test_stopping_by_held_out_reports_beats_the_most_likely_population() -> None:
     early = estimate_population(REPORTS, NOISE, CITY.grid)
     top = estimate_population(REPORTS, NOISE, CITY.grid, stopping="converged", max_steps=300)
     assert top.log_likelihood[-1] > early.log_likelihood[-1]
     assert apart(early) < 0.5 * apart(top)
 
 
-def test_converged_means_that_nothing_is_likelier():
+def test_converged_means_that_nothing_is_likelier() -> None:
     grid = Grid(0, 0, cell=150, columns=6, rows=6)
     truth = Prior.from_counts(grid, np.arange(1.0, 37.0))
     people = grid.xy[np.random.default_rng(1).choice(36, size=5000, p=truth.mass)]
@@ -67,7 +69,7 @@ def test_converged_means_that_nothing_is_likelier():
     assert found.steps < 5000
 
 
-def crowd_at_one_point(epsilon):
+def crowd_at_one_point(epsilon: float) -> tuple[float, float]:
     """Return how likely, and how wide in metres, people at one point seem if epsilon were their noise."""
     grid = Grid(0, 0, cell=50, columns=41, rows=41)
     reports = PlanarLaplace(0.02).sample(np.tile([[1000.0, 1000.0]], (20_000, 1)), rng=15)
@@ -76,14 +78,14 @@ def crowd_at_one_point(epsilon):
     return found.log_likelihood[-1] * 20_000, math.sqrt(found.mass @ ((grid.xy - middle) ** 2).sum(axis=1) / 2)
 
 
-def test_a_noise_five_percent_too_wide_or_too_narrow_is_noticed():
+def test_a_noise_five_percent_too_wide_or_too_narrow_is_noticed() -> None:
     likely, width = crowd_at_one_point(0.02)
     assert width < 12
     assert crowd_at_one_point(0.02 * 0.95)[0] < likely - 50
     assert crowd_at_one_point(0.02 * 1.05)[1] > 18
 
 
-def test_the_dense_and_the_matrix_free_way_agree():
+def test_the_dense_and_the_matrix_free_way_agree() -> None:
     # People in the middle of the grid, so that the channel's truncation at the border plays no role.
     grid = Grid(0, 0, cell=60, columns=24, rows=24)
     mass = np.zeros((24, 24))
@@ -99,14 +101,14 @@ def test_the_dense_and_the_matrix_free_way_agree():
 
 
 @pytest.mark.parametrize("channel", [randomised_response(12, epsilon=2.0), geometric(12, epsilon=0.5)])
-def test_any_finite_channel_will_do(channel):
+def test_any_finite_channel_will_do(channel: Channel) -> None:
     truth = Prior.from_counts(channel.inputs, [1, 2, 3, 9, 1, 1, 1, 0, 5, 5, 5, 1])
     people = channel.inputs.xy[np.random.default_rng(5).choice(12, size=100_000, p=truth.mass)]
     found = estimate_population(channel.sample(people, rng=6), channel, channel.inputs)
     assert apart(found, truth) < 0.06
 
 
-def test_exact_shares_give_the_truth_back():
+def test_exact_shares_give_the_truth_back() -> None:
     channel = randomised_response(5, epsilon=1.0)
     truth = np.array([0.5, 0.2, 0.1, 0.1, 0.1])
     counts = np.rint(truth @ channel.matrix * 10**6).astype(int)
@@ -115,7 +117,7 @@ def test_exact_shares_give_the_truth_back():
     assert found.mass == pytest.approx(truth, abs=1e-4)
 
 
-def test_degrees_from_the_globe():
+def test_degrees_from_the_globe() -> None:
     lonlat = SphericalLaplace(EPSILON).sample(CITY.projection.to_lonlat(TRUTH), rng=7)
     found = estimate_population(lonlat, SphericalLaplace(EPSILON), CITY.grid, projection=CITY.projection)
     by_number = estimate_population(lonlat, EPSILON, CITY.grid, projection=CITY.projection)
@@ -123,7 +125,7 @@ def test_degrees_from_the_globe():
     assert np.array_equal(found.mass, by_number.mass)
 
 
-def test_a_projected_mechanism_brings_its_projection():
+def test_a_projected_mechanism_brings_its_projection() -> None:
     mechanism = Projected(NOISE, CITY.projection)
     lonlat = mechanism.sample(CITY.projection.to_lonlat(TRUTH[:20_000]), rng=8)
     found = estimate_population(lonlat, mechanism, CITY.grid)
@@ -132,7 +134,7 @@ def test_a_projected_mechanism_brings_its_projection():
         estimate_population(lonlat, mechanism, CITY.grid, projection=type(CITY.projection)(2.0, 48.0))
 
 
-def test_frames_of_points_with_a_crs():
+def test_frames_of_points_with_a_crs() -> None:
     import geopandas
 
     lonlat = SphericalLaplace(EPSILON).sample(CITY.projection.to_lonlat(TRUTH[:5000]), rng=9)
@@ -149,7 +151,7 @@ def test_frames_of_points_with_a_crs():
         estimate_population(frame, EPSILON, CITY.grid)
 
 
-def test_every_report_counts_with_its_own_epsilon():
+def test_every_report_counts_with_its_own_epsilon() -> None:
     epsilons = np.where(np.arange(len(TRUTH)) % 2, EPSILON / 2, 2 * EPSILON)
     sharp = epsilons > EPSILON
     reports = np.where(
@@ -168,7 +170,7 @@ def test_every_report_counts_with_its_own_epsilon():
     assert by_object.mass == pytest.approx(by_number.mass)
 
 
-def test_channels_and_noise_add_up():
+def test_channels_and_noise_add_up() -> None:
     grid = Grid(0, 0, cell=200, columns=8, rows=8)
     channel, noise = discretise(PlanarLaplace(0.01), grid), PlanarLaplace(0.02)
     truth = Prior.from_counts(grid, np.arange(64.0) ** 2)
@@ -178,7 +180,7 @@ def test_channels_and_noise_add_up():
     assert apart(found, truth) < 0.12
 
 
-def test_people_outside_the_grid_are_not_pressed_into_it_when_the_border_is_open():
+def test_people_outside_the_grid_are_not_pressed_into_it_when_the_border_is_open() -> None:
     middle = Grid(CITY.grid.x + 8 * 200, CITY.grid.y + 8 * 200, cell=200, columns=16, rows=16)
     inside = CITY.prior.mass.reshape(32, 32)[8:24, 8:24].ravel()
     truth = Prior.from_counts(middle, inside)
@@ -191,11 +193,11 @@ def test_people_outside_the_grid_are_not_pressed_into_it_when_the_border_is_open
     assert pressed.mass[edge.ravel()].sum() > 2 * truth.mass[edge.ravel()].sum()
 
 
-def test_smoothing_widens_what_is_sharp_and_keeps_the_likelihood_rising():
+def test_smoothing_widens_what_is_sharp_and_keeps_the_likelihood_rising() -> None:
     grid = Grid(0, 0, cell=50, columns=41, rows=41)
     reports = PlanarLaplace(0.02).sample(np.tile([[1000.0, 1000.0]], (20_000, 1)), rng=15)
 
-    def spread(smoothing):
+    def spread(smoothing: float) -> float:
         found = estimate_population(reports, 0.02, grid, smoothing=smoothing, stopping="converged", max_steps=150)
         assert (np.diff(found.log_likelihood) >= 0).all()
         middle = found.mass @ grid.xy
@@ -205,19 +207,19 @@ def test_smoothing_widens_what_is_sharp_and_keeps_the_likelihood_rising():
     assert spread(120.0) == pytest.approx(120, rel=0.1)
 
 
-def test_progress_hears_of_every_step():
+def test_progress_hears_of_every_step() -> None:
     heard = []
     estimate_population(REPORTS[:500], NOISE, CITY.grid, progress=lambda step, value: heard.append((step, value)))
     assert len(heard) > 3
     assert all(value < 0 for _, value in heard)
 
 
-def test_the_same_reports_give_the_same_map():
+def test_the_same_reports_give_the_same_map() -> None:
     first, again = (estimate_population(REPORTS[:5000], NOISE, CITY.grid) for _ in range(2))
     assert first.mass == pytest.approx(again.mass, rel=1e-9)
 
 
-def test_one_report_gives_the_posterior_of_one_person():
+def test_one_report_gives_the_posterior_of_one_person() -> None:
     found = estimate_population([[0.0, 0.0]], NOISE, CITY.grid)
     assert CITY.grid.xy[np.argmax(found.mass)] == pytest.approx([0, 0], abs=200)
 
@@ -239,7 +241,9 @@ def test_one_report_gives_the_posterior_of_one_person():
         (REPORTS[:5], PostProcessed(NOISE, CITY.grid.snap), "channel of its outputs"),
     ],
 )
-def test_reports_and_mechanisms_that_cannot_be_are_refused(reports, mechanism, message):
+def test_reports_and_mechanisms_that_cannot_be_are_refused(
+    reports: ArrayLike, mechanism: Any, message: str
+) -> None:
     with pytest.raises(InvalidInputError, match=message):
         estimate_population(reports, mechanism, CITY.grid)
 
@@ -254,12 +258,12 @@ def test_reports_and_mechanisms_that_cannot_be_are_refused(reports, mechanism, m
         ({"tolerance": 0.0}, "tolerance"),
     ],
 )
-def test_options_out_of_range_are_refused(options, message):
+def test_options_out_of_range_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         estimate_population(REPORTS[:5], NOISE, CITY.grid, **options)
 
 
-def test_channels_refuse_reports_they_cannot_have_made():
+def test_channels_refuse_reports_they_cannot_have_made() -> None:
     channel = geometric(4, epsilon=1.0)
     with pytest.raises(InvalidInputError, match="outside the channel's outputs"):
         estimate_population([[99.0, 0.0]], channel, channel.inputs)
@@ -279,7 +283,7 @@ def test_channels_refuse_reports_they_cannot_have_made():
         Places([[3.0, 0], [2, 0], [1, 0], [0, 0]]),
     ],
 )
-def test_people_can_only_be_where_the_channel_says(grid):
+def test_people_can_only_be_where_the_channel_says(grid: Grid | Places) -> None:
     channel = geometric(4, epsilon=1.0)
     with pytest.raises(SitesMismatchError, match="inputs"):
         estimate_population(channel.outputs.xy, channel, grid)
@@ -288,7 +292,7 @@ def test_people_can_only_be_where_the_channel_says(grid):
     assert estimate_population(channel.outputs.xy, channel, same).mass == pytest.approx(expected)
 
 
-def test_noise_needs_cells():
+def test_noise_needs_cells() -> None:
     with pytest.raises(InvalidInputError, match="must be a Grid"):
         estimate_population(REPORTS[:5], NOISE, Places(CITY.grid.xy))
     places = Channel(Places([[0, 0], [9, 9]]), Places([[0, 0], [9, 9]]), [[0.9, 0.1], [0.1, 0.9]])
@@ -297,7 +301,7 @@ def test_noise_needs_cells():
         estimate_population([[0, 0]], places, places.inputs, smoothing=1.0)
 
 
-def test_messages_never_quote_a_coordinate():
+def test_messages_never_quote_a_coordinate() -> None:
     with pytest.raises(InvalidInputError) as caught:
         estimate_population(REPORTS + 123_456, NOISE, CITY.grid)
     assert "123" not in str(caught.value)

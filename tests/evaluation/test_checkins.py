@@ -1,5 +1,6 @@
 import gzip
 import pickle
+from pathlib import Path
 
 import geopandas
 import numpy as np
@@ -33,7 +34,7 @@ Reserved 3
 """
 
 
-def test_snap_check_ins_are_read_plain_and_compressed(tmp_path):
+def test_snap_check_ins_are_read_plain_and_compressed(tmp_path: Path) -> None:
     (tmp_path / "plain.txt").write_text(SNAP)
     with gzip.open(tmp_path / "packed.txt.gz", "wt") as file:
         file.write(SNAP)
@@ -45,7 +46,7 @@ def test_snap_check_ins_are_read_plain_and_compressed(tmp_path):
         assert str(table["time"].iloc[0]) == "2010-10-12 00:21:28+00:00"
 
 
-def test_geolife_folders_are_read_with_the_person_from_the_folder(tmp_path):
+def test_geolife_folders_are_read_with_the_person_from_the_folder(tmp_path: Path) -> None:
     for person in ("000", "153"):
         folder = tmp_path / "Data" / person / "Trajectory"
         folder.mkdir(parents=True)
@@ -57,7 +58,7 @@ def test_geolife_folders_are_read_with_the_person_from_the_folder(tmp_path):
     assert load_places(tmp_path / "Data" / "153")["person"].unique().tolist() == ["153"]
 
 
-def test_what_is_no_data_is_refused(tmp_path):
+def test_what_is_no_data_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("once upon a time\n")
     with pytest.raises(InvalidInputError, match="SNAP"):
         load_snap(tmp_path / "notes.txt")
@@ -70,7 +71,7 @@ def test_what_is_no_data_is_refused(tmp_path):
         load_geolife(tmp_path)
 
 
-def test_the_busiest_window_holds_the_most_mass_of_all_windows():
+def test_the_busiest_window_holds_the_most_mass_of_all_windows() -> None:
     rng = np.random.default_rng(1)
     wide = Prior.from_counts(Grid(0, 0, cell=10, columns=12, rows=7), rng.random(84) ** 4)
     table = wide.mass.reshape(7, 12)
@@ -81,13 +82,13 @@ def test_the_busiest_window_holds_the_most_mass_of_all_windows():
     assert window.mass == pytest.approx(table[row : row + 2, column : column + 3].ravel() / sums[row, column])
 
 
-def test_a_window_larger_than_the_grid_is_refused():
+def test_a_window_larger_than_the_grid_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="window"):
         busiest_window(Prior.uniform(Grid(0, 0, cell=1, columns=3, rows=3)), columns=4, rows=1)
 
 
 @pytest.mark.parametrize("lon", [2.35, 179.999])
-def test_data_is_binned_where_most_of_it_lies(lon):
+def test_data_is_binned_where_most_of_it_lies(lon: float) -> None:
     rng = np.random.default_rng(2)
     crowd = np.array([lon, 48.86]) + rng.normal(0, 0.001, (2000, 2))
     crowd[:, 0] = (crowd[:, 0] + 180) % 360 - 180
@@ -99,19 +100,19 @@ def test_data_is_binned_where_most_of_it_lies(lon):
     assert len(prior.mass) == 81
 
 
-def test_the_cells_of_the_prior_are_the_cells_of_the_city():
+def test_the_cells_of_the_prior_are_the_cells_of_the_city() -> None:
     city = synthetic_city(64)
     truth = busiest_window(city.prior, columns=9, rows=9)
     found = prior_from_lonlat(city.sample_lonlat(200_000, rng=3), cell=city.grid.cell)
     assert np.abs(np.sort(found.mass) - np.sort(truth.mass)).sum() < 0.2
 
 
-def test_no_data_at_all_is_refused():
+def test_no_data_at_all_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="at least one"):
         prior_from_lonlat(np.empty((0, 2)))
 
 
-def test_a_window_knows_where_on_earth_it_is():
+def test_a_window_knows_where_on_earth_it_is() -> None:
     rng = np.random.default_rng(4)
     crowd = np.array([24.94, 60.17]) + rng.normal(0, 0.001, (1000, 2))
     window = window_of(crowd)
@@ -122,7 +123,7 @@ def test_a_window_knows_where_on_earth_it_is():
     assert window.positions > 800
 
 
-def test_a_setting_of_ones_own_places_goes_back_to_degrees():
+def test_a_setting_of_ones_own_places_goes_back_to_degrees() -> None:
     rng = np.random.default_rng(5)
     crowd = np.array([24.94, 60.17]) + rng.normal(0, 0.001, (1000, 2))
     frame = geopandas.GeoSeries.from_xy(*crowd.T, crs=4326).to_crs(3067)

@@ -17,7 +17,7 @@ ERRORS = {
 KNOWING = {"remapped Laplace", "optimal for the prior"}
 
 
-def verdicts(**changed):
+def verdicts(**changed: float) -> tuple[dict[str, str], dict[str, str]]:
     errors = ERRORS | {name.replace("_", " "): error for name, error in changed.items()}
     table = pd.DataFrame({"mechanism": list(errors), "adversary_error": list(errors.values())})
     table["equalised"], table["prior"] = "uniform", "row"
@@ -28,7 +28,7 @@ def verdicts(**changed):
     )
 
 
-def test_every_claim_gets_a_verdict():
+def test_every_claim_gets_a_verdict() -> None:
     found, detail = verdicts()
     assert found == {
         "Laplace > cloaking": "fails",
@@ -54,5 +54,5 @@ def test_every_claim_gets_a_verdict():
         ("optimal for the prior is best", 101.0, "fails"),
     ],
 )
-def test_verdicts_follow_the_numbers(claim, laplace, verdict):
+def test_verdicts_follow_the_numbers(claim: str, laplace: float, verdict: str) -> None:
     assert verdicts(planar_Laplace=laplace)[0][claim] == verdict

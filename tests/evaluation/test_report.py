@@ -1,5 +1,6 @@
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -8,8 +9,8 @@ import pytest
 from geoind import Grid
 from geoind.evaluation import Setting, figures
 from geoind.evaluation.curves import curves
-from geoind.evaluation.evaluate import evaluate
-from geoind.evaluation.report import findings, pictures, terminal_tables, write_report
+from geoind.evaluation.evaluate import Evaluation, evaluate
+from geoind.evaluation.report import Picture, findings, pictures, terminal_tables, write_report
 
 SMALL = Setting(
     Grid(0, 0, cell=100, columns=3, rows=3),
@@ -19,12 +20,12 @@ SMALL = Setting(
 
 
 @pytest.fixture(scope="module")
-def evaluation():
+def evaluation() -> Evaluation:
     return evaluate(SMALL)
 
 
 @pytest.fixture(scope="module")
-def drawn(evaluation):
+def drawn(evaluation: Evaluation) -> dict[str, Picture]:
     """Every picture; and nothing is left open in pyplot."""
     import matplotlib.pyplot as plt
 
@@ -35,27 +36,27 @@ def drawn(evaluation):
 
 
 @pytest.fixture(scope="module")
-def files(evaluation, tmp_path_factory):
+def files(evaluation: Evaluation, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return write_report(evaluation, tmp_path_factory.mktemp("report") / "deep" / "report.html")
 
 
 class Page(HTMLParser):
-    def __init__(self, text):
+    def __init__(self, text: str) -> None:
         super().__init__()
         self.sources, self.tags, self.open = [], set(), []
         self.feed(text)
 
-    def handle_starttag(self, tag, attrs):
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.sources += [value for name, value in attrs if name in {"src", "href", "srcset", "data"}]
         if tag not in {"meta", "img", "br"}:
             self.open.append(tag)
 
-    def handle_endtag(self, tag):
+    def handle_endtag(self, tag: str) -> None:
         assert self.open.pop() == tag
 
 
-def test_the_page_asks_nobody_for_anything(files, drawn):
+def test_the_page_asks_nobody_for_anything(files: list[Path], drawn: dict[str, Picture]) -> None:
     text = files[0].read_text(encoding="utf-8")
     page = Page(text)
     assert page.open == []
@@ -66,13 +67,13 @@ def test_the_page_asks_nobody_for_anything(files, drawn):
     assert text.count("<img alt=") == len(drawn)
 
 
-def test_every_picture_says_what_it_shows(drawn):
+def test_every_picture_says_what_it_shows(drawn: dict[str, Picture]) -> None:
     for picture in drawn.values():
         assert len(picture.figure.get_suptitle()) > 15
         assert picture.caption.endswith(".")
 
 
-def test_every_number_of_the_page_is_in_the_csv_files(evaluation, files):
+def test_every_number_of_the_page_is_in_the_csv_files(evaluation: Evaluation, files: list[Path]) -> None:
     assert [file.name for file in files] == ["report.html", "report.csv", "report-curves.csv", "report-claims.csv"]
     table = pd.read_csv(files[1])
     assert len(table) == len(evaluation.table)
@@ -81,26 +82,26 @@ def test_every_number_of_the_page_is_in_the_csv_files(evaluation, files):
     assert len(pd.read_csv(files[3])) == len(evaluation.claims)
 
 
-def test_the_terminal_shows_every_mechanism_and_prior(evaluation):
+def test_the_terminal_shows_every_mechanism_and_prior(evaluation: Evaluation) -> None:
     text = terminal_tables(evaluation)
     for name in {*evaluation.table["mechanism"], *SMALL.weights}:
         assert name in text
     assert not re.search(r"[ \t]+$", text, re.MULTILINE)
 
 
-def test_findings_name_each_prior_once(evaluation):
+def test_findings_name_each_prior_once(evaluation: Evaluation) -> None:
     for sentence in findings(evaluation):
         told = sentence.split("] ", 1)[1]
         assert all(told.count(name) == 1 for name in SMALL.weights)
 
 
-def test_every_mechanism_has_a_style_of_its_own_without_colour(evaluation):
+def test_every_mechanism_has_a_style_of_its_own_without_colour(evaluation: Evaluation) -> None:
     names = {name for name in evaluation.table["mechanism"] if "," not in name}
     assert names <= set(figures.STYLES)
     assert len({style["marker"] for style in figures.STYLES.values()}) == len(figures.STYLES)
 
 
-def test_curves_fall_with_epsilon():
+def test_curves_fall_with_epsilon() -> None:
     table = curves(SMALL, prior="middle row", epsilons=[0.005, 0.01, 0.03])
     for _, part in table.groupby("mechanism"):
         assert (np.diff(part["expected_loss"]) < 1e-9).all()

@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
 
-from geoind import Grid, InfeasibleError, InvalidInputError, PlanarLaplace, Prior, discretise, expected_loss
+from geoind import (
+    Channel,
+    Grid,
+    InfeasibleError,
+    InvalidInputError,
+    PlanarLaplace,
+    Prior,
+    discretise,
+    expected_loss,
+)
 from geoind.evaluation.contenders import FAMILIES
 from geoind.evaluation.tuning import epsilon_for_loss
 from geoind.mechanisms.gaussian import PlanarGaussian
@@ -10,11 +19,11 @@ GRID = Grid(0, 0, cell=100, columns=9, rows=9)
 UNIFORM = Prior.uniform(GRID)
 
 
-def planar_laplace(epsilon):
+def planar_laplace(epsilon: float) -> Channel:
     return discretise(PlanarLaplace(epsilon), GRID)
 
 
-def test_the_planar_laplace_that_costs_what_cloaking_costs_has_the_papers_epsilon():
+def test_the_planar_laplace_that_costs_what_cloaking_costs_has_the_papers_epsilon() -> None:
     epsilon = epsilon_for_loss(planar_laplace, UNIFORM, loss=107.29838054991532)
     assert epsilon == pytest.approx(0.016163, abs=5e-7)
     assert round(epsilon_for_loss(planar_laplace, UNIFORM, loss=107.03), 6) == 0.016205
@@ -23,20 +32,20 @@ def test_the_planar_laplace_that_costs_what_cloaking_costs_has_the_papers_epsilo
 
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("loss", [20.0, 107.3, 300.0])
-def test_every_family_reaches_the_wanted_loss(name, loss):
+def test_every_family_reaches_the_wanted_loss(name: str, loss: float) -> None:
     prior = Prior.over(GRID, [0, 1, 40])
     epsilon = epsilon_for_loss(lambda epsilon: FAMILIES[name](GRID, epsilon), prior, loss=loss)
     assert expected_loss(FAMILIES[name](GRID, epsilon), prior) == pytest.approx(loss, rel=1e-8)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
-def test_every_family_has_stochastic_rows_and_positive_entries(name):
+def test_every_family_has_stochastic_rows_and_positive_entries(name: str) -> None:
     matrix = FAMILIES[name](GRID, 0.0162).matrix
     assert (matrix > 0).all()
     assert matrix.sum(axis=1) == pytest.approx(1, abs=1e-12)
 
 
-def test_gaussian_cells_are_where_gaussian_samples_fall():
+def test_gaussian_cells_are_where_gaussian_samples_fall() -> None:
     draws = 200_000
     reports = PlanarGaussian(95.0).sample(np.tile(GRID.xy[20], (draws, 1)), rng=np.random.default_rng(5))
     counted = np.bincount(GRID.nearest(reports), minlength=81)
@@ -47,7 +56,7 @@ def test_gaussian_cells_are_where_gaussian_samples_fall():
     assert (np.abs(counted - wrong)[likely] > 5 * np.sqrt(expected[likely])).any()
 
 
-def test_a_loss_out_of_reach_is_infeasible():
+def test_a_loss_out_of_reach_is_infeasible() -> None:
     with pytest.raises(InfeasibleError, match="as large as"):
         epsilon_for_loss(planar_laplace, UNIFORM, loss=5000)
     with pytest.raises(InfeasibleError, match="single site"):
@@ -55,6 +64,6 @@ def test_a_loss_out_of_reach_is_infeasible():
 
 
 @pytest.mark.parametrize("loss", [0, -3, float("nan")])
-def test_a_loss_that_is_not_positive_is_refused(loss):
+def test_a_loss_that_is_not_positive_is_refused(loss: float) -> None:
     with pytest.raises(InvalidInputError, match="loss"):
         epsilon_for_loss(planar_laplace, UNIFORM, loss=loss)

@@ -3,6 +3,8 @@ import gzip
 import io
 import json
 import zipfile
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ SHARP = geoind.SphericalLaplace(1000.0)
 """So many per metre that a report is within some millimetres: the columns can be followed."""
 
 
-def obfuscated(tmp_path, text: bytes | str, name: str = "in.csv", **options: object) -> bytes:
+def obfuscated(tmp_path: Path, text: bytes | str, name: str = "in.csv", **options: object) -> bytes:
     source, target = tmp_path / name, tmp_path / f"out-{name}"
     source.write_bytes(text.encode() if isinstance(text, str) else text)
     if "epsilon" not in options and "level" not in options:
@@ -36,14 +38,14 @@ def with_reading(options: dict[str, object]) -> dict[str, object]:
     return rest | {"reading": Reading(**{name: options[name] for name in names})} if names else rest
 
 
-def reason(tmp_path, text: bytes | str, name: str = "in.csv", **options: object) -> str:
+def reason(tmp_path: Path, text: bytes | str, name: str = "in.csv", **options: object) -> str:
     with pytest.raises(InvalidInputError) as caught:
         obfuscated(tmp_path, text, name, **options)
     assert sorted(path.name for path in tmp_path.iterdir()) == [name], "nothing may be left after an error"
     return str(caught.value)
 
 
-def test_every_byte_but_the_coordinates_stays(tmp_path) -> None:
+def test_every_byte_but_the_coordinates_stays(tmp_path: Path) -> None:
     text = (
         b"\xef\xbb\xbfname,lat,lon,note\r\n"
         b'"Tour ""Eiffel""",48.8584000,2.2945,"a, b\nc"\r\n'
@@ -62,7 +64,7 @@ def test_every_byte_but_the_coordinates_stays(tmp_path) -> None:
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize("last", ["", "newline"])
-def test_the_coordinates_may_be_the_last_columns(tmp_path, ending: str, last: str) -> None:
+def test_the_coordinates_may_be_the_last_columns(tmp_path: Path, ending: str, last: str) -> None:
     text = ending.join(["id,lat,lon", "1,1.0,2.0", "2,3.0,4.0"]) + (ending if last else "")
     expected = text.replace("1.0,2.0", "1.00000,2.00000").replace("3.0,4.0", "3.00000,4.00000")
     assert obfuscated(tmp_path, text).decode() == expected
@@ -76,7 +78,7 @@ def test_the_coordinates_may_be_the_last_columns(tmp_path, ending: str, last: st
     first=st.booleans(),
 )
 def test_what_another_csv_reader_sees_is_the_same_but_for_the_coordinates(
-    tmp_path, notes, quoting, ending, first
+    tmp_path: Path, notes: list[str], quoting: Literal[0, 1], ending: str, first: bool
 ) -> None:
     rows = [["note", "lat", "lon"]] + [[note, f"{i}.25", f"-{i}.5"] for i, note in enumerate(notes)]
     order = [0, 1, 2] if first else [2, 1, 0]
@@ -93,7 +95,7 @@ def test_what_another_csv_reader_sees_is_the_same_but_for_the_coordinates(
         assert float(after[2]) == pytest.approx(float(before[2]), abs=2e-5)
 
 
-def test_many_batches_with_and_without_quotes_are_like_one(tmp_path) -> None:
+def test_many_batches_with_and_without_quotes_are_like_one(tmp_path: Path) -> None:
     rows = [f"{i},{i % 80}.5,{i % 170}.25,{'x' * 40}" for i in range(3 * BATCH_BYTES // 50)]
     rows[len(rows) // 2] = '7,1.5,2.25,"a\nb"'
     text = "\n".join(["id,lat,lon,pad", *rows, ""])
@@ -102,7 +104,7 @@ def test_many_batches_with_and_without_quotes_are_like_one(tmp_path) -> None:
     assert result == expected
 
 
-def test_the_noise_is_that_of_the_mechanism(tmp_path) -> None:
+def test_the_noise_is_that_of_the_mechanism(tmp_path: Path) -> None:
     count = 100_000
     text = "lat,lon\n" + "48.8584,2.2945\n" * count
     result = obfuscated(tmp_path, text, epsilon=0.01)
@@ -119,21 +121,21 @@ def test_the_noise_is_that_of_the_mechanism(tmp_path) -> None:
         assert stats.kstest(radius, geoind.SphericalLaplace(wrong).radius_cdf).pvalue < 1e-9
 
 
-def test_reports_are_on_the_lattice_and_coarser_for_wide_noise(tmp_path) -> None:
+def test_reports_are_on_the_lattice_and_coarser_for_wide_noise(tmp_path: Path) -> None:
     assert obfuscated(tmp_path, "lat,lon\n1,2\n", epsilon=0.01).split(b"\n")[1].count(b".") == 2
     line = obfuscated(tmp_path, "lat,lon\n1,2\n", name="wide.csv", epsilon=5e-6).split(b"\n")[1]
     decimals = geoind.SphericalLaplace(5e-6).decimals
     assert {len(number.split(b".")[1]) for number in line.split(b",")} == {decimals}
 
 
-def test_columns_are_found_by_their_usual_names_or_chosen(tmp_path) -> None:
+def test_columns_are_found_by_their_usual_names_or_chosen(tmp_path: Path) -> None:
     assert obfuscated(tmp_path, "Latitude,LONGITUDE\n1,2\n") == b"Latitude,LONGITUDE\n1.00000,2.00000\n"
     assert obfuscated(tmp_path, '"lng","lat"\n2,1\n') == b'"lng","lat"\n2.00000,1.00000\n'
     chosen = obfuscated(tmp_path, "a,b,c\n1,2,x\n", lat="a", lon="b")
     assert chosen == b"a,b,c\n1.00000,2.00000,x\n"
 
 
-def test_several_places_of_a_row_have_noise_of_their_own(tmp_path) -> None:
+def test_several_places_of_a_row_have_noise_of_their_own(tmp_path: Path) -> None:
     text = "from_lat,from_lon,to_lat,to_lon,fare\n" + "48.85,2.35,48.85,2.35,7\n" * 50
     result = obfuscated(
         tmp_path, text, epsilon=0.01, lat=["from_lat", "to_lat"], lon=["from_lon", "to_lon"]
@@ -144,7 +146,7 @@ def test_several_places_of_a_row_have_noise_of_their_own(tmp_path) -> None:
     assert read_promise(tmp_path / "out-in.csv").places == (("from_lon", "from_lat"), ("to_lon", "to_lat"))
 
 
-def test_tabs_and_other_delimiters(tmp_path) -> None:
+def test_tabs_and_other_delimiters(tmp_path: Path) -> None:
     assert obfuscated(tmp_path, "lat\tlon\n1\t2\n", name="in.tsv") == b"lat\tlon\n1.00000\t2.00000\n"
     for delimiter in ";|\t":
         text = f"lat{delimiter}lon\n1{delimiter}2\n"
@@ -154,17 +156,17 @@ def test_tabs_and_other_delimiters(tmp_path) -> None:
     assert obfuscated(tmp_path, "lat:lon\n1:2\n", delimiter=":") == b"lat:lon\n1.00000:2.00000\n"
 
 
-def test_decimal_commas_stay_commas(tmp_path) -> None:
+def test_decimal_commas_stay_commas(tmp_path: Path) -> None:
     assert obfuscated(tmp_path, "lat;lon\n1,5;-2,25\n") == b"lat;lon\n1,50000;-2,25000\n"
     assert obfuscated(tmp_path, 'lat,lon\n"1,5","2,25"\n') == b'lat,lon\n"1,50000","2,25000"\n'
 
 
-def test_what_is_missing_is_hinted_at(tmp_path) -> None:
+def test_what_is_missing_is_hinted_at(tmp_path: Path) -> None:
     assert "is there no header?" in reason(tmp_path, "1.5,2.5\n3.5,4.5\n")
     assert "what is the delimiter?" in reason(tmp_path, "lat:lon\n1:2\n")
 
 
-def test_quotes_in_a_tsv_file_are_plain_text_unless_asked_for(tmp_path) -> None:
+def test_quotes_in_a_tsv_file_are_plain_text_unless_asked_for(tmp_path: Path) -> None:
     text = 'lat\tlon\tnote\n1\t2\t5" pipe\n1\t2\t"open\n3\t4\tclosed"\n'
     expected = text.replace("1\t2", "1.00000\t2.00000").replace("3\t4", "3.00000\t4.00000")
     assert obfuscated(tmp_path, text, name="in.tsv").decode() == expected
@@ -173,19 +175,19 @@ def test_quotes_in_a_tsv_file_are_plain_text_unless_asked_for(tmp_path) -> None:
     assert reason(tmp_path, text, name="in.tsv", quoting=True).startswith("line 2: a quote")
 
 
-def test_without_a_header_columns_are_numbers(tmp_path) -> None:
+def test_without_a_header_columns_are_numbers(tmp_path: Path) -> None:
     result = obfuscated(tmp_path, "7,1,2\n8,3,4\n", header=False, lat="2", lon="3")
     assert result == b"7,1.00000,2.00000\n8,3.00000,4.00000\n"
     assert obfuscated(tmp_path, '"a\nb",1,2\n', header=False, lat="2", lon="3") == b'"a\nb",1.00000,2.00000\n'
 
 
-def test_a_header_alone_gives_a_header_alone(tmp_path) -> None:
+def test_a_header_alone_gives_a_header_alone(tmp_path: Path) -> None:
     assert obfuscated(tmp_path, "lat,lon\n") == b"lat,lon\n"
     assert obfuscated(tmp_path, "lat,lon") == b"lat,lon"
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
-def test_compressed_files_in_and_out(tmp_path, suffix: str) -> None:
+def test_compressed_files_in_and_out(tmp_path: Path, suffix: str) -> None:
     import pyarrow as pa
 
     codec = {"gz": "gzip", "zst": "zstd"}[suffix]
@@ -199,7 +201,7 @@ def test_compressed_files_in_and_out(tmp_path, suffix: str) -> None:
     assert plain.read_bytes().startswith(b"lat,lon\n1.00000")
 
 
-def test_a_damaged_compressed_file_is_refused(tmp_path) -> None:
+def test_a_damaged_compressed_file_is_refused(tmp_path: Path) -> None:
     whole = gzip.compress(b"lat,lon\n" + b"1,2\n" * 100_000)
     assert "compressed" in reason(tmp_path, whole[: len(whole) // 2], "in.csv.gz")
     assert "compressed" in reason(tmp_path, b"lat,lon\n1,2\n", "in.csv.gz")
@@ -228,18 +230,20 @@ def test_a_damaged_compressed_file_is_refused(tmp_path) -> None:
         ('a,12.345, "2"', f"line 3: {MISPLACED}"),
     ],
 )
-def test_a_bad_row_stops_with_its_line_and_the_reason_and_no_coordinate(tmp_path, row: str, why: str) -> None:
+def test_a_bad_row_stops_with_its_line_and_the_reason_and_no_coordinate(
+    tmp_path: Path, row: str, why: str
+) -> None:
     message = reason(tmp_path, f"name,lat,lon\nok,1,2\n{row}\nok,3,4\n")
     assert message == why
     assert "12.345" not in message
 
 
-def test_line_numbers_count_lines_inside_quotes(tmp_path) -> None:
+def test_line_numbers_count_lines_inside_quotes(tmp_path: Path) -> None:
     text = 'name,lat,lon\n"a\nb\nc",1,2\nx,1,2\nbad,91,2\n'
     assert reason(tmp_path, text).startswith("line 6: ")
 
 
-def test_line_numbers_are_right_far_into_a_file(tmp_path) -> None:
+def test_line_numbers_are_right_far_into_a_file(tmp_path: Path) -> None:
     count = 3 * BATCH_BYTES // 100
     text = "name,lat,lon\n" + ("x" * 100 + ",1,2\n") * count
     assert reason(tmp_path, text + "bad,91,2\n").startswith(f"line {count + 2}: ")
@@ -253,11 +257,11 @@ def test_line_numbers_are_right_far_into_a_file(tmp_path) -> None:
         'id,lat,lon\n"a\rb",1.0,2.0\n"c\r\n",1.0,2.0\n',
     ],
 )
-def test_line_breaks_may_be_mixed(tmp_path, text: str) -> None:
+def test_line_breaks_may_be_mixed(tmp_path: Path, text: str) -> None:
     assert obfuscated(tmp_path, text).decode() == text.replace("1.0,2.0", "1.00000,2.00000")
 
 
-def test_rejects_take_the_bad_rows_and_the_rest_goes_on(tmp_path) -> None:
+def test_rejects_take_the_bad_rows_and_the_rest_goes_on(tmp_path: Path) -> None:
     text = 'name,lat,lon\na,1,2\nbad,91,2\n"q",1,2\nworse,"é\n\n'.replace('"é', "é")
     source, target, rejects = tmp_path / "in.csv", tmp_path / "out.csv", tmp_path / "rejects.ndjson"
     source.write_text(text)
@@ -271,12 +275,12 @@ def test_rejects_take_the_bad_rows_and_the_rest_goes_on(tmp_path) -> None:
     ]
 
 
-def test_rejects_without_bad_rows_are_an_empty_file(tmp_path) -> None:
+def test_rejects_without_bad_rows_are_an_empty_file(tmp_path: Path) -> None:
     obfuscated(tmp_path, "lat,lon\n1,2\n", rejects=tmp_path / "rejects")
     assert (tmp_path / "rejects").read_bytes() == b""
 
 
-def test_missing_coordinates_stay_when_asked_for(tmp_path) -> None:
+def test_missing_coordinates_stay_when_asked_for(tmp_path: Path) -> None:
     text = 'n,lat,lon\na,,\nb, ," "\nc,1,2\nd,,2\n'
     assert reason(tmp_path, text) == "line 2: there is no place"
     # Half a place is none, and not a place that may stay.
@@ -308,11 +312,13 @@ def test_missing_coordinates_stay_when_asked_for(tmp_path) -> None:
         ("id,lat,lon\na,1,2\n", {"id_column": "id", "key": b"short"}, "32 bytes"),
     ],
 )
-def test_bad_requests_are_refused_and_nothing_is_written(tmp_path, text, options, why) -> None:
+def test_bad_requests_are_refused_and_nothing_is_written(
+    tmp_path: Path, text: bytes | str, options: dict[str, Any], why: str
+) -> None:
     assert why in reason(tmp_path, text, **options)
 
 
-def test_a_key_repeats_the_noise_of_a_record_wherever_it_stands(tmp_path) -> None:
+def test_a_key_repeats_the_noise_of_a_record_wherever_it_stands(tmp_path: Path) -> None:
     rows = [f"trip {i},48.{i},2.{i}" for i in range(50)]
     options = {"epsilon": 0.01, "key": bytes(range(32)), "id_column": "id", "order": "keep"}
     first = obfuscated(tmp_path, "\n".join(["id,lat,lon", *rows]), **options).decode().splitlines()
@@ -324,7 +330,7 @@ def test_a_key_repeats_the_noise_of_a_record_wherever_it_stands(tmp_path) -> Non
     assert not set(other.splitlines()[1:]) & set(first[1:])
 
 
-def test_the_sidecar_tells_the_promise_and_neither_key_nor_truth(tmp_path) -> None:
+def test_the_sidecar_tells_the_promise_and_neither_key_nor_truth(tmp_path: Path) -> None:
     key = bytes(range(32))
     obfuscated(
         tmp_path, "id,lat,lon\na,48.8584,2.2945\n", epsilon=None, level=2.0, radius=200, key=key, id_column="id"
@@ -336,7 +342,7 @@ def test_the_sidecar_tells_the_promise_and_neither_key_nor_truth(tmp_path) -> No
     assert key.hex() not in text
 
 
-def test_columns_that_tell_are_refused_dropped_or_kept(tmp_path) -> None:
+def test_columns_that_tell_are_refused_dropped_or_kept(tmp_path: Path) -> None:
     text = "dropoff_lat,lat,lon,home address,platform\n3,1,2,4,5\n"
     message = reason(tmp_path, text)
     assert "'dropoff_lat'" in message
@@ -351,7 +357,7 @@ def test_columns_that_tell_are_refused_dropped_or_kept(tmp_path) -> None:
     )
 
 
-def test_rows_sorted_by_place_are_shuffled_all_together(tmp_path) -> None:
+def test_rows_sorted_by_place_are_shuffled_all_together(tmp_path: Path) -> None:
     count = 3 * BATCH_BYTES // 40
     rows = [f"{i},{i / count * 80:.6f},1.5,{'x' * 20}" for i in range(count)]
     text = "\n".join(["n,lat,lon,pad", *rows])
@@ -362,7 +368,7 @@ def test_rows_sorted_by_place_are_shuffled_all_together(tmp_path) -> None:
     assert abs(np.corrcoef(numbers, np.arange(count))[0, 1]) < 0.02
 
 
-def test_a_zip_archive_of_one_file_goes_in_and_out(tmp_path) -> None:
+def test_a_zip_archive_of_one_file_goes_in_and_out(tmp_path: Path) -> None:
     for name in ("in.zip", "in.csv.zip"):
         with zipfile.ZipFile(tmp_path / name, "w") as archive:
             archive.writestr("trips.csv", "lat,lon\n1,2\n")
@@ -376,7 +382,7 @@ def test_a_zip_archive_of_one_file_goes_in_and_out(tmp_path) -> None:
         obfuscate_file(tmp_path / "two.csv.zip", tmp_path / "out.csv", mechanism=SHARP)
 
 
-def test_csv_becomes_parquet_and_parquet_csv(tmp_path) -> None:
+def test_csv_becomes_parquet_and_parquet_csv(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
     (tmp_path / "in.csv").write_text('id,lat,lon,note\n007,1,2,"a, b"\n008,3,4,\n')

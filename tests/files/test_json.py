@@ -1,4 +1,6 @@
 import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +21,7 @@ def collection(*features: dict, **members: object) -> str:
     return json.dumps({"type": "FeatureCollection", **members, "features": list(features)})
 
 
-def test_every_value_of_an_object_but_the_coordinates_stays_with_all_its_digits(tmp_path) -> None:
+def test_every_value_of_an_object_but_the_coordinates_stays_with_all_its_digits(tmp_path: Path) -> None:
     text = (
         '{"lat": 48.8584000, "lon": 2.2945, "big": 12345678901234567.10, "t": "é", "x": [1, {"y": null}]}\r\n'
         "\n"
@@ -36,7 +38,7 @@ def test_every_value_of_an_object_but_the_coordinates_stays_with_all_its_digits(
     )
 
 
-def test_members_of_members_and_of_later_records_are_looked_at(tmp_path) -> None:
+def test_members_of_members_and_of_later_records_are_looked_at(tmp_path: Path) -> None:
     lines = ['{"lat": 1.5, "lon": 2.5, "n": 1}'] * 3
     for more in (
         '"home": {"address": "x"}',
@@ -54,13 +56,13 @@ def test_members_of_members_and_of_later_records_are_looked_at(tmp_path) -> None
             (tmp_path / left).unlink()
 
 
-def test_a_place_may_lie_inside_a_member(tmp_path) -> None:
+def test_a_place_may_lie_inside_a_member(tmp_path: Path) -> None:
     result = obfuscated(tmp_path, '{"at": {"y": 1.5, "x": 2.5}, "n": 7}', "in.ndjson", lat="at.y", lon="at.x")
     assert json.loads(result) == {"at": {"y": 1.5, "x": 2.5}, "n": 7}
     assert b"1.50000" in result
 
 
-def test_lines_may_be_features_and_have_record_separators(tmp_path) -> None:
+def test_lines_may_be_features_and_have_record_separators(tmp_path: Path) -> None:
     lines = [json.dumps(feature(2.5, 1.5, name="a")), "\x1e" + json.dumps(feature(-2.5, 3, name="b"))]
     result = obfuscated(tmp_path, "\n".join(lines) + "\n", "in.geojsonl").decode().split("\n")
     assert result[1].startswith("\x1e{")
@@ -88,11 +90,13 @@ def test_lines_may_be_features_and_have_record_separators(tmp_path) -> None:
         ('{"lat": 12.345, "lon": ' + "[" * 100_000, "not a JSON object"),
     ],
 )
-def test_a_bad_line_stops_with_its_number_and_the_reason_and_no_coordinate(tmp_path, line: str, why: str) -> None:
+def test_a_bad_line_stops_with_its_number_and_the_reason_and_no_coordinate(
+    tmp_path: Path, line: str, why: str
+) -> None:
     assert reason(tmp_path, f'{{"lat": 1, "lon": 2}}\n\n{line}\n', "in.ndjson") == f"line 3: {why}"
 
 
-def test_lines_without_coordinates_stay_when_asked_for(tmp_path) -> None:
+def test_lines_without_coordinates_stay_when_asked_for(tmp_path: Path) -> None:
     text = '{"lat": null, "lon": null}\n{"lat": 1, "lon": 2}\n'
     assert reason(tmp_path, text, "in.ndjson") == "line 1: there is no place"
     kept = obfuscated(tmp_path, text, "in.ndjson", missing="keep")
@@ -101,11 +105,11 @@ def test_lines_without_coordinates_stay_when_asked_for(tmp_path) -> None:
     assert half == kept, "half a place is none, and not a place that may stay"
 
 
-def test_an_empty_file_of_lines_gives_an_empty_file(tmp_path) -> None:
+def test_an_empty_file_of_lines_gives_an_empty_file(tmp_path: Path) -> None:
     assert obfuscated(tmp_path, "", "in.ndjson") == b""
 
 
-def test_bad_lines_go_to_the_rejects(tmp_path) -> None:
+def test_bad_lines_go_to_the_rejects(tmp_path: Path) -> None:
     source, target, rejects = tmp_path / "in.ndjson", tmp_path / "out.ndjson", tmp_path / "rejects"
     source.write_bytes(b'{"lat": 1, "lon": 2}\n{"lat": \xff}\n{"lat": 3, "lon": 4}')
     assert obfuscate_file(source, target, mechanism=SHARP, rejects=rejects).rejected == 1
@@ -113,7 +117,7 @@ def test_bad_lines_go_to_the_rejects(tmp_path) -> None:
     assert json.loads(rejects.read_bytes())["line"] == 2
 
 
-def test_a_collection_keeps_everything_but_places_and_boxes(tmp_path) -> None:
+def test_a_collection_keeps_everything_but_places_and_boxes(tmp_path: Path) -> None:
     features = [
         feature(2.5, 1.5, name="é", value=1.10) | {"id": 7, "bbox": [2.5, 1.5, 2.5, 1.5]},
         {"bbox": [3, 4, 3, 4]} | feature(3, 4),
@@ -134,12 +138,12 @@ def test_a_collection_keeps_everything_but_places_and_boxes(tmp_path) -> None:
     assert "324.5" not in json.dumps(read)
 
 
-def test_members_may_come_in_any_order_and_the_collection_may_be_empty(tmp_path) -> None:
+def test_members_may_come_in_any_order_and_the_collection_may_be_empty(tmp_path: Path) -> None:
     text = '{"features": [], "type": "FeatureCollection", "bbox": [1, 2, 3, 4]}'
     assert json.loads(obfuscated(tmp_path, text, "in.geojson")) == {"features": [], "type": "FeatureCollection"}
 
 
-def test_a_long_collection_is_read_in_pieces(tmp_path) -> None:
+def test_a_long_collection_is_read_in_pieces(tmp_path: Path) -> None:
     count = 4 * CHUNK // 200
     features = [feature(i % 170 + 0.5, i % 80 + 0.25, note='"}],é' * 12, i=i) for i in range(count)]
     text = collection(*features).replace("}, {", "},\n {")
@@ -148,7 +152,7 @@ def test_a_long_collection_is_read_in_pieces(tmp_path) -> None:
     assert read["features"] == features
 
 
-def test_a_feature_longer_than_a_piece_is_read_whole(tmp_path) -> None:
+def test_a_feature_longer_than_a_piece_is_read_whole(tmp_path: Path) -> None:
     long = feature(1.5, 2.5, note="x" * 3 * CHUNK)
     read = json.loads(obfuscated(tmp_path, collection(long, feature(3.5, 4.5)), "in.geojson"))
     assert read["features"] == [long, feature(3.5, 4.5)]
@@ -168,7 +172,9 @@ def test_a_feature_longer_than_a_piece_is_read_whole(tmp_path) -> None:
         (feature(12.345, 90.5), "|latitude| must be at most 90"),
     ],
 )
-def test_a_bad_feature_stops_with_its_number_and_the_reason_and_no_coordinate(tmp_path, bad, why) -> None:
+def test_a_bad_feature_stops_with_its_number_and_the_reason_and_no_coordinate(
+    tmp_path: Path, bad: dict[str, Any], why: str
+) -> None:
     features = ",\n".join(map(json.dumps, [feature(1, 2), bad]))
     message = reason(tmp_path, '{"type": "FeatureCollection", "features": [\n' + features + "\n]}", "in.geojson")
     assert message.startswith("feature 2: ")
@@ -176,7 +182,7 @@ def test_a_bad_feature_stops_with_its_number_and_the_reason_and_no_coordinate(tm
     assert "12.345" not in message
 
 
-def test_bad_features_go_to_the_rejects_and_commas_stay_right(tmp_path) -> None:
+def test_bad_features_go_to_the_rejects_and_commas_stay_right(tmp_path: Path) -> None:
     source, target, rejects = tmp_path / "in.geojson", tmp_path / "out.geojson", tmp_path / "rejects"
     source.write_text(collection(feature(0, 91), feature(1, 2), feature(0, 91), feature(3, 4), feature(0, 91)))
     assert obfuscate_file(source, target, mechanism=SHARP, rejects=rejects).rejected == 3
@@ -185,7 +191,7 @@ def test_bad_features_go_to_the_rejects_and_commas_stay_right(tmp_path) -> None:
     assert [json.loads(one["record"]) for one in told] == [feature(0, 91)] * 3
 
 
-def test_features_without_a_place_stay_when_asked_for(tmp_path) -> None:
+def test_features_without_a_place_stay_when_asked_for(tmp_path: Path) -> None:
     nowhere = feature(0, 0) | {"geometry": None}
     read = json.loads(obfuscated(tmp_path, collection(nowhere, feature(1, 2)), "in.geojson", missing="keep"))
     assert read["features"] == [nowhere, feature(1.0, 2.0)]
@@ -210,19 +216,19 @@ def test_features_without_a_place_stay_when_asked_for(tmp_path) -> None:
         (b'{"name": "\xff", "features": []}', "no proper JSON"),
     ],
 )
-def test_a_broken_document_is_refused(tmp_path, text, why) -> None:
+def test_a_broken_document_is_refused(tmp_path: Path, text: bytes | str, why: str) -> None:
     message = reason(tmp_path, text, "in.geojson")
     assert why in message
     assert "12.345" not in message
 
 
 @pytest.mark.parametrize("name", ["urn:ogc:def:crs:OGC:1.3:CRS84", "urn:ogc:def:crs:EPSG::4326", "EPSG:4326"])
-def test_a_crs_that_is_wgs84_is_fine(tmp_path, name: str) -> None:
+def test_a_crs_that_is_wgs84_is_fine(tmp_path: Path, name: str) -> None:
     crs = {"type": "name", "properties": {"name": name}}
     assert json.loads(obfuscated(tmp_path, collection(feature(1, 2), crs=crs), "in.geojson"))["crs"] == crs
 
 
-def test_a_key_gives_csv_lines_and_features_the_same_noise(tmp_path) -> None:
+def test_a_key_gives_csv_lines_and_features_the_same_noise(tmp_path: Path) -> None:
     csv = obfuscated(tmp_path, "id,lat,lon\n7,1.5,2.5\n", **KEYED).decode().splitlines()[1].split(",")
     line = json.loads(obfuscated(tmp_path, '{"id": 7, "lat": 1.5, "lon": 2.5}', "in.ndjson", **KEYED))
     by_property = json.loads(obfuscated(tmp_path, collection(feature(2.5, 1.5, id="7")), "a.geojson", **KEYED))
@@ -234,19 +240,19 @@ def test_a_key_gives_csv_lines_and_features_the_same_noise(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("identity", [None, "", True, 1.5, [1]])
-def test_an_id_must_be_text_or_a_whole_number(tmp_path, identity: object) -> None:
+def test_an_id_must_be_text_or_a_whole_number(tmp_path: Path, identity: object) -> None:
     line = json.dumps({"id": identity, "lat": 1, "lon": 2})
     assert reason(tmp_path, line, "in.ndjson", **KEYED) == "line 1: there is no identity in column 'id'"
     text = collection(feature(2.5, 1.5, id=identity))
     assert "there is no identity" in reason_again(tmp_path, text)
 
 
-def reason_again(tmp_path, text: str) -> str:
+def reason_again(tmp_path: Path, text: str) -> str:
     (tmp_path / "in.ndjson").unlink()
     return reason(tmp_path, text, "in.geojson", **KEYED)
 
 
-def test_properties_and_members_that_tell_are_refused_dropped_or_kept(tmp_path) -> None:
+def test_properties_and_members_that_tell_are_refused_dropped_or_kept(tmp_path: Path) -> None:
     text = collection(feature(2.5, 1.5, address="x", name="y") | {"centre": [2.5, 1.5]}, where=[2.5, 1.5])
     drop = ["address", "centre", "collection.where"]
     for name in drop:
@@ -258,14 +264,14 @@ def test_properties_and_members_that_tell_are_refused_dropped_or_kept(tmp_path) 
     assert kept["features"][0]["properties"] == {"address": "x", "name": "y"}
 
 
-def test_reports_end_on_the_lattice(tmp_path) -> None:
+def test_reports_end_on_the_lattice(tmp_path: Path) -> None:
     read = json.loads(obfuscated(tmp_path, collection(*[feature(2.5, 1.5)] * 100), "in.geojson", epsilon=0.01))
     places = [one["geometry"]["coordinates"] for one in read["features"]]
     assert (geoind.snap_lonlat(places) == places).all()
     assert len({tuple(place) for place in places}) > 90
 
 
-def test_formats_must_not_change_on_the_way(tmp_path) -> None:
+def test_formats_must_not_change_on_the_way(tmp_path: Path) -> None:
     (tmp_path / "in.geojson").write_text(collection())
     with pytest.raises(InvalidInputError, match="the input is geojson and the output csv"):
         obfuscate_file(tmp_path / "in.geojson", tmp_path / "out.csv", epsilon=0.1)

@@ -1,5 +1,6 @@
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ LONLAT = np.array([[2.35, 48.86], [2.36, 48.85], [-73.98, 40.75]])
 PROMISE = Promise.of(SphericalLaplace(EPSILON)).to_json()
 
 
-def text_of(name):
+def text_of(name: str) -> str:
     pairs = [dict(zip(("lon", "lat"), place, strict=True)) for place in LONLAT.tolist()]
     features = [{"type": "Feature", "properties": {}, "geometry": point(place)} for place in LONLAT.tolist()]
     return {
@@ -25,13 +26,13 @@ def text_of(name):
     }[name]
 
 
-def point(place):
+def point(place: list[float]) -> dict[str, object]:
     return {"type": "Point", "coordinates": place}
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "ndjson", "geojsonl", "geojson"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_text_files_and_their_sidecars(tmp_path, kind, packed):
+def test_text_files_and_their_sidecars(tmp_path: Path, kind: str, packed: bool) -> None:
     path = tmp_path / f"reports.{kind}{'.gz' if packed else ''}"
     text = text_of(kind).encode()
     path.write_bytes(gzip.compress(text) if packed else text)
@@ -41,7 +42,7 @@ def test_text_files_and_their_sidecars(tmp_path, kind, packed):
     assert reports.epsilon.tolist() == [EPSILON] * 3
 
 
-def parquet(path, epsilon=EPSILON):
+def parquet(path: Path, epsilon: float = EPSILON) -> Path:
     import pyarrow
     import pyarrow.parquet
 
@@ -51,13 +52,13 @@ def parquet(path, epsilon=EPSILON):
     return path
 
 
-def test_parquet_tells_its_own_promise(tmp_path):
+def test_parquet_tells_its_own_promise(tmp_path: Path) -> None:
     reports = read_reports(parquet(tmp_path / "reports.parquet"))
     assert np.array_equal(reports.lonlat, LONLAT)
     assert reports.epsilon.tolist() == [EPSILON] * 3
 
 
-def test_geoparquet_in_any_crs(tmp_path):
+def test_geoparquet_in_any_crs(tmp_path: Path) -> None:
     import geopandas
 
     frame = geopandas.GeoSeries.from_xy(*LONLAT[:2].T, crs=4326).to_crs(2154)
@@ -67,7 +68,7 @@ def test_geoparquet_in_any_crs(tmp_path):
     assert read_reports(path).lonlat == pytest.approx(LONLAT[:2])
 
 
-def test_files_and_folders_with_their_own_epsilons_add_up(tmp_path):
+def test_files_and_folders_with_their_own_epsilons_add_up(tmp_path: Path) -> None:
     (tmp_path / "day").mkdir()
     parquet(tmp_path / "day" / "a.parquet", 0.01)
     parquet(tmp_path / "day" / "b.parquet", 0.02)
@@ -75,14 +76,14 @@ def test_files_and_folders_with_their_own_epsilons_add_up(tmp_path):
     assert read_reports(tmp_path / "day", other).epsilon.tolist() == [0.01] * 3 + [0.02] * 3 + [0.03] * 3
 
 
-def test_columns_may_be_named_and_missing_places_are_left_out(tmp_path):
+def test_columns_may_be_named_and_missing_places_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "reports.csv"
     path.write_text("a,b\n1.5,2.5\n,\n3.5,4.5\n")
     reports = read_reports(path, epsilon=0.5, lon="b", lat="a")
     assert reports.lonlat.tolist() == [[2.5, 1.5], [4.5, 3.5]]
 
 
-def test_what_is_not_known_is_asked_for(tmp_path):
+def test_what_is_not_known_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "reports.csv"
     path.write_text(text_of("csv"))
     with pytest.raises(InvalidInputError, match="give the epsilon"):
@@ -114,7 +115,9 @@ def test_what_is_not_known_is_asked_for(tmp_path):
         ("a.gpkg", "1.25", "no file that GDAL can read"),
     ],
 )
-def test_bad_files_are_refused_without_a_word_of_their_content(tmp_path, name, content, message):
+def test_bad_files_are_refused_without_a_word_of_their_content(
+    tmp_path: Path, name: str, content: str, message: str
+) -> None:
     path = tmp_path / name
     path.write_text(content)
     with pytest.raises(InvalidInputError, match=message) as caught:
@@ -122,7 +125,7 @@ def test_bad_files_are_refused_without_a_word_of_their_content(tmp_path, name, c
     assert "1.25" not in str(caught.value)
 
 
-def test_missing_files_and_empty_folders(tmp_path):
+def test_missing_files_and_empty_folders(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="no such file"):
         read_reports(tmp_path / "none.csv")
     with pytest.raises(InvalidInputError, match="no files of places"):
@@ -130,7 +133,7 @@ def test_missing_files_and_empty_folders(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "ndjson", "geojsonl", "geojson"])
-def test_what_obfuscate_file_writes_is_read_with_its_promise(tmp_path, kind):
+def test_what_obfuscate_file_writes_is_read_with_its_promise(tmp_path: Path, kind: str) -> None:
     source, target = tmp_path / f"people.{kind}", tmp_path / f"reports.{kind}"
     source.write_text(text_of(kind))
     obfuscate_file(source, target, mechanism=SphericalLaplace(100.0))

@@ -1,4 +1,6 @@
 import json
+from pathlib import Path
+from typing import Any
 
 import geopandas
 import numpy as np
@@ -37,7 +39,7 @@ def columns(**changes: object) -> pa.Table:
     )
 
 
-def reason(tmp_path, table: pa.Table, **options: object) -> str:
+def reason(tmp_path: Path, table: pa.Table, **options: object) -> str:
     pq.write_table(table, tmp_path / "in.parquet")
     with pytest.raises(InvalidInputError) as caught:
         obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", **{"epsilon": 0.1, **options})
@@ -45,7 +47,7 @@ def reason(tmp_path, table: pa.Table, **options: object) -> str:
     return str(caught.value)
 
 
-def test_parquet_columns_keep_types_order_metadata_and_compression(tmp_path) -> None:
+def test_parquet_columns_keep_types_order_metadata_and_compression(tmp_path: Path) -> None:
     table = columns().replace_schema_metadata({b"own": b"kept"})
     pq.write_table(table, tmp_path / "in.parquet", compression="zstd")
     summary = obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", mechanism=SHARP)
@@ -62,7 +64,7 @@ def test_parquet_columns_keep_types_order_metadata_and_compression(tmp_path) -> 
     assert not (tmp_path / "out.parquet.geoind.json").exists()
 
 
-def test_many_batches_are_like_one(tmp_path, monkeypatch) -> None:
+def test_many_batches_are_like_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("geoind.files.parquet.BATCH_ROWS", 7)
     pq.write_table(columns(**{k: v * 20 for k, v in columns().to_pydict().items()}), tmp_path / "in.parquet")
     shares: list[float | None] = []
@@ -78,7 +80,7 @@ def test_many_batches_are_like_one(tmp_path, monkeypatch) -> None:
 
 @pytest.mark.parametrize("crs", [4326, METRIC])
 @pytest.mark.parametrize("encoding", ["WKB", "geoarrow"])
-def test_geoparquet_keeps_everything_but_places_and_boxes(tmp_path, crs: int, encoding: str) -> None:
+def test_geoparquet_keeps_everything_but_places_and_boxes(tmp_path: Path, crs: int, encoding: str) -> None:
     truth = places(crs=crs)
     truth.to_parquet(tmp_path / "in.parquet", geometry_encoding=encoding, write_covering_bbox=True)
     obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", mechanism=SHARP)
@@ -96,7 +98,7 @@ def test_geoparquet_keeps_everything_but_places_and_boxes(tmp_path, crs: int, en
 
 @pytest.mark.parametrize("suffix", ["gpkg", "fgb", "shp", "gml"])
 @pytest.mark.parametrize("crs", [4326, METRIC])
-def test_whatever_pyogrio_reads_makes_a_round_trip(tmp_path, suffix: str, crs: int) -> None:
+def test_whatever_pyogrio_reads_makes_a_round_trip(tmp_path: Path, suffix: str, crs: int) -> None:
     truth = places(crs=crs)
     truth.geometry = shapely.force_3d(truth.geometry, 324.5)
     truth.to_file(tmp_path / f"in.{suffix}")
@@ -116,13 +118,13 @@ def test_whatever_pyogrio_reads_makes_a_round_trip(tmp_path, suffix: str, crs: i
     assert not [path for path in out.iterdir() if path.name.startswith(".")]
 
 
-def test_another_name_chooses_another_format(tmp_path) -> None:
+def test_another_name_chooses_another_format(tmp_path: Path) -> None:
     places().to_file(tmp_path / "in.gpkg")
     obfuscate_file(tmp_path / "in.gpkg", tmp_path / "out.fgb", mechanism=SHARP)
     assert pyogrio.read_info(tmp_path / "out.fgb")["driver"] == "FlatGeobuf"
 
 
-def test_the_noise_in_a_projected_file_has_the_promised_scale(tmp_path) -> None:
+def test_the_noise_in_a_projected_file_has_the_promised_scale(tmp_path: Path) -> None:
     count = 100_000
     truth = geopandas.GeoDataFrame(geometry=shapely.points([[2.2945, 48.8584]] * count), crs=4326).to_crs(METRIC)
     truth.to_file(tmp_path / "in.gpkg")
@@ -153,13 +155,15 @@ def test_the_noise_in_a_projected_file_has_the_promised_scale(tmp_path) -> None:
         ({"lng": [12.345] * 3}, "several columns"),
     ],
 )
-def test_a_bad_row_stops_with_its_number_and_no_coordinate(tmp_path, changes, why) -> None:
+def test_a_bad_row_stops_with_its_number_and_no_coordinate(
+    tmp_path: Path, changes: dict[str, Any], why: str
+) -> None:
     message = reason(tmp_path, columns(**changes))
     assert why in message
     assert "12.345" not in message
 
 
-def test_bad_rows_go_to_the_rejects(tmp_path, monkeypatch) -> None:
+def test_bad_rows_go_to_the_rejects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("geoind.files.parquet.BATCH_ROWS", 11)
     lat = [1.0] * 50
     for row in (0, 12, 13, 49):
@@ -176,20 +180,20 @@ def test_bad_rows_go_to_the_rejects(tmp_path, monkeypatch) -> None:
     assert json.loads(told[0]["record"]) == {"id": 0, "lat": 91.0, "lon": 2.0}
 
 
-def test_rows_without_a_place_stay_when_asked_for(tmp_path) -> None:
+def test_rows_without_a_place_stay_when_asked_for(tmp_path: Path) -> None:
     pq.write_table(columns(lat=[1.0, None, 3.0]), tmp_path / "in.parquet")
     options = {"mechanism": SHARP, "missing": "keep"}
     assert obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", **options).reports == 2
     assert pq.read_table(tmp_path / "out.parquet")["lon"].null_count == 1
 
 
-def test_an_empty_table_stays_empty(tmp_path) -> None:
+def test_an_empty_table_stays_empty(tmp_path: Path) -> None:
     pq.write_table(columns().slice(0, 0), tmp_path / "in.parquet")
     assert obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", mechanism=SHARP).reports == 0
     assert pq.read_table(tmp_path / "out.parquet").schema.equals(columns().schema)
 
 
-def test_undeclared_wkb_needs_a_column_and_a_crs(tmp_path) -> None:
+def test_undeclared_wkb_needs_a_column_and_a_crs(tmp_path: Path) -> None:
     table = pa.table({"spot": shapely.to_wkb(places().geometry.to_numpy())})
     assert "say which with lon" in reason(tmp_path, table)
     assert "must have a CRS" in reason(tmp_path, table, geometry="spot")
@@ -199,7 +203,7 @@ def test_undeclared_wkb_needs_a_column_and_a_crs(tmp_path) -> None:
     assert len(pq.read_table(tmp_path / "out.parquet")) == 60
 
 
-def test_a_key_gives_parquet_text_ids_the_noise_that_csv_gets(tmp_path) -> None:
+def test_a_key_gives_parquet_text_ids_the_noise_that_csv_gets(tmp_path: Path) -> None:
     keyed = {"epsilon": 0.01, "key": bytes(range(32)), "id_column": "id"}
     pq.write_table(columns(id=["7", "8", "9"]), tmp_path / "in.parquet")
     (tmp_path / "in.csv").write_text("id,lat,lon\n9,3,6\n8,2,5\n7,1,4\n")
@@ -211,12 +215,12 @@ def test_a_key_gives_parquet_text_ids_the_noise_that_csv_gets(tmp_path) -> None:
     assert "row 1" in reason_for_null_id(tmp_path / "n", keyed)
 
 
-def reason_for_null_id(folder, keyed) -> str:
+def reason_for_null_id(folder: Path, keyed: dict[str, Any]) -> str:
     folder.mkdir()
     return reason(folder, columns(id=["7", None, "9"]), **keyed)
 
 
-def test_parquet_through_standard_input_and_output(tmp_path) -> None:
+def test_parquet_through_standard_input_and_output(tmp_path: Path) -> None:
     import subprocess
     import sys
 
@@ -240,7 +244,7 @@ def test_parquet_through_standard_input_and_output(tmp_path) -> None:
     assert len(pq.read_table(pa.BufferReader(out))) == 3
 
 
-def test_files_that_are_something_else_are_refused(tmp_path) -> None:
+def test_files_that_are_something_else_are_refused(tmp_path: Path) -> None:
     (tmp_path / "in.parquet").write_text("lat,lon\n12.345,1\n")
     (tmp_path / "in.gpkg").write_text("lat,lon\n12.345,1\n")
     for suffix, message in (("parquet", "cannot be read"), ("gpkg", "no file that GDAL can read")):
@@ -254,7 +258,7 @@ def test_files_that_are_something_else_are_refused(tmp_path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.gpkg", "in.parquet"]
 
 
-def layer_reason(tmp_path, frame: geopandas.GeoDataFrame, **options: object) -> str:
+def layer_reason(tmp_path: Path, frame: geopandas.GeoDataFrame, **options: object) -> str:
     frame.to_file(tmp_path / "in.gpkg")
     with pytest.raises(InvalidInputError) as caught:
         obfuscate_file(tmp_path / "in.gpkg", tmp_path / "out.gpkg", epsilon=0.1, **options)
@@ -263,7 +267,7 @@ def layer_reason(tmp_path, frame: geopandas.GeoDataFrame, **options: object) -> 
 
 
 @pytest.mark.filterwarnings("ignore:'crs' was not provided")
-def test_layers_without_points_or_crs_are_refused(tmp_path) -> None:
+def test_layers_without_points_or_crs_are_refused(tmp_path: Path) -> None:
     assert "row 3: the geometry must be a point" in layer_reason(tmp_path, places().assign(geometry=with_line(3)))
     assert "row 5: there is no place" in layer_reason(tmp_path, places().assign(geometry=with_hole(5)))
     assert "must have a CRS" in layer_reason(tmp_path, places().set_crs(None, allow_override=True))
@@ -281,7 +285,9 @@ def with_hole(row: int) -> geopandas.GeoSeries:
     return geopandas.GeoSeries(shapes, crs=4326)
 
 
-def test_one_of_several_layers_must_be_chosen_and_comes_alone(tmp_path, capfd) -> None:
+def test_one_of_several_layers_must_be_chosen_and_comes_alone(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     places(3).to_file(tmp_path / "in.gpkg", layer="homes")
     places(4).to_file(tmp_path / "in.gpkg", layer="offices")
     run = [
@@ -299,7 +305,7 @@ def test_one_of_several_layers_must_be_chosen_and_comes_alone(tmp_path, capfd) -
     assert len(geopandas.read_file(tmp_path / "out.gpkg")) == 4
 
 
-def test_attributes_that_repeat_the_truth_are_refused(tmp_path) -> None:
+def test_attributes_that_repeat_the_truth_are_refused(tmp_path: Path) -> None:
     truth = places()
     truth = truth.assign(lat=truth.geometry.y, lon=truth.geometry.x)
     message = layer_reason(tmp_path, truth)

@@ -11,7 +11,7 @@ EPSILON = math.log(4) / 200
 
 
 @pytest.mark.parametrize(("factor", "right"), [(1.0, True), (1.05, False), (0.95, False)])
-def test_the_radius_is_rayleigh_and_the_direction_uniform(factor, right):
+def test_the_radius_is_rayleigh_and_the_direction_uniform(factor: float, right: bool) -> None:
     noise = PlanarGaussian(100.0)
     reports = noise.sample(np.zeros((40_000, 2)), rng=3)
     assert fits(np.hypot(*reports.T), stats.rayleigh(scale=100 * factor).cdf) is right
@@ -19,7 +19,7 @@ def test_the_radius_is_rayleigh_and_the_direction_uniform(factor, right):
     assert np.hypot(*reports.T).mean() == pytest.approx(noise.mean_radius, rel=0.01)
 
 
-def test_reports_end_on_a_public_lattice():
+def test_reports_end_on_a_public_lattice() -> None:
     noise = PlanarGaussian(100.0)
     reports = noise.sample(np.random.default_rng(0).uniform(-1e5, 1e5, (100, 2)), rng=1)
     assert (reports % noise.lattice_step == 0).all()
@@ -27,7 +27,7 @@ def test_reports_end_on_a_public_lattice():
 
 
 @pytest.mark.parametrize("distance", [10.0, 200.0, 900.0])
-def test_delta_is_the_hockey_stick_divergence(distance):
+def test_delta_is_the_hockey_stick_divergence(distance: float) -> None:
     sigma, reach = 300.0, np.linspace(-6000, 6000, 400_001)
     here, there = stats.norm.pdf(reach, 0, sigma), stats.norm.pdf(reach, distance, sigma)
     excess = np.maximum(here - math.exp(EPSILON * distance) * there, 0)
@@ -35,7 +35,7 @@ def test_delta_is_the_hockey_stick_divergence(distance):
     assert PlanarGaussian(sigma).delta(EPSILON, distance) == pytest.approx(integral, rel=1e-4, abs=1e-12)
 
 
-def test_delta_grows_with_the_distance_so_that_the_radius_covers_what_is_within():
+def test_delta_grows_with_the_distance_so_that_the_radius_covers_what_is_within() -> None:
     noise = PlanarGaussian(300.0)
     deltas = [noise.delta(EPSILON, distance) for distance in np.linspace(0, 2000, 101)]
     assert deltas[0] == 0
@@ -43,13 +43,13 @@ def test_delta_grows_with_the_distance_so_that_the_radius_covers_what_is_within(
 
 
 @pytest.mark.parametrize("delta", [0.3, 1e-5, 1e-12])
-def test_calibration_is_the_least_noise_that_keeps_delta(delta):
+def test_calibration_is_the_least_noise_that_keeps_delta(delta: float) -> None:
     noise = PlanarGaussian.calibrated(epsilon=EPSILON, delta=delta, radius=200)
     assert noise.delta(EPSILON, 200) <= delta
     assert PlanarGaussian(noise.sigma * 0.999).delta(EPSILON, 200) > delta
 
 
-def test_it_promises_no_epsilon_and_its_ratio_has_no_bound():
+def test_it_promises_no_epsilon_and_its_ratio_has_no_bound() -> None:
     noise = PlanarGaussian(100.0)
     assert isinstance(noise, Mechanism)
     assert noise.epsilon == math.inf
@@ -71,6 +71,6 @@ def test_it_promises_no_epsilon_and_its_ratio_has_no_bound():
         lambda: PlanarGaussian(1).sample(Grid(0, 0, cell=1, columns=1, rows=1)),
     ],
 )
-def test_bad_arguments_are_refused(make):
+def test_bad_arguments_are_refused(make: Mechanism) -> None:
     with pytest.raises(InvalidInputError):
         make()

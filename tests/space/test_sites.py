@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -7,37 +8,38 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geoind import Grid, InvalidInputError, Places, Projection
+from geoind.arrays import ArrayLike
 from geoind.space.sites import as_sites, same_sites, sites_array
 
 GRID = Grid(10, -20, cell=100, columns=3, rows=2)
 
 
-def test_cells_are_numbered_row_by_row_from_the_south_west():
+def test_cells_are_numbered_row_by_row_from_the_south_west() -> None:
     assert GRID.xy.tolist() == [[10, -20], [110, -20], [210, -20], [10, 80], [110, 80], [210, 80]]
     assert len(GRID) == 6
     assert GRID.bounds == (-40, -70, 260, 130)
 
 
 @given(st.floats(-39.9, 259.9), st.floats(-69.9, 129.9))
-def test_a_point_of_the_grid_belongs_to_the_cell_that_holds_it(x, y):
+def test_a_point_of_the_grid_belongs_to_the_cell_that_holds_it(x: float, y: float) -> None:
     cell = int(GRID.nearest([[x, y]])[0])
     assert GRID.polygons()[cell].buffer(1e-9).contains(shapely.Point(x, y))
 
 
 @given(st.floats(-1e9, 1e9), st.floats(-1e9, 1e9))
-def test_every_point_goes_to_its_closest_centre(x, y):
+def test_every_point_goes_to_its_closest_centre(x: float, y: float) -> None:
     chosen = GRID.xy[GRID.nearest([[x, y]])[0]]
     distances = np.hypot(*(GRID.xy - [x, y]).T)
     assert math.hypot(*(chosen - [x, y])) <= distances.min() * (1 + 1e-9)
     assert (GRID.snap([[x, y]])[0] == chosen).all()
 
 
-def test_polygons_tile_the_bounds():
+def test_polygons_tile_the_bounds() -> None:
     assert shapely.union_all(GRID.polygons()).equals(shapely.box(*GRID.bounds))
     assert shapely.area(GRID.polygons()).tolist() == [10_000] * 6
 
 
-def test_a_region_is_covered_by_whole_cells():
+def test_a_region_is_covered_by_whole_cells() -> None:
     triangle = shapely.Polygon([(0, 0), (250, 0), (0, 301)])
     grid = Grid.covering(triangle, cell=100)
     assert (grid.columns, grid.rows) == (3, 4)
@@ -45,7 +47,7 @@ def test_a_region_is_covered_by_whole_cells():
     assert len(Grid.covering(shapely.Point(5, 5), cell=100)) == 1
 
 
-def test_a_region_in_degrees_is_covered_in_metres():
+def test_a_region_in_degrees_is_covered_in_metres() -> None:
     paris = Projection(2.35, 48.86)
     region = shapely.box(2.3, 48.84, 2.4, 48.88)
     grid = Grid.covering(region, cell=250, projection=paris)
@@ -53,7 +55,7 @@ def test_a_region_in_degrees_is_covered_in_metres():
     assert grid.columns == math.ceil(np.ptp(np.array(paris.transform(region).bounds)[[0, 2]]) / 250)
 
 
-def test_an_empty_region_is_refused():
+def test_an_empty_region_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="empty"):
         Grid.covering(shapely.Polygon(), cell=1)
 
@@ -61,17 +63,17 @@ def test_an_empty_region_is_refused():
 @pytest.mark.parametrize(
     "options", [{"cell": 0}, {"cell": math.nan}, {"columns": 0}, {"rows": 2.5}, {"columns": "3"}, {"rows": -1}]
 )
-def test_bad_grids_are_refused(options):
+def test_bad_grids_are_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         Grid(0, 0, **{"cell": 1, "columns": 2, "rows": 2} | options)
 
 
-def test_the_origin_must_be_finite():
+def test_the_origin_must_be_finite() -> None:
     with pytest.raises(InvalidInputError):
         Grid(math.inf, 0, cell=1, columns=1, rows=1)
 
 
-def test_places_keep_their_order_and_cannot_be_changed():
+def test_places_keep_their_order_and_cannot_be_changed() -> None:
     xy = np.array([[5.0, 5], [0, 0], [5, 5.5]])
     places = Places(xy)
     xy[:] = 0
@@ -81,18 +83,18 @@ def test_places_keep_their_order_and_cannot_be_changed():
 
 
 @pytest.mark.parametrize("xy", [[], [[math.nan, 0]], [[1, 2, 3]], [1, 2]])
-def test_bad_places_are_refused(xy):
+def test_bad_places_are_refused(xy: ArrayLike) -> None:
     with pytest.raises(InvalidInputError):
         Places(xy)
 
 
-def test_equal_places_are_equal_and_hash_alike():
+def test_equal_places_are_equal_and_hash_alike() -> None:
     assert Places([[1, 2]]) == Places([[1.0, 2.0]])
     assert hash(Places([[1, 2]])) == hash(Places([[1.0, 2.0]]))
     assert Places([[1, 2]]) != Places([[2, 1]])
 
 
-def test_the_same_locations_are_the_same_sites_whatever_they_are_called():
+def test_the_same_locations_are_the_same_sites_whatever_they_are_called() -> None:
     assert same_sites(GRID, Places(GRID.xy))
     assert not same_sites(GRID, Places(GRID.xy[::-1]))
     assert not same_sites(GRID, Places(GRID.xy[:5]))
@@ -101,11 +103,11 @@ def test_the_same_locations_are_the_same_sites_whatever_they_are_called():
 @pytest.mark.parametrize(
     "sites", [GRID, Grid(1 / 3, 1e9, cell=0.1, columns=1, rows=7), Places([[1, 2], [3, 1 / 7]])]
 )
-def test_written_sites_are_read_again(sites):
+def test_written_sites_are_read_again(sites: Grid | Places) -> None:
     assert as_sites(sites_array(sites)) == sites
 
 
-def test_a_grid_knows_its_inside_and_how_far_its_centres_are():
+def test_a_grid_knows_its_inside_and_how_far_its_centres_are() -> None:
     grid = Grid(0, 0, cell=100, columns=3, rows=2)
     corners = np.array([[-50.0, -50.0], [250.0, 150.0]])
     grid.check_inside(corners)

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
@@ -41,14 +42,14 @@ def test_a_wrapped_mechanism_is_named_with_what_it_wraps() -> None:
     assert Promise.of(paris).mechanism == "Projected(PlanarLaplace)"
 
 
-def test_reading_finds_the_sidecar(tmp_path) -> None:
+def test_reading_finds_the_sidecar(tmp_path: Path) -> None:
     path = tmp_path / "reports.csv"
     path.write_text("lon,lat\n")
     sidecar_of(path).write_text(promise_of(level=2.0, radius=200.0).to_json())
     assert read_promise(path) == promise_of(level=2.0, radius=200.0)
 
 
-def test_reading_finds_parquet_metadata(tmp_path) -> None:
+def test_reading_finds_parquet_metadata(tmp_path: Path) -> None:
     table = pyarrow.table({"lon": [0.0]}).replace_schema_metadata({b"geoind": promise_of().to_json()})
     path = tmp_path / "reports.parquet"
     pyarrow.parquet.write_table(table, path)
@@ -58,7 +59,7 @@ def test_reading_finds_parquet_metadata(tmp_path) -> None:
         read_promise(path)
 
 
-def test_a_file_without_a_promise_is_refused(tmp_path) -> None:
+def test_a_file_without_a_promise_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "reports.csv"
     path.write_text("lon,lat\n")
     with pytest.raises(InvalidInputError, match="does not tell what was promised"):
