@@ -14,6 +14,7 @@ import pytest
 from playwright.sync_api import ConsoleMessage, Page, Request, expect
 
 from tests.postgres import Server, find_programs, running_server
+from tests.spark_session import events, spark  # noqa: F401
 
 if TYPE_CHECKING:
     from fastapi import FastAPI

@@ -12,17 +12,42 @@ from tests.apart import apart
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+JVM = [ROOT / "docs" / "spark.md"]
 
 
-@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
+def run_page(document: Path) -> None:
+    # As if typed at the prompt, so that what is guarded runs, too.
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in re.finditer(r"^```python\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE):
+        apart(exec, compile(block[1], f"{document.name}: {block[1][:60]!r}", "exec"), namespace)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's, in its reader of Parquet
+@pytest.mark.parametrize("document", [page for page in PAGES if page not in JVM], ids=lambda path: path.name)
 def test_the_examples_of_a_page_run_one_after_the_other(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Blocks marked ```python run; ```py blocks are fragments for the eye."""
     monkeypatch.chdir(tmp_path)
-    namespace: dict[str, object] = {"__name__": "example"}
-    for block in re.finditer(r"^```python\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE):
-        apart(exec, compile(block[1], f"{document.name}: {block[1][:60]!r}", "exec"), namespace)
+    run_page(document)
+
+
+@pytest.mark.jvm
+@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
+@pytest.mark.parametrize("document", JVM, ids=lambda path: path.name)
+def test_the_examples_of_a_page_about_spark_run(
+    document: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    spark: object,  # noqa: ARG001 - the tests' own session, which getOrCreate finds
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_page(document)
+
+
+def test_there_is_no_python_on_a_page_that_does_not_run() -> None:
+    for document in PAGES:
+        kinds = set(re.findall(r"^```(\w+)$", document.read_text(), re.MULTILINE))
+        assert kinds <= {"python", "console", "sh", "sql"}, document.name
 
 
 def test_the_table_of_epsilons_is_what_the_code_says() -> None:

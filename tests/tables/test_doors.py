@@ -17,12 +17,11 @@ import pytest
 from dask import config
 
 from geoind import InvalidInputError, KeyedRandomness, SphericalLaplace
-from geoind.adapters import dask, dataset, spark
+from geoind.adapters import dask, dataset
+from geoind.adapters import spark as spark_door
 from geoind.adapters.arrow import obfuscate_batch
 from geoind.adapters.geopandas import obfuscate_points
 from geoind.tables import Recipe, policy, read_promise, table
-from tests.adapters.test_spark import events, java_version  # noqa: F401
-from tests.adapters.test_spark import spark as spark_session  # noqa: F401
 from tests.tables import cases
 
 KEY = bytes(range(32))
@@ -190,18 +189,18 @@ def test_without_the_policy_the_truth_would_pass(
 
 @pytest.mark.jvm
 def test_spark_names_every_column_and_makes_the_same_reports(
-    spark_session: Any,  # noqa: F811
+    spark: Any,
     tmp_path: Path,
 ) -> None:
     given, names = with_columns(cases.BY_VALUE)
     pq.write_table(given.combine_chunks(), tmp_path / "telling.parquet")
-    telling = spark_session.read.parquet(str(tmp_path / "telling.parquet")).coalesce(1)
+    telling = spark.read.parquet(str(tmp_path / "telling.parquet")).coalesce(1)
     with pytest.raises(Exception, match="tell the place") as caught:
-        spark.obfuscate(telling, **NOISE).collect()
+        spark_door.obfuscate(telling, **NOISE).collect()
     assert len(named_in(caught.value, names)) == len(names)  # type: ignore[arg-type]
     plain, _ = with_columns({"prices": cases.PLAIN["prices"], "words": cases.PLAIN["words"]})
     pq.write_table(plain, tmp_path / "plain.parquet")
-    frame = spark.obfuscate(spark_session.read.parquet(str(tmp_path / "plain.parquet")), **NOISE)
+    frame = spark_door.obfuscate(spark.read.parquet(str(tmp_path / "plain.parquet")), **NOISE)
     rows = sorted(frame.collect(), key=lambda row: row["trip"])
     wanted = SphericalLaplace(0.01).sample(TRUTH, rng=KeyedRandomness(KEY, np.arange(60)))
     np.testing.assert_array_equal([(row["lon"], row["lat"]) for row in rows], wanted)
