@@ -35,7 +35,7 @@ def add_reading(parser: argparse.ArgumentParser, title: str) -> None:
     group.add_argument(
         "--quoting",
         action=argparse.BooleanOptionalAction,
-        help="double quotes may hide delimiters and line breaks [in CSV, not in TSV]",
+        help="double quotes may hide delimiters and line breaks [unless fields are between tabs]",
     )
     group.add_argument(
         "--no-header", action="store_true", help="the first line is a record; columns are numbers, from 1"

@@ -66,8 +66,8 @@ class Guess:
     ----------
     delimiter : str, optional
         Between fields; by default what the first line suggests.
-    quoting : bool
-        Whether double quotes may hide delimiters and line breaks.
+    quoting : bool, optional
+        Whether double quotes may hide delimiters and line breaks; by default unless fields are between tabs.
     header : bool
         Whether the first record names the columns; otherwise columns are numbers, from 1.
     places : sequence of (str or None, str or None)
@@ -81,7 +81,7 @@ class Guess:
     """
 
     delimiter: str | None = None
-    quoting: bool = True
+    quoting: bool | None = None
     header: bool = True
     places: Sequence[Place] = ((None, None),)
     drop: frozenset[str] = frozenset()
@@ -115,24 +115,30 @@ class Guess:
     def _read(self, text: bytes) -> tuple[Dialect, list[str], int]:
         """Return the dialect that was given, or the only one in which the first record makes sense."""
         if self.delimiter is not None:
-            dialect = Dialect(self.delimiter.encode(), self.quoting).checked()
+            dialect = self._dialect(self.delimiter.encode()).checked()
             return dialect, *first_record(text, dialect)
-        sensible = []
+        readable, sensible = [], []
         for delimiter in DELIMITERS:
-            dialect = Dialect(delimiter, self.quoting)
+            dialect = self._dialect(delimiter)
             try:
-                fields, end = first_record(text, dialect)
-                self._found(self._names(fields), fields)
+                readable.append((dialect, *first_record(text, dialect)))
+                self._found(self._names(readable[-1][1]), readable[-1][1])
             except InvalidInputError:
                 continue
-            sensible.append((dialect, fields, end))
+            sensible.append(readable[-1])
         if len(sensible) > 1 and not self.header:
             # 48,85;2,35 has three fields between commas, and two numbers between semicolons.
             sensible = [found for found in sensible if all(map(NUMBER.fullmatch, self._places_in(found[1])))]
         if sensible:
             return sensible[0]
-        usual = Dialect(DELIMITERS[0], self.quoting)
+        if readable:
+            # What is wrong is said of the likeliest one.
+            return max(readable, key=lambda found: len(found[1]))
+        usual = self._dialect(DELIMITERS[0])
         return usual, *first_record(text, usual)
+
+    def _dialect(self, delimiter: bytes) -> Dialect:
+        return Dialect(delimiter, delimiter != b"\t" if self.quoting is None else self.quoting)
 
     def _names(self, fields: Sequence[str]) -> list[str]:
         """Return a name for each column, and no name twice."""
@@ -160,6 +166,8 @@ class Guess:
                 ) from None
             if len(fields) == 1:
                 raise InvalidInputError(f"{error}; the first line is one field: what is the delimiter?") from None
+            if not self.header:
+                raise InvalidInputError(f"{error}; columns are numbers, from 1 to {len(fields)}") from None
             raise
 
     def _places_in(self, fields: Sequence[str]) -> list[str]:

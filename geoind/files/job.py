@@ -227,13 +227,15 @@ class Work:
             yield rows, table, made
             if self.job.progress is not None:
                 self.job.progress(self.tally.reports, self.source.share())
+        self.source.finish(self.job.recipe)
         if self.charged is not None and self.charged != self.tally.persons:
             raise InvalidInputError("the file changed between counting its persons and making their reports")
 
     def _examined(self, rejects: Rejects | None) -> Iterator[tuple[Rows, Table, Examined]]:
         for rows in self.source.rows():
-            if self._table is None or self._table.schema != rows.schema:
-                self._table = self.source.recipe(self.job.recipe, rows).table(rows.schema)
+            recipe = self.source.recipe(self.job.recipe, rows)
+            if self._table is None or self._table.schema != rows.schema or self._table.recipe != recipe:
+                self._table = recipe.table(rows.schema)
             examined = self._table.examine(rows.batch, beside=rows.beside)
             if rejects is not None:
                 bad = [Problem(rows.line(row), why, rows.record(row)) for row, why in examined.problems]

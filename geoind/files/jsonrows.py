@@ -150,8 +150,16 @@ class JsonRows:
         """Return names as paths: what a feature itself does not have is one of its properties."""
         known = self.batch.schema.names if paths is None else paths
         return tuple(
-            f"properties.{name}" if self.form.feature and not _below(name, known) else name for name in names
+            name
+            if not self.form.feature or name.startswith("properties.") or _below(name, known)
+            else f"properties.{name}"
+            for name in names
         )
+
+    def has(self, name: str) -> bool:
+        """Return whether any object has a member of that name, or below it."""
+        paths = {path: None for flat in (*self.flat, self.about()) for path in flat}
+        return bool(chosen(paths, self.resolved([name], paths)))
 
     @property
     def places(self) -> Sequence[tuple[str, str]]:

@@ -116,6 +116,9 @@ class OgrSource:
             raise InvalidInputError(f"the layer's geometry is {self.geometry!r}, not {given.geometry!r}")
         return replace(recipe, places=(Points(self.geometry, self.crs),))
 
+    def finish(self, recipe: Recipe) -> None:
+        """Refuse nothing: the schema told all names."""
+
 
 def write_ogr(source: OgrSource, batches: Iterator[pa.RecordBatch], target: Path) -> None:
     """Write a layer of reports, in the source's CRS."""

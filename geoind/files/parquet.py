@@ -74,6 +74,9 @@ class ParquetSource:
         """Return the recipe: the file's own schema tells where the places are."""
         return recipe
 
+    def finish(self, recipe: Recipe) -> None:
+        """Refuse nothing: the schema told all names."""
+
 
 def _codec(file: Any) -> str:
     """Return how a file is compressed."""

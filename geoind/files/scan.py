@@ -24,7 +24,10 @@ WINDOW = 1 << 12
 
 LF, CR, QUOTE = b'\n\r"'
 
-MISPLACED = "a quote that neither opens nor closes a field: fields with quotes must be quoted, and theirs doubled"
+MISPLACED = (
+    "a quote that neither opens nor closes a field: a field with quotes must be quoted and its own doubled, "
+    "or turn quoting off"
+)
 STRAY = {CR: "a carriage return without a line feed", 0: "a NUL byte: the text must be UTF-8"}
 
 

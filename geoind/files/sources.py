@@ -39,7 +39,7 @@ class Reading:
     delimiter : str, optional
         Between the fields of a CSV file; by default what its first line suggests.
     quoting : bool, optional
-        Whether double quotes may hide delimiters and line breaks; by default in CSV, and not in TSV.
+        Whether double quotes may hide delimiters and line breaks; by default unless fields are between tabs.
     header : bool
         Whether the first line of a CSV or TSV file names the columns; if not, they are numbers, from 1.
     layer : str, optional
@@ -113,6 +113,10 @@ class Source(Protocol):
         """Return a recipe that knows where in these rows the places are."""
         ...
 
+    def finish(self, recipe: Recipe) -> None:
+        """Refuse names of columns that were nowhere in the file, where that was not known before."""
+        ...
+
 
 class Bytes:
     """The bytes of a file, or of standard input, from the beginning each time.
@@ -176,6 +180,7 @@ class TextSource:
     kind: Kind
     reading: Reading
     wanted: Wanted = field(default_factory=Wanted)
+    _found: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.reading.fit(self.kind)
@@ -213,7 +218,7 @@ class TextSource:
         tabs = self.kind.format == "tsv"
         guess = Guess(
             delimiter="\t" if tabs and self.reading.delimiter is None else self.reading.delimiter,
-            quoting=not tabs if self.reading.quoting is None else self.reading.quoting,
+            quoting=self.reading.quoting,
             header=self.reading.header,
             places=places,
             drop=drop,
@@ -238,7 +243,15 @@ class TextSource:
         )
         # Objects have members of members, and not all of them the same: a path stands for all below it.
         keep = tuple(chosen(rows.schema.names, rows.resolved(recipe.keep)))
+        named = {*recipe.drop, *recipe.keep} - self._found
+        self._found.update(name for name in named if rows.has(name))
         return replace(recipe, places=_lonlat(rows), drop=(), keep=keep, id_column=identity, person_column=person)
+
+    def finish(self, recipe: Recipe) -> None:
+        """Refuse names of members that no object had."""
+        missing = [name for name in (*recipe.drop, *recipe.keep) if name not in self._found]
+        if missing and self.kind.format in ("ndjson", "geojson"):
+            raise InvalidInputError(f"there is no member {missing[0]!r} to drop or keep")
 
 
 def _lonlat(rows: TextRows | JsonRows) -> tuple[LonLat, ...]:

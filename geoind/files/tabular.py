@@ -6,7 +6,7 @@ from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from geoind.arrays import FloatArray
@@ -23,17 +23,22 @@ def write_table(
 ) -> None:
     """Write batches of reports, whatever they came from: a name of a format and, for Parquet, a compression."""
     writer: Any = None
+    names: list[str] | None = None
     try:
         for table, part in made:
             batch = _plain(table, part, as_text=name != "parquet")
+            if names not in (None, batch.schema.names):
+                raise InvalidInputError(f"records with other members than the first cannot be written as {name}")
             if name == "ndjson":
                 lines = [json.dumps(row, default=str, ensure_ascii=False) + "\n" for row in batch.to_pylist()]
                 target.write("".join(lines).encode())
-                continue
-            if writer is None:
-                writer = _writer(target, name, batch.schema, codec)
-            writer.write_batch(batch)
-    except (pa.ArrowException, KeyError) as error:
+            elif name == "parquet":
+                writer = writer or pq.ParquetWriter(target, batch.schema, compression=codec)
+                writer.write_batch(batch)
+            else:
+                target.write(_delimited(batch, tabs=name == "tsv", header=names is None))
+            names = batch.schema.names if name != "ndjson" else None
+    except pa.ArrowException as error:
         # Not its message: that may quote what the file holds.
         raise InvalidInputError(f"the reports cannot be written as {name} ({type(error).__name__})") from None
     finally:
@@ -41,11 +46,26 @@ def write_table(
             writer.close()
 
 
-def _writer(target: IO[bytes], name: str, schema: pa.Schema, codec: str) -> Any:
-    if name == "parquet":
-        return pq.ParquetWriter(target, schema, compression=codec)
-    options = pa.csv.WriteOptions(delimiter="\t" if name == "tsv" else ",", quoting_style="needed")
-    return pa.csv.CSVWriter(target, schema, write_options=options)
+def _delimited(batch: pa.RecordBatch, *, tabs: bool, header: bool) -> bytes:
+    """Return lines of text: fields that need it are quoted in CSV; TSV has no quotes, and no such fields."""
+    fields = [_fields(pa.array([name]), name, tabs).to_pylist()[0] for name in batch.schema.names]
+    first = ("\t" if tabs else ",").join(fields) + "\n" if header else ""
+    if not len(batch):
+        return first.encode()
+    columns = [_fields(column, name, tabs) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
+    lines = pc.binary_join_element_wise(*columns, "\t" if tabs else ",")
+    return (first + "\n".join(lines.to_pylist()) + "\n").encode()
+
+
+def _fields(column: pa.Array, name: str, tabs: bool) -> pa.Array:
+    texts = pc.fill_null(column.cast(pa.string()), "")
+    if not tabs:
+        doubled = pc.replace_substring(texts, '"', '""')
+        quoted = pc.binary_join_element_wise('"', doubled, '"', "")
+        return pc.if_else(pc.match_substring_regex(texts, '[",\r\n]'), quoted, texts)
+    if pc.any(pc.match_substring_regex(texts, "[\t\r\n]")).as_py():
+        raise InvalidInputError(f"column {name!r} holds tabs or line breaks, which TSV cannot: write CSV")
+    return texts
 
 
 def _plain(table: Table, part: Obfuscated, *, as_text: bool) -> pa.RecordBatch:

@@ -173,6 +173,9 @@ def test_quotes_in_a_tsv_file_are_plain_text_unless_asked_for(tmp_path: Path) ->
     (tmp_path / "out-in.tsv").unlink()
     (tmp_path / "out-in.tsv.geoind.json").unlink()
     assert reason(tmp_path, text, name="in.tsv", quoting=True).startswith("line 2: a quote")
+    assert obfuscated(tmp_path, text, name="in.txt").decode() == expected, (
+        "tabs make a TSV file, whatever its name"
+    )
 
 
 def test_without_a_header_columns_are_numbers(tmp_path: Path) -> None:
@@ -392,8 +395,9 @@ def test_csv_becomes_parquet_and_parquet_csv(tmp_path: Path) -> None:
     assert table.column("id").to_pylist() == ["007", "008"]
     assert read_promise(tmp_path / "a.parquet").epsilon == 1000
     obfuscate_file(tmp_path / "a.parquet", tmp_path / "b.csv", mechanism=SHARP)
-    read = list(csv.reader((tmp_path / "b.csv").read_text().splitlines()))
-    assert read == [["id", "lat", "lon", "note"], ["007", "1", "2", "a, b"], ["008", "3", "4", ""]]
+    assert (tmp_path / "b.csv").read_text() == 'id,lat,lon,note\n007,1,2,"a, b"\n008,3,4,\n'
+    obfuscate_file(tmp_path / "a.parquet", tmp_path / "d.tsv", mechanism=SHARP)
+    assert (tmp_path / "d.tsv").read_text() == "id\tlat\tlon\tnote\n007\t1\t2\ta, b\n008\t3\t4\t\n"
     obfuscate_file(tmp_path / "a.parquet", tmp_path / "c.ndjson.gz", mechanism=SHARP)
     with gzip.open(tmp_path / "c.ndjson.gz") as file:
         assert json.loads(file.readline()) == {"id": "007", "lat": 1.0, "lon": 2.0, "note": "a, b"}

@@ -8,6 +8,7 @@ import geoind
 from geoind.errors import InvalidInputError
 from geoind.files import obfuscate_file
 from geoind.files.geojson import CHUNK
+from geoind.files.ndjson import BATCH_BYTES
 from tests.files.test_delimited import SHARP, obfuscated, reason
 
 KEYED = {"epsilon": 0.01, "key": bytes(range(32)), "id_column": "id"}
@@ -54,6 +55,13 @@ def test_members_of_members_and_of_later_records_are_looked_at(tmp_path: Path) -
         assert json.loads(kept.splitlines()[-1])[name] == json.loads("{" + more + "}")[name]
         for left in ("out-in.ndjson", "out-in.ndjson.geoind.json"):
             (tmp_path / left).unlink()
+
+
+def test_a_member_that_comes_late_can_be_dropped(tmp_path: Path) -> None:
+    lines = ['{"lat": 1.5, "lon": 2.5, "n": 1}'] * (2 * BATCH_BYTES // 30)
+    text = "\n".join([*lines, '{"lat": 1.5, "lon": 2.5, "n": 1, "address": "x"}'])
+    assert b"address" not in obfuscated(tmp_path, text, "in.ndjson", drop=["address"])
+    assert b"address" in obfuscated(tmp_path, text, "in.ndjson", keep=["address"])
 
 
 def test_a_place_may_lie_inside_a_member(tmp_path: Path) -> None:
@@ -260,6 +268,9 @@ def test_properties_and_members_that_tell_are_refused_dropped_or_kept(tmp_path: 
         assert f"{name}' " in reason(tmp_path, text, "in.geojson", drop=others)
     read = json.loads(obfuscated(tmp_path, text, "in.geojson", drop=drop))
     assert read == json.loads(collection(feature(2.5, 1.5, name="y")))
+    for left in ("out-in.geojson", "out-in.geojson.geoind.json"):
+        (tmp_path / left).unlink()
+    assert "no member 'nobody'" in reason(tmp_path, text, "in.geojson", drop=[*drop, "nobody"])
     kept = json.loads(obfuscated(tmp_path, text, "in.geojson", keep=["properties.address", *drop[1:]]))
     assert kept["features"][0]["properties"] == {"address": "x", "name": "y"}
 
