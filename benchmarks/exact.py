@@ -21,7 +21,7 @@ from geoind.distances import EARTH_RADIUS, haversine
 from geoind.mechanisms import exact, planar
 from geoind.mechanisms.functions import ARRAYS
 from geoind.mechanisms.globe import POLAR_FACTOR, TEMPERATE, TEMPERATE_FACTOR
-from geoind.mechanisms.noise import half_angles, laplace_radius, survivals
+from geoind.mechanisms.noise import half_angles, laplace_radius, out_of_range, survivals
 from tests.mechanisms.test_exact import globe_draws, planar_draws, source_of
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "exact.md"
@@ -50,9 +50,9 @@ def planar_error(noise: PlanarLaplace | PlanarGaussian, count: int, rng: np.rand
         return s * noise.sigma / step
 
     computed = planar.coordinates(points, survival, words, step, steps)
-    used = (survival > planar.SMALLEST_SURVIVAL) & (survival < planar.LARGEST_SURVIVAL)
+    used = np.setdiff1d(np.arange(count), out_of_range(survival))
     worst = 0.0
-    for row in np.flatnonzero(used).tolist():
+    for row in used.tolist():
         first, second = words[row].tolist()
         radius = noise._exact_radius(whole(first))
         sine, cosine = (2 * whole(second)).sin_cos_pi()
@@ -70,8 +70,8 @@ def globe_error(globe: SphericalLaplace, count: int, rng: np.random.Generator) -
     survival = survivals(words)
     east, north = globe._draws._drawn(np.zeros(count), lat, survival, half_angles(words), ARRAYS)
     scale, worst = 10.0**globe.decimals, 0.0
-    used = (survival > planar.SMALLEST_SURVIVAL) & (survival < planar.LARGEST_SURVIVAL)
-    for row in np.flatnonzero(used).tolist():
+    used = np.setdiff1d(np.arange(count), out_of_range(survival))
+    for row in used.tolist():
         first, second = words[row].tolist()
         sin_arc, cos_arc = globe._exact_arc(whole(first)).sin_cos()
         sine, cosine = (2 * whole(second)).sin_cos_pi()

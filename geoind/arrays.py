@@ -37,6 +37,9 @@ class _SupportsArray(Protocol):
 Coordinates: TypeAlias = Sequence[float] | Sequence[Sequence[float]] | _SupportsArray
 """Many numbers, not one: lists, arrays, columns of a frame."""
 
+CACHED = 8192
+"""Rows that are looked at together."""
+
 
 def as_floats(values: ArrayLike, name: str) -> FloatArray:
     """Return `values` as float64, refusing strings, objects, complex numbers and booleans."""
@@ -56,26 +59,44 @@ def as_points(points: ArrayLike, name: str = "points") -> FloatArray:
 
     Messages name the row, never the coordinate: a log outlives the request.
     """
-    array = as_floats(points, name)
-    if array.size == 0 and array.ndim <= 2 and array.shape[-1] in (0, 2):
-        return np.empty((0, 2))
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise InvalidInputError(f"{name} must have shape (n, 2), got {array.shape}")
+    array = _as_pairs(points, name)
     if not np.isfinite(array).all():
         row = np.argmin(np.isfinite(array).all(axis=1))
         raise InvalidInputError(f"{name} must be finite, row {row} is not")
     return array
 
 
+def _as_pairs(points: ArrayLike, name: str) -> FloatArray:
+    array = as_floats(points, name)
+    if array.size == 0 and array.ndim <= 2 and array.shape[-1] in (0, 2):
+        return np.empty((0, 2))
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise InvalidInputError(f"{name} must have shape (n, 2), got {array.shape}")
+    return array
+
+
 def as_lonlat(lonlat: ArrayLike, name: str = "lonlat") -> FloatArray:
     """Return (n, 2) degrees, longitude first, with |lon| <= 180 and |lat| <= 90."""
-    array = as_points(lonlat, name)
+    array = _as_pairs(lonlat, name)
+    if _is_lonlat(array):
+        return array
+    as_points(array, name)
     for column, what, limit in ((0, "longitude", 180.0), (1, "latitude", 90.0)):
-        values = array[:, column]
-        if values.size and not -limit <= values.min() <= values.max() <= limit:
-            row = np.argmax(np.abs(values) > limit)
+        row = np.argmax(np.abs(array[:, column]) > limit)
+        if abs(array[row, column]) > limit:
             raise InvalidInputError(f"{name}: |{what}| must be at most {limit:g}, row {row} is not")
     return array
+
+
+def _is_lonlat(array: FloatArray) -> bool:
+    """Return whether all are degrees; what is not a number fails each comparison."""
+    for start in range(0, len(array), CACHED):
+        for column, limit in ((0, 180.0), (1, 90.0)):
+            # A copy within the cache is quicker to search than every second number of the array.
+            values = array[start : start + CACHED, column].copy()
+            if not -limit <= values.min() <= values.max() <= limit:
+                return False
+    return True
 
 
 def as_positive(value: float, name: str) -> float:

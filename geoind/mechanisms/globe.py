@@ -18,6 +18,7 @@ from geoind.mechanisms.noise import (
     direction,
     half_angle_scalar,
     half_angles,
+    out_of_range,
     survival_scalar,
     survivals,
 )
@@ -118,15 +119,16 @@ class GlobeDraws:
     def _block(self, points: FloatArray, words: Words, reports: FloatArray) -> IntArray:
         """Fill in the reports, and return the rows that doubles cannot decide."""
         survival = survivals(words)
-        undecided = ~((survival > SMALLEST_SURVIVAL) & (survival < LARGEST_SURVIVAL))
-        survival[undecided] = 0.5
+        rare = out_of_range(survival)
+        survival[rare] = 0.5
         lon, lat = self._drawn(points[:, 0], points[:, 1], survival, half_angles(words), ARRAYS)
         reports[:, 0], reports[:, 1], off_lon, off_lat = nearest_places(lon, lat, self.decimals)
-        undecided |= ~(np.abs(off_lat) < 0.5 - self.error)
-        undecided |= ~(np.abs(off_lon) < 0.5 - TEMPERATE_FACTOR * self.error)
-        polar = np.flatnonzero(np.abs(lat) > TEMPERATE)
-        undecided[polar] |= ~(np.abs(off_lon[polar]) < 0.5 - POLAR_FACTOR * self.error)
-        return np.flatnonzero(undecided)
+        decided = np.abs(off_lat, out=off_lat) < 0.5 - self.error
+        decided &= np.abs(off_lon, out=off_lon) < 0.5 - TEMPERATE_FACTOR * self.error
+        decided[rare] = False
+        polar = np.flatnonzero(np.abs(lat, out=lat) > TEMPERATE)
+        decided[polar] &= off_lon[polar] < 0.5 - POLAR_FACTOR * self.error
+        return np.flatnonzero(~decided)
 
     def _drawn(
         self, lon: Number, lat: Number, survival: Number, half_angle: Number, functions: Functions[Number]
@@ -158,8 +160,14 @@ def travel(
     The arc is given as a vector at the place it starts from, of any length: forward (to the sky), north and east.
     """
     cos_phi, sin_phi = direction(lat * (math.pi / 360), functions)
-    outward = forward * cos_phi - north * sin_phi
+    outward = forward * cos_phi
+    outward -= north * sin_phi
+    height = forward * sin_phi
+    height += north * cos_phi
     turn = functions.angle(east, outward)
-    height = forward * sin_phi + north * cos_phi
-    rise = functions.angle(height, functions.sqrt(outward * outward + east * east))
-    return turn * (180 / math.pi), rise * (180 / math.pi)
+    turn *= 180 / math.pi
+    across = outward * outward
+    across += east * east
+    rise = functions.angle(height, functions.sqrt(across))
+    rise *= 180 / math.pi
+    return turn, rise

@@ -9,7 +9,7 @@ import numpy as np
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.functions import ARRAYS
-from geoind.mechanisms.noise import LARGEST_SURVIVAL, SMALLEST_SURVIVAL, direction, half_angles, survivals
+from geoind.mechanisms.noise import direction, half_angles, out_of_range, survivals
 from geoind.parallel import over_blocks
 from geoind.randomness import Randomness, Words
 
@@ -77,15 +77,21 @@ def _block(
 ) -> IntArray:
     """Fill in the reports, and return the rows that doubles cannot decide."""
     survival = survivals(words)
-    undecided = ~((survival > SMALLEST_SURVIVAL) & (survival < LARGEST_SURVIVAL))
-    survival[undecided] = 0.5
+    rare = out_of_range(survival)
+    survival[rare] = 0.5
+    decided = np.ones(len(survival), bool)
+    decided[rare] = False
     for axis, computed in enumerate(coordinates(points, survival, words, step, steps)):
         nearest = np.rint(computed)
-        # Written so that what is not a number is undecided, too.
-        undecided |= ~(np.abs(computed - nearest) + np.abs(computed) * RELATIVE_ERROR < 0.5 - ERROR)
+        off = np.abs(computed - nearest)
+        off += np.abs(computed, out=computed) * RELATIVE_ERROR
+        # What is not a number is undecided, too.
+        decided &= off < 0.5 - ERROR
+        nearest *= step
         # Adding zero turns -0.0 into 0.0: a sign that says on which side of zero the noise fell.
-        reports[:, axis] = nearest * step + 0.0
-    return np.flatnonzero(undecided)
+        nearest += 0.0
+        reports[:, axis] = nearest
+    return np.flatnonzero(~decided)
 
 
 def coordinates(

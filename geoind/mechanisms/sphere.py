@@ -12,7 +12,7 @@ from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.functions import ARRAYS, Functions, Number
 from geoind.mechanisms.globe import WGS84_FACTOR, GlobeDraws, as_decimals, error_of
-from geoind.mechanisms.noise import laplace_radius, radius_of
+from geoind.mechanisms.noise import laplace_radius, polynomial, radius_of
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
 from geoind.space.lattice import DECIMALS, half_diagonal
@@ -149,8 +149,9 @@ class SphericalLaplace:
         """
         r = laplace_radius(s)
         if self._scales >= FLAT:
-            a, b, c, d, e = self._tangent
-            return 1.0, ((((a * r + b) * r + c) * r + d) * r + e) * r
+            tangent = polynomial(self._tangent, r)
+            tangent *= r
+            return 1.0, tangent
         arc = self._arc(r, s * s * 0.5, functions)
         return functions.cos(arc), functions.sin(arc)
 

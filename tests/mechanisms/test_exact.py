@@ -9,6 +9,7 @@ import pytest
 
 from geoind import PlanarGaussian, PlanarLaplace, SphericalGaussian, SphericalLaplace
 from geoind.arrays import FloatArray
+from geoind.mechanisms import noise as noise_module
 from geoind.mechanisms import planar
 from geoind.mechanisms.noise import laplace_radius, survivals
 from tests.given_words import GivenWords, pairs_of
@@ -133,7 +134,7 @@ def test_a_word_of_zeros_does_not_end_the_radius(monkeypatch: pytest.MonkeyPatch
     noise = PlanarLaplace(1.0)
     source = GivenWords([(0, 5, 0, 5, 1 << 40, 5)])
     assert np.hypot(*noise.sample([[0, 0]], rng=source)[0]) > 100
-    monkeypatch.setattr(planar, "SMALLEST_SURVIVAL", -1.0)
+    monkeypatch.setattr(noise_module, "SMALLEST_SURVIVAL", -1.0)
     with np.errstate(divide="ignore"):
         cut = noise.sample([[0, 0]], rng=GivenWords([(2, 5, 0, 5, 1 << 40, 5)]))
     assert np.hypot(*cut[0]) < 60
