@@ -92,7 +92,9 @@ class GlobeDraws:
                 reports[row] = self.exactly(lon, lat, first, second, source, row)
         return reports
 
-    def report(self, lon: float, lat: float, first: int, second: int) -> tuple[float, float]:
+    def report(
+        self, lon: float, lat: float, first: int, second: int, further: Randomness | None = None
+    ) -> tuple[float, float]:
         """Return the report that two random 64-bit words make of one checked place, without arrays."""
         survival = survival_scalar(first)
         if SMALLEST_SURVIVAL < survival < LARGEST_SURVIVAL:
@@ -105,7 +107,7 @@ class GlobeDraws:
                 and abs(north) < TEMPERATE
             ):
                 return wrapped(column, self.decimals), row / scale
-        return self.exactly(lon, lat, first, second, SystemRandomness(), 0)
+        return self.exactly(lon, lat, first, second, further or SystemRandomness(), 0)
 
     def exactly(
         self, lon: float, lat: float, first: int, second: int, source: Randomness, row: int

@@ -14,7 +14,7 @@ from geoind.mechanisms.functions import ARRAYS, Functions, Number
 from geoind.mechanisms.globe import WGS84_FACTOR, GlobeDraws, as_decimals, error_of
 from geoind.mechanisms.noise import laplace_radius, polynomial, radius_of
 from geoind.mechanisms.protocol import Space
-from geoind.randomness import RandomnessLike, as_randomness
+from geoind.randomness import Randomness, RandomnessLike, as_randomness
 from geoind.space.lattice import DECIMALS, half_diagonal
 
 if TYPE_CHECKING:
@@ -126,9 +126,14 @@ class SphericalLaplace:
         points = as_lonlat(points)
         return self._draws.reports(points, as_randomness(rng, len(points)))
 
-    def sample_one(self, lon: float, lat: float, first: int, second: int) -> tuple[float, float]:
-        """Return the report that two random 64-bit words make of one checked place, without arrays."""
-        return self._draws.report(lon, lat, first, second)
+    def sample_one(
+        self, lon: float, lat: float, first: int, second: int, *, further: Randomness | None = None
+    ) -> tuple[float, float]:
+        """Return the report that two random 64-bit words make of one checked place, without arrays.
+
+        The few reports that the two words do not decide take more words from `further`, the system's by default.
+        """
+        return self._draws.report(lon, lat, first, second, further)
 
     @cached_property
     def _draws(self) -> GlobeDraws:

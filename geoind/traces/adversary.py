@@ -148,12 +148,12 @@ def _likelihoods(
     lonlat: FloatArray, seconds: FloatArray, method: TraceMethod, mobility: Mobility
 ) -> tuple[list[FloatArray], list[bool]]:
     """Return for each step the probability of its answer by (level, row, column), and whether its run ended."""
-    shape = (mobility.grid.rows, mobility.grid.columns)
-    levels = LEVELS.tolist() if method.tests_in_runs else [0.5]
+    grid = mobility.grid
+    levels = (LEVELS if method.tests_in_runs else np.array([0.5]))[:, None]
 
     def apart(place: tuple[float, float]) -> FloatArray:
         [[x, y]] = mobility.projection.to_xy([place])
-        return np.asarray(np.hypot(mobility.grid.xy[:, 0] - x, mobility.grid.xy[:, 1] - y))
+        return np.asarray(np.hypot(grid.xy[:, 0] - x, grid.xy[:, 1] - y))
 
     past = Past(float(seconds[0]), began=float(seconds[0]))
     likelihoods: list[FloatArray] = []
@@ -166,9 +166,8 @@ def _likelihoods(
             # A silent test says the same as the one before: one array serves the whole run.
             likelihoods.append(likelihoods[-1])
         else:
-            layers = [method.likelihood(past, (lon, lat), apart, level) for level in levels]
-            stack = np.array(layers, np.float32).reshape(len(levels), *shape)
-            likelihoods.append(stack / stack.max())
+            layers = np.broadcast_to(method.likelihood(past, (lon, lat), apart, levels), (len(levels), len(grid)))
+            likelihoods.append((layers / layers.max()).astype(np.float32).reshape(-1, grid.rows, grid.columns))
         renewals.append(after.runs != past.runs)
         published = Published(time, lon, lat, fresh=after.anchors != past.anchors)
         past = replace(after, reports=(*after.reports, published)[-max(1, method.remembered) :])

@@ -11,20 +11,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from geoind.arrays import FloatArray
 from geoind.distances import EARTH_RADIUS
+from geoind.randomness import Words
 
 if TYPE_CHECKING:
     from flint import arb
 
-__all__ = ["Noise", "Quantity", "Source", "arc_length", "at_least", "smallest"]
+__all__ = ["Further", "Noise", "Quantity", "Source", "arc_length", "at_least", "smallest"]
 
 WORD = 64
 
-SURE = 1e-9
-"""Two sums of doubles that differ by this share of their terms differ in the same direction as real numbers do.
+SURE, CLOSE = 1e-9, 1e-7
+"""Sums of doubles that differ by this share of their terms and this many metres differ as real numbers do.
 
-Each term, a distance or a logarithm, is right to 1e-12 of its size, or of the Earth's radius times 1e-15 where
-two places are so close that their coordinates' last digits matter: a thousand times less."""
+Each term, a distance or a logarithm, is right to 1e-12 of its size and to 1e-15 of the Earth's radius: a thousand
+times less, and ten times less."""
 
 TAIL = 2.0**-30
 """Uniform numbers below this have too few known bits for the comparison in doubles."""
@@ -44,6 +48,21 @@ class Source:
             digest = hashlib.blake2b(data, key=self.key, person=b"geoind trace").digest()
             yield from (int.from_bytes(digest[start : start + 8], "little") for start in range(0, 64, 8))
             block += 1
+
+
+@dataclass(frozen=True)
+class Further:
+    """The words that follow, for a report that its first two do not decide."""
+
+    following: Iterator[int]
+
+    def words(self, points: FloatArray, count: int, purpose: str) -> Words:  # noqa: ARG002
+        """Return (n, count) words."""
+        return np.array([[next(self.following) for _ in range(count)] for _ in points], np.uint64)
+
+    def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:  # noqa: ARG002
+        """Return the next two: they are asked for once each, in order."""
+        return next(self.following), next(self.following)
 
 
 class Noise:
@@ -108,7 +127,7 @@ def at_least(first: Quantity, second: Quantity) -> bool:
     quantities = (first, second)
     noises = [quantity.noise for quantity in quantities if quantity.noise is not None]
     apart = first.value - second.value
-    if not any(noise.tail for noise in noises) and abs(apart) > SURE * (1.0 + first.size + second.size):
+    if not any(noise.tail for noise in noises) and abs(apart) > CLOSE + SURE * (first.size + second.size):
         return apart > 0
     from flint import ctx
 
@@ -133,23 +152,25 @@ def smallest(quantities: list[Quantity]) -> int:
 
 
 def arc_length(lon: float, lat: float, other_lon: float, other_lat: float) -> float:
-    """Return the great-circle distance in metres, by the haversine formula."""
-    phi, other_phi = math.radians(lat), math.radians(other_lat)
-    rise, turn = math.sin((phi - other_phi) / 2), math.sin(math.radians(lon - other_lon) / 2)
-    return (
-        2 * EARTH_RADIUS * math.asin(min(1.0, math.sqrt(rise**2 + math.cos(phi) * math.cos(other_phi) * turn**2)))
-    )
+    """Return the great-circle distance in metres.
+
+    By the tangent of chord and its complement: unlike the haversine formula it is right at the antipode, too.
+    """
+    phi, other_phi, turn = math.radians(lat), math.radians(other_lat), math.radians(lon - other_lon)
+    sin_phi, cos_phi, sin_other, cos_other = math.sin(phi), math.cos(phi), math.sin(other_phi), math.cos(other_phi)
+    cos_turn = math.cos(turn)
+    across = math.hypot(cos_other * math.sin(turn), cos_phi * sin_other - sin_phi * cos_other * cos_turn)
+    return EARTH_RADIUS * math.atan2(across, sin_phi * sin_other + cos_phi * cos_other * cos_turn)
 
 
 def _arc_ball(lon: float, lat: float, other_lon: float, other_lat: float) -> "arb":
-    """Return an interval that holds the great-circle distance.
-
-    By the half-angle tangent of chord and its complement: unlike the arcsine it stays exact at the antipode.
-    """
+    """Return an interval that holds the great-circle distance."""
     from flint import arb
 
     (sin_phi, cos_phi), (sin_other, cos_other) = ((arb(value) / 180).sin_cos_pi() for value in (lat, other_lat))
     sin_turn, cos_turn = ((arb(lon) - arb(other_lon)) / 180).sin_cos_pi()
-    across = ((cos_other * sin_turn) ** 2 + (cos_phi * sin_other - sin_phi * cos_other * cos_turn) ** 2).sqrt()
+    east, north = cos_other * sin_turn, cos_phi * sin_other - sin_phi * cos_other * cos_turn
+    # Of a place and itself, an interval around zero: ** 2 and the root of less than zero are not numbers.
+    across = (east * east + north * north).nonnegative_part().sqrt()
     along = sin_phi * sin_other + cos_phi * cos_other * cos_turn
     return arb(EARTH_RADIUS) * arb.atan2(across, along)

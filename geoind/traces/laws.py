@@ -8,8 +8,6 @@ from geoind.arrays import FloatArray
 
 __all__ = ["laplace_density", "laplace_exceeds", "laplace_quantile", "noisy_minimum", "shares"]
 
-NODES, WEIGHTS = np.polynomial.laguerre.laggauss(32)
-
 
 def shares(epsilon: float) -> tuple[float, float]:
     """Return how a run of tests splits its epsilon: for the limit's noise and for the tests', 1 : 2^(2/3).
@@ -31,17 +29,19 @@ def laplace_exceeds(bar: FloatArray, scale: float) -> FloatArray:
     return np.where(bar > 0, half, 1 - half)
 
 
-def laplace_quantile(p: float, scale: float) -> float:
+def laplace_quantile(p: FloatArray, scale: float) -> FloatArray:
     """Return what linear Laplace noise stays below with probability p."""
-    return scale * math.log(2 * p) if p < 0.5 else -scale * math.log(2 * (1 - p))
+    return np.asarray(np.where(p < 0.5, 1.0, -1.0) * scale * np.log(2 * np.minimum(p, 1 - p)))
 
 
 def noisy_minimum(scores: list[FloatArray], chosen: int, epsilon: float) -> FloatArray:
     """Return the probability that a score, plus exponential noise of scale 2 / epsilon, is the smallest."""
     rate = epsilon / 2
-    total = np.zeros_like(scores[chosen])
-    for node, weight in zip(NODES.tolist(), WEIGHTS.tolist(), strict=True):
-        level = scores[chosen] + node / rate
-        excess = sum(np.maximum(0.0, level - score) for number, score in enumerate(scores) if number != chosen)
-        total += weight * np.exp(-rate * excess)
+    others = [score - scores[chosen] for number, score in enumerate(scores) if number != chosen]
+    # Each other score that the noise lifts the chosen one above makes the probability fall faster by one rate.
+    total, begin, passed = np.zeros_like(scores[chosen]), np.zeros_like(scores[chosen]), np.zeros(())
+    for count, lift in enumerate([*np.sort(others, axis=0), np.asarray(np.inf)], start=1):
+        end = np.maximum(0.0, lift)
+        total += (np.exp(-rate * (count * begin - passed)) - np.exp(-rate * (count * end - passed))) / count
+        begin, passed = end, passed + lift
     return total

@@ -89,7 +89,7 @@ class Independent:
         """Return the past after an answer, as everybody sees it."""
         return replace(past, anchors=(report,))
 
-    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: float) -> FloatArray:  # noqa: ARG002
+    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:  # noqa: ARG002
         """Return the probability density of the answer, for each true place."""
         return laplace_density(apart(report), self.epsilon)
 
@@ -176,7 +176,7 @@ class Predictive:
             return past
         return replace(past, anchors=(*past.anchors, report)[-ANCHORS:])
 
-    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: float) -> FloatArray:  # noqa: ARG002
+    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:  # noqa: ARG002
         """Return the probability of the prediction, or the density of a fresh report, for each true place."""
         if not past.reports:
             return laplace_density(apart(report), self.fresh)
@@ -216,8 +216,8 @@ class SparseVector:
     Examples
     --------
     >>> from geoind import TraceSession
-    >>> method = SparseVector.for_accuracy(500)
-    >>> session = TraceSession(method, key=bytes(range(32)))
+    >>> method = SparseVector(fresh=0.01, test=0.02, limit=3000)
+    >>> session = TraceSession(method)
     >>> for quarter in range(12):
     ...     _ = session.report(lat=48.8584, lon=2.2945, time=900 * quarter)
     >>> session.spent == method.fresh + method.test  # of one report and its tests, however long one stays
@@ -271,8 +271,8 @@ class SparseVector:
         """Return the past after an answer, as everybody sees it."""
         return past if past.reports and report == past.last.place else self._moved(past, report)
 
-    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: float) -> FloatArray:
-        """Return the probability of the answer for each true place, if the limit's noise is at this quantile."""
+    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:
+        """Return the probability of the answer for each quantile of the limit's noise and each true place."""
         if not past.reports:
             return laplace_density(apart(report), self.fresh)
         for_limit, for_tests = shares(self.test)
@@ -283,7 +283,8 @@ class SparseVector:
         known = self._known(past)
         if not self.choice or not known:
             return left * laplace_density(apart(report), self.fresh)
-        scores = [*(apart(place) for place in known), np.full_like(left, FAR * self.limit)]
+        scores = [apart(place) for place in known]
+        scores.append(np.full_like(scores[0], FAR * self.limit))
         chosen = known.index(report) if report in known else len(known)
         found = left * noisy_minimum(scores, chosen, self.choice)
         return found if report in known else found * laplace_density(apart(report), self.fresh)

@@ -4,18 +4,20 @@ import hashlib
 import json
 import math
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Protocol, TypeAlias
 
 from geoind.arrays import FloatArray, as_finite, as_lonlat, as_number
+from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.globe import WGS84_FACTOR
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.pipeline import Location
-from geoind.randomness import KEY_BYTES, KeyedRandomness
-from geoind.traces.comparison import Noise, Quantity, Source, at_least, smallest
+from geoind.randomness import KEY_BYTES
+from geoind.traces.comparison import Further, Noise, Quantity, Source, at_least, smallest
 from geoind.traces.laws import shares
 
 __all__ = ["GuardedPlace", "Past", "Payer", "Published", "TraceMethod", "TraceSession"]
@@ -101,11 +103,13 @@ class TraceMethod(Protocol):
         """Return the past after an answer, as everybody sees it."""
         ...
 
-    def likelihood(self, past: Past, report: tuple[float, float], apart: "Apart", hidden: float) -> FloatArray:
+    def likelihood(
+        self, past: Past, report: tuple[float, float], apart: "Apart", hidden: FloatArray
+    ) -> FloatArray:
         """Return how probable an answer is for each of many true places: what an adversary computes.
 
-        `apart` gives their distances to a published place, in metres; `hidden` is a quantile of the noise that a
-        run of tests shares.
+        `apart` gives their distances to a published place, in metres; `hidden` are quantiles, (m, 1), of the noise
+        that a run of tests shares: a row of the result for each, or one row if none is shared.
         """
         ...
 
@@ -144,9 +148,8 @@ class GuardedPlace:
     def report(self, epsilon: float) -> tuple[float, float]:
         """Return a fresh report of the place; costs epsilon."""
         self._charge(epsilon, "fresh report")
-        rng = KeyedRandomness(self._source.key, [f"fresh {self._label}"])
-        [[lon, lat]] = SphericalLaplace(epsilon).sample([[self._lon, self._lat]], rng=rng).tolist()
-        return lon, lat
+        words = self._words(f"fresh {epsilon.hex()}")
+        return _globe(epsilon).sample_one(self._lon, self._lat, next(words), next(words), further=Further(words))
 
     def is_near(self, other: tuple[float, float], limit: float, epsilon: float) -> bool:
         """Return whether the place lies within about `limit` metres of another; costs epsilon.
@@ -169,7 +172,8 @@ class GuardedPlace:
         together, however many they are. After a yes the run is over.
         """
         for_limit, for_tests = shares(epsilon)
-        bar = Noise(self._source.words(f"limit of run {run}"), WGS84_FACTOR / for_limit, signed=True)
+        limit_words = self._source.words(f"limit of run {run} at {other} {for_limit.hex()}")
+        bar = Noise(limit_words, WGS84_FACTOR / for_limit, signed=True)
         noise = self._noise(f"run {run}", 2 / for_tests, signed=True)
         self.run_ended = at_least(Quantity.distance(self._lon, self._lat, other, noise), Quantity(bar, limit))
         return self.run_ended
@@ -192,8 +196,16 @@ class GuardedPlace:
 
     def _noise(self, purpose: str, scale: float, *, signed: bool) -> Noise:
         # A great-circle metre may be 1.0057 WGS84 metres short: the noise is wider by as much.
-        words = self._source.words(f"{purpose} {self._label} {self._lon.hex()} {self._lat.hex()}")
-        return Noise(words, WGS84_FACTOR * scale, signed=signed)
+        return Noise(self._words(f"{purpose} {scale.hex()}"), WGS84_FACTOR * scale, signed=signed)
+
+    def _words(self, purpose: str) -> Iterator[int]:
+        # Another place at the same time, after a step that was undone, must not meet the same noise.
+        return self._source.words(f"{purpose} {self._label} {self._lon.hex()} {self._lat.hex()}")
+
+
+@lru_cache(maxsize=256)
+def _globe(epsilon: float) -> SphericalLaplace:
+    return SphericalLaplace(epsilon)
 
 
 class TraceSession:
@@ -207,15 +219,18 @@ class TraceSession:
     method : TraceMethod
         `SparseVector.for_accuracy(500)` for people who stay, `Predictive...` or `Independent(epsilon)`.
     key : bytes, optional
-        32 secret bytes: the same positions get the same answers again. Without it one is made.
-    ledger, person : Ledger and str, optional
-        Whose budget pays, before anything is drawn.
+        32 secret bytes: the same positions get the same answers again. Without it one is made. One key serves
+        many persons if each session names its own.
+    ledger : Ledger, optional
+        Pays before anything is drawn.
+    person : str or int, optional
+        Whose positions these are, and whose budget pays.
 
     Examples
     --------
     >>> from geoind import TraceSession
     >>> from geoind.traces import SparseVector
-    >>> session = TraceSession(SparseVector.for_accuracy(500), key=bytes(32))
+    >>> session = TraceSession(SparseVector(fresh=0.01, test=0.02, limit=3000), key=bytes(32))
     >>> first = session.report(lat=48.8584, lon=2.2945, time=0)
     >>> first == session.report(lat=48.8585, lon=2.2946, time=300)  # somebody who stays pays nothing
     True
@@ -229,12 +244,14 @@ class TraceSession:
         ledger: Payer | None = None,
         person: str | int | None = None,
     ) -> None:
-        if (ledger is None) != (person is None):
-            raise InvalidInputError("a ledger and a person go together: give both or neither")
+        if ledger is not None and person is None:
+            raise InvalidInputError("a ledger needs a person: whose budget pays")
         if key is not None and (not isinstance(key, bytes) or len(key) != KEY_BYTES):
             raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
         self.method = method
-        self._source = Source(secrets.token_bytes(KEY_BYTES) if key is None else key)
+        secret = secrets.token_bytes(KEY_BYTES) if key is None else key
+        # Two persons under one key must not share the noise of a run's limit.
+        self._source = Source(secret if person is None else _key_of(secret, as_person(person)))
         self._ledger, self._person = ledger, person
         self._past: Past | None = None
         self._seen = ""
@@ -298,7 +315,7 @@ class TraceSession:
         Examples
         --------
         >>> from geoind.traces import SparseVector
-        >>> method = SparseVector.for_accuracy(500)
+        >>> method = SparseVector(fresh=0.01, test=0.02, limit=3000)
         >>> session = TraceSession(method, key=bytes(32))
         >>> before = session.report(lat=48.8584, lon=2.2945, time=0)
         >>> again = TraceSession.resume(session.state(), method, key=bytes(32))
@@ -334,6 +351,10 @@ class TraceSession:
     def _fingerprint(self, now: float, lon: float, lat: float) -> str:
         data = f"{now.hex()} {lon.hex()} {lat.hex()}".encode()
         return hashlib.blake2b(data, key=self._source.key, digest_size=16, person=b"geoind step").hexdigest()
+
+
+def _key_of(key: bytes, person: str) -> bytes:
+    return hashlib.blake2b(person.encode(), key=key, digest_size=KEY_BYTES, person=b"geoind person").digest()
 
 
 def as_seconds(time: Time) -> float:

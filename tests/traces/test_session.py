@@ -153,8 +153,13 @@ def test_a_broken_state_a_short_key_or_half_a_payer_are_clear_errors() -> None:
             TraceSession.resume(state, method, key=KEY)
     with pytest.raises(InvalidInputError, match="32 bytes"):
         TraceSession(method, key=b"short")
-    with pytest.raises(InvalidInputError, match="ledger and a person"):
-        TraceSession(method, person="ana")
+    with Ledger("sqlite://", budget=1) as ledger, pytest.raises(InvalidInputError, match="needs a person"):
+        TraceSession(method, ledger=ledger)
+
+
+def test_two_persons_under_one_key_do_not_share_their_noise() -> None:
+    ana, bea = (TraceSession(METHODS[3], key=KEY, person=person) for person in ("ana", "bea"))
+    assert answers(ana, WALK) != answers(bea, WALK)
 
 
 def test_the_mean_cost_of_an_hour_is_what_was_spent_over_the_time() -> None:

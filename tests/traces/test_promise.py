@@ -1,0 +1,230 @@
+"""The promise of sessions, by computation: every answer sequence of short traces, and its probabilities.
+
+On a line, in metres. A published place is (x, 0); traces are never more than D apart; the probabilities come from
+`likelihood`, integrated over the noise that a run shares.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from geoind.arrays import FloatArray
+from geoind.traces import Independent, Past, Predictive, SparseVector, TraceMethod, TraceSession, audit_traces
+from geoind.traces.comparison import Noise, Quantity, at_least
+from geoind.traces.laws import laplace_density, laplace_exceeds, laplace_quantile, shares
+from geoind.traces.session import Apart, GuardedPlace, Published
+
+D = 200.0
+PLACES = ((-900.0, 0.0), (0.0, 0.0), (700.0, 0.0))
+Place = tuple[float, float]
+Truth = tuple[float, float]
+"""Where two persons are at one step, on the line."""
+
+# Quantiles of the shared noise and their weights: Gauss-Legendre between kinks, far into both tails.
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
+CUTS = np.array([0, 1e-9, 1e-6, 1e-4, 1e-2, 0.1, 0.25, 0.4, 0.5])
+CUTS = np.concatenate((CUTS, 1 - CUTS[-2::-1]))
+HIDDEN = np.concatenate([(a + b + (b - a) * NODES) / 2 for a, b in itertools.pairwise(CUTS)])
+MASS = np.concatenate([(b - a) / 2 * WEIGHTS for a, b in itertools.pairwise(CUTS)])
+
+
+def paths(method: TraceMethod, truths: list[Truth]) -> Iterator[tuple[tuple[Place, ...], FloatArray, float]]:
+    """Yield every answer sequence, its probability (or density) for both traces, and what it cost."""
+    cache: dict[tuple[object, ...], FloatArray] = {}
+
+    def law(past: Past, report: Place, truth: Truth) -> FloatArray:
+        """Return (levels, 2) probabilities of the answer."""
+        key = (past.anchors, past.last.place if past.reports else None, report, truth)
+        if key not in cache:
+
+            def apart(place: Place) -> FloatArray:
+                return np.abs(np.array(truth) - place[0])
+
+            cache[key] = np.broadcast_to(method.likelihood(past, report, apart, HIDDEN[:, None]), (len(HIDDEN), 2))
+        return cache[key]
+
+    def follow(
+        past: Past, step: int, run: FloatArray, done: FloatArray, answers: tuple[Place, ...], cost: float
+    ) -> Iterator[tuple[tuple[Place, ...], FloatArray, float]]:
+        if step == len(truths):
+            yield answers, done * (MASS @ run), cost
+            return
+        predicted = () if not isinstance(method, Predictive) or not past.reports else (method.predictor(past),)
+        for report in dict.fromkeys((*PLACES, *predicted)):
+            after = method.seen(past, report)
+            paid = price(method, past, after, report)
+            told = law(past, report, truths[step])
+            published = Published(step, *report, fresh=after.anchors != past.anchors)
+            after = replace(after, time=step + 1.0, reports=(*after.reports, published))
+            if after.runs != past.runs:
+                yield from follow(
+                    after,
+                    step + 1,
+                    np.ones_like(run),
+                    done * (MASS @ (run * told)),
+                    (*answers, report),
+                    cost + paid,
+                )
+            else:
+                yield from follow(after, step + 1, run * told, done, (*answers, report), cost + paid)
+
+    yield from follow(Past(0.0), 0, np.ones((len(HIDDEN), 2)), np.ones(2), (), 0.0)
+
+
+def price(method: TraceMethod, past: Past, after: Past, report: Place) -> float:
+    """Return what an answer costs, as the session charges it."""
+    match method:
+        case Independent():
+            return method.epsilon
+        case Predictive():
+            tested = method.test if past.reports else 0.0
+            return tested if past.reports and report == method.predictor(past) else tested + method.fresh
+        case SparseVector():
+            if after.runs == past.runs:
+                return 0.0
+            known = [place for place in past.anchors if place != past.last.place] if past.reports else []
+            chosen = method.choice if known and method.choice else 0.0
+            return chosen + method.test + (0.0 if chosen and report in known else method.fresh)
+    raise AssertionError(method)
+
+
+METHODS: list[TraceMethod] = [
+    Independent(0.004),
+    Predictive(0.003, 0.004, 500.0),
+    SparseVector(0.004, 0.005, 500.0),
+    SparseVector(0.004, 0.005, 500.0, 0.003),
+]
+TRACES: list[list[Truth]] = [
+    [(0.0, D), (0.0, D), (0.0, D), (0.0, D)],
+    [(0.0, D), (D, 0.0), (D, 0.0), (600.0, 600.0 + D)],
+    [(-300.0, -300.0 - D), (100.0, 100.0), (900.0 + D, 900.0), (-900.0, -900.0 + D)],
+]
+
+
+def worst(method: TraceMethod, truths: list[Truth]) -> float:
+    """Return the largest loss of any answer sequence, as a share of what it paid for."""
+    losses = [0.0]
+    for _, (here, there), cost in paths(method, truths):
+        if here > 0 and there > 0:
+            losses.append(abs(math.log(here / there)) / (cost * D))
+        elif here + there > 0:
+            losses.append(math.inf)
+    return max(losses)
+
+
+@pytest.mark.parametrize("truths", TRACES)
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_no_answer_sequence_gives_away_more_than_was_paid_for(method: TraceMethod, truths: list[Truth]) -> None:
+    assert worst(method, truths) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_the_price_is_nearly_attained(method: TraceMethod) -> None:
+    assert max(worst(method, truths) for truths in TRACES) > 0.6
+
+
+def long_run(method: SparseVector, quiet: int) -> float:
+    """Return the loss of one run that ends after many silent tests, over its price; the fresh reports left out."""
+    silent, yes = np.array([[100.0, 100.0 + D], [300.0 + D, 300.0]])
+    past = replace(Past(1.0), reports=(Published(0.0, 0.0, 0.0, fresh=True),), run=0, runs=1)
+
+    def law(report: Place, truth: FloatArray) -> FloatArray:
+        return method.likelihood(past, report, lambda _: np.abs(truth), HIDDEN[:, None])
+
+    moved = law((1.0, 0.0), yes) / laplace_density(np.abs(yes), method.fresh)
+    here, there = MASS @ (law((0.0, 0.0), silent) ** quiet * moved)
+    return abs(math.log(here / there)) / (method.test * D)
+
+
+def test_silence_is_free_however_long_and_the_price_of_a_run_is_what_it_takes() -> None:
+    method = SparseVector(0.004, 0.02, 300.0)
+    losses = [long_run(method, quiet) for quiet in (0, 1, 10, 100, 1000)]
+    assert max(losses) <= 1
+    assert max(losses) > 0.85
+
+
+class NoiselessTests(SparseVector):
+    """A limit with noise, tests without: a known wrong sparse vector (Lyu, Su and Li, VLDB 2017)."""
+
+    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:
+        if not past.reports:
+            return laplace_density(apart(report), self.fresh)
+        bar = self.limit + laplace_quantile(hidden, 1 / shares(self.test)[0])
+        left = (apart(past.last.place) >= bar).astype(float)
+        return 1 - left if report == past.last.place else left * laplace_density(apart(report), self.fresh)
+
+
+class HalfTheNoise(SparseVector):
+    """Tests with the noise of a single question, as if silence and yes could not both tell."""
+
+    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:
+        if not past.reports:
+            return laplace_density(apart(report), self.fresh)
+        for_limit, for_tests = shares(self.test)
+        bar = self.limit + laplace_quantile(hidden, 1 / for_limit)
+        left = laplace_exceeds(bar - apart(past.last.place), 1 / for_tests)
+        return 1 - left if report == past.last.place else left * laplace_density(apart(report), self.fresh)
+
+
+def test_tests_without_fresh_noise_are_caught() -> None:
+    crossing = [(0.0, 0.0), (400.0, 400.0 + D), (400.0 + D, 400.0)]
+    assert worst(NoiselessTests(0.004, 0.005, 500.0), crossing) == math.inf
+    assert worst(SparseVector(0.004, 0.005, 500.0), crossing) <= 1
+
+
+def test_tests_with_half_the_noise_are_caught() -> None:
+    assert long_run(HalfTheNoise(0.004, 0.02, 300.0), 100) > 1.1
+
+
+# The same by sampling: real sessions, real draws, no formula.
+
+LAT, LON = 48.8584, 2.2945
+METRE = 180 / (math.pi * 6_371_008.8)
+
+
+def walk(metres: list[float]) -> list[tuple[float, float, float]]:
+    return [(60.0 * step, LON, LAT + METRE * north) for step, north in enumerate(metres)]
+
+
+SILENT_THEN_YES = (walk([0, 0, 300, 300, 300, 900]), walk([0, 0, 100, 100, 100, 1100]))
+
+
+def sessions(method: TraceMethod) -> Callable[[], TraceSession]:
+    keys = (number.to_bytes(32) for number in itertools.count())
+    return lambda: TraceSession(method, key=next(keys))
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_an_audit_of_sequences_does_not_refute_a_session(method: TraceMethod) -> None:
+    found = audit_traces(sessions(method), *SILENT_THEN_YES, draws=400)
+    assert not found.refuted
+
+
+@dataclass(frozen=True)
+class Leaking(SparseVector):
+    """Draws the limit's noise once and none for the tests."""
+
+    def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, Place]:
+        original = GuardedPlace.has_left
+        GuardedPlace.has_left = _without_noise  # type: ignore[method-assign]
+        try:
+            return super().answer(past, place)
+        finally:
+            GuardedPlace.has_left = original  # type: ignore[method-assign]
+
+
+def _without_noise(self: GuardedPlace, other: Place, limit: float, epsilon: float, run: int) -> bool:
+    bar = Noise(self._source.words(f"limit {run}"), 1 / shares(epsilon)[0], signed=True)
+    return at_least(Quantity.distance(self._lon, self._lat, other, None), Quantity(bar, limit))
+
+
+def test_an_audit_of_sequences_refutes_tests_without_noise() -> None:
+    # Silent where the second trace is farther than where its test says yes: impossible there, if only T is noisy.
+    traces = (walk([0, 295, 305]), walk([0, 305, 295]))
+    wrong, right = Leaking(0.03, 0.03, 300.0), SparseVector(0.03, 0.03, 300.0)
+    assert audit_traces(sessions(wrong), *traces, draws=2000).refuted
+    assert not audit_traces(sessions(right), *traces, draws=2000).refuted
