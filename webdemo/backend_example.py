@@ -46,7 +46,7 @@ CONFIDENCE = 0.95
 BUDGET = 20 * EPSILON
 WINDOW = timedelta(days=1)
 TIMEOUT = 10.0
-"""Seconds that the provider has, for its whole answer."""
+"""Seconds that the ledger has, and the provider for its whole answer, unless GEOIND_TIMEOUT says otherwise."""
 MOST_BYTES = 5_000_000
 """No answer is longer."""
 
@@ -91,7 +91,7 @@ def create_provider(places: PointsOfInterest) -> FastAPI:
     return app
 
 
-def create_backend(ledger: Ledger, memory: SamePlace, provider: str) -> FastAPI:
+def create_backend(ledger: Ledger, memory: SamePlace, provider: str, *, timeout: float = TIMEOUT) -> FastAPI:
     """Return the trusted side.
 
     The endpoints are plain functions, which FastAPI runs in threads: while one waits for the ledger or for the
@@ -99,7 +99,7 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str) -> FastAPI:
     `await asyncio.to_thread(private_query, ...)` to the same effect.
     """
     # The provider is not trusted: it may not send the query on to an address of its choice.
-    client = httpx.Client(timeout=TIMEOUT, follow_redirects=False)
+    client = httpx.Client(timeout=timeout, follow_redirects=False)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -120,7 +120,7 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str) -> FastAPI:
             ledger=ledger,
             person=person,
         )
-        found = ask(client, provider, query.as_params("foursquare"))
+        found = ask(client, provider, query.as_params("foursquare"), time.monotonic() + timeout)
         places = query.refine([place.model_dump() for place in found])
         return {"places": places, "confidence": query.confidence, "remaining": ledger.remaining(person)}
 
@@ -154,9 +154,8 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str) -> FastAPI:
     return app
 
 
-def ask(client: httpx.Client, provider: str, params: dict[str, Any]) -> list[Place]:
+def ask(client: httpx.Client, provider: str, params: dict[str, Any], deadline: float) -> list[Place]:
     """Return the provider's places, or say what is wrong with its answer."""
-    deadline = time.monotonic() + TIMEOUT
     body = bytearray()
     try:
         with client.stream("GET", provider, params=params) as answer:
@@ -187,8 +186,10 @@ def provider_from_environment() -> FastAPI:
 
 def backend_from_environment() -> FastAPI:
     """Return the backend for GEOIND_LEDGER, GEOIND_KEY (64 hexadecimal digits) and GEOIND_PROVIDER."""
+    timeout = float(os.environ.get("GEOIND_TIMEOUT", TIMEOUT))
     return create_backend(
-        Ledger(os.environ["GEOIND_LEDGER"], budget=BUDGET, window=WINDOW),
+        Ledger(os.environ["GEOIND_LEDGER"], budget=BUDGET, window=WINDOW, timeout=timeout),
         SamePlace(bytes.fromhex(os.environ["GEOIND_KEY"]), cell=100),
         os.environ["GEOIND_PROVIDER"],
+        timeout=timeout,
     )

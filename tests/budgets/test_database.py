@@ -143,6 +143,7 @@ def test_a_ledger_travels_to_another_process(url: str) -> None:
 def test_a_locked_file_is_waited_for_and_then_an_error(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     ledger = Ledger(f"sqlite:///{path}", budget=1, timeout=0.3)
+    patient = Ledger(f"sqlite:///{path}", budget=1, timeout=300)
     other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     other.execute("BEGIN IMMEDIATE")
     started = time.monotonic()
@@ -152,8 +153,9 @@ def test_a_locked_file_is_waited_for_and_then_an_error(tmp_path: Path) -> None:
     assert ledger.remaining("ana") == 1.0  # reading goes on
     release = threading.Timer(0.1, other.rollback)
     release.start()
-    assert ledger.charge("ana", 0.25) == 0.75
+    assert patient.charge("ana", 0.25) == 0.75
     release.join()
+    patient.close()
     other.close()
     ledger.close()
 
