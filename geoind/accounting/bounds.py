@@ -5,9 +5,9 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
-from geoind.accounting.composed import Part, compose, tilt_for_delta, tilt_for_level
+from geoind.accounting.composed import Part, beyond_all, compose, tilt_for_delta, tilt_for_level
 from geoind.accounting.finite import ChannelLoss
-from geoind.accounting.losses import GaussianLoss, Loss
+from geoind.accounting.losses import GAUSSIAN_REACH, GaussianLoss, Loss
 from geoind.accounting.rounding import OnGrid, rounded_down, rounded_up
 
 __all__ = ["Bounds", "Losses", "delta_of_losses", "level_of_losses"]
@@ -16,6 +16,9 @@ POINTS = 2.0**15
 """Points of the grid over the spread of the sum of 100 reports; more for more reports."""
 
 MOST_POINTS = 2.0**20
+
+MOST_CELLS = 2.0**15
+"""Points of the grid under one loss."""
 
 SPREAD = 18.0
 """Standard deviations that a window is about wide."""
@@ -53,6 +56,8 @@ def level_of_losses(losses: Losses, delta: float, *, above: bool) -> float:
     if _is_single(losses):
         return _crossing(partial(losses[0][0].delta, above=above), delta, 1.0, 1.0, total, above)
     parts = _parts(losses, above)
+    if beyond_all(parts) >= delta:
+        return math.inf
     composed = compose(parts, tilt_for_delta(parts, delta))
     delta_at = composed.delta_above if above else composed.delta_below
     return _crossing(delta_at, delta, composed.mean, composed.deviation, total, above)
@@ -67,6 +72,8 @@ def delta_of_losses(losses: Losses, level: float, *, above: bool) -> float:
     if _is_single(losses):
         return losses[0][0].delta(level, above=above)
     parts = _parts(losses, above)
+    if beyond_all(parts) == 1:
+        return 1.0
     composed = compose(parts, tilt_for_level(parts, level))
     return composed.delta_above(level) if above else composed.delta_below(level)
 
@@ -104,13 +111,20 @@ def _step(losses: Losses) -> float:
     scales = [_scale(loss) for loss, _ in losses]
     deviation = math.sqrt(sum(count * scale**2 for scale, (_, count) in zip(scales, losses, strict=True)))
     points = min(MOST_POINTS, POINTS * math.sqrt(max(1.0, reports / 100)))
-    return max(min(SPREAD * deviation / points, min(scales) / 50, 0.1), SPREAD * deviation / MOST_POINTS)
+    # As fine as the narrowest loss needs, unless the widest one would have too many points.
+    coarsest = max(SPREAD * deviation / MOST_POINTS, max(_width(loss) for loss, _ in losses) / MOST_CELLS)
+    return max(min(SPREAD * deviation / points, min(scales) / 50, 0.1), coarsest)
+
+
+def _width(loss: Loss) -> float:
+    return 2 * GAUSSIAN_REACH * loss.ratio if isinstance(loss, GaussianLoss) else 2 * _scale(loss)
 
 
 def _scale(loss: Loss) -> float:
     if isinstance(loss, GaussianLoss):
         return loss.ratio
-    return max(loss.largest_finite if isinstance(loss, ChannelLoss) else loss.largest, 1e-9)
+    # A channel's masses are differences of doubles: no finer grid than these can show.
+    return max(loss.largest_finite, 0.01) if isinstance(loss, ChannelLoss) else max(loss.largest, 1e-9)
 
 
 def _crossing(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from geoind.accounting.rounding import OnGrid
 from geoind.arrays import FloatArray
 
-__all__ = ["Composed", "Part", "compose", "tilt_for_delta", "tilt_for_level"]
+__all__ = ["Composed", "Part", "beyond_all", "compose", "tilt_for_delta", "tilt_for_level"]
 
 ROUNDOFF = 2.0**-53
 
@@ -99,7 +99,7 @@ def _rising(reached: Callable[[float], bool]) -> float:
     if reached(0.0):
         return 0.0
     low, high = math.log(1e-9), math.log(1e6)
-    for _ in range(40):
+    for _ in range(20):
         middle = (low + high) / 2
         low, high = (low, middle) if reached(math.exp(middle)) else (middle, high)
     return math.exp(high)
@@ -159,6 +159,13 @@ class Composed:
         return float((weights * self.masses[start:]).sum()), error, self.scale - self.tilt * level
 
 
+def beyond_all(parts: Sequence[Part]) -> float:
+    """Return the probability that one of the losses lies above all finite ones."""
+    stays = math.prod((1 - part.loss.beyond) ** part.reports for part in parts if part.loss.beyond > 1e-9)
+    small = sum(part.reports * part.loss.beyond for part in parts if part.loss.beyond <= 1e-9)
+    return min(1.0, 1 - stays + small)
+
+
 def compose(parts: Sequence[Part], tilt: float) -> Composed:
     """Return the distribution of the sum of all parts' losses, tilted."""
     step = parts[0].loss.step
@@ -191,10 +198,9 @@ def compose(parts: Sequence[Part], tilt: float) -> Composed:
     ordered = masses[(np.arange(low, high + 1)) % size]
     value, mean, variance = cumulants(tilt)
     deviation = math.sqrt(variance + step * step)
-    stays = sum(part.reports * math.log1p(-part.loss.beyond) for part in parts)
     growth = sum(part.reports * (part.doubt + MASS_ERROR) for part in parts) + 1e-13 * abs(value)
     window = np.asarray(np.arange(low, high + 1) * step)
-    return Composed(window, ordered, mean, deviation, tilt, value, noise, 2 * LOST, -math.expm1(stays), growth)
+    return Composed(window, ordered, mean, deviation, tilt, value, noise, 2 * LOST, beyond_all(parts), growth)
 
 
 def _length(vector: FloatArray) -> float:

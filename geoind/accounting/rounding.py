@@ -72,7 +72,10 @@ class _Groups:
 
     def __init__(self, masses: FloatArray, drops: FloatArray, step: float) -> None:
         self.masses = [0.0, *masses.tolist(), 0.0]
-        self.slants = [0.0, *np.divide(drops, masses, out=np.zeros_like(drops), where=masses > 0).tolist(), 0.0]
+        slants = np.divide(drops, masses, out=np.zeros_like(drops), where=masses > 0)
+        # What is left of a group that lies on its point, but for rounding.
+        slants[np.abs(slants) < 1e-14] = 0.0
+        self.slants = [0.0, *slants.tolist(), 0.0]
         self.step = step
 
     def take_in(self, k: int, side: int) -> None:
@@ -100,5 +103,5 @@ class _Groups:
 
 
 def _gathered(index: IntArray, masses: FloatArray) -> tuple[int, FloatArray]:
-    first = int(index.min())
+    first = int(index.min()) if len(index) else 0
     return first, np.bincount(index - first, weights=masses).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Gaussian noise in the plane, for comparison: it is *not* geo-indistinguishable."""
+"""Gaussian noise in the plane: it has no epsilon, but many reports keep a level up to delta with least noise."""
 
 import math
 from dataclasses import dataclass
@@ -22,8 +22,9 @@ class PlanarGaussian:
     """Independent normal noise on both axes.
 
     **Not geo-indistinguishable.** The ratio of the densities around two places grows without bound with the
-    report's distance, so no epsilon holds and `epsilon` is infinite. What holds is weaker: (epsilon, delta), up to
-    a probability delta that the promise fails, and only between places within a chosen radius.
+    report's distance, so no epsilon holds and `epsilon` is infinite. What holds is weaker: a level within a chosen
+    radius, up to a probability delta that the promise fails. In exchange n reports cost little more than
+    sqrt(n) times one: `level_of_reports`, and `mechanism_for_reports` for the sigma that a promise needs.
 
     Parameters
     ----------

@@ -129,6 +129,31 @@ def test_a_channel_that_betrays_its_input_tells_how_often() -> None:
     assert level_of_reports(channel, reports=5, radius=1, delta=0.3) == math.inf
 
 
+@pytest.mark.parametrize(
+    ("matrix", "level"),
+    [([[1, 0], [0, 1]], math.inf), ([[0.5, 0.5], [0.5, 0.5]], 0.0), ([[1, 0], [0.5, 0.5]], math.inf)],
+)
+def test_channels_that_tell_everything_or_nothing(matrix: list[list[float]], level: float) -> None:
+    line = Grid(0, 0, cell=1, columns=2, rows=1)
+    for reports in (1, 5):
+        found = level_bounds(Channel(line, line, matrix), reports=reports, radius=1, delta=1e-5)
+        assert found.upper == level
+        assert found.lower == level
+
+
+def test_a_channel_of_one_input_tells_nothing() -> None:
+    here, there = (Grid(0, 0, cell=1, columns=columns, rows=1) for columns in (1, 2))
+    assert level_of_reports(Channel(here, there, [[0.5, 0.5]]), reports=5, radius=1, delta=1e-5) == 0
+
+
+def test_noises_of_very_different_size_fit_on_one_grid() -> None:
+    mixture = {PlanarLaplace(0.01): 1, PlanarLaplace(1e-6): 1000, PlanarGaussian(20.0): 2}
+    lower, upper = level_bounds(mixture, radius=200, delta=1e-5)
+    alone = level_of_reports(PlanarGaussian(20.0), reports=2, radius=200, delta=1e-5)
+    assert alone < upper < alone + 2 + 0.2
+    assert upper - lower < 1e-4 * upper
+
+
 def test_mixtures_agree_with_the_sum_of_drawn_losses() -> None:
     rng = np.random.default_rng(3)
     draws = 400_000
