@@ -9,6 +9,7 @@ import sqlite3
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from core import median_times
@@ -16,7 +17,7 @@ from core import median_times
 from geoind import Ledger, Promise, SamePlace, SphericalLaplace, obfuscate, private_query
 
 EPSILON = math.log(4) / 200
-TRUTH = {"lat": 48.8584, "lon": 2.2945}
+TRUTH: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945}
 ROUNDS = 300
 CROWD = 10_000
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "ledger.md"

@@ -1,6 +1,6 @@
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,11 +25,12 @@ from geoind import (
     obfuscate_lonlat,
 )
 from geoind.arrays import FloatArray
+from geoind.pipeline import Reports
 from geoind.randomness import Words
 
 EPSILON = math.log(4) / 200
 LATTICE = ClosestIn(shapely.box(0, 0, 9, 9))
-EIFFEL = {"lat": 48.8584, "lon": 2.2945}
+EIFFEL: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945}
 
 
 def test_the_first_call_of_the_readme_works() -> None:
@@ -167,7 +168,7 @@ class Purse:
     left: float = 1.0
     notes: list[str] = field(default_factory=list)
 
-    def charge_counts(self, reports: Mapping[str | int, int], cost: Mechanism, *, label: str = "") -> None:
+    def charge_counts(self, reports: Reports, cost: Mechanism, *, label: str = "") -> None:
         assert not label
         count = sum(reports.values())
         if count * cost.epsilon > self.left:

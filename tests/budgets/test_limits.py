@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,7 +47,7 @@ DELTA = 1e-5
 GLOBE = SphericalLaplace(EPSILON)
 NOISES = [GLOBE, PlanarLaplace(EPSILON), PlanarGaussian(900), SphericalGaussian(900)]
 PARIS = Projection(2.35, 48.86)
-HOME = {"lat": 48.8584, "lon": 2.2945}
+HOME: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945}
 DAY = timedelta(days=1)
 
 
@@ -117,7 +118,7 @@ def test_reports_of_several_laws_are_allowed_while_their_plain_sum_is() -> None:
         assert ledger.spent("ana") == pytest.approx(10 * LEVEL)
         for more in (coarse, GLOBE, PlanarLaplace(EPSILON), EPSILON):
             with pytest.raises(BudgetExceededError):
-                ledger.charge("ana", more)  # type: ignore[arg-type]
+                ledger.charge("ana", more)
         # One law alone may go on where the sum would have ended.
         assert most(ledger, GLOBE) > 10
 
@@ -247,11 +248,11 @@ def test_calls_are_accounted_and_refused_before_anything_is_drawn(url: str) -> N
     with Ledger(url, budget=promise(LEVEL * 1.001)) as ledger:
         ask = {**HOME, "mechanism": paris, "ledger": ledger, "person": "ana", "rng": Watched()}
         for _ in range(3):
-            obfuscate(**ask)  # type: ignore[call-overload]
+            obfuscate(**ask)
         with pytest.raises(BudgetExceededError):
-            obfuscate(**ask)  # type: ignore[call-overload]
+            obfuscate(**ask)
         with pytest.raises(BudgetExceededError):
-            obfuscate(**{**ask, "lat": np.full(4, 48.86), "lon": np.full(4, 2.3), "person": "ben"})  # type: ignore[call-overload]
+            obfuscate(**{**ask, "lat": np.full(4, 48.86), "lon": np.full(4, 2.3), "person": "ben"})
         assert drawn == [1, 1, 1]
         assert ledger.spent("ben") == 0
 

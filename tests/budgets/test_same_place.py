@@ -2,6 +2,7 @@ import itertools
 import math
 import re
 import secrets
+from typing import Any
 
 import numpy as np
 import pyproj
@@ -14,7 +15,7 @@ from tests.goodness import fits, is_uniform
 
 EPSILON = math.log(4) / 200
 GEOD = pyproj.Geod(ellps="WGS84")
-HOME = {"lat": 48.8584, "lon": 2.2945}
+HOME: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945}
 
 
 def secret(number: int) -> bytes:
@@ -32,7 +33,7 @@ def test_the_same_place_gets_the_same_report_and_is_paid_once() -> None:
 
 def test_a_new_place_is_paid_and_an_old_one_stays_free_when_the_budget_is_gone() -> None:
     ledger, memory = Ledger("sqlite://", budget=2 * EPSILON), SamePlace(secret(1))
-    ask = {"person": "ana", "epsilon": EPSILON, "ledger": ledger}
+    ask: dict[str, Any] = {"person": "ana", "epsilon": EPSILON, "ledger": ledger}
     first = memory.obfuscate(**HOME, **ask)
     memory.obfuscate(lat=48.9, lon=2.3, **ask)
     with pytest.raises(BudgetExceededError):
@@ -201,7 +202,7 @@ def test_the_key_is_not_printed_and_the_ledger_holds_a_keyed_hash_instead_of_the
     key = secrets.token_bytes(32)
     assert key.hex() not in repr(SamePlace(key))
     assert repr(key) not in repr(SamePlace(key))
-    tokens = []
+    tokens: list[Any] = []
     for memory in (SamePlace(secret(1)), SamePlace(secret(1)), SamePlace(secret(2))):
         ledger = Ledger("sqlite://", budget=1)
         memory.obfuscate(**HOME, person="ana", epsilon=EPSILON, ledger=ledger)

@@ -28,7 +28,7 @@ from tests.apart import apart
 from webdemo import backend_example
 from webdemo.backend_example import BUDGET, EPSILON, RADIUS, create_backend, create_provider
 
-HOME = {"lat": 48.85841234, "lon": 2.29451234}
+HOME: dict[str, Any] = {"lat": 48.85841234, "lon": 2.29451234}
 
 
 def free_port() -> int:
@@ -113,7 +113,8 @@ def call(app: FastAPI, method: str, path: str, **options: Any) -> httpx.Response
         async with httpx.AsyncClient(transport=transport, base_url="http://example") as client:
             return await client.request(method, path, **options)
 
-    return apart(asyncio.run, answer())
+    response: httpx.Response = apart(asyncio.run, answer())
+    return response
 
 
 def ask(town: Town, person: str, **truth: float) -> httpx.Response:
