@@ -70,7 +70,7 @@ def test_what_was_answered_survives_kill_9(url: str) -> None:
 
 
 def test_threads_share_a_ledger(url: str) -> None:
-    with Ledger(url, budget=0.15) as ledger:
+    with Ledger(url, budget=0.15, timeout=300) as ledger:
         refused = []
 
         def charge() -> None:
@@ -158,6 +158,7 @@ def test_a_locked_file_is_waited_for_and_then_an_error(tmp_path: Path) -> None:
     patient.close()
     other.close()
     ledger.close()
+    patient.close()
 
 
 def test_a_locked_person_is_waited_for_and_then_an_error_while_others_go_on(server: Server) -> None:
