@@ -19,6 +19,9 @@ __all__ = ["choose", "choose_exactly"]
 UNIT = 2**1074
 """Every double is a whole multiple of 1 / UNIT."""
 
+LONGEST = 256
+"""Pairs of words: more are never needed, but by a source that returns the same words for ever."""
+
 
 def choose(cumulative: FloatArray, words: Words) -> tuple[IntArray, IntArray]:
     """Return the outputs that doubles find for the words, and the rows of the words that they do not decide.
@@ -47,7 +50,7 @@ def choose_exactly(row: FloatArray, word: int, further: Callable[[int], tuple[in
     """
     borders = list(accumulate(numerator * (UNIT // denominator) for numerator, denominator in _ratios(row)))
     total, number, bits = borders[-1], word, 64
-    for more in range(1 << 32):
+    for more in range(LONGEST):
         lowest = bisect_right(borders, number * total >> bits)
         highest = bisect_left(borders, -(-(number + 1) * total >> bits))
         if lowest == highest:

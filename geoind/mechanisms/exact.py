@@ -21,8 +21,8 @@ __all__ = ["Draw", "decided", "gaussian_radius", "globe_arc", "globe_place", "la
 
 WORD = 64
 
-LONGEST = 1 << 16
-"""Words of one number that are never needed, but by a source that returns one word for ever."""
+LONGEST = 256
+"""Words of one number: more are never needed, but by a source that returns the same word for ever."""
 
 Place = TypeVar("Place")
 

@@ -21,7 +21,6 @@ __all__ = [
     "half_diagonal",
     "longitude_decimals",
     "nearest_places",
-    "smallest_step",
     "snap_lonlat",
     "wrapped",
 ]
@@ -93,11 +92,6 @@ def wrapped(column: int, decimals: int) -> float:
         return float(10 * _within_a_turn(column, 18))
     scale: int = 10**decimals
     return _within_a_turn(column, 180 * scale) / scale
-
-
-def smallest_step(decimals: int = DECIMALS) -> float:
-    """Return the smallest distance between neighbours of the lattice, in metres."""
-    return 0.1 * METRES_PER_DEGREE * 10.0**-decimals
 
 
 def half_diagonal(decimals: int = DECIMALS) -> float:

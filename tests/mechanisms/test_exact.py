@@ -216,3 +216,12 @@ def test_the_antipode_is_part_of_the_law() -> None:
     wanted = reference.place_of(*reference.globe(20.0, 10.0, arc, fraction(1 << 254)), 5)
     source = source_of([(first, 1 << 254)])
     assert tuple(globe.sample([[20.0, 10.0]], rng=source)[0].tolist()) == wanted
+
+
+def test_a_source_that_returns_one_word_for_ever_is_an_error_not_an_endless_loop() -> None:
+    class Stuck(GivenWords):
+        def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:  # noqa: ARG002
+            return 0, 0
+
+    with pytest.raises(RuntimeError, match="same bits for ever"):
+        PlanarLaplace(1.0).sample([[0, 0]], rng=Stuck([(0, 0)]))
