@@ -30,6 +30,16 @@ def java_version() -> int:
     return int(found[1]) if found else 0
 
 
+def require_java() -> None:
+    """Skip loudly where there is no Java that Spark can use."""
+    if java_version() < 17:
+        message = "Java 17 or newer is not on this machine: NOTHING WAS TESTED ON SPARK"
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.warn(message, stacklevel=1)
+        pytest.skip(message)
+
+
 @pytest.fixture(scope="session")
 def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("events")
@@ -38,12 +48,7 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark(events: Path) -> "Iterator[SparkSession]":
     """A local Spark with two task slots that runs a failed task again."""
-    if java_version() < 17:
-        message = "Java 17 or newer is not on this machine: NOTHING WAS TESTED ON SPARK"
-        with warnings.catch_warnings():
-            warnings.simplefilter("always")
-            warnings.warn(message, stacklevel=1)
-        pytest.skip(message)
+    require_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 

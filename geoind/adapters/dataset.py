@@ -8,6 +8,7 @@ piece that is made twice is the same piece.
 import hashlib
 import json
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ from geoind.errors import InvalidInputError
 from geoind.parallel import in_processes
 from geoind.pipeline import Budget
 from geoind.tables import Examined, LonLat, Options, Recipe, Table
+from geoind.tables.delivery import Delivery
 from geoind.tables.identities import labels_of, plain
 from geoind.tables.keys import Key, KeyLike, as_key
 from geoind.tables.places import column_of
@@ -150,8 +152,8 @@ def obfuscate_dataset(
         tally.merge(part)
         if progress is not None:
             progress(number, len(pieces))
-    for leftover in target.rglob(".*.tmp"):
-        leftover.unlink(missing_ok=True)
+    for leftover in target.rglob(".*.partial"):
+        shutil.rmtree(leftover, ignore_errors=True)
     summary = tally.summary(recipe.mechanism, table.promise)
     return Done(rows=sum(piece.rows for piece in pieces), pieces=len(pieces), found=found, summary=summary)
 
@@ -216,19 +218,15 @@ def _make(source: Path, target: Path, piece: Piece, recipe: Recipe) -> Tally:
     tally = Tally()
     final = target / piece.target
     final.parent.mkdir(parents=True, exist_ok=True)
-    temporary = final.with_name(f".{final.name}.{os.getpid()}.tmp")
     with _open(source / piece.path) as file:
         schema = recipe.table(file.schema_arrow, open_ended=True).reported_schema
         compression = _compression(file)
-    try:
-        with pq.ParquetWriter(temporary, schema, compression=compression) as writer:
-            for batch in read_piece(source, piece, recipe, tally):
-                writer.write_batch(batch, row_group_size=PIECE_ROWS)
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.replace(final)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with (
+        Delivery() as delivery,
+        pq.ParquetWriter(delivery.path(final), schema, compression=compression) as writer,
+    ):
+        for batch in read_piece(source, piece, recipe, tally):
+            writer.write_batch(batch, row_group_size=PIECE_ROWS)
     return tally.settled()
 
 
@@ -344,9 +342,8 @@ def _digest(value: object) -> str:
 
 
 def _write_state(target: Path, state: Mapping[str, Any]) -> None:
-    temporary = target / f".{STATE}.{os.getpid()}.tmp"
-    temporary.write_text(json.dumps(state, indent=1) + "\n")
-    temporary.replace(target / STATE)
+    with Delivery() as delivery:
+        delivery.open(target / STATE).write(f"{json.dumps(state, indent=1)}\n".encode())
 
 
 def _count_persons(source: Path, pieces: Sequence[Piece], recipe: Recipe, workers: int | None) -> Counter[str]:

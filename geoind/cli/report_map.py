@@ -36,10 +36,10 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def run(options: argparse.Namespace) -> None:
     """Write the page."""
     from geoind.files import read_places
-    from geoind.files.delivery import Delivery
     from geoind.files.folder import sources_in
     from geoind.maps.basemap import read_basemap
     from geoind.maps.reports import report_map
+    from geoind.tables.delivery import Delivery
 
     files = list(sources_in(options.sources).values())
     if options.out.exists() and any(options.out.samefile(file) for file in files):

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.files.delivery import private_folder
 from geoind.files.job import Job, Work
 from geoind.files.places import files_in
+from geoind.tables.delivery import private_folder
 from geoind.tables.summary import Summary, Tally
 
 __all__ = ["is_several", "obfuscate_files", "sources_in"]

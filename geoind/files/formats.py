@@ -12,7 +12,7 @@ from typing import IO, BinaryIO, NamedTuple, cast
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.files.delivery import STANDARD
+from geoind.tables.delivery import STANDARD
 
 __all__ = ["FORMATS", "TEXT", "Kind", "compressed", "decompressed", "is_known", "kind_of", "opened"]
 

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoind.errors import InvalidInputError
-from geoind.files.delivery import STANDARD, Delivery
 from geoind.files.formats import TEXT, Kind, compressed, kind_of
 from geoind.files.ogr import OgrSource, write_ogr
 from geoind.files.parquet import ParquetSource
@@ -20,6 +19,7 @@ from geoind.files.sources import Bytes, Reading, Source, TextSource, Wanted
 from geoind.files.tabular import CONVERTIBLE, write_table
 from geoind.pipeline import Budget
 from geoind.tables import Examined, Obfuscated, Options, Promise, Recipe, Table, sidecar_of
+from geoind.tables.delivery import STANDARD, Delivery
 from geoind.tables.summary import Summary, Tally
 
 __all__ = ["Job", "Progress", "Summary", "Work", "obfuscate_file", "run", "source_of"]

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
-from geoind.files.delivery import STANDARD
 from geoind.files.formats import is_known, kind_of
 from geoind.files.job import source_of
 from geoind.files.sources import Reading, Wanted
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.tables import LonLat, Points, Recipe, places_of, read_promise
+from geoind.tables.delivery import STANDARD
 
 __all__ = ["Where", "files_in", "read_places"]
 

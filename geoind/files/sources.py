@@ -13,7 +13,6 @@ from typing import BinaryIO, Protocol, cast
 
 from geoind.errors import InvalidInputError
 from geoind.files.delimited import TextRows, delimited_rows
-from geoind.files.delivery import STANDARD
 from geoind.files.dialects import Guess, Place
 from geoind.files.formats import Kind, decompressed, opened
 from geoind.files.geojson import geojson_rows
@@ -22,6 +21,7 @@ from geoind.files.jsonvalues import chosen
 from geoind.files.ndjson import ndjson_rows
 from geoind.files.rows import Rows
 from geoind.tables import LonLat, Points, Recipe
+from geoind.tables.delivery import STANDARD
 
 __all__ = ["Bytes", "Reading", "Source", "TextSource", "Wanted"]
 

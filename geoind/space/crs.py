@@ -36,6 +36,7 @@ def as_crs(crs: Any, what: str) -> str:
     return text
 
 
+@lru_cache(maxsize=64)
 def same_crs(first: str, second: str) -> bool:
     """Return whether two CRS give the same coordinates, whatever order their axes are written in."""
     return first == second or bool(pyproj.CRS(first).equals(pyproj.CRS(second), ignore_axis_order=True))

@@ -13,7 +13,8 @@
 
 from geoind.tables.promise import Promise, read_promise, sidecar_of
 from geoind.tables.recipe import LonLat, Missing, Options, Order, Points, Recipe, places_of
-from geoind.tables.table import Beside, Examined, Obfuscated, Problem, Table
+from geoind.tables.rows import Beside, Examined, Obfuscated, Problem
+from geoind.tables.table import Table
 
 __all__ = [
     "Beside",

@@ -10,7 +10,8 @@ import pyarrow as pa
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.tables.names import is_time
-from geoind.tables.values import readable
+from geoind.tables.places import is_text
+from geoind.tables.rows import Beside
 
 __all__ = ["follows_a_clock", "is_sorted_by_place", "refuse_sorted"]
 
@@ -22,17 +23,17 @@ COHERENT = 0.45
 another map, rows in random order 0.9 to 1.1."""
 
 
-def refuse_sorted(truth: FloatArray, beside: pa.RecordBatch) -> None:
+def refuse_sorted(truth: FloatArray, beside: Beside) -> None:
     """Refuse rows that are sorted by place, unless a column of times explains their order.
 
     Parameters
     ----------
     truth : (n, 2) array
         Degrees, in the order of the rows.
-    beside : pyarrow.RecordBatch
-        Some of the rows, in their order, of the columns that pass.
+    beside : callable
+        From row numbers to those rows of the columns that pass.
     """
-    if is_sorted_by_place(truth) and not follows_a_clock(beside):
+    if is_sorted_by_place(truth) and not follows_a_clock(beside(np.arange(min(len(truth), MOST_ROWS)))):
         raise InvalidInputError(
             "the rows are sorted by place, which tells it whatever the noise: give order='shuffle' "
             "(--order shuffle) for rows in random order, or order='keep' (--order keep) if it comes from elsewhere"
@@ -72,7 +73,7 @@ def is_sorted_by_place(truth: FloatArray) -> bool:
 
 
 def follows_a_clock(beside: pa.RecordBatch) -> bool:
-    """Return whether a column of times rises with the rows: for each person of a table sorted by person, at least.
+    """Return whether a column of times rises, or falls, with the rows: at least for each person of a table.
 
     Examples
     --------
@@ -85,15 +86,15 @@ def follows_a_clock(beside: pa.RecordBatch) -> bool:
             values = column.cast(pa.int64() if not pa.types.is_date32(kind) else pa.int32())
         elif is_time(name) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
             values = column
-        elif is_time(name) and pa.types.is_string(kind) and len(readable(column, np.arange(len(column)))[0]):
+        elif is_time(name) and is_text(kind):
             # ISO times sort as text does.
-            values = column.dictionary_encode()
-            ranks = np.argsort(np.argsort(np.asarray(values.dictionary.to_pylist(), str)))
-            values = pa.array(ranks[values.drop_null().indices.to_numpy()])
+            coded = column.cast(pa.large_string()).drop_null().dictionary_encode()
+            ranks = np.argsort(np.argsort(np.asarray(coded.dictionary.to_pylist(), str)))
+            values = pa.array(ranks[coded.indices.to_numpy()])
         else:
             continue
         times = np.asarray(values.drop_null().to_numpy(zero_copy_only=False), np.float64)
         steps = np.diff(times)
-        if len(steps) and np.mean(steps >= 0) >= 0.9 and np.any(steps > 0):
+        if np.any(steps) and max(np.mean(steps >= 0), np.mean(steps <= 0)) >= 0.9:
             return True
     return False

@@ -13,7 +13,8 @@ from geoind.mechanisms.protocol import Mechanism
 from geoind.tables.identities import plain
 from geoind.tables.places import column_of
 from geoind.tables.promise import Promise
-from geoind.tables.table import Examined, Obfuscated, Table
+from geoind.tables.rows import Examined, Obfuscated
+from geoind.tables.table import Table
 
 __all__ = ["Summary", "Tally", "mean_error"]
 

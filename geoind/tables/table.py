@@ -1,20 +1,18 @@
 """One recipe for tables of one schema: record batch in, record batch out."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism
-from geoind.pipeline import obfuscate_lonlat
-from geoind.randomness import KeyedRandomness, Labels, RandomnessLike, as_randomness
+from geoind.randomness import RandomnessLike
 from geoind.space.crs import LONLAT, as_crs, from_lonlat, same_crs, to_lonlat
+from geoind.tables.drawing import drawn, permutation, source_of
 from geoind.tables.geoparquet import (
     box_columns,
     covering_of,
@@ -22,82 +20,17 @@ from geoind.tables.geoparquet import (
     geometry_columns,
     published_metadata,
 )
-from geoind.tables.identities import count_persons, labels_of
-from geoind.tables.keys import key_of_place
+from geoind.tables.identities import count_persons
 from geoind.tables.names import coordinate_columns
 from geoind.tables.order import refuse_sorted
 from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, nulls, rows_of
 from geoind.tables.policy import refuse, telling_entries, telling_schema, telling_values
 from geoind.tables.promise import PARQUET_KEY, Promise
 from geoind.tables.recipe import LonLat, Points, Recipe
+from geoind.tables.rows import Beside, Examined, Obfuscated, Problem
 from geoind.tables.values import Sample, sampled_rows
 
-__all__ = ["Beside", "Examined", "Obfuscated", "Problem", "Table"]
-
-Beside: TypeAlias = Callable[[IntArray], pa.RecordBatch]
-"""From row numbers of a batch to those rows of everything that would pass."""
-
-
-class Problem(NamedTuple):
-    """A row that cannot have a report: its number in the batch, and why. Never the place itself."""
-
-    row: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class Examined:
-    """A batch that was looked at, before anything is drawn or charged.
-
-    Attributes
-    ----------
-    batch : pyarrow.RecordBatch
-        The rows without a problem, with their true places.
-    rows : (n,) array
-        The number of each of them in the batch that was given.
-    problems : tuple of Problem
-        The other rows.
-    truths : tuple of (n, 2) arrays
-        Degrees, one array per place of a row, NaN where it has none.
-    """
-
-    batch: pa.RecordBatch
-    rows: IntArray
-    problems: tuple[Problem, ...]
-    truths: tuple[FloatArray, ...] = field(repr=False)
-
-    @property
-    def reports_per_row(self) -> IntArray:
-        """How many reports each row makes: one for each place that it has."""
-        return np.asarray(np.sum([~np.isnan(truth[:, 0]) for truth in self.truths], axis=0), np.int64)
-
-    def raise_problems(self) -> "Examined":
-        """Return this, or raise the first problem."""
-        for problem in self.problems:
-            raise InvalidInputError(f"row {problem.row}: {problem.reason} ({len(self.problems)} such rows)")
-        return self
-
-
-@dataclass(frozen=True)
-class Obfuscated:
-    """A batch of reports.
-
-    Attributes
-    ----------
-    batch : pyarrow.RecordBatch
-        The rows without a problem, with reports in place of true locations.
-    rows : (n,) array
-        The number of each of them in the batch that was given.
-    problems : tuple of Problem
-        The other rows, which got no report.
-    reports : tuple of (n, 2) arrays
-        Degrees, one array per place of a row, NaN where it has none.
-    """
-
-    batch: pa.RecordBatch
-    rows: IntArray
-    problems: tuple[Problem, ...]
-    reports: tuple[FloatArray, ...] = field(repr=False)
+__all__ = ["Table"]
 
 
 @dataclass(frozen=True)
@@ -244,11 +177,11 @@ class Table:
             Where the recipe has no key: None for fresh noise; labels of a `KeyedRandomness` are one per row that
             was given to `examine`.
         """
-        source = self._source(examined, path, rows, rng)
+        source = source_of(self.recipe, examined, path, rows, rng)
         batch, reports = examined.batch, []
         changed: dict[str, pa.Array] = {}
         for number, (place, truth) in enumerate(zip(self.places, examined.truths, strict=True)):
-            made = _reports(truth, self.recipe.mechanism, _own(source, number))
+            made = drawn(truth, self.recipe.mechanism, source, number)
             coordinates = from_lonlat(made, _crs(place))
             if np.isinf(coordinates).any():
                 raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
@@ -262,7 +195,7 @@ class Table:
         result = Obfuscated(made_batch, examined.rows, examined.problems, tuple(reports))
         if self.recipe.order != "shuffle":
             return result
-        turn = _permutation(source, len(made_batch))
+        turn = permutation(source, len(made_batch))
         return replace(
             result,
             batch=rows_of(made_batch, turn),
@@ -358,37 +291,20 @@ class Table:
             return
         samples = []
         for place, truth in zip(self.places, truths, strict=True):
-            some = truth[chosen]
-            own = None if same_crs(_crs(place), LONLAT) else from_lonlat(some, _crs(place))
-            samples.append(Sample(some, own))
-        if beside is None:
+            true = truth[chosen]
+            own = None if same_crs(_crs(place), LONLAT) else from_lonlat(true, _crs(place))
+            samples.append(Sample(true, own))
+
+        def some(numbers: IntArray) -> pa.RecordBatch:
+            if beside is not None:
+                return beside(rows[numbers])
             names = [name for name in self.passing if name in batch.schema.names]
-            part = rows_of(batch.select(names), chosen)
-        else:
-            part = beside(rows[chosen])
-        refuse(telling_values(samples, part, self.checked))
+            return rows_of(batch.select(names), numbers)
+
+        refuse(telling_values(samples, some(chosen), self.checked))
         if self.recipe.order == "raise":
             for truth in truths:
-                refuse_sorted(truth, part)
-
-    def _source(
-        self, examined: Examined, path: str | None, rows: IntArray | None, rng: RandomnessLike
-    ) -> RandomnessLike:
-        key, name = self.recipe.key, self.recipe.id_column
-        if key is None:
-            if isinstance(rng, KeyedRandomness) and len(rng.labels) != len(examined.rows):
-                flags = np.zeros(len(rng.labels), bool)
-                flags[examined.rows] = True
-                return rng.only(flags)
-            return rng
-        if rng is not None:
-            raise InvalidInputError("give a key or rng, not both")
-        if name is not None:
-            return KeyedRandomness(key.read(), labels_of(column_of(examined.batch, name), name))
-        if path is None or rows is None:
-            raise InvalidInputError("id_column must name the column that identifies a record")
-        labels: Labels = np.asarray(rows)[examined.rows]
-        return KeyedRandomness(key.for_file(path), labels)
+                refuse_sorted(truth, some)
 
 
 def _crs(place: LonLat | Points) -> str:
@@ -397,28 +313,3 @@ def _crs(place: LonLat | Points) -> str:
 
 def _on_earth(lonlat: FloatArray) -> Flags:
     return np.asarray((np.abs(lonlat) <= (180, 90)).all(axis=1))
-
-
-def _own(source: RandomnessLike, number: int) -> RandomnessLike:
-    """Return the randomness of one of a row's places: equal places of a row have independent reports."""
-    if number and isinstance(source, KeyedRandomness):
-        return KeyedRandomness(key_of_place(source.key, number), source.labels)
-    return source
-
-
-def _permutation(source: RandomnessLike, count: int) -> IntArray:
-    """Return an order of rows that depends on key and identities alone; a fresh one without a key."""
-    tags = as_randomness(source, count).words(np.zeros((count, 2)), 1, "order of rows")
-    return np.argsort(tags[:, 0], kind="stable")
-
-
-def _reports(truth: FloatArray, mechanism: Mechanism, rng: RandomnessLike) -> FloatArray:
-    """Return reports, NaN where the location is missing."""
-    present = ~np.isnan(truth[:, 0])
-    if present.all():
-        return obfuscate_lonlat(truth, mechanism, rng=rng)
-    if isinstance(rng, KeyedRandomness):
-        rng = rng.only(present)
-    reports = np.full_like(truth, np.nan)
-    reports[present] = obfuscate_lonlat(truth[present], mechanism, rng=rng)
-    return reports

@@ -133,14 +133,16 @@ def test_a_killed_job_finishes_only_what_is_missing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     killed = subprocess.run([sys.executable, tmp_path / "job.py", source, out, KEY.hex()], check=False)
     assert killed.returncode == -signal.SIGKILL
-    there = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in out.rglob("*.parquet")}
+    pieces = [path for path in out.rglob("*.parquet") if path.parent == out]
+    there = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in pieces}
     assert 3 <= len(there) < 18
-    (out / ".5.0002.parquet.99999.tmp").write_bytes(b"half a piece")
+    (out / ".5.0002.parquet.12345678.partial").mkdir()
+    (out / ".5.0002.parquet.12345678.partial" / "5.0002.parquet").write_bytes(b"half a piece")
     done = obfuscate_dataset(source, out, epsilon=0.01, key=KEY)
     # A worker may have renamed one more piece while the job was dying.
     assert len(there) <= done.found <= len(there) + 2
     assert {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in there} == there
-    assert not list(out.rglob("*.tmp"))
+    assert not list(out.rglob("*.partial"))
     obfuscate_dataset(source, tmp_path / "never killed", epsilon=0.01, key=KEY)
     assert read(out) == read(tmp_path / "never killed")
     assert obfuscate_dataset(source, out, epsilon=0.01, key=KEY) == Done(rows=1800, pieces=18, found=18)

@@ -2,6 +2,8 @@
 
 import math
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -9,17 +11,15 @@ import pytest
 
 from geoind import SphericalLaplace, epsilon_for
 from tests.apart import apart
+from tests.spark_session import require_java
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 JVM = [ROOT / "docs" / "spark.md"]
 
 
-def run_page(document: Path) -> None:
-    # As if typed at the prompt, so that what is guarded runs, too.
-    namespace: dict[str, object] = {"__name__": "__main__"}
-    for block in re.finditer(r"^```python\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE):
-        apart(exec, compile(block[1], f"{document.name}: {block[1][:60]!r}", "exec"), namespace)
+def blocks(document: Path) -> list[str]:
+    return re.findall(r"^```python\n(.*?)^```", document.read_text(), re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's, in its reader of Parquet
@@ -28,20 +28,21 @@ def test_the_examples_of_a_page_run_one_after_the_other(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run_page(document)
+    # As if typed at the prompt, so that what is guarded runs, too.
+    namespace: dict[str, object] = {"__name__": "__main__"}
+    for block in blocks(document):
+        apart(exec, compile(block, f"{document.name}: {block[:60]!r}", "exec"), namespace)
 
 
 @pytest.mark.jvm
-@pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas:FutureWarning")
 @pytest.mark.parametrize("document", JVM, ids=lambda path: path.name)
-def test_the_examples_of_a_page_about_spark_run(
-    document: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    spark: object,  # noqa: ARG001 - the tests' own session, which getOrCreate finds
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    run_page(document)
+def test_the_examples_of_a_page_about_spark_run(document: Path, tmp_path: Path) -> None:
+    require_java()
+    # In a process of its own: a Java machine stays in the folder where it was started.
+    (tmp_path / "page.py").write_text("\n".join(blocks(document)))
+    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["1000", "['person',", "'lon',", "'lat']", "1000"]
 
 
 def test_there_is_no_python_on_a_page_that_does_not_run() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 import geoind
 from geoind.files import obfuscate_file
-from geoind.files.delivery import Delivery
+from geoind.tables.delivery import Delivery
 
 ROWS = 400_000
 

@@ -1,0 +1,62 @@
+"""Where the noise of a row comes from, and the reports that it makes."""
+
+import numpy as np
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.errors import InvalidInputError
+from geoind.mechanisms.protocol import Mechanism
+from geoind.pipeline import obfuscate_lonlat
+from geoind.randomness import KeyedRandomness, RandomnessLike, as_randomness
+from geoind.tables.identities import labels_of
+from geoind.tables.keys import key_of_place
+from geoind.tables.places import column_of
+from geoind.tables.recipe import Recipe
+from geoind.tables.rows import Examined
+
+__all__ = ["drawn", "permutation", "source_of"]
+
+
+def source_of(
+    recipe: Recipe, examined: Examined, path: str | None, rows: IntArray | None, rng: RandomnessLike
+) -> RandomnessLike:
+    """Return the randomness of the examined rows: the recipe's key with their identities, or what was given."""
+    if recipe.key is not None:
+        if rng is not None:
+            raise InvalidInputError("give a key or rng, not both")
+        if recipe.id_column is not None:
+            column = column_of(examined.batch, recipe.id_column)
+            return KeyedRandomness(recipe.key.read(), labels_of(column, recipe.id_column))
+        if path is None or rows is None:
+            raise InvalidInputError("id_column must name the column that identifies a record")
+        return KeyedRandomness(recipe.key.for_file(path), np.asarray(rows)[examined.rows])
+    if isinstance(rng, KeyedRandomness) and len(rng.labels) != len(examined.rows):
+        flags = np.zeros(len(rng.labels), bool)
+        flags[examined.rows] = True
+        return rng.only(flags)
+    if isinstance(rng, (int, np.integer)):
+        # One generator for all places of a row: a seed used twice would give them the same noise.
+        return as_randomness(rng, len(examined.rows))
+    return rng
+
+
+def drawn(truth: FloatArray, mechanism: Mechanism, source: RandomnessLike, number: int) -> FloatArray:
+    """Return reports for one of the rows' places, NaN where it is missing.
+
+    Equal places of a row have independent reports: the second place has a key of its own.
+    """
+    if number and isinstance(source, KeyedRandomness):
+        source = KeyedRandomness(key_of_place(source.key, number), source.labels)
+    present = ~np.isnan(truth[:, 0])
+    if present.all():
+        return obfuscate_lonlat(truth, mechanism, rng=source)
+    if isinstance(source, KeyedRandomness):
+        source = source.only(present)
+    reports = np.full_like(truth, np.nan)
+    reports[present] = obfuscate_lonlat(truth[present], mechanism, rng=source)
+    return reports
+
+
+def permutation(source: RandomnessLike, count: int) -> IntArray:
+    """Return an order of rows that depends on key and identities alone; a fresh one without a key."""
+    tags = as_randomness(source, count).words(np.zeros((count, 2)), 1, "order of rows")
+    return np.argsort(tags[:, 0], kind="stable")

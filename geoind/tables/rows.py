@@ -1,0 +1,78 @@
+"""Rows on their way: examined, with their problems as values, and obfuscated."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.errors import InvalidInputError
+
+__all__ = ["Beside", "Examined", "Obfuscated", "Problem"]
+
+Beside: TypeAlias = Callable[[IntArray], pa.RecordBatch]
+"""From row numbers of a batch to those rows of everything that would pass."""
+
+
+class Problem(NamedTuple):
+    """A row that cannot have a report: its number in the batch, and why. Never the place itself."""
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A batch that was looked at, before anything is drawn or charged.
+
+    Attributes
+    ----------
+    batch : pyarrow.RecordBatch
+        The rows without a problem, with their true places.
+    rows : (n,) array
+        The number of each of them in the batch that was given.
+    problems : tuple of Problem
+        The other rows.
+    truths : tuple of (n, 2) arrays
+        Degrees, one array per place of a row, NaN where it has none.
+    """
+
+    batch: pa.RecordBatch
+    rows: IntArray
+    problems: tuple[Problem, ...]
+    truths: tuple[FloatArray, ...] = field(repr=False)
+
+    @property
+    def reports_per_row(self) -> IntArray:
+        """How many reports each row makes: one for each place that it has."""
+        return np.asarray(np.sum([~np.isnan(truth[:, 0]) for truth in self.truths], axis=0), np.int64)
+
+    def raise_problems(self) -> "Examined":
+        """Return this, or raise the first problem."""
+        for problem in self.problems:
+            raise InvalidInputError(f"row {problem.row}: {problem.reason} ({len(self.problems)} such rows)")
+        return self
+
+
+@dataclass(frozen=True)
+class Obfuscated:
+    """A batch of reports.
+
+    Attributes
+    ----------
+    batch : pyarrow.RecordBatch
+        The rows without a problem, with reports in place of true locations.
+    rows : (n,) array
+        The number of each of them in the batch that was given.
+    problems : tuple of Problem
+        The other rows, which got no report.
+    reports : tuple of (n, 2) arrays
+        Degrees, one array per place of a row, NaN where it has none.
+    """
+
+    batch: pa.RecordBatch
+    rows: IntArray
+    problems: tuple[Problem, ...]
+    reports: tuple[FloatArray, ...] = field(repr=False)
