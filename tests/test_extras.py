@@ -52,7 +52,9 @@ WORKS = {
     "optimal": ["optimal", *PRIVACY, "--columns", "3", "--rows", "3", "--cell", "100", "--out", "best.npz"],
     "example": ["example", "--people", "100"],
 }
+CHARGED = ["--person", "person", "--ledger", "sqlite:///budgets.db", "--budget", "1"]
 NEEDS = {
+    "obfuscate with a ledger": (["obfuscate", "places.csv", "other.csv", *PRIVACY, *CHARGED], "ledger"),
     "estimate a picture": ([*ESTIMATE, "people.csv", "--out", "people.png"], "evaluation"),
     "evaluate a page": (["evaluate", "--prior", "city", "--out", "page.html"], "evaluation"),
     "demo": (["demo", "--no-browser"], "demo"),
