@@ -2,13 +2,16 @@ import math
 
 import mpmath
 import numpy as np
+from flint import arb, arb_series, ctx
 
 from geoind.mechanisms.functions import ARRAYS
 from geoind.mechanisms.noise import (
+    BOTTOM,
     DIRECTION_ERROR,
     LARGEST_SURVIVAL,
     RADIUS_ERROR,
     SMALLEST_SURVIVAL,
+    TOP,
     direction,
     half_angle_scalar,
     half_angles,
@@ -71,6 +74,42 @@ def test_radius_and_direction_are_within_their_errors() -> None:
 def test_the_rational_radius_is_right_everywhere_that_it_is_used() -> None:
     s = np.linspace(1e-9, math.sqrt(-2 * math.log(SMALLEST_SURVIVAL)), 20_001)
     assert np.abs(laplace_radius(s) / radius_of(s * s / 2) - 1).max() < 4e-13
+
+
+def test_the_rational_radius_has_a_certificate() -> None:
+    """A proof, not a sample: Taylor expansions in ball arithmetic over intervals that cover every s in use.
+
+    With f(s) = s P(s) / Q(s) the residual f - ln(1 + f) - s^2 / 2 is bounded by its expansion around the middle of
+    each interval and the last term's enclosure over all of it; f is off by (1 + r) / r times the residual.
+    """
+    order = 10
+
+    def expansion(around: arb) -> tuple[arb, arb_series]:
+        s = arb_series([around, 1], prec=order + 1)
+
+        def value(coefficients: tuple[float, ...]) -> arb_series:
+            total = arb_series([arb(coefficients[0])], prec=order + 1)
+            for coefficient in coefficients[1:]:
+                total = total * s + arb(coefficient)
+            return total
+
+        f = s * value(TOP) / value(BOTTOM)
+        return f[0], f - (1 + f).log() - s * s / 2
+
+    s, end = math.sqrt(2 * (1 - LARGEST_SURVIVAL)) * 0.99, math.sqrt(-2 * math.log(SMALLEST_SURVIVAL)) * 1.01
+    cap, ctx.cap = ctx.cap, order + 1
+    try:
+        with ctx.workprec(200):
+            while s < end:
+                half = min(0.005, s / 40)
+                _, residual = expansion(arb(s + half))
+                r, wide = expansion(arb(s + half, 1.001 * half))
+                bound = sum((abs(residual[k]) * arb(half) ** k for k in range(order)), arb(0))
+                bound += abs(wide[order]) * arb(1.001 * half) ** order
+                assert bound * (1 + r) / r < 4e-13 * r
+                s += 2 * half
+    finally:
+        ctx.cap = cap
 
 
 def test_scalars_and_arrays_read_the_same_numbers_from_the_same_words() -> None:
