@@ -90,7 +90,8 @@ def _batch(frame: Any, names: Sequence[str] | None = None) -> pa.RecordBatch:
     columns: dict[str, Any] = {str(label): frame[label] for label in frame.columns}
     if _named_index(frame):
         for level, label in enumerate(frame.index.names):
-            columns.setdefault("index" if label is None else str(label), frame.index.get_level_values(level))
+            unnamed = "index" if frame.index.nlevels == 1 else f"index {level}"
+            columns.setdefault(unnamed if label is None else str(label), frame.index.get_level_values(level))
     made = [_array(name, columns[name], strict=names is not None) for name in names or columns]
     return pa.RecordBatch.from_arrays([array for _, array in made], schema=pa.schema([field for field, _ in made]))
 

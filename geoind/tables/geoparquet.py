@@ -129,6 +129,13 @@ def _side(coordinates: FloatArray, side: str, kind: pa.DataType) -> pa.Array:
     return pa.array(np.ascontiguousarray(values)).cast(kind)
 
 
+def published_field(field: pa.Field) -> pa.Field:
+    """Return the field of a place without notes of its own, which may speak of the truth."""
+    notes = dict(field.metadata or {})
+    known = {key: value for key, value in notes.items() if key.startswith((b"ARROW:", b"PARQUET:"))}
+    return field if known == notes else field.with_metadata(known)
+
+
 def extension_name(kind: pa.DataType) -> str:
     """Return the name of an extension type, "" for any other."""
     return str(getattr(kind, "extension_name", ""))

@@ -15,7 +15,8 @@ from geoind.errors import InvalidInputError
 from geoind.tables.geoparquet import extension_name, geometry_columns, telling_metadata
 from geoind.tables.names import paired, tells_place
 from geoind.tables.places import is_text
-from geoind.tables.values import Sample, leaves, readable
+from geoind.tables.reading import leaves, readable
+from geoind.tables.values import Sample
 
 __all__ = ["refuse", "telling_schema", "telling_values"]
 
@@ -48,6 +49,8 @@ def telling_schema(schema: pa.Schema, passing: Sequence[str]) -> Told:
         if pa.types.is_boolean(field.type):
             # A bit holds no place, whatever it is called: address_verified.
             continue
+        if any(tells_place(key.decode(errors="replace")) for key in _own_notes(field)):
+            told[field.name] = "has metadata that speak of a place"
         for path, kind in _members(field.name, field.type):
             if field.name not in told and (how := _by_name(path, field.name) or _by_type(kind)):
                 told[field.name] = how
@@ -96,6 +99,8 @@ def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: Int
         unpacked = _bytes_of(leaf)
         if unpacked is not None and (how := _binary(samples, unpacked, rows[: len(unpacked)])):
             return how
+        if is_text(leaf.type) and any(sample.has_geohashes(leaf, rows) for sample in samples):
+            return "holds geohashes of the place"
         values, places = readable(leaf, rows)
         if not len(values):
             continue
@@ -154,7 +159,13 @@ def _by_name(path: str, root: str) -> str | None:
     return f"tells a place by the name of its member {path!r}" if tells_place(member) else None
 
 
+def _own_notes(field: pa.Field) -> list[bytes]:
+    return [key for key in field.metadata or {} if not key.startswith((b"ARROW:", b"PARQUET:"))]
+
+
 def _by_type(kind: pa.DataType) -> str | None:
+    if pa.types.is_union(kind) or pa.types.is_run_end_encoded(kind):
+        return f"is of a type into which nobody looks, {kind}"
     if extension_name(kind).startswith("geoarrow."):
         return "holds geometries"
     fields = [kind.field(number).type for number in range(kind.num_fields)] if pa.types.is_struct(kind) else []

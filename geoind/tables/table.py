@@ -18,6 +18,7 @@ from geoind.tables.geoparquet import (
     covering_of,
     declared_crs,
     geometry_columns,
+    published_field,
     published_metadata,
 )
 from geoind.tables.identities import count_persons
@@ -241,7 +242,9 @@ class Table:
     def _published(self, schema: pa.Schema) -> pa.Schema:
         names = [name for name in schema.names if name not in self.recipe.drop]
         told = {PARQUET_KEY: self.promise.to_json().encode()}
+        places = set(self._place_names)
         fields = [schema.field(schema.get_field_index(name)) for name in names]
+        fields = [published_field(field) if field.name in places else field for field in fields]
         metadata = published_metadata(schema, names, self.recipe.drop)
         return pa.schema(fields, {**metadata, **told})
 

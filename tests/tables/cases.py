@@ -33,6 +33,22 @@ def sexagesimal(value: float) -> str:
     return f"{int(value)}°{int(minutes):02}'{minutes % 1 * 60:06.3f}\""
 
 
+def geohash(lon: float, lat: float) -> str:
+    """Return a geohash of seven letters, by halving: longitude and latitude in turn."""
+    west, east, south, north = -180.0, 180.0, -90.0, 90.0
+    bits = ""
+    for turn in range(35):
+        if turn % 2 == 0:
+            middle = (west + east) / 2
+            west, east = (middle, east) if lon >= middle else (west, middle)
+            bits += str(int(lon >= middle))
+        else:
+            middle = (south + north) / 2
+            south, north = (middle, north) if lat >= middle else (south, middle)
+            bits += str(int(lat >= middle))
+    return "".join("0123456789bcdefghjkmnpqrstuvwxyz"[int(bits[at : at + 5], 2)] for at in range(0, 35, 5))
+
+
 BY_VALUE: dict[str, Column] = {
     # name of the case: (a column's values); the column is called "note", which tells nothing
     "latitude": lambda truth: truth[:, 1],
@@ -59,6 +75,7 @@ BY_VALUE: dict[str, Column] = {
     "GeoJSON": lambda truth: [json.dumps({"type": "Point", "coordinates": [lon, lat]}) for lon, lat in truth],
     "a link": lambda truth: [f"https://maps.example/?q={lat},{lon}&z=17" for lon, lat in truth],
     "degrees, minutes, seconds": lambda truth: [f"{sexagesimal(lat)}N" for _, lat in truth],
+    "geohashes": lambda truth: [geohash(lon, lat) for lon, lat in truth],
     "in one row of ten": lambda truth: [lat if row % 10 == 0 else None for row, (_, lat) in enumerate(truth)],
     "WKB in hexadecimal digits": lambda truth: list(shapely.to_wkb(shapely.points(truth), hex=True)),
     "digits without a point": lambda truth: [f"ref-{round(lat * 1e6)}" for _, lat in truth],

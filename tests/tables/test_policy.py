@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from geoind.errors import InvalidInputError
@@ -104,6 +105,28 @@ def test_metadata_that_speaks_of_a_place_is_refused_dropped_or_kept() -> None:
     assert b"extent" not in dropped.schema.metadata
     assert dropped.schema.metadata[b"by"] == b"us"
     assert obfuscated(table, Recipe.of(epsilon=0.01, keep=["extent"])).schema.metadata[b"extent"] == b"2 48 3 49"
+
+
+def test_notes_of_a_field_are_judged_and_those_of_the_place_are_gone() -> None:
+    fields = [pa.field("lon", pa.float64(), metadata={"seen": "2.3"}), pa.field("lat", pa.float64())]
+    columns = [pa.array([2.3]), pa.array([48.8]), pa.array(["a"])]
+    for notes, telling in (({"extent": "2 48 3 49"}, True), ({"unit": "one"}, False)):
+        schema = pa.schema([*fields, pa.field("note", pa.string(), metadata=notes)])
+        batch = pa.RecordBatch.from_arrays(columns, schema=schema)
+        if telling:
+            with pytest.raises(InvalidInputError, match="'note' has metadata that speak of a place"):
+                RECIPE.obfuscate(batch)
+        else:
+            report = RECIPE.obfuscate(batch).schema
+            assert not report.field("lon").metadata
+            assert report.field("note").metadata == {b"unit": b"one"}
+
+
+def test_a_column_into_which_nobody_looks_is_refused() -> None:
+    truth = cases.lonlat(20)
+    table = cases.table_with(truth, ["a"] * 20)
+    with pytest.raises(InvalidInputError, match="'note' is of a type into which nobody looks"):
+        obfuscated(table.set_column(3, "note", pc.run_end_encode(pa.array(truth[:, 1]))))
 
 
 def test_members_of_later_records_are_judged_too() -> None:

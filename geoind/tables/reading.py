@@ -1,0 +1,107 @@
+"""The numbers that a column holds: as numbers, inside text, inside structs and lists."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.tables.places import is_text
+
+__all__ = ["TEXTS", "leaves", "numbers_in", "readable"]
+
+LONGEST = 20_000
+"""Characters of a text that are read."""
+TEXTS = 24
+"""Texts with digits among them that are read."""
+NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+SEXAGESIMAL = re.compile(r"(\d{1,3})[^\d.,]{1,3}(\d{1,2})[^\d.,]{1,3}(\d{1,2}(?:[.,]\d+)?)")
+MARKS = frozenset("°º'′’")
+FOUR_DIGITS = re.compile(r"\d\D*\d\D*\d\D*\d").search
+
+
+def numbers_in(texts: Sequence[str | None]) -> tuple[FloatArray, IntArray]:
+    """Return the numbers inside texts, degrees with minutes and seconds too, and the text of each.
+
+    Examples
+    --------
+    >>> numbers_in(["at 48,8584 N", None, "2°17'40.2"])
+    (array([48.8584,  2.    , 17.    , 40.2   ,  2.2945]), array([0, 2, 2, 2, 2]))
+    """
+    values: list[float] = []
+    rows: list[int] = []
+    for row, text in enumerate(texts):
+        if not text:
+            continue
+        found = [float(number.replace(",", ".")) for number in NUMBER.findall(text[:LONGEST])]
+        for degrees, minutes, seconds in SEXAGESIMAL.findall(text[:LONGEST]) if MARKS & set(text) else ():
+            found.append(int(degrees) + int(minutes) / 60 + float(seconds.replace(",", ".")) / 3600)
+        values += found
+        rows += [row] * len(found)
+    return np.array(values, np.float64), np.array(rows, np.int64)
+
+
+def leaves(path: str, column: pa.Array, rows: IntArray) -> Iterator[tuple[str, pa.Array, IntArray]]:
+    """Yield the innermost columns of a column, with their paths and the row of each value."""
+    kind = column.type
+    if pa.types.is_primitive(kind) or is_text(kind):
+        yield path, column, rows
+    elif isinstance(column, pa.ExtensionArray):
+        yield from leaves(path, column.storage, rows)
+    elif pa.types.is_dictionary(kind):
+        yield from leaves(path, column.dictionary_decode(), rows)
+    elif pa.types.is_struct(kind):
+        for number in range(kind.num_fields):
+            yield from leaves(f"{path}.{kind.field(number).name}", pc.struct_field(column, [number]), rows)
+    elif pa.types.is_map(kind):
+        parents = rows[np.asarray(pc.list_parent_indices(column.cast(_list_of(kind))), np.int64)]
+        yield from leaves(path, column.cast(_list_of(kind)).flatten(), parents)
+    elif _is_list(kind):
+        if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
+            column = column.cast(pa.large_list(kind.value_field))
+        parents = np.asarray(pc.list_parent_indices(column), np.int64)
+        yield from leaves(path, pc.list_flatten(column), rows[parents])
+    else:
+        yield path, column, rows
+
+
+def _list_of(kind: pa.DataType) -> pa.DataType:
+    return pa.list_(pa.struct([kind.key_field, kind.item_field]))
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    tests = ("list", "large_list", "fixed_size_list", "list_view", "large_list_view")
+    return any(getattr(pa.types, f"is_{test}")(kind) for test in tests)
+
+
+def readable(column: pa.Array, rows: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return the numbers that a column without members holds, and the row of each."""
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        if pa.types.is_decimal(kind) or column.null_count:
+            column = column.cast(pa.float64(), safe=False)
+        return np.asarray(column.to_numpy(zero_copy_only=False), np.float64), rows
+    if not is_text(kind):
+        return np.empty(0), np.empty(0, np.int64)
+    column = column.cast(pa.large_string())
+    # Some texts first: most columns have digits in all of their texts, or in none.
+    chosen = np.arange(0, len(column), max(1, len(column) // (2 * TEXTS)))
+    texts = column.take(pa.array(chosen)).to_pylist()
+    if len(chosen) < len(column) and sum(bool(text and FOUR_DIGITS(text)) for text in texts) < TEXTS:
+        chosen, texts = np.arange(len(column)), column.to_pylist()
+    if all(map(_is_number, filter(None, texts))):
+        return np.array([float(text) if text else np.nan for text in texts]), rows[chosen]
+    hits = [row for row, text in enumerate(texts) if text and FOUR_DIGITS(text)]
+    hits = hits[:: max(1, len(hits) // TEXTS)]
+    values, places = numbers_in([texts[row] for row in hits])
+    return values, rows[chosen[np.array(hits, np.int64)[places]]] if hits else places
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
