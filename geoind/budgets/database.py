@@ -1,7 +1,6 @@
 """What a ledger reads and writes: the statements, the same for SQLite and PostgreSQL."""
 
 import sqlite3
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -122,9 +121,9 @@ class Database:
 
     def counted(
         self, connection: Connection, names: Sequence[str], window: int | None
-    ) -> dict[str, Counter[Release]]:
+    ) -> dict[str, dict[Release, int]]:
         """Return how many reports of what each person has made, in the last microseconds or in a lifetime."""
-        counts: dict[str, Counter[Release]] = {name: Counter() for name in names}
+        counts: dict[str, dict[Release, int]] = {name: {} for name in names}
         query, values = (_IN_A_LIFETIME, {}) if window is None else (_IN_A_WINDOW, {"window": window})
         for person, kind, parameter, reports in connection.execute(query, {"names": list(names), **values}):
             # PostgreSQL sums integers to a Decimal.

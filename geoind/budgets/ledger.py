@@ -262,7 +262,7 @@ class Ledger:
         if database.in_memory:
             raise LedgerError("a ledger in memory ends with its connection and its process: give it a file")
 
-    def _charge(self, reports: Reports, cost: Cost, label: str, once: str | None) -> dict[str, Counter[Release]]:
+    def _charge(self, reports: Reports, cost: Cost, label: str, once: str | None) -> dict[str, dict[Release, int]]:
         """Charge every person or none, and return what each has reported."""
         release = release_of(cost)
         self._limit.check(release)
@@ -270,7 +270,7 @@ class Ledger:
         for person, count in reports.items():
             counts[as_person(person)] += as_count(count, "reports")
         names = sorted(counts)
-        counted: dict[str, Counter[Release]] = {}
+        counted: dict[str, dict[Release, int]] = {}
         database = self._database
         with database.transaction(writes=True) as connection:
             # All names first, then all locks, each in order: two batches never wait for each other in a ring.
@@ -286,16 +286,16 @@ class Ledger:
                 database.write(connection, {name: counts[name] for name in some}, release, label)
         return counted
 
-    def _add(self, name: str, reports: Counter[Release], release: Release, count: int) -> None:
+    def _add(self, name: str, reports: dict[Release, int], release: Release, count: int) -> None:
         """Add to what a person has reported, or refuse."""
-        more = reports + Counter({release: count})
+        more = {**reports, release: reports.get(release, 0) + count}
         if not self._limit.allows(more):
             before, after = self._limit.spent(reports), self._limit.spent(more)
             requested = float(after - before) if before < math.inf else math.inf
             raise BudgetExceededError(name, requested, self._remaining(reports), self._limit.measure)
-        reports[release] += count
+        reports[release] = more[release]
 
-    def _counted(self, person: Person, window: int | None) -> Counter[Release]:
+    def _counted(self, person: Person, window: int | None) -> dict[Release, int]:
         name = as_person(person)
         with self._database.transaction(writes=False) as connection:
             return self._database.counted(connection, [name], window)[name]

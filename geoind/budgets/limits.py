@@ -87,13 +87,22 @@ class Sum:
 
     def spent(self, reports: Mapping[Release, int]) -> Fraction | float:
         """Return the sum of all epsilons: infinite where another ledger let Gaussian noise pass."""
-        if any(release.is_gaussian for release in reports):
-            return math.inf
-        return Fraction(sum(release.parameter * count for release, count in reports.items()), UNITS)
+        units = self._units(reports)
+        return math.inf if units is None else Fraction(units, UNITS)
 
     def allows(self, reports: Mapping[Release, int]) -> bool:
         """Return whether the sum is within the budget."""
-        return self.spent(reports) <= self.total * (1 + SLACK)
+        units = self._units(reports)
+        return units is not None and units <= self._most_units
+
+    @cached_property
+    def _most_units(self) -> int:
+        return math.floor(self.total * (1 + SLACK) * UNITS)
+
+    def _units(self, reports: Mapping[Release, int]) -> int | None:
+        if any(release.is_gaussian for release in reports):
+            return None
+        return sum(release.parameter * count for release, count in reports.items())
 
 
 @dataclass(frozen=True)

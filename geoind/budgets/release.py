@@ -1,10 +1,9 @@
 """What one report was: enough to account for it, and nothing about the place."""
 
 import math
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from functools import singledispatch
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from geoind.accounting.losses import BoundedLoss, Loss
 from geoind.accounting.mechanisms import loss_of
@@ -35,8 +34,7 @@ Cost: TypeAlias = float | Mechanism
 """What one report costs: epsilon per metre, or the mechanism that draws it."""
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(NamedTuple):
     """The law of one report's noise, as a ledger keeps it.
 
     Parameters
