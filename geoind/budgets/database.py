@@ -18,6 +18,7 @@ from geoind.budgets.schema import (
     now,
     persons,
     pruned,
+    sessions,
     take_turns,
     tokens,
     totals,
@@ -154,9 +155,26 @@ class Database:
         """Delete everything about a person and return the number of charges."""
         connection.execute(sql.select(persons).where(_of(persons, person)).with_for_update())
         count = connection.execute(sql.delete(charges).where(_of(charges, person))).rowcount
-        for table in (totals, tokens, persons):
+        for table in (totals, tokens, sessions, persons):
             connection.execute(sql.delete(table).where(_of(table, person)))
         return count
+
+    def session(self, connection: Connection, person: str) -> tuple[int, str] | None:
+        """Return how often a person's session was saved, and its state."""
+        row = connection.execute(
+            sql.select(sessions.c.number, sessions.c.state).where(_of(sessions, person))
+        ).first()
+        return None if row is None else (int(row.number), str(row.state))
+
+    def save_session(self, connection: Connection, person: str, number: int, state: str) -> bool:
+        """Save a session for the time with this number; return False if somebody else did."""
+        if number == 1:
+            first = insert(connection.dialect.name, sessions).on_conflict_do_nothing()
+            query: sql.Insert | sql.Update = first.values(person=person, number=1, state=state)
+        else:
+            before = sql.and_(_of(sessions, person), sessions.c.number == number - 1)
+            query = sql.update(sessions).where(before).values(number=number, state=state)
+        return connection.execute(query.execution_options(preserve_rowcount=True)).rowcount == 1
 
     def prune(self, connection: Connection, keep: int | None) -> int:
         """Delete charges that are older than so many microseconds, or than any window, and return their number."""

@@ -236,6 +236,19 @@ class Ledger:
         self._database.erase()
         return count
 
+    def session(self, person: Person) -> tuple[int, str] | None:
+        """Return how often a person's session was saved, and its state; None if there is none."""
+        with self._database.transaction(writes=False) as connection:
+            return self._database.session(connection, as_person(person))
+
+    def save_session(self, person: Person, number: int, state: str) -> bool:
+        """Save the state of a person's session for the time with this number, 1, 2, ...
+
+        Return False, and leave it alone, if somebody else has saved it meanwhile.
+        """
+        with self._database.transaction(writes=True) as connection:
+            return self._database.save_session(connection, as_person(person), number, state)
+
     def prune(self, *, keep: timedelta | None = None) -> int:
         """Delete charges that are older than `keep` and return how many.
 

@@ -22,6 +22,7 @@ __all__ = [
     "now",
     "persons",
     "pruned",
+    "sessions",
     "take_turns",
     "tokens",
     "totals",
@@ -29,7 +30,7 @@ __all__ = [
     "windows",
 ]
 
-VERSION = 2
+VERSION = 3
 
 # PostgreSQL orders names by their bytes, as Python does: rows are locked in one order everywhere.
 Name = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
@@ -76,6 +77,15 @@ tokens = Table(
     Column("reports", BigInteger, primary_key=True, autoincrement=False),
 )
 """What costs nothing the next time: the same token for the same kind and number of reports."""
+
+sessions = Table(
+    "geoind_session",
+    metadata,
+    Column("person", Name, primary_key=True),
+    Column("number", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+)
+"""Where a person's session stands: what was published, and how often it was saved."""
 
 pruned = Table("geoind_pruned", metadata, Column("before", BigInteger, nullable=False))
 """The moment before which history may be missing."""
@@ -125,6 +135,7 @@ def update(connection: Connection) -> bool:
     if found == 1:
         _from_version_1(connection)
     else:
+        # Version 2 lacks the sessions and is otherwise the same.
         metadata.create_all(connection)
     connection.execute(sql.insert(versions).values(version=VERSION))
     return True

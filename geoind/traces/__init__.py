@@ -1,19 +1,35 @@
 """A person who moves: sessions over time, and what somebody learns who sees every report."""
 
+from geoind.traces.attacks import average, middle, most_likely_places, smooth
 from geoind.traces.audit import TraceAudit, audit_traces
+from geoind.traces.commuter import commuter
 from geoind.traces.methods import Independent, Predictive, SparseVector, last_report, straight_on
 from geoind.traces.session import GuardedPlace, Past, TraceMethod, TraceSession
+from geoind.traces.store import SessionStore
+from geoind.traces.switching import Switching
+from geoind.traces.table import ObfuscatedTraces, obfuscate_traces
+from geoind.traces.zones import PrivateZone
 
 __all__ = [
     "GuardedPlace",
     "Independent",
+    "ObfuscatedTraces",
     "Past",
     "Predictive",
+    "PrivateZone",
+    "SessionStore",
     "SparseVector",
+    "Switching",
     "TraceAudit",
     "TraceMethod",
     "TraceSession",
     "audit_traces",
+    "average",
+    "commuter",
     "last_report",
+    "middle",
+    "most_likely_places",
+    "obfuscate_traces",
+    "smooth",
     "straight_on",
 ]

@@ -16,7 +16,7 @@ from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.traces.laws import laplace_density, laplace_exceeds, laplace_quantile, noisy_minimum, shares
 from geoind.traces.session import Apart, GuardedPlace, Past
 
-__all__ = ["Independent", "Predictive", "Predictor", "SparseVector", "last_report", "straight_on"]
+__all__ = ["Independent", "Place", "Predictive", "Predictor", "SparseVector", "last_report", "straight_on"]
 
 Place: TypeAlias = tuple[float, float]
 
@@ -278,7 +278,9 @@ class SparseVector:
         for_limit, for_tests = shares(self.test)
         bar = self.limit + laplace_quantile(hidden, 1 / for_limit)
         left = laplace_exceeds(bar - apart(past.last.place), 2 / for_tests)
-        if report == past.last.place:
+        if past.run is None:
+            left = np.ones_like(left)  # no test is going on: a place is looked for at once
+        elif report == past.last.place:
             return 1 - left
         known = self._known(past)
         if not self.choice or not known:

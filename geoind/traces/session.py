@@ -20,7 +20,7 @@ from geoind.randomness import KEY_BYTES
 from geoind.traces.comparison import Further, Noise, Quantity, Source, at_least, smallest
 from geoind.traces.laws import shares
 
-__all__ = ["GuardedPlace", "Past", "Payer", "Published", "TraceMethod", "TraceSession"]
+__all__ = ["GuardedPlace", "Past", "Payer", "Published", "TraceMethod", "TraceSession", "Zone"]
 
 Time: TypeAlias = float | datetime
 """A time: seconds since 1970, or an aware datetime."""
@@ -85,6 +85,24 @@ class Payer(Protocol):
 
     def charge(self, person: str | int, cost: float, *, label: str = "", once: str | None = None) -> float:
         """Charge a person, or refuse."""
+        ...
+
+
+class Zone(Protocol):
+    """What a `PrivateZone` is to a session."""
+
+    @property
+    def lon(self) -> float:
+        """Longitude of what is reported from inside."""
+        ...
+
+    @property
+    def lat(self) -> float:
+        """Latitude of what is reported from inside."""
+        ...
+
+    def contains(self, lon: float, lat: float) -> bool:
+        """Return whether a place lies inside."""
         ...
 
 
@@ -225,6 +243,8 @@ class TraceSession:
         Pays before anything is drawn.
     person : str or int, optional
         Whose positions these are, and whose budget pays.
+    zone : PrivateZone, optional
+        Inside it, the answer is its centre and nothing is asked or charged.
 
     Examples
     --------
@@ -243,6 +263,7 @@ class TraceSession:
         key: bytes | None = None,
         ledger: Payer | None = None,
         person: str | int | None = None,
+        zone: Zone | None = None,
     ) -> None:
         if ledger is not None and person is None:
             raise InvalidInputError("a ledger needs a person: whose budget pays")
@@ -252,7 +273,7 @@ class TraceSession:
         secret = secrets.token_bytes(KEY_BYTES) if key is None else key
         # Two persons under one key must not share the noise of a run's limit.
         self._source = Source(secret if person is None else _key_of(secret, as_person(person)))
-        self._ledger, self._person = ledger, person
+        self._ledger, self._person, self._zone = ledger, person, zone
         self._past: Past | None = None
         self._seen = ""
 
@@ -295,7 +316,10 @@ class TraceSession:
 
         place = GuardedPlace(lon, lat, self._source, f"{now.hex()}", charge)
         try:
-            after, (report_lon, report_lat) = self.method.answer(before, place)
+            if self._zone is not None and self._zone.contains(lon, lat):
+                after, (report_lon, report_lat) = before, (self._zone.lon, self._zone.lat)
+            else:
+                after, (report_lon, report_lat) = self.method.answer(before, place)
         except BaseException:
             # What was paid stays paid, and a run whose yes was given is over, even if what follows was refused.
             if self._past is not None:
@@ -333,9 +357,10 @@ class TraceSession:
         key: bytes,
         ledger: Payer | None = None,
         person: str | int | None = None,
+        zone: Zone | None = None,
     ) -> "TraceSession":
         """Return the session that `state` describes; it goes on as if it had never stopped."""
-        session = cls(method, key=key, ledger=ledger, person=person)
+        session = cls(method, key=key, ledger=ledger, person=person, zone=zone)
         try:
             told = json.loads(state)
             past = told["past"]

@@ -1,0 +1,75 @@
+"""Simple guesses of somebody who sees every report, beside the Bayesian: no weak attack passes for privacy."""
+
+import numpy as np
+
+from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive
+from geoind.channels.median import geometric_median
+from geoind.errors import InvalidInputError
+from geoind.space.projection import Projection
+from geoind.traces.adversary import Mobility, trace_beliefs
+from geoind.traces.session import TraceMethod
+
+__all__ = ["average", "middle", "most_likely_places", "smooth"]
+
+
+def average(reports: ArrayLike) -> FloatArray:
+    """Return the mean of reports about one place, as longitude and latitude.
+
+    Examples
+    --------
+    >>> average([[2.0, 48.0], [2.0, 48.2]]).round(3).tolist()
+    [2.0, 48.1]
+    """
+    lonlat = _some(reports)
+    plane = Projection(*lonlat[0])
+    return np.asarray(plane.to_lonlat(plane.to_xy(lonlat).mean(axis=0, keepdims=True))[0])
+
+
+def middle(reports: ArrayLike) -> FloatArray:
+    """Return the geometric median of reports about one place: the most likely place under planar Laplace noise.
+
+    Examples
+    --------
+    >>> middle([[2.0, 48.0], [2.0, 48.0], [2.0, 49.0]]).round(3).tolist()
+    [2.0, 48.0]
+    """
+    lonlat = _some(reports)
+    plane = Projection(*lonlat[0])
+    weights = np.full((1, len(lonlat)), 1 / len(lonlat))
+    return np.asarray(plane.to_lonlat(geometric_median(plane.to_xy(lonlat), weights, tolerance=0.01))[0])
+
+
+def smooth(reports: ArrayLike, times: ArrayLike, *, window: float = 1800.0) -> FloatArray:
+    """Return for each moment the mean of the reports within `window` seconds of it.
+
+    The window is chosen beforehand: one that was chosen by a look at the truth would not be an attack.
+
+    Examples
+    --------
+    >>> smooth([[2.0, 48.0], [2.0, 48.2], [2.0, 48.4]], [0, 60, 120], window=60).round(3)[:, 1].tolist()
+    [48.1, 48.2, 48.3]
+    """
+    lonlat, seconds = _some(reports), as_floats(times, "times")
+    if seconds.shape != (len(lonlat),):
+        raise InvalidInputError(f"times must be one per report, got {seconds.shape} and {len(lonlat)} reports")
+    reach = as_positive(window, "window")
+    plane = Projection(*lonlat[0])
+    sums = np.vstack((np.zeros(2), plane.to_xy(lonlat).cumsum(axis=0)))
+    begins = np.searchsorted(seconds, seconds - reach, "left")
+    ends = np.searchsorted(seconds, seconds + reach, "right")
+    return np.asarray(plane.to_lonlat((sums[ends] - sums[begins]) / (ends - begins)[:, None]))
+
+
+def most_likely_places(
+    reports: ArrayLike, times: ArrayLike, *, method: TraceMethod, mobility: Mobility
+) -> FloatArray:
+    """Return the cell with the most belief at each moment, given all reports: (n, 2) longitudes and latitudes."""
+    best = [int(belief.argmax()) for belief in trace_beliefs(reports, times, method=method, mobility=mobility)]
+    return np.asarray(mobility.projection.to_lonlat(mobility.grid.xy[best]))
+
+
+def _some(reports: ArrayLike) -> FloatArray:
+    lonlat = as_lonlat(reports, "reports")
+    if not len(lonlat):
+        raise InvalidInputError("reports must not be empty")
+    return lonlat

@@ -1,0 +1,74 @@
+"""Silence for somebody who stays, fresh noise for somebody on the move: chosen by what everybody has seen."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+from geoind.arrays import FloatArray, as_count
+from geoind.traces.laws import laplace_density
+from geoind.traces.methods import Place, SparseVector
+from geoind.traces.session import Apart, GuardedPlace, Past
+
+__all__ = ["Switching"]
+
+HOUR = 3600.0
+
+
+@dataclass(frozen=True)
+class Switching:
+    """A sparse vector session that gives up testing for the rest of an hour with too many moves.
+
+    Somebody who never stays pays for a test, a choice and a report at each step: 2.5 times the price of the report
+    alone. After `most` changes of the answer within one hour of the clock, the rest of that hour is answered with
+    fresh reports, without tests. The rule looks at times and answers only.
+
+    Parameters
+    ----------
+    stays : SparseVector
+        How to answer somebody who stays.
+    most : int
+        How many moves an hour are too many.
+
+    Examples
+    --------
+    >>> from geoind import TraceSession
+    >>> session = TraceSession(Switching(SparseVector.for_accuracy(500)))
+    >>> _ = session.report(lat=48.8584, lon=2.2945, time=0)
+    """
+
+    stays: SparseVector
+    most: int = 6
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "most", as_count(self.most, "most"))
+
+    @property
+    def remembered(self) -> int:
+        """An hour of answers, if there is one every half a minute."""
+        return 120
+
+    @property
+    def tests_in_runs(self) -> bool:
+        """Whether tests share noise until one says yes."""
+        return True
+
+    def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, Place]:
+        """Return the answer of the sparse vector session, or a fresh report."""
+        if not self._is_moving(past):
+            return self.stays.answer(past, place)
+        report = place.report(self.stays.fresh)
+        return self.seen(past, report), report
+
+    def seen(self, past: Past, report: Place) -> Past:
+        """Return the past after an answer, as everybody sees it."""
+        return replace(past, run=None) if self._is_moving(past) else self.stays.seen(past, report)
+
+    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:
+        """Return the probability of the answer for each quantile of the limit's noise and each true place."""
+        if self._is_moving(past):
+            return laplace_density(apart(report), self.stays.fresh)
+        return self.stays.likelihood(past, report, apart, hidden)
+
+    def _is_moving(self, past: Past) -> bool:
+        begin = past.time // HOUR * HOUR
+        recent = [report.place for report in past.reports if report.time >= begin]
+        return sum(one != other for one, other in pairwise(recent)) >= self.most

@@ -1,0 +1,90 @@
+"""Many persons' positions at once: arrays in, arrays out, each person in the order of time."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat
+from geoind.budgets.persons import as_person
+from geoind.errors import InvalidInputError
+from geoind.traces.session import Payer, TraceMethod, TraceSession
+
+__all__ = ["ObfuscatedTraces", "obfuscate_traces"]
+
+
+@dataclass(frozen=True)
+class ObfuscatedTraces:
+    """Reports of many persons' positions, in the order of the rows, and what each person's cost.
+
+    Parameters
+    ----------
+    lonlat : (n, 2) array
+        Longitudes and latitudes.
+    spent : dict
+        From a person to epsilon, per metre.
+    """
+
+    lonlat: FloatArray
+    spent: dict[str, float]
+
+
+def obfuscate_traces(
+    lonlat: ArrayLike,
+    *,
+    persons: Sequence[str] | Sequence[int],
+    times: ArrayLike,
+    method: TraceMethod,
+    key: bytes,
+    ledger: Payer | None = None,
+) -> ObfuscatedTraces:
+    """Return what a session of each person answers.
+
+    Rows of one person must be in the order of time; persons may be mixed. All rows are checked before anything is
+    drawn or charged. Whole persons may be given to several processes: under one key each person's answers are the
+    same wherever they are made.
+
+    Parameters
+    ----------
+    lonlat : (n, 2) array
+        True longitudes and latitudes.
+    persons : sequence of str or int
+        Whose position each row is.
+    times : (n,) array
+        When, in seconds.
+    method : TraceMethod
+        How the sessions answer.
+    key : bytes
+        32 secret bytes.
+    ledger : Ledger, optional
+        Pays, step by step; a budget that is used up is an error, and what was paid stays paid.
+
+    Examples
+    --------
+    >>> from geoind.traces import Independent
+    >>> made = obfuscate_traces(
+    ...     [[2.2945, 48.8584], [2.35, 48.86], [2.2946, 48.8584]],
+    ...     persons=["ana", "bea", "ana"], times=[0, 0, 60], method=Independent(0.01), key=bytes(32),
+    ... )
+    >>> made.lonlat.shape, made.spent
+    ((3, 2), {'ana': 0.02, 'bea': 0.01})
+    """
+    places, seconds = as_lonlat(lonlat, "lonlat"), as_floats(times, "times")
+    names = [as_person(person) for person in persons]
+    if seconds.shape != (len(places),) or len(names) != len(places):
+        raise InvalidInputError(
+            f"persons and times must be one per row: {len(names)}, {seconds.shape} and {len(places)} rows"
+        )
+    if not np.isfinite(seconds).all():
+        raise InvalidInputError("times must be finite")
+    last: dict[str, float] = {}
+    for row, (name, time) in enumerate(zip(names, seconds.tolist(), strict=True)):
+        if time <= last.get(name, -np.inf):
+            raise InvalidInputError(f"the times of a person must increase, row {row} goes back or repeats one")
+        last[name] = time
+    sessions = {name: TraceSession(method, key=key, ledger=ledger, person=name) for name in last}
+    reports = np.empty_like(places)
+    for row, (name, time, (lon, lat)) in enumerate(zip(names, seconds.tolist(), places.tolist(), strict=True)):
+        answer = sessions[name].report(lat=lat, lon=lon, time=time)
+        reports[row] = answer.lon, answer.lat
+    return ObfuscatedTraces(reports, {name: session.spent for name, session in sessions.items()})

@@ -1,0 +1,94 @@
+"""A zone around home in which a session tells nothing but one place, always the same."""
+
+import hashlib
+from dataclasses import dataclass
+
+from geoind.arrays import as_lonlat, as_number, as_positive
+from geoind.errors import InvalidInputError
+from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.randomness import KEY_BYTES
+from geoind.traces.comparison import Further, Source, arc_length
+from geoind.traces.session import Payer
+
+__all__ = ["PrivateZone"]
+
+CONFIDENCE = 0.99
+
+
+@dataclass(frozen=True)
+class PrivateZone:
+    """A disk around a noisy home: whoever is inside is reported at its centre, always the same place.
+
+    Centre and radius may be known to everybody: the centre is one report of the home, paid for once, the radius
+    follows from public numbers. Averaging where somebody enters and leaves finds the centre, not the home.
+
+    Parameters
+    ----------
+    lon, lat : float
+        The centre: what is reported.
+    radius : float
+        In metres.
+
+    Examples
+    --------
+    >>> from geoind import TraceSession
+    >>> from geoind.traces import Independent
+    >>> zone = PrivateZone.around(lat=48.8584, lon=2.2945, epsilon=0.01, key=bytes(32))
+    >>> session = TraceSession(Independent(0.01), zone=zone)
+    >>> at_home = session.report(lat=48.8584, lon=2.2945, time=0)
+    >>> at_home == (zone.lat, zone.lon), session.spent
+    (True, 0.0)
+    """
+
+    lon: float
+    lat: float
+    radius: float
+
+    def __post_init__(self) -> None:
+        as_lonlat([[self.lon, self.lat]], "centre")
+        as_positive(self.radius, "radius")
+
+    @classmethod
+    def around(
+        cls,
+        *,
+        lat: float,
+        lon: float,
+        epsilon: float,
+        key: bytes,
+        margin: float = 200.0,
+        ledger: Payer | None = None,
+        person: str | int | None = None,
+    ) -> "PrivateZone":
+        """Return a zone around a home; costs epsilon, once.
+
+        Parameters
+        ----------
+        lat, lon : float
+            The home.
+        epsilon : float
+            Of the one report of the home that becomes the centre, per metre.
+        key : bytes
+            32 secret bytes: the same home gets the same zone again, free of charge.
+        margin : float
+            Everything within so many metres of the home is inside, with a probability of 99 %.
+        ledger, person : Ledger and str, optional
+            Whose budget pays.
+        """
+        [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "home").tolist()
+        if not isinstance(key, bytes) or len(key) != KEY_BYTES:
+            raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
+        if (ledger is None) != (person is None):
+            raise InvalidInputError("a ledger and a person go together: give both or neither")
+        noise = SphericalLaplace(epsilon)
+        radius = noise.reach(CONFIDENCE) + as_positive(margin, "margin")
+        label = f"zone of {person!r} {lon.hex()} {lat.hex()} {noise.epsilon.hex()}"
+        if ledger is not None and person is not None:
+            token = hashlib.blake2b(label.encode(), key=key, digest_size=16).hexdigest()
+            ledger.charge(person, noise.epsilon, label="private zone", once=f"zone {token}")
+        words = Source(key).words(label)
+        return cls(*noise.sample_one(lon, lat, next(words), next(words), further=Further(words)), radius)
+
+    def contains(self, lon: float, lat: float) -> bool:
+        """Return whether a place lies inside, in great-circle metres."""
+        return arc_length(lon, lat, self.lon, self.lat) <= self.radius
