@@ -1,5 +1,6 @@
 """Ask again: reports from the same spot, paid from a real ledger until it refuses."""
 
+import math
 import secrets
 from pathlib import Path
 from typing import Any, Literal
@@ -8,7 +9,7 @@ import numpy as np
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from geoind import BudgetExceededError, SamePlace, obfuscate
+from geoind import BudgetExceededError, SamePlace, level_of_reports, obfuscate
 from geoind.budgets.ledger import Ledger
 
 from .requests import Point, Privacy, Promised
@@ -18,6 +19,9 @@ __all__ = ["again_router"]
 
 CELL = 25.0
 """Side of the cells that share a report, in metres."""
+
+DELTA = 1e-5
+"""The probability that an accounted level may fail with."""
 
 
 class AgainAsk(Point, Privacy):
@@ -40,6 +44,7 @@ class Answers(BaseModel):
     refused: str | None = Field(description="Why the rest was refused")
     remaining: float = Field(description="Share of the budget that is left")
     spent: float = Field(description="Sum of epsilons, per metre")
+    together: str = Field(description="What all answers that were paid for tell together, in words")
 
 
 def again_router(town: Town, database: Path) -> APIRouter:
@@ -78,6 +83,20 @@ def again_router(town: Town, database: Path) -> APIRouter:
             refused=refused,
             remaining=remaining / (ask.budget * epsilon),
             spent=spent,
+            together=_together(ask, round(spent / epsilon)),
         )
 
     return router
+
+
+def _together(ask: AgainAsk, paid: int) -> str:
+    """Return what so many reports tell together within the radius: by the sum, and by the accountant."""
+    if not paid:
+        return ""
+    added = paid * math.log(ask.factor)
+    counted = level_of_reports(ask.noise, reports=paid, radius=ask.radius, delta=DELTA)
+    who = "the answer tells" if paid == 1 else f"the {paid} paid answers together tell"
+    return (
+        f"Within {ask.radius:g} m, {who} places apart by a factor of e^{added:.1f} at most; "
+        f"e^{counted:.1f}, but for one case in 100 000."
+    )

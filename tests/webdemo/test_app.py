@@ -258,6 +258,18 @@ def test_the_ledger_pays_for_the_budget_and_refuses_the_rest(client: httpx.Clien
     assert ask(client, "/api/again", **question)["reports"] == []
 
 
+def test_the_answers_say_what_they_tell_together(client: httpx.Client) -> None:
+    question = {**HERE, "person": "together0001", "budget": 50, "factor": 4, "radius": 200}
+    assert (
+        "the answer tells places apart by a factor of e^1.4 at most"
+        in ask(client, "/api/again", **question)["together"]
+    )
+    told = ask(client, "/api/again", **question, count=19)
+    # 20 reports of ln 4: 27.7 by the sum, 21.8 by the accountant.
+    assert "the 20 paid answers together" in told["together"]
+    assert "e^27.7 at most; e^21.8" in told["together"]
+
+
 def test_the_same_report_costs_once_and_never_changes(client: httpx.Client) -> None:
     question = {**HERE, "person": "same00000001", "budget": 5, "answer": "same"}
     told = ask(client, "/api/again", **question, count=20)

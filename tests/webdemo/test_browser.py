@@ -317,6 +317,7 @@ def test_fresh_answers_walk_home_until_the_ledger_refuses(watched: Page, demo_ur
     watched.get_by_role("button", name="Ask until refused").click()
     expect(watched.locator("#again-verdict")).to_contain_text("Refused: the budget of 10 reports")
     expect(watched.locator("#answers")).to_have_text("10")
+    expect(watched.locator("#again-together")).to_contain_text("the 10 paid answers together")
     expect(watched.locator("#meter-out")).to_have_text("0 %")
     assert watched.locator("#meter").evaluate("meter => meter.value") == 0
     watched.get_by_role("button", name="Ask once").click()

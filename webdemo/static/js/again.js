@@ -8,14 +8,14 @@ import { metres, percent, put } from "./words.js";
 const $ = (id) => document.getElementById(id);
 const PAUSE = 45;
 let app = null, active = false, running = 0;
-let person = "", answers = [], averages = [], refused = null, remaining = 1;
+let person = "", answers = [], averages = [], refused = null, remaining = 1, together = "";
 
 const mode = () => document.querySelector("input[name=answer]:checked").value;
 
 function reset() {
   running += 1;
   person = Array.from(crypto.getRandomValues(new Uint8Array(10)), (byte) => byte.toString(36).padStart(2, "0")).join("");
-  answers = []; averages = []; refused = null; remaining = 1;
+  answers = []; averages = []; refused = null; remaining = 1; together = "";
   put("budget-out", `${$("budget").value} reports`);
   say(null);
   draw();
@@ -36,6 +36,7 @@ async function askFor(count) {
   }
   refused = told.refused;
   remaining = told.remaining;
+  together = told.together;
   draw();
   return !refused;
 }
@@ -72,6 +73,7 @@ function draw() {
   put("average-error", averages.length ? metres(averages.at(-1).error) : "–");
   $("meter").value = remaining;
   put("meter-out", percent(remaining));
+  put("again-together", together);
   const verdict = $("again-verdict");
   verdict.classList.toggle("refused", Boolean(refused));
   verdict.textContent = refused ?? (mode() === "same" && answers.length > 1 ? "Always the same answer: the average learns nothing, and only the first one cost." : "");
