@@ -2,6 +2,7 @@
 
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
+from fractions import Fraction
 from functools import singledispatch
 from typing import NamedTuple, TypeAlias
 
@@ -123,9 +124,10 @@ def _(cost: PostProcessed) -> Release:
 @release_of.register
 def _(cost: Projected) -> Release:
     # Places are at most this much farther apart in the plane than on the ground.
-    scale, inner = cost.largest_scale, release_of(cost.mechanism)
-    exact = inner.parameter / scale if inner.is_gaussian else inner.parameter * scale
-    return Release(inner.kind, math.floor(exact) if inner.is_gaussian else math.ceil(exact))
+    scale, inner = Fraction(cost.largest_scale), release_of(cost.mechanism)
+    if inner.is_gaussian:
+        return Release(inner.kind, math.floor(inner.parameter / scale))
+    return Release(inner.kind, math.ceil(inner.parameter * scale))
 
 
 def as_units(epsilon: float, name: str) -> int:
