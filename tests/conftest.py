@@ -85,15 +85,14 @@ def watched(page: Page) -> Iterator[Page]:
         if request.failure != "net::ERR_ABORTED":
             complaints.append(f"failed: {request.url[:200]}: {request.failure}")
 
+    def leave(request: Request) -> None:
+        if urlsplit(request.url).hostname not in LOOPBACK:
+            complaints.append(f"left the machine: {request.url}")
+
     page.on("console", hear)
     page.on("pageerror", lambda error: complaints.append(f"script error: {error}"))
     page.on("requestfailed", fail)
-    page.on(
-        "request",
-        lambda request: (
-            urlsplit(request.url).hostname in LOOPBACK or complaints.append(f"left the machine: {request.url}")
-        ),
-    )
+    page.on("request", leave)
     yield page
     assert complaints == []
 

@@ -1,5 +1,6 @@
 """A source of words that a test chooses, for draws whose every bit is known."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +15,7 @@ WORD = 1 << 64
 class GivenWords:
     """Numbers between 0 and 1 for each record, as 64-bit words: the first of each, then all the others."""
 
-    numbers: list[tuple[int, ...]]
+    numbers: Sequence[tuple[int, ...]]
     """For each record its words in the order in which they are drawn."""
     asked: list[int] = field(default_factory=list)
     """The records that needed more than their first words."""

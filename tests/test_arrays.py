@@ -45,7 +45,7 @@ def test_no_points_are_an_empty_array(points: object) -> None:
 @pytest.mark.parametrize("lonlat", [[[180.5, 0]], [[-181, 0]], [[0, 90.001]], [[0, -91]]])
 def test_degrees_outside_the_globe_are_refused_without_quoting_them(lonlat: list[list[float]]) -> None:
     with pytest.raises(InvalidInputError, match="row 1 is not") as caught:
-        as_lonlat([[0, 0], *lonlat])
+        as_lonlat([[0.0, 0.0], *lonlat])
     for value in lonlat[0]:
         if value:
             assert str(value) not in str(caught.value)

@@ -1,6 +1,8 @@
 """The first command on machines that lack something: one sentence, and the rest goes on."""
 
 import ast
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,9 +35,9 @@ def test_a_python_without_ensurepip_asks_for_debians_package(
 
     monkeypatch.setattr(dev, "PYTHON", tmp_path / "python")
     monkeypatch.setattr(dev, "find_spec", lambda _: None)
-    monkeypatch.setattr(dev.os, "geteuid", lambda: 0 if root else 1000)
-    monkeypatch.setattr(dev.shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(dev.subprocess, "run", fail)
+    monkeypatch.setattr(os, "geteuid", lambda: 0 if root else 1000)
+    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(subprocess, "run", fail)
     package = f"python3.{sys.version_info.minor}-venv"
     with pytest.raises(SystemExit, match=f"install the package {package}"):
         dev.make_venv()
@@ -45,8 +47,8 @@ def test_a_python_without_ensurepip_asks_for_debians_package(
 def test_what_a_machine_lacks_is_said_and_nothing_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(dev.os, "geteuid", lambda: 1000)
-    monkeypatch.setattr(dev.shutil, "which", lambda _: None)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
     dev.install_system()
     said = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in said] == [*dev.DEBIAN_PACKAGES]
@@ -56,6 +58,6 @@ def test_what_a_machine_lacks_is_said_and_nothing_fails(
 def test_an_environment_of_this_python_is_not_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = subprocess.CompletedProcess([], 0, stdout=f"{sys.version}\n")
     monkeypatch.setattr(dev, "PYTHON", Path(sys.executable))
-    monkeypatch.setattr(dev.subprocess, "run", lambda *_, **__: whole)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: whole)
     monkeypatch.setattr(dev, "sh", lambda *_: pytest.fail("made again"))
     dev.make_venv()

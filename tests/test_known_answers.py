@@ -30,13 +30,14 @@ from geoind.adapters.keys import Key
 from geoind.budgets.same_place import SamePlace
 from geoind.channels.dummies import Dummies
 from geoind.channels.priors import Prior
+from geoind.randomness import Labels
 from geoind.tables.keys import key_of_place
 
 FOLDER = Path(__file__).parent
 ANSWERS = json.loads((FOLDER / "known_answers.json").read_text())
 KEY = bytes(range(32))
 STREET = Grid(0, 0, cell=100, columns=3, rows=1)
-LABELS: dict[str, object] = {
+LABELS: dict[str, Labels] = {
     "whole numbers": [0, 1, -1, 2**63 - 1],
     "unsigned numbers": np.array([0, 1, 2**63, 2**64 - 1], np.uint64),
     "short numbers": np.array([0, 1, -1, 127], np.int8),
@@ -150,7 +151,7 @@ def by_the_page(label: int | str | bytes, place: list[float], counter: int) -> l
 def test_the_page_in_docs_says_what_the_code_does(name: str) -> None:
     labels = LABELS[name]
     plain = labels.tolist() if isinstance(labels, np.ndarray) else labels
-    for row, (label, place) in enumerate(zip(plain, PLACES, strict=True)):  # type: ignore[call-overload]
+    for row, (label, place) in enumerate(zip(plain, PLACES, strict=True)):
         assert by_the_page(label, place, 0) + by_the_page(label, place, 1) == ANSWERS["words"][name][row]
         assert by_the_page(label, place, 2**32 + row) == ANSWERS["further words"][name][row]
 
@@ -165,7 +166,10 @@ def test_many_reports_are_the_same_for_any_number_of_threads(monkeypatch: pytest
 
 
 def test_many_reports_are_the_same_without_the_instructions_of_this_processor() -> None:
-    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__
+    from numpy._core._multiarray_umath import (  # type: ignore[import-not-found]
+        __cpu_dispatch__,
+        __cpu_features__,
+    )
 
     fast = [name for name in __cpu_dispatch__ if __cpu_features__.get(name)]
     environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": " ".join(fast)}

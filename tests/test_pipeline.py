@@ -24,13 +24,15 @@ from geoind import (
     obfuscate,
     obfuscate_lonlat,
 )
-from geoind.arrays import FloatArray
+from geoind.arrays import ArrayLike, FloatArray
+from geoind.mechanisms.protocol import Space
 from geoind.pipeline import Reports
-from geoind.randomness import Words
+from geoind.randomness import RandomnessLike, Words
+from tests.keywords import Place, Together
 
 EPSILON = math.log(4) / 200
 LATTICE = ClosestIn(shapely.box(0, 0, 9, 9))
-EIFFEL: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945}
+EIFFEL: Place = {"lat": 48.8584, "lon": 2.2945}
 
 
 def test_the_first_call_of_the_readme_works() -> None:
@@ -44,7 +46,7 @@ def test_the_first_call_of_the_readme_works() -> None:
 def test_scalars_give_floats_and_arrays_give_arrays_of_their_shape() -> None:
     lat, lon = obfuscate(lat=np.full((2, 3), 10.0), lon=np.zeros((2, 3)), epsilon=EPSILON)
     assert lat.shape == lon.shape == (2, 3)
-    report = obfuscate(lat=np.float32(10), lon=0, epsilon=EPSILON)
+    report = obfuscate(lat=np.float32(10), lon=0, epsilon=EPSILON)  # type: ignore[call-overload]
     assert type(report.lat) is type(report.lon) is float
     empty = obfuscate(lat=[], lon=[], epsilon=EPSILON)
     assert empty.lat.shape == empty.lon.shape == (0,)
@@ -100,13 +102,13 @@ def test_scalar_calls_have_the_noise_of_the_mechanism() -> None:
     ],
     ids=str,
 )
-def test_every_bad_argument_has_its_error(bad: dict[str, object], message: str) -> None:
+def test_every_bad_argument_has_its_error(bad: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        obfuscate(**{**EIFFEL, "epsilon": EPSILON, **bad})  # type: ignore[arg-type]
+        obfuscate(**{**EIFFEL, "epsilon": EPSILON, **bad})
 
 
 def test_several_reports_together_get_the_least_noise_that_keeps_their_promise() -> None:
-    promise = {"level": math.log(4), "radius": 200.0, "delta": 1e-5, "reports": 20}
+    promise: Together = {"level": math.log(4), "radius": 200.0, "delta": 1e-5, "reports": 20}
     noise = mechanism_for_reports(**promise, space="lonlat")
     assert obfuscate(**EIFFEL, **promise, rng=5) == obfuscate(**EIFFEL, mechanism=noise, rng=5)
     assert obfuscate(**EIFFEL, **promise, mechanism=SphericalGaussian(4000.0), rng=5)
@@ -127,7 +129,7 @@ def test_a_planar_mechanism_is_never_given_degrees() -> None:
 
 def test_swapping_by_position_is_impossible() -> None:
     with pytest.raises(TypeError):
-        obfuscate(48.8584, 2.2945, epsilon=EPSILON)  # type: ignore[misc]
+        obfuscate(48.8584, 2.2945, epsilon=EPSILON)  # type: ignore[call-overload]
 
 
 def test_a_true_and_a_one_are_not_confused_by_the_cache() -> None:
@@ -150,15 +152,15 @@ def test_a_planar_mechanism_speaks_degrees_through_a_projection() -> None:
 def test_a_mechanism_of_the_user_ends_on_the_lattice_too() -> None:
     class Shift:
         epsilon = 1.0
-        space = "lonlat"
+        space: Space = "lonlat"
 
         def reach(self, confidence: float) -> float:
             return 100_000 * confidence
 
-        def sample(self, points: FloatArray, *, rng: object = None) -> FloatArray:  # noqa: ARG002
-            return points + 1 / 3
+        def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:  # noqa: ARG002
+            return np.asarray(points) + 1 / 3
 
-    assert obfuscate(lat=0.0, lon=0.0, mechanism=Shift()) == (0.33333, 0.33333)  # type: ignore[arg-type]
+    assert obfuscate(lat=0.0, lon=0.0, mechanism=Shift()) == (0.33333, 0.33333)
 
 
 @dataclass
@@ -201,15 +203,16 @@ def test_the_budget_is_charged_before_the_noise_is_drawn() -> None:
 @pytest.mark.parametrize("lat", [1.0, [1.0, 2.0]], ids=["one", "two"])
 def test_a_whole_number_is_a_person_and_what_is_no_name_is_an_error(lat: float | list[float]) -> None:
     purse = Purse()
-    place = {"lat": lat, "lon": lat, "epsilon": 0.01, "ledger": purse}
-    obfuscate(**place, person=5)  # type: ignore[arg-type]
-    obfuscate(**place, person=np.int64(5))  # type: ignore[arg-type]
-    obfuscate(**place, person=np.full(np.size(lat), 5))  # type: ignore[arg-type]
+    persons: list[Any] = [5, np.int64(5), np.full(np.size(lat), 5)]
+    nobody: list[Any] = [5.0, object(), [["ana"]] * np.size(lat)]
+    place: dict[str, Any] = {"lat": lat, "lon": lat, "epsilon": 0.01, "ledger": purse}
+    for person in persons:
+        obfuscate(**place, person=person)
     paid = purse.notes.copy()
     assert len(paid) == 3
-    for person in (5.0, object(), [["ana"]] * np.size(lat)):
+    for person in nobody:
         with pytest.raises(InvalidInputError, match="person must be text or a whole number"):
-            obfuscate(**place, person=person)  # type: ignore[arg-type]
+            obfuscate(**place, person=person)
     assert purse.notes == paid
 
 
@@ -218,7 +221,7 @@ class Strict:
     """A mechanism that refuses every truth."""
 
     epsilon: float = 0.01
-    space: str = "lonlat"
+    space: Space = "lonlat"
 
     def reach(self, confidence: float) -> float:
         return confidence
@@ -226,16 +229,16 @@ class Strict:
     def check_truths(self, points: FloatArray) -> None:
         raise InvalidInputError(f"{len(points)} truths are refused")
 
-    def sample(self, points: FloatArray, *, rng: object = None) -> FloatArray:
+    def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         raise NotImplementedError
 
 
 def test_what_a_mechanism_refuses_is_not_paid_for_whatever_is_wrapped_around_it() -> None:
     purse = Purse()
-    paris = Projected(Strict(space="xy"), Projection(2.35, 48.86))  # type: ignore[arg-type]
-    for mechanism in (Strict(), PostProcessed(Strict(), np.copy), PostProcessed(paris, np.copy)):  # type: ignore[arg-type]
+    paris = Projected(Strict(space="xy"), Projection(2.35, 48.86))
+    for mechanism in (Strict(), PostProcessed(Strict(), np.copy), PostProcessed(paris, np.copy)):
         with pytest.raises(InvalidInputError, match="1 truths are refused"):
-            obfuscate(**EIFFEL, mechanism=mechanism, ledger=purse, person="ana")  # type: ignore[arg-type]
+            obfuscate(**EIFFEL, mechanism=mechanism, ledger=purse, person="ana")
     assert purse.notes == []
 
 
@@ -257,11 +260,17 @@ def test_an_exceeded_budget_draws_and_charges_nothing() -> None:
     ],
     ids=str,
 )
-def test_bad_input_is_never_charged(bad: dict[str, object]) -> None:
+def test_bad_input_is_never_charged(bad: dict[str, Any]) -> None:
     purse = Purse()
-    arguments = {**EIFFEL, "mechanism": SphericalLaplace(0.01), "ledger": purse, "person": "alice", **bad}
+    arguments: dict[str, Any] = {
+        **EIFFEL,
+        "mechanism": SphericalLaplace(0.01),
+        "ledger": purse,
+        "person": "alice",
+        **bad,
+    }
     with pytest.raises(InvalidInputError):
-        obfuscate(**arguments)  # type: ignore[arg-type]
+        obfuscate(**arguments)
     assert purse.notes == []
 
 
@@ -274,16 +283,16 @@ def test_one_person_per_location_pays_for_each() -> None:
 def test_a_mechanism_that_ignores_our_randomness_is_charged_all_the_same() -> None:
     class Own:
         epsilon = 0.01
-        space = "lonlat"
+        space: Space = "lonlat"
 
         def reach(self, confidence: float) -> float:
             return confidence
 
-        def sample(self, points: FloatArray, *, rng: object = None) -> FloatArray:  # noqa: ARG002
-            return points
+        def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:  # noqa: ARG002
+            return np.asarray(points)
 
     purse = Purse()
-    obfuscate_lonlat([[0, 0]], Own(), ledger=purse, person="alice")  # type: ignore[arg-type]
+    obfuscate_lonlat([[0, 0]], Own(), ledger=purse, person="alice")
     assert purse.notes == ["1 paid"]
 
 
@@ -297,7 +306,7 @@ def test_a_mechanism_that_ignores_our_randomness_is_charged_all_the_same() -> No
     ],
     ids=str,
 )
-def test_an_epsilon_of_other_units_is_refused_in_metres(choice: dict[str, float], said: str) -> None:
+def test_an_epsilon_of_other_units_is_refused_in_metres(choice: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInputError, match=said):
         obfuscate(**EIFFEL, **choice)
 
@@ -311,11 +320,11 @@ def test_who_means_little_noise_says_so() -> None:
 
 @pytest.mark.parametrize("half", [{"person": "alice"}, {"ledger": Purse()}], ids=["person", "ledger"])
 def test_a_person_without_a_ledger_and_a_ledger_without_a_person_are_refused_everywhere(
-    half: dict[str, object],
+    half: dict[str, Any],
 ) -> None:
     with pytest.raises(InvalidInputError, match="go together"):
-        obfuscate_lonlat([[2.2945, 48.8584]], SphericalLaplace(0.01), **half)  # type: ignore[arg-type]
+        obfuscate_lonlat([[2.2945, 48.8584]], SphericalLaplace(0.01), **half)
     with pytest.raises(InvalidInputError, match="go together"):
-        obfuscate(**EIFFEL, epsilon=0.01, **half)  # type: ignore[arg-type]
+        obfuscate(**EIFFEL, epsilon=0.01, **half)
     with pytest.raises(InvalidInputError, match="go together"):
-        obfuscate(lat=[1.0], lon=[1.0], epsilon=0.01, **half)  # type: ignore[arg-type]
+        obfuscate(lat=[1.0], lon=[1.0], epsilon=0.01, **half)

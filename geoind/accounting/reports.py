@@ -1,6 +1,6 @@
 """What n reports cost together."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from geoind.accounting.bounds import Bounds, Losses, delta_of_losses, level_of_losses
@@ -11,7 +11,7 @@ from geoind.mechanisms.protocol import Mechanism
 
 __all__ = ["Reports", "delta_bounds", "delta_of_reports", "level_bounds", "level_of_reports"]
 
-Reports: TypeAlias = Mechanism | Mapping[Mechanism, int] | Iterable[tuple[Mechanism, int]]
+Reports: TypeAlias = Mechanism | Mapping[Mechanism, int] | Sequence[tuple[Mechanism, int]]
 """One mechanism, or several with the number of reports of each."""
 
 MOST_REPORTS = 10**7

@@ -1,6 +1,7 @@
 """Google's accountant composes losses of one dimension; where both can, both must say the same."""
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import pytest
@@ -8,12 +9,11 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from geoind import Grid, PlanarGaussian, PlanarLaplace, delta_bounds, discretise, level_bounds, randomised_response
 from geoind.accounting.losses import LaplaceLoss
-from geoind.arrays import FloatArray
 
 STEP = 1e-3
 
 
-def of_rows(here: FloatArray, there: FloatArray, *, pessimistic: bool) -> pld.PrivacyLossDistribution:
+def of_rows(here: Iterable[float], there: Iterable[float], *, pessimistic: bool) -> pld.PrivacyLossDistribution:
     """Return Google's distribution of the loss between two rows."""
     logs = ({z: math.log(p) for z, p in enumerate(row) if p > 0} for row in (there, here))
     return pld.from_two_probability_mass_functions(

@@ -1,5 +1,5 @@
 import math
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 
@@ -15,7 +15,16 @@ from geoind import (
 )
 from geoind.accounting.calibration import Family, mechanism_for_reports
 
-PROMISE = {"level": math.log(4), "radius": 200.0, "delta": 1e-5}
+
+class OneOf(TypedDict):
+    """A promise about any number of reports."""
+
+    level: float
+    radius: float
+    delta: float
+
+
+PROMISE: OneOf = {"level": math.log(4), "radius": 200.0, "delta": 1e-5}
 
 
 @pytest.mark.parametrize("family", ["laplace", "gaussian"])
@@ -26,8 +35,9 @@ def test_it_is_the_least_noise_that_keeps_the_promise(family: Family, reports: i
     assert delta_of_reports(noise, reports=reports, radius=200, level=level) <= 1e-5
     assert level_of_reports(noise, reports=reports, radius=200, delta=1e-5) <= level * (1 + 1e-9)
     if isinstance(noise, PlanarLaplace):
-        less = PlanarLaplace(noise.epsilon * 1.001)
+        less: Mechanism = PlanarLaplace(noise.epsilon * 1.001)
     else:
+        assert isinstance(noise, PlanarGaussian)
         less = PlanarGaussian(noise.sigma / 1.001)
     assert delta_of_reports(less, reports=reports, radius=200, level=level) > 1e-5
 
@@ -35,6 +45,7 @@ def test_it_is_the_least_noise_that_keeps_the_promise(family: Family, reports: i
 def test_gaussian_noise_is_the_one_of_the_analytic_calibration_times_the_root_of_the_reports() -> None:
     one = PlanarGaussian.calibrated(epsilon=PROMISE["level"] / 200, delta=1e-5, radius=200)
     many = mechanism_for_reports(reports=25, **PROMISE, family="gaussian")
+    assert isinstance(many, PlanarGaussian)
     assert many.sigma == pytest.approx(5 * one.sigma, rel=1e-9)
 
 
@@ -84,5 +95,6 @@ def test_many_reports_need_noise_that_grows_like_their_root() -> None:
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any]) -> None:
+    usual: dict[str, Any] = {"reports": 5, **PROMISE}
     with pytest.raises(InvalidInputError):
-        mechanism_for_reports(**({"reports": 5} | PROMISE | arguments))
+        mechanism_for_reports(**usual | arguments)

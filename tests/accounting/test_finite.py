@@ -51,7 +51,7 @@ def test_a_discretised_mechanism_tells_less_than_the_continuous_one() -> None:
 
 
 def test_sites_without_a_neighbour_within_the_radius_keep_everything() -> None:
-    assert tight_delta(random_channel(1), level=0.0, radius=99) == 0
+    assert tight_delta(random_channel(1), level=0.0, radius=99) == 0.0
 
 
 @pytest.mark.parametrize("arguments", [{"level": -1}, {"level": math.nan}, {"radius": 0}, {"radius": math.inf}])

@@ -20,7 +20,7 @@ from geoind import (
 )
 from geoind.accounting.concentrated import level_of_rho, rho_of_reports
 from geoind.accounting.laws import group, sequential
-from geoind.accounting.losses import GaussianLoss, LaplaceLoss
+from geoind.accounting.losses import GaussianLoss, LaplaceLoss, Loss
 
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.floats(0, 0.1)), min_size=1, max_size=5))
@@ -65,7 +65,11 @@ def test_bad_promises_are_refused(promise: tuple[float, float]) -> None:
 
 @pytest.mark.parametrize("order", [1.01, 2.0, 10.0])
 def test_the_rate_bounds_every_renyi_divergence(order: float) -> None:
-    for noise, loss in [(PlanarGaussian(500.0), GaussianLoss(0.6)), (PlanarLaplace(0.002), LaplaceLoss(0.6))]:
+    pairs: list[tuple[Mechanism, Loss]] = [
+        (PlanarGaussian(500.0), GaussianLoss(0.6)),
+        (PlanarLaplace(0.002), LaplaceLoss(0.6)),
+    ]
+    for noise, loss in pairs:
         atoms = loss.atoms(0.01, above=True)
         divergence = math.log(atoms.masses @ np.exp((order - 1) * atoms.losses)) / (order - 1)
         bound = order * rho_of_reports(noise) * 300**2

@@ -112,6 +112,7 @@ def test_the_globes_loss_is_the_planes_within_the_doubt(scales: int, arc: float)
 def test_gaussian_losses_on_the_globe_are_the_planes_within_their_bounds(sigma: float, radius: float) -> None:
     noise = SphericalGaussian(sigma)
     loss = loss_of(noise, radius)
+    assert isinstance(loss, GaussianLoss)
     rng = np.random.default_rng(9)
     ways = np.concatenate([rng.rayleigh(1, 100_000), rng.uniform(0, 12, 100_000)]) * noise.noise_arc
     angle, apart = rng.uniform(0, math.pi, ways.size), loss.ratio * noise.noise_arc

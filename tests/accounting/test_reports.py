@@ -24,6 +24,7 @@ from geoind import (
 )
 from geoind.accounting.reports import delta_bounds, delta_of_reports, level_bounds, level_of_reports
 from geoind.arrays import ArrayLike, FloatArray
+from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike
 
 LN4 = math.log(4)
@@ -93,7 +94,7 @@ def brute_force(pairs: list[tuple[FloatArray, FloatArray]], level: float) -> flo
     here, there = np.ones(1), np.ones(1)
     for first, second in pairs:
         here, there = np.outer(here, first).ravel(), np.outer(there, second).ravel()
-    return np.maximum(here - math.exp(level) * there, 0).sum()
+    return float(np.maximum(here - math.exp(level) * there, 0).sum())
 
 
 @settings(max_examples=40, deadline=None)
@@ -161,7 +162,11 @@ def test_mixtures_agree_with_the_sum_of_drawn_losses() -> None:
     for size in (0.5, 0.5, 0.5, 2.0, 2.0):
         radius, angle = rng.gamma(2, 1, draws), rng.uniform(0, 2 * math.pi, draws)
         total += np.hypot(radius * np.cos(angle) - size, radius * np.sin(angle)) - radius
-    mixture = [(PlanarLaplace(0.005), 3), (PlanarGaussian(250.0), 4), (PlanarLaplace(0.02), 2)]
+    mixture: list[tuple[Mechanism, int]] = [
+        (PlanarLaplace(0.005), 3),
+        (PlanarGaussian(250.0), 4),
+        (PlanarLaplace(0.02), 2),
+    ]
     for level in (1.0, 4.0):
         excess = -np.expm1(np.minimum(0, level - total))
         lower, upper = delta_bounds(mixture, radius=100, level=level)
@@ -232,13 +237,13 @@ def test_of_an_unknown_mechanism_only_its_epsilon_counts() -> None:
     @dataclass(frozen=True)
     class Own:
         epsilon: float = NOISE.epsilon
-        space: str = "xy"
+        space: Space = "xy"
 
         def reach(self, confidence: float) -> float:
             return confidence
 
         def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:  # noqa: ARG002
-            return points
+            return np.asarray(points)
 
     lower, upper = level_bounds(Own(), reports=100, radius=200, delta=1e-5)
     assert lower == 0
@@ -271,9 +276,9 @@ def test_of_an_unknown_mechanism_only_its_epsilon_counts() -> None:
     ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any]) -> None:
-    arguments = {"mechanism": NOISE, "reports": 5, "radius": 200, "delta": 1e-5} | arguments
+    usual: dict[str, Any] = {"mechanism": NOISE, "reports": 5, "radius": 200, "delta": 1e-5}
     with pytest.raises(InvalidInputError):
-        level_of_reports(arguments.pop("mechanism"), **arguments)
+        level_of_reports(**usual | arguments)
 
 
 @pytest.mark.parametrize("level", [-0.1, math.nan, math.inf, "1"])

@@ -14,7 +14,7 @@ LEVELS = np.linspace(-3, 3, 61)
 
 
 def curve(grid: OnGrid) -> FloatArray:
-    losses = (grid.first + np.arange(len(grid.masses))) * grid.step
+    losses = (grid.first + np.arange(len(grid.masses), dtype=np.float64)) * grid.step
     return np.array([excess(Atoms(losses, grid.masses, grid.beyond), level) for level in LEVELS])
 
 
@@ -56,7 +56,7 @@ def test_both_errors_fall_with_the_square_of_the_step(loss: Loss) -> None:
         means = []
         for rounding in (rounded_up, rounded_down):
             grid = rounding(atoms, step)
-            means.append(grid.masses @ (grid.first + np.arange(len(grid.masses))) * step)
+            means.append(float(grid.masses @ (grid.first + np.arange(len(grid.masses)))) * step)
         return means[0] - means[1]
 
     for step in (0.02, 0.011, 0.005):

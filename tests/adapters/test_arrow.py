@@ -34,7 +34,7 @@ def obfuscate_batch(batch: pa.RecordBatch, mechanism: Mechanism, **options: Any)
 def same_but_for_the_promise(report: pa.Schema, given: pa.Schema) -> bool:
     told = dict(report.metadata or {})
     assert json.loads(told.pop(b"geoind"))["epsilon"] == NOISE.epsilon
-    return report.with_metadata(told or None).equals(given, check_metadata=True)
+    return bool(report.with_metadata(told or None).equals(given, check_metadata=True))
 
 
 def keyed(size: int = 40) -> KeyedRandomness:
@@ -61,7 +61,8 @@ def in_columns(lonlat: np.ndarray = LONLAT, kind: pa.DataType | None = None) -> 
 def in_points(form: str, lonlat: np.ndarray = LONLAT) -> pa.RecordBatch:
     missing = np.isnan(lonlat).all(axis=1)
     mask = pa.array(missing)
-    shapes = np.where(missing, None, shapely.points(lonlat))
+    shapes = np.asarray(shapely.points(lonlat))
+    shapes[missing] = None
     if form == "struct":
         place = pa.StructArray.from_arrays([lonlat[:, 0].copy(), lonlat[:, 1].copy()], ["x", "y"], mask=mask)
     elif form == "list":
@@ -259,7 +260,7 @@ def test_geoarrow_metadata_is_read_and_survives(name: bytes) -> None:
     np.testing.assert_array_equal(places(report), NOISE.sample(LONLAT, rng=keyed()))
 
 
-class Place(pa.ExtensionType):
+class Place(pa.ExtensionType):  # type: ignore[misc]
     def __init__(self, storage: pa.DataType) -> None:
         super().__init__(storage, "geoarrow.point")
 

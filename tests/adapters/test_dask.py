@@ -166,7 +166,7 @@ def test_types_index_and_other_columns_survive() -> None:
     frame = (
         trips()
         .astype({"lat": "float32", "trip": "uint16"})
-        .assign(when=pd.Timestamp("2026-01-01"), what=[[1]] * SIZE)
+        .assign(when=pd.Timestamp("2026-01-01"), what=pd.Series([[1]] * SIZE))
     )
     lazy = obfuscate(dd.from_pandas(frame, npartitions=3), epsilon=0.01, id_column="trip", key=KEY)
     report = lazy.compute(scheduler="sync")

@@ -92,6 +92,7 @@ def test_without_a_key_one_is_made_and_said_where_it_went(caplog: pytest.LogCapt
     assert first.key != second.key
     assert "no key was given: made Key(fingerprint=" in caplog.text
     assert "kept in memory" in caplog.text
+    assert first.key is not None
     assert first.key.read().hex() not in caplog.text
 
 

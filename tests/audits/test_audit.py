@@ -22,6 +22,7 @@ from geoind import (
 )
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.audits.audit import Finding
+from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike
 
 EPSILON = math.log(4) / 200
@@ -228,10 +229,10 @@ class Recorder:
     """A mechanism that remembers the randomness it was handed."""
 
     epsilon = EPSILON
-    space = "xy"
+    space: Space = "xy"
 
     def __init__(self) -> None:
-        self.handed = []
+        self.handed: list[RandomnessLike] = []
 
     def reach(self, confidence: float) -> float:
         return PlanarLaplace(EPSILON).reach(confidence)

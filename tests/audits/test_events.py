@@ -68,7 +68,8 @@ def test_a_remainder_that_stays_is_an_event(step: float, axis: int) -> None:
 
     offset = np.array([1.0, 0.0])
     places = 0.2 * step, 0.63 * step
-    event = choose_event(*(tuple(noisy(place) for place in places) for _ in range(2)), offset)
+    fit, select = ((noisy(places[0]), noisy(places[1])) for _ in range(2))
+    event = choose_event(fit, select, offset)
     assert event.name.startswith(f"the remainder of coordinate {axis + 1}")
     assert event.contains(noisy(places[0])).mean() > 0.9
     assert event.contains(noisy(places[1])).mean() < 0.1
@@ -76,7 +77,7 @@ def test_a_remainder_that_stays_is_an_event(step: float, axis: int) -> None:
 
 def test_reports_that_tell_nothing_leave_nothing_to_choose() -> None:
     rng = np.random.default_rng(4)
-    draws = [tuple(seen(rng.normal(scale=300, size=(20_000, 2))) for _ in range(2)) for _ in range(2)]
-    event = choose_event(*draws, np.array([100.0, 0.0]))
+    one, other, third, fourth = (seen(rng.normal(scale=300, size=(20_000, 2))) for _ in range(4))
+    event = choose_event((one, other), (third, fourth), np.array([100.0, 0.0]))
     fresh = [event.contains(seen(rng.normal(scale=300, size=(20_000, 2)))).sum() for _ in range(2)]
     assert bound(int(fresh[0]), int(fresh[1]), 20_000, 0.01) < 0

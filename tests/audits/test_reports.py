@@ -18,6 +18,7 @@ from geoind import (
 )
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.audits.reports import audit_reports
+from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike
 
 GRID = Grid(-400, -400, cell=100, columns=9, rows=9)
@@ -47,7 +48,7 @@ class Careless:
     """Says that its noise is twice as wide as it is."""
 
     epsilon: float
-    space = "xy"
+    space: Space = "xy"
 
     def reach(self, confidence: float) -> float:
         return PlanarLaplace(self.epsilon).reach(confidence)
@@ -67,13 +68,13 @@ def test_noise_that_starts_afresh_in_every_report_of_a_sequence_is_found() -> No
     @dataclass(frozen=True)
     class Repeating:
         epsilon: float = 0.005
-        space = "xy"
+        space: Space = "xy"
 
         def reach(self, confidence: float) -> float:
             return PlanarLaplace(self.epsilon).reach(confidence)
 
         def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:  # noqa: ARG002
-            return np.asarray(points) + np.random.default_rng(0).normal(0, 100, (len(points), 2))
+            return np.asarray(points) + np.random.default_rng(0).normal(0, 100, np.shape(points))
 
     told = level_of_reports(PlanarLaplace(0.005), reports=2, radius=300, delta=1e-3)
     assert audit_reports(Repeating(), reports=2, radius=300, delta=1e-3, sequences=4000).level > told

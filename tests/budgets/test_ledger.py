@@ -4,7 +4,6 @@ import threading
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geoind import BudgetExceededError, InvalidInputError, Ledger, epsilon_for, obfuscate
+from geoind.arrays import ArrayLike, FloatArray
+from geoind.mechanisms.protocol import Space
+from geoind.randomness import Randomness, RandomnessLike, Words
 from tests.postgres import Server
 
 EPSILON = math.log(4) / 200
@@ -242,27 +244,27 @@ def test_batches_in_opposite_orders_do_not_wait_for_each_other(url: str) -> None
 
 
 def test_the_pipeline_pays_before_it_draws_and_draws_nothing_when_refused(url: str) -> None:
-    drawn = []
+    drawn: list[Words] = []
 
     class Watched:
         epsilon = EPSILON
-        space = "lonlat"
+        space: Space = "lonlat"
 
         def reach(self, confidence: float) -> float:
             return confidence
 
-        def sample(self, points: object, *, rng: object = None) -> object:
-            words = rng.words(np.zeros((3, 2)), 2, "test")  # type: ignore[attr-defined]
-            drawn.append(words)
-            return points
+        def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
+            assert isinstance(rng, Randomness)
+            drawn.append(rng.words(np.zeros((3, 2)), 2, "test"))
+            return np.asarray(points)
 
     with Ledger(url, budget=5 * EPSILON) as ledger:
-        truth: dict[str, Any] = {"lat": np.array([48.0, 49.0, 50.0]), "lon": np.zeros(3)}
-        obfuscate(**truth, mechanism=Watched(), ledger=ledger, person=["ana", "ben", "ana"])  # type: ignore[call-overload]
+        lat, lon = np.array([48.0, 49.0, 50.0]), np.zeros(3)
+        obfuscate(lat=lat, lon=lon, mechanism=Watched(), ledger=ledger, person=["ana", "ben", "ana"])
         assert ledger.spent("ana") == pytest.approx(2 * EPSILON)
-        obfuscate(**truth, epsilon=EPSILON, ledger=ledger, person="ana")
+        obfuscate(lat=lat, lon=lon, epsilon=EPSILON, ledger=ledger, person="ana")
         with pytest.raises(BudgetExceededError):
-            obfuscate(**truth, mechanism=Watched(), ledger=ledger, person=["cyd", "ben", "ana"])  # type: ignore[call-overload]
+            obfuscate(lat=lat, lon=lon, mechanism=Watched(), ledger=ledger, person=["cyd", "ben", "ana"])
         assert len(drawn) == 1
         assert ledger.spent("cyd") == 0
         assert ledger.spent("ben") == pytest.approx(EPSILON)

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -40,6 +39,7 @@ from geoind.accounting.calibration import Family
 from geoind.budgets.limits import Accounted, Sum
 from geoind.budgets.release import Release, release_of
 from geoind.mechanisms.protocol import Space
+from tests.keywords import Place
 
 LEVEL = math.log(4)
 EPSILON = LEVEL / 200
@@ -47,7 +47,7 @@ DELTA = 1e-5
 GLOBE = SphericalLaplace(EPSILON)
 NOISES = [GLOBE, PlanarLaplace(EPSILON), PlanarGaussian(900), SphericalGaussian(900)]
 PARIS = Projection(2.35, 48.86)
-HOME: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945}
+HOME: Place = {"lat": 48.8584, "lon": 2.2945}
 DAY = timedelta(days=1)
 
 

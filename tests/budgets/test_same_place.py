@@ -8,14 +8,15 @@ import numpy as np
 import pyproj
 import pytest
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, SamePlace, SphericalLaplace
+from geoind import BudgetExceededError, InvalidInputError, Ledger, Location, SamePlace, SphericalLaplace
 from geoind.budgets.same_place import _rotation
 from geoind.distances import EARTH_RADIUS
 from tests.goodness import fits, is_uniform
+from tests.keywords import Place
 
 EPSILON = math.log(4) / 200
 GEOD = pyproj.Geod(ellps="WGS84")
-HOME: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945}
+HOME: Place = {"lat": 48.8584, "lon": 2.2945}
 
 
 def secret(number: int) -> bytes:
@@ -33,12 +34,15 @@ def test_the_same_place_gets_the_same_report_and_is_paid_once() -> None:
 
 def test_a_new_place_is_paid_and_an_old_one_stays_free_when_the_budget_is_gone() -> None:
     ledger, memory = Ledger("sqlite://", budget=2 * EPSILON), SamePlace(secret(1))
-    ask: dict[str, Any] = {"person": "ana", "epsilon": EPSILON, "ledger": ledger}
-    first = memory.obfuscate(**HOME, **ask)
-    memory.obfuscate(lat=48.9, lon=2.3, **ask)
+
+    def ask(lat: float, lon: float) -> Location[float]:
+        return memory.obfuscate(lat=lat, lon=lon, person="ana", epsilon=EPSILON, ledger=ledger)
+
+    first = ask(**HOME)
+    ask(lat=48.9, lon=2.3)
     with pytest.raises(BudgetExceededError):
-        memory.obfuscate(lat=48.7, lon=2.3, **ask)
-    assert memory.obfuscate(**HOME, **ask) == first
+        ask(lat=48.7, lon=2.3)
+    assert ask(**HOME) == first
 
 
 def test_reports_of_one_place_at_three_epsilons_are_three_reports_and_cost_their_sum() -> None:
@@ -192,9 +196,10 @@ def test_a_bad_memory_has_its_error(arguments: dict[str, object], message: str) 
 
 def test_a_bad_request_has_its_error_and_is_not_charged() -> None:
     ledger, memory = Ledger("sqlite://", budget=1), SamePlace(secret(1))
+    asked: dict[str, Any] = {**HOME, "person": "ana", "epsilon": EPSILON, "ledger": ledger}
     for bad in ({"lat": 91.0}, {"lon": math.nan}, {"epsilon": 0}, {"person": ""}):
         with pytest.raises(InvalidInputError):
-            memory.obfuscate(**{**HOME, "person": "ana", "epsilon": EPSILON, "ledger": ledger, **bad})
+            memory.obfuscate(**{**asked, **bad})
     assert ledger.spent("ana") == 0
 
 
@@ -202,11 +207,11 @@ def test_the_key_is_not_printed_and_the_ledger_holds_a_keyed_hash_instead_of_the
     key = secrets.token_bytes(32)
     assert key.hex() not in repr(SamePlace(key))
     assert repr(key) not in repr(SamePlace(key))
-    tokens: list[Any] = []
+    tokens: list[tuple[str]] = []
     for memory in (SamePlace(secret(1)), SamePlace(secret(1)), SamePlace(secret(2))):
         ledger = Ledger("sqlite://", budget=1)
         memory.obfuscate(**HOME, person="ana", epsilon=EPSILON, ledger=ledger)
         with ledger._database.transaction(writes=False) as connection:
-            tokens += connection.exec_driver_sql("SELECT token FROM geoind_once").all()
+            tokens += [(token,) for (token,) in connection.exec_driver_sql("SELECT token FROM geoind_once")]
     assert tokens[0] == tokens[1] != tokens[2]
     assert all(re.fullmatch("[0-9a-f]{32}", token) for (token,) in tokens)

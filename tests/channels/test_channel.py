@@ -36,8 +36,8 @@ COIN = Channel(STREET, STREET, [[0.75, 0.25], [0.25, 0.75]])
 @st.composite
 def channels(draw: st.DrawFn, inputs: int = 4, outputs: int = 3) -> Channel:
     weights = draw(arrays(np.float64, (inputs, outputs), elements=st.floats(1e-3, 1)))
-    sites = [Grid(0, 0, cell=1, columns=count, rows=1) for count in (inputs, outputs)]
-    return Channel(*sites, weights / weights.sum(axis=1, keepdims=True))
+    before, after = (Grid(0, 0, cell=1, columns=count, rows=1) for count in (inputs, outputs))
+    return Channel(before, after, weights / weights.sum(axis=1, keepdims=True))
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_draws_follow_the_row_and_would_notice_five_percent() -> None:
         wanted = np.bincount(truth)[:, None] * expected
         possible = wanted > 0
         assert not seen[~possible].any()
-        return ((seen - wanted)[possible] ** 2 / wanted[possible]).sum()
+        return float(((seen - wanted)[possible] ** 2 / wanted[possible]).sum())
 
     # 99.99 % quantile of chi-square with 3 + 2 + 0 + 3 degrees of freedom.
     assert misfit(matrix) < 31.8
@@ -264,4 +264,4 @@ def test_the_metric_of_the_promise_can_be_chosen() -> None:
 
 
 def test_a_report_possible_at_one_site_only_is_infinitely_bad() -> None:
-    assert Channel(STREET, STREET, [[1, 0], [0.5, 0.5]]).epsilon == math.inf
+    assert Channel(STREET, STREET, [[1.0, 0], [0.5, 0.5]]).epsilon == math.inf

@@ -23,9 +23,9 @@ def reference(rate: float, x: tuple[float, float], y: tuple[float, float], panel
         half = np.diff(edges)[:, None] / 2
         return (edges[:-1, None] + half * (1 + nodes)).ravel(), (half * weights).ravel()
 
-    (x, x_weights), (y, y_weights) = rule(*x), rule(*y)
-    density = rate**2 / (2 * np.pi) * np.exp(-rate * np.hypot(x[:, None], y))
-    return x_weights @ density @ y_weights
+    (across, x_weights), (up, y_weights) = rule(*x), rule(*y)
+    density = rate**2 / (2 * np.pi) * np.exp(-rate * np.hypot(across[:, None], up))
+    return float(x_weights @ density @ y_weights)
 
 
 def test_the_three_by_three_case_of_the_literature() -> None:
@@ -47,7 +47,9 @@ def test_the_truths_own_cell_and_the_border_keep_twelve_digits() -> None:
     matrix = discretise(PlanarLaplace(1.5), Grid(0, 0, cell=1, columns=3, rows=3)).matrix
     noise = PlanarLaplace(1.5 - 2.0**-40)
     own = (
-        4 / math.pi * quad(lambda angle: noise.radius_cdf(0.5 / math.cos(angle)), 0, math.pi / 4, epsabs=1e-14)[0]
+        4
+        / math.pi
+        * quad(lambda angle: float(noise.radius_cdf(0.5 / math.cos(angle))), 0, math.pi / 4, epsabs=1e-14)[0]
     )
     assert matrix[4, 4] == pytest.approx(own, rel=1e-12)
     for entry, x, y in [
@@ -112,7 +114,7 @@ def test_the_matrix_is_what_the_sampler_does() -> None:
 
     def misfit(epsilon: float) -> float:
         wanted = 200_000 * discretise(PlanarLaplace(epsilon), grid).matrix[5]
-        return ((seen - wanted) ** 2 / wanted).sum()
+        return float(((seen - wanted) ** 2 / wanted).sum())
 
     # 99.99 % quantile of chi-square with 11 degrees of freedom; 5 % too much or too little noise is far beyond.
     assert misfit(0.012) < 38
@@ -122,7 +124,7 @@ def test_the_matrix_is_what_the_sampler_does() -> None:
 
 def test_only_planar_noise_can_be_discretised() -> None:
     with pytest.raises(InvalidInputError, match="PlanarLaplace"):
-        discretise(SphericalLaplace(0.01), Grid(0, 0, cell=1, columns=2, rows=2))
+        discretise(SphericalLaplace(0.01), Grid(0, 0, cell=1, columns=2, rows=2))  # type: ignore[arg-type]
 
 
 def test_a_promise_finer_than_doubles_is_refused() -> None:

@@ -69,7 +69,7 @@ def test_more_decoys_protect_better_and_unlikely_ones_hardly() -> None:
 
 def test_bad_arguments_are_refused() -> None:
     with pytest.raises(InvalidInputError):
-        Dummies(STREET, k=2)
+        Dummies(STREET, k=2)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError):
         Dummies(UNIFORM, k=0)
     with pytest.raises(SitesMismatchError):

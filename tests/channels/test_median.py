@@ -14,7 +14,7 @@ def test_no_search_finds_a_better_point(seed: int) -> None:
     for here, weight in zip(found, weights, strict=True):
 
         def cost(place: FloatArray, weight: FloatArray = weight) -> float:
-            return weight @ np.hypot(*(points - place).T)
+            return float(weight @ np.hypot(*(points - place).T))
 
         best = min(minimize(cost, start, method="Nelder-Mead").fun for start in (here, points.mean(axis=0)))
         assert cost(here) <= min(best, *(cost(point) for point in points)) * (1 + 1e-9)

@@ -128,7 +128,7 @@ def test_a_distance_gain_is_a_loss_with_the_other_sign() -> None:
 
 def test_quantiles_step_through_the_losses() -> None:
     line = Grid(0, 0, cell=1, columns=3, rows=1)
-    channel = Channel(line, line, [[0.5, 0.3, 0.2], [0, 1, 0], [0, 0, 1]])
+    channel = Channel(line, line, [[0.5, 0.3, 0.2], [0.0, 1, 0], [0.0, 0, 1]])
     first = Prior.over(line, [0])
     assert [loss_quantile(channel, first, p) for p in (0.1, 0.5, 0.6, 0.8, 0.81, 1)] == [0, 0, 1, 1, 2, 2]
     assert worst_case_loss(channel, first) == 2

@@ -33,7 +33,9 @@ def test_the_example_writes_reports_a_promise_and_a_map_and_tells_where(
     assert (snap_lonlat(reports) == reports).all()
     promise = read_promise(folder / "reports.csv")
     assert promise.radius == 200
-    measured, expected = map(float, re.search(r"on average +([\d.]+) m +([\d.]+) m", out).groups())
+    told = re.search(r"on average +([\d.]+) m +([\d.]+) m", out)
+    assert told
+    measured, expected = map(float, told.groups())
     assert expected == pytest.approx(SphericalLaplace(promise.epsilon).mean_radius, abs=0.05)
     # Fresh noise of 300 people: its mean is within 6 standard deviations.
     assert measured == pytest.approx(expected, rel=6 * np.sqrt(0.5 / 300))
@@ -53,7 +55,9 @@ def test_the_map_opens_without_a_network(tmp_path: Path, watched: Page) -> None:
     watched.goto((tmp_path / "map.html").as_uri())
     watched.get_by_text("what they report").wait_for()
     assert watched.locator("canvas.leaflet-zoom-animated").count() == 1
-    assert watched.locator("img.leaflet-image-layer").get_attribute("src").startswith("data:image/png")
+    picture = watched.locator("img.leaflet-image-layer").get_attribute("src")
+    assert picture is not None
+    assert picture.startswith("data:image/png")
 
 
 @pytest.mark.parametrize("people", ["0", "-1"])

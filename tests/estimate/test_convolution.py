@@ -14,7 +14,7 @@ GRID = Grid(150, -300, cell=100, columns=5, rows=3)
 def by_hand(grid: Grid, window: Grid, epsilon: float) -> FloatArray:
     kernel = laplace_kernel(epsilon * grid.cell, (window.rows, window.columns))
     apart = np.rint(np.abs(grid.xy[:, None] - window.xy[None]) / grid.cell).astype(int)
-    return kernel[apart[..., 1], apart[..., 0]]
+    return np.asarray(kernel[apart[..., 1], apart[..., 0]])
 
 
 @pytest.mark.parametrize("epsilon", [0.003, 0.02, 0.2])

@@ -5,6 +5,7 @@ import pytest
 from geoind import (
     Grid,
     InvalidInputError,
+    Mechanism,
     PlanarLaplace,
     Projected,
     Projection,
@@ -44,7 +45,8 @@ def test_reports_are_split_by_what_made_them() -> None:
     assert [mechanism.epsilon for mechanism, _ in groups] == [0.01, 0.02]
     assert groups[0][1].tolist() == reports[[1, 3, 4]].tolist()
     channel, noise = randomised_response(3, epsilon=1.0), PlanarLaplace(0.01)
-    groups, _ = grouped(reports, [noise, channel, noise, channel, PlanarLaplace(0.01), channel], None)
+    mechanisms: list[Mechanism] = [noise, channel, noise, channel, PlanarLaplace(0.01), channel]
+    groups, _ = grouped(reports, mechanisms, None)
     assert [(mechanism, len(xy)) for mechanism, xy in groups] == [(noise, 3), (channel, 3)]
 
 

@@ -1,4 +1,5 @@
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -35,7 +36,7 @@ def expected_reports(channel: Channel, mass: FloatArray, count: int = 10**7) -> 
 
 @pytest.mark.parametrize("repair", ["project", "clip"])
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_expected_reports_give_the_population_back(channel: Channel, repair: str) -> None:
+def test_expected_reports_give_the_population_back(channel: Channel, repair: Literal["project", "clip"]) -> None:
     truth = np.random.default_rng(1).dirichlet(np.ones(20))
     found = invert_population(expected_reports(channel, truth), channel, channel.inputs, repair=repair)
     assert found.mass == pytest.approx(truth, abs=2e-4)
@@ -68,7 +69,7 @@ def test_singular_channels_are_refused() -> None:
     blind = Channel(line, line, np.full((3, 3), 1 / 3))
     with pytest.raises(InvalidInputError, match="singular"):
         invert_population(line.xy, blind, line)
-    fewer = Channel(line, Grid(0, 0, cell=1, columns=2, rows=1), [[1, 0], [0.5, 0.5], [0, 1]])
+    fewer = Channel(line, Grid(0, 0, cell=1, columns=2, rows=1), [[1.0, 0], [0.5, 0.5], [0.0, 1]])
     with pytest.raises(InvalidInputError, match="singular"):
         invert_population(line.xy[:2], fewer, line)
 
@@ -120,7 +121,7 @@ def test_a_distribution_stays_as_it_is() -> None:
 def test_bad_input_is_refused() -> None:
     channel = randomised_response(3, epsilon=1.0)
     with pytest.raises(InvalidInputError, match="repair"):
-        invert_population(channel.outputs.xy, channel, channel.inputs, repair="hope")
+        invert_population(channel.outputs.xy, channel, channel.inputs, repair="hope")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="one mechanism"):
         invert_population([[0, 0], [1, 1]], [0.1, 0.2], GRID)
     with pytest.raises(InvalidInputError, match="empty"):

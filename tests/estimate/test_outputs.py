@@ -83,7 +83,7 @@ def test_every_pixel_of_the_layer_shows_the_cell_that_lies_there() -> None:
     lon = west + (east - west) * (bright[:, 1].mean() + 0.5) / columns
 
     def ordinate(lat: float) -> float:
-        return np.arcsinh(np.tan(np.radians(lat)))
+        return float(np.arcsinh(np.tan(np.radians(lat))))
 
     height = ordinate(north) - (ordinate(north) - ordinate(south)) * (bright[:, 0].mean() + 0.5) / rows
     lat = np.degrees(np.arctan(np.sinh(height)))

@@ -31,7 +31,7 @@ REPORTS = NOISE.sample(TRUTH, rng=2)
 
 
 def apart(estimate: Prior, prior: Prior = CITY.prior) -> float:
-    return 0.5 * np.abs(estimate.mass - prior.mass).sum()
+    return 0.5 * float(np.abs(estimate.mass - prior.mass).sum())
 
 
 def naive(reports: FloatArray = REPORTS, grid: Grid = CITY.grid) -> Prior:
@@ -280,7 +280,7 @@ def test_channels_refuse_reports_they_cannot_have_made() -> None:
         Grid(0, 0, cell=1, columns=5, rows=1),
         Grid(0, 0, cell=1, columns=2, rows=2),
         Grid(7, 0, cell=1, columns=4, rows=1),
-        Places([[3.0, 0], [2, 0], [1, 0], [0, 0]]),
+        Places([[3, 0], [2, 0], [1, 0], [0, 0]]),
     ],
 )
 def test_people_can_only_be_where_the_channel_says(grid: Grid | Places) -> None:

@@ -77,7 +77,8 @@ def test_the_busiest_window_holds_the_most_mass_of_all_windows() -> None:
     table = wide.mass.reshape(7, 12)
     window = busiest_window(wide, columns=3, rows=2)
     sums = {(r, c): table[r : r + 2, c : c + 3].sum() for r in range(6) for c in range(10)}
-    row, column = max(sums, key=sums.get)
+    row, column = max(sums, key=lambda corner: sums[corner])
+    assert isinstance(window.sites, Grid)
     assert (window.sites.x, window.sites.y) == (10 * column, 10 * row)
     assert window.mass == pytest.approx(table[row : row + 2, column : column + 3].ravel() / sums[row, column])
 

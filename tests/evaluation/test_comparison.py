@@ -46,18 +46,18 @@ def test_the_adversary_is_never_worse_than_the_report_taken_at_face_value(small:
 
 
 def test_remapping_never_costs_more_and_never_promises_less(small: pd.DataFrame) -> None:
-    table = small[small["equalised"] == "uniform"].set_index(["prior", "mechanism"])
+    table = small[small["equalised"] == "uniform"].set_index(["prior", "mechanism"]).to_dict("index")
     for name in SMALL.weights:
-        before, after = table.loc[name, "planar Laplace"], table.loc[name, "remapped Laplace"]
+        before, after = table[name, "planar Laplace"], table[name, "remapped Laplace"]
         assert after["expected_loss"] <= before["expected_loss"] + 1e-9
         assert after["measured_epsilon"] <= before["measured_epsilon"] * (1 + 1e-9)
 
 
 def test_the_optimal_mechanism_costs_less_than_the_laplace_at_the_same_epsilon(small: pd.DataFrame) -> None:
-    table = small.set_index(["equalised", "prior", "mechanism"])
+    table = small.set_index(["equalised", "prior", "mechanism"]).to_dict("index")
     for way in ("uniform", "evaluated"):
         for name in SMALL.weights:
-            best, laplace = table.loc[way, name, "optimal geo-ind"], table.loc[way, name, "planar Laplace"]
+            best, laplace = table[way, name, "optimal geo-ind"], table[way, name, "planar Laplace"]
             assert best["parameter"] == laplace["parameter"]
             assert best["measured_epsilon"] <= laplace["parameter"]
             assert best["expected_loss"] < laplace["expected_loss"]
@@ -142,7 +142,7 @@ def test_the_optimum_for_the_prior_reaches_the_wanted_loss_or_the_priors_own_err
 
 
 def test_a_decoy_costs_no_distance_and_leaves_the_prior_on_two_cells(small: pd.DataFrame) -> None:
-    row = small.set_index(["equalised", "prior", "mechanism"]).loc["uniform", "uniform", "dummies"]
+    row = small.set_index(["equalised", "prior", "mechanism"]).to_dict("index")["uniform", "uniform", "dummies"]
     assert row["expected_loss"] == 0
     assert row["bayes_vulnerability"] == pytest.approx(0.5)
     assert row["posterior_entropy"] == pytest.approx(1)

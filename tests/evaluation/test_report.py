@@ -43,7 +43,9 @@ def files(evaluation: Evaluation, tmp_path_factory: pytest.TempPathFactory) -> l
 class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__()
-        self.sources, self.tags, self.open = [], set(), []
+        self.sources: list[str | None] = []
+        self.tags: set[str] = set()
+        self.open: list[str] = []
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -61,7 +63,7 @@ def test_the_page_asks_nobody_for_anything(files: list[Path], drawn: dict[str, P
     page = Page(text)
     assert page.open == []
     assert page.sources
-    assert all(source.startswith("data:image/png;base64,") for source in page.sources)
+    assert all(source and source.startswith("data:image/png;base64,") for source in page.sources)
     assert not page.tags & {"script", "link", "iframe"}
     assert "url(" not in text
     assert text.count("<img alt=") == len(drawn)

@@ -52,11 +52,11 @@ def test_a_setting_can_be_varied_but_not_changed() -> None:
     wanted = replace(PAPER_SETTING, wanted_loss=50.0)
     assert wanted.loss == 50
     with pytest.raises(FrozenInstanceError):
-        wanted.zone = (1, 1)
+        wanted.zone = (1, 1)  # type: ignore[misc]
     with pytest.raises(TypeError):
-        wanted.weights["mine"] = np.ones(81)
+        wanted.weights["mine"] = np.ones(81)  # type: ignore[index]
     with pytest.raises(ValueError, match="read-only"):
-        wanted.weights["uniform"][0] = 5
+        wanted.weights["uniform"][0] = 5  # type: ignore[index]
 
 
 @pytest.mark.parametrize("zone", [(2, 3), (0, 3), (3, 10)])

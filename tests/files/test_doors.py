@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import geopandas
 import numpy as np
@@ -59,7 +60,7 @@ def frame(table: pa.Table) -> geopandas.GeoDataFrame:
     return geopandas.GeoDataFrame(table.drop_columns(["lon", "lat"]).to_pandas(), geometry=points, crs=4326)
 
 
-def through(tmp_path: Path, door: str, column: object, **options: object) -> bytes:
+def through(tmp_path: Path, door: str, column: object, **options: Any) -> bytes:
     """Return what comes out of a door."""
     source, target = written(tmp_path, door, column)
     if door == "folder":

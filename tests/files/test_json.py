@@ -11,14 +11,14 @@ from geoind.files.geojson import CHUNK
 from geoind.files.ndjson import BATCH_BYTES
 from tests.files.test_delimited import SHARP, obfuscated, reason
 
-KEYED = {"epsilon": 0.01, "key": bytes(range(32)), "id_column": "id"}
+KEYED: dict[str, Any] = {"epsilon": 0.01, "key": bytes(range(32)), "id_column": "id"}
 
 
-def feature(lon: object, lat: object, /, **properties: object) -> dict:
+def feature(lon: object, lat: object, /, **properties: object) -> dict[str, object]:
     return {"type": "Feature", "properties": properties, "geometry": {"type": "Point", "coordinates": [lon, lat]}}
 
 
-def collection(*features: dict, **members: object) -> str:
+def collection(*features: dict[str, object], **members: object) -> str:
     return json.dumps({"type": "FeatureCollection", **members, "features": list(features)})
 
 

@@ -60,6 +60,13 @@ def test_columns_can_be_chosen_and_rows_without_a_place_are_left_out(tmp_path: P
     assert found.tolist() == [[1, 4], [3, 6]]
 
 
+def heat_cells(page: str) -> list[tuple[float, float, float]]:
+    """Latitude, longitude and weight of each cell of the page's heat map."""
+    found = re.search(r"L\.heatLayer\(\s*(\[\[.*?\]\])", page, re.DOTALL)
+    assert found
+    return [(lat, lon, weight) for lat, lon, weight in json.loads(found[1])]
+
+
 def test_few_reports_are_points_and_many_a_heat_map_of_bounded_size() -> None:
     rng = np.random.default_rng(1)
     few = report_map(lambda: iter([LONLAT]), title="few")
@@ -68,11 +75,11 @@ def test_few_reports_are_points_and_many_a_heat_map_of_bounded_size() -> None:
     sizes = []
     for count in (MOST_POINTS + 1, 40 * MOST_POINTS):
         lonlat = rng.normal([24.94, 60.17], [0.02, 0.01], (count, 2))
-        page = report_map(lambda lonlat=lonlat: iter(np.array_split(lonlat, 7)), title="many")
-        cells = json.loads(re.search(r"L\.heatLayer\(\s*(\[\[.*?\]\])", page, re.DOTALL)[1])
+        page = report_map(np.array_split(lonlat, 7).__iter__, title="many")
+        cells = heat_cells(page)
         assert max(weight for _, _, weight in cells) == 1
         centre = max(cells, key=lambda cell: cell[2])
-        assert centre[:2] == pytest.approx([60.17, 24.94], abs=0.05)
+        assert centre[:2] == pytest.approx((60.17, 24.94), abs=0.05)
         sizes.append(len(cells))
     assert sizes[1] <= CELLS**2
     assert f"{40 * MOST_POINTS:,} true places" in page
@@ -81,7 +88,7 @@ def test_few_reports_are_points_and_many_a_heat_map_of_bounded_size() -> None:
 def test_heat_counts_every_report_once() -> None:
     lonlat = np.repeat([[10.0, 50.0], [10.1, 50.1]], [4 * MOST_POINTS, MOST_POINTS], axis=0)
     page = report_map(lambda: iter([lonlat]), title="two places")
-    cells = json.loads(re.search(r"L\.heatLayer\(\s*(\[\[.*?\]\])", page, re.DOTALL)[1])
+    cells = heat_cells(page)
     assert sorted(weight for _, _, weight in cells) == pytest.approx([0.5, 1.0], abs=0.01)
 
 

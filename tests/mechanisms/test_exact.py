@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -16,7 +17,12 @@ from tests.given_words import GivenWords, pairs_of
 from tests.mechanisms import reference
 from tests.mechanisms.reference import BITS, fraction, mp
 
-PLANAR = [PlanarLaplace(math.log(4) / 200), PlanarLaplace(5.0), PlanarLaplace(1e-6), PlanarGaussian(300.0)]
+PLANAR: list[PlanarLaplace | PlanarGaussian] = [
+    PlanarLaplace(math.log(4) / 200),
+    PlanarLaplace(5.0),
+    PlanarLaplace(1e-6),
+    PlanarGaussian(300.0),
+]
 GLOBES = [
     SphericalLaplace(math.log(4) / 200),
     SphericalLaplace(0.2, decimals=3),
@@ -32,13 +38,13 @@ def number(rng: np.random.Generator) -> int:
     return int.from_bytes(rng.bytes(BITS // 8))
 
 
-def near(turn: object, rng: np.random.Generator) -> int:
+def near(turn: mpmath.mpf, rng: np.random.Generator) -> int:
     """Return a number whose distance from the turn is between 2^-180 and 2^-50, on either side."""
     apart = int(2.0 ** rng.uniform(BITS - 180, BITS - 50)) * int(rng.choice([-1, 1]))
     return int(mp.floor(turn * 2**BITS)) + apart
 
 
-def planar_radius(noise: PlanarLaplace | PlanarGaussian, survival: object) -> object:
+def planar_radius(noise: PlanarLaplace | PlanarGaussian, survival: mpmath.mpf) -> mpmath.mpf:
     if isinstance(noise, PlanarLaplace):
         return reference.laplace_radius(survival) / noise.epsilon
     return reference.gaussian_radius(survival) * noise.sigma
@@ -49,7 +55,10 @@ def planar_draws(
 ) -> tuple[FloatArray, list[tuple[int, int]], list[list[float]]]:
     """Return truths, their draws, and what has to be reported; hunted: within 1e-10 steps of a border."""
     rng = np.random.default_rng(12)
-    step, points, draws, reports = noise.lattice_step, [], [], []
+    step = noise.lattice_step
+    points: list[list[float]] = []
+    draws: list[tuple[int, int]] = []
+    reports: list[list[float]] = []
     while len(points) < count:
         x, y = rng.uniform(-1e6, 1e6, 2).tolist()
         first, second = number(rng), number(rng)
@@ -140,7 +149,7 @@ def test_a_word_of_zeros_does_not_end_the_radius(monkeypatch: pytest.MonkeyPatch
     assert np.hypot(*cut[0]) < 60
 
 
-def globe_arc(globe: SphericalLaplace | SphericalGaussian, survival: object) -> object:
+def globe_arc(globe: SphericalLaplace | SphericalGaussian, survival: mpmath.mpf) -> mpmath.mpf:
     if isinstance(globe, SphericalLaplace):
         return reference.globe_arc(survival, globe._scales)
     return reference.gaussian_radius(survival) * globe.noise_arc
@@ -196,12 +205,12 @@ def test_one_place_gets_the_report_that_it_gets_among_others(globe: SphericalLap
     rng = np.random.default_rng(8)
     words = rng.integers(0, 1 << 64, size=(800, 2), dtype=np.uint64)
     points = np.column_stack([rng.uniform(-180, 180, 800), rng.uniform(-90, 90, 800)])
-    points[:5] = [[180, 90], [-180, -90], [0, 89.99999], [180, 0], [-180, 79.9999]]
+    points[:5] = np.array([[180, 90], [-180, -90], [0, 89.99999], [180, 0], [-180, 79.9999]])
     together = globe.sample(points, rng=GivenWords([tuple(pair) for pair in words.tolist()]))
     apart = [globe._draws.report(*p, *w) for p, w in zip(points.tolist(), words.tolist(), strict=True)]
     assert list(map(tuple, together.tolist())) == apart
     exactly = [
-        globe._draws.exactly(*p, *w, GivenWords([tuple(w)]), 0)
+        globe._draws.exactly(p[0], p[1], w[0], w[1], GivenWords([tuple(w)]), 0)
         for p, w in zip(points[:200].tolist(), words[:200].tolist(), strict=True)
     ]
     assert exactly == apart[:200]

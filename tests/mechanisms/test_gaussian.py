@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -68,9 +69,9 @@ def test_it_promises_no_epsilon_and_its_ratio_has_no_bound() -> None:
         lambda: PlanarGaussian.calibrated(epsilon=1, delta=0.1, radius=-1),
         lambda: PlanarGaussian(1).delta(1, math.nan),
         lambda: PlanarGaussian(1).sample([[math.nan, 0]]),
-        lambda: PlanarGaussian(1).sample(Grid(0, 0, cell=1, columns=1, rows=1)),
+        lambda: PlanarGaussian(1).sample(Grid(0, 0, cell=1, columns=1, rows=1)),  # type: ignore[arg-type]
     ],
 )
-def test_bad_arguments_are_refused(make: Mechanism) -> None:
+def test_bad_arguments_are_refused(make: Callable[[], object]) -> None:
     with pytest.raises(InvalidInputError):
         make()

@@ -45,14 +45,14 @@ def in_degrees(mechanism: Mechanism) -> Mechanism:
 def distances(mechanism: Mechanism, reports: FloatArray) -> FloatArray:
     """Metres from (0, 0) to the reports, in the plane or on WGS84."""
     if mechanism.space == "xy":
-        return np.hypot(*reports.T)
+        return np.asarray(np.hypot(*reports.T))
     zeros = np.zeros(len(reports))
     return np.asarray(GEOD.inv(zeros, zeros, reports[:, 0], reports[:, 1])[2])
 
 
 def test_every_mechanism_of_the_face_has_an_example() -> None:
     members = ("epsilon", "space", "reach", "sample")
-    public = (getattr(geoind, name) for name in geoind.__all__)
+    public = (getattr(geoind, name) for name in dir(geoind))
     classes = {
         value
         for value in public
@@ -220,7 +220,7 @@ def test_what_is_no_mechanism_is_told_what_it_lacks() -> None:
             return points
 
     with pytest.raises(InvalidInputError, match="must have epsilon, space, reach, sample, got Old"):
-        obfuscate(lat=0.0, lon=0.0, mechanism=Old())  # type: ignore[arg-type]
+        obfuscate(lat=0.0, lon=0.0, mechanism=Old())  # type: ignore[call-overload]
     with pytest.raises(InvalidInputError, match="must be 'lonlat' or 'xy', got 'mars'"):
         speaking("lonlat", TwoWays(space="mars"))  # type: ignore[arg-type]
 

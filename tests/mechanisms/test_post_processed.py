@@ -47,7 +47,7 @@ def test_a_step_of_the_user_may_tell_how_far_it_moves_a_report() -> None:
         space = "lonlat"
 
         def __call__(self, reports: FloatArray) -> FloatArray:
-            return reports + np.array([0, 0.001])
+            return np.asarray(reports + np.array([0, 0.001]))
 
         def reach_after(self, reach: float) -> float:
             return reach + 112

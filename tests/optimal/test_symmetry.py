@@ -1,5 +1,7 @@
 """What counts as a symmetry: prior, loss and distance must all stay as they are."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -62,9 +64,9 @@ def test_outputs_that_are_not_symmetric_leave_no_symmetry() -> None:
 )
 def test_the_optimum_does_not_depend_on_what_was_found_to_be_symmetric(loss: Distance, distance: Distance) -> None:
     lopsided = UNIFORM * (1 + 1e-6 * np.random.default_rng(1).uniform(-1, 1, 9))
-    options = {"epsilon": 0.01, "loss": loss, "distance": distance}
-    with_symmetry = min_loss_given_epsilon(Prior.uniform(GRID), **options).certificate
-    without = min_loss_given_epsilon(Prior.from_counts(GRID, lopsided), **options).certificate
+    solve = partial(min_loss_given_epsilon, epsilon=0.01, loss=loss, distance=distance)
+    with_symmetry = solve(Prior.uniform(GRID)).certificate
+    without = solve(Prior.from_counts(GRID, lopsided)).certificate
     assert "symmetries" not in without.method
     assert with_symmetry.objective == pytest.approx(without.objective, rel=1e-5)
 

@@ -42,10 +42,10 @@ def test_simulated_results_agree_with_real_queries() -> None:
     price = overhead(300, 0.9, EPSILON, places=places, users=user, draws=3000)
     from geoind.queries.points_of_interest import distances_from
 
-    counts, own = [], np.sum(distances_from(places, lat=48.85, lon=2.3) <= 300)
+    counts, own = [], np.count_nonzero(distances_from(places, lat=48.85, lon=2.3) <= 300)
     for _ in range(400):
         query = private_query(lat=48.85, lon=2.3, radius=300, confidence=0.9, epsilon=EPSILON, rng=rng)
-        counts.append(np.sum(distances_from(places, lat=query.lat, lon=query.lon) <= query.radius) - own)
+        counts.append(np.count_nonzero(distances_from(places, lat=query.lat, lon=query.lon) <= query.radius) - own)
     assert price.extra_results == pytest.approx(np.mean(counts), rel=0.1)
 
 
@@ -64,7 +64,7 @@ def test_the_plot_shows_the_radius_from_both_sides() -> None:
     figure = plot_retrieval_radius(300, epsilons=[0.005, 0.01], confidences=[0.9])
     left, right = figure.axes
     assert len(left.lines) == 3  # two epsilons and the area of interest
-    assert left.lines[0].get_ydata()[-1] == pytest.approx(retrieval_radius(300, 0.995, 0.005))
+    assert np.asarray(left.lines[0].get_ydata())[-1] == pytest.approx(retrieval_radius(300, 0.995, 0.005))
     assert right.get_xlabel() == "epsilon (per metre)"
 
 

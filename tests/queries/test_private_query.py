@@ -27,11 +27,22 @@ from geoind import (
     private_query,
     retrieval_radius,
 )
-from geoind.arrays import FloatArray
+from geoind.arrays import ArrayLike, FloatArray
+from geoind.mechanisms.protocol import Space
+from geoind.randomness import RandomnessLike
+from tests.keywords import Place
 
 EPSILON = math.log(4) / 200
-EIFFEL = {"lat": 48.8584, "lon": 2.2945}
-ASK = {**EIFFEL, "radius": 300.0, "confidence": 0.95, "epsilon": EPSILON}
+EIFFEL: Place = {"lat": 48.8584, "lon": 2.2945}
+
+
+class Ask(Place):
+    radius: float
+    confidence: float
+    epsilon: float
+
+
+ASK: Ask = {**EIFFEL, "radius": 300.0, "confidence": 0.95, "epsilon": EPSILON}
 GEOD = pyproj.Geod(ellps="WGS84")
 
 
@@ -85,13 +96,13 @@ def test_nothing_that_is_sent_depends_on_the_truth_but_through_the_report() -> N
 
     class Constant:
         epsilon = EPSILON
-        space = "lonlat"
+        space: Space = "lonlat"
 
         def reach(self, confidence: float) -> float:
             return 500.0 * confidence
 
-        def sample(self, points: FloatArray, *, rng: object = None) -> FloatArray:  # noqa: ARG002
-            return np.full_like(points, 2.5)
+        def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:  # noqa: ARG002
+            return np.full_like(points, 2.5, dtype=float)
 
     seen = set()
     for lat, lon in [(2.5, 2.5), (2.51, 2.49), (-48.0, 179.0), (90.0, 0.0)]:
@@ -293,7 +304,7 @@ def test_nothing_found_is_an_empty_answer_of_the_same_kind() -> None:
 
 def test_answers_of_the_services_are_understood() -> None:
     query = private_query(**ASK)
-    answers = [
+    answers: list[dict[str, object]] = [
         {"id": 1, "location": {"latitude": 48.8585, "longitude": 2.2945}},
         {"id": 2, "center": {"lat": 48.8586, "lon": 2.2945}},
         {"id": 3, "latitude": 48.8587, "longitude": 2.2945},
@@ -327,7 +338,7 @@ def test_k_nearest_are_certain_exactly_when_nothing_closer_can_be_outside() -> N
     order = np.argsort(distances(lonlat, **EIFFEL))
     certain = 0
     for seed in range(60):
-        query = private_query(**{**ASK, "radius": 150.0, "confidence": 0.6}, rng=seed)
+        query = private_query(**EIFFEL, radius=150.0, confidence=0.6, epsilon=EPSILON, rng=seed)
         answer = provider.around(lat=query.lat, lon=query.lon, radius=query.radius)
         found = query.nearest(answer, k=5)
         retrieved = query.radius - distances(np.array([[query.lon, query.lat]]), **EIFFEL)[0]
@@ -341,7 +352,7 @@ def test_k_nearest_are_certain_exactly_when_nothing_closer_can_be_outside() -> N
 
 def test_k_nearest_of_records_and_arrays_agree_with_the_frame() -> None:
     lonlat = places(50)
-    query = private_query(**{**ASK, "radius": 20_000.0})
+    query = private_query(**EIFFEL, radius=20_000.0, epsilon=EPSILON)
     by_frame = query.nearest(frame_of(lonlat), k=7)
     by_array = query.nearest(lonlat, k=7)
     by_record = query.nearest([{"lat": lat, "lon": lon} for lon, lat in lonlat.tolist()], k=7)
@@ -357,13 +368,13 @@ def test_a_corridor_and_a_polygon_are_areas_of_interest() -> None:
     walk = shapely.LineString([(2.2945, 48.8584), (2.2985, 48.8604), (2.3005, 48.8604)])
     way = corridor(walk, width=60)
     lonlat = places(20_000, spread=0.004)
-    query = private_query(**{**ASK, "radius": 600.0}, shape=way)
+    query = private_query(**EIFFEL, radius=600.0, epsilon=EPSILON, shape=way)
     found = query.refine(lonlat)
     inside = shapely.contains_xy(way, lonlat)
     assert len(found) == inside.sum() > 20
     assert (np.diff(found[:, 2]) >= 0).all()
     assert len(query.refine(frame_of(lonlat))) == inside.sum()
-    plain = private_query(**{**ASK, "radius": 600.0})
+    plain = private_query(**EIFFEL, radius=600.0, epsilon=EPSILON)
     assert query.radius == plain.radius
 
 

@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pyproj
@@ -7,12 +8,18 @@ import shapely
 
 from geoind import InvalidInputError, private_query
 from geoind.queries.services import SERVICES, service_params
+from tests.keywords import Place
 
-PLACE = {"lat": 48.85842, "lon": 2.29451, "radius": 992.23, "kind": None}
+
+class Circle(Place):
+    radius: float
+
+
+PLACE: Circle = {"lat": 48.85842, "lon": 2.29451, "radius": 992.23}
 
 
 def test_google_places_gets_the_body_of_a_nearby_search() -> None:
-    assert service_params("google_places", **{**PLACE, "kind": "restaurant"}) == {
+    assert service_params("google_places", **PLACE, kind="restaurant") == {
         "locationRestriction": {
             "circle": {"center": {"latitude": 48.85842, "longitude": 2.29451}, "radius": 992.3}
         },
@@ -22,30 +29,35 @@ def test_google_places_gets_the_body_of_a_nearby_search() -> None:
 
 
 def test_foursquare_gets_whole_metres_rounded_up() -> None:
-    assert service_params("foursquare", **PLACE) == {"ll": "48.85842,2.29451", "radius": 993, "limit": 50}
+    assert service_params("foursquare", **PLACE, kind=None) == {
+        "ll": "48.85842,2.29451",
+        "radius": 993,
+        "limit": 50,
+    }
 
 
 def test_overpass_gets_a_program() -> None:
-    assert service_params("overpass", **{**PLACE, "kind": "amenity=restaurant"}) == {
+    assert service_params("overpass", **PLACE, kind="amenity=restaurant") == {
         "data": '[out:json][timeout:60];nwr["amenity"="restaurant"](around:992.3,48.85842,2.29451);out center;'
     }
-    assert 'nwr["shop"](around' in service_params("overpass", **{**PLACE, "kind": "shop"})["data"]
+    assert 'nwr["shop"](around' in str(service_params("overpass", **PLACE, kind="shop")["data"])
     with pytest.raises(InvalidInputError, match="tag"):
-        service_params("overpass", **{**PLACE, "kind": 'x"];node(1)'})
+        service_params("overpass", **PLACE, kind='x"];node(1)')
 
 
 @pytest.mark.parametrize("service", sorted(SERVICES))
 def test_no_service_gets_a_smaller_radius_than_the_query_has(service: str) -> None:
     query = private_query(lat=48.8584, lon=2.2945, radius=300, epsilon=0.01)
     assert query.as_params(service)
-    assert service_params("google_places", **PLACE)["locationRestriction"]["circle"]["radius"] >= PLACE["radius"]
+    area: Any = service_params("google_places", **PLACE, kind=None)["locationRestriction"]
+    assert area["circle"]["radius"] >= PLACE["radius"]
 
 
 def test_too_wide_a_query_is_refused_before_it_is_sent() -> None:
     with pytest.raises(InvalidInputError, match="at most 50000 m"):
-        service_params("google_places", **{**PLACE, "radius": 50_001.0})
+        service_params("google_places", lat=48.85842, lon=2.29451, radius=50_001.0, kind=None)
     with pytest.raises(InvalidInputError, match="service must be one of"):
-        service_params("bing", **PLACE)
+        service_params("bing", **PLACE, kind=None)
 
 
 @pytest.mark.parametrize("radius", [50.0, 1000.0, 50_000.0, 1_000_000.0], ids=str)
@@ -55,7 +67,7 @@ def test_too_wide_a_query_is_refused_before_it_is_sent() -> None:
     ids=str,
 )
 def test_the_polygon_holds_the_circle_and_little_more(lat: float, lon: float, radius: float) -> None:
-    feature = service_params("geojson", lat=lat, lon=lon, radius=radius, kind=None)
+    feature: dict[str, Any] = service_params("geojson", lat=lat, lon=lon, radius=radius, kind=None)
     assert feature["type"] == "Feature"
     polygon = shapely.geometry.shape(feature["geometry"])
     assert polygon.is_valid

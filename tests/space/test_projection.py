@@ -45,7 +45,7 @@ def test_the_largest_scale_bounds_measured_lengths() -> None:
     low, high = projection.scale_range(region)
     rng = np.random.default_rng(0)
     start = rng.uniform((0.1, 45.1), (5.9, 49.9), (500, 2))
-    lon, lat, _ = GEOD.fwd(*start.T, rng.uniform(0, 360, 500), np.full(500, 100.0))
+    lon, lat, _ = GEOD.fwd(start[:, 0], start[:, 1], rng.uniform(0, 360, 500), np.full(500, 100.0))
     lengths = np.hypot(*(projection.to_xy(np.column_stack([lon, lat])) - projection.to_xy(start)).T) / 100
     assert low - 1e-6 <= lengths.min() <= lengths.max() <= high + 1e-6
 

@@ -101,7 +101,7 @@ def test_the_same_locations_are_the_same_sites_whatever_they_are_called() -> Non
 
 
 @pytest.mark.parametrize(
-    "sites", [GRID, Grid(1 / 3, 1e9, cell=0.1, columns=1, rows=7), Places([[1, 2], [3, 1 / 7]])]
+    "sites", [GRID, Grid(1 / 3, 1e9, cell=0.1, columns=1, rows=7), Places([[1.0, 2], [3, 1 / 7]])]
 )
 def test_written_sites_are_read_again(sites: Grid | Places) -> None:
     assert as_sites(sites_array(sites)) == sites

@@ -1,5 +1,6 @@
 """Random tables with a planted copy of the truth: it is refused, and dropped it is in no byte of the output."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -87,15 +88,18 @@ def test_the_search_finds_what_passes_when_the_policy_is_off(monkeypatch: pytest
         assert told(truth, parquet_bytes(report))
 
 
+def drawn(draw: Callable[[np.random.Generator, int], Any]) -> st.SearchStrategy[Callable[[int], Any]]:
+    """Return columns of any length, drawn with any seed."""
+    return st.integers(0, 2**62).map(lambda seed: lambda n: draw(np.random.default_rng(seed), n))
+
+
 ORDINARY = st.one_of(
-    st.integers(0, 2**62).map(lambda seed: lambda n: np.random.default_rng(seed).integers(0, 10**9, n)),
-    st.integers(0, 2**62).map(lambda seed: lambda n: np.random.default_rng(seed).integers(0, 100, n)),
-    st.integers(0, 2**62).map(lambda seed: lambda n: np.random.default_rng(seed).uniform(-200, 200, n)),
-    st.integers(0, 2**62).map(lambda seed: lambda n: np.random.default_rng(seed).gamma(2, 10, n).round(2)),
-    st.integers(0, 2**62).map(lambda seed: lambda n: 1.7e9 + np.random.default_rng(seed).uniform(0, 1e6, n)),
-    st.integers(0, 2**62).map(
-        lambda seed: lambda n: [f"{value:08x}" for value in np.random.default_rng(seed).integers(0, 2**32, n)]
-    ),
+    drawn(lambda rng, n: rng.integers(0, 10**9, n)),
+    drawn(lambda rng, n: rng.integers(0, 100, n)),
+    drawn(lambda rng, n: rng.uniform(-200, 200, n)),
+    drawn(lambda rng, n: rng.gamma(2, 10, n).round(2)),
+    drawn(lambda rng, n: 1.7e9 + rng.uniform(0, 1e6, n)),
+    drawn(lambda rng, n: [f"{value:08x}" for value in rng.integers(0, 2**32, n)]),
     st.floats(-180, 180).map(lambda value: lambda n: np.full(n, round(value, 2))),
     st.integers(1, 9).map(lambda step: lambda n: np.arange(n) * step),
 )

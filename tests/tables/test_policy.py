@@ -18,7 +18,7 @@ def obfuscated(table: pa.Table, recipe: Recipe = RECIPE) -> pa.RecordBatch:
     return recipe.obfuscate(table.combine_chunks().to_batches()[0])
 
 
-@pytest.mark.parametrize("way", {**cases.BY_VALUE, **cases.BY_TYPE})
+@pytest.mark.parametrize("way", [*cases.BY_VALUE, *cases.BY_TYPE])
 @pytest.mark.parametrize("count", [60, 2000])
 def test_a_column_that_repeats_the_place_is_refused_and_named(way: str, count: int) -> None:
     truth = cases.lonlat(count)

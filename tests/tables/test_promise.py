@@ -12,8 +12,8 @@ from geoind.errors import InvalidInputError
 from geoind.tables.promise import Promise, read_promise, sidecar_of
 
 
-def promise_of(**options: float) -> Promise:
-    return Promise.of(geoind.SphericalLaplace(0.01), **options)
+def promise_of(*, level: float | None = None, radius: float | None = None) -> Promise:
+    return Promise.of(geoind.SphericalLaplace(0.01), level=level, radius=radius)
 
 
 def test_the_json_says_mechanism_epsilon_unit_lattice_and_version() -> None:

@@ -7,8 +7,9 @@ from geoind import InvalidInputError, SphericalGaussian, SphericalLaplace, mecha
 from geoind.tables import Recipe
 from geoind.tables.promise import PARQUET_KEY, Promise
 from geoind.tables.summary import Summary
+from tests.keywords import Together
 
-TOGETHER = {"level": 1.5, "radius": 200.0, "delta": 1e-5, "reports": 20}
+TOGETHER: Together = {"level": 1.5, "radius": 200.0, "delta": 1e-5, "reports": 20}
 BATCH = pa.RecordBatch.from_pydict({"lon": [2.2945, 2.35], "lat": [48.8584, 48.86]})
 
 
@@ -19,6 +20,7 @@ def test_a_table_gets_the_least_noise_that_keeps_the_promise_and_tells_it() -> N
     promise = Promise.from_json(reports.schema.metadata[PARQUET_KEY])
     assert promise.mechanism == "SphericalGaussian"
     assert {name: getattr(promise, name) for name in TOGETHER} == TOGETHER
+    assert isinstance(recipe.mechanism, SphericalGaussian)
     assert promise.sigma == recipe.mechanism.sigma
 
 

@@ -22,7 +22,8 @@ WALK = [(48.85 + 0.02 * (step // 20), 2.29 + 0.03 * (step // 20), 300.0 * step) 
 
 
 def answers(session: TraceSession, walk: list[tuple[float, float, float]]) -> list[tuple[float, float]]:
-    return [tuple(session.report(lat=lat, lon=lon, time=time)) for lat, lon, time in walk]
+    reports = (session.report(lat=lat, lon=lon, time=time) for lat, lon, time in walk)
+    return [(report.lat, report.lon) for report in reports]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)

@@ -136,7 +136,7 @@ def test_whatever_is_asked_is_answered_as_the_schema_says(
 ) -> None:
     @given(case=api_schema[path]["POST"].as_strategy(generation_mode=mode))
     @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-    def fuzz(case: schemathesis.Case) -> None:
+    def fuzz(case: "schemathesis.Case[Any]") -> None:
         # A location far from the town is well-formed and still refused, with a 400.
         case.call_and_validate(excluded_checks=[positive_data_acceptance])
 

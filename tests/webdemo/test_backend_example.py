@@ -25,10 +25,11 @@ from fastapi import FastAPI
 from geoind import Ledger, PointsOfInterest, SamePlace, private_query
 from geoind.queries.points_of_interest import distances_from
 from tests.apart import apart
+from tests.keywords import Place
 from webdemo import backend_example
 from webdemo.backend_example import BUDGET, EPSILON, RADIUS, create_backend, create_provider
 
-HOME: dict[str, Any] = {"lat": 48.85841234, "lon": 2.29451234}
+HOME: Place = {"lat": 48.85841234, "lon": 2.29451234}
 
 
 def free_port() -> int:

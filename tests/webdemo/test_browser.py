@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Request, Route, expect
 
 ARTEFACTS = Path(__file__).parents[2] / "artefacts"
 
@@ -50,6 +50,13 @@ def number(where: Locator) -> float:
     found = re.search(r"[\d.,]+", where.inner_text())
     assert found is not None
     return float(found[0].replace(",", ""))
+
+
+def sent(request: Request) -> dict[str, Any]:
+    """What a request carries."""
+    body: dict[str, Any] | None = request.post_data_json
+    assert body is not None
+    return body
 
 
 def click_map(page: Page, x: float, y: float) -> None:
@@ -140,7 +147,7 @@ def test_the_address_keeps_the_view_but_the_place_only_when_asked(watched: Page,
     watched.goto("about:blank")
     with watched.expect_request(lambda request: request.url.endswith("/api/explore")) as asked:
         watched.goto(address)
-    body = asked.value.post_data_json
+    body = sent(asked.value)
     assert body["factor"] == 8
     assert body["radius"] == 200
     assert f"{body['lat']:.6f}" in address
@@ -265,10 +272,10 @@ def test_a_click_and_a_key_place_you(watched: Page, demo_url: str) -> None:
     watched.locator(".folium-map").focus()
     with watched.expect_request(lambda request: request.url.endswith("/api/explore")) as second:
         watched.keyboard.press("Enter")
-    assert first.value.post_data_json["lat"] < second.value.post_data_json["lat"]
+    assert sent(first.value)["lat"] < sent(second.value)["lat"]
     with watched.expect_request(lambda request: request.url.endswith("/api/explore")) as third:
         watched.get_by_role("button", name="Another place").click()
-    assert third.value.post_data_json["lat"] != second.value.post_data_json["lat"]
+    assert sent(third.value)["lat"] != sent(second.value)["lat"]
 
 
 def test_nothing_jumps_while_a_slider_moves(watched: Page, demo_url: str) -> None:
@@ -303,7 +310,7 @@ def test_near_me_retrieves_keeps_and_says_what_it_costs(watched: Page, demo_url:
     expect(watched.locator("#near-sentence")).to_contain_text("everything within 300 m")
     with watched.expect_request(lambda request: request.url.endswith("/api/near")) as asked:
         watched.get_by_label("Looking for").select_option("anything")
-    assert asked.value.post_data_json["kind"] == "any"
+    assert sent(asked.value)["kind"] == "any"
     with answered(watched, "/api/near"):
         watched.get_by_role("button", name="Ask again with new noise").click()
 
@@ -364,7 +371,7 @@ def test_a_drawn_walk_is_compared(watched: Page, demo_url: str) -> None:
     for _ in range(2):
         with watched.expect_request(lambda request: request.url.endswith("/api/trace")) as asked:
             watched.get_by_role("button", name="Walk again").click()
-        seeds.append(asked.value.post_data_json["seed"])
+        seeds.append(sent(asked.value)["seed"])
         settle(watched)
     assert seeds[0] != seeds[1]
     watched.get_by_label("Each step").uncheck()
@@ -384,7 +391,7 @@ def test_compare_switches_priors_mechanisms_and_measures(watched: Page, demo_url
         "Uniform: cloaking and planar Laplace both keep the observer 107 m off."
     )
     asked: list[str] = []
-    watched.on("request", lambda request: "/api/" in request.url and asked.append(request.url))
+    watched.on("request", lambda request: asked.extend([request.url] if "/api/" in request.url else []))
     watched.get_by_label("zone centres").check()
     expect(watched.locator("#compare-finding")).to_contain_text(
         "planar Laplace keeps the observer 55 m off, cloaking 0 m"

@@ -1,6 +1,7 @@
 """Any town will do: with buildings or without, with places or without."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import geopandas
@@ -24,7 +25,7 @@ CAFE = shapely.Point(2.3500, 48.8552)
 HERE = {"lat": 48.8551, "lon": 2.3500}
 
 
-def town_file(folder: Path, *shapes: shapely.Geometry, **columns: list[object]) -> Path:
+def town_file(folder: Path, *shapes: shapely.Geometry, **columns: Sequence[str | None]) -> Path:
     path = folder / "town.gpkg"
     geopandas.GeoDataFrame(columns, geometry=list(shapes), crs="EPSG:4326").to_file(path)
     return path

@@ -114,12 +114,12 @@ def test_the_range_contains_every_choice() -> None:
     other = Prior(prior.sites, [0.5, 0, 0, 0, 0, 0, 0, 0, 0.5])
     found = optimal_error_range(prior, other, max_loss=70)
     for choose in ("symmetric", "vertex", "entropy", "worst_loss"):
-        channel = max_adversary_error_given_loss(prior, max_loss=70, choose=choose)  # type: ignore[arg-type]
+        channel = max_adversary_error_given_loss(prior, max_loss=70, choose=choose)
         assert found.lowest - 1e-6 <= adversary_error(channel, other) <= found.highest + 1e-6
-    for channel, error in ((found.lowest_channel, found.lowest), (found.highest_channel, found.highest)):
-        assert adversary_error(channel, other) == pytest.approx(error, abs=1e-6)
-        assert adversary_error(channel, prior) == pytest.approx(70, rel=1e-6)
-        assert expected_loss(channel, prior) <= 70
+    for end, error in ((found.lowest_channel, found.lowest), (found.highest_channel, found.highest)):
+        assert adversary_error(end, other) == pytest.approx(error, abs=1e-6)
+        assert adversary_error(end, prior) == pytest.approx(70, rel=1e-6)
+        assert expected_loss(end, prior) <= 70
 
 
 def test_the_lowest_error_is_that_of_the_last_descent_too() -> None:

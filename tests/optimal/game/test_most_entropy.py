@@ -58,7 +58,8 @@ def by_a_general_solver(game: Game, max_loss: float, value: float, start: FloatA
         },
     ]
     errors = ((mass * start).T @ game.error).min(axis=1)
-    answer = minimize(
+    # The stubs know constraints of one number only; scipy takes arrays of them.
+    answer = minimize(  # type: ignore[call-overload]
         negative_entropy,
         np.append(start.ravel(), errors),
         method="SLSQP",

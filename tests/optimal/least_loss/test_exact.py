@@ -64,7 +64,7 @@ def test_classes_take_the_shortest_distances_and_the_sums_of_their_costs() -> No
 
 
 def test_inputs_that_doubles_do_not_tell_apart_are_one() -> None:
-    near = Places([[0, 0], [1e-14, 0], [100, 0], [100, 50]])
+    near = Places([[0.0, 0], [1e-14, 0], [100.0, 0], [100.0, 50]])
     far = Places([[0, 0], [100, 0], [100, 50]])
     twice = as_task(Prior(near, [0.1, 0.2, 0.3, 0.4]), 0.01, far, squared, euclidean)
     once = as_task(Prior(far, [0.3, 0.3, 0.4]), 0.01, far, squared, euclidean)

@@ -30,7 +30,7 @@ def capsules(integer: str = "int", real: str = "__pyx_t_5scipy_6linalg_13cython_
 
 KEPT: list[bytes] = []
 
-BUILDS = {
+BUILDS: dict[str, dict[str, dict[str, object]]] = {
     "64-bit integers": {"__pyx_capi__": capsules(integer="int64_t")},
     "a type of its own for integers": {"__pyx_capi__": capsules(integer="__pyx_t_5scipy_6linalg_blas_int")},
     "long double": {"__pyx_capi__": capsules(real="long double")},
@@ -50,7 +50,7 @@ def build(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
             module = ModuleType("scipy.linalg.cython_lapack")
             vars(module).update(BUILDS[request.param])
         monkeypatch.delattr(scipy.linalg, "cython_lapack", raising=False)
-        monkeypatch.setitem(sys.modules, "scipy.linalg.cython_lapack", module)  # type: ignore[arg-type]
+        monkeypatch.setitem(sys.modules, "scipy.linalg.cython_lapack", module)
     lapack._direct.cache_clear()
     yield request.param
     lapack._direct.cache_clear()

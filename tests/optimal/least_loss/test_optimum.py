@@ -65,6 +65,7 @@ def by_highs(mass: np.ndarray, apart: np.ndarray, loss: np.ndarray, epsilon: flo
         b_eq=np.ones(n),
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
+    assert answer.fun is not None
     return float(answer.fun)
 
 
