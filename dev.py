@@ -68,7 +68,7 @@ def apt_install(packages: list[str]) -> None:
 def make_venv() -> None:
     """Make .venv unless it is there, whole, and of this Python."""
     if PYTHON.exists():
-        whole = [PYTHON, "-c", "import pip, sys; print(sys.version)"]
+        whole: list[str | Path] = [PYTHON, "-c", "import pip, sys; print(sys.version)"]
         if subprocess.run(whole, capture_output=True, text=True, check=False).stdout.strip() == sys.version:
             return
     # Debian and Ubuntu keep a part of Python's own library in a package of its own.
@@ -94,7 +94,7 @@ def install(packages: list[str]) -> None:
         return
     make_venv()
     constrained = ["-c", "constraints.txt", *packages]
-    with_uv = [PYTHON, "-m", "uv", "pip", "install", "--python", PYTHON, *constrained]
+    with_uv: list[str | Path] = [PYTHON, "-m", "uv", "pip", "install", "--python", PYTHON, *constrained]
     subprocess.run([PYTHON, "-m", "pip", "install", "-q", "uv"], cwd=ROOT, check=False)
     print("$", *with_uv, flush=True)
     if subprocess.run(with_uv, cwd=ROOT, check=False).returncode:
@@ -172,7 +172,7 @@ def ci() -> None:
                 sys.exit(f"python3 dev.py run wrote an empty {made}")
         done("python3 dev.py run in a new clone")
 
-        uv = [clone / PYTHON.relative_to(ROOT), "-m", "uv"]
+        uv: list[str | Path] = [clone / PYTHON.relative_to(ROOT), "-m", "uv"]
         sh(*uv, "build", "-q", "--out-dir", folder / "dist", folder=clone)
         for package in sorted((folder / "dist").glob("geoind-*")):
             empty = folder / f"empty-{package.suffix[1:]}"

@@ -20,7 +20,7 @@ def convolved(parts: list[Part]) -> Atoms:
     rows = [part.loss.masses.astype(np.longdouble) for part in parts for _ in range(part.reports)]
     first = sum(part.reports * part.loss.first for part in parts)
     masses = reduce(np.convolve, rows)
-    return Atoms((first + np.arange(len(masses))) * STEP, np.asarray(masses, np.longdouble))
+    return Atoms((first + np.arange(len(masses), dtype=np.float64)) * STEP, np.asarray(masses, np.longdouble))
 
 
 def tilted(parts: list[Part], tilt: float, losses: FloatArray) -> FloatArray:

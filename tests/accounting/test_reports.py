@@ -148,7 +148,7 @@ def test_a_channel_of_one_input_tells_nothing() -> None:
 
 
 def test_noises_of_very_different_size_fit_on_one_grid() -> None:
-    mixture = {PlanarLaplace(0.01): 1, PlanarLaplace(1e-6): 1000, PlanarGaussian(20.0): 2}
+    mixture: dict[Mechanism, int] = {PlanarLaplace(0.01): 1, PlanarLaplace(1e-6): 1000, PlanarGaussian(20.0): 2}
     lower, upper = level_bounds(mixture, radius=200, delta=1e-5)
     alone = level_of_reports(PlanarGaussian(20.0), reports=2, radius=200, delta=1e-5)
     assert alone < upper < alone + 2 + 0.2

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -246,7 +247,7 @@ def test_calls_are_accounted_and_refused_before_anything_is_drawn(url: str) -> N
 
     # On the ground a little more is told than in the plane.
     with Ledger(url, budget=promise(LEVEL * 1.001)) as ledger:
-        ask = {**HOME, "mechanism": paris, "ledger": ledger, "person": "ana", "rng": Watched()}
+        ask: dict[str, Any] = {**HOME, "mechanism": paris, "ledger": ledger, "person": "ana", "rng": Watched()}
         for _ in range(3):
             obfuscate(**ask)
         with pytest.raises(BudgetExceededError):

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from typing import TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -72,11 +73,18 @@ def test_text_and_numbers_of_the_same_places_get_the_same_reports() -> None:
         assert found == by_number.batch["lon"].to_pylist()
 
 
+class Columns(TypedDict):
+    """Where the places of a row are."""
+
+    lon: list[str]
+    lat: list[str]
+
+
 def test_several_places_of_a_row_have_noise_of_their_own() -> None:
     truth = cases.lonlat(500)
     columns = {"lon": truth[:, 0], "lat": truth[:, 1], "to_lon": truth[:, 0], "to_lat": truth[:, 1]}
     batch = pa.RecordBatch.from_pydict({"id": np.arange(500), **columns})
-    places = {"lon": ["lon", "to_lon"], "lat": ["lat", "to_lat"]}
+    places: Columns = {"lon": ["lon", "to_lon"], "lat": ["lat", "to_lat"]}
     for recipe, rng in (
         (Recipe.of(epsilon=0.01, **places), None),
         (Recipe.of(epsilon=0.01, **places), 7),
@@ -97,7 +105,7 @@ def test_a_place_that_is_missing_leaves_the_other_of_its_row() -> None:
     batch = pa.RecordBatch.from_pydict(
         {"a_lon": [2.3, None], "a_lat": [48.8, 48.9], "b_lon": [2.4, 2.5], "b_lat": [48.7, 48.6]}
     )
-    options = {"lon": ["a_lon", "b_lon"], "lat": ["a_lat", "b_lat"]}
+    options: Columns = {"lon": ["a_lon", "b_lon"], "lat": ["a_lat", "b_lat"]}
     table, result = made(batch, Recipe.of(epsilon=0.01, missing="keep", **options))
     assert result.batch["a_lat"].null_count == 1
     assert result.batch["b_lat"].null_count == 0

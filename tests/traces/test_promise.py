@@ -58,7 +58,7 @@ def paths(method: TraceMethod, truths: list[Truth]) -> Iterator[tuple[tuple[Plac
             after = method.seen(past, report)
             paid = price(method, past, after, report)
             told = law(past, report, truths[step])
-            published = Published(step, *report, fresh=after.anchors != past.anchors)
+            published = Published(step, report[0], report[1], fresh=after.anchors != past.anchors)
             after = replace(after, time=step + 1.0, reports=(*after.reports, published))
             if after.runs != past.runs:
                 yield from follow(
