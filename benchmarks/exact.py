@@ -224,7 +224,7 @@ def cells(share: float) -> Iterator[str]:
 
 def audits(share: float) -> Iterator[str]:
     """Yield the table of audits."""
-    yield "`audit`, draws per place, pair and stage (16 times as many in all), its lower bound over the promise:"
+    yield "`audit`, draws per place, pair and stage, and its lower bound over the promise:"
     yield "\n| mechanism | draws | bound / epsilon | |\n| --- | ---: | ---: | --- |"
     for mechanism in (PlanarLaplace(0.001), PlanarLaplace(5.0), SphericalLaplace(0.001), SphericalLaplace(0.1)):
         yield audited(mechanism, round(6.25e6 * share))
