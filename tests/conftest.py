@@ -43,8 +43,10 @@ QUIET = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that drive a browser or a JVM, so that they can be left out by name."""
+    """Mark the tests that drive a browser or a JVM, and refuse names that another process would not find."""
     for item in items:
+        if " at 0x" in item.nodeid:
+            raise pytest.UsageError(f"give this test ids without an address in memory: {item.nodeid}")
         for fixture, kind in KINDS.items():
             if fixture in getattr(item, "fixturenames", ()):
                 item.add_marker(kind)

@@ -117,12 +117,12 @@ def worst(method: TraceMethod, truths: list[Truth]) -> float:
 
 
 @pytest.mark.parametrize("truths", TRACES)
-@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_no_answer_sequence_gives_away_more_than_was_paid_for(method: TraceMethod, truths: list[Truth]) -> None:
     assert worst(method, truths) <= 1 + 1e-9
 
 
-@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_the_price_is_nearly_attained(method: TraceMethod) -> None:
     assert max(worst(method, truths) for truths in TRACES) > 0.6
 
@@ -198,7 +198,7 @@ def sessions(method: TraceMethod) -> Callable[[], TraceSession]:
     return lambda: TraceSession(method, key=next(keys))
 
 
-@pytest.mark.parametrize("method", METHODS, ids=str)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_an_audit_of_sequences_does_not_refute_a_session(method: TraceMethod) -> None:
     found = audit_traces(sessions(method), *SILENT_THEN_YES, draws=400)
     assert not found.refuted
