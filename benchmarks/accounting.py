@@ -8,6 +8,7 @@ Prints the tables, and writes docs/benchmarks/accounting.md and docs/figures/rep
 import math
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import matplotlib as mpl
@@ -61,8 +62,7 @@ def tightness() -> str:
     for reports in (1, 5, 20, 100, 600, 10_000, 100_000):
         lower, upper = level_bounds(noise, reports=reports, radius=RADIUS, delta=DELTA)
         first = min(
-            timed(lambda n=reports: level_of_reports(noise, reports=n, radius=RADIUS, delta=DELTA))
-            for _ in range(3)
+            timed(partial(level_of_reports, noise, reports=reports, radius=RADIUS, delta=DELTA)) for _ in range(3)
         )
         start = time.perf_counter()
         level_of_reports(noise, reports=reports, radius=RADIUS, delta=DELTA)
@@ -85,9 +85,9 @@ def noises() -> str:
     """Return the mean error of each report, for one promise of all reports together."""
     rows = []
     for reports in (1, 5, 6, 10, 20, 100, 1000):
-        promise = {"reports": reports, "level": LEVEL, "radius": RADIUS, "delta": DELTA}
-        laplace, gaussian = (mechanism_for_reports(**promise, family=family) for family in ("laplace", "gaussian"))
-        took = timed(lambda told=promise: mechanism_for_reports(**told))
+        best = partial(mechanism_for_reports, reports=reports, level=LEVEL, radius=RADIUS, delta=DELTA)
+        laplace, gaussian = best(family="laplace"), best(family="gaussian")
+        took = timed(best)
         errors = [2 * RADIUS * reports / LEVEL, laplace.mean_radius, gaussian.mean_radius]
         rows.append([f"{reports:,}", *(f"{error / 1000:,.2f} km" for error in errors), f"{took:.0f} ms"])
     return table(["reports", "Laplace, sum", "Laplace", "Gaussian", "time for both"], rows)

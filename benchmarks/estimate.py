@@ -192,7 +192,7 @@ def certainty(count: int = 100_000, again: int = 30) -> str:
         start = time.perf_counter()
         sure = bootstrap_intervals(found)
         seconds = time.perf_counter() - start
-        fixed = {"stopping": "converged", "max_steps": found.steps, "tolerance": 1e-9}
+        fixed: dict[str, Any] = {"stopping": "converged", "max_steps": found.steps, "tolerance": 1e-9}
         average = np.mean([estimated(100 + 2 * seed, **fixed).mass for seed in range(again)], axis=0)
         shares = [((sure.low <= mass) & (mass <= sure.high)).mean() for mass in (average, city.prior.mass)]
         rows.append([f"{cells} x {cells}", *(f"{share:.0%}" for share in shares), f"{seconds:.1f} s"])

@@ -8,12 +8,11 @@ docs/evaluation.md and README.md, and geoind/evaluation/paper_comparison.json, w
 
 import argparse
 import json
-import re
 import time
 from dataclasses import replace
 from pathlib import Path
 
-from geoind.cli.evaluate import show_progress, weights_of
+from geoind.cli.evaluate import Progress, prior_of
 from geoind.evaluation import PAPER_SETTING, as_plain_data, report
 from geoind.evaluation.claims import CLAIMS
 from geoind.evaluation.evaluate import Evaluation, evaluate
@@ -53,7 +52,7 @@ def measures(evaluation: Evaluation) -> str:
     ]
     rows = [
         [
-            row.mechanism,
+            str(row.mechanism),
             f"{row.expected_loss:.1f} m",
             f"{row.adversary_error:.1f} m",
             f"{row.measured_epsilon:.5f}".replace("inf", "∞"),
@@ -83,9 +82,8 @@ def verdicts(evaluation: Evaluation) -> str:
 
 def anchors(evaluation: Evaluation) -> str:
     """Return the numbers that the paper's setting is known by."""
-    row = evaluation.table.set_index(["equalised", "prior", "mechanism"]).loc[
-        "uniform", "uniform", "planar Laplace"
-    ]
+    rows = evaluation.table.set_index(["equalised", "prior", "mechanism"]).to_dict("index")
+    row = rows["uniform", "uniform", "planar Laplace"]
     return (
         f"Cloaking costs {evaluation.setting.loss:.3f} m; the planar Laplace of the same cost has epsilon "
         f"{row['parameter']:.6f}/m (the paper: 0.0162)."
@@ -96,18 +94,21 @@ def fill(page: Path, parts: dict[str, str]) -> None:
     """Replace what stands between `<!-- NAME -->` and `<!-- end NAME -->`."""
     text = page.read_text(encoding="utf-8")
     for name, part in parts.items():
-        pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end {name} -->)", re.DOTALL)
-        text = pattern.sub(lambda found, part=part: f"{found[1]}{part}\n{found[2]}", text)
+        before, start, rest = text.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition(f"<!-- end {name} -->")
+        if end:
+            text = f"{before}{start}{part}\n{end}{after}"
     page.write_text(text, encoding="utf-8")
 
 
 def main() -> None:
     """Compute once, write everything."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    city = dict([weights_of("city", PAPER_SETTING.grid.cell)])
-    setting = replace(PAPER_SETTING, weights={**PAPER_SETTING.weights, **city})
+    name, mass, _ = prior_of("city", argparse.Namespace(cell=PAPER_SETTING.grid.cell))
+    setting = replace(PAPER_SETTING, weights={**PAPER_SETTING.weights, name: mass})
     start = time.perf_counter()
-    evaluation = evaluate(setting, workers=available_cores(), progress=show_progress)
+    with Progress() as progress:
+        evaluation = evaluate(setting, workers=available_cores(), progress=progress)
     print(f"evaluated in {time.perf_counter() - start:.0f} s")
     shown = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for name, picture in report.pictures(evaluation).items():

@@ -65,19 +65,21 @@ def by_highs(prior: Prior, program: str) -> np.ndarray:
         )
         rows = kron(pairs, eye_array(n)).tocsr()
         cost = (mass[:, None] * apart).ravel()
-        answer = linprog(cost, A_ub=rows, b_ub=np.zeros(rows.shape[0]), A_eq=sums, b_eq=np.ones(n))
-        return np.maximum(answer.x, 0).reshape(n, n)
+        limits = np.zeros(rows.shape[0])
+        # The stubs know dense matrices only; scipy takes sparse ones, too.
+        answer = linprog(cost, A_ub=rows, b_ub=limits, A_eq=sums, b_eq=np.ones(n))  # type: ignore[call-overload]
+        return np.asarray(np.maximum(answer.x, 0).reshape(n, n))
     error = distances.squared(xy, xy) * mass
     guesses = hstack([-kron(error, eye_array(n)), kron(np.ones((n, 1)), eye_array(n))])
     bound = hstack([csr_array((mass[:, None] * apart).reshape(1, -1)), csr_array((1, n))])
-    answer = linprog(
+    answer = linprog(  # type: ignore[call-overload]
         np.concatenate([np.zeros(n * n), -np.ones(n)]),
-        A_ub=vstack([guesses, bound]).tocsr(),
+        A_ub=csr_array(vstack([guesses, bound])),
         b_ub=np.append(np.zeros(n * n), MAX_LOSS),
-        A_eq=hstack([sums, csr_array((n, n))]).tocsr(),
+        A_eq=csr_array(hstack([sums, csr_array((n, n))])),
         b_eq=np.ones(n),
     )
-    return np.maximum(answer.x[: n * n], 0).reshape(n, n)
+    return np.asarray(np.maximum(answer.x[: n * n], 0).reshape(n, n))
 
 
 def by_qif(prior: Prior, program: str) -> np.ndarray:

@@ -18,6 +18,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,7 +57,7 @@ class Racer:
     python: Path | None
     version: str = ""
     install: str = ""
-    results: dict[str, dict] = field(default_factory=dict)
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 def size_of(folder: Path) -> int:
@@ -69,7 +70,14 @@ def size_of(folder: Path) -> int:
     return total
 
 
-def run_limited(command: list[str], *, limit: float, grows: Path | None = None, most: float = math.inf, env=None):
+def run_limited(
+    command: list[str],
+    *,
+    limit: float,
+    grows: Path | None = None,
+    most: float = math.inf,
+    env: dict[str, str] | None = None,
+) -> tuple[int | str, str]:
     """Return (exit code, output) of a command that may take `limit` seconds and fill `grows` to `most` bytes."""
     with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
@@ -119,7 +127,7 @@ def last_line(output: str) -> str:
     return f"fails: {message[:80]}"
 
 
-def race(racer: Racer, task: str, limit: float, home: Path) -> dict:
+def race(racer: Racer, task: str, limit: float, home: Path) -> dict[str, Any]:
     """Return what the contestant's process measured, with its matrix or reports, or how it failed."""
     if f"def {FUNCTIONS[task.split()[0]]}(" not in (RACERS / f"{racer.module}.py").read_text():
         return {"failed": table.MISSING}
@@ -131,7 +139,9 @@ def race(racer: Racer, task: str, limit: float, home: Path) -> dict:
         code, output = run_limited(command, limit=limit, env=environment)
         if code:
             return {"failed": code if isinstance(code, str) else last_line(output)}
-        result = json.loads(next(line for line in output.splitlines() if line.startswith("RESULT "))[7:])
+        result: dict[str, Any] = json.loads(
+            next(line for line in output.splitlines() if line.startswith("RESULT "))[7:]
+        )
         if out.exists():
             with np.load(out) as stored:
                 result.update({"arrays": dict(stored)})

@@ -3,6 +3,8 @@
 import math
 import os
 import platform
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 import track
@@ -16,13 +18,22 @@ MISSING = "no such function"
 CONFIDENCE = 0.95
 
 
+class Racer(Protocol):
+    """A contestant and what it did."""
+
+    name: str
+    version: str
+    install: str
+    results: dict[str, dict[str, Any]]
+
+
 def measured_epsilon(matrix: np.ndarray, side: int) -> float:
     """Return the epsilon that a square grid's matrix really has; rows are scaled to sum to 1 first."""
     grid = geoind.Grid(0, 0, cell=track.CELL, columns=side, rows=side)
     return geoind.Channel(grid, grid, matrix / matrix.sum(axis=1, keepdims=True)).epsilon
 
 
-def told_apart(from_a: tuple, from_b: tuple, apart: float) -> float:
+def told_apart(from_a: list[np.ndarray], from_b: list[np.ndarray], apart: float) -> float:
     """Return a lower bound on epsilon, from events "the report is nearer to a than to b by t".
 
     The event is chosen on one half of the reports and counted on the other (Clopper-Pearson).
@@ -41,13 +52,13 @@ def told_apart(from_a: tuple, from_b: tuple, apart: float) -> float:
     return float(np.log(low / high) / apart)
 
 
-def promise(result: dict) -> list[float]:
+def promise(result: dict[str, Any]) -> list[float]:
     """Return for each latitude the larger of the two bounds (north-south, east-west), over the promise."""
     geod, drawn, bounds = Geod(ellps="WGS84"), result["arrays"], []
 
     def distance(place: np.ndarray, reports: np.ndarray) -> np.ndarray:
         if result["plane"]:
-            return np.hypot(*(reports - place).T)
+            return np.asarray(np.hypot(*(reports - place).T))
         return np.asarray(geod.inv(*np.broadcast_to(place, reports.shape).T, *reports.T)[2])
 
     for latitude in track.LATITUDES[:1] if result["plane"] else track.LATITUDES:
@@ -63,7 +74,7 @@ def promise(result: dict) -> list[float]:
     return bounds
 
 
-def on_lattice(result: dict) -> bool:
+def on_lattice(result: dict[str, Any]) -> bool:
     """Return whether reports are rounded to a lattice (decimals of a degree, a power of two of metres)."""
     reports = result["arrays"]["0 here"]
     steps = reports * (1024 if result["plane"] else 1e5)
@@ -75,14 +86,14 @@ def number(value: float, digits: int = 3) -> str:
     return "∞" if value == math.inf else f"{value:.{digits}g}"
 
 
-def cell(racer, task: str, show) -> str:
+def cell(racer: Racer, task: str, show: Callable[[dict[str, Any]], str]) -> str:
     """Return a table's cell: the result, or why there is none."""
     result = racer.results.get(task)
     if result is None:
         return "not installed"
     if result.get("failed") == MISSING:
         return "–"
-    return result["failed"] if "failed" in result else show(result)
+    return str(result["failed"]) if "failed" in result else show(result)
 
 
 def duration(seconds: float) -> str:
@@ -93,10 +104,10 @@ def duration(seconds: float) -> str:
     return f"{seconds / 1e-9:.3g} ns"
 
 
-def matrix_cell(side: int):
+def matrix_cell(side: int) -> Callable[[dict[str, Any]], str]:
     """Return how to show a matrix: time, expected distance, row sums, measured epsilon."""
 
-    def show(result: dict) -> str:
+    def show(result: dict[str, Any]) -> str:
         matrix = result["arrays"]["matrix"]
         grid = geoind.Grid(0, 0, cell=track.CELL, columns=side, rows=side)
         loss = float((matrix * euclidean(grid.xy, grid.xy)).sum() / len(grid))
@@ -112,7 +123,7 @@ def row(*parts: str) -> str:
     return "| " + " | ".join(parts) + " |"
 
 
-def sampling(racers: list) -> list[str]:
+def sampling(racers: Sequence[Racer]) -> list[str]:
     """Return the table of times."""
     lines = [
         row("", "version", "environment", "per point, in bulk", "× numpy", "one call", "× numpy"),
@@ -127,7 +138,7 @@ def sampling(racers: list) -> list[str]:
     return lines
 
 
-def promises(racers: list) -> list[str]:
+def promises(racers: Sequence[Racer]) -> list[str]:
     """Return the table of kept and broken promises."""
     latitudes = [f"{latitude:.0f}°" for latitude in track.LATITUDES]
     lines = [row("", *latitudes, "a second call gives", "reports are"), row(*["---"] * (len(latitudes) + 3))]
@@ -144,7 +155,7 @@ def promises(racers: list) -> list[str]:
     return lines
 
 
-def matrices(racers: list) -> list[str]:
+def matrices(racers: Sequence[Racer]) -> list[str]:
     """Return the table of matrices."""
     lines = [row("", "planar Laplace 9x9", "optimal 5x5", "optimal 7x7", "optimal 9x9"), row(*["---"] * 5)]
     for racer in racers:
@@ -189,7 +200,7 @@ true optimum (51.069854, 56.257875 and 59.198054 m) is the price of a broken pro
 """
 
 
-def markdown(racers: list) -> str:
+def markdown(racers: Sequence[Racer]) -> str:
     """Return the report as Markdown."""
     return PAGE.format(
         machine=f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; load average "

@@ -11,6 +11,9 @@ import json
 import math
 import sys
 import time
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +33,7 @@ def numpy_baseline(points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return points + np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
 
 
-def seconds(action) -> float:
+def seconds(action: Callable[[], object]) -> float:
     """Return how long one call takes."""
     start = time.perf_counter()
     action()
@@ -49,7 +52,7 @@ def some_places(count: int) -> np.ndarray:
     return np.column_stack([rng.uniform(2.2, 2.5, count), rng.uniform(48.8, 48.9, count)])
 
 
-def throughput(racer, _out: str) -> dict:
+def throughput(racer: ModuleType, _out: str) -> dict[str, Any]:
     """Measure the seconds per point when many are given at once."""
     racer.sample(some_places(100), EPSILON)
     before = baseline_seconds_per_point()
@@ -64,7 +67,7 @@ def throughput(racer, _out: str) -> dict:
     return {"seconds": took / count, "count": count, "baseline": min(before, baseline_seconds_per_point())}
 
 
-def latency(racer, _out: str) -> dict:
+def latency(racer: ModuleType, _out: str) -> dict[str, Any]:
     """Measure the seconds for a single place: the median of many calls."""
     [[lon, lat]] = some_places(1).tolist()
     racer.one(lon, lat, EPSILON)
@@ -74,7 +77,7 @@ def latency(racer, _out: str) -> dict:
     return {"seconds": float(np.median(times)), "baseline": float(np.median(baseline))}
 
 
-def laplace(racer, out: str) -> dict:
+def laplace(racer: ModuleType, out: str) -> dict[str, Any]:
     """Make the planar Laplace on 9x9 cells as a matrix."""
     racer.laplace_matrix(2, CELL, GRID_EPSILON)
     took = min(seconds(lambda: racer.laplace_matrix(9, CELL, GRID_EPSILON)) for _ in range(3))
@@ -82,7 +85,7 @@ def laplace(racer, out: str) -> dict:
     return {"seconds": took}
 
 
-def optimal(racer, out: str, side: str) -> dict:
+def optimal(racer: ModuleType, out: str, side: str) -> dict[str, Any]:
     """Solve for the least expected distance under geo-indistinguishability, uniform prior."""
     racer.optimal_matrix(2, CELL, GRID_EPSILON)
     start = time.perf_counter()
@@ -92,7 +95,7 @@ def optimal(racer, out: str, side: str) -> dict:
     return {"seconds": took}
 
 
-def promise(racer, out: str) -> dict:
+def promise(racer: ModuleType, out: str) -> dict[str, Any]:
     """Draw reports from pairs of places, for the parent to tell apart."""
     drawn = {}
     plane = getattr(racer, "PLANE", False)
