@@ -8,7 +8,7 @@ import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, as_finite, as_floats, as_lonlat, as_points, frozen
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
-from geoind.space.crs import points_lonlat
+from geoind.space.crs import as_crs, points_lonlat
 from geoind.space.sites import Grid, Sites
 
 if TYPE_CHECKING:
@@ -261,8 +261,7 @@ def _in_metres(
     frame: "GeoDataFrame", projection: "Projection | None"
 ) -> "np.ndarray[tuple[int], np.dtype[np.object_]]":
     if projection is not None:
-        if frame.crs is None:
-            raise InvalidInputError("the frame must have a CRS when a projection is given")
+        as_crs(frame.crs, "the frame")
         return np.asarray(shapely.transform(frame.geometry.to_crs(4326).to_numpy(), projection.to_xy))
     if frame.crs is not None and frame.crs.is_geographic:
         raise InvalidInputError("the frame is in degrees: give the projection to the grid's metres")

@@ -13,6 +13,7 @@ from geoind.files.formats import Kind
 from geoind.files.parquet import BATCH_ROWS
 from geoind.files.rows import BatchRows, Rows
 from geoind.files.sources import Reading, Wanted
+from geoind.space.crs import as_crs
 from geoind.tables import LonLat, Points, Recipe
 
 __all__ = ["OgrSource", "write_ogr"]
@@ -108,13 +109,10 @@ class OgrSource:
     def recipe(self, recipe: Recipe, rows: Rows) -> Recipe:  # noqa: ARG002
         """Return a recipe that knows the layer's column of points and its CRS."""
         given = next((place for place in recipe.places if isinstance(place, Points)), Points())
-        if self.crs is None:
-            raise InvalidInputError(
-                "the layer must have a CRS: without one nobody knows what a metre is; give crs"
-            )
+        crs = as_crs(self.crs, "the layer")
         if given.geometry not in (None, self.geometry):
             raise InvalidInputError(f"the layer's geometry is {self.geometry!r}, not {given.geometry!r}")
-        return replace(recipe, places=(Points(self.geometry, self.crs),))
+        return replace(recipe, places=(Points(self.geometry, crs),))
 
     def finish(self, recipe: Recipe) -> None:
         """Refuse nothing: the schema told all names."""

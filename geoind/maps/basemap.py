@@ -17,6 +17,7 @@ import shapely
 
 from geoind.errors import InvalidInputError
 from geoind.extras import require
+from geoind.space.crs import as_crs
 
 if TYPE_CHECKING:
     from folium import GeoJson
@@ -155,10 +156,7 @@ def _frames(path: Path) -> "Iterator[GeoDataFrame]":
                 # An extract cuts ways at its border: open rings are expected, and left out.
                 warnings.simplefilter("ignore", RuntimeWarning)
                 frame = geopandas.read_file(path, layer=layer, engine="pyogrio", on_invalid="ignore")
-            if frame.crs is None:
-                raise InvalidInputError(
-                    f"the base map {path.name!r} has no CRS: which degrees or metres are these?"
-                )
+            as_crs(frame.crs, f"the base map {path.name!r}")
             frame = frame[frame.geometry.notna() & ~frame.geometry.is_empty]
             yield frame.to_crs("EPSG:4326")
     except pyogrio.errors.DataSourceError as error:

@@ -10,6 +10,7 @@ import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
+from geoind.space.crs import as_crs
 
 if TYPE_CHECKING:
     import geopandas
@@ -162,8 +163,7 @@ def corridor(line: "BaseGeometry", *, width: float) -> "BaseGeometry":
 
 
 def _as_degrees(frame: "geopandas.GeoDataFrame") -> "geopandas.GeoDataFrame":
-    if frame.crs is None:
-        raise InvalidInputError("the frame must have a CRS: set_crs says what its coordinates mean")
+    as_crs(frame.crs, "the frame")
     if not (frame.geometry.notna() & ~frame.geometry.is_empty).all():
         raise InvalidInputError("every row of the frame must have a geometry")
     return frame if frame.crs == "EPSG:4326" else frame.to_crs("EPSG:4326")

@@ -28,8 +28,8 @@ def as_crs(crs: Any, what: str) -> str:
     """
     if crs is None:
         raise InvalidInputError(
-            f"{what} must have a CRS, without one nobody knows what a metre is: give crs, such as {LONLAT!r} for "
-            "lon/lat"
+            f"{what} must have a CRS, without one nobody knows what a metre is: set it, or give crs, such as "
+            f"{LONLAT!r} for lon/lat"
         )
     text = crs if isinstance(crs, str) else str(crs.to_wkt())
     transformer(text, inverse=False)
@@ -67,8 +67,7 @@ def points_lonlat(frame: Any, what: str) -> FloatArray:
     >>> points_lonlat(geopandas.GeoSeries.from_xy([0.0], [0.0], crs="EPSG:3857"), "places").tolist()
     [[0.0, 0.0]]
     """
-    if frame.crs is None:
-        raise InvalidInputError(f"{what} have no CRS: set the one they were made in")
+    as_crs(frame.crs, what)
     points = frame.geometry.to_crs("EPSG:4326")
     if not (points.geom_type == "Point").all():
         raise InvalidInputError(f"{what} must be points, without gaps")

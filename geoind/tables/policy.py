@@ -84,12 +84,24 @@ def telling_values(
     told: Told = {}
     known = np.arange(len(beside)) if rows is None else rows
     wanted = set(passing)
-    for name, column in zip(beside.schema.names, beside.columns, strict=True):
-        if name in wanted and name not in told:
-            how = _by_value(samples, name, column, known)
-            if how is not None:
-                told[name] = how
+    columns = {name: beside.column(at) for at, name in enumerate(beside.schema.names) if name in wanted}
+    clear = _clear_numbers(samples, columns) if rows is None else set()
+    for name, column in columns.items():
+        how = None if name in clear else _by_value(samples, name, column, known)
+        if how is not None:
+            told[name] = how
     return told
+
+
+def _clear_numbers(samples: Sequence[Sample], columns: Mapping[str, pa.Array]) -> set[str]:
+    """Return the columns of plain numbers that come near no coordinate: most of them, found all at once."""
+    rows = np.arange(len(samples[0].lonlat)) if samples else np.arange(0)
+    numbers = {name: readable(column, rows)[0] for name, column in columns.items() if _is_number(column.type)}
+    if not numbers or not len(rows):
+        return set()
+    stack = np.vstack(list(numbers.values()))
+    suspect = np.logical_or.reduce([sample.suspects(stack) for sample in samples])
+    return {name for name, doubtful in zip(numbers, suspect, strict=True) if not doubtful}
 
 
 def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: IntArray) -> str | None:

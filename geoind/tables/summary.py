@@ -2,7 +2,7 @@
 
 import contextlib
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -98,7 +98,6 @@ class Tally:
     _low: FloatArray = field(default_factory=lambda: np.full(2, np.inf))
     _high: FloatArray = field(default_factory=lambda: np.full(2, -np.inf))
     _identities: list[pa.Array] = field(default_factory=list)
-    _repeated: tuple[int, int] = (0, 0)
 
     def add(self, table: Table, examined: Examined, made: Obfuscated) -> None:
         """Count a batch."""
@@ -121,14 +120,11 @@ class Tally:
         self.persons.update(other.persons)
         self._low = np.minimum(self._low, other._low)
         self._high = np.maximum(self._high, other._high)
-        mine, others = self._repetitions(), other._repetitions()
-        self._identities, self._repeated = [], (mine[0] + others[0], max(mine[1], others[1]))
+        self._identities = _first([*self._identities, *other._identities])
 
     def settled(self) -> "Tally":
-        """Return the counts without the identities themselves, to travel to another process."""
-        result = Tally()
-        result.merge(self)
-        return result
+        """Return the counts in the least of memory, to travel to another process."""
+        return replace(self, _identities=_first(self._identities))
 
     def summary(self, mechanism: Mechanism, promise: Promise) -> Summary:
         """Return what was counted."""
@@ -150,9 +146,15 @@ class Tally:
     def _repetitions(self) -> tuple[int, int]:
         """Return how many identities occur more than once, and how often the most frequent does."""
         if not sum(map(len, self._identities)):
-            return self._repeated
-        counts = pa.chunked_array(self._identities).value_counts().field("counts").to_numpy()
-        return self._repeated[0] + int(np.count_nonzero(counts > 1)), max(self._repeated[1], int(counts.max()))
+            return 0, 0
+        counts = pa.chunked_array(_first(self._identities)).value_counts().field("counts").to_numpy()
+        return int(np.count_nonzero(counts > 1)), int(counts.max())
+
+
+def _first(identities: list[pa.Array]) -> list[pa.Array]:
+    """Return so many identities as are looked at, in one array without what it was cut from."""
+    alike = [part.cast(pa.int64(), safe=False) if pa.types.is_integer(part.type) else part for part in identities]
+    return [pa.concat_arrays(alike)[:IDENTITIES]] if alike else []
 
 
 def mean_error(mechanism: Mechanism) -> float:

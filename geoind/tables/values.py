@@ -81,6 +81,19 @@ class Sample:
     lonlat: FloatArray
     own: FloatArray | None = None
 
+    def suspects(self, columns: FloatArray) -> Flags:
+        """Return which of the (m, n) columns of numbers come near a coordinate often enough for a closer look."""
+        size = np.abs(columns)
+        low, high = np.fmin.reduce(size, axis=1), np.fmax.reduce(size, axis=1)
+        # Few columns come near any unit: the others cost two comparisons.
+        column, unit = np.nonzero((self._ranges[0] <= high[:, None]) & (self._ranges[1] >= low[:, None]))
+        near = (np.abs(size[column] - self._targets[unit]) <= self._tolerance[unit]).sum(axis=1)
+        most = np.zeros(len(size), np.int64)
+        np.maximum.at(most, column, near)
+        # One or two agree by chance, and are no evidence, unless there are few values at all.
+        few = [0 < count < 3 and len(set(row[: 2 * MANY])) < MANY for count, row in zip(most, size, strict=True)]
+        return np.asarray((most >= 3) | np.array(few, bool))
+
     def copied_as(self, values: FloatArray, rows: IntArray | None = None) -> str | None:
         """Return the unit in which values repeat a coordinate, None where they do not.
 
@@ -93,7 +106,6 @@ class Sample:
         """
         size = np.abs(values)
         low, high = np.fmin.reduce(size), np.fmax.reduce(size)
-        # Few columns come near any unit: the others cost two comparisons.
         units = np.flatnonzero((self._ranges[0] <= high) & (self._ranges[1] >= low))
         if not len(units):
             return None
@@ -102,7 +114,6 @@ class Sample:
             targets, tolerance = targets[:, rows], tolerance[:, rows]
         counts = (np.abs(size - targets) <= tolerance).sum(axis=1)
         most = int(counts.max())
-        # One or two agree by chance, and are no evidence, unless there are few values at all.
         if not most or (most < 3 and len(set(size[: 2 * MANY].tolist())) >= MANY):
             return None
         places = np.arange(len(self.lonlat)) if rows is None else rows

@@ -143,7 +143,7 @@ def test_frames_of_points_with_a_crs() -> None:
     for reports in (frame, frame.geometry, frame.to_crs(2154)):
         found = estimate_population(reports, EPSILON, CITY.grid, projection=CITY.projection)
         assert apart(found, expected) < 0.01
-    with pytest.raises(InvalidInputError, match="no CRS"):
+    with pytest.raises(InvalidInputError, match="must have a CRS"):
         estimate_population(
             frame.set_crs(None, allow_override=True), EPSILON, CITY.grid, projection=CITY.projection
         )

@@ -88,5 +88,5 @@ def test_a_file_that_is_no_map_is_refused_in_a_sentence(tmp_path: Path) -> None:
     nowhere = tmp_path / "nowhere.gpkg"
     with pytest.warns(UserWarning, match="crs"):
         geopandas.GeoDataFrame(geometry=[HOUSE]).to_file(nowhere)
-    with pytest.raises(InvalidInputError, match="no CRS"):
+    with pytest.raises(InvalidInputError, match="must have a CRS"):
         read_basemap(nowhere)

@@ -203,7 +203,7 @@ def test_a_summary_tells_what_helps_to_notice_a_mistake() -> None:
     assert summary.busiest == 70
     assert summary.busiest_epsilon == pytest.approx(0.7)
     assert summary.bounds == (*reports.min(axis=0), *reports.max(axis=0))
-    assert summary.repeated == 20
+    assert summary.repeated == 40
     assert summary.mean_error == pytest.approx(200, rel=0.02)
     text = str(summary)
     for said in ("100 reports", "95 % within", "busiest person or record has 70", "name more than one record"):
