@@ -242,9 +242,9 @@ def main() -> None:
         for line in SECTIONS[name](share):
             print(line, flush=True)
             lines.append(line)
-        tables = OUT.read_text().split(RULE) if OUT.exists() else [""] * len(SECTIONS)
+        tables = OUT.read_text().rstrip("\n").split(RULE) if OUT.exists() else [""] * len(SECTIONS)
         tables[list(SECTIONS).index(name)] = "\n".join(lines)
-        OUT.write_text(RULE.join(tables))
+        OUT.write_text(RULE.join(tables) + "\n")
 
 
 if __name__ == "__main__":
