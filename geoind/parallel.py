@@ -2,7 +2,9 @@
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from multiprocessing import get_context, parent_process
+from threading import Thread
 from typing import Any, TypeVar
 
 __all__ = ["available_cores", "in_processes", "over_blocks"]
@@ -71,9 +73,6 @@ def in_processes(
     if others <= 0:
         yield from (function(*item) for item in items)
         return
-    from concurrent.futures import ProcessPoolExecutor, as_completed
-    from multiprocessing import get_context
-
     # Spawned, not forked: a fork in the middle of another thread's work can hang.
     with ProcessPoolExecutor(others, mp_context=get_context("spawn"), initializer=die_with_parent) as pool:
         try:
@@ -90,9 +89,6 @@ def in_processes(
 
 def die_with_parent() -> None:
     """End this worker when the job is killed; it would wait for work for ever."""
-    from multiprocessing import parent_process
-    from threading import Thread
-
     parent = parent_process()
 
     def wait() -> None:

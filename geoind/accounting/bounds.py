@@ -5,6 +5,8 @@ from collections.abc import Callable
 from functools import lru_cache, partial
 from typing import NamedTuple, TypeAlias
 
+from scipy.optimize import brentq
+
 from geoind.accounting.composed import Part, beyond_all, compose, tilt_for_delta, tilt_for_level
 from geoind.accounting.finite import ChannelLoss
 from geoind.accounting.losses import GAUSSIAN_REACH, GaussianLoss, Loss
@@ -145,7 +147,6 @@ def _crossing(
         if (delta_at(there) <= delta) is not small:
             break
         here, stride = there, 2 * stride
-    from scipy.optimize import brentq
 
     def excess(level: float) -> float:
         return math.log(max(delta_at(level), 1e-308) / delta)

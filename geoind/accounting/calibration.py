@@ -5,6 +5,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from scipy.optimize import brentq
+
 from geoind.accounting.bounds import delta_of_losses
 from geoind.accounting.losses import GaussianLoss, LaplaceLoss, Loss
 from geoind.accounting.reports import delta_of_reports
@@ -103,7 +105,6 @@ def _largest(delta_at: Callable[[float], float], start: float, delta: float) -> 
     high = 2 * low
     while delta_at(high) <= delta:
         low, high = high, 2 * high
-    from scipy.optimize import brentq
 
     def excess(logarithm: float) -> float:
         return math.log(max(delta_at(math.exp(logarithm)), 1e-308) / delta)

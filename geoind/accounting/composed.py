@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy import fft
 
 from geoind.accounting.rounding import OnGrid
 from geoind.arrays import FloatArray
@@ -171,8 +172,6 @@ def compose(parts: Sequence[Part], tilt: float) -> Composed:
     step = parts[0].loss.step
     cumulants = _Cumulants(parts)
     low, high = _window(parts, cumulants, tilt)
-    from scipy import fft
-
     size = fft.next_fast_len(max(16, high - low + 1), real=True)
     spectrum = np.ones(size // 2 + 1, dtype=np.complex128)
     logs = np.zeros(size // 2 + 1)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from scipy.special import k0e, k1e, log_ndtr
 
 from geoind.arrays import FloatArray
 
@@ -87,8 +88,6 @@ class LaplaceLoss:
         return 0.0 if level >= self.largest else excess(self._split_at(np.array([level])), level)
 
     def _split_at(self, edges: FloatArray) -> Atoms:
-        from scipy.special import k0e, k1e
-
         w = self.largest / 2
         own = np.linspace(0, math.pi, PIECES + math.ceil(8 * math.sqrt(w)) + 1)
         borders = np.concatenate([np.arccos(np.clip(edges / self.largest, -1, 1)), own])
@@ -192,8 +191,6 @@ class GaussianLoss:
 
     def delta(self, level: float, *, above: bool) -> float:
         """Return the least delta of one report at a level (Balle and Wang, ICML 2018)."""
-        from scipy.special import log_ndtr
-
         level -= self._shift(above)
         half, shift = self.ratio / 2, level / self.ratio
         first, second = float(log_ndtr(half - shift)), level + float(log_ndtr(-half - shift))

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -21,7 +22,6 @@ from geoind.tables.promise import ATTRS_KEY
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
-    import pandas as pd
 
 __all__ = ["obfuscate", "obfuscate_parquet"]
 
@@ -113,8 +113,6 @@ def _frame(table: pa.Table) -> "pd.DataFrame":
 
 def _obfuscate_partition(part: "pd.DataFrame", recipe: Recipe) -> Any:
     """Return a partition with reports, in slices that fit the processor's cache."""
-    import pandas as pd
-
     table = table_of(part, recipe)
     done = []
     # The first also when the partition is empty.
@@ -126,8 +124,6 @@ def _obfuscate_partition(part: "pd.DataFrame", recipe: Recipe) -> Any:
 
 
 def _charge(frame: "dd.DataFrame", recipe: Recipe, ledger: Budget) -> None:
-    import pandas as pd
-
     meta = pd.DataFrame({"person": pd.Series(dtype="str"), "reports": pd.Series(dtype="int64")})
     counts = frame.map_partitions(_count_persons, recipe, meta=meta)
     totals = counts.groupby("person")["reports"].sum().compute()
@@ -136,8 +132,6 @@ def _charge(frame: "dd.DataFrame", recipe: Recipe, ledger: Budget) -> None:
 
 
 def _count_persons(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame":
-    import pandas as pd
-
     table = table_of(part, recipe)
     counts = table.count_persons(examined(part, table).raise_problems())
     frame = pd.DataFrame({"person": list(counts), "reports": list(counts.values())})

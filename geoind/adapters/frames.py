@@ -7,19 +7,19 @@ to the policy; they stay in the frame as they are.
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import geopandas
 import numpy as np
+import pandas as pd
 import pyarrow as pa
+import shapely
 
 from geoind.errors import InvalidInputError
 from geoind.space.crs import as_crs
 from geoind.tables import Examined, Obfuscated, Points, Recipe, Table
 from geoind.tables.promise import ATTRS_KEY
 from geoind.tables.values import ROWS
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 __all__ = ["examined", "placed", "reported", "table_of"]
 
@@ -59,8 +59,6 @@ def examined(frame: Any, table: Table) -> Examined:
 
 def reported(frame: Any, table: Table, made: Obfuscated) -> Any:
     """Return the frame with reports in place of true locations, without dropped columns, with the promise."""
-    import pandas as pd
-
     result = frame.iloc[made.rows] if len(made.rows) < len(frame) or table.recipe.order == "shuffle" else frame
     gone = [label for label in frame.columns if str(label) in table.recipe.drop]
     result = result.drop(columns=gone) if gone else result.copy(deep=False)
@@ -80,8 +78,6 @@ def reported(frame: Any, table: Table, made: Obfuscated) -> Any:
 
 def _named_index(frame: Any) -> bool:
     """Return whether the index is more than the numbers of the rows."""
-    import pandas as pd
-
     return not isinstance(frame.index, pd.RangeIndex)
 
 
@@ -99,8 +95,6 @@ def _batch(frame: Any, names: Sequence[str] | None = None) -> pa.RecordBatch:
 def _array(name: str, column: Any, *, strict: bool) -> tuple[pa.Field, pa.Array]:
     """Return a column as an Arrow array; one of mixed kinds as text, unless it is needed as it is."""
     if str(column.dtype) == "geometry":
-        import shapely
-
         wkb = pa.array(shapely.to_wkb(np.asarray(column, object)), pa.binary())
         crs = None if column.crs is None else json.loads(column.crs.to_json())
         about = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": json.dumps({"crs": crs})}
@@ -116,6 +110,4 @@ def _array(name: str, column: Any, *, strict: bool) -> tuple[pa.Field, pa.Array]
 
 
 def _shapes(wkb: Any, like: "pd.Series[Any]", index: Any) -> Any:
-    import geopandas
-
     return geopandas.GeoSeries.from_wkb(wkb, index=index, crs=like.crs)

@@ -6,6 +6,7 @@ Importing this module adds the accessor to GeoDataFrame and GeoSeries.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
+import geopandas
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -69,8 +70,6 @@ def obfuscate_points(
     >>> towers.geoind.obfuscate(epsilon=0.01).shape
     (2, 2)
     """
-    import geopandas
-
     if isinstance(points, geopandas.GeoSeries):
         frame = points.to_frame(points.name if isinstance(points.name, str) else "geometry")
     elif isinstance(points, geopandas.GeoDataFrame):
@@ -109,8 +108,6 @@ class GeoindAccessor:
     """`frame.geoind` and `series.geoind`."""
 
     def __init__(self, points: Points) -> None:
-        import geopandas
-
         if not isinstance(points, (geopandas.GeoDataFrame, geopandas.GeoSeries)):
             # The error that `hasattr` expects: pandas offers an accessor to every frame.
             raise AttributeError("only a GeoDataFrame or a GeoSeries has .geoind")

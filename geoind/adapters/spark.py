@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
@@ -23,7 +24,6 @@ from geoind.tables.places import column_of
 from geoind.tables.promise import ATTRS_KEY
 
 if TYPE_CHECKING:
-    import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["obfuscate", "register"]
@@ -100,7 +100,6 @@ def register(spark: "SparkSession", name: str = "geoind_obfuscate", **options: U
     >>> query = "SELECT trip, geoind_obfuscate(lon, lat, trip) AS report FROM trips"  # doctest: +SKIP
     >>> spark.sql(f"SELECT trip, report.* FROM ({query})")  # doctest: +SKIP
     """
-    import pandas as pd
     from pyspark.sql.functions import pandas_udf
 
     recipe = replace(Recipe.of(**options).with_key(), places=(LonLat("lon", "lat"),), id_column="id")
@@ -202,8 +201,6 @@ def _charge(frame: "DataFrame", recipe: Recipe, ledger: Budget) -> None:
 
 def _reports(recipe: Recipe, lon: Any, lat: Any, record: Any) -> "pd.DataFrame":
     """Return the columns lon and lat of one batch of SQL rows."""
-    import pandas as pd
-
     columns = {"id": record, "lon": lon.astype("float64"), "lat": lat.astype("float64")}
     batch = pa.RecordBatch.from_pandas(pd.DataFrame(columns), preserve_index=False)
     return pd.DataFrame(recipe.obfuscate(batch).to_pandas()[["lon", "lat"]])

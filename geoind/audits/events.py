@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaincinv
 
 from geoind.arrays import FloatArray
 
@@ -65,8 +66,6 @@ def bound(here: int, there: int, draws: int, risk: float) -> float:
     >>> round(bound(900, 300, 1000, 0.05), 3)
     0.982
     """
-    from scipy.special import betaincinv
-
     if here == 0:
         return -math.inf
     low = betaincinv(here, draws - here + 1, risk / 2)

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import betaincinv
 
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_points, as_positive, as_unit
 from geoind.audits.events import SHARES
@@ -112,8 +113,6 @@ def audit_reports(
 
 def _level(here: int, there: int, draws: int, delta: float, risk: float) -> float:
     """Return a lower bound on ln((p - delta) / q), wrong with probability `risk` at most (Clopper and Pearson)."""
-    from scipy.special import betaincinv
-
     low = betaincinv(here, draws - here + 1, risk / 2) - delta if here else 0.0
     high = 1.0 if there == draws else betaincinv(there + 1, draws - there, 1 - risk / 2)
     return float(math.log(low / high)) if low > 0 else -math.inf

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
+import pandas as pd
 
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_positive
 from geoind.channels.priors import Prior
@@ -46,8 +47,6 @@ def load_snap(path: str | Path) -> "DataFrame":
     The file is tab-separated without a header, plain or compressed. Rows without a position, which Brightkite
     writes as 0, 0, are left out.
     """
-    import pandas as pd
-
     kinds = {"person": "string", "venue": "string", "lat": "float64", "lon": "float64"}
     try:
         table = pd.read_csv(path, sep="\t", header=None, names=SNAP_COLUMNS, dtype=kinds)
@@ -66,8 +65,6 @@ def load_geolife(folder: str | Path) -> "DataFrame":
 
     A person is the folder that holds `Trajectory/*.plt`; any folder above works too.
     """
-    import pandas as pd
-
     files = sorted(Path(folder).rglob("*.plt"))
     if not files:
         raise InvalidInputError(f"{folder} holds no .plt files")

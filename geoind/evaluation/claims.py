@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+import pandas as pd
+
 if TYPE_CHECKING:
     from pandas import DataFrame
 
@@ -101,8 +103,6 @@ def check_claims(table: "DataFrame") -> "DataFrame":
         Columns: `equalised`, `prior`, `claim`, `verdict` ("holds", "equal", "fails", "depends on which optimum"),
         `detail`.
     """
-    import pandas as pd
-
     rows = []
     for (way, prior), part in table.groupby(["equalised", "prior"], sort=False):
         errors = dict(zip(part["mechanism"], part["adversary_error"], strict=True))

@@ -1,7 +1,11 @@
 """The comparison itself: every mechanism under every prior, at equal quality loss, as a tidy table."""
 
+import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING, TypeAlias
+
+import pandas as pd
 
 from geoind.arrays import as_count
 from geoind.channels.metrics import (
@@ -11,6 +15,7 @@ from geoind.channels.metrics import (
     posterior_entropy,
     worst_case_loss,
 )
+from geoind.evaluation.contenders import Lineup
 from geoind.evaluation.setting import PAPER_SETTING, Setting
 
 if TYPE_CHECKING:
@@ -72,8 +77,6 @@ def contests(
     setting: Setting, *, priors: list[str], workers: int = 1, progress: OnContest | None = None
 ) -> Iterator[Contest]:
     """Yield every mechanism to be measured, prior by prior."""
-    from geoind.evaluation.contenders import Lineup
-
     workers = as_count(workers, "workers")
     for name in priors:
         setting.prior(name)
@@ -90,8 +93,6 @@ def contests(
 
 def as_table(setting: Setting, found: Iterable[Contest]) -> "DataFrame":
     """Return what each mechanism is worth under its prior, one row each, ordered by way of equalising."""
-    import pandas as pd
-
     table = pd.DataFrame([_measured(setting, *contest) for contest in found])
     return table.sort_values("equalised", ascending=False, kind="stable", ignore_index=True)
 
@@ -105,9 +106,6 @@ def _rounds(lineup: "Lineup", names: Iterable[str]) -> Iterator[Round]:
 
 
 def _in_processes(setting: Setting, names: list[str], workers: int) -> Iterator[Round]:
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-
     # Spawned, not forked: a fork copies the locks that the solvers' threads may hold.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(setting,)) as pool:
@@ -122,8 +120,6 @@ _lineup: "Lineup"
 
 def _start(setting: Setting) -> None:
     global _lineup
-    from geoind.evaluation.contenders import Lineup
-
     _lineup = Lineup(setting)
 
 

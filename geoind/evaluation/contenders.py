@@ -6,6 +6,7 @@ from functools import cached_property, lru_cache, partial
 from typing import Literal, TypeAlias
 
 import numpy as np
+from scipy.special import ndtr
 
 from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
@@ -71,8 +72,6 @@ def _gaussian(grid: Grid, epsilon: float) -> Channel:
 
 def _normal_steps(count: int, rate: float) -> FloatArray:
     """Return the probability of each cell of a line for normal noise around each cell's centre."""
-    from scipy.special import ndtr
-
     steps = np.arange(count)
     near = np.abs(steps[None, :] - steps[:, None]) - 0.5
     # Both bounds on the lower tail: differences of cumulative values near 1 would lose the far cells.

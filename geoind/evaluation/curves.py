@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from geoind.arrays import as_positive
 from geoind.channels.metrics import adversary_error, expected_loss
 from geoind.channels.remap import bayes_remap
@@ -39,8 +41,6 @@ def curves(setting: Setting, *, prior: str, epsilons: Iterable[float]) -> "DataF
     >>> best["expected_loss"].round(2).tolist()
     [88.39, 39.54]
     """
-    import pandas as pd
-
     known, lineup = setting.prior(prior), Lineup(setting)
     laplace = lineup.family("planar Laplace")
 

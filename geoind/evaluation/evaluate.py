@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from geoind.channels.channel import Channel
 from geoind.evaluation.claims import check_claims
@@ -54,8 +55,6 @@ def evaluate(setting: Setting, *, workers: int = 1, progress: OnContest | None =
     >>> evaluate(small).claims["verdict"].iloc[-1]
     'holds'
     """
-    import pandas as pd
-
     names = list(setting.weights)
     ends = list(dict.fromkeys([names[0], names[-1]]))
     epsilons = np.geomspace(0.2, 5, CURVE_POINTS) / setting.grid.cell

@@ -9,8 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_positive
+from geoind.channels.formulas import cloaking
+from geoind.channels.metrics import expected_loss
 from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError
+from geoind.evaluation.checkins import window_of
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 
@@ -206,8 +209,6 @@ class Setting:
         >>> trips.lonlat("trips")[0].round(2)
         array([ 2.34, 48.85])
         """
-        from geoind.evaluation.checkins import window_of
-
         windows = {name: window_of(some, cell=cell, columns=columns, rows=rows) for name, some in places.items()}
         return cls(
             Grid(0, 0, cell=cell, columns=columns, rows=rows),
@@ -248,9 +249,6 @@ class Setting:
         """
         if self.wanted_loss is not None:
             return float(self.wanted_loss)
-        from geoind.channels.formulas import cloaking
-        from geoind.channels.metrics import expected_loss
-
         return expected_loss(cloaking(self.grid, zone=self.zone), self.uniform)
 
 

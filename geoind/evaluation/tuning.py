@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
+from scipy.optimize import brentq
 
 from geoind.arrays import as_positive
 from geoind.channels.channel import Channel
@@ -51,8 +52,6 @@ def epsilon_for_loss(family: Family, prior: Prior, *, loss: float) -> float:
     >>> round(epsilon, 6)
     0.016163
     """
-    from scipy.optimize import brentq
-
     loss = as_positive(loss, "loss")
     size = float(np.ptp(prior.sites.xy, axis=0).max())
     if not size > 0:

@@ -7,6 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyogrio
+import pyogrio.raw
+import shapely
 
 from geoind.errors import InvalidInputError
 from geoind.files.formats import Kind
@@ -48,8 +51,6 @@ class OgrSource:
     @property
     def layer(self) -> str:
         """The layer that was chosen, or the only one."""
-        import pyogrio
-
         try:
             names = [str(name) for name, kind in pyogrio.list_layers(self.name) if kind is not None]
         except Exception:
@@ -73,8 +74,6 @@ class OgrSource:
 
     def rows(self) -> Iterator[Rows]:
         """Yield the layer's rows."""
-        import pyogrio.raw
-
         layer = self.layer
         size = self._total(layer) if self.wanted.at_once else BATCH_ROWS
         try:
@@ -98,8 +97,6 @@ class OgrSource:
             raise InvalidInputError(f"GDAL cannot read this ({type(error).__name__})") from None
 
     def _total(self, layer: str) -> int:
-        import pyogrio
-
         return max(1, int(pyogrio.read_info(self.name, layer=layer, force_feature_count=True)["features"]))
 
     def share(self) -> float | None:
@@ -120,8 +117,6 @@ class OgrSource:
 
 def write_ogr(source: OgrSource, batches: Iterator[pa.RecordBatch], target: Path) -> None:
     """Write a layer of reports, in the source's CRS."""
-    import pyogrio.raw
-
     first = next(batches)
     failure: list[BaseException] = []
 
@@ -156,8 +151,6 @@ def write_ogr(source: OgrSource, batches: Iterator[pa.RecordBatch], target: Path
 
 def _without_heights(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     """Return the batch with shapes of two dimensions: a height tells places apart."""
-    import shapely
-
     at = batch.schema.get_field_index(name)
     shapes = shapely.force_2d(shapely.from_wkb(batch.column(at).to_numpy(zero_copy_only=False)))
     return batch.set_column(at, batch.schema.field(at), pa.array(shapely.to_wkb(shapes), pa.binary()))
@@ -165,8 +158,6 @@ def _without_heights(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
 
 def _driver(source: OgrSource, target: Path) -> str:
     """Return what writes the target: what reads the source, if they are called alike."""
-    import pyogrio
-
     if Path(source.name).suffix.lower() == target.suffix.lower():
         return str(pyogrio.read_info(source.name, layer=source.about["layer"])["driver"])
     try:

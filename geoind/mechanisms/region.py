@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, as_points
 from geoind.errors import InvalidInputError
@@ -38,16 +39,12 @@ class ClosestIn:
     region: "BaseGeometry"
 
     def __post_init__(self) -> None:
-        import shapely
-
         if not isinstance(self.region, shapely.Geometry) or self.region.is_empty or not self.region.is_valid:
             raise InvalidInputError("region must be a valid, non-empty shapely geometry")
         shapely.prepare(self.region)
 
     def __call__(self, reports: ArrayLike) -> FloatArray:
         """Return the closest points of the region."""
-        import shapely
-
         closest = np.array(as_points(reports, "reports"))
         outside = ~shapely.intersects_xy(self.region, closest)
         if outside.any():
@@ -65,8 +62,6 @@ class ClosestIn:
 
     def check_inside(self, points: FloatArray) -> None:
         """Refuse truths outside the region."""
-        import shapely
-
         inside = np.asarray(shapely.intersects_xy(self.region, points))
         if not inside.all():
             raise InvalidInputError(f"row {np.argmin(inside)} lies outside the region that reports are moved to")

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from scipy.spatial import cKDTree
 
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat
 from geoind.distances import EARTH_RADIUS
@@ -19,7 +21,6 @@ from geoind.queries.private_query import retrieval_radius
 from geoind.randomness import RandomnessLike, as_randomness
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
 
 __all__ = ["Overhead", "overhead", "overhead_table", "plot_retrieval_radius"]
@@ -116,8 +117,6 @@ def overhead_table(
     >>> table.round(3).to_dict("records")
     [{'epsilon': 0.007, 'confidence': 0.95, 'retrieval_radius': 984.395, 'area_factor': 10.767}]
     """
-    import pandas as pd
-
     rows = []
     for epsilon in epsilons:
         for confidence in confidences:
@@ -166,8 +165,6 @@ def plot_retrieval_radius(
 
 def _count(places: FloatArray, centres: FloatArray, radius: float) -> FloatArray:
     """Return how many places lie within a great-circle radius of each centre."""
-    from scipy.spatial import cKDTree
-
     chord = 2 * math.sin(min(radius / EARTH_RADIUS, math.pi) / 2)
     counted = cKDTree(_on_sphere(places)).query_ball_point(_on_sphere(centres), chord, return_length=True)
     return np.asarray(counted, dtype=np.float64)

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import geopandas
 import numpy as np
+import pyproj
+import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
 from geoind.space.crs import as_crs
 
 if TYPE_CHECKING:
-    import geopandas
     from shapely.geometry.base import BaseGeometry
 
 __all__ = ["PointsOfInterest", "corridor", "distances_from", "lonlat_of", "near"]
@@ -51,8 +53,6 @@ class PointsOfInterest:
     @classmethod
     def read(cls, path: str | Path) -> "PointsOfInterest":
         """Return the places of a GeoParquet file, or of any other that geopandas reads."""
-        import geopandas
-
         parquet = Path(path).suffix in {".parquet", ".geoparquet"}
         return cls(geopandas.read_parquet(path) if parquet else geopandas.read_file(path))
 
@@ -71,8 +71,6 @@ def near(
     shape: "BaseGeometry | None" = None,
 ) -> "geopandas.GeoDataFrame":
     """Return the rows within `radius` metres of a place (and touching `shape`), sorted, with their `distance`."""
-    import shapely
-
     degrees = _as_degrees(frame)
     candidates = np.unique(
         np.concatenate([degrees.sindex.query(shapely.box(*box)) for box in _boxes(lat, lon, radius)])
@@ -95,9 +93,6 @@ def distances_from(places: ArrayLike, *, lat: float, lon: float) -> FloatArray:
     >>> distances_from([[2.0, 49.0]], lat=48.0, lon=2.0).round(1)
     array([111200.])
     """
-    import pyproj
-    import shapely
-
     places = np.asarray(places)
     if places.dtype == object and len(places):
         if (shapely.get_type_id(places) == shapely.GeometryType.POINT).all():
@@ -148,9 +143,6 @@ def corridor(line: "BaseGeometry", *, width: float) -> "BaseGeometry":
     >>> bool(corridor(walk, width=50).contains(shapely.Point(2.3307, 48.8482)))
     True
     """
-    import pyproj
-    import shapely
-
     width = as_positive(width, "width")
     if not isinstance(line, shapely.Geometry) or line.is_empty:
         raise InvalidInputError("line must be a shapely geometry that is not empty")

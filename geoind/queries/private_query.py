@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, overload
 
 import numpy as np
+import shapely
 
 from geoind.arrays import Coordinates, FloatArray, as_count, as_lonlat, as_number, as_positive, as_unit
 from geoind.budgets.same_place import SamePlace
@@ -294,8 +295,6 @@ def private_query(
 def _check_shape(shape: "BaseGeometry | None", radius: float, lat: float, lon: float) -> None:
     if shape is None:
         return
-    import shapely
-
     if not isinstance(shape, shapely.Geometry) or shape.is_empty or not shape.is_valid:
         raise InvalidInputError("shape must be a valid, non-empty shapely geometry in lon/lat degrees")
     # A side may bulge beyond its corners, so points along it are looked at too.

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
+import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
 from geoind.distances import haversine
@@ -43,8 +44,6 @@ def closest(
     if hasattr(results, "sindex"):
         frame = near(cast("GeoDataFrame", results), lat=lat, lon=lon, radius=radius, shape=shape)
         return cast("Sequence[object]", frame), frame["distance"].to_numpy()
-    import shapely
-
     records = isinstance(results, (list, tuple)) and all(isinstance(record, Mapping) for record in results)
     places = lonlat_of(cast("Records", results)) if records else as_lonlat(cast("ArrayLike", results), "results")
     # A geodesic takes fifty times as long as a great circle, which is hardly ever longer.

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyproj
+import shapely
 
 from geoind.errors import InvalidInputError
 
@@ -66,8 +68,6 @@ def _postgis(lat: float, lon: float, radius: float, kind: str | None) -> dict[st
 
 def _geojson(lat: float, lon: float, radius: float, kind: str | None) -> dict[str, object]:
     """Feature whose polygon holds the circle, cut at the antimeridian as RFC 7946 asks."""
-    import shapely
-
     properties: dict[str, object] = {"lat": lat, "lon": lon, "radius": radius}
     if kind is not None:
         properties["kind"] = kind
@@ -76,9 +76,6 @@ def _geojson(lat: float, lon: float, radius: float, kind: str | None) -> dict[st
 
 
 def _circle(lat: float, lon: float, radius: float) -> "BaseGeometry":
-    import pyproj
-    import shapely
-
     # Corners outside the circle, so that the sides clear it. In degrees a side bends: four times the margin of a
     # plane is enough away from the poles, and a circle that comes near one becomes a cap.
     corner = radius * (4 / math.cos(math.pi / CIRCLE_CORNERS) - 3)

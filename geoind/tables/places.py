@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import shapely
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
@@ -177,8 +178,6 @@ class GeometryColumn:
     def missing(self) -> Flags:
         """Which rows have no place."""
         if self._is_binary and self._plain_wkb is None:
-            import shapely
-
             return nulls(self._storage) | np.asarray(shapely.is_empty(self._shapes))
         return nulls(self._storage) | np.isnan(self.coordinates).all(axis=1)
 
@@ -210,16 +209,12 @@ class GeometryColumn:
         """The EPSG codes that EWKB geometries carry."""
         if not self._is_binary or self._plain_wkb is not None:
             return set()
-        import shapely
-
         return {int(srid) for srid in np.unique(shapely.get_srid(self._shapes)) if srid > 0}
 
     def problems(self) -> Iterator[tuple[Flags, str]]:
         """Yield which rows hold no point, and why."""
         place = ~self.missing
         if self._is_binary and self._plain_wkb is None:
-            import shapely
-
             kinds = shapely.get_type_id(self._shapes)
             yield (kinds == -1) & place, "the geometry must be WKB"
             yield (kinds > 0) & place, "the geometry must be a point"
@@ -271,8 +266,6 @@ class GeometryColumn:
     @cached_property
     def _shapes(self) -> npt.NDArray[np.object_]:
         """The geometries, None where the bytes are null or no WKB."""
-        import shapely
-
         texts = np.asarray(self._storage.to_pylist(), dtype=object)
         return np.asarray(shapely.force_2d(shapely.from_wkb(texts, on_invalid="ignore")), dtype=object)
 
@@ -284,8 +277,6 @@ class GeometryColumn:
                 return np.asarray(present, np.float64)
             values[~nulls(self._storage)] = present
             return values
-        import shapely
-
         points = (shapely.get_type_id(self._shapes) == 0) & ~shapely.is_empty(self._shapes)
         values[points] = shapely.get_coordinates(self._shapes[points])
         return values
@@ -300,8 +291,6 @@ class GeometryColumn:
             valid = pa.array(~gone).buffers()[1] if gone.any() else None
             buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
             return pa.Array.from_buffers(pa.large_binary(), len(gone), buffers).cast(self._storage.type)
-        import shapely
-
         shapes = np.asarray(shapely.points(coordinates), dtype=object)
         shapes = shapely.set_srid(shapes, shapely.get_srid(np.where(gone, shapes, self._shapes)))
         empty = self.missing & ~gone

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
+import shapely
 
 from geoind.arrays import IntArray
 from geoind.errors import InvalidInputError
@@ -142,8 +143,6 @@ def _pairs_of_numbers(column: pa.Array) -> str | None:
 
 def _binary(samples: Sequence[Sample], column: pa.Array, rows: IntArray) -> str | None:
     """Return how bytes tell a place: as WKB, or with a true coordinate among them."""
-    import shapely
-
     found = [(value, int(row)) for value, row in zip(column.to_pylist(), rows, strict=True) if value is not None][
         :64
     ]

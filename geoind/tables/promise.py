@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import pyarrow.parquet
+
 from geoind.arrays import as_count, as_number, as_positive
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism, off_site_level
@@ -199,8 +201,6 @@ def _parquet_metadata(path: Path) -> bytes | None:
     with path.open("rb") as file:
         if file.read(4) != b"PAR1":
             return None
-    import pyarrow.parquet
-
     metadata = pyarrow.parquet.read_schema(path).metadata or {}
     if PARQUET_KEY in metadata:
         return bytes(metadata[PARQUET_KEY])
