@@ -379,7 +379,7 @@ class TraceSession:
 
 
 def _key_of(key: bytes, person: str) -> bytes:
-    return hashlib.blake2b(person.encode(), key=key, digest_size=KEY_BYTES, person=b"geoind person").digest()
+    return hashlib.blake2b(person.encode(), key=key, digest_size=KEY_BYTES, person=b"geoind session").digest()
 
 
 def as_seconds(time: Time) -> float:
