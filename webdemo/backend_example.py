@@ -36,6 +36,7 @@ from geoind import (
     epsilon_for,
     private_query,
 )
+from geoind.traces import SessionStore, SparseVector
 
 __all__ = ["backend_from_environment", "create_backend", "create_provider", "provider_from_environment"]
 
@@ -45,6 +46,8 @@ RADIUS = 300.0
 CONFIDENCE = 0.95
 BUDGET = 20 * EPSILON
 WINDOW = timedelta(days=1)
+MOVING = SparseVector.for_accuracy(1000)
+"""How a delivery shares its position: somebody who stays pays nothing."""
 TIMEOUT = 10.0
 """Seconds that the ledger has, and the provider for its whole answer, unless GEOIND_TIMEOUT says otherwise."""
 MOST_BYTES = 5_000_000
@@ -123,6 +126,14 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str, *, timeout:
         found = ask(client, provider, query.as_params("foursquare"), time.monotonic() + timeout)
         places = query.refine([place.model_dump() for place in found])
         return {"places": places, "confidence": query.confidence, "remaining": ledger.remaining(person)}
+
+    sessions = SessionStore(ledger, MOVING, memory.key)
+
+    @app.post("/track")
+    def track(truth: Truth, person: Person) -> dict[str, float]:
+        # The server's clock: an app that could choose the time could ask about one moment again and again.
+        report = sessions.report(person, lat=truth.lat, lon=truth.lon, time=time.time())
+        return {"lat": report.lat, "lon": report.lon, "remaining": ledger.remaining(person)}
 
     @app.get("/budget")
     def budget(person: Person) -> dict[str, float]:

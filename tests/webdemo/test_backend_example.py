@@ -308,6 +308,24 @@ def test_asyncio_goes_on_while_the_ledger_waits(tmp_path: Path) -> None:
     ledger.close()
 
 
+def test_a_delivery_shares_its_position_until_its_budget_is_used_up(tmp_path: Path) -> None:
+    def posted(app: FastAPI, places: list[Place]) -> list[httpx.Response]:
+        return [call(app, "POST", "/track", json=place, headers={"X-Person": "ana"}) for place in places]
+
+    with Ledger(f"sqlite:///{tmp_path}/ledger.db", budget=BUDGET) as ledger:
+        app = create_backend(ledger, SamePlace(bytes(32)), "http://127.0.0.1:1/search")
+        stays = posted(app, [HOME] * 3)
+        assert {answer.status_code for answer in stays} == {200}
+        shown = [answer.json() for answer in stays]
+        assert shown[-1]["remaining"] == pytest.approx(ledger.remaining("ana"))
+        assert all((one["lat"], one["lon"]) != (HOME["lat"], HOME["lon"]) for one in shown)
+        moves = posted(app, [{"lat": 48.8 - step, "lon": 2.2} for step in range(30)])
+        assert (moves[0].status_code, moves[-1].status_code) == (200, 429)
+        [refused] = posted(app, [{"lat": 91, "lon": 0}])
+        assert refused.status_code == 422
+        assert ledger.spent("ana") <= BUDGET
+
+
 def test_the_provider_alone_finds_what_is_near(places: np.ndarray) -> None:
     frame = geopandas.GeoDataFrame(
         {"name": [str(n) for n in range(len(places))]}, geometry=geopandas.points_from_xy(*places.T), crs=4326
