@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from geoind.arrays import IntArray
 from geoind.files.jsonvalues import (
     BadRecordError,
+    Digits,
     as_columns,
     chosen,
     flattened,
@@ -65,12 +65,12 @@ class Form:
         if self.feature:
             geometry = None
             if all(reports):
-                geometry = {"type": "Point", "coordinates": [Decimal(str(report)) for report in reports]}
+                geometry = {"type": "Point", "coordinates": [Digits(report) for report in reports]}
             elif record["geometry"] is not None:
                 geometry = {"type": "Point", "coordinates": []}
-            return {
-                name: geometry if name == "geometry" else value for name, value in record.items() if name != "bbox"
-            }
+            made = {**record, "geometry": geometry}
+            made.pop("bbox", None)
+            return made
         result = record
         for path, report in zip(self.paths, reports, strict=True):
             result = _with(result, path, report)
@@ -178,7 +178,8 @@ class JsonRows:
         """Return the text of some objects, with other coordinates."""
         columns = [reports.column(path).to_pylist() for path in self.form.paths]
         objects = []
-        drop = frozenset(self.resolved(self.drop, {path for flat in self.flat for path in flat}))
+        known = {path for flat in self.flat for path in flat} if self.drop else ()
+        drop = frozenset(self.resolved(self.drop, known))
         for row, *report in zip(rows.tolist(), *columns, strict=True):
             record = without(self.records[row], drop) if drop else self.records[row]
             objects.append(self.form.put_together(record, report))
@@ -224,6 +225,6 @@ def _with(record: dict[str, Any], path: str, report: str | None) -> dict[str, An
     if path in record:
         if isinstance(record[path], str):
             return {**record, path: report or ""}
-        return {**record, path: Decimal(report) if report else None}
+        return {**record, path: Digits(report) if report else None}
     name, _, rest = path.partition(".")
     return {**record, name: _with(record[name], rest, report)}

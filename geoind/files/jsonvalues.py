@@ -9,6 +9,7 @@ import pyarrow as pa
 
 __all__ = [
     "BadRecordError",
+    "Digits",
     "as_columns",
     "chosen",
     "flattened",
@@ -22,6 +23,12 @@ __all__ = [
 
 class BadRecordError(Exception):
     """A record that is no row; the message is the reason and never quotes the record."""
+
+
+class Digits(str):
+    """A number, by its own text."""
+
+    __slots__ = ()
 
 
 def loaded(text: bytes) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Files that rows come from, whatever their format; they can be read twice."""
 
+import gc
 import gzip
 import os
 import shutil
@@ -196,7 +197,7 @@ class TextSource:
 
     def rows(self) -> Iterator[Rows]:
         """Yield the file's rows."""
-        with self.data.opened() as stream:
+        with self.data.opened() as stream, _no_search_for_cycles():
             try:
                 yield from self._rows(decompressed(stream, self.kind.compression))
             except (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile):
@@ -252,6 +253,18 @@ class TextSource:
         missing = [name for name in (*recipe.drop, *recipe.keep) if name not in self._found]
         if missing and self.kind.format in ("ndjson", "geojson"):
             raise InvalidInputError(f"there is no member {missing[0]!r} to drop or keep")
+
+
+@contextmanager
+def _no_search_for_cycles() -> Iterator[None]:
+    """Keep Python from looking for cycles: objects of JSON are trees, and looking took 40 % of the time."""
+    before = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if before:
+            gc.enable()
 
 
 def _lonlat(rows: TextRows | JsonRows) -> tuple[LonLat, ...]:
