@@ -14,7 +14,17 @@ import shapely
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 
-__all__ = ["Flags", "GeometryColumn", "LonLatColumns", "PlaceColumns", "column_of", "is_text", "nulls", "rows_of"]
+__all__ = [
+    "Flags",
+    "GeometryColumn",
+    "LonLatColumns",
+    "PlaceColumns",
+    "column_of",
+    "finite",
+    "is_text",
+    "nulls",
+    "rows_of",
+]
 
 Flags = npt.NDArray[np.bool_]
 
@@ -76,6 +86,12 @@ def rows_of(batch: pa.RecordBatch, rows: IntArray) -> pa.RecordBatch:
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a type is text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def finite(coordinates: FloatArray) -> Flags:
+    """Return which of the (n, 2) coordinates are numbers, both of them."""
+    # Not all(axis=1), which numpy does row by row.
+    return np.asarray(np.isfinite(coordinates[:, 0]) & np.isfinite(coordinates[:, 1]))
 
 
 def nulls(column: pa.Array) -> Flags:
@@ -179,7 +195,8 @@ class GeometryColumn:
         """Which rows have no place."""
         if self._is_binary and self._plain_wkb is None:
             return nulls(self._storage) | np.asarray(shapely.is_empty(self._shapes))
-        return nulls(self._storage) | np.isnan(self.coordinates).all(axis=1)
+        x, y = self.coordinates.T
+        return np.asarray(nulls(self._storage) | (np.isnan(x) & np.isnan(y)))
 
     @cached_property
     def coordinates(self) -> FloatArray:
@@ -219,7 +236,7 @@ class GeometryColumn:
             yield (kinds == -1) & place, "the geometry must be WKB"
             yield (kinds > 0) & place, "the geometry must be a point"
             place = place & (kinds == 0)
-        yield place & ~np.isfinite(self.coordinates).all(axis=1), "the point must be finite"
+        yield place & ~finite(self.coordinates), "the point must be finite"
 
     def written(self, coordinates: FloatArray, decimals: int) -> dict[str, pa.Array]:  # noqa: ARG002
         """Return the column with other coordinates, without heights: they tell places apart."""

@@ -24,7 +24,7 @@ from geoind.tables.geoparquet import (
 from geoind.tables.identities import count_persons
 from geoind.tables.names import coordinate_columns
 from geoind.tables.order import refuse_sorted
-from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, nulls, rows_of
+from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, finite, nulls, rows_of
 from geoind.tables.policy import refuse, telling_entries, telling_schema, telling_values
 from geoind.tables.promise import PARQUET_KEY, Promise
 from geoind.tables.recipe import LonLat, Points, Recipe
@@ -274,7 +274,7 @@ class Table:
             if self.recipe.missing == "raise":
                 flaws.append((column.missing, "there is no place"))
             if isinstance(place, Points):
-                lost = np.isfinite(column.coordinates).all(axis=1) & ~_on_earth(truth)
+                lost = finite(column.coordinates) & ~_on_earth(truth)
                 flaws.append((lost, "the point must lie on Earth in its CRS"))
             found += [(rows, which + reason) for rows, reason in flaws]
         for name, reason in ((self.recipe.id_column, "no identity"), (self.recipe.person_column, "no person")):
@@ -315,4 +315,4 @@ def _crs(place: LonLat | Points) -> str:
 
 
 def _on_earth(lonlat: FloatArray) -> Flags:
-    return np.asarray((np.abs(lonlat) <= (180, 90)).all(axis=1))
+    return np.asarray((np.abs(lonlat[:, 0]) <= 180) & (np.abs(lonlat[:, 1]) <= 90))
