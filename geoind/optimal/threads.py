@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+import scipy.linalg  # noqa: F401  (only a library that is loaded can be held to one thread)
 from threadpoolctl import threadpool_limits
 
 from geoind.parallel import available_cores
