@@ -15,7 +15,7 @@ from geoind.errors import InvalidInputError
 from geoind.files import obfuscate_file
 from geoind.files.folder import obfuscate_files
 from geoind.files.job import Job
-from geoind.tables import Recipe
+from geoind.tables import Recipe, table
 from tests.tables.cases import BY_TYPE, BY_VALUE, PLAIN, lonlat, table_with
 
 TRUTH = lonlat()
@@ -104,3 +104,12 @@ def test_what_is_dropped_is_gone_and_no_true_coordinate_is_left(tmp_path: Path, 
         assert f"{value}".encode() not in made
         assert np.float64(value).tobytes() not in made
     assert b"note" not in made or door == "gpkg"
+
+
+@pytest.mark.parametrize("door", ["csv", "ndjson", "geojson", "parquet", "folder"])
+def test_without_the_policy_the_truth_would_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door: str
+) -> None:
+    monkeypatch.setattr(table, "refuse", lambda told: None)  # noqa: ARG005
+    passed = through(tmp_path, door, [f"at {lat}" for _, lat in TRUTH])
+    assert any(f"at {lat}".encode() in passed for _, lat in TRUTH)
