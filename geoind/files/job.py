@@ -202,9 +202,12 @@ class Work:
                 write_ogr(self.source, (made.batch for _, _, made in self._reported()), place)
             elif out is not None:
                 packed = compressed(out, second.compression, _inner_name(self.target, second))
-                self._write(packed)
-                if packed is not out:
-                    packed.close()
+                try:
+                    self._write(packed)
+                finally:
+                    # Also after an error: what is left open would try to write to a file that is gone.
+                    if packed is not out:
+                        packed.close()
             if second.format != "parquet" and self.target != STANDARD:
                 delivery.open(sidecar_of(self.target)).write(self.promise.to_json().encode() + b"\n")
 

@@ -1,4 +1,5 @@
 import csv
+import gc
 import gzip
 import io
 import json
@@ -401,3 +402,14 @@ def test_csv_becomes_parquet_and_parquet_csv(tmp_path: Path) -> None:
     obfuscate_file(tmp_path / "a.parquet", tmp_path / "c.ndjson.gz", mechanism=SHARP)
     with gzip.open(tmp_path / "c.ndjson.gz") as file:
         assert json.loads(file.readline()) == {"id": "007", "lat": 1.0, "lon": 2.0, "note": "a, b"}
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".zip"])
+def test_a_refused_file_leaves_no_compression_open(tmp_path: Path, suffix: str) -> None:
+    source = tmp_path / "places.csv"
+    source.write_text("lat,lon\n48.8584,2.2945\ninf,2.3\n")
+    with pytest.raises(InvalidInputError):
+        obfuscate_file(source, tmp_path / f"reports.csv{suffix}", epsilon=0.01)
+    # What is collected without having been closed would warn, which is an error here.
+    gc.collect()
+    assert [path.name for path in tmp_path.iterdir()] == ["places.csv"]
