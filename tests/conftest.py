@@ -138,7 +138,7 @@ def demo_url(demo_app: "FastAPI") -> Iterator[str]:
     import uvicorn
 
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(demo_app, log_level="warning", access_log=False))
+    server = uvicorn.Server(uvicorn.Config(demo_app, log_level="warning", access_log=False, log_config=None))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
     yield f"http://127.0.0.1:{listener.getsockname()[1]}/"

@@ -55,9 +55,11 @@ def run(options: argparse.Namespace) -> None:
     home = "geoind.webdemo" if find_spec("geoind.webdemo") else "webdemo"
     os.environ["GEOIND_DEMO_BASEMAP"] = str(options.basemap.resolve()) if options.basemap else ""
     os.environ["GEOIND_DEMO_TILES"] = "yes" if options.online_tiles else ""
-    # No access log: nobody needs to know later who looked at what.
-    config = uvicorn.Config(f"{home}.app:from_environment", factory=True, access_log=False, log_level="warning")
     with _listen(options.port) as listener:
+        # No access log: nobody needs to know later who looked at what.
+        config = uvicorn.Config(
+            f"{home}.app:from_environment", factory=True, access_log=False, log_level="warning"
+        )
         config.load()
         address = f"http://{HOST}:{listener.getsockname()[1]}/"
         print(f"The demo is at {address} (Ctrl+C stops it)", flush=True)
