@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 BLOCK = 8192
 """Rows handled at once: their temporaries stay in the processor's cache."""
 
-SHARED_BLOCK = 16384
+SHARED_BLOCK = 32768
 """The same for several threads: longer, so that they wait less for one another."""
 
 ROWS_PER_THREAD = 1 << 17
