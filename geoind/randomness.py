@@ -2,8 +2,8 @@
 
 Every mechanism asks for 64-bit words, a fixed number per point. Three sources give them:
 
-- the default, `rng=None`: a cipher keystream under a fresh key from the operating system for each batch.
-  No state outlives the batch, so nothing can be read from memory later or be copied by a forked worker;
+- the default, `rng=None`: a cipher keystream under a fresh key from the operating system for each block of
+  points. No state outlives the block, so nothing can be read from memory later or be copied by a forked worker;
 - `KeyedRandomness`: a secret key and a label per record give the same words again for the same record;
 - numpy `Generator`s and integer seeds, **for simulation and tests only**: whoever learns the seed, or enough
   of the stream, removes the noise.
@@ -11,8 +11,9 @@ Every mechanism asks for 64-bit words, a fixed number per point. Three sources g
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Protocol, TypeAlias, cast, runtime_checkable
 
 import numpy as np
@@ -22,7 +23,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 
-__all__ = ["KeyedRandomness", "Randomness", "RandomnessLike", "Words", "as_randomness"]
+__all__ = ["KeyedRandomness", "Randomness", "RandomnessLike", "Words", "as_randomness", "words_by_block"]
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 
@@ -83,9 +84,21 @@ def as_randomness(rng: RandomnessLike, count: int) -> Randomness:
     )
 
 
+def words_by_block(source: Randomness, points: FloatArray, count: int, purpose: str) -> Callable[[slice], Words]:
+    """Return what gives a block of the points its words, `count` for each.
+
+    They are drawn with their block, in its thread, where the order does not matter: the words of all points never
+    lie in memory at once. A generator draws all of them first.
+    """
+    if isinstance(source, SystemRandomness | KeyedRandomness):
+        return lambda part: source.only(part).words(points[part], count, purpose)
+    words = source.words(points, count, purpose)
+    return lambda part: words[part]
+
+
 @dataclass(frozen=True)
 class SystemRandomness:
-    """AES-256 in counter mode under a fresh key from the operating system for each batch."""
+    """AES-256 in counter mode under a fresh key from the operating system for each call."""
 
     def words(self, points: FloatArray, count: int, purpose: str) -> Words:  # noqa: ARG002
         """Return fresh words."""
@@ -106,6 +119,10 @@ class SystemRandomness:
         """Return fresh words."""
         first, second = np.frombuffer(os.urandom(16), np.uint64).tolist()
         return first, second
+
+    def only(self, rows: slice) -> "SystemRandomness":  # noqa: ARG002
+        """Return the source of these records: no two calls have anything in common."""
+        return self
 
 
 @dataclass(frozen=True)
@@ -162,14 +179,15 @@ class KeyedRandomness:
             raise InvalidInputError("labels must be a list: one int, str or bytes per point")
         object.__setattr__(self, "_blocks", _label_blocks(self.labels, self.key))
 
-    def only(self, rows: npt.NDArray[np.bool_]) -> "KeyedRandomness":
-        """Return the source of the records where `rows` is true."""
-        if len(rows) != len(self.labels):
-            raise InvalidInputError(f"labels must be one per point: {len(self.labels)} labels, {len(rows)} points")
+    def only(self, rows: npt.NDArray[np.bool_] | slice) -> "KeyedRandomness":
+        """Return the source of the records of a slice, or where `rows` is true."""
         known = self.labels
-        labels = (
-            known[rows] if isinstance(known, np.ndarray) else [known[row] for row in np.flatnonzero(rows).tolist()]
-        )
+        if not isinstance(rows, slice) and len(rows) != len(known):
+            raise InvalidInputError(f"labels must be one per point: {len(known)} labels, {len(rows)} points")
+        if isinstance(known, np.ndarray):
+            labels: object = known[rows]
+        else:
+            labels = known[rows] if isinstance(rows, slice) else list(compress(known, rows.tolist()))
         part = object.__new__(KeyedRandomness)
         kind, blocks = self._blocks
         object.__setattr__(part, "key", self.key)

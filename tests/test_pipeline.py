@@ -1,4 +1,5 @@
 import math
+import tracemalloc
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from geoind import (
     mechanism_for_reports,
     obfuscate,
     obfuscate_lonlat,
+    parallel,
 )
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.mechanisms.protocol import Space
@@ -328,3 +330,17 @@ def test_a_person_without_a_ledger_and_a_ledger_without_a_person_are_refused_eve
         obfuscate(**EIFFEL, epsilon=0.01, **half)
     with pytest.raises(InvalidInputError, match="go together"):
         obfuscate(lat=[1.0], lon=[1.0], epsilon=0.01, **half)
+
+
+def test_many_reports_take_little_more_memory_than_truths_and_reports_themselves(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(parallel, "available_cores", lambda: 1)
+    lat, lon = np.zeros(400_000), np.zeros(400_000)
+    obfuscate(lat=lat[:1], lon=lon[:1], epsilon=0.01)
+    tracemalloc.start()
+    obfuscate(lat=lat, lon=lon, epsilon=0.01)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    one_block = 30 * 8 * parallel.BLOCK
+    assert peak < 2 * (lat.nbytes + lon.nbytes) + one_block

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from geoind import InvalidInputError, KeyedRandomness, PlanarLaplace, SphericalLaplace, obfuscate
-from geoind.randomness import SystemRandomness, as_randomness
+from geoind.randomness import SystemRandomness, as_randomness, words_by_block
 from tests.goodness import LEVEL
 
 KEY = bytes(range(32))
@@ -194,3 +194,27 @@ def test_many_records_get_the_words_that_each_gets_alone() -> None:
     for row in (0, 8191, 8192, 19_999):
         one = KeyedRandomness(KEY, [row]).words(points[row : row + 1], 3, "p")
         np.testing.assert_array_equal(words[row : row + 1], one)
+
+
+@pytest.mark.parametrize("labels", [np.arange(500), [f"trip {row}" for row in range(500)]])
+def test_a_key_gives_a_block_of_records_the_words_that_all_together_get(labels: object) -> None:
+    points = np.random.default_rng(0).uniform(-1, 1, (500, 2))
+    keyed = KeyedRandomness(KEY, labels)  # type: ignore[arg-type]
+    words_of = words_by_block(keyed, points, 2, "p")
+    parts = [slice(300, 500), slice(0, 1), slice(1, 300)]
+    drawn = {part.start: words_of(part) for part in parts}
+    np.testing.assert_array_equal(np.vstack([drawn[0], drawn[1], drawn[300]]), keyed.words(points, 2, "p"))
+
+
+def test_a_generator_draws_the_words_of_all_blocks_in_the_order_of_the_records() -> None:
+    points = np.zeros((500, 2))
+    words_of = words_by_block(as_randomness(7, 500), points, 2, "p")
+    last, first = words_of(slice(300, 500)), words_of(slice(0, 300))
+    np.testing.assert_array_equal(np.vstack([first, last]), as_randomness(7, 500).words(points, 2, "p"))
+
+
+def test_blocks_of_fresh_words_have_nothing_in_common() -> None:
+    words_of = words_by_block(SystemRandomness(), np.zeros((500, 2)), 2, "p")
+    words = np.vstack([words_of(slice(0, 250)), words_of(slice(250, 500)), words_of(slice(250, 500))])
+    assert words.shape == (750, 2)
+    assert len(np.unique(words)) == words.size

@@ -23,7 +23,7 @@ from geoind.mechanisms.noise import (
     survivals,
 )
 from geoind.parallel import over_blocks
-from geoind.randomness import Randomness, SystemRandomness, Words
+from geoind.randomness import Randomness, SystemRandomness, Words, words_by_block
 from geoind.space.lattice import DECIMALS, nearest_places, wrapped
 
 if TYPE_CHECKING:
@@ -81,14 +81,16 @@ class GlobeDraws:
     def reports(self, points: FloatArray, source: Randomness) -> FloatArray:
         """Return one report for each (n, 2) lon/lat point."""
         reports = np.empty_like(points)
-        words = source.words(points, 2, self.purpose)
+        words_of = words_by_block(source, points, 2, self.purpose)
 
-        def block(part: slice) -> IntArray:
-            return self._block(points[part], words[part], reports[part]) + int(part.start)
+        def block(part: slice) -> tuple[IntArray, Words]:
+            words = words_of(part)
+            undecided = self._block(points[part], words, reports[part])
+            return undecided + int(part.start), words[undecided]
 
-        for undecided in over_blocks(block, len(points)):
-            for row in undecided.tolist():
-                (lon, lat), (first, second) = points[row].tolist(), words[row].tolist()
+        for rows, words in over_blocks(block, len(points)):
+            for row, (first, second) in zip(rows.tolist(), words.tolist(), strict=True):
+                lon, lat = points[row].tolist()
                 reports[row] = self.exactly(lon, lat, first, second, source, row)
         return reports
 

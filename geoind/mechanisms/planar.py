@@ -11,7 +11,7 @@ from geoind.errors import InvalidInputError
 from geoind.mechanisms.functions import ARRAYS
 from geoind.mechanisms.noise import direction, half_angles, out_of_range, survivals
 from geoind.parallel import over_blocks
-from geoind.randomness import Randomness, Words
+from geoind.randomness import Randomness, Words, words_by_block
 
 if TYPE_CHECKING:
     from flint import arb
@@ -54,17 +54,17 @@ def planar_reports(
     if points.size and not max(points.max(), -points.min()) <= FARTHEST * step:
         raise InvalidInputError(f"points must lie within {FARTHEST * step:.3g} m of the origin for this noise")
     reports = np.empty_like(points)
-    words = source.words(points, 2, purpose)
+    words_of = words_by_block(source, points, 2, purpose)
 
-    def block(part: slice) -> IntArray:
-        return _block(points[part], words[part], reports[part], step, steps) + int(part.start)
+    def block(part: slice) -> tuple[IntArray, Words]:
+        words = words_of(part)
+        undecided = _block(points[part], words, reports[part], step, steps)
+        return undecided + int(part.start), words[undecided]
 
-    undecided = np.concatenate([np.empty(0, np.int64), *over_blocks(block, len(points))])
-    if undecided.size:
-        from geoind.mechanisms.exact import Draw, decided, planar_place
+    for rows, words in over_blocks(block, len(points)):
+        for row, (first, second) in zip(rows.tolist(), words.tolist(), strict=True):
+            from geoind.mechanisms.exact import Draw, decided, planar_place
 
-        for row in undecided.tolist():
-            first, second = words[row].tolist()
             draw = Draw(first, second, partial(source.further, row, points[row], purpose))
             x, y = points[row].tolist()
             column, line = decided(planar_place(x, y, step=step, radius=radius), draw)
