@@ -52,6 +52,9 @@ from .channels.metrics import worst_case_loss as worst_case_loss
 from .channels.posterior_remap import PosteriorRemap as PosteriorRemap
 from .channels.priors import Prior as Prior
 from .channels.remap import bayes_remap as bayes_remap
+from .channels.sensitivity import Sensitivity as Sensitivity
+from .channels.sensitivity import after_query as after_query
+from .channels.sensitivity import sensitivity as sensitivity
 from .errors import BudgetExceededError as BudgetExceededError
 from .errors import GeoindError as GeoindError
 from .errors import InfeasibleError as InfeasibleError

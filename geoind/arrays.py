@@ -54,30 +54,30 @@ def as_floats(values: ArrayLike, name: str) -> FloatArray:
     return array.astype(np.float64, copy=False)
 
 
-def as_points(points: ArrayLike, name: str = "points") -> FloatArray:
-    """Return (n, 2) finite float64 coordinates; an empty list is (0, 2).
+def as_points(points: ArrayLike, name: str = "points", *, columns: int | None = 2) -> FloatArray:
+    """Return (n, columns) finite float64 coordinates, any number of them if None; an empty list has no rows.
 
     Messages name the row, never the coordinate: a log outlives the request.
     """
-    array = _as_pairs(points, name)
+    array = _as_table(points, name, columns)
     if not np.isfinite(array).all():
         row = np.argmin(np.isfinite(array).all(axis=1))
         raise InvalidInputError(f"{name} must be finite, row {row} is not")
     return array
 
 
-def _as_pairs(points: ArrayLike, name: str) -> FloatArray:
+def _as_table(points: ArrayLike, name: str, columns: int | None) -> FloatArray:
     array = as_floats(points, name)
-    if array.size == 0 and array.ndim <= 2 and array.shape[-1] in (0, 2):
-        return np.empty((0, 2))
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise InvalidInputError(f"{name} must have shape (n, 2), got {array.shape}")
+    if columns and array.size == 0 and array.ndim <= 2 and array.shape[-1] in (0, columns):
+        return np.empty((0, columns))
+    if array.ndim != 2 or array.shape[1] != (columns or max(array.shape[1], 1)):
+        raise InvalidInputError(f"{name} must have shape (n, {columns or 'columns'}), got {array.shape}")
     return array
 
 
 def as_lonlat(lonlat: ArrayLike, name: str = "lonlat") -> FloatArray:
     """Return (n, 2) degrees, longitude first, with |lon| <= 180 and |lat| <= 90."""
-    array = _as_pairs(lonlat, name)
+    array = _as_table(lonlat, name, 2)
     if _is_lonlat(array):
         return array
     as_points(array, name)

@@ -9,7 +9,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_points, frozen
+from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, frozen
 from geoind.channels.draws import choose, choose_exactly
 from geoind.channels.priors import Prior
 from geoind.channels.reach import as_grid, reach_of_rows
@@ -139,10 +139,12 @@ class Channel:
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one report for each of the (n, 2) points: the place of an output of the closest input's row.
 
+        Points have as many columns as the inputs, reports as many as the outputs.
+
         Draws are exact: each output has the probability of its entry over the sum of the row's entries, as
         rational numbers, however small it is.
         """
-        return self.outputs.xy[self.sample_indices(self.inputs.nearest(as_points(points)), rng=rng)]
+        return self.outputs.xy[self.sample_indices(self.inputs.nearest(points), rng=rng)]
 
     def sample_indices(self, truth: ArrayLike, *, rng: RandomnessLike = None) -> IntArray:
         """Return for each number of an input the number of an output, drawn from its row.
@@ -160,8 +162,12 @@ class Channel:
         rows = rows.astype(np.int64)
         if not ((rows >= 0) & (rows < len(self.inputs))).all():
             raise InvalidInputError(f"truth must be numbers of inputs, 0 to {len(self.inputs) - 1}")
-        # A keyed source sees the site, so that a person who stays within a cell repeats the same report.
-        source, points = as_randomness(rng, len(rows)), self.inputs.xy[rows]
+        # A keyed source sees the site, so that a person who stays within a cell repeats the same report. It takes
+        # two numbers: of a record its own number, since the purpose names all the records.
+        places = (
+            self.inputs.xy if self.inputs.xy.shape[1] == 2 else np.arange(2.0 * len(self.inputs)).reshape(-1, 2)
+        )
+        source, points = as_randomness(rng, len(rows)), places[rows]
         words = source.words(points, 1, self._purpose)[:, 0]
         result = np.empty(len(rows), dtype=np.int64)
         order = np.argsort(rows, kind="stable")

@@ -42,5 +42,7 @@ def compose(first: Channel, second: Channel) -> Channel:
     if not same_sites(first.inputs, second.inputs):
         raise SitesMismatchError("both channels must have the same inputs")
     matrix = first.matrix[:, :, None] * second.matrix[:, None, :]
+    if (columns := first.outputs.xy.shape[1]) != second.outputs.xy.shape[1]:
+        raise SitesMismatchError("the reports of both channels must have the same number of columns")
     places = (first.outputs.xy[:, None] + second.outputs.xy) / 2
-    return Channel(first.inputs, Places(places.reshape(-1, 2)), matrix.reshape(len(first.inputs), -1))
+    return Channel(first.inputs, Places(places.reshape(-1, columns)), matrix.reshape(len(first.inputs), -1))

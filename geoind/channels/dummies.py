@@ -13,7 +13,7 @@ from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, SitesMismatchError
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, Words, as_randomness
-from geoind.space.sites import same_sites
+from geoind.space.sites import as_plane, same_sites
 
 __all__ = ["Dummies"]
 
@@ -52,6 +52,7 @@ class Dummies:
     def __post_init__(self) -> None:
         if not isinstance(self.decoys, Prior):
             raise InvalidInputError(f"decoys must be a Prior, got {type(self.decoys).__name__}")
+        as_plane(self.decoys.sites, "the decoys' places")
         object.__setattr__(self, "k", as_count(self.k, "k"))
 
     @property

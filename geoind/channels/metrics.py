@@ -14,7 +14,7 @@ from geoind.channels.median import geometric_median
 from geoind.channels.priors import Prior
 from geoind.distances import Distance, discrete, euclidean, squared
 from geoind.errors import InvalidInputError
-from geoind.space.sites import Sites
+from geoind.space.sites import Sites, as_plane
 
 __all__ = [
     "adversary_error",
@@ -148,6 +148,7 @@ def adversary_error(
     joint = channel.joint(prior)
     truth = channel.inputs.xy
     if guesses == "plane":
+        as_plane(channel.inputs, "the channel's inputs")
         return _plane_error(joint[:, joint.any(axis=0)], truth, loss)
     places = channel.inputs if guesses is None else guesses
     return float((joint.T @ loss(truth, places.xy)).min(axis=1).sum())

@@ -15,6 +15,7 @@ from geoind.distances import Distance, euclidean, squared
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.mechanisms.protocol import Space
+from geoind.space.sites import as_plane
 
 __all__ = ["PosteriorRemap"]
 
@@ -76,6 +77,7 @@ class PosteriorRemap:
     def __post_init__(self) -> None:
         if not isinstance(self.prior, Prior):
             raise InvalidInputError(f"prior must be a Prior, got {type(self.prior).__name__}")
+        as_plane(self.prior.sites, "the prior's places")
         if not isinstance(self.mechanism, PlanarLaplace):
             raise InvalidInputError(f"mechanism must be a PlanarLaplace, got {type(self.mechanism).__name__}")
         if self.loss not in (euclidean, squared):

@@ -129,7 +129,7 @@ class Prior:
         ----------
         sites : Sites
         xy : (n, 2) array
-            Past locations, in metres.
+            Past locations, in metres; for records, as many columns as they have.
         weights : (n,) array, optional
             How much each point counts; default: one each.
         smoothing : float
@@ -149,7 +149,7 @@ class Prior:
         >>> Prior.from_points(street, [*visits, [9999, 0]], outside="drop").mass
         array([0.75, 0.25])
         """
-        points = as_points(xy, "xy")
+        points = as_points(xy, "xy", columns=sites.xy.shape[1])
         counted = np.ones(len(points)) if weights is None else as_floats(weights, "weights")
         if counted.shape != (len(points),):
             raise InvalidInputError(f"weights must be one per point: {counted.shape} for {len(points)} points")

@@ -16,7 +16,8 @@ def bayes_remap(
     """Return the deterministic channel that, after `channel`, minimises the expected loss.
 
     It reads reports only, so `channel @ bayes_remap(channel, prior)` keeps the promise. A report that cannot occur
-    under the prior goes to the closest place.
+    under the prior goes to the closest place, or where reports and places are not of one kind to the best one
+    without a report.
 
     Parameters
     ----------
@@ -38,6 +39,10 @@ def bayes_remap(
     """
     places = channel.outputs if outputs is None else outputs
     joint = channel.joint(prior)
-    cost = joint.T @ loss(channel.inputs.xy, places.xy)
-    targets = np.where(joint.any(axis=0), np.argmin(cost, axis=1), places.nearest(channel.outputs.xy))
+    losses = loss(channel.inputs.xy, places.xy)
+    if places.xy.shape[1] == channel.outputs.xy.shape[1]:
+        otherwise = places.nearest(channel.outputs.xy)
+    else:
+        otherwise = np.full(len(channel.outputs), np.argmin(prior.mass @ losses))
+    targets = np.where(joint.any(axis=0), np.argmin(joint.T @ losses, axis=1), otherwise)
     return Channel.deterministic(channel.outputs, places, targets)

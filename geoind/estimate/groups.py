@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_points
+from geoind.channels.channel import Channel
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.laplace import PlanarLaplace
@@ -40,7 +41,8 @@ def grouped(
 ) -> tuple[list[Group], Projection | None]:
     """Return (mechanism, (n, 2) metres) for each different mechanism, and the projection into the plane."""
     projection = _common_projection(mechanism, projection)
-    xy = _in_plane(reports, projection)
+    columns = mechanism.outputs.xy.shape[1] if isinstance(mechanism, Channel) else 2
+    xy = _in_plane(reports, projection, columns)
     if not len(xy):
         raise InvalidInputError("reports must not be empty")
     split = _split(mechanism, len(xy), on_globe=projection is not None)
@@ -85,13 +87,13 @@ def _common_projection(mechanism: Mechanisms, projection: Projection | None) -> 
     return projection
 
 
-def _in_plane(reports: Reports, projection: Projection | None) -> FloatArray:
+def _in_plane(reports: Reports, projection: Projection | None, columns: int) -> FloatArray:
     if hasattr(reports, "crs") and hasattr(reports, "geometry"):
         if projection is None:
             raise InvalidInputError("reports have a CRS: give the projection into the grid's plane")
         return projection.to_xy(points_lonlat(reports, "reports"))
     if projection is None:
-        return as_points(reports, "reports")
+        return as_points(reports, "reports", columns=columns)
     return projection.to_xy(reports)
 
 

@@ -47,13 +47,14 @@ class Symmetry:
 def symmetry_of(inputs: Sites, outputs: Sites, apart: FloatArray, loss: FloatArray, mass: FloatArray) -> Symmetry:
     """Return the flips and quarter turns about the inputs' centre that change nothing.
 
-    Candidates come from the coordinates; the matrices decide. Other symmetries are not looked for.
+    Candidates come from the coordinates; the matrices decide. Other symmetries, and those of records that are no
+    points of the plane, are not looked for.
     """
     turn = np.array([[0, -1], [1, 0]])
     flip = np.array([[1, 0], [0, -1]])
     # The identity needs no look: it would fail where two sites share a place.
     found_in, found_out = [np.arange(len(inputs))], [np.arange(len(outputs))]
-    for power in range(4):
+    for power in range(4) if inputs.xy.shape[1] == outputs.xy.shape[1] == 2 else ():
         for mirror in (np.eye(2), flip)[power == 0 :]:
             linear = np.linalg.matrix_power(turn, power) @ mirror
             image_in = _permutation(inputs, linear, inputs.xy)

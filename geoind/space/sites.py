@@ -1,4 +1,4 @@
-"""Finite ordered sets of locations in the plane: a regular `Grid`, or any `Places`."""
+"""Finite ordered sets of locations: a regular `Grid` in the plane, or any `Places`."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
     from geoind.space.projection import Projection
 
-__all__ = ["Grid", "Places", "Sites", "as_sites", "same_sites", "sites_array"]
+__all__ = ["Grid", "Places", "Sites", "as_plane", "as_sites", "same_sites", "sites_array"]
 
 ROUNDING = 1e-9
 """In cells: what lies so little outside of a grid lies on its border."""
 
 
 class Sites(Protocol):
-    """A finite ordered set of locations, in metres."""
+    """A finite ordered set of locations: in metres, or records with a column for each attribute."""
 
     @property
     def xy(self) -> FloatArray:
-        """The locations, (n, 2), read-only."""
+        """The locations, (n, 2), or the records, (n, columns), read-only."""
         ...
 
     def __len__(self) -> int: ...
@@ -205,19 +205,31 @@ class Snap:
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Any points of the plane, in the order given.
+    """Any points, in the order given: of the plane, or records with any number of columns.
+
+    Records (ages and weights, the 24 hours of a smart meter, whole databases) take part in whatever asks for a
+    distance or a loss: channels, priors, optimal mechanisms. What is about the plane refuses them.
+
+    Parameters
+    ----------
+    xy : (n, columns) array
+        Two columns, in metres, for points of the plane.
 
     Examples
     --------
     >>> cafes = Places([[0, 0], [120, 50]])
     >>> len(cafes), cafes.nearest([[100, 100]])
     (2, array([1]))
+    >>> from geoind import distances
+    >>> salaries = Places([[32, 0, 27], [32, 0.01, 27], [32, 1e6, 27]])
+    >>> distances.hamming(salaries.xy, salaries.xy)[0]
+    array([0., 1., 1.])
     """
 
     xy: FloatArray
 
     def __init__(self, xy: ArrayLike) -> None:
-        points = as_points(xy, "xy")
+        points = as_points(xy, "xy", columns=None)
         if not len(points):
             raise InvalidInputError("xy must hold at least one place")
         object.__setattr__(self, "xy", frozen(points))
@@ -237,7 +249,23 @@ class Places:
 
     def nearest(self, points: ArrayLike) -> IntArray:
         """Return for each point the number of the closest place."""
-        return np.asarray(self._tree.query(as_points(points))[1], dtype=np.int64)
+        rows = as_points(points, columns=self.xy.shape[1])
+        return np.asarray(self._tree.query(rows)[1], dtype=np.int64)
+
+
+def as_plane(sites: Sites, name: str = "sites") -> Sites:
+    """Return the sites if they are points of the plane.
+
+    Examples
+    --------
+    >>> len(as_plane(Places([[0, 0], [120, 50]])))
+    2
+    """
+    if sites.xy.shape[1] != 2:
+        raise InvalidInputError(
+            f"{name} must be points of the plane, got records with {sites.xy.shape[1]} columns"
+        )
+    return sites
 
 
 def same_sites(one: Sites, other: Sites) -> bool:

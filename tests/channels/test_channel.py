@@ -13,14 +13,17 @@ from hypothesis.extra.numpy import arrays
 
 from geoind import (
     Channel,
+    Dummies,
     Grid,
     InvalidInputError,
     KeyedRandomness,
     Mechanism,
     NotStochasticError,
     Places,
+    PosteriorRemap,
     Prior,
     SitesMismatchError,
+    adversary_error,
     discretise,
     distances,
     tight_epsilon,
@@ -265,3 +268,36 @@ def test_the_metric_of_the_promise_can_be_chosen() -> None:
 
 def test_a_report_possible_at_one_site_only_is_infinitely_bad() -> None:
     assert Channel(STREET, STREET, [[1.0, 0], [0.5, 0.5]]).epsilon == math.inf
+
+
+DAYS = Places([[0, 0, 0], [1, 0, 0], [1, 2, 4]])
+
+
+@pytest.mark.parametrize("reports", [DAYS, Places([[7.0], [8.0], [9.0]])])
+def test_records_with_any_number_of_columns_are_inputs_and_outputs(reports: Places, tmp_path: Path) -> None:
+    channel = Channel(DAYS, reports, np.eye(3)[[1, 2, 0]])
+    assert (channel.sample(DAYS.xy) == reports.xy[[1, 2, 0]]).all()
+    channel.save(tmp_path / "days.npz")
+    again = Channel.load(tmp_path / "days.npz")
+    assert (again.inputs, again.outputs) == (DAYS, reports)
+    with pytest.raises(InvalidInputError, match="shape"):
+        channel.sample([[0.0, 0.0]])
+
+
+def test_keyed_draws_repeat_for_records_and_differ_between_them() -> None:
+    inputs = Places(np.eye(3))
+    channel = Channel(inputs, Places(np.arange(1000.0)[:, None]), np.full((3, 1000), 1e-3))
+    labels = KeyedRandomness(bytes(32), list(range(20)))
+    first, again, other = (channel.sample_indices(np.full(20, row), rng=labels) for row in (0, 0, 1))
+    assert (first == again).all()
+    assert (first != other).sum() > 10
+
+
+def test_what_is_about_the_plane_refuses_records() -> None:
+    days = Prior.uniform(DAYS)
+    with pytest.raises(InvalidInputError, match="plane"):
+        adversary_error(Channel(DAYS, DAYS, np.eye(3)), days, guesses="plane")
+    with pytest.raises(InvalidInputError, match="plane"):
+        PosteriorRemap(days, PlanarLaplace(0.01))
+    with pytest.raises(InvalidInputError, match="plane"):
+        Dummies(days, k=2)

@@ -74,3 +74,11 @@ def test_a_group_of_persons_costs_the_sum_over_its_members() -> None:
     assert one_person == pytest.approx(0.5, rel=1e-11)
     everybody = np.where(hamming(bits, bits) == 0, 0, 1)
     assert tight_epsilon(channel, from_matrix(everybody)) == pytest.approx(3 * 0.5, rel=1e-11)
+
+
+def test_reports_of_two_kinds_have_no_midpoint() -> None:
+    records = Places([[0.0, 0.0, 0.0], [1.0, 0.0, 2.0]])
+    one, other = (Channel(records, sites, np.eye(2)) for sites in (records, Places([[0.0], [1.0]])))
+    assert compose(one, one).outputs.xy[1].tolist() == [0.5, 0, 1]
+    with pytest.raises(SitesMismatchError, match="columns"):
+        compose(one, other)

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 
 from geoind import Channel, Grid, Places, Prior, bayes_remap, discretise, expected_loss
-from geoind.distances import Distance, discrete, squared
+from geoind.distances import Distance, discrete, hamming, squared
 from geoind.mechanisms.laplace import PlanarLaplace
 from tests.channels.test_metrics import BLOCK, masses, matrices
 
@@ -39,3 +39,11 @@ def test_reports_can_move_to_other_places() -> None:
     remap = bayes_remap(channel, Prior.uniform(grid), outputs=shops)
     assert remap.outputs is shops
     assert (channel @ remap).epsilon <= 0.01
+
+
+def test_reports_of_another_kind_are_remapped_and_impossible_ones_to_the_best_guess() -> None:
+    records = Places([[0.0, 0.0, 0.0], [1.0, 0.0, 2.0]])
+    letters = Places([[0.0], [1.0], [2.0]])
+    channel = Channel(records, letters, [[0.9, 0.1, 0.0], [0.1, 0.9, 0.0]])
+    remap = bayes_remap(channel, Prior(records, [0.4, 0.6]), outputs=records, loss=hamming)
+    assert remap.matrix.argmax(axis=1).tolist() == [0, 1, 1]

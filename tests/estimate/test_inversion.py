@@ -1,4 +1,5 @@
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -11,6 +12,7 @@ from geoind import (
     Channel,
     Grid,
     InvalidInputError,
+    Places,
     PlanarLaplace,
     Prior,
     discretise,
@@ -128,3 +130,15 @@ def test_bad_input_is_refused() -> None:
         invert_population([], channel, channel.inputs)
     with pytest.raises(InvalidInputError, match="grid must be the inputs"):
         invert_population(channel.outputs.xy, channel, GRID)
+
+
+@pytest.mark.parametrize("estimator", [invert_population, estimate_population])
+def test_a_population_of_records_is_estimated_from_records(estimator: Callable[..., Prior]) -> None:
+    days = Places([[0, 0, 0], [1, 0, 2], [4, 4, 4]])
+    flat = randomised_response(3, epsilon=2.0).matrix
+    channel = Channel(days, days, flat)
+    people = np.repeat(days.xy, [3000, 6000, 1000], axis=0)
+    found = estimator(channel.sample(people, rng=1), channel, days)
+    assert found.mass == pytest.approx([0.3, 0.6, 0.1], abs=0.05)
+    with pytest.raises(InvalidInputError, match="shape"):
+        estimator(people[:, :2], channel, days)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geoind import Grid, Places, Prior, max_adversary_error_given_loss, min_loss_given_epsilon
-from geoind.distances import Distance, discrete, euclidean, from_matrix
+from geoind.distances import Distance, discrete, euclidean, from_matrix, hamming
 from geoind.optimal.symmetry import symmetry_of
 
 GRID = Grid(0, 0, cell=100, columns=3, rows=3)
@@ -81,3 +81,15 @@ def test_the_game_is_not_folded_along_a_symmetry_that_one_of_its_losses_lacks() 
             for prior in (Prior.uniform(GRID), lopsided)
         ]
         assert values[0] == pytest.approx(values[1], rel=1e-5)
+
+
+def test_records_of_any_number_of_columns_are_solved_like_places_with_the_same_table() -> None:
+    days = Places([[0, 0, 0], [1, 0, 0], [0, 1, 0], [1, 1, 1]])
+    apart = from_matrix(hamming(days.xy, days.xy))
+    plane = Places([[0, 0], [1, 0], [0, 1], [5, 7]])
+    mass = [0.4, 0.3, 0.2, 0.1]
+    solved = min_loss_given_epsilon(Prior(days, mass), epsilon=1, loss=hamming, distance=hamming)
+    again = min_loss_given_epsilon(Prior(plane, mass), epsilon=1, loss=apart, distance=apart)
+    assert solved.certificate.objective == pytest.approx(again.certificate.objective, rel=1e-6)
+    game = max_adversary_error_given_loss(Prior(days, mass), max_loss=0.3, loss=hamming, adversary_loss=hamming)
+    assert game.certificate.objective == pytest.approx(0.3, rel=1e-6)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from geoind import Grid, InvalidInputError, Places, Projection
 from geoind.arrays import ArrayLike
-from geoind.space.sites import as_sites, same_sites, sites_array
+from geoind.space.sites import as_plane, as_sites, same_sites, sites_array
 
 GRID = Grid(10, -20, cell=100, columns=3, rows=2)
 
@@ -82,7 +82,7 @@ def test_places_keep_their_order_and_cannot_be_changed() -> None:
         places.xy[0, 0] = 1
 
 
-@pytest.mark.parametrize("xy", [[], [[math.nan, 0]], [[1, 2, 3]], [1, 2]])
+@pytest.mark.parametrize("xy", [[], [[]], [[math.nan, 0]], [[1, 2, 3], [1, 2]], [1, 2], [[[1, 2]]]])
 def test_bad_places_are_refused(xy: ArrayLike) -> None:
     with pytest.raises(InvalidInputError):
         Places(xy)
@@ -101,7 +101,13 @@ def test_the_same_locations_are_the_same_sites_whatever_they_are_called() -> Non
 
 
 @pytest.mark.parametrize(
-    "sites", [GRID, Grid(1 / 3, 1e9, cell=0.1, columns=1, rows=7), Places([[1.0, 2], [3, 1 / 7]])]
+    "sites",
+    [
+        GRID,
+        Grid(1 / 3, 1e9, cell=0.1, columns=1, rows=7),
+        Places([[1.0, 2], [3, 1 / 7]]),
+        Places([[0.0, 0, 100, 3, 2]]),
+    ],
 )
 def test_written_sites_are_read_again(sites: Grid | Places) -> None:
     assert as_sites(sites_array(sites)) == sites
@@ -118,3 +124,15 @@ def test_a_grid_knows_its_inside_and_how_far_its_centres_are() -> None:
     moved = np.hypot(*(grid.snap(points) - points).T)
     assert 0.98 * grid.cell_radius < moved.max() <= grid.cell_radius
     assert grid.snap.reach_after(10.0) == 10 + grid.cell_radius
+
+
+@pytest.mark.parametrize("columns", [1, 3, 24])
+def test_records_have_any_number_of_columns(columns: int) -> None:
+    days = np.random.default_rng(0).integers(1, 5, (7, columns)).cumsum(axis=0).astype(float)
+    records = Places(days)
+    assert records.nearest(days[::-1]).tolist() == [6, 5, 4, 3, 2, 1, 0]
+    assert records.nearest([]).tolist() == []
+    with pytest.raises(InvalidInputError, match=rf"\(n, {columns}\)"):
+        records.nearest([[0.0] * (columns + 1)])
+    with pytest.raises(InvalidInputError, match="plane"):
+        as_plane(records)

@@ -5,7 +5,7 @@ import numpy as np
 from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
-from geoind.distances import Distance
+from geoind.distances import Distance, euclidean
 from geoind.optimal.game.program import GameProgram
 from geoind.optimal.problem import as_loss
 from geoind.optimal.symmetry import Symmetry, symmetry_of
@@ -113,6 +113,5 @@ class Game:
 
     def channel(self, matrix: FloatArray) -> Channel:
         """Return a strategy as a channel; an input without mass gets the row of the closest one that has some."""
-        there = self.inputs.xy[self.support]
-        away = np.hypot(*(self.inputs.xy[:, None, :] - there).transpose(2, 0, 1))
+        away = euclidean(self.inputs.xy, self.inputs.xy[self.support])
         return Channel(self.inputs, self.outputs, matrix[away.argmin(axis=1)])
