@@ -7,6 +7,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray
 from geoind.evaluation.synthetic import City
+from geoind.maps.colours import REPORT, TRUTH
 from geoind.mechanisms.sphere import SphericalLaplace
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["city_map"]
 
-TRUTH, REPORT, WAY = "#1b6ca8", "#d1495b", "#8d99ae"
+WAY = "#8d99ae"
 WAYS = 60
 """So many people are joined to their reports, so that the eye can follow."""
 

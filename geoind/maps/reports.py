@@ -12,6 +12,7 @@ from folium.plugins import HeatMap
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.maps.basemap import Basemap
+from geoind.maps.colours import REPORT, TRUTH
 from geoind.maps.offline import offline_html
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.tables.promise import Promise
@@ -27,7 +28,7 @@ MOST_POINTS = 5000
 CELLS = 256
 """Cells of the heat map from west to east and from south to north: its size does not grow with the file."""
 
-REPORT = {"radius": 4, "stroke": False, "fill": True, "fill_color": "#2460c8", "fill_opacity": 0.55}
+POINT = {"radius": 4, "stroke": False, "fill": True, "fill_opacity": 0.55}
 
 HEAT = {0.1: "#fbd9b5", 0.4: "#f39a4a", 0.7: "#d4500c", 1: "#7d1f00"}
 """One hue from light to dark: readable for everybody, and in print."""
@@ -76,7 +77,7 @@ def report_map(
     if basemap is not None:
         basemap.to_folium().add_to(chart)
     if count <= MOST_POINTS:
-        _points(np.concatenate(list(places()))).add_to(chart)
+        _points(np.concatenate(list(places())), TRUTH if promise is None else REPORT).add_to(chart)
     else:
         _heat(places, low, high).add_to(chart)
     chart.fit_bounds([low[::-1].tolist(), high[::-1].tolist()], padding=(24, 24), max_zoom=17)
@@ -103,12 +104,11 @@ def _extent(places: Places) -> tuple[int, FloatArray, FloatArray]:
     return count, low - 1e-3, high + 1e-3
 
 
-def _points(lonlat: FloatArray) -> "folium.GeoJson":
+def _points(lonlat: FloatArray, colour: str) -> "folium.GeoJson":
     shape = {"type": "MultiPoint", "coordinates": lonlat.round(6).tolist()}
     feature = {"type": "Feature", "properties": {}, "geometry": shape}
-    return folium.GeoJson(
-        {"type": "FeatureCollection", "features": [feature]}, name="reports", marker=folium.CircleMarker(**REPORT)
-    )
+    marker = folium.CircleMarker(**POINT, fill_color=colour)
+    return folium.GeoJson({"type": "FeatureCollection", "features": [feature]}, name="reports", marker=marker)
 
 
 def _heat(places: Places, low: FloatArray, high: FloatArray) -> Any:

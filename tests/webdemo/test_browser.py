@@ -2,15 +2,13 @@
 
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, Page, Request, Route, expect
+from playwright.sync_api import Page, Route, expect
+
+from tests.webdemo.browser import TABS, answered, click_map, number, sent, set_slider, settle, show
 
 ARTEFACTS = Path(__file__).parents[2] / "artefacts"
-
-TABS = {"explore": "Explore", "near": "Near me", "again": "Ask again", "trace": "A trace", "compare": "Compare"}
-
 
 # What is wider than the window, and texts that are wider than their box.
 OVERFLOW = """
@@ -22,51 +20,6 @@ OVERFLOW = """
 TOPS = """
 ['redraw', 'epsilon', 'rings', 'show-cloud'].map(id => document.getElementById(id).getBoundingClientRect().top)
 """
-
-
-def show(page: Page, url: str, tab: str, state: str = "") -> Page:
-    page.goto(f"{url}#tab={tab}{state}")
-    expect(page.locator("html[data-ready=yes]")).to_be_attached()
-    expect(page.get_by_role("tab", name=TABS[tab])).to_have_attribute("aria-selected", "true")
-    settle(page)
-    return page
-
-
-def settle(page: Page) -> None:
-    """Wait until no question is under way: what is shown is the answer to the last one."""
-    expect(page.locator("#panel:not([aria-busy=true])")).to_be_attached()
-
-
-def set_slider(page: Page, control: str, value: float) -> None:
-    page.locator(f"#{control}").evaluate(
-        "(slider, value) => { slider.value = value; slider.dispatchEvent(new Event('input', {bubbles: true}));"
-        " slider.dispatchEvent(new Event('change', {bubbles: true})); }",
-        value,
-    )
-
-
-def number(where: Locator) -> float:
-    expect(where).to_have_text(re.compile(r"\d"))
-    found = re.search(r"[\d.,]+", where.inner_text())
-    assert found is not None
-    return float(found[0].replace(",", ""))
-
-
-def sent(request: Request) -> dict[str, Any]:
-    """What a request carries."""
-    body: dict[str, Any] | None = request.post_data_json
-    assert body is not None
-    return body
-
-
-def click_map(page: Page, x: float, y: float) -> None:
-    box = page.locator("#map_map, .folium-map").first.bounding_box()
-    assert box is not None
-    page.mouse.click(box["x"] + x * box["width"], box["y"] + y * box["height"])
-
-
-def answered(page: Page, path: str) -> Any:
-    return page.expect_response(lambda response: response.url.endswith(path) and response.ok)
 
 
 # The shell
@@ -141,7 +94,7 @@ def test_the_address_keeps_the_view_but_the_place_only_when_asked(watched: Page,
     assert "radius=200" in address
     assert "show-cloud=0" in address
     assert not re.search(r"60\.1|24\.9|at=", address)
-    watched.get_by_label("include my place in the link").check()
+    watched.get_by_label("include my place and my walk in the link").check()
     address = watched.evaluate("location.href")
     assert re.search(r"at=60\.1\d+%2C24\.9", address)
     watched.goto("about:blank")
@@ -234,7 +187,7 @@ def test_explore_draws_what_is_ticked(watched: Page, demo_url: str) -> None:
         expect(watched.locator(drawn)).to_have_count(counts.get(drawn, 1))
         watched.get_by_label(name).uncheck()
         expect(watched.locator(drawn)).to_have_count(0)
-    expect(watched.locator(".dot-truth")).to_have_count(1)
+    expect(watched.locator(".pin-truth")).to_have_count(1)
 
 
 def test_the_lattice_shows_when_ticked(watched: Page, demo_url: str) -> None:

@@ -1,6 +1,6 @@
 // Ask again: the average of fresh answers walks home while the budget runs down.
 
-import { post, say } from "./ask.js";
+import { Refused, post, say } from "./ask.js";
 import { colour, diamond, line, speck } from "./map.js";
 import { canvas, element, roundUp } from "./chart.js";
 import { metres, percent, put } from "./words.js";
@@ -23,11 +23,15 @@ function reset() {
 
 async function askFor(count) {
   const mine = running;
-  const told = await post("/api/again", {
-    ...app.place(), ...app.privacy(), person, budget: Number($("budget").value), answer: mode(), count,
-  });
+  const asked = { ...app.place(), ...app.privacy(), person, budget: Number($("budget").value), answer: mode(), count };
+  let told;
+  try { told = await post("/api/again", asked); } catch (error) {
+    if (error instanceof Refused) app.refused(asked);
+    throw error;
+  }
   if (mine !== running) return false;
   app.promise(told);
+  app.accepted(asked);
   for (const at of told.reports) {
     answers.push(L.latLng(at));
     const n = answers.length, last = averages.at(-1)?.at ?? L.latLng(0, 0);
@@ -42,7 +46,7 @@ async function askFor(count) {
 }
 
 async function guarded(work) {
-  try { await work(); say(null); } catch (error) { say(error.message); }
+  try { await work(); say(null); } catch (error) { draw(); say(error.message); }
 }
 
 async function askAll() {

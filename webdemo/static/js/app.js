@@ -1,6 +1,8 @@
 // The shell: tabs, the privacy controls, your place, dark and light, and the view in the address.
 
-import { map, paint, prepare, dot, circle } from "./map.js";
+import * as address from "./address.js";
+import { map, paint, prepare, circle } from "./map.js";
+import { makePin } from "./pin.js";
 import { put, metres, small } from "./words.js";
 import { say } from "./ask.js";
 import { explore } from "./explore.js";
@@ -9,116 +11,129 @@ import { again } from "./again.js";
 import { trace } from "./trace.js";
 import { compare } from "./compare.js";
 
+// A part has `enter`, `leave`, `update(app, why)`, `redraw`; `figures` instead of the map; `click` takes the map's
+// clicks, and without it they place you; `remember` and `restore` keep places of its own in the link.
 const parts = { explore, near, again, trace, compare };
-const controls = ["factor", "radius"];
 const $ = (id) => document.getElementById(id);
 
 const bounds = prepare();
 const app = {
   layer: L.layerGroup().addTo(map),
-  me: bounds.getCenter(),
   bounds,
+  me: bounds.getCenter(),
   seed: newSeed(),
   privacy: () => ({ factor: Number($("factor").value), radius: Number($("radius").value) }),
   place: () => ({ lat: app.me.lat, lon: app.me.lng }),
   newSeed: () => { app.seed = newSeed(); },
-  drawMe: () => {
-    circle(app.me, app.privacy().radius, "truth", { weight: 1, opacity: 0.6, fill: true, fillOpacity: 0.06 }).addTo(app.layer);
-    return dot(app.me, "truth", { radius: 8 }).bindTooltip("you", { permanent: true, direction: "right", offset: [8, 0] }).addTo(app.layer);
-  },
+  drawMe: () => circle(app.me, app.privacy().radius, "truth", { weight: 1, opacity: 0.6, fill: true, fillOpacity: 0.06 }).addTo(app.layer),
+  moveMe,
+  // The server took the question: its place is one to come back to. It did not: back to the last such place.
+  accepted: ({ lat, lon }) => { lastGood = L.latLng(lat, lon); },
+  refused: ({ lat, lon }) => { if (app.me.lat === lat && app.me.lng === lon) placePin(lastGood); },
   promise: ({ promise: told }) => {
     put("promise", told.sentence);
     put("epsilon", small(told.epsilon));
     put("mean-error", metres(told.mean_error));
   },
-  remember,
-  restoreChoices: () => restoreControls(opened),
+  remember: () => remember(),
 };
-// What the address said when the page was opened: Compare's choices appear later.
-const opened = new URLSearchParams(location.hash.slice(1));
-let tab = "explore";
+let tab = "explore", lastGood = app.me;
 
 function newSeed() {
   return Number(crypto.getRandomValues(new BigUint64Array(1))[0] >> 11n);
 }
 
-function labels() {
-  const { factor, radius } = app.privacy();
-  put("factor-out", `${factor} ×`);
-  put("radius-out", `${radius} m`);
-  put("nearby-radius", `${radius} m`);
-  const epsilon = Math.log(factor) / radius;
-  put("promise", `Within ${radius} m an observer can tell places apart by a factor of ${factor} at most.`);
-  put("epsilon", small(epsilon));
-  for (const id of controls) $(id).setAttribute("aria-valuetext", $(`${id}-out`).textContent);
+// ---- your place ----
+
+const pin = makePin(app.me, {
+  name: "truth", text: "you", label: "You are here. Drag the pin, or move it with the arrow keys.",
+  moving: (at) => { app.me = at; parts[tab].update(app, "drag"); },
+  moved: (at) => moveMe(at),
+});
+
+function placePin(at) {
+  app.me = at;
+  pin.setLatLng(at);
 }
 
-// ---- the view in the address: everything but the true place, unless asked ----
-
-function stateful() {
-  return [...document.querySelectorAll("#panel input[id], #panel select[id], #panel input[type=radio]")].filter((control) => control.id !== "share-place");
+function moveMe(at) {
+  placePin(at);
+  parts[tab].update(app, "place");
+  remember();
 }
-const usualOption = (select) => ([...select.options].find((option) => option.defaultSelected) ?? select.options[0])?.value ?? "";
-const nameOf = (control) => control.id || control.name;
 
-function remember() {
-  const state = new URLSearchParams({ tab });
-  for (const control of stateful()) {
-    if (control.type === "radio") {
-      if (control.checked && !control.defaultChecked) state.set(control.name, control.value);
-    } else if (control.type === "checkbox") {
-      if (control.checked !== control.defaultChecked) state.set(control.id, control.checked ? "1" : "0");
-    } else {
-      const usual = control.tagName === "SELECT" ? usualOption(control) : control.defaultValue;
-      if (control.value !== usual) state.set(control.id, control.value);
-    }
+function clicked(at) {
+  if (parts[tab].click) { parts[tab].click(app, at); remember(); } else moveMe(at);
+}
+// The second click of a double click is at the same place.
+map.on("click", (event) => { if (!(event.originalEvent?.detail > 1)) clicked(event.latlng); });
+const frame = map.getContainer();
+frame.addEventListener("keydown", (event) => { if (event.key === "Enter" && event.target === frame) clicked(map.getCenter()); });
+frame.setAttribute("aria-label", "Map. Arrow keys move it, plus and minus zoom, Enter places you at its centre.");
+frame.setAttribute("role", "application");
+
+// ---- the view in the address: everything but the true places, unless asked ----
+
+function remember(options) {
+  const places = {};
+  if ($("share-place").checked) {
+    places.at = `${app.me.lat.toFixed(6)},${app.me.lng.toFixed(6)}`;
+    for (const part of Object.values(parts)) Object.assign(places, part.remember?.());
   }
-  if ($("share-place").checked) state.set("at", `${app.me.lat.toFixed(6)},${app.me.lng.toFixed(6)}`);
-  history.replaceState(null, "", `#${state}`);
+  address.write({ tab }, places, options);
 }
 
-function restoreControls(state) {
-  for (const control of stateful()) {
-    const value = state.get(nameOf(control));
-    if (value === null) continue;
-    if (control.type === "radio") control.checked = control.value === value;
-    else if (control.type === "checkbox") control.checked = value === "1";
-    else if (control.tagName !== "SELECT" || [...control.options].some((option) => option.value === value)) control.value = value;
-  }
-}
+const pointOf = (text) => {
+  const at = (text ?? "").split(",").map((part) => (part.trim() ? Number(part) : NaN));
+  return at.length === 2 && at.every(Number.isFinite) && bounds.pad(1).contains(at) ? L.latLng(at) : null;
+};
 
 function restore(state) {
-  restoreControls(state);
-  const at = (state.get("at") ?? "").split(",").map(Number);
-  if (at.length === 2 && at.every(Number.isFinite) && bounds.pad(1).contains(at)) {
-    app.me = L.latLng(at);
-    $("share-place").checked = true;
-  }
-  if (state.get("tab") in parts) tab = state.get("tab");
+  const shared = [...state.keys()].filter((name) => ["at", ...Object.values(parts).flatMap((part) => part.places ?? [])].includes(name));
+  address.restore(state, ["tab", ...shared]);
+  const at = pointOf(state.get("at"));
+  if (at) placePin(at);
+  if (shared.length) $("share-place").checked = true;
+  for (const part of Object.values(parts)) part.restore?.(state, pointOf);
+  if (Object.hasOwn(parts, state.get("tab"))) tab = state.get("tab");
 }
+
+window.addEventListener("hashchange", () => {
+  parts[tab].leave?.();
+  restore(address.read());
+  labels();
+  show();
+});
 
 // ---- tabs ----
 
 function open(name) {
+  if (name === tab) return;
   parts[tab].leave?.();
   tab = name;
+  remember({ step: true });
+  show();
+}
+
+function show() {
   app.layer.clearLayers();
   say(null);
   for (const button of document.querySelectorAll("[role=tab]")) {
-    const chosen = button.dataset.tab === name;
+    const chosen = button.dataset.tab === tab;
     button.setAttribute("aria-selected", chosen);
     button.tabIndex = chosen ? 0 : -1;
   }
-  for (const part of document.querySelectorAll("[data-part]")) part.hidden = part.dataset.part !== name;
-  const figures = name === "compare";
+  for (const part of document.querySelectorAll("[data-part]")) part.hidden = part.dataset.part !== tab;
+  const { figures = false, click, hint = "" } = parts[tab];
   $("privacy").hidden = figures;
   $("figures").hidden = !figures;
   $("mapframe").hidden = figures;
+  if (figures || click) pin.remove(); else pin.addTo(map);
   $("panel").scrollTop = 0;
-  put("hint", parts[name].hint ?? "");
-  $("hint").hidden = !parts[name].hint;
-  remember();
-  parts[name].enter(app);
+  put("hint", hint);
+  $("hint").hidden = !hint;
+  document.title = `${$(`tab-${tab}`).textContent} · geoind: what epsilon means`;
+  parts[tab].enter(app);
 }
 
 for (const button of document.querySelectorAll("[role=tab]")) {
@@ -135,19 +150,16 @@ for (const button of document.querySelectorAll("[role=tab]")) {
 
 // ---- controls ----
 
-for (const id of controls) $(id).addEventListener("input", () => { labels(); parts[tab].update(app, "privacy"); });
-$("panel").addEventListener("change", remember);
-$("privacy").addEventListener("submit", (event) => event.preventDefault());
-
-function moveTo(at) {
-  if (parts[tab].click) parts[tab].click(app, at);
-  else if (tab !== "compare") { app.me = at; parts[tab].update(app, "place"); }
-  remember();
+function labels() {
+  const { factor, radius } = app.privacy();
+  put("factor-out", `${factor} ×`);
+  put("radius-out", `${radius} m`);
+  for (const id of ["factor", "radius"]) $(id).setAttribute("aria-valuetext", $(`${id}-out`).textContent);
 }
-map.on("click", (event) => moveTo(event.latlng));
-map.getContainer().addEventListener("keydown", (event) => { if (event.key === "Enter") moveTo(map.getCenter()); });
-map.getContainer().setAttribute("aria-label", "Map. Arrow keys move it, Enter places you at its centre.");
-map.getContainer().setAttribute("role", "application");
+
+for (const id of ["factor", "radius"]) $(id).addEventListener("input", () => { labels(); parts[tab].update(app, "privacy"); });
+$("panel").addEventListener("change", () => remember());
+$("privacy").addEventListener("submit", (event) => event.preventDefault());
 
 $("theme").addEventListener("click", () => {
   const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
@@ -163,8 +175,9 @@ $("share").addEventListener("click", async () => {
   setTimeout(() => put("share", "Copy link"), 1500);
 });
 
-restore(opened);
-labels();
 for (const part of Object.values(parts)) part.init?.(app);
-open(tab);
+restore(address.read());
+labels();
+remember();
+show();
 document.documentElement.dataset.ready = "yes";

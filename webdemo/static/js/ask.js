@@ -1,48 +1,94 @@
 // Questions to the server: POST with a JSON body, so that no address ever holds a location.
 
-const problem = document.getElementById("problem"), panel = document.getElementById("panel");
-let underWay = 0;
+const problem = document.getElementById("problem"), panel = document.getElementById("panel"), busySign = document.getElementById("busy");
+const PATIENCE = 300, AGAIN = 1000;
+const LOST = "The server of this demo does not answer. What you see is its last answer; it goes on by itself when the server is back.";
+
+let underWay = 0, showBusy = null, lost = false;
+const whenFound = new Set();
+
+// The server said no, and why: another question may do better.
+export class Refused extends Error {}
+// Nobody answered: the same question is asked again when somebody does.
+export class Lost extends Error {}
 
 export function say(sentence) {
+  if (lost) sentence = LOST;
   problem.textContent = sentence ?? "";
   problem.hidden = !sentence;
 }
 
 // While an answer is under way the panel says so: a screen reader waits, and so does a test.
+// A person sees it only where it takes long.
 function wait(change) {
   underWay += change;
   panel.setAttribute("aria-busy", underWay > 0);
+  if (!underWay) {
+    clearTimeout(showBusy);
+    showBusy = null;
+    busySign.hidden = true;
+  } else if (!showBusy) showBusy = setTimeout(() => { busySign.hidden = false; }, PATIENCE);
 }
 
 async function answerOf(path, options) {
   wait(1);
   try {
-    const answer = await fetch(path, options), told = await answer.json();
-    if (!answer.ok) throw new Error(told.detail ?? `the server answered ${answer.status}`);
+    let answer;
+    try { answer = await fetch(path, options); } catch { lose(); throw new Lost(LOST); }
+    const told = await answer.json().catch(() => ({}));
+    if (!answer.ok) throw new Refused(told.detail ?? `The server answered ${answer.status}.`);
     return told;
   } finally {
     wait(-1);
   }
 }
 
+function lose() {
+  if (lost) return;
+  lost = true;
+  document.body.dataset.lost = "yes";
+  say(null);
+  setTimeout(lookForServer, AGAIN);
+}
+
+async function lookForServer() {
+  try { await fetch("/static/icon.svg", { method: "HEAD", cache: "no-store" }); } catch { setTimeout(lookForServer, AGAIN); return; }
+  lost = false;
+  delete document.body.dataset.lost;
+  say(null);
+  const waiting = [...whenFound];
+  whenFound.clear();
+  for (const again of waiting) again();
+}
+
 export const get = (path) => answerOf(path);
 export const post = (path, body) =>
   answerOf(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 
+// Runs again what failed because nobody answered; returns whether that was the reason.
+export function retry(error, again) {
+  if (error instanceof Lost) whenFound.add(again);
+  return error instanceof Lost;
+}
+
 // One question at a time: while it is under way only the newest one waits, so a slider never queues up.
-export function asker(path, show) {
+export function asker(path, show, refused = () => {}) {
   let busy = false, next = null;
-  return async function ask(body) {
+  const again = () => { if (next) { const waiting = next; next = null; ask(waiting); } };
+  async function ask(body) {
     if (busy) { next = body; return; }
     busy = true;
     try {
-      show(await post(path, body));
+      const told = await post(path, body);
       say(null);
+      show(told, body);
     } catch (error) {
-      say(error.message);
+      if (retry(error, again)) next ??= body;
+      else { refused(body); say(error.message); }
     } finally {
       busy = false;
-      if (next) { const waiting = next; next = null; ask(waiting); }
+      if (!lost) again();
     }
-  };
+  }
+  return ask;
 }

@@ -1,6 +1,7 @@
 // Compare: the 9x9 comparison as figures, from results that were computed beforehand.
 
-import { get, say } from "./ask.js";
+import { adopt } from "./address.js";
+import { get, retry, say } from "./ask.js";
 import { canvas, element, roundUp } from "./chart.js";
 import { put } from "./words.js";
 
@@ -8,7 +9,7 @@ const $ = (id) => document.getElementById(id);
 const chosen = (name) => document.querySelector(`input[name=${name}]:checked`)?.value;
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const USUAL = "planar Laplace";
-let data = null, app = null;
+let data = null, app = null, loading = null;
 
 function number(value, unit) {
   if (value === null) return "∞";
@@ -115,20 +116,26 @@ function radios(holder, name, values, usual) {
 }
 
 async function load() {
-  data = await get("/api/compare");
+  const told = await get("/api/compare");
+  data = told;
   radios($("compare-priors"), "prior", Object.keys(data.priors), "uniform");
   for (const name of data.mechanisms) $("mechanism").add(new Option(name, name, name === USUAL, name === USUAL));
   for (const [key, measure] of Object.entries(data.measures)) $("measure").add(new Option(measure.title, key));
-  app.restoreChoices();
+  adopt($("part-compare"));
   app.remember();
   $("part-compare").addEventListener("input", draw);
 }
 
-export const compare = {
-  init(shell) { app = shell; },
-  async enter() {
-    try { if (!data) await load(); draw(); } catch (error) { say(error.message); }
-  },
-  update: draw,
-  redraw: draw,
-};
+// Whoever comes twice while it loads waits for the same answer.
+async function enter() {
+  try {
+    loading ??= load();
+    await loading;
+    draw();
+  } catch (error) {
+    loading = null;
+    if (!retry(error, enter)) say(error.message);
+  }
+}
+
+export const compare = { figures: true, init(shell) { app = shell; }, enter, update: draw, redraw: draw };

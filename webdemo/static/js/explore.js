@@ -9,8 +9,8 @@ const shown = (what) => $(`show-${what}`).checked;
 const HEAT = { 0.15: "#fde0c2", 0.45: "#f7a35c", 0.75: "#dd5a12", 1: "#8f2600" };
 const LATTICE_ZOOM = 19.5;
 
-let app = null, told = null, active = false, before = null;
-const ask = asker("/api/explore", (answer) => { told = answer; draw(); });
+let app = null, told = null, asked = null, active = false, before = null;
+const ask = asker("/api/explore", (answer, question) => { app.accepted(question); told = answer; asked = question; draw(); }, (question) => app.refused(question));
 
 function question() {
   ask({ ...app.place(), ...app.privacy(), cloud: 200, seed: app.seed });
@@ -60,6 +60,7 @@ function lattice() {
 function numbers() {
   put("report-error", metres(told.report.error));
   put("remapped-error", metres(told.remapped.error));
+  put("nearby-radius", metres(asked.radius));
   put("nearby", percent(told.belief.nearby));
   put("nearby-before", percent(told.belief.nearby_before));
   $("rings").replaceChildren(...told.rings.map((ring) => {
@@ -91,9 +92,7 @@ export const explore = {
     $("redraw").addEventListener("click", () => { app.newSeed(); question(); });
     $("random-place").addEventListener("click", () => {
       const box = app.bounds.pad(-0.15), between = (a, b) => a + Math.random() * (b - a);
-      app.me = L.latLng(between(box.getSouth(), box.getNorth()), between(box.getWest(), box.getEast()));
-      app.remember();
-      question();
+      app.moveMe(L.latLng(between(box.getSouth(), box.getNorth()), between(box.getWest(), box.getEast())));
     });
     map.on("zoomend moveend", () => { if (active && (shown("lattice") || shown("belief"))) draw(); });
   },

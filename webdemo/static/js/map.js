@@ -13,7 +13,7 @@ const css = (name) => getComputedStyle(document.documentElement).getPropertyValu
 
 export let colour = {};
 export function paint() {
-  for (const name of ["truth", "report", "remapped", "ring", "naive", "budgeted", "kept", "missed", "retrieved", "panel"]) colour[name] = css(name);
+  for (const name of ["truth", "report", "remapped", "ring", "naive", "budgeted", "kept", "missed", "retrieved", "there", "panel"]) colour[name] = css(name);
   const dark = document.documentElement.dataset.theme === "dark";
   base.eachLayer((layer) => {
     base.resetStyle(layer);
@@ -49,6 +49,8 @@ export function prepare() {
   L.control.scale({ imperial: false }).addTo(map);
   L.control.zoom({ position: "topright" }).addTo(map);
   map.options.zoomSnap = 0.25;
+  // A double click would place you and zoom at once: the wheel, two fingers, + and - zoom.
+  map.doubleClickZoom.disable();
   const bounds = base.getBounds();
   map.setMaxBounds(bounds.pad(1.5));
   // A town seen whole is small on a wide screen: start a little closer.

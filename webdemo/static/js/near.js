@@ -1,13 +1,13 @@
 // Near me: the area of interest, the area of retrieval, and what came back.
 
 import { asker } from "./ask.js";
-import { circle, dot, label, north, speck } from "./map.js";
+import { circle, colour, dot, label, north, speck } from "./map.js";
 import { metres, put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const LISTED = 5;
-let app = null, told = null, active = false;
-const ask = asker("/api/near", (answer) => { told = answer; draw(); });
+let app = null, told = null, asked = null, active = false;
+const ask = asker("/api/near", (answer, question) => { app.accepted(question); told = answer; asked = question; draw(); }, (question) => app.refused(question));
 
 function question() {
   put("query-radius-out", `${$("query-radius").value} m`);
@@ -22,16 +22,15 @@ function draw() {
   if (!active || !told) return;
   app.promise(told);
   const layer = app.layer.clearLayers();
-  const centre = L.latLng(told.centre), interest = Number($("query-radius").value);
+  const centre = L.latLng(told.centre), { interest } = asked;
   circle(centre, told.retrieval_radius, "report", { fill: true, fillOpacity: 0.07 }).addTo(layer);
   circle(app.me, interest, "truth", { fill: true, fillOpacity: 0.08 }).addTo(layer);
   label(north(centre, told.retrieval_radius), "what is asked for").addTo(layer);
   label(north(app.me, interest), "what you want").addTo(layer);
   for (const at of told.retrieved) speck(at, "retrieved", { fillOpacity: 0.75 }).addTo(layer);
   for (const place of told.kept) speck([place.lat, place.lon], "kept", { radius: 5, fillOpacity: 0.95 }).addTo(layer);
-  for (const place of told.missed) speck([place.lat, place.lon], "missed", { radius: 5, fillOpacity: 0.3, stroke: true, weight: 2 }).addTo(layer);
+  for (const place of told.missed) speck([place.lat, place.lon], "missed", { radius: 5, fillOpacity: 0.3, stroke: true, weight: 2, color: colour.missed }).addTo(layer);
   dot(told.centre, "report").addTo(layer);
-  dot(app.me, "truth", { radius: 8 }).bindTooltip("you", { permanent: true, direction: "right", offset: [8, 0] }).addTo(layer);
   put("retrieved", told.retrieved.length);
   put("kept", told.kept.length);
   put("missed", told.missed.length || "none");

@@ -64,6 +64,13 @@ export const trace = {
   },
   enter() { active = true; draw(); question(); },
   leave() { active = false; },
+  // The walk in the link.
+  places: ["path"],
+  remember: () => (path.length ? { path: path.map((corner) => `${corner.lat.toFixed(6)},${corner.lng.toFixed(6)}`).join(" ") } : {}),
+  restore(state, pointOf) {
+    const corners = (state.get("path") ?? "").split(" ").map(pointOf);
+    if (corners.every(Boolean)) path = corners.slice(0, 100);
+  },
   click(shell, at) { path = [...path, at]; question(); },
   update() { question(); },
   redraw: draw,

@@ -1,0 +1,196 @@
+"""The demo's shell in a real browser: the address, the pin, the request layer, the two colours."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page, Route, expect
+
+import webdemo
+from geoind.maps.colours import REPORT, TRUTH
+from tests.webdemo.browser import click_map, number, sent, set_slider, settle, show
+
+STYLE = Path(webdemo.__file__).parent / "static" / "app.css"
+
+
+def asks(page: Page, path: str = "/api/explore") -> Any:
+    return page.expect_request(lambda request: request.url.endswith(path))
+
+
+def test_truth_and_report_have_the_same_colours_in_the_demo_and_on_maps() -> None:
+    light = STYLE.read_text().split("}")[0]
+    assert f"--truth: {TRUTH};" in light
+    assert f"--report: {REPORT};" in light
+
+
+def test_back_returns_to_the_tab_and_its_settings(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    set_slider(watched, "radius", 150)
+    watched.get_by_role("tab", name="Near me").click()
+    set_slider(watched, "radius", 80)
+    watched.get_by_role("tab", name="Compare").dblclick()
+    expect(watched.locator("#compare-finding")).to_have_text(re.compile(r"\d"))
+    # A double click asks once: no control is there twice.
+    names = watched.locator("#compare-priors input").evaluate_all("inputs => inputs.map(input => input.value)")
+    assert len(names) == len({*names})
+    # Visiting Compare changes no other setting.
+    assert watched.locator("#radius").input_value() == "80"
+    expect(watched).to_have_title(re.compile("^Compare"))
+    watched.go_back()
+    expect(watched.get_by_role("tab", name="Near me")).to_have_attribute("aria-selected", "true")
+    watched.go_back()
+    expect(watched.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
+    assert watched.locator("#radius").input_value() == "150"
+    watched.go_forward()
+    expect(watched.get_by_role("tab", name="Near me")).to_have_attribute("aria-selected", "true")
+
+
+def test_the_address_is_followed_and_a_bad_one_is_survived(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    watched.evaluate("location.hash = '#tab=near&confidence=80&kind=shop'")
+    expect(watched.get_by_role("tab", name="Near me")).to_have_attribute("aria-selected", "true")
+    expect(watched.locator("#confidence-out")).to_have_text("80 %")
+    assert watched.locator("#kind").input_value() == "shop"
+    for bad in (
+        "tab=constructor&answer=no&radius=abc&at=,&kind=x",
+        "%E0%A4%A",
+        "tab=toString&at=91,999&path=1,2 x",
+    ):
+        watched.evaluate("hash => { location.hash = hash; }", bad)
+        settle(watched)
+        expect(watched.locator("#promise")).to_contain_text("Within 100 m")
+        expect(watched.locator("input[name=answer]:checked")).to_have_count(1)
+        watched.goto(f"{demo_url}?{len(bad)}#{bad}")
+        expect(watched.locator("html[data-ready=yes]")).to_be_attached()
+        expect(watched.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
+        expect(watched.locator("#report-error")).to_have_text(re.compile(r"\d"))
+
+
+def test_a_walk_is_in_the_link_only_when_asked(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "trace")
+    watched.get_by_role("button", name="Draw a new path").click()
+    for x, y in ((0.4, 0.4), (0.6, 0.4)):
+        click_map(watched, x, y)
+        settle(watched)
+    assert "path=" not in watched.url
+    watched.get_by_label("include my place and my walk in the link").check()
+    address = watched.evaluate("location.href")
+    assert address.count("24.9") == 3
+    watched.goto("about:blank")
+    with asks(watched, "/api/trace") as asked:
+        watched.goto(address)
+    assert len(sent(asked.value)["path"]) == 2
+    expect(watched.locator(".dot-truth")).to_have_count(2)
+
+
+def test_the_pin_is_dragged_by_mouse_by_keys_and_by_finger(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    pin = watched.locator(".pin-truth")
+    box = pin.bounding_box()
+    assert box is not None
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    zoom = watched.evaluate("demo_map.getZoom()")
+    watched.mouse.move(x, y)
+    watched.mouse.down()
+    watched.mouse.move(x + 60, y + 30, steps=4)
+    with asks(watched) as dropped:
+        watched.mouse.up()
+    settle(watched)
+    moved = pin.bounding_box()
+    assert moved is not None
+    assert abs(moved["x"] - box["x"] - 60) < 3
+    assert abs(moved["y"] - box["y"] - 30) < 3
+    seed = sent(dropped.value)["seed"]
+    pin.focus()
+    with asks(watched) as pushed:
+        watched.keyboard.press("Shift+ArrowDown")
+    assert sent(pushed.value)["lat"] < sent(dropped.value)["lat"]
+    with asks(watched) as rested:
+        watched.wait_for_timeout(0)
+    # Fresh noise for a fresh place, once the pin rests.
+    assert sent(rested.value)["seed"] != seed
+    settle(watched)
+    touch = watched.context.new_cdp_session(watched)
+    at = pin.bounding_box()
+    assert at is not None
+    finger = {"x": at["x"] + 22, "y": at["y"] + 22}
+    touch.send("Input.dispatchTouchEvent", {"type": "touchStart", "touchPoints": [finger]})
+    for step in (10, 25, 40):
+        touch.send(
+            "Input.dispatchTouchEvent",
+            {"type": "touchMove", "touchPoints": [{"x": finger["x"] - step, "y": finger["y"]}]},
+        )
+    touch.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    settle(watched)
+    left = pin.bounding_box()
+    assert left is not None
+    assert left["x"] < at["x"] - 25
+    assert watched.evaluate("demo_map.getZoom()") == zoom
+
+
+def test_a_double_click_places_once_and_a_key_on_a_zoom_button_places_nothing(
+    watched: Page, demo_url: str
+) -> None:
+    show(watched, demo_url, "explore")
+    asked: list[str] = []
+    watched.on("request", lambda request: asked.append(request.url) if "/api/" in request.url else None)
+    zoom = watched.evaluate("demo_map.getZoom()")
+    box = watched.locator(".folium-map").bounding_box()
+    assert box is not None
+    watched.mouse.dblclick(box["x"] + 0.6 * box["width"], box["y"] + 0.6 * box["height"])
+    settle(watched)
+    watched.wait_for_timeout(300)
+    assert watched.evaluate("demo_map.getZoom()") == zoom
+    assert len(asked) == 1
+    watched.get_by_role("button", name="Zoom in").focus()
+    watched.keyboard.press("Enter")
+    watched.wait_for_function("zoom => demo_map.getZoom() > zoom", arg=zoom)
+    settle(watched)
+    assert len(asked) == 1
+
+
+def test_a_refused_place_is_not_kept(page: Page, demo_url: str) -> None:
+    show(page, demo_url, "explore")
+    with asks(page) as first:
+        page.get_by_role("button", name="Draw new noise").click()
+    settle(page)
+    pin = page.locator(".pin-truth").bounding_box()
+    page.evaluate("void demo_map.fire('click', {latlng: L.latLng(61.5, 25.5)})")
+    expect(page.get_by_role("alert")).to_contain_text("within 3 km")
+    assert page.locator(".pin-truth").bounding_box() == pin
+    with asks(page) as again:
+        page.get_by_role("button", name="Draw new noise").click()
+    assert sent(again.value)["lat"] == sent(first.value)["lat"]
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_a_lost_server_is_said_keeps_the_last_answer_and_is_found_again(page: Page, demo_url: str) -> None:
+    show(page, demo_url, "explore")
+    shown = [
+        page.locator(f"#{name}").inner_text() for name in ("promise", "epsilon", "mean-error", "report-error")
+    ]
+    address = re.compile(r"/(api/|static/icon)")
+    page.route(address, lambda route: route.abort("connectionrefused"))
+    set_slider(page, "radius", 200)
+    expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    page.get_by_role("tab", name="Compare").click()
+    expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    page.get_by_role("tab", name="Explore").click()
+    for name, text in zip(("promise", "epsilon", "mean-error", "report-error"), shown, strict=True):
+        expect(page.locator(f"#{name}")).to_have_text(text)
+    page.unroute(address)
+    expect(page.get_by_role("alert")).to_be_hidden()
+    expect(page.locator("#promise")).to_contain_text("Within 200 m")
+    page.get_by_role("tab", name="Compare").click()
+    expect(page.locator("#compare-finding")).to_have_text(re.compile(r"\d"))
+
+
+def test_a_slow_answer_shows_that_it_is_awaited(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    held: list[Route] = []
+    watched.route("**/api/explore", lambda route: held.append(route))
+    watched.get_by_role("button", name="Draw new noise").click()
+    expect(watched.get_by_text("Waiting for the answer")).to_be_visible()
+    held[0].continue_()
+    expect(watched.get_by_text("Waiting for the answer")).to_be_hidden()
+    assert number(watched.locator("#report-error")) > 0
