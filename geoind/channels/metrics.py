@@ -12,42 +12,20 @@ from geoind.arrays import FloatArray, as_number
 from geoind.channels.channel import Channel
 from geoind.channels.median import geometric_median
 from geoind.channels.priors import Prior
-from geoind.distances import Distance, discrete, euclidean, squared
+from geoind.channels.vulnerability import identity_gain
+from geoind.distances import Distance, euclidean, squared
 from geoind.errors import InvalidInputError
 from geoind.space.sites import Sites, as_plane
 
 __all__ = [
     "adversary_error",
-    "bayes_risk",
-    "bayes_vulnerability",
-    "distance_gain",
     "expected_gain",
     "expected_loss",
-    "identity_gain",
     "loss_quantile",
-    "min_entropy_leakage",
     "mutual_information",
     "posterior_entropy",
     "worst_case_loss",
 ]
-
-
-def identity_gain(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return 1 for equal points and 0 for different ones: only the exact answer is worth something.
-
-    >>> identity_gain(np.array([[0.0, 0.0]]), np.array([[0.0, 0.0], [9.0, 9.0]]))
-    array([[1., 0.]])
-    """
-    return 1 - discrete(a, b)
-
-
-def distance_gain(a: FloatArray, b: FloatArray) -> FloatArray:
-    """Return minus the Euclidean distance: the closer the better.
-
-    >>> distance_gain(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]))
-    array([[-5.]])
-    """
-    return -euclidean(a, b)
 
 
 def expected_loss(channel: Channel, prior: Prior, *, loss: Distance = euclidean) -> float:
@@ -106,7 +84,7 @@ def expected_gain(channel: Channel, prior: Prior, *, gain: Distance = identity_g
 
     Examples
     --------
-    >>> from geoind import Grid
+    >>> from geoind import Grid, distance_gain
     >>> street = Grid(0, 0, cell=100, columns=2, rows=1)
     >>> coin = Channel(street, street, [[0.75, 0.25], [0.25, 0.75]])
     >>> expected_gain(coin, Prior(street, [0.5, 0.5]))
@@ -154,38 +132,6 @@ def adversary_error(
     return float((joint.T @ loss(truth, places.xy)).min(axis=1).sum())
 
 
-def bayes_vulnerability(channel: Channel, prior: Prior, *, gain: Distance = identity_gain) -> float:
-    """Return the mean gain of the best guess of the input: with the identity gain, how often it is right.
-
-    Examples
-    --------
-    >>> from geoind import Grid
-    >>> street = Grid(0, 0, cell=100, columns=2, rows=1)
-    >>> coin = Channel(street, street, [[0.75, 0.25], [0.25, 0.75]])
-    >>> bayes_vulnerability(coin, Prior(street, [0.5, 0.5]))
-    0.75
-    """
-    joint = channel.joint(prior)
-    if gain is identity_gain:
-        return float(joint.max(axis=0).sum())
-    truth = channel.inputs.xy
-    return float((joint.T @ gain(truth, truth)).max(axis=1).sum())
-
-
-def bayes_risk(channel: Channel, prior: Prior) -> float:
-    """Return how often the best guess of the input is wrong: 1 - `bayes_vulnerability`.
-
-    Examples
-    --------
-    >>> from geoind import Grid
-    >>> street = Grid(0, 0, cell=100, columns=2, rows=1)
-    >>> coin = Channel(street, street, [[0.75, 0.25], [0.25, 0.75]])
-    >>> bayes_risk(coin, Prior(street, [0.5, 0.5]))
-    0.25
-    """
-    return 1 - bayes_vulnerability(channel, prior)
-
-
 def posterior_entropy(channel: Channel, prior: Prior) -> float:
     """Return the adversary's remaining uncertainty H(truth | report), in bits.
 
@@ -223,20 +169,6 @@ def mutual_information(channel: Channel, prior: Prior) -> float:
     1.0
     """
     return max(0.0, _entropy(prior.mass) - posterior_entropy(channel, prior))
-
-
-def min_entropy_leakage(channel: Channel, prior: Prior) -> float:
-    """Return by how many bits a report raises the chance of the best guess.
-
-    Examples
-    --------
-    >>> from geoind import Grid
-    >>> street = Grid(0, 0, cell=100, columns=2, rows=1)
-    >>> honest = Channel(street, street, [[1, 0], [0, 1]])
-    >>> min_entropy_leakage(honest, Prior(street, [0.5, 0.5]))
-    1.0
-    """
-    return max(0.0, float(np.log2(bayes_vulnerability(channel, prior) / prior.mass.max())))
 
 
 def _losses(channel: Channel, loss: Distance) -> FloatArray:
