@@ -13,6 +13,7 @@ from .accounting.finite import tight_delta as tight_delta
 from .accounting.laws import LevelDelta as LevelDelta
 from .accounting.laws import group as group
 from .accounting.laws import sequential as sequential
+from .accounting.promise import PersonLevel as PersonLevel
 from .accounting.promise import Promise as Promise
 from .accounting.reports import delta_bounds as delta_bounds
 from .accounting.reports import delta_of_reports as delta_of_reports
@@ -64,6 +65,13 @@ from .channels.vulnerability import identity_gain as identity_gain
 from .channels.vulnerability import min_entropy_leakage as min_entropy_leakage
 from .channels.vulnerability import multiplicative_leakage as multiplicative_leakage
 from .channels.vulnerability import prior_vulnerability as prior_vulnerability
+from .curator.counts import ReleasedCounts as ReleasedCounts
+from .curator.counts import release_counts as release_counts
+from .curator.numbers import ReleasedNumber as ReleasedNumber
+from .curator.numbers import release_mean as release_mean
+from .curator.numbers import release_quantile as release_quantile
+from .curator.numbers import release_sum as release_sum
+from .curator.opendp_query import release_query as release_query
 from .errors import BudgetExceededError as BudgetExceededError
 from .errors import GeoindError as GeoindError
 from .errors import InfeasibleError as InfeasibleError

@@ -18,10 +18,11 @@ EXTRAS = {
     "dask": "dask",
     "dask_geopandas": "dask",
     "pyspark": "spark",
+    "opendp": "opendp",
 }
 """The name under which a package is imported, and the extra that installs it."""
 
-TITLES = {"sqlalchemy": "SQLAlchemy", "ot": "POT", "fastapi": "FastAPI"}
+TITLES = {"sqlalchemy": "SQLAlchemy", "ot": "POT", "fastapi": "FastAPI", "opendp": "OpenDP"}
 """Packages that people know by another name."""
 
 

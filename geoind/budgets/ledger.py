@@ -3,7 +3,8 @@
 A budget is by default a sum of epsilons, per metre: n reports of epsilon cost n * epsilon, wherever they were made
 (sequential composition). Epsilon is kept in whole units of 1e-15 per metre, rounded up, so that charges add up
 exactly in any order; a budget is kept to a billionth of itself, so that `budget=10 * epsilon` pays for ten reports
-although neither number is round. A `Promise` as budget counts by the accountant instead, up to a delta.
+although neither number is round. A `Promise` as budget counts by the accountant instead, up to a delta. A trusted
+curator's releases cost a level per person and no epsilon per metre: their budget is a `PersonLevel`.
 """
 
 import math
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from geoind.accounting.promise import Promise
+from geoind.accounting.promise import PersonLevel, Promise
 from geoind.arrays import as_count, as_positive
 from geoind.budgets.limits import limit_of
 from geoind.budgets.persons import as_person
@@ -44,7 +45,7 @@ class Charge:
     at : datetime
         When, by the database's clock, in UTC.
     epsilon : float
-        What was charged in total, per metre; infinite for Gaussian noise.
+        What was charged in total, per metre; infinite for Gaussian noise; of a `PersonLevel` the level.
     reports : int
         For how many reports.
     label : str
@@ -72,9 +73,9 @@ class Ledger:
     url : str
         `sqlite:///budgets.db` for a file (one machine), `postgresql://...` for production, or `sqlite://`
         for a ledger in memory that forgets: for trials only.
-    budget : float or Promise
+    budget : float, Promise or PersonLevel
         Epsilon that each person may spend, per metre; or the level within a radius, up to delta, that all of a
-        person's reports may have together.
+        person's reports may have together; or the level per person of all of a curator's releases.
     window : timedelta, optional
         Over which time: the sum over any stretch of this length stays within the budget (a rolling window).
         None, the default, is a lifetime. What a window means for the sum over a lifetime: docs/budgets.md.
@@ -102,7 +103,12 @@ class Ledger:
     """
 
     def __init__(
-        self, url: str, *, budget: float | Promise, window: timedelta | None = None, timeout: float = 10.0
+        self,
+        url: str,
+        *,
+        budget: float | Promise | PersonLevel,
+        window: timedelta | None = None,
+        timeout: float = 10.0,
     ) -> None:
         self._url = url
         self._limit = limit_of(budget)
@@ -121,7 +127,7 @@ class Ledger:
             raise
 
     @property
-    def budget(self) -> float | Promise:
+    def budget(self) -> float | Promise | PersonLevel:
         """What each person may spend."""
         return self._limit.budget
 
@@ -154,9 +160,9 @@ class Ledger:
         ----------
         person : str or int
             Whose budget; a pseudonym serves as well as a name.
-        cost : float or Mechanism
+        cost : float, Mechanism or PersonLevel
             What one report costs: epsilon per metre, or the mechanism that will draw it. Of an epsilon, a
-            `Promise` counts the worst mechanism that keeps it.
+            `Promise` counts the worst mechanism that keeps it. What a release of a curator costs: its level.
         label : str
             What for; kept in the history. Never a location.
         reports : int
@@ -317,7 +323,7 @@ class Ledger:
         return max(0.0, float(self._limit.total - self._limit.spent(reports)))
 
 
-def _reopen(url: str, budget: float | Promise, window: timedelta | None, timeout: float) -> Ledger:
+def _reopen(url: str, budget: float | Promise | PersonLevel, window: timedelta | None, timeout: float) -> Ledger:
     return Ledger(url, budget=budget, window=window, timeout=timeout)
 
 

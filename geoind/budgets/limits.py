@@ -13,9 +13,9 @@ from functools import cached_property, lru_cache
 from typing import Protocol
 
 from geoind.accounting.bounds import level_of_losses
-from geoind.accounting.promise import Promise
+from geoind.accounting.promise import PersonLevel, Promise
 from geoind.accounting.reports import MOST_REPORTS
-from geoind.budgets.release import UNITS, Release, as_units
+from geoind.budgets.release import UNITS, Release, as_units, release_of
 from geoind.errors import InvalidInputError
 
 __all__ = ["Accounted", "Limit", "Sum", "limit_of"]
@@ -28,7 +28,7 @@ class Limit(Protocol):
     """How much the reports of one person may tell together."""
 
     @property
-    def budget(self) -> float | Promise:
+    def budget(self) -> float | Promise | PersonLevel:
         """What the user asked for."""
         ...
 
@@ -55,38 +55,58 @@ class Limit(Protocol):
         ...
 
 
-def limit_of(budget: float | Promise) -> Limit:
+def limit_of(budget: float | Promise | PersonLevel) -> Limit:
     """Return the limit that a ledger's budget is: a number is a sum of epsilons."""
     return Accounted(budget) if isinstance(budget, Promise) else Sum(budget)
 
 
 @dataclass(frozen=True)
 class Sum:
-    """At most so much epsilon per metre in all, whatever the reports were and however they were chosen."""
+    """At most so much in all, however the reports were chosen: epsilon per metre, or a level per person.
 
-    budget: float
+    The one counts reports, the other a curator's releases. A sum of both would mean nothing.
+    """
+
+    budget: float | PersonLevel
 
     def __post_init__(self) -> None:
-        as_units(self.budget, "budget")
-        object.__setattr__(self, "budget", float(self.budget))
+        if not isinstance(self.budget, PersonLevel):
+            as_units(self.budget, "budget")
+            object.__setattr__(self, "budget", float(self.budget))
 
     @cached_property
     def total(self) -> Fraction:
         """The budget."""
+        if isinstance(self.budget, PersonLevel):
+            return Fraction(release_of(self.budget).parameter, UNITS)
         return Fraction(as_units(self.budget, "budget"), UNITS)
 
-    measure = "per metre"
+    @property
+    def measure(self) -> str:
+        """The unit."""
+        return "of level per person" if isinstance(self.budget, PersonLevel) else "per metre"
 
     def check(self, release: Release) -> None:
-        """Refuse noise without an epsilon."""
-        if release.is_gaussian:
+        """Refuse what the sum cannot count."""
+        if self._counts(release):
+            return
+        if isinstance(self.budget, PersonLevel):
             raise InvalidInputError(
-                f"{release.kind} keeps no epsilon, so a sum cannot count it: "
-                "give the ledger budget=Promise(level=, radius=, delta=)"
+                f"{release} is a report and this budget a level per person, for a curator's releases: "
+                "give the ledger of reports its budget per metre"
             )
+        if release.is_per_person:
+            raise InvalidInputError(
+                f"{release} is a level per person and this budget an epsilon per metre: "
+                "give the ledger of a curator budget=PersonLevel(level)"
+            )
+        raise InvalidInputError(
+            f"{release.kind} keeps no epsilon, so a sum cannot count it: "
+            "give the ledger budget=Promise(level=, radius=, delta=)"
+        )
 
     def spent(self, reports: Mapping[Release, int]) -> Fraction | float:
-        """Return the sum of all epsilons: infinite where another ledger let Gaussian noise pass."""
+        """Return the sum: infinite where another ledger let pass what this one cannot count."""
         units = self._units(reports)
         return math.inf if units is None else Fraction(units, UNITS)
 
@@ -100,9 +120,12 @@ class Sum:
         return math.floor(self.total * (1 + SLACK) * UNITS)
 
     def _units(self, reports: Mapping[Release, int]) -> int | None:
-        if any(release.is_gaussian for release in reports):
+        if not all(self._counts(release) for release in reports):
             return None
         return sum(release.parameter * count for release, count in reports.items())
+
+    def _counts(self, release: Release) -> bool:
+        return not release.is_gaussian and release.is_per_person == isinstance(self.budget, PersonLevel)
 
 
 @dataclass(frozen=True)

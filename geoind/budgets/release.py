@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeAlias
 
 from geoind.accounting.losses import BoundedLoss, Loss
 from geoind.accounting.mechanisms import loss_of
+from geoind.accounting.promise import PersonLevel
 from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.gaussian import PlanarGaussian
@@ -26,13 +27,13 @@ UNITS = 10**15
 NANOMETRES = 10**9
 
 LARGEST = 1000.0
-"""Largest epsilon or budget, per metre: beyond it nothing is private, and a database's integers end."""
+"""Largest epsilon or budget: beyond it nothing is private, and a database's integers end."""
 
 WIDEST = 1e9
 """Largest sigma, in metres."""
 
-Cost: TypeAlias = float | Mechanism
-"""What one report costs: epsilon per metre, or the mechanism that draws it."""
+Cost: TypeAlias = float | Mechanism | PersonLevel
+"""What one report costs: epsilon per metre, or the mechanism that draws it; or what a curator's release costs."""
 
 
 class Release(NamedTuple):
@@ -42,10 +43,10 @@ class Release(NamedTuple):
     ----------
     kind : str
         "SphericalLaplace", "PlanarLaplace", "SphericalGaussian" or "PlanarGaussian"; "any" for whatever keeps an
-        epsilon, and "sites" for what keeps it between sites only.
+        epsilon, and "sites" for what keeps it between sites only; "PersonLevel" for a curator's release.
     parameter : int
         Epsilon per metre on the ground, in units of 1e-15, rounded up; of a Gaussian kind sigma on the ground, in
-        nanometres, rounded down.
+        nanometres, rounded down; of a "PersonLevel" the level, in units of 1e-15, rounded up.
 
     Examples
     --------
@@ -64,18 +65,25 @@ class Release(NamedTuple):
         return self.kind.endswith("Gaussian")
 
     @property
+    def is_per_person(self) -> bool:
+        """Whether the parameter is a level per person, wherever they are, and not per metre."""
+        return self.kind == PersonLevel.__name__
+
+    @property
     def number(self) -> float:
-        """Epsilon per metre, or sigma in metres."""
+        """Epsilon per metre, or sigma in metres, or a level per person."""
         return self.parameter / (NANOMETRES if self.is_gaussian else UNITS)
 
     def largest(self, radius: float) -> float:
         """Return the largest privacy loss of such a report between two places up to `radius` metres apart."""
+        if self.is_per_person:
+            return 2 * self.number
         return math.inf if self.is_gaussian or self.kind == "sites" else self.number * radius
 
     def loss(self, radius: float) -> Loss:
         """Return the privacy loss of such a report between two places up to `radius` metres apart."""
-        if self.kind == "any":
-            return BoundedLoss(self.number * radius)
+        if self.kind == "any" or self.is_per_person:
+            return BoundedLoss(self.largest(radius))
         if self.kind not in NOISES:
             raise InvalidInputError(
                 "a mechanism between sites cannot be accounted for: it tells more off its sites"
@@ -96,6 +104,8 @@ def release_of(cost: Cost) -> Release:
 
     Of a mechanism that is not known here only its epsilon counts.
     """
+    if isinstance(cost, PersonLevel):
+        return Release(PersonLevel.__name__, as_units(cost.level, "level", per="per person"))
     if not isinstance(cost, Mechanism):
         return Release("any", as_units(cost, "epsilon"))
     return Release("sites" if off_site_level(cost) else "any", as_units(cost.epsilon, "epsilon"))
@@ -130,11 +140,11 @@ def _(cost: Projected) -> Release:
     return Release(inner.kind, math.ceil(inner.parameter * scale))
 
 
-def as_units(epsilon: float, name: str) -> int:
+def as_units(epsilon: float, name: str, *, per: str = "per metre") -> int:
     """Return epsilon in units, rounded up; the shortest decimal that reads as this number is what was meant."""
     number = as_positive(epsilon, name)
     if number > LARGEST:
-        raise InvalidInputError(f"{name} must be at most {LARGEST:g} per metre, got {epsilon!r}")
+        raise InvalidInputError(f"{name} must be at most {LARGEST:g} {per}, got {epsilon!r}")
     return _rounded(number, UNITS, ROUND_CEILING)
 
 

@@ -20,6 +20,7 @@ from geoind import (
     Grid,
     InvalidInputError,
     Ledger,
+    PersonLevel,
     PlanarGaussian,
     PlanarLaplace,
     PostProcessed,
@@ -366,3 +367,23 @@ def test_a_sum_and_an_accounted_limit_agree_where_delta_is_nearly_nothing() -> N
     for count in range(1, 9):
         reports = {release_of(GLOBE): count}
         assert tiny.allows(reports) == plain.allows(reports) == (count <= 5)
+
+
+def test_a_promise_counts_a_curators_release_as_moving_a_person_twice_its_level() -> None:
+    with Ledger("sqlite://", budget=Promise(level=2.0, radius=200, delta=1e-9)) as ledger:
+        assert ledger.charge("ana", PersonLevel(0.5)) == pytest.approx(1.0, abs=1e-6)
+        assert ledger.charge("ana", SphericalLaplace(0.5 / 200)) == pytest.approx(0.5, abs=1e-6)
+        with pytest.raises(BudgetExceededError):
+            ledger.charge("ana", PersonLevel(0.3))
+
+
+def test_a_sum_is_infinite_where_another_ledger_of_the_database_counted_another_unit(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/both.db"
+    with Ledger(url, budget=PersonLevel(1)) as curator, Ledger(url, budget=0.02) as reports:
+        reports.charge("ana", 0.01)
+        assert curator.remaining("ana") == 0.0
+        with pytest.raises(BudgetExceededError):
+            curator.charge("ana", PersonLevel(0.5))
+        assert curator.charge("ben", PersonLevel(0.5)) == 0.5
+        with pytest.raises(BudgetExceededError):
+            reports.charge("ben", 0.01)

@@ -1,0 +1,1 @@
+"""What may somebody publish who knows the truth: releases of a trusted curator, with a level per person."""

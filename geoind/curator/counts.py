@@ -1,0 +1,169 @@
+"""A private heat map by somebody who knows where everybody is."""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from geoind.accounting.promise import PersonLevel
+from geoind.arrays import ArrayLike, FloatArray, IntArray, as_count, as_lonlat, as_points, as_unit
+from geoind.budgets.ledger import Ledger
+from geoind.channels.priors import Prior
+from geoind.curator.contributions import Persons, as_person_level, bounded, charge, names_of
+from geoind.curator.whole_noise import as_fresh_randomness, noisy
+from geoind.errors import InvalidInputError
+from geoind.estimate.inversion import nearest_distribution
+from geoind.randomness import RandomnessLike
+from geoind.space.crs import points_lonlat
+from geoind.space.projection import Projection
+from geoind.space.sites import Grid
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame, GeoSeries
+
+__all__ = ["ReleasedCounts", "release_counts"]
+
+Outside = Literal["raise", "drop"]
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedCounts:
+    """Noisy counts per cell. Everything here is public: nothing else about the table is kept.
+
+    Attributes
+    ----------
+    grid : Grid
+    counts : array of int
+        One per cell, in the grid's numbering. Noise makes some negative; their sum has no bias.
+    promise : PersonLevel
+        The level per person, not per metre.
+    reports_per_person : int
+        How many reports of one person were counted at most.
+    """
+
+    grid: Grid
+    counts: IntArray
+    promise: PersonLevel
+    reports_per_person: int
+
+    def margin(self, confidence: float) -> int:
+        """Return what the noise of a cell stays within with at least this probability.
+
+        Examples
+        --------
+        >>> grid = Grid(0, 0, cell=100, columns=2, rows=1)
+        >>> ReleasedCounts(grid, np.array([3, -1]), PersonLevel(1.0), 1).margin(0.95)
+        3
+        """
+        outside = 1 - as_unit(confidence, "confidence")
+        rate = self.promise.level / self.reports_per_person
+        # P(|noise| > m) = 2 e^(-rate (m + 1)) / (1 + e^(-rate)).
+        return max(0, math.ceil(-math.log(outside * (1 + math.exp(-rate)) / 2) / rate) - 1)
+
+    def population(self) -> Prior:
+        """Return the distribution over the grid that is closest to the shares of the counts.
+
+        A step after the noise: it costs nothing. Cells of little more than noise become empty.
+
+        Examples
+        --------
+        >>> grid = Grid(0, 0, cell=100, columns=3, rows=1)
+        >>> ReleasedCounts(grid, np.array([60, 40, -5]), PersonLevel(1.0), 1).population().mass.round(3)
+        array([0.605, 0.395, 0.   ])
+        """
+        total = self.counts.sum()
+        if not total > 0:
+            raise InvalidInputError("the released counts sum to nothing: too few people for so much noise")
+        return Prior.from_counts(self.grid, nearest_distribution(self.counts / total))
+
+
+def release_counts(
+    points: "ArrayLike | GeoDataFrame | GeoSeries",
+    grid: Grid,
+    *,
+    epsilon: float,
+    person: Persons,
+    reports_per_person: int = 1,
+    projection: Projection | None = None,
+    outside: Outside = "raise",
+    ledger: Ledger | None = None,
+    label: str = "release_counts",
+    rng: RandomnessLike = None,
+) -> ReleasedCounts:
+    """Return how many reports lie in each cell, with exact geometric noise: a heat map that may be published.
+
+    For a **trusted curator** who knows the true points. The promise is a level *per person*, not per metre: the
+    release is at most e^epsilon times as likely with all of a person's points as without them. Whoever publishes
+    several releases about the same people adds their epsilons, or lets a ledger do so.
+
+    Parameters
+    ----------
+    points : (n, 2) array, GeoDataFrame or GeoSeries
+        True places, one per row: metres in the grid's plane; degrees, longitude first, if a projection is given;
+        or points with a CRS, and the projection.
+    grid : Grid
+        Public: chosen without a look at the points.
+    epsilon : float
+        Level per person, without a unit; 1 is usual, at most 20.
+    person : list of str or int
+        Whose each point is. Where every row is somebody else: `range(len(points))`.
+    reports_per_person : int
+        How many points of one person count at most, the first ones in the table: one person changes the counts by
+        so much, and the noise grows with it.
+    projection : Projection, optional
+        From degrees to the grid's metres.
+    outside : "raise" or "drop"
+        What becomes of points outside of the grid: an error, or left out.
+    ledger : Ledger, optional
+        With `budget=PersonLevel(...)`. Everybody in the table is charged once, before anything is drawn.
+    label : str
+        What for, in the ledger's history.
+    rng : RandomnessLike
+        None for cryptographic noise; a Generator or a seed for simulation only. Keyed noise is refused.
+
+    Examples
+    --------
+    >>> street = Grid(0, 0, cell=100, columns=2, rows=1)
+    >>> homes = [[10, 5]] * 900 + [[95, 0]] * 100
+    >>> released = release_counts(homes, street, epsilon=1.0, person=range(1000))
+    >>> bool(abs(released.counts - [900, 100]).max() < 50)
+    True
+    """
+    promise, source = as_person_level(epsilon), as_fresh_randomness(rng)
+    most = as_count(reports_per_person, "reports_per_person")
+    if not isinstance(grid, Grid):
+        raise InvalidInputError(f"grid must be a Grid, got {type(grid).__name__}")
+    xy = _in_plane(points, projection)
+    names = names_of(person, len(xy))
+    cells = _cells(xy, grid, outside)
+    inside = np.flatnonzero(cells >= 0)
+    counted = inside[bounded([names[row] for row in inside.tolist()], most)]
+    charge(ledger, names, promise, label)
+    truth = np.bincount(cells[counted], minlength=len(grid))
+    counts = noisy(truth, epsilon=promise.level, sensitivity=most, source=source)
+    counts.flags.writeable = False
+    return ReleasedCounts(grid, counts, promise, most)
+
+
+def _cells(xy: FloatArray, grid: Grid, outside: Outside) -> IntArray:
+    """Return each point's cell, -1 for those that are left out."""
+    if outside not in get_args(Outside):
+        raise InvalidInputError(f"outside must be 'raise' or 'drop', got {outside!r}")
+    inside = grid.contains(xy)
+    if outside == "raise" and not inside.all():
+        raise InvalidInputError(
+            f"{len(xy) - inside.sum()} of {len(xy)} points lie outside of the grid: "
+            "choose a grid that covers them, or leave them out with outside='drop'"
+        )
+    return np.where(inside, grid.nearest(xy), -1)
+
+
+def _in_plane(points: "ArrayLike | GeoDataFrame | GeoSeries", projection: Projection | None) -> FloatArray:
+    if projection is None:
+        if hasattr(points, "crs"):
+            raise InvalidInputError("points with a CRS need the projection to the grid's metres")
+        return as_points(points)
+    return projection.to_xy(
+        points_lonlat(points, "points") if hasattr(points, "crs") else as_lonlat(points, "points")
+    )

@@ -1,0 +1,99 @@
+"""Exact noise on whole numbers: the geometric law, decided by doubles and, where they cannot, by ball arithmetic.
+
+A geometric number is the whole part of -ln(U) / rate for a uniform U, and two of them differ by noise of the
+two-sided geometric law: z is as likely as tanh(rate / 2) e^(-rate |z|). The rate is epsilon over a whole
+sensitivity, as rational numbers: no probability is rounded anywhere.
+"""
+
+from functools import partial
+
+import numpy as np
+from flint import arb
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.errors import InvalidInputError
+from geoind.mechanisms.exact import Draw, decided
+from geoind.randomness import KeyedRandomness, Randomness, RandomnessLike, Words, as_randomness
+
+__all__ = ["LARGEST", "as_fresh_randomness", "geometric_pairs", "noisy", "uniform_number"]
+
+PURPOSE = "curator"
+WIDEST = 2.0**40
+"""Largest mean of the noise: beyond it a release says nothing. The longest draw stays below 2^54 then."""
+
+LARGEST = 2**62
+"""No true number is larger, so that none with noise leaves the integers."""
+
+
+def as_fresh_randomness(rng: RandomnessLike) -> Randomness:
+    """Return a source that never repeats its noise."""
+    # The same noise on a table with one person more is that person: the difference of the two releases.
+    if isinstance(rng, KeyedRandomness):
+        raise InvalidInputError("rng must not be keyed: noise that is repeated for another table cancels out")
+    return as_randomness(rng, 0)
+
+
+def noisy(truth: IntArray, *, epsilon: float, sensitivity: int, source: Randomness) -> IntArray:
+    """Return the numbers with noise of the two-sided geometric law of rate epsilon / sensitivity.
+
+    Examples
+    --------
+    >>> source = as_fresh_randomness(1)
+    >>> released = noisy(np.full(10_000, 40), epsilon=1.0, sensitivity=2, source=source)
+    >>> round(released.mean()), float(released.std().round(1))
+    (40, 2.8)
+    """
+    up, down = geometric_pairs(len(truth), epsilon=epsilon, sensitivity=sensitivity, source=source).T
+    return np.asarray(truth + up - down, dtype=np.int64)
+
+
+def geometric_pairs(count: int, *, epsilon: float, sensitivity: int, source: Randomness) -> IntArray:
+    """Return (count, 2) independent numbers, each m or more with probability e^(-epsilon m / sensitivity)."""
+    if not sensitivity / epsilon <= WIDEST:
+        raise InvalidInputError(f"epsilon {epsilon:g} is too small: the noise would have no end to speak of")
+    points = np.zeros((count, 2))
+    words = source.words(points, 2, PURPOSE)
+    found, certain = _by_doubles(words, epsilon / sensitivity)
+    result = np.asarray(found, dtype=np.int64)
+    for row in np.flatnonzero(~certain.all(axis=1)).tolist():
+        first, second = words[row].tolist()
+        draw = Draw(first, second, partial(source.further, row, points[row], PURPOSE))
+        result[row] = decided(partial(_pair, epsilon=epsilon, sensitivity=sensitivity), draw)
+    return result
+
+
+def uniform_number(below: int, source: Randomness) -> int:
+    """Return a whole number below this one, each equally likely.
+
+    Examples
+    --------
+    >>> uniform_number(1, as_fresh_randomness(None))
+    0
+    """
+    fair = 2**64 // below * below
+    number, attempt = 2**64, 0
+    while number >= fair:
+        number, attempt = source.further(0, np.zeros(2), f"{PURPOSE} choice", attempt)[0], attempt + 1
+    return number % below
+
+
+def _by_doubles(words: Words, rate: float) -> tuple[FloatArray, "np.ndarray[tuple[int, int], np.dtype[np.bool_]]"]:
+    """Return the whole parts that doubles find, and which of them are certain."""
+    first_bits = words.astype(np.float64) + 0.5
+    nats = np.log(2.0**64) - np.log(first_bits)
+    steps = nats / rate
+    # The bits that follow the first 64, and generous bounds for logarithms, their difference and the quotient.
+    off = (1 / first_bits + 2.0**-46) / rate + steps * 2.0**-48
+    whole = np.floor(steps)
+    # Of a number that begins with 64 zeros nothing is known: its logarithm has no bound.
+    certain = (words > 0) & (steps - whole > off) & (whole + 1 - steps > off)
+    return np.where(certain, whole, 0.0), certain
+
+
+def _pair(first: arb, second: arb, *, epsilon: float, sensitivity: int) -> tuple[int, int] | None:
+    """Return both numbers, None if more bits are needed."""
+    numbers = [
+        (-uniform.log() * sensitivity / arb(epsilon)).floor().unique_fmpz() if uniform > 0 else None
+        for uniform in (first, second)
+    ]
+    return None if numbers[0] is None or numbers[1] is None else (int(numbers[0]), int(numbers[1]))

@@ -1,0 +1,144 @@
+import itertools
+import math
+
+import geopandas
+import numpy as np
+import pytest
+
+from geoind import (
+    BudgetExceededError,
+    Grid,
+    InvalidInputError,
+    Ledger,
+    PersonLevel,
+    Projection,
+    ReleasedCounts,
+    SphericalLaplace,
+    release_counts,
+)
+from geoind.curator.whole_noise import as_fresh_randomness, noisy
+
+STREET = Grid(0, 0, cell=100, columns=3, rows=1)
+
+
+def test_no_person_changes_the_counts_by_more_than_their_share_of_the_noise_allows() -> None:
+    """All tables of up to five reports of two people in three cells, each with and without either person.
+
+    With one seed both releases have the same noise: they differ by the bounded counts, and the law of the noise
+    turns a distance of `most` into a factor e^epsilon.
+    """
+    largest = {1: 0, 2: 0}
+    for cells in itertools.product(range(3), repeat=5):
+        for owners in ([0, 0, 0, 1, 1], [0, 1, 0, 1, 0]):
+            for most in largest:
+                rows = np.array([row for row in range(5) if owners[row]])
+                xy, person = STREET.xy[list(cells)], np.array(owners)
+                options = {"epsilon": 1.0, "reports_per_person": most, "rng": 7}
+                both = release_counts(xy, STREET, person=person.tolist(), **options)  # type: ignore[arg-type]
+                one = release_counts(xy[rows], STREET, person=person[rows].tolist(), **options)  # type: ignore[arg-type]
+                apart = int(np.abs(both.counts - one.counts).sum())
+                assert apart <= most
+                largest[most] = max(largest[most], apart)
+    assert largest == {1: 1, 2: 2}
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_the_noise_of_a_release_has_the_rate_epsilon_over_the_reports_of_a_person(most: int) -> None:
+    wide = Grid(0, 0, cell=10, columns=400, rows=100)
+    released = release_counts([[0, 0]] * 4, wide, epsilon=0.6, person=["ana"] * 4, reports_per_person=most, rng=11)
+    assert abs(released.counts[1:]).mean() == pytest.approx(1 / math.sinh(0.6 / most), rel=0.03)
+    noise = noisy(np.zeros(len(wide), np.int64), epsilon=0.6, sensitivity=most, source=as_fresh_randomness(11))
+    assert (released.counts - noise)[0] == most
+    assert not (released.counts - noise)[1:].any()
+
+
+def test_a_release_holds_nothing_but_what_is_public() -> None:
+    released = release_counts([[0, 0]], STREET, epsilon=1.0, person=["ana"])
+    assert set(vars(released)) == {"grid", "counts", "promise", "reports_per_person"}
+    assert released.promise == PersonLevel(1.0)
+    with pytest.raises(ValueError, match="read-only"):
+        released.counts[0] = 0
+
+
+def test_everybody_in_the_table_pays_once_before_anything_is_drawn() -> None:
+    ledger = Ledger("sqlite://", budget=PersonLevel(1.0))
+    points, person = [[0, 0], [0, 0], [999, 0]], ["ana", "ana", "ben"]
+    release_counts(points, STREET, epsilon=0.6, person=person, outside="drop", ledger=ledger)
+    assert (ledger.remaining("ana"), ledger.remaining("ben")) == (0.4, 0.4)
+    assert [(one.epsilon, one.mechanism) for one in ledger.history("ana")] == [(0.6, "PersonLevel(0.6)")]
+    ledger.charge("cem", PersonLevel(0.3))
+    with pytest.raises(BudgetExceededError, match="of level per person requested"):
+        release_counts(points[:1], STREET, epsilon=0.6, person=["ana"], ledger=ledger, rng=_Never())  # type: ignore[arg-type]
+    assert ledger.remaining("ana") == 0.4
+
+
+class _Never:
+    def words(self, *_: object) -> None:
+        raise AssertionError("noise was drawn")
+
+    further = words
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"points": [[999, 0]]}, "1 of 1 points lie outside"),
+        ({"outside": "keep"}, "outside must be"),
+        ({"points": [[math.nan, 0]]}, "points must be finite"),
+        ({"points": [], "person": []}, "at least one record"),
+        ({"grid": [[0, 0]]}, "grid must be a Grid"),
+        ({"epsilon": 0.0}, "epsilon must be positive"),
+        ({"reports_per_person": 0}, "reports_per_person"),
+        ({"person": ["ana", "ben"]}, "one name per record"),
+        ({"points": geopandas.GeoSeries.from_xy([2.35], [48.86], crs=4326)}, "need the projection"),
+        ({"rng": -1}, "rng must not be negative"),
+    ],
+)
+def test_bad_input_is_an_error_and_charges_nobody(options: dict[str, object], message: str) -> None:
+    ledger = Ledger("sqlite://", budget=PersonLevel(1.0))
+    call = {"points": [[0, 0]], "grid": STREET, "epsilon": 0.5, "person": ["ana"], "ledger": ledger, **options}
+    points, grid = call.pop("points"), call.pop("grid")
+    with pytest.raises(InvalidInputError, match=message):
+        release_counts(points, grid, **call)  # type: ignore[arg-type]
+    assert ledger.remaining("ana") == 1.0
+
+
+def test_reports_and_releases_are_not_added_up() -> None:
+    per_metre = Ledger("sqlite://", budget=0.01)
+    with pytest.raises(InvalidInputError, match="level per person and this budget an epsilon per metre"):
+        release_counts([[0, 0]], STREET, epsilon=0.005, person=["ana"], ledger=per_metre)
+    per_person = Ledger("sqlite://", budget=PersonLevel(1.0))
+    with pytest.raises(InvalidInputError, match="is a report and this budget a level per person"):
+        per_person.charge("ana", SphericalLaplace(0.01))
+    with pytest.raises(InvalidInputError, match="is a report"):
+        per_person.charge("ana", 0.01)
+
+
+def test_degrees_and_frames_are_counted_where_they_lie() -> None:
+    projection = Projection(2.35, 48.86)
+    lonlat = projection.to_lonlat(STREET.xy[[0, 1, 1, 2]])
+    frame = geopandas.GeoSeries.from_xy(*lonlat.T, crs=4326).to_crs(2154)
+    counted = [
+        release_counts(points, STREET, epsilon=1.0, person=range(4), projection=way, rng=3).counts.tolist()
+        for points, way in [(STREET.xy[[0, 1, 1, 2]], None), (lonlat, projection), (frame, projection)]
+    ]
+    assert counted[0] == counted[1] == counted[2]
+
+
+@pytest.mark.parametrize("confidence", [0.3, 0.9, 0.99])
+@pytest.mark.parametrize("most", [1, 4])
+def test_the_margin_is_the_least_that_holds_the_noise_as_often_as_it_says(confidence: float, most: int) -> None:
+    released = ReleasedCounts(STREET, np.zeros(3, np.int64), PersonLevel(0.8), most)
+    rate = 0.8 / most
+    margin = released.margin(confidence)
+
+    def within(limit: int) -> float:
+        return math.tanh(rate / 2) * sum(math.exp(-rate * abs(z)) for z in range(-limit, limit + 1))
+
+    assert within(margin) >= confidence
+    assert margin == 0 or within(margin - 1) < confidence
+
+
+def test_nobody_is_no_population() -> None:
+    with pytest.raises(InvalidInputError, match="too few people"):
+        ReleasedCounts(STREET, np.array([-3, 1, 0]), PersonLevel(0.8), 1).population()

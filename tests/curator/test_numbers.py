@@ -1,0 +1,136 @@
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from geoind import InvalidInputError, Ledger, PersonLevel, release_mean, release_quantile, release_sum
+from geoind.curator.numbers import wrong_side
+
+RELEASES = [release_sum, release_mean, lambda values, **rest: release_quantile(values, 0.5, **rest)]
+LIMITS = {"lowest": -2.0, "highest": 10.0, "step": 1.0}
+
+
+def test_no_person_changes_a_sum_by_more_than_its_sensitivity() -> None:
+    seen = 0.0
+    for values in itertools.product([-50.0, -2.0, 0.4, 9.9, 1e9], repeat=3):
+        for most in (1, 2):
+            options = {"epsilon": 1.0, "reports_per_person": most, "rng": 5, **LIMITS}
+            both = release_sum(values, person=["ana", "ana", "ben"], **options)  # type: ignore[arg-type]
+            one = release_sum(values[2:], person=["ben"], **options)  # type: ignore[arg-type]
+            assert abs(both.value - one.value) <= both.sensitivity == 10.0 * most
+            seen = max(seen, abs(both.value - one.value))
+    assert seen == 20.0
+
+
+def test_clipped_sums_and_means_are_right_where_noise_is_small() -> None:
+    values = np.array([1.0, 2.0, 3.0, 99.0] * 5000)
+    options = {"epsilon": 5.0, "person": range(20_000), "rng": 2, **LIMITS}
+    assert release_sum(values, **options).value == pytest.approx(80_000, abs=60)  # type: ignore[arg-type]
+    assert release_mean(values, **options).value == pytest.approx(4.0, abs=0.01)  # type: ignore[arg-type]
+
+
+def test_the_noise_of_a_sum_has_the_scale_of_its_sensitivity() -> None:
+    drawn = [
+        release_sum([0.0], lowest=-3, highest=1, step=1, epsilon=0.5, person=["ana"], rng=seed).value
+        for seed in range(4000)
+    ]
+    assert np.abs(drawn).mean() == pytest.approx(1 / math.sinh(0.5 / 3), rel=0.05)
+
+
+def test_a_mean_lies_within_its_limits_even_of_nothing_but_noise() -> None:
+    for seed in range(200):
+        mean = release_mean([3.0], lowest=0, highest=10, epsilon=0.01, person=["ana"], rng=seed)
+        assert 0 <= mean.value <= 10
+        assert mean.sensitivity == 5.0
+
+
+def law_of_quantile(values: tuple[int, ...], share: Fraction, rate: float) -> list[float]:
+    """The probability of each candidate 0..3, by going through every set of accepted candidates."""
+    wrong = wrong_side(np.array(values, np.int64), 4, share)
+    accepts = np.exp(-rate * (wrong - wrong.min()))
+    law = np.zeros(4)
+    for accepted in itertools.product([False, True], repeat=4):
+        if any(accepted):
+            chance = np.prod(np.where(accepted, accepts, 1 - accepts))
+            law[np.array(accepted)] += chance / sum(accepted)
+    return law.tolist()
+
+
+@pytest.mark.parametrize("share", [Fraction(1, 2), Fraction(1, 10), Fraction(2, 3)])
+def test_a_quantile_keeps_epsilon_between_every_two_neighbouring_tables(share: Fraction) -> None:
+    epsilon, per_value = 1.0, max(share.numerator, share.denominator - share.numerator)
+    rate = epsilon / (2 * per_value)
+    measured = 0.0
+    for size in range(1, 5):
+        for values in itertools.combinations_with_replacement(range(4), size):
+            for leaving in range(size if size > 1 else 0):
+                fewer = values[:leaving] + values[leaving + 1 :]
+                ratio = np.log(law_of_quantile(values, share, rate)) - np.log(law_of_quantile(fewer, share, rate))
+                measured = max(measured, np.abs(ratio).max())
+    assert 0.3 * epsilon < measured <= epsilon + 1e-12
+
+
+def test_quantiles_are_drawn_from_that_law() -> None:
+    values = (0, 1, 1, 3, 3)
+    drawn = [
+        release_quantile(values, 0.5, lowest=0, highest=3, step=1, epsilon=1.0, person=range(5), rng=seed).value
+        for seed in range(4000)
+    ]
+    shares = np.bincount(np.array(drawn, int), minlength=4) / 4000
+    assert np.abs(shares - law_of_quantile(values, Fraction(1, 2), 0.5)).max() < 0.03
+    assert np.abs(shares - law_of_quantile(values, Fraction(1, 2), 1.0)).max() > 0.03
+
+
+def test_a_quantile_is_right_where_people_are_many() -> None:
+    ages = np.random.default_rng(1).integers(18, 90, 20_000)
+    options = {"lowest": 0, "highest": 120, "step": 1, "epsilon": 1.0, "person": range(20_000), "rng": 4}
+    for q in (0.1, 0.5, 0.9):
+        found = release_quantile(ages, q, **options)  # type: ignore[arg-type]
+        assert abs(found.value - np.quantile(ages, q)) <= 1
+
+
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"lowest": 3, "highest": 3}, "lowest must be below highest"),
+        ({"lowest": math.nan}, "lowest must be finite"),
+        ({"step": 0}, "step must be positive"),
+        ({"step": 100.0}, "step must be 1 to"),
+        ({"step": 1e-9}, "step must be 1 to"),
+        ({"values": [math.nan]}, "values must be finite, row 0"),
+        ({"values": [[1.0]]}, "list of numbers"),
+        ({"values": [], "person": []}, "at least one record"),
+        ({"person": ["ana", "ben"]}, "one name per record"),
+        ({"epsilon": 21}, "per person here, not per metre"),
+    ],
+)
+def test_bad_input_is_an_error_and_charges_nobody(release, options: dict[str, object], message: str) -> None:  # type: ignore[no-untyped-def]
+    ledger = Ledger("sqlite://", budget=PersonLevel(1.0))
+    call = {
+        "values": [1.0],
+        "lowest": 0,
+        "highest": 4,
+        "epsilon": 0.5,
+        "person": ["ana"],
+        "ledger": ledger,
+        **options,
+    }
+    with pytest.raises(InvalidInputError, match=message):
+        release(call.pop("values"), **call)
+    assert ledger.remaining("ana") == 1.0
+
+
+@pytest.mark.parametrize("q", [0, 1, 1e-9, math.nan, "half"])
+def test_a_quantile_is_of_a_share_between_0_and_1(q: float) -> None:
+    with pytest.raises(InvalidInputError, match="q must"):
+        release_quantile([1.0], q, lowest=0, highest=1, epsilon=1.0, person=["ana"])
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_number_is_paid_for_by_everybody_once(release) -> None:  # type: ignore[no-untyped-def]
+    ledger = Ledger("sqlite://", budget=PersonLevel(1.0))
+    release([1.0, 2.0, 3.0], lowest=0, highest=4, epsilon=0.25, person=["ana", "ana", "ben"], ledger=ledger)
+    assert (ledger.remaining("ana"), ledger.remaining("ben")) == (0.75, 0.75)
