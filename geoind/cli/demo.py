@@ -56,9 +56,10 @@ def run(options: argparse.Namespace) -> None:
     os.environ["GEOIND_DEMO_BASEMAP"] = str(options.basemap.resolve()) if options.basemap else ""
     os.environ["GEOIND_DEMO_TILES"] = "yes" if options.online_tiles else ""
     with _listen(options.port) as listener:
-        # No access log: nobody needs to know later who looked at what.
+        # No access log: nobody needs to know later who looked at what. No configuration of logging: it would close
+        # the handlers of the process that calls us (absl's closes the stream it writes to).
         config = uvicorn.Config(
-            f"{home}.app:from_environment", factory=True, access_log=False, log_level="warning"
+            f"{home}.app:from_environment", factory=True, access_log=False, log_config=None, log_level="warning"
         )
         config.load()
         address = f"http://{HOST}:{listener.getsockname()[1]}/"

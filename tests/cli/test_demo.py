@@ -1,5 +1,6 @@
 """`geoind demo`: one command, one sentence when it cannot, and this machine only."""
 
+import logging
 import os
 import signal
 import socket
@@ -53,11 +54,19 @@ def test_a_port_that_is_taken_gets_one_sentence(capsys: pytest.CaptureFixture[st
     assert "is not free" in capsys.readouterr().err
 
 
-def test_a_base_map_that_is_no_map_gets_one_sentence(tmp_path: Path) -> None:
+def test_a_base_map_that_is_no_map_gets_one_sentence_and_the_callers_logging_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Watched(logging.Handler):
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+            super().close()
+
+    handler = Watched()
     letter = tmp_path / "letter.gpkg"
     letter.write_text("Dear reader")
-    # In a process of its own: the server configures logging, which closes the handlers of this one.
-    command = [sys.executable, "-m", "geoind", "demo", "--no-browser", "--port", "0", "--basemap", str(letter)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env={**os.environ})
-    assert done.returncode == 2
-    assert "cannot be read as map data" in done.stderr
+    assert main(["demo", "--no-browser", "--port", "0", "--basemap", str(letter)]) == 2
+    assert not handler.closed
+    assert "cannot be read as map data" in capsys.readouterr().err
