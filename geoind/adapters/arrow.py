@@ -42,4 +42,5 @@ def obfuscate_batch(
     (True, [7, 8], 1)
     """
     recipe = Recipe.of(mechanism=mechanism, **options)
+    recipe.refuse_traces()
     return recipe.table(batch.schema).obfuscate(batch, rng=rng).batch

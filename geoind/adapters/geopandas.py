@@ -78,7 +78,9 @@ def obfuscate_points(
         raise InvalidInputError(f"points must be a GeoSeries or a GeoDataFrame, got {type(points).__name__}")
     if isinstance(person, str) and frame is points:
         options, person = {**options, "person_column": person}, None
-    table = table_of(frame, Recipe.of(**options))
+    recipe = Recipe.of(**options)
+    recipe.refuse_traces()
+    table = table_of(frame, recipe)
     looked_at = examined(frame, table).raise_problems()
     counts = None
     if person is not None:

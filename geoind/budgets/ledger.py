@@ -198,6 +198,31 @@ class Ledger:
         """
         self._charge(reports, cost, label, None)
 
+    def charge_all(self, costs: Mapping[Person, Mapping[float, int]], *, label: str = "") -> None:
+        """Charge each person for reports of several costs: all persons for all of them, or none and an error.
+
+        Parameters
+        ----------
+        costs : mapping
+            From a person to how many answers of each epsilon, per metre, a session gave.
+        label : str
+            What for; kept in the history. Never a location.
+
+        Examples
+        --------
+        >>> ledger = Ledger("sqlite://", budget=0.1)
+        >>> ledger.charge_all({"ana": {0.01: 2, 0.02: 1}, "ben": {0.01: 1}})
+        >>> ledger.spent("ana"), ledger.spent("ben")
+        (0.04, 0.01)
+        """
+        releases: dict[str, dict[Release, int]] = {}
+        for person, counts in costs.items():
+            of_person = releases.setdefault(as_person(person), {})
+            for cost, count in counts.items():
+                release = release_of(cost)
+                of_person[release] = of_person.get(release, 0) + as_count(count, "reports")
+        self._charge_releases(releases, label, None)
+
     def remaining(self, person: Person) -> float:
         """Return what a person may still spend now: epsilon per metre, or the level left of a `Promise`."""
         return self._remaining(self._counted(person, self._window))
@@ -288,7 +313,16 @@ class Ledger:
         counts: Counter[str] = Counter()
         for person, count in reports.items():
             counts[as_person(person)] += as_count(count, "reports")
-        names = sorted(counts)
+        return self._charge_releases({name: {release: count} for name, count in counts.items()}, label, once)
+
+    def _charge_releases(
+        self, reports: Mapping[str, Mapping[Release, int]], label: str, once: str | None
+    ) -> dict[str, dict[Release, int]]:
+        """Charge every person or none, and return what each has reported."""
+        releases = sorted({release for counts in reports.values() for release in counts})
+        for release in releases:
+            self._limit.check(release)
+        names = sorted(reports)
         counted: dict[str, dict[Release, int]] = {}
         database = self._database
         with database.transaction(writes=True) as connection:
@@ -298,11 +332,14 @@ class Ledger:
             for some in _batches(names):
                 database.lock(connection, some)
                 counted |= database.counted(connection, some, self._window)
-                if once is not None and database.known(connection, some[0], once, release, counts[some[0]]):
-                    continue
-                for name in some:
-                    self._add(name, counted[name], release, counts[name])
-                database.write(connection, {name: counts[name] for name in some}, release, label)
+                for release in releases:
+                    counts = {name: reports[name][release] for name in some if release in reports[name]}
+                    if once is not None and database.known(connection, some[0], once, release, counts[some[0]]):
+                        continue
+                    for name, count in counts.items():
+                        self._add(name, counted[name], release, count)
+                    if counts:
+                        database.write(connection, counts, release, label)
         return counted
 
     def _add(self, name: str, reports: dict[Release, int], release: Release, count: int) -> None:

@@ -31,7 +31,9 @@ def run_folder(
     reading = reading_of(options)
     kinds = {kind_of(path, reading.format) for path in sources_in(options.sources).values()}
     one_folder = len(options.sources) == 1 and Path(options.sources[0]).is_dir()
-    if one_folder and options.rejects is None and {kind.format for kind in kinds if kind} == {"parquet"}:
+    # A person's trace may go from one file to the next, so its files are read in order, by one process.
+    in_parts = one_folder and options.rejects is None and options.trace is None
+    if in_parts and {kind.format for kind in kinds if kind} == {"parquet"}:
         for kind in kinds:
             reading.fit(kind) if kind else None
         return _run_parquet(options, named, ledger, bar)

@@ -76,6 +76,19 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     )
     persons.add_argument("--budget", type=float, metavar="E", help="epsilon per metre that a person may spend")
     persons.add_argument("--days", type=float, metavar="N", help="within so many days [for ever]")
+    moving = parser.add_argument_group("people who move")
+    moving.add_argument(
+        "--trace",
+        metavar="PERSON,TIME",
+        help="the columns that say who and when: rows are traces, in the order of time for each person, and a "
+        "session per person answers them; of a GPX file the person's name, and time",
+    )
+    moving.add_argument(
+        "--method",
+        choices=("switching", "sparse", "predictive", "independent"),
+        help="how a session answers: nothing is paid while somebody stays (sparse), and tests are given up for "
+        "the rest of an hour with too many moves (switching); a tested prediction; or fresh noise [switching]",
+    )
     parser.add_argument("--workers", type=int, metavar="N", help="processes, for a folder [one per core]")
     parser.add_argument("--quiet", action="store_true", help="no summary")
     parser.set_defaults(run=run)
@@ -139,6 +152,8 @@ def _named(options: argparse.Namespace) -> "Options":
         "key": None if options.key_file is None else Key.in_file(options.key_file),
         "id_column": options.id,
         "person_column": options.person,
+        "trace": options.trace,
+        "method": options.method,
     }
 
 
@@ -147,7 +162,7 @@ def _ledger(options: argparse.Namespace) -> "Ledger | None":
         if options.budget is not None or options.days is not None:
             raise InvalidInputError("--budget and --days go with --ledger")
         return None
-    if options.person is None:
+    if options.person is None and options.trace is None:
         raise InvalidInputError("--ledger needs --person, the column that names whose budget pays")
     if (options.budget is None) == (options.delta is None):
         raise InvalidInputError(

@@ -4,14 +4,13 @@ import glob
 import os
 import secrets
 import shutil
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from geoind.errors import GeoindError, InvalidInputError
-from geoind.files.job import Job, Work
+from geoind.errors import InvalidInputError
+from geoind.files.job import Job, Work, pay, within
 from geoind.files.places import files_in
 from geoind.tables.delivery import private_folder
 from geoind.tables.summary import Summary, Tally
@@ -76,48 +75,26 @@ def obfuscate_files(sources: Sequence[str | Path], target: str | Path, job: Job)
     tally, works = Tally(), {}
     with _appearing(place) as aside:
         for path, file in files.items():
-            with _named(path):
+            with within(path):
                 (aside / path).parent.mkdir(parents=True, exist_ok=True)
                 works[path] = Work.begun(file, aside / path, replace(job, rejects=_rejects(job, path)))
-        if job.ledger is not None:
-            _charge(works, job, place.name)
+        pay(works, job, f"folder {place.name}")
         promise = None
         for path, work in works.items():
-            with _named(path):
+            with within(path):
                 if work.job.rejects is not None:
                     private_folder(Path(work.job.rejects).parent)
                 work.write()
                 tally.merge(work.tally)
-                promise = promise or work.promise
+                # Of traces the last file's: it counts all of them.
+                promise = work.promise
     if promise is None:
         raise InvalidInputError("there are no files")
     return tally.summary(job.recipe.mechanism, promise)
 
 
-def _charge(works: dict[str, Work], job: Job, name: str) -> None:
-    """Charge all persons of all files at once, before anything is drawn."""
-    total: Counter[str] = Counter()
-    for path, work in works.items():
-        with _named(path):
-            work.charged = work.count_persons()
-            total.update(work.charged)
-    if job.ledger is not None:
-        job.ledger.charge_counts(total, job.recipe.mechanism, label=f"folder {name}")
-
-
 def _rejects(job: Job, path: str) -> Path | None:
     return None if job.rejects is None else Path(job.rejects) / f"{path}.rejects.ndjson"
-
-
-@contextmanager
-def _named(path: str) -> Iterator[None]:
-    """Say in which file something went wrong."""
-    try:
-        yield
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{path}: {error}") from None
-    except OSError as error:
-        raise GeoindError(f"{path}: {error.strerror or 'input or output failed'}; nothing was written") from None
 
 
 @contextmanager

@@ -36,6 +36,7 @@ def geojson_rows(
     *,
     drop: frozenset[str] = frozenset(),
     named: Sequence[str] = (),
+    times: Sequence[str] = (),
     size: int = BATCH_FEATURES,
 ) -> Iterator[JsonRows]:
     """Yield the features of a GeoJSON document (RFC 7946), with the other members of the collection around them.
@@ -50,6 +51,8 @@ def geojson_rows(
         The paths of members that are not written.
     named : sequence of str
         The paths of the record's identity and of the person.
+    times : sequence of str
+        The paths of times.
     size : int
         Features handled at once; -1 for all.
 
@@ -60,7 +63,7 @@ def geojson_rows(
     >>> [rows.batch.column("id").to_pylist() for rows in geojson_rows(io.BytesIO(text))]
     [[7]]
     """
-    document = _Document(drop, named)
+    document = _Document(drop, named, times)
     rows = document.rows()
     for number, feature in enumerate(_features(stream, document), start=1):
         rows.add(number, feature)
@@ -102,6 +105,7 @@ class _Document:
 
     drop: frozenset[str]
     named: Sequence[str]
+    times: Sequence[str]
     before: dict[str, Any] = field(default_factory=dict)
     after: dict[str, Any] = field(default_factory=dict)
     ended: bool = False
@@ -172,7 +176,7 @@ class _Document:
     def rows(self) -> JsonRows:
         """Return an empty batch of features."""
         form = Form([FEATURE_PLACE], feature=True)
-        rows = JsonRows(form, drop=self.drop, named=self.named, about=self._about)
+        rows = JsonRows(form, drop=self.drop, named=self.named, times=self.times, about=self._about)
         rows.frame = self._framed
         return rows
 

@@ -1,7 +1,8 @@
 """One call from a file of true places to a file of reports."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TypeAlias, Unpack
@@ -9,7 +10,7 @@ from typing import IO, TypeAlias, Unpack
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from geoind.errors import InvalidInputError
+from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.formats import TEXT, Kind, compressed, kind_of
 from geoind.files.ogr import OgrSource, write_ogr
 from geoind.files.parquet import ParquetSource
@@ -20,9 +21,12 @@ from geoind.files.tabular import CONVERTIBLE, write_table
 from geoind.pipeline import Budget
 from geoind.tables import Examined, Obfuscated, Options, Promise, Recipe, Table, sidecar_of
 from geoind.tables.delivery import STANDARD, Delivery
+from geoind.tables.promise import PARQUET_KEY
 from geoind.tables.summary import Summary, Tally
+from geoind.tables.tracing import answered
+from geoind.traces.many import TraceBudget, TraceSessions
 
-__all__ = ["Job", "Progress", "Summary", "Work", "obfuscate_file", "run", "source_of"]
+__all__ = ["Job", "Progress", "Summary", "Work", "obfuscate_file", "pay", "run", "source_of", "within"]
 
 Progress: TypeAlias = Callable[[int, float | None], None]
 
@@ -52,12 +56,13 @@ class Job:
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
+        self.recipe.refuse_ledger_without_persons(self.ledger)
+        if self.recipe.trace is not None:
+            return
         if (self.recipe.key is None) != (self.recipe.id_column is None):
             raise InvalidInputError(
                 "a key and the column of each record's identity go together: give both or neither"
             )
-        if self.ledger is not None and self.recipe.person_column is None:
-            raise InvalidInputError("a ledger needs the column of persons whose budgets pay")
 
 
 def obfuscate_file(
@@ -92,7 +97,8 @@ def obfuscate_file(
     **options
         `epsilon`, or `level` and `radius`, or `mechanism`; `lon` and `lat`, or `geometry` and `crs`; `drop` and
         `keep`; `missing`; `order`; `key` and `id_column`; `person_column`: see `geoind.tables.Recipe`. In JSON a
-        name is a path, such as "properties.home".
+        name is a path, such as "properties.home". For people who move: `trace`, the columns of person and time,
+        and `method`, "switching" (the default), "sparse", "predictive", "independent" or a `TraceMethod`.
 
     Examples
     --------
@@ -116,11 +122,45 @@ def obfuscate_file(
 def run(source: str | Path, target: str | Path, job: Job) -> Summary:
     """Do a job with one file, and return a summary."""
     work = Work.begun(source, target, job)
-    if job.ledger is not None:
-        work.charged = work.count_persons()
-        job.ledger.charge_counts(work.charged, job.recipe.mechanism, label=f"file {Path(target).name}")
+    pay({"": work}, job, f"file {Path(target).name}")
     work.write()
     return work.tally.summary(job.recipe.mechanism, work.promise)
+
+
+def pay(works: Mapping[str, "Work"], job: Job, label: str) -> None:
+    """Charge all persons of some files, by their paths, or none, before any report; give them their sessions."""
+    if job.recipe.trace is not None:
+        if job.ledger is not None:
+            if not isinstance(job.ledger, TraceBudget):
+                raise InvalidInputError("this ledger cannot charge traces: it has no charge_all")
+            # Under one key the second reading answers as the first: what is charged is what is published.
+            spending = job.recipe.sessions()
+            for path, work in works.items():
+                with within(path):
+                    work.spend(spending)
+            job.ledger.charge_all(spending.costs, label=label)
+        sessions = job.recipe.sessions()
+        for work in works.values():
+            work.sessions = sessions
+    elif job.ledger is not None:
+        total: Counter[str] = Counter()
+        for path, work in works.items():
+            with within(path):
+                total.update(work.count_persons())
+        job.ledger.charge_counts(total, job.recipe.mechanism, label=label)
+
+
+@contextmanager
+def within(path: str) -> Iterator[None]:
+    """Say in which file of a folder something went wrong."""
+    try:
+        yield
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}" if path else str(error)) from None
+    except OSError as error:
+        if not path:
+            raise
+        raise GeoindError(f"{path}: {error.strerror or 'input or output failed'}; nothing was written") from None
 
 
 def source_of(name: str | Path, kind: Kind, reading: Reading, wanted: Wanted, *, again: bool = False) -> Source:
@@ -156,6 +196,7 @@ class Work:
     rejects: Rejects = field(default_factory=Rejects)
     tally: Tally = field(default_factory=Tally)
     charged: Counter[str] | None = None
+    sessions: TraceSessions | None = None
     _table: Table | None = None
 
     @classmethod
@@ -167,6 +208,7 @@ class Work:
         wanted = Wanted(
             places=recipe.places,
             named=tuple(name for name in (recipe.id_column, recipe.person_column) if name is not None),
+            times=() if recipe.trace is None else (recipe.trace.time,),
             drop=recipe.drop,
             every_column=kinds[0].format != kinds[1].format,
             at_once=recipe.order == "shuffle",
@@ -179,15 +221,25 @@ class Work:
         """What the reports promise."""
         if self._table is None:
             raise InvalidInputError("the file has no rows")
-        return replace(self._table.promise, kept=self.job.recipe.keep)
+        spent = () if self.sessions is None else self.sessions.spent.values()
+        return replace(self._table.promise, kept=self.job.recipe.keep).for_traces(spent)
 
     def count_persons(self) -> Counter[str]:
         """Return how many reports each person will be in."""
-        counts: Counter[str] = Counter()
+        self.charged = Counter()
         refused = Rejects(unit=self.source.unit) if self.job.rejects is None else None
         for _, table, examined in self._examined(refused):
-            counts.update(table.count_persons(examined))
-        return counts
+            self.charged.update(table.count_persons(examined))
+        return self.charged
+
+    def spend(self, sessions: TraceSessions) -> None:
+        """Let sessions answer the file, to learn what that costs; the answers are not kept."""
+        self.sessions = sessions
+        self.charged = Counter()
+        refused = Rejects(unit=self.source.unit) if self.job.rejects is None else None
+        for _, table, examined in self._examined(refused):
+            answered(examined, sessions)
+            self.charged.update(table.count_persons(examined))
 
     def write(self) -> None:
         """Write the reports, whole or not at all."""
@@ -214,17 +266,31 @@ class Work:
     def _write(self, out: IO[bytes]) -> None:
         first, second = (kind.format for kind in self.kinds)
         if first != second:
-            write_table(((table, made) for _, table, made in self._reported()), out, second)
+            told = lambda: self.promise  # noqa: E731
+            write_table(((table, made) for _, table, made in self._reported()), out, second, told)
         elif first == "parquet":
-            _write_parquet((made.batch for _, _, made in self._reported()), out, self.source)
+            self._write_parquet((made.batch for _, _, made in self._reported()), out)
         else:
             for rows, _, made in self._reported():
                 out.write(rows.written(made.batch, made.rows))
 
+    def _write_parquet(self, batches: Iterator[pa.RecordBatch], out: IO[bytes]) -> None:
+        first = next(batches)
+        codec = self.source.codec if isinstance(self.source, ParquetSource) else "snappy"
+        try:
+            with pq.ParquetWriter(out, first.schema, compression=codec) as writer:
+                for batch in batches:
+                    writer.write_batch(batch)
+                if self.sessions is not None:
+                    writer.add_key_value_metadata({PARQUET_KEY: self.promise.to_json().encode()})
+        except pa.ArrowException as error:
+            # Not its message: that may quote what the file holds.
+            raise InvalidInputError(f"the Parquet file cannot be written ({type(error).__name__})") from None
+
     def _reported(self) -> Iterator[tuple[Rows, Table, Obfuscated]]:
         """Yield the rows, and what becomes of them."""
         for rows, table, examined in self._examined(self.rejects):
-            made = table.report(examined)
+            made = table.report(examined, sessions=self.sessions)
             self.tally.add(table, examined, made)
             self.tally.rejected = self.rejects.count
             yield rows, table, made
@@ -239,23 +305,11 @@ class Work:
             recipe = self.source.recipe(self.job.recipe, rows)
             if self._table is None or self._table.schema != rows.schema or self._table.recipe != recipe:
                 self._table = recipe.table(rows.schema)
-            examined = self._table.examine(rows.batch, beside=rows.beside)
+            examined = self._table.examine(rows.batch, beside=rows.beside, sessions=self.sessions)
             if rejects is not None:
                 bad = [Problem(rows.line(row), why, rows.record(row)) for row, why in examined.problems]
                 rejects.add(sorted([*rows.problems, *bad]))
             yield rows, self._table, examined
-
-
-def _write_parquet(batches: Iterator[pa.RecordBatch], out: IO[bytes], source: Source) -> None:
-    first = next(batches)
-    codec = source.codec if isinstance(source, ParquetSource) else "snappy"
-    try:
-        with pq.ParquetWriter(out, first.schema, compression=codec) as writer:
-            for batch in batches:
-                writer.write_batch(batch)
-    except pa.ArrowException as error:
-        # Not its message: that may quote what the file holds.
-        raise InvalidInputError(f"the Parquet file cannot be written ({type(error).__name__})") from None
 
 
 def _kinds(source: str, target: str, chosen: str | None) -> tuple[Kind, Kind]:

@@ -96,6 +96,8 @@ class JsonRows:
         The paths of members that are not written.
     named : sequence of str
         The paths of the record's identity and of the person: text, or whole numbers.
+    times : sequence of str
+        The paths of times: text, or numbers.
     about : callable, optional
         Returns what is known of the whole file, by its paths: the same in every row.
     """
@@ -104,6 +106,7 @@ class JsonRows:
     frame: Callable[[list[int], list[dict[str, Any]]], bytes] = field(init=False)
     drop: frozenset[str] = frozenset()
     named: Sequence[str] = ()
+    times: Sequence[str] = ()
     about: Callable[[], dict[str, Any]] = dict
     records: list[dict[str, Any]] = field(default_factory=list)
     flat: list[dict[str, Any]] = field(default_factory=list)
@@ -133,6 +136,8 @@ class JsonRows:
             columns[path] = pa.array([record[path] for record in self.flat], pa.string())
         for path in self.resolved(self.named, columns):
             columns[path] = pa.array([_name(record.get(path)) for record in self.flat], pa.string())
+        for path in self.resolved(self.times, columns):
+            columns[path] = pa.array([number_text(record.get(path)) or None for record in self.flat], pa.string())
         gone = set(chosen(columns, self.resolved(self.drop, columns)))
         names = [path for path in columns if path not in gone]
         return pa.RecordBatch.from_arrays([columns[path] for path in names], names=names)

@@ -29,6 +29,7 @@ def ndjson_rows(
     *,
     drop: frozenset[str] = frozenset(),
     named: Sequence[str] = (),
+    times: Sequence[str] = (),
     size: int = BATCH_BYTES,
 ) -> Iterator[JsonRows]:
     r"""Yield the rows of a file with an object per line, a megabyte at a time.
@@ -44,6 +45,8 @@ def ndjson_rows(
         The paths of members that are not written.
     named : sequence of str
         The paths of the record's identity and of the person.
+    times : sequence of str
+        The paths of times.
     size : int
         Bytes handled at once; -1 for all.
 
@@ -63,9 +66,9 @@ def ndjson_rows(
         held += len(line)
         if 0 <= size < held:
             form = form or _form(lines, places)
-            yield _rows(lines, first, JsonRows(form, drop=drop, named=named))
+            yield _rows(lines, first, JsonRows(form, drop=drop, named=named, times=times))
             lines, held, first = [], 0, first + len(lines)
-    yield _rows(lines, first, JsonRows(form or _form(lines, places), drop=drop, named=named))
+    yield _rows(lines, first, JsonRows(form or _form(lines, places), drop=drop, named=named, times=times))
 
 
 def _form(lines: Sequence[bytes], places: Sequence[Place]) -> Form:

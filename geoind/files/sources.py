@@ -79,6 +79,8 @@ class Wanted:
         Where the places are; none for the usual names, or for what the file declares.
     named : tuple of str
         The columns of the record's identity and of the person.
+    times : tuple of str
+        The column of times, of a table of traces.
     drop : tuple of str
         The columns, or members, that are not passed on.
     every_column : bool
@@ -89,6 +91,7 @@ class Wanted:
 
     places: tuple[LonLat | Points, ...] = ()
     named: tuple[str, ...] = ()
+    times: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     every_column: bool = True
     at_once: bool = False
@@ -211,11 +214,11 @@ class TextSource:
         wanted, drop = self.wanted, frozenset(self.wanted.drop)
         size = {"size": EVERYTHING} if wanted.at_once else {}
         if self.kind.format == "geojson":
-            return geojson_rows(stream, drop=drop, named=wanted.named, **size)
+            return geojson_rows(stream, drop=drop, named=wanted.named, times=wanted.times, **size)
         places: Sequence[Place] = [(place.lon, place.lat) for place in wanted.places if isinstance(place, LonLat)]
         places = places or [(None, None)]
         if self.kind.format == "ndjson":
-            return ndjson_rows(stream, places, drop=drop, named=wanted.named, **size)
+            return ndjson_rows(stream, places, drop=drop, named=wanted.named, times=wanted.times, **size)
         tabs = self.kind.format == "tsv"
         guess = Guess(
             delimiter="\t" if tabs and self.reading.delimiter is None else self.reading.delimiter,
@@ -223,7 +226,7 @@ class TextSource:
             header=self.reading.header,
             places=places,
             drop=drop,
-            named=wanted.named,
+            named=(*wanted.named, *wanted.times),
             every_column=wanted.every_column,
         )
         return delimited_rows(stream, guess, **size)
@@ -236,17 +239,28 @@ class TextSource:
         """Return a recipe that knows where in these rows the places are, and which members may pass."""
         if not isinstance(rows, JsonRows):
             return replace(recipe, places=_lonlat(rows)) if isinstance(rows, TextRows) else recipe
-        lost = chosen([*rows.form.paths, *self.wanted.named], self.wanted.drop)
+        lost = chosen([*rows.form.paths, *self.wanted.named, *self.wanted.times], self.wanted.drop)
         if lost:
             raise InvalidInputError(f"{lost[0]!r} is needed: it cannot be dropped")
         identity, person = (
             None if name is None else rows.resolved([name])[0] for name in (recipe.id_column, recipe.person_column)
         )
+        trace = recipe.trace
+        if trace is not None:
+            trace = replace(trace, person=person or trace.person, time=rows.resolved([trace.time])[0])
         # Objects have members of members, and not all of them the same: a path stands for all below it.
         keep = tuple(chosen(rows.schema.names, rows.resolved(recipe.keep)))
         named = {*recipe.drop, *recipe.keep} - self._found
         self._found.update(name for name in named if rows.has(name))
-        return replace(recipe, places=_lonlat(rows), drop=(), keep=keep, id_column=identity, person_column=person)
+        return replace(
+            recipe,
+            places=_lonlat(rows),
+            drop=(),
+            keep=keep,
+            id_column=identity,
+            person_column=person,
+            trace=trace,
+        )
 
     def finish(self, recipe: Recipe) -> None:
         """Refuse names of members that no object had."""

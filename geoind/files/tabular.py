@@ -1,7 +1,7 @@
 """Reports of one format written as another: CSV, TSV, NDJSON and Parquet may become each other."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.tables import LonLat, Obfuscated, Promise, Table
+from geoind.tables.promise import PARQUET_KEY
 
 __all__ = ["CONVERTIBLE", "write_table"]
 
@@ -19,9 +20,9 @@ CONVERTIBLE = ("csv", "tsv", "ndjson", "parquet")
 
 
 def write_table(
-    made: Iterator[tuple[Table, Obfuscated]], target: IO[bytes], name: str, *, codec: str = "snappy"
+    made: Iterator[tuple[Table, Obfuscated]], target: IO[bytes], name: str, promise: Callable[[], Promise]
 ) -> None:
-    """Write batches of reports, whatever they came from: a name of a format and, for Parquet, a compression."""
+    """Write batches of reports, whatever they came from, in a format, with what they promise in the end."""
     writer: Any = None
     names: list[str] | None = None
     try:
@@ -33,11 +34,13 @@ def write_table(
                 lines = [json.dumps(row, default=str, ensure_ascii=False) + "\n" for row in batch.to_pylist()]
                 target.write("".join(lines).encode())
             elif name == "parquet":
-                writer = writer or pq.ParquetWriter(target, batch.schema, compression=codec)
+                writer = writer or pq.ParquetWriter(target, batch.schema, compression="snappy")
                 writer.write_batch(batch)
             else:
                 target.write(_delimited(batch, tabs=name == "tsv", header=names is None))
             names = batch.schema.names if name != "ndjson" else None
+        if writer is not None and promise().session is not None:
+            writer.add_key_value_metadata({PARQUET_KEY: promise().to_json().encode()})
     except pa.ArrowException as error:
         # Not its message: that may quote what the file holds.
         raise InvalidInputError(f"the reports cannot be written as {name} ({type(error).__name__})") from None
@@ -83,7 +86,7 @@ def _plain(table: Table, part: Obfuscated, *, as_text: bool) -> pa.RecordBatch:
         if name not in gone:
             columns[name] = places.get(name, _flat(name, column) if as_text else column)
     columns |= places
-    told = {b"geoind": table.promise.to_json().encode()}
+    told = None if table.recipe.trace else {PARQUET_KEY: table.promise.to_json().encode()}
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)).replace_schema_metadata(told)
 
 

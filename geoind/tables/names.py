@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from geoind.errors import InvalidInputError
 
-__all__ = ["coordinate_columns", "is_time", "paired", "tells_place", "words_of"]
+__all__ = ["coordinate_columns", "is_time", "paired", "tells_motion", "tells_place", "words_of"]
 
 LAT_NAMES = ("lat", "latitude")
 LON_NAMES = ("lon", "lng", "long", "longitude")
@@ -80,6 +80,14 @@ hora tijd tid czas cas aika 时间 日期 時間 日時 время дата
 TIMES = frozenset(_TIMES.split())
 
 
+_MOTION = """
+speed speeds velocity velocities kmh kph mph knots course heading headings bearing bearings azimuth direction yaw
+distance distances dist odometer mileage acceleration accel gyro steps geschwindigkeit richtung vitesse velocidad
+"""
+MOTION = frozenset(_MOTION.split())
+"""What is measured on the way. A drive is found on the map from its speeds alone (Gao et al., UbiComp 2014)."""
+
+
 def words_of(name: str) -> tuple[str, ...]:
     """Return the words of a name, in lower case and without accents.
 
@@ -125,6 +133,17 @@ def tells_place(name: str) -> bool:
             return True
     pairs = ("".join(words[at : at + size]) for size in (2, 3) for at in range(len(words) - size + 1))
     return any(pair in WORDS and len(pair) > 3 for pair in pairs)
+
+
+def tells_motion(name: str) -> bool:
+    """Return whether a column of that name would be expected to tell how somebody moved.
+
+    Examples
+    --------
+    >>> tells_motion("gps_speed"), tells_motion("Heading"), tells_motion("heart_rate")
+    (True, True, False)
+    """
+    return bool(MOTION & set(words_of(name)))
 
 
 def _glued(word: str) -> bool:

@@ -14,7 +14,7 @@ import shapely
 from geoind.arrays import IntArray
 from geoind.errors import InvalidInputError
 from geoind.tables.geoparquet import extension_name, geometry_columns, telling_metadata
-from geoind.tables.names import paired, tells_place
+from geoind.tables.names import paired, tells_motion, tells_place
 from geoind.tables.places import is_text
 from geoind.tables.reading import leaves, readable
 from geoind.tables.values import Sample
@@ -38,8 +38,11 @@ def refuse(told: Mapping[str, str]) -> None:
     )
 
 
-def telling_schema(schema: pa.Schema, passing: Sequence[str]) -> Told:
-    """Return what tells the place by its name or its type among the columns that would pass."""
+def telling_schema(schema: pa.Schema, passing: Sequence[str], *, moving: bool = False) -> Told:
+    """Return what tells the place by its name or its type among the columns that would pass.
+
+    Of traces (`moving`) also what tells how somebody moved: speed and course add up to the way that was taken.
+    """
     told: Told = {}
     declared = set(geometry_columns(schema))
     fields = [schema.field(position) for position, name in enumerate(schema.names) if name in set(passing)]
@@ -52,6 +55,8 @@ def telling_schema(schema: pa.Schema, passing: Sequence[str]) -> Told:
             continue
         if any(tells_place(key.decode(errors="replace")) for key in _own_notes(field)):
             told[field.name] = "has metadata that speak of a place"
+        if moving and tells_motion(field.name):
+            told[field.name] = "tells how somebody moved, by its name"
         for path, kind in _members(field.name, field.type):
             if field.name not in told and (how := _by_name(path, field.name) or _by_type(kind)):
                 told[field.name] = how

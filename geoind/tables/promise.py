@@ -6,7 +6,8 @@ A Parquet file says it in its schema metadata under `geoind`, every other file i
 
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +17,7 @@ from geoind.arrays import as_count, as_number, as_positive
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism, off_site_level
 from geoind.space.lattice import DECIMALS
+from geoind.tables.tracing import Tracing
 from geoind.version import __version__
 
 __all__ = ["ATTRS_KEY", "PARQUET_KEY", "Promise", "read_promise", "sidecar_of"]
@@ -53,6 +55,11 @@ class Promise:
         The columns of each place that a row has: longitude and latitude, or a geometry. Each carries the promise.
     kept : tuple of str
         Columns that somebody passed on although they seem to tell the place: the promise does not speak of them.
+    session : str, optional
+        Of traces: how each person's session answered. Then epsilon is that of a person's whole trace, the largest
+        among all persons; infinite where it is not known yet.
+    fresh : float, optional
+        Of traces: epsilon of one fresh report.
     version : str
         The geoind that made the reports.
 
@@ -77,6 +84,8 @@ class Promise:
     decimals: int = DECIMALS
     places: tuple[tuple[str, ...], ...] = ()
     kept: tuple[str, ...] = ()
+    session: str | None = None
+    fresh: float | None = None
     version: str
 
     @classmethod
@@ -90,11 +99,12 @@ class Promise:
         delta: float | None = None,
         places: tuple[tuple[str, ...], ...] = (),
         kept: tuple[str, ...] = (),
+        trace: Tracing | None = None,
     ) -> Self:
         """Return what this geoind promises with a mechanism that reports lon/lat."""
         return cls(
-            mechanism=_name(mechanism),
-            epsilon=float(mechanism.epsilon),
+            mechanism=_name(mechanism) if trace is None else type(trace.method).__name__,
+            epsilon=float(mechanism.epsilon) if trace is None else math.inf,
             level=level,
             radius=radius,
             reports=reports or 1,
@@ -104,8 +114,16 @@ class Promise:
             decimals=getattr(mechanism, "decimals", DECIMALS),
             places=places,
             kept=kept,
+            session=None if trace is None else trace.told,
+            fresh=None if trace is None else float(mechanism.epsilon),
             version=__version__,
         )
+
+    def for_traces(self, spent: Iterable[float]) -> Self:
+        """Return the promise of traces that cost so much each: the largest is that of all."""
+        if self.fresh is None:
+            return self
+        return replace(self, epsilon=max(spent, default=self.fresh))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
@@ -132,11 +150,16 @@ class Promise:
             decimals=int(as_number(decimals, "the promise's decimals")),
             places=tuple(tuple(map(str, place.values())) for place in told.get("places", [])),
             kept=tuple(map(str, told.get("kept", []))),
+            session=told.get("session"),
+            fresh=_optional(told, "fresh"),
             version=str(version),
         )
 
     def __str__(self) -> str:
         """Say how private the reports are, in a few words."""
+        if self.session is not None:
+            most = "not known yet" if self.epsilon == math.inf else f"at most epsilon {self.epsilon:.6g} per metre"
+            return f"{most} for each person's whole trace ({self.mechanism})"
         if self.delta and self.level is not None and self.radius is not None:
             many = f"{self.reports:,} reports together" if self.reports > 1 else "each"
             return f"level {self.level:.4g} within {self.radius:g} m, {many}, up to delta {self.delta:.3g}"
@@ -162,6 +185,8 @@ class Promise:
             told["places"] = [_named(place) for place in self.places]
         if self.kept:
             told["kept"] = list(self.kept)
+        if self.session is not None:
+            told |= {"session": self.session, "fresh": self.fresh}
         return json.dumps(told | {"version": self.version})
 
 
@@ -201,7 +226,8 @@ def _parquet_metadata(path: Path) -> bytes | None:
     with path.open("rb") as file:
         if file.read(4) != b"PAR1":
             return None
-    metadata = pyarrow.parquet.read_schema(path).metadata or {}
+    # The file's own entries: what its schema says is among them, and what was known when it was complete.
+    metadata = pyarrow.parquet.read_metadata(path).metadata or {}
     if PARQUET_KEY in metadata:
         return bytes(metadata[PARQUET_KEY])
     # What pandas makes of a frame's `attrs`, and Spark of a column's metadata.

@@ -14,6 +14,9 @@ from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import choose_mechanism
 from geoind.randomness import KEY_BYTES, Labels
 from geoind.tables.keys import Key, KeyLike, as_key
+from geoind.tables.tracing import MethodName, Tracing, tracing_of
+from geoind.traces.many import TraceSessions
+from geoind.traces.session import TraceMethod
 
 if TYPE_CHECKING:
     from geoind.tables.table import Table
@@ -68,6 +71,8 @@ class TableOptions(TypedDict, total=False):
     id_column: str | None
     person_column: str | None
     key: KeyLike | None
+    trace: str | tuple[str, str] | None
+    method: MethodName | TraceMethod | None
 
 
 class Options(TableOptions, total=False):
@@ -112,6 +117,9 @@ class Recipe:
         and identity, or nothing.
     level, radius, delta, reports : float, optional
         How the noise was chosen, for the promise.
+    trace : Tracing, optional
+        That rows are steps of traces, in the order of time for each person. A session per person answers them; the
+        mechanism draws its fresh reports.
 
     Examples
     --------
@@ -136,6 +144,7 @@ class Recipe:
     radius: float | None = None
     delta: float | None = None
     reports: int | None = None
+    trace: Tracing | None = None
 
     def __post_init__(self) -> None:
         if self.missing not in ("raise", "keep"):
@@ -145,6 +154,18 @@ class Recipe:
         both = set(self.drop) & set(self.keep)
         if both:
             raise InvalidInputError(f"column {min(both)!r} must be dropped or kept, not both")
+        if self.trace is not None:
+            self._check_trace(self.trace)
+
+    def _check_trace(self, trace: Tracing) -> None:
+        if self.id_column is not None:
+            raise InvalidInputError("person and time name the steps of a trace: leave id_column out")
+        if self.person_column != trace.person:
+            raise InvalidInputError("the person of a trace is named by trace: leave person_column out")
+        if self.order == "shuffle":
+            raise InvalidInputError("the rows of a trace are in the order of time: they cannot be shuffled")
+        if len(self.places) > 1:
+            raise InvalidInputError("a step of a trace is one place: give one lon and one lat")
 
     @classmethod
     def of(cls, **options: Unpack[Options]) -> "Recipe":
@@ -154,12 +175,18 @@ class Recipe:
             raise InvalidInputError(f"there is no option {min(unknown)!r}")
         chosen = {name: options.get(name) for name in PRIVACY}
         key = options.get("key")
+        mechanism = choose_mechanism(**chosen)  # type: ignore[arg-type]
+        told, method, trace = options.get("trace"), options.get("method"), None
+        if told is not None:
+            trace = tracing_of(told, method, mechanism)
+        elif method is not None:
+            raise InvalidInputError("method is for traces: give trace, the columns of person and time")
         return cls(
-            mechanism=choose_mechanism(**chosen),  # type: ignore[arg-type]
+            mechanism=mechanism,
             places=places_of(options.get("lon"), options.get("lat"), options.get("geometry"), options.get("crs")),
             key=None if key is None else as_key(key),
             id_column=options.get("id_column"),
-            person_column=options.get("person_column"),
+            person_column=options.get("person_column") or (None if trace is None else trace.person),
             drop=_names(options.get("drop"), "drop"),
             keep=_names(options.get("keep"), "keep"),
             missing=options.get("missing", "raise"),
@@ -168,7 +195,14 @@ class Recipe:
             radius=options.get("radius"),
             delta=options.get("delta"),
             reports=options.get("reports"),
+            trace=trace,
         )
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The columns that name records, persons and times."""
+        time = None if self.trace is None else self.trace.time
+        return tuple(name for name in (self.id_column, self.person_column, time) if name is not None)
 
     def with_key(self) -> "Recipe":
         """Return the recipe with a key: its own, or one made for this purpose alone, which a log line tells."""
@@ -183,18 +217,36 @@ class Recipe:
         )
         return replace(self, key=key)
 
+    def sessions(self) -> TraceSessions:
+        """Return a session for each person of a table of traces, before their first step."""
+        if self.trace is None:
+            raise InvalidInputError("there are no traces: give trace, the columns of person and time")
+        secret = secrets.token_bytes(KEY_BYTES) if self.key is None else self.key.read()
+        return TraceSessions(self.trace.method, secret)
+
     def in_parts(self, instead: str) -> "Recipe":
         """Return this recipe for a table that comes in parts, where rows cannot be shuffled among all of them."""
+        self.refuse_traces()
         if self.order == "shuffle":
             raise InvalidInputError(
                 f"order='shuffle' needs the whole table at once, and this one comes in parts: {instead}"
             )
         return self
 
+    def refuse_traces(self) -> None:
+        """Refuse traces at a door that does not bring each person's rows together, in the order of time."""
+        if self.trace is not None:
+            raise InvalidInputError("trace is not for this door: a person's rows must come together, in order")
+
     def refuse_ledger_without_persons(self, ledger: object) -> None:
-        """Refuse a ledger where no column says whose budgets pay."""
+        """Refuse a ledger without persons, and one for traces that could be drawn again until they fit."""
         if ledger is not None and self.person_column is None:
             raise InvalidInputError("a ledger needs person_column, the column that says whose budgets pay")
+        if ledger is not None and self.trace is not None and self.key is None:
+            raise InvalidInputError(
+                "a ledger needs a key for traces: what they cost depends on the noise, and a table that was "
+                "refused must not be drawn again until it fits"
+            )
 
     def table(self, schema: pa.Schema, *, open_ended: bool = False) -> "Table":
         """Return the recipe for tables of one schema; refuse columns that tell the place."""
@@ -204,6 +256,7 @@ class Recipe:
 
     def obfuscate(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with reports in place of true locations; the first bad row is an error."""
+        self.refuse_traces()
         return self.table(batch.schema).obfuscate(batch).batch
 
     def obfuscate_rows(self, batch: pa.RecordBatch, *, path: str, rows: Labels) -> pa.RecordBatch:
@@ -218,6 +271,7 @@ class Recipe:
         rows : array of int
             The number of each row in its file.
         """
+        self.refuse_traces()
         return self.table(batch.schema).obfuscate(batch, path=path, rows=np.asarray(rows)).batch
 
 

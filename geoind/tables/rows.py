@@ -1,6 +1,6 @@
 """Rows on their way: examined, with their problems as values, and obfuscated."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TypeAlias
 
@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
+from geoind.tables.places import rows_of
+from geoind.traces.many import Steps
 
 __all__ = ["Beside", "Examined", "Obfuscated", "Problem"]
 
@@ -37,12 +39,29 @@ class Examined:
         The other rows.
     truths : tuple of (n, 2) arrays
         Degrees, one array per place of a row, NaN where it has none.
+    steps : Steps, optional
+        Of a table of traces: who and when.
     """
 
     batch: pa.RecordBatch
     rows: IntArray
     problems: tuple[Problem, ...]
     truths: tuple[FloatArray, ...] = field(repr=False)
+    steps: Steps | None = None
+
+    def without(self, problems: Mapping[int, str]) -> "Examined":
+        """Return this without some more rows, by their numbers in this batch, which have problems."""
+        if not problems:
+            return self
+        bad = [Problem(int(self.rows[row]), reason) for row, reason in problems.items()]
+        kept = np.delete(np.arange(len(self.rows)), list(problems))
+        return Examined(
+            rows_of(self.batch, kept),
+            self.rows[kept],
+            tuple(sorted([*self.problems, *bad])),
+            tuple(truth[kept] for truth in self.truths),
+            None if self.steps is None else self.steps.only(kept),
+        )
 
     @property
     def reports_per_row(self) -> IntArray:

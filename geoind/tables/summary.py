@@ -68,11 +68,14 @@ class Summary:
     def __str__(self) -> str:
         lines = [f"{self.reports:,} reports, {self.promise}"]
         if self.mean_error is not None and self.reach_95 is not None:
-            lines[0] += f": {self.mean_error:,.0f} m from the truth on average, 95 % within {self.reach_95:,.0f} m"
+            fresh = "" if self.promise.session is None else "a fresh one is "
+            lines[0] += (
+                f": {fresh}{self.mean_error:,.0f} m from the truth on average, 95 % within {self.reach_95:,.0f} m"
+            )
         if self.bounds is not None:
             west, south, east, north = self.bounds
             lines.append(f"the reports lie between {west:.5f} and {east:.5f} E, {south:.5f} and {north:.5f} N")
-        if self.busiest is not None and self.busiest > self.promise.reports:
+        if self.busiest is not None and self.busiest > self.promise.reports and self.promise.session is None:
             together = "more than the promise is for"
             if self.promise.reports == 1:
                 together = f"epsilon {self.busiest_epsilon:.6g} per metre together"

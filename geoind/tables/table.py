@@ -1,7 +1,7 @@
 """One recipe for tables of one schema: record batch in, record batch out."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -29,7 +29,9 @@ from geoind.tables.policy import refuse, telling_entries, telling_schema, tellin
 from geoind.tables.promise import PARQUET_KEY, Promise
 from geoind.tables.recipe import LonLat, Points, Recipe
 from geoind.tables.rows import Beside, Examined, Obfuscated, Problem
+from geoind.tables.tracing import answered, in_order, steps_of
 from geoind.tables.values import Sample, sampled_rows
+from geoind.traces.many import TraceSessions
 
 __all__ = ["Table"]
 
@@ -65,8 +67,8 @@ class Table:
 
     def __post_init__(self) -> None:
         names = self.schema.names
-        named = [self.recipe.id_column, self.recipe.person_column]
-        for name in (*(name for place in self.places for name in place.names), *filter(None, named)):
+        named = self.recipe.named
+        for name in (*(name for place in self.places for name in place.names), *named):
             if names.count(name) != 1:
                 raise InvalidInputError(f"column {name!r} must be there once, the columns are {names}")
         entries = {entry.decode(errors="replace") for entry in self.schema.metadata or {}}
@@ -77,7 +79,7 @@ class Table:
         if lost:
             raise InvalidInputError(f"column {min(map(str, lost))!r} is needed: it cannot be dropped")
         refuse(
-            telling_schema(self.schema, self.checked)
+            telling_schema(self.schema, self.checked, moving=self.recipe.trace is not None)
             | telling_entries(self.schema, self.recipe.drop, self.recipe.keep)
         )
 
@@ -120,6 +122,7 @@ class Table:
             reports=self.recipe.reports,
             places=tuple(place.names for place in self.places),
             kept=tuple(name for name in self.recipe.keep),
+            trace=self.recipe.trace,
         )
 
     @cached_property
@@ -133,7 +136,9 @@ class Table:
         schema = pa.schema([pa.field(name, pa.string()) for name in new])
         refuse(telling_schema(schema, [name for name in new if name not in self.recipe.keep]))
 
-    def examine(self, batch: pa.RecordBatch, *, beside: Beside | None = None) -> Examined:
+    def examine(
+        self, batch: pa.RecordBatch, *, beside: Beside | None = None, sessions: TraceSessions | None = None
+    ) -> Examined:
         """Return the batch without its bad rows; refuse it where a column repeats true coordinates.
 
         Nothing is drawn.
@@ -145,17 +150,22 @@ class Table:
         beside : callable, optional
             From row numbers to those rows of all columns that pass, where the batch does not hold them: a few
             hundred rows are looked at. By default the batch's own columns.
+        sessions : TraceSessions, optional
+            Of a table of traces that comes in batches: what answered the batches before.
         """
         columns = [self._columns(batch, place) for place in self.places]
         truths = [self._truth(place, column) for place, column in zip(self.places, columns, strict=True)]
-        problems = self._problems(batch, columns, truths)
+        steps, unnamed = steps_of(batch, self.recipe.trace, truths[0]) if self.recipe.trace else (None, {})
+        problems = self._problems(batch, columns, truths, unnamed)
         rows = np.arange(len(batch))
         if problems:
             rows = np.delete(rows, [problem.row for problem in problems])
             batch = rows_of(batch, rows)
             truths = [truth[rows] for truth in truths]
+            steps = None if steps is None else steps.only(rows)
         self._refuse_telling(batch, rows, truths, beside)
-        return Examined(batch, rows, problems, tuple(truths))
+        examined = Examined(batch, rows, problems, tuple(truths), steps)
+        return examined if steps is None else in_order(examined, sessions or self.recipe.sessions())
 
     def report(
         self,
@@ -164,6 +174,7 @@ class Table:
         path: str | None = None,
         rows: IntArray | None = None,
         rng: RandomnessLike = None,
+        sessions: TraceSessions | None = None,
     ) -> Obfuscated:
         """Return the examined batch with reports in place of true locations.
 
@@ -177,12 +188,17 @@ class Table:
         rng : RandomnessLike
             Where the recipe has no key: None for fresh noise; labels of a `KeyedRandomness` are one per row that
             was given to `examine`.
+        sessions : TraceSessions, optional
+            Of a table of traces that comes in batches: what answered the batches before. They go on.
         """
-        source = source_of(self.recipe, examined, path, rows, rng)
+        source = None if self.recipe.trace else source_of(self.recipe, examined, path, rows, rng)
         batch, reports = examined.batch, []
         changed: dict[str, pa.Array] = {}
         for number, (place, truth) in enumerate(zip(self.places, examined.truths, strict=True)):
-            made = drawn(truth, self.recipe.mechanism, source, number)
+            if self.recipe.trace is None:
+                made = drawn(truth, self.recipe.mechanism, source, number)
+            else:
+                made = answered(examined, sessions or self.recipe.sessions())
             coordinates = from_lonlat(made, _crs(place))
             if np.isinf(coordinates).any():
                 raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
@@ -241,7 +257,8 @@ class Table:
 
     def _published(self, schema: pa.Schema) -> pa.Schema:
         names = [name for name in schema.names if name not in self.recipe.drop]
-        told = {PARQUET_KEY: self.promise.to_json().encode()}
+        # What traces cost is known when all are answered: who writes the table tells it then.
+        told = {} if self.recipe.trace else {PARQUET_KEY: self.promise.to_json().encode()}
         places = set(self._place_names)
         fields = [schema.field(schema.get_field_index(name)) for name in names]
         fields = [published_field(field) if field.name in places else field for field in fields]
@@ -266,6 +283,7 @@ class Table:
         batch: pa.RecordBatch,
         columns: Sequence[LonLatColumns | GeometryColumn],
         truths: Sequence[FloatArray],
+        unnamed: Mapping[int, str],
     ) -> tuple[Problem, ...]:
         found: list[tuple[Flags, str]] = []
         for place, column, truth in zip(self.places, columns, truths, strict=True):
@@ -280,7 +298,7 @@ class Table:
         for name, reason in ((self.recipe.id_column, "no identity"), (self.recipe.person_column, "no person")):
             if name is not None:
                 found.append((nulls(column_of(batch, name)), f"there is {reason} in column {name!r}"))
-        reasons: dict[int, str] = {}
+        reasons = dict(unnamed)
         for flags, reason in found:
             for row in np.flatnonzero(flags).tolist():
                 reasons.setdefault(row, reason)
@@ -305,7 +323,8 @@ class Table:
             return rows_of(batch.select(names), numbers)
 
         refuse(telling_values(samples, some(chosen), self.checked))
-        if self.recipe.order == "raise":
+        # The rows of a trace are in the order of time, which is public.
+        if self.recipe.order == "raise" and self.recipe.trace is None:
             for truth in truths:
                 refuse_sorted(truth, some)
 

@@ -272,7 +272,7 @@ class TraceSession:
         self.method = method
         secret = secrets.token_bytes(KEY_BYTES) if key is None else key
         # Two persons under one key must not share the noise of a run's limit.
-        self._source = Source(secret if person is None else _key_of(secret, as_person(person)))
+        self._source = Source(secret if person is None else _key_of(secret, as_traveller(person)))
         self._ledger, self._person, self._zone = ledger, person, zone
         self._past: Past | None = None
         self._seen = ""
@@ -376,6 +376,17 @@ class TraceSession:
     def _fingerprint(self, now: float, lon: float, lat: float) -> str:
         data = f"{now.hex()} {lon.hex()} {lat.hex()}".encode()
         return hashlib.blake2b(data, key=self._source.key, digest_size=16, person=b"geoind step").hexdigest()
+
+
+def as_traveller(person: object) -> str:
+    """Return the name of somebody who has a session: `as_person`, without space around it.
+
+    "ana " is ana, typed or padded by a table: a second session would be a second price for one trace.
+    """
+    name = as_person(person)
+    if name != name.strip():
+        raise InvalidInputError("person must be a name without space around it")
+    return name
 
 
 def _key_of(key: bytes, person: str) -> bytes:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat
-from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
-from geoind.traces.session import Payer, TraceMethod, TraceSession
+from geoind.randomness import KEY_BYTES
+from geoind.traces.many import Steps, TraceBudget, TraceSessions, first_not_later
+from geoind.traces.session import TraceMethod, as_traveller
 
 __all__ = ["ObfuscatedTraces", "obfuscate_traces"]
 
@@ -36,7 +37,7 @@ def obfuscate_traces(
     times: ArrayLike,
     method: TraceMethod,
     key: bytes,
-    ledger: Payer | None = None,
+    ledger: TraceBudget | None = None,
 ) -> ObfuscatedTraces:
     """Return what a session of each person answers.
 
@@ -57,7 +58,7 @@ def obfuscate_traces(
     key : bytes
         32 secret bytes.
     ledger : Ledger, optional
-        Pays, step by step; a budget that is used up is an error, and what was paid stays paid.
+        Pays for all persons' whole traces, or for none: then it is an error, and nothing is returned.
 
     Examples
     --------
@@ -69,22 +70,23 @@ def obfuscate_traces(
     >>> made.lonlat.shape, made.spent
     ((3, 2), {'ana': 0.02, 'bea': 0.01})
     """
+    if not isinstance(key, bytes) or len(key) != KEY_BYTES:
+        raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
     places, seconds = as_lonlat(lonlat, "lonlat"), as_floats(times, "times")
-    names = [as_person(person) for person in persons]
+    names = [as_traveller(person) for person in persons]
     if seconds.shape != (len(places),) or len(names) != len(places):
         raise InvalidInputError(
             f"persons and times must be one per row: {len(names)}, {seconds.shape} and {len(places)} rows"
         )
     if not np.isfinite(seconds).all():
         raise InvalidInputError("times must be finite")
-    last: dict[str, float] = {}
-    for row, (name, time) in enumerate(zip(names, seconds.tolist(), strict=True)):
-        if time <= last.get(name, -np.inf):
-            raise InvalidInputError(f"the times of a person must increase, row {row} goes back or repeats one")
-        last[name] = time
-    sessions = {name: TraceSession(method, key=key, ledger=ledger, person=name) for name in last}
-    reports = np.empty_like(places)
-    for row, (name, time, (lon, lat)) in enumerate(zip(names, seconds.tolist(), places.tolist(), strict=True)):
-        answer = sessions[name].report(lat=lat, lon=lon, time=time)
-        reports[row] = answer.lon, answer.lat
-    return ObfuscatedTraces(reports, {name: session.spent for name, session in sessions.items()})
+    known = list(dict.fromkeys(names))
+    numbers = {name: number for number, name in enumerate(known)}
+    codes = np.fromiter((numbers[name] for name in names), np.int64, len(names))
+    steps, sessions = Steps(known, codes, seconds, places), TraceSessions(method, key)
+    if (row := first_not_later(steps)) is not None:
+        raise InvalidInputError(f"the times of a person must increase, row {row} goes back or repeats one")
+    reports = sessions.report(steps)
+    if ledger is not None:
+        ledger.charge_all(sessions.costs, label="traces")
+    return ObfuscatedTraces(reports, sessions.spent)

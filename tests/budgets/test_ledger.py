@@ -438,3 +438,18 @@ def test_a_frame_with_a_column_of_persons_charges_each_once_per_row_or_nobody(ur
         with pytest.raises(BudgetExceededError):
             frame.geoind.obfuscate(epsilon=EPSILON, ledger=ledger, person="who")
         assert [round(ledger.spent(name) / EPSILON) for name in ("ana", "ben", "cyd")] == [2, 1, 1]
+
+
+def test_several_costs_of_several_persons_are_charged_together_or_not_at_all(url: str) -> None:
+    with Ledger(url, budget=0.05) as ledger:
+        ledger.charge_all(
+            {"ana": {0.01: 2, 0.02: 1}, "Zoe\u0308": {0.01: 1}, "Zo\u00eb": {0.01: 1}}, label="trace"
+        )
+        assert (ledger.spent("ana"), ledger.spent("Zo\u00eb")) == (0.04, 0.02)
+        assert sorted((charge.epsilon, charge.reports) for charge in ledger.history("ana")) == [
+            (0.02, 1),
+            (0.02, 2),
+        ]
+        with pytest.raises(BudgetExceededError, match="ana"):
+            ledger.charge_all({"ben": {0.01: 1}, "ana": {0.01: 1, 0.02: 1}})
+        assert (ledger.spent("ana"), ledger.spent("ben")) == (0.04, 0.0)

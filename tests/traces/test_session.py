@@ -183,3 +183,8 @@ def test_predictions_see_the_past_only() -> None:
     shown = {value for past in asked for report in past.reports for value in report.place}
     assert asked
     assert shown <= published
+
+
+def test_a_name_with_space_around_it_is_refused() -> None:
+    with pytest.raises(InvalidInputError, match="without space"):
+        TraceSession(Independent(0.01), person="ana ")
