@@ -107,6 +107,8 @@ from .optimal import min_loss_given_adversary_error as min_loss_given_adversary_
 from .optimal import min_loss_given_epsilon as min_loss_given_epsilon
 from .optimal import near_optimal_given_epsilon as near_optimal_given_epsilon
 from .optimal import optimal_error_range as optimal_error_range
+from .optimal import regret as regret
+from .optimal import universality_gap as universality_gap
 from .pipeline import Location as Location
 from .pipeline import epsilon_for as epsilon_for
 from .pipeline import obfuscate as obfuscate

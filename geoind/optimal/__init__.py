@@ -11,6 +11,7 @@ from geoind.optimal.game.adversary_error import (
 )
 from geoind.optimal.least_loss.interior import Iterate
 from geoind.optimal.least_loss.optimum import min_loss_given_epsilon, near_optimal_given_epsilon
+from geoind.optimal.universal import regret, universality_gap
 
 __all__ = [
     "Certificate",
@@ -24,4 +25,6 @@ __all__ = [
     "min_loss_given_epsilon",
     "near_optimal_given_epsilon",
     "optimal_error_range",
+    "regret",
+    "universality_gap",
 ]
