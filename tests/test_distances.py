@@ -1,15 +1,20 @@
 import math
 
 import numpy as np
+import pyproj
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from geoind import InvalidInputError, SitesMismatchError
+from geoind import (
+    InvalidInputError,
+    SitesMismatchError,
+)
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.distances import (
     EARTH_RADIUS,
+    GEODESIC_STRETCH,
     Distance,
     discrete,
     euclidean,
@@ -20,6 +25,7 @@ from geoind.distances import (
     normalised_manhattan,
     squared,
 )
+from tests.mechanisms.ground import GEOD
 
 METRICS = [euclidean, manhattan, normalised_manhattan(2e6), discrete, hamming]
 three_points = arrays(np.float64, (3, 2), elements=st.floats(-1e6, 1e6))
@@ -133,3 +139,14 @@ def test_a_table_answers_for_the_sites_it_fits_and_no_others() -> None:
 def test_bad_tables_are_refused(table: ArrayLike) -> None:
     with pytest.raises(InvalidInputError):
         from_matrix(table)
+
+
+def test_no_wgs84_distance_is_longer_than_the_stretched_great_circle() -> None:
+    rng = np.random.default_rng(5)
+    lon, lat = rng.uniform(-180, 180, (2, 200_000)), np.degrees(np.arcsin(rng.uniform(-1, 1, (2, 200_000))))
+    lat[0, :1000], lat[1, :1000] = 90.0, 90 - np.linspace(1e-3, 5, 1000)  # the stretch is largest at the poles
+    sphere = pyproj.Geod(a=6_371_008.8, b=6_371_008.8)
+    great = np.asarray(sphere.inv(lon[0], lat[0], lon[1], lat[1])[2])
+    true = np.asarray(GEOD.inv(lon[0], lat[0], lon[1], lat[1])[2])
+    ratio = true[great > 1] / great[great > 1]
+    assert 1.0044 < ratio.max() < GEODESIC_STRETCH

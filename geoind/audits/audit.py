@@ -21,6 +21,12 @@ from geoind.space.projection import Projection
 
 __all__ = ["AuditResult", "Finding", "audit"]
 
+CHOOSING = 500_000
+"""Reports, at most, from which an event is learned, and as many again by which it is chosen."""
+
+BLOCK = 1_000_000
+"""Reports that are looked at together: memory stays flat however many there are."""
+
 EVENT_MASS = 0.15
 """How likely the best event against planar Laplace noise is, about."""
 
@@ -122,7 +128,8 @@ def audit(
     lonlat : bool, optional
         For a callable: whether places and reports are in degrees. A mechanism says so itself.
     draws : int
-        Reports per place and pair from which probabilities are bounded; as many again choose the events.
+        Reports per place and pair from which probabilities are bounded; as many again, up to a million, choose
+        the events. Time grows with them, memory does not.
     confidence : float
         That the bound holds, for all pairs together.
     rng : RandomnessLike
@@ -183,13 +190,17 @@ def _try(trial: Trial, risk: float, allowed: float) -> Finding:
 
     `allowed` is what the mechanism may tell beyond epsilon times distance.
     """
-    half = -(-trial.draws // 2)
+    half = min(-(-trial.draws // 2), CHOOSING)
 
     def reports(count: int) -> tuple[Seen, Seen]:
         return trial.seen(trial.truth, count), trial.seen(trial.other, count)
 
     event = choose_event(reports(half), reports(half), trial.offset)
-    here, there = (int(event.contains(seen).sum()) for seen in reports(trial.draws))
+    here = there = 0
+    for start in range(0, trial.draws, BLOCK):
+        seen_here, seen_there = reports(min(BLOCK, trial.draws - start))
+        here += int(event.contains(seen_here).sum())
+        there += int(event.contains(seen_there).sum())
     told = max(0.0, bound(here, there, trial.draws, risk) - allowed)
     truth, other = ((float(place[0]), float(place[1])) for place in (trial.truth, trial.other))
     name = event.name + trial.how

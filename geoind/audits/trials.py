@@ -29,6 +29,9 @@ LINES = (0.0, 135.0)
 LEVELS, PARTS = 3, 8
 """How often a line is divided to find its largest jump, and into how many parts."""
 
+SEARCH = 1_000_000
+"""Reports, at most, in which noise that rows share is looked for, or the largest jump of a line."""
+
 CALLS = 300
 """Pairs of calls with one point each."""
 
@@ -130,7 +133,7 @@ def _jump(here: Vicinity, sample: Sampler, along: FloatArray, length: float, dra
 
     A truth that is rounded before the noise jumps where it is rounded the other way.
     """
-    count = max(100, draws // 30)
+    count = max(100, min(draws, SEARCH) // 30)
     low, high = 0.0, length
     for _ in range(LEVELS):
         steps = np.linspace(low, high, PARTS + 1)
@@ -154,7 +157,7 @@ def _rows(here: Vicinity, sample: Sampler, offset: FloatArray, draws: int) -> Tr
     Independent noise is as private in pairs as alone. Noise that rows share is gone from their difference, or from
     their sum if it is shared with the opposite sign.
     """
-    lag, sign = _most_alike(here.to_xy(sample(np.tile(here.spot, (max(draws, 2), 1)))))
+    lag, sign = _most_alike(here.to_xy(sample(np.tile(here.spot, (min(max(draws, 2), SEARCH), 1)))))
 
     def seen(place: FloatArray, count: int) -> Seen:
         first = np.arange(2 * lag * -(-count // lag)) % (2 * lag) < lag

@@ -8,7 +8,6 @@ import pytest
 
 from geoind import Grid
 from geoind.evaluation import Setting, figures
-from geoind.evaluation.curves import curves
 from geoind.evaluation.evaluate import Evaluation, evaluate
 from geoind.evaluation.report import Picture, findings, pictures, terminal_tables, write_report
 
@@ -101,11 +100,3 @@ def test_every_mechanism_has_a_style_of_its_own_without_colour(evaluation: Evalu
     names = {name for name in evaluation.table["mechanism"] if "," not in name}
     assert names <= set(figures.STYLES)
     assert len({style["marker"] for style in figures.STYLES.values()}) == len(figures.STYLES)
-
-
-def test_curves_fall_with_epsilon() -> None:
-    table = curves(SMALL, prior="middle row", epsilons=[0.005, 0.01, 0.03])
-    for _, part in table.groupby("mechanism"):
-        assert (np.diff(part["expected_loss"]) < 1e-9).all()
-        assert (np.diff(part["measured_epsilon"]) > -1e-9).all()
-        assert (part["adversary_error"] <= part["expected_loss"] + 1e-9).all()

@@ -1,4 +1,3 @@
-import numpy as np
 import pytest
 
 from geoind import (
@@ -13,9 +12,10 @@ from geoind import (
 )
 from geoind.evaluation.contenders import FAMILIES
 from geoind.evaluation.tuning import epsilon_for_loss
-from geoind.mechanisms.gaussian import PlanarGaussian
 
 GRID = Grid(0, 0, cell=100, columns=9, rows=9)
+
+
 UNIFORM = Prior.uniform(GRID)
 
 
@@ -36,24 +36,6 @@ def test_every_family_reaches_the_wanted_loss(name: str, loss: float) -> None:
     prior = Prior.over(GRID, [0, 1, 40])
     epsilon = epsilon_for_loss(lambda epsilon: FAMILIES[name](GRID, epsilon), prior, loss=loss)
     assert expected_loss(FAMILIES[name](GRID, epsilon), prior) == pytest.approx(loss, rel=1e-8)
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_every_family_has_stochastic_rows_and_positive_entries(name: str) -> None:
-    matrix = FAMILIES[name](GRID, 0.0162).matrix
-    assert (matrix > 0).all()
-    assert matrix.sum(axis=1) == pytest.approx(1, abs=1e-12)
-
-
-def test_gaussian_cells_are_where_gaussian_samples_fall() -> None:
-    draws = 200_000
-    reports = PlanarGaussian(95.0).sample(np.tile(GRID.xy[20], (draws, 1)), rng=np.random.default_rng(5))
-    counted = np.bincount(GRID.nearest(reports), minlength=81)
-    expected = draws * FAMILIES["Gaussian"](GRID, 1 / 95).matrix[20]
-    likely = expected > 20
-    assert (np.abs(counted - expected)[likely] < 5 * np.sqrt(expected[likely])).all()
-    wrong = draws * FAMILIES["Gaussian"](GRID, 1.05 / 95).matrix[20]
-    assert (np.abs(counted - wrong)[likely] > 5 * np.sqrt(expected[likely])).any()
 
 
 def test_a_loss_out_of_reach_is_infeasible() -> None:

@@ -3,17 +3,21 @@ import pytest
 import shapely
 
 from geoind import (
+    Channel,
     ClosestIn,
     Grid,
     InvalidInputError,
+    Mechanism,
     Places,
     PlanarLaplace,
     PosteriorRemap,
     PostProcessed,
     Prior,
+    Projected,
     SphericalLaplace,
 )
 from geoind.arrays import FloatArray
+from tests.mechanisms.ground import CONFIDENCE, EPSILON, PARIS, share_within
 
 NOISE = PlanarLaplace(0.01)
 GRID = Grid(0, 0, cell=100, columns=9, rows=9)
@@ -60,3 +64,29 @@ def test_equal_parts_make_equal_mechanisms() -> None:
     assert PostProcessed(NOISE, GRID.snap) == PostProcessed(
         PlanarLaplace(0.01), Grid(0, 0, cell=100, columns=9, rows=9).snap
     )
+
+
+def test_truncation_to_a_region_with_a_gap_can_double_the_error_and_is_allowed_for() -> None:
+    """An island in a ring: a report that falls half way between them moves to the ring."""
+    noise = PlanarLaplace(EPSILON)
+    quantile = float(noise.radius_quantile(CONFIDENCE))
+    island, sea = shapely.Point(0, 0).buffer(5), shapely.Point(0, 0).buffer(1.1 * quantile, quad_segs=64)
+    region = island.union(shapely.Point(0, 0).buffer(5 * quantile).difference(sea))
+    mechanism = Projected(PostProcessed(noise, ClosestIn(region)), PARIS)
+    assert share_within(mechanism, 2.35, 48.86, 1.05 * quantile) < CONFIDENCE - 0.1
+    assert share_within(mechanism, 2.35, 48.86, mechanism.reach(CONFIDENCE)) >= CONFIDENCE
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        PostProcessed(SphericalLaplace(EPSILON), lambda reports: reports),
+        PostProcessed(SphericalLaplace(EPSILON), ClosestIn(shapely.box(-1, -1, 1, 1))),
+        Projected(PostProcessed(PlanarLaplace(EPSILON), lambda reports: reports), PARIS),
+        Projected(Channel(Places([[0, 0]]), Places([[0, 0]]), [[1.0]]), PARIS),
+    ],
+    ids=["own step", "closest in degrees", "own planar step", "places"],
+)
+def test_a_mechanism_without_a_known_bound_is_refused(mechanism: Mechanism) -> None:
+    with pytest.raises(InvalidInputError, match="report_reach"):
+        mechanism.reach(0.95)

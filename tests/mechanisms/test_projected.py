@@ -8,10 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geoind import (
+    Channel,
+    ClosestIn,
     Grid,
     InvalidInputError,
     Ledger,
+    Mechanism,
     PlanarLaplace,
+    PostProcessed,
     Projected,
     Projection,
     SphericalLaplace,
@@ -20,12 +24,13 @@ from geoind import (
     obfuscate,
     private_query,
 )
+from geoind.mechanisms.protocol import check_inside
+from tests.mechanisms.ground import CONFIDENCE, DRAWS, EPSILON, PARIS, apart, share_within
 
 GEOD = pyproj.Geod(ellps="WGS84")
 NOISE = PlanarLaplace(0.01)
 WEB = Projection.from_crs("EPSG:3857")
 OSLO = shapely.box(10, 59.8, 11.5, 60.2)
-PARIS = Projection(2.35, 48.86)
 
 
 def test_web_mercator_says_what_it_gives_on_the_ground() -> None:
@@ -138,3 +143,53 @@ def test_what_does_not_fit_together_is_refused_once_at_the_start(
 ) -> None:
     with pytest.raises(InvalidInputError, match=message):
         Projected(*arguments)  # type: ignore[arg-type]
+
+
+def mechanisms() -> list[tuple[str, Mechanism, float]]:
+    noise = PlanarLaplace(EPSILON)
+    grid = Grid(-2000, -2000, cell=400, columns=11, rows=11)
+    ell = shapely.Polygon([(-600, -600), (600, -600), (600, -400), (-400, -400), (-400, 600), (-600, 600)])
+    return [
+        ("local plane", Projected(noise, PARIS), 0.9),
+        ("national grid", Projected(noise, Projection.from_crs("EPSG:2154")), 0.9),
+        ("grid", Projected(PostProcessed(noise, grid.snap), PARIS), 0.3),
+        ("convex", Projected(PostProcessed(noise, ClosestIn(shapely.box(-700, -700, 700, 700))), PARIS), 0.3),
+        ("L-shaped", Projected(PostProcessed(noise, ClosestIn(ell)), PARIS), 0.1),
+        ("channel", Projected(discretise(noise, grid), PARIS), 0.3),
+    ]
+
+
+@pytest.mark.parametrize(("name", "mechanism", "tight"), mechanisms(), ids=lambda value: str(value)[:15])
+def test_planar_mechanisms_keep_the_promise_wherever_the_truth_is(
+    name: str, mechanism: Mechanism, tight: float
+) -> None:
+    reach = mechanism.reach(CONFIDENCE)
+    tolerance = 4.5 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / DRAWS)
+    for x, y in [(0, 0), (-590, -590), (590, -590), (-590, 590), (190, -590)]:
+        if name == "L-shaped" and (x, y) == (0, 0):
+            continue
+        [[lon, lat]] = PARIS.to_lonlat([[x, y]])
+        check_inside(mechanism, np.array([[lon, lat]]))
+        assert share_within(mechanism, lon, lat, reach) >= CONFIDENCE - tolerance
+        # Not vacuous: a much smaller radius would not do at the centre.
+        if (x, y) == (0, 0):
+            assert share_within(mechanism, lon, lat, tight * reach) < CONFIDENCE
+
+
+def test_the_lattice_of_degrees_and_the_cell_are_part_of_the_reach() -> None:
+    """Cells of a metre and no noise: how far a report is depends on the cell and the lattice alone."""
+    grid = Grid(0, 0, cell=1.0, columns=50, rows=50)
+    mechanism = Projected(Channel.deterministic(grid, grid, np.arange(len(grid))), PARIS)
+    truth = PARIS.to_lonlat(np.random.default_rng(0).uniform(-0.5, 49.5, (20_000, 2)))
+    farthest = apart(truth, mechanism.sample(truth)).max()
+    assert 0.8 * mechanism.reach(0.5) < farthest <= mechanism.reach(0.5)
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 2e-5])
+def test_a_report_that_leaves_the_domain_is_within_reach_too(epsilon: float) -> None:
+    """To the south of Oslo a metre of Web Mercator is worth more ground than anywhere in Oslo."""
+    web = Projection.from_crs("EPSG:3857")
+    mechanism = Projected(PlanarLaplace(epsilon), web, domain=shapely.box(10, 59.8, 11.5, 60.2))
+    truth = np.array([[10.5, 59.8]])
+    south = web.to_lonlat(web.to_xy(truth) - [[0.0, PlanarLaplace(epsilon).reach(0.9)]])
+    assert apart(truth, south)[0] < mechanism.reach(0.9) < 1.3 * apart(truth, south)[0]

@@ -7,27 +7,33 @@ from dataclasses import dataclass
 import numpy as np
 import pyproj
 import pytest
+import shapely
 
 import geoind
 from geoind import (
     Channel,
+    ClosestIn,
+    Grid,
     InvalidInputError,
     KeyedRandomness,
     Ledger,
     Mechanism,
     PlanarLaplace,
+    PostProcessed,
     Projected,
     Projection,
     SphericalLaplace,
     audit,
+    discretise,
     obfuscate,
     obfuscate_lonlat,
     private_query,
 )
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
-from geoind.mechanisms.protocol import Space, is_mechanism, speaking
+from geoind.mechanisms.protocol import Space, check_inside, is_mechanism, speaking
 from geoind.randomness import RandomnessLike, as_randomness
 from tests.mechanisms.examples import EXAMPLES, PLANE, Example
+from tests.mechanisms.ground import EPSILON, PARIS
 
 GEOD = pyproj.Geod(ellps="WGS84")
 DRAWS = 20_000
@@ -236,3 +242,14 @@ def test_looking_at_a_channel_does_not_measure_it() -> None:
 def test_the_globe_and_a_local_plane_agree_on_a_promise() -> None:
     globe, plane = SphericalLaplace(0.01), Projected(PlanarLaplace(0.01), Projection(2.35, 48.86))
     assert globe.reach(0.95) == pytest.approx(plane.reach(0.95), rel=0.015)
+
+
+def test_a_truth_outside_the_region_is_refused_without_naming_it() -> None:
+    box = ClosestIn(shapely.box(-700, -700, 700, 700))
+    grid = Grid(0, 0, cell=100, columns=9, rows=9)
+    noise = PlanarLaplace(EPSILON)
+    for inner in (PostProcessed(noise, box), PostProcessed(noise, grid.snap), discretise(noise, grid)):
+        with pytest.raises(InvalidInputError, match=r"outside the (region|grid)") as caught:
+            check_inside(Projected(inner, PARIS), np.array([[2.5, 48.9]]))
+        assert "2.5" not in str(caught.value)
+    check_inside(SphericalLaplace(EPSILON), np.array([[2.5, 48.9]]))

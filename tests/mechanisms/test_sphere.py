@@ -5,14 +5,20 @@ import numpy as np
 import pytest
 from pyproj import Geod
 
-from geoind import InvalidInputError, KeyedRandomness, SphericalLaplace, snap_lonlat
+from geoind import (
+    InvalidInputError,
+    KeyedRandomness,
+    SphericalLaplace,
+    snap_lonlat,
+)
 from geoind.arrays import FloatArray
 from geoind.distances import EARTH_RADIUS, haversine
 from geoind.mechanisms.functions import ARRAYS, SCALARS
 from geoind.mechanisms.globe import WGS84_FACTOR, travel
+from geoind.space.lattice import half_diagonal
 from tests.goodness import counts_fit, fits, is_uniform
+from tests.mechanisms.ground import CONFIDENCE, DRAWS, EPSILON, share_within
 
-EPSILON = math.log(4) / 200
 PLACES = {
     "equator": (10.0, 0.0),
     "Paris": (2.2945, 48.8584),
@@ -217,3 +223,14 @@ def test_noise_that_would_reach_round_the_earth_is_refused(epsilon: float) -> No
 def test_epsilon_must_be_positive_and_finite(epsilon: object) -> None:
     with pytest.raises(InvalidInputError, match="epsilon must be"):
         SphericalLaplace(epsilon)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("lat", [-90.0, -60.0, 0.0, 48.86, 85.0])
+@pytest.mark.parametrize("epsilon", [1e-5, EPSILON, 0.5])
+def test_on_the_globe_the_promise_holds_in_wgs84_metres_and_is_hardly_wasteful(lat: float, epsilon: float) -> None:
+    mechanism = SphericalLaplace(epsilon)
+    reach = mechanism.reach(CONFIDENCE)
+    # 4.5 standard deviations of a binomial share: a right radius fails once in 300 000.
+    tolerance = 4.5 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / DRAWS)
+    assert share_within(mechanism, 30.0, lat, reach) >= CONFIDENCE - tolerance
+    assert share_within(mechanism, 30.0, lat, 0.95 * (reach - 2 * half_diagonal(mechanism.decimals))) < CONFIDENCE

@@ -33,6 +33,8 @@ from geoind.randomness import RandomnessLike
 from tests.keywords import Place
 
 EPSILON = math.log(4) / 200
+
+
 EIFFEL: Place = {"lat": 48.8584, "lon": 2.2945}
 
 
@@ -43,6 +45,8 @@ class Ask(Place):
 
 
 ASK: Ask = {**EIFFEL, "radius": 300.0, "confidence": 0.95, "epsilon": EPSILON}
+
+
 GEOD = pyproj.Geod(ellps="WGS84")
 
 
@@ -58,9 +62,6 @@ def frame_of(lonlat: FloatArray) -> geopandas.GeoDataFrame:
 def distances(lonlat: FloatArray, lat: float, lon: float) -> FloatArray:
     start = np.ones(len(lonlat))
     return np.asarray(GEOD.inv(lon * start, lat * start, lonlat[:, 0], lonlat[:, 1])[2])
-
-
-# The radius
 
 
 @pytest.mark.parametrize(
@@ -233,46 +234,6 @@ def test_a_planar_mechanism_may_ask() -> None:
     assert private_query(**EIFFEL, radius=300, mechanism=own, report_reach=700).radius == 1000
 
 
-# The way back
-
-
-def test_refining_gives_the_same_answer_for_frames_records_and_arrays() -> None:
-    lonlat = places(5000)
-    query = private_query(**ASK)
-    expected = distances(lonlat, **EIFFEL)
-    inside = np.flatnonzero(expected <= 300)
-    inside = inside[np.argsort(expected[inside])]
-    assert len(inside) > 20
-    frame = query.refine(frame_of(lonlat))
-    assert frame["number"].tolist() == inside.tolist()
-    np.testing.assert_allclose(frame["distance"], expected[inside], atol=1e-6)
-    assert frame.crs == "EPSG:4326"
-    lambert = query.refine(frame_of(lonlat).to_crs(2154))
-    assert lambert["number"].tolist() == inside.tolist()
-    assert lambert.crs == "EPSG:2154"
-    records = query.refine([{"number": n, "lat": lat, "lon": lon} for n, (lon, lat) in enumerate(lonlat.tolist())])
-    assert [record["number"] for record in records] == inside.tolist()
-    array = query.refine(lonlat)
-    np.testing.assert_array_equal(array[:, :2], lonlat[inside])
-    np.testing.assert_allclose(array[:, 2], expected[inside], atol=1e-6)
-
-
-@pytest.mark.parametrize("lat", [0.0, 48.8584, -89.0])
-@pytest.mark.parametrize("radius", [300.0, 1_000_000.0])
-def test_refining_draws_its_line_in_wgs84_metres_in_every_direction(lat: float, radius: float) -> None:
-    """On the equator a great circle to the north is 0.56 % longer than the geodesic: no filter may cut there."""
-    bearing, ones = np.arange(0.0, 360.0, 5.0), np.ones(72)
-    query = private_query(lat=lat, lon=10.0, radius=radius, epsilon=EPSILON)
-    inside, outside = (
-        np.column_stack(GEOD.fwd(10.0 * ones, lat * ones, bearing, factor * radius * ones)[:2])
-        for factor in (1 - 1e-6, 1 + 1e-6)
-    )
-    for places, kept in ((inside, 72), (outside, 0)):
-        assert len(query.refine(places)) == kept
-        assert len(query.refine([{"lon": x, "lat": y} for x, y in places.tolist()])) == kept
-        assert len(query.refine(frame_of(places))) == kept
-
-
 def test_what_the_provider_returned_holds_everything_when_covered() -> None:
     lonlat = places(5000, spread=0.03)
     provider = PointsOfInterest(frame_of(lonlat))
@@ -288,47 +249,6 @@ def test_what_the_provider_returned_holds_everything_when_covered() -> None:
         else:
             assert set(found) <= set(wanted.tolist())
     assert 85 <= covered <= 100
-
-
-def test_nothing_found_is_an_empty_answer_of_the_same_kind() -> None:
-    query = private_query(**ASK)
-    assert query.refine([]) == []
-    assert query.refine(np.empty((0, 2))).shape == (0, 3)
-    empty = query.refine(frame_of(np.empty((0, 2))))
-    assert len(empty) == 0
-    assert "distance" in empty.columns
-    far = frame_of(np.array([[10.0, 10.0]]))
-    assert len(query.refine(far)) == 0
-    assert query.nearest([], k=3) == ([], False)
-
-
-def test_answers_of_the_services_are_understood() -> None:
-    query = private_query(**ASK)
-    answers: list[dict[str, object]] = [
-        {"id": 1, "location": {"latitude": 48.8585, "longitude": 2.2945}},
-        {"id": 2, "center": {"lat": 48.8586, "lon": 2.2945}},
-        {"id": 3, "latitude": 48.8587, "longitude": 2.2945},
-        {"id": 4, "geocodes": {"main": {"latitude": 48.8588, "longitude": 2.2945}}},
-    ]
-    assert [record["id"] for record in query.refine(answers)] == [1, 2, 3, 4]
-    with pytest.raises(InvalidInputError, match="record 0"):
-        query.refine([{"name": "nowhere"}])
-
-
-def test_a_frame_without_crs_or_with_an_empty_row_is_refused() -> None:
-    query = private_query(**ASK)
-    bare = geopandas.GeoDataFrame(geometry=[shapely.Point(2, 48)])
-    with pytest.raises(InvalidInputError, match="CRS"):
-        query.refine(bare)
-    with pytest.raises(InvalidInputError, match="geometry"):
-        query.refine(geopandas.GeoDataFrame(geometry=[None, shapely.Point(2, 48)], crs=4326))
-
-
-def test_shapes_are_measured_to_their_closest_point() -> None:
-    park = shapely.box(2.2945 + 0.001, 48.858, 2.2945 + 0.01, 48.859)
-    query = private_query(**ASK)
-    found = query.refine(geopandas.GeoDataFrame(geometry=[park], crs=4326))
-    assert found["distance"].iloc[0] == pytest.approx(73.4, abs=0.3)
 
 
 def test_k_nearest_are_certain_exactly_when_nothing_closer_can_be_outside() -> None:
@@ -376,43 +296,3 @@ def test_a_corridor_and_a_polygon_are_areas_of_interest() -> None:
     assert len(query.refine(frame_of(lonlat))) == inside.sum()
     plain = private_query(**EIFFEL, radius=600.0, epsilon=EPSILON)
     assert query.radius == plain.radius
-
-
-# The places
-
-
-@pytest.mark.parametrize(
-    ("lat", "lon", "radius"),
-    [
-        (0.0, 179.999, 5000.0),
-        (60.0, -179.999, 50_000.0),
-        (89.99, 10.0, 20_000.0),
-        (-89.9, 10.0, 5000.0),
-        (48.0, 2.0, 3e6),
-        (10.0, 0.0, 19e6),
-    ],
-    ids=str,
-)
-def test_the_index_finds_what_measuring_everything_finds(lat: float, lon: float, radius: float) -> None:
-    rng = np.random.default_rng(8)
-    uniform = np.column_stack([rng.uniform(-180, 180, 3000), np.degrees(np.arcsin(rng.uniform(-1, 1, 3000)))])
-    bearing, apart = rng.uniform(0, 360, 3000), radius * rng.uniform(0, 1.3, 3000) ** 0.5
-    ones = np.ones(3000)
-    close = np.column_stack(GEOD.fwd(lon * ones, lat * ones, bearing, np.minimum(apart, 2e7))[:2])
-    lonlat = np.vstack(
-        [uniform, close, np.column_stack([uniform[:, 0], np.sign(lat + 0.1) * (90 - 0.001 * ones)])]
-    )
-    found = PointsOfInterest(frame_of(lonlat)).around(lat=lat, lon=lon, radius=radius)
-    exact = distances(lonlat, lat, lon)
-    assert sorted(found["number"]) == np.flatnonzero(exact <= radius).tolist()
-    assert found["distance"].is_monotonic_increasing
-
-
-def test_places_come_from_a_geoparquet_file(tmp_path: object) -> None:
-    path = f"{tmp_path}/places.parquet"
-    frame_of(places(200)).to_crs(2154).to_parquet(path)
-    source = PointsOfInterest.read(path)
-    assert source.frame.crs == "EPSG:4326"
-    assert 0 < len(source.around(**EIFFEL, radius=1000)) < 200
-    frame_of(places(200)).to_file(f"{tmp_path}/places.geojson")
-    assert len(PointsOfInterest.read(f"{tmp_path}/places.geojson").frame) == 200

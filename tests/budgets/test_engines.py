@@ -1,0 +1,120 @@
+import gc
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import psutil
+import pytest
+import sqlalchemy
+
+from geoind import InvalidInputError, Ledger, LedgerError, obfuscate
+from tests.budgets.test_database import DAY, EPSILON, FORKED
+from tests.postgres import Server
+
+
+def test_a_forked_worker_uses_connections_of_its_own(url: str) -> None:
+    done = subprocess.run([sys.executable, "-c", FORKED, url], capture_output=True, text=True, check=True)
+    assert done.stdout == "[0, 0, 0, 0] 0.25\n"
+
+
+def test_a_locked_file_is_waited_for_and_then_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    ledger = Ledger(f"sqlite:///{path}", budget=1, timeout=0.3)
+    patient = Ledger(f"sqlite:///{path}", budget=1, timeout=300)
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN IMMEDIATE")
+    started = time.monotonic()
+    with pytest.raises(LedgerError, match=r"stayed locked for 0\.3 s"):
+        obfuscate(lat=48.0, lon=2.0, epsilon=EPSILON, ledger=ledger, person="ana")
+    assert time.monotonic() - started >= 0.3
+    assert ledger.remaining("ana") == 1.0  # reading goes on
+    release = threading.Timer(0.1, other.rollback)
+    release.start()
+    assert patient.charge("ana", 0.25) == 0.75
+    release.join()
+    patient.close()
+    other.close()
+    ledger.close()
+    patient.close()
+
+
+def test_a_server_that_dropped_its_connections_is_asked_again(server: Server) -> None:
+    import psycopg
+
+    url = server.new_database()
+    with Ledger(url, budget=1) as ledger:
+        ledger.charge("ana", 0.25)
+        with closing(psycopg.connect(server.url(), autocommit=True)) as admin:
+            query = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s"
+            admin.execute(query, [url.partition("@/")[2].partition("?")[0]])
+        assert ledger.charge("ana", 0.25) == 0.5
+
+
+def test_a_directory_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(LedgerError, match="unable to open"):
+        Ledger("sqlite:////nowhere/at/all/ledger.db", budget=1)
+
+
+def connections(url: str) -> int:
+    """How many connections to a database are open: this process's files, or what the server says."""
+    if url.startswith("sqlite"):
+        path = url.removeprefix("sqlite:///")
+        return sum(file.path == path for file in psutil.Process().open_files())
+    import psycopg
+
+    with closing(psycopg.connect(url)) as asking:
+        query = (
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
+        for _ in range(100):  # a server notices a closed connection a moment later
+            [(count,)] = asking.execute(query).fetchall()
+            if not count:
+                break
+            asking.rollback()
+            time.sleep(0.05)
+        return int(count)
+
+
+def test_a_ledger_that_nobody_closed_takes_its_connections_with_it(url: str) -> None:
+    for _ in range(5):
+        Ledger(url, budget=1).charge("ana", 0.001)
+    ledger = Ledger(url, budget=1)
+    threads = [threading.Thread(target=ledger.charge, args=("ana", 0.001)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if url.startswith("sqlite"):
+        assert connections(url) >= 1
+    closed: list[object] = []
+    # Closed by the ledger, not left to the garbage collector, which Python 3.13 would report.
+    sqlalchemy.event.listen(ledger._database.engine, "close", lambda connection, _: closed.append(connection))
+    del ledger, threads, thread
+    gc.collect()
+    assert closed
+    assert connections(url) == 0
+
+
+def test_a_closed_ledger_opens_again_when_it_is_asked_and_a_failed_one_leaves_nothing(url: str) -> None:
+    with Ledger(url, budget=1, window=DAY) as ledger:
+        ledger.prune()
+    assert connections(url) == 0
+    assert ledger.charge("ana", 0.25) == 0.75
+    with pytest.raises(InvalidInputError, match="pruned"):
+        Ledger(url, budget=1, window=2 * DAY)
+    ledger.close()
+    ledger.close()
+    assert connections(url) == 0
+
+
+def test_a_ledger_in_memory_is_over_when_it_is_closed() -> None:
+    """Opened again it would have forgotten what was spent."""
+    with Ledger("sqlite://", budget=1) as ledger:
+        ledger.charge("ana", 1.0)
+    with pytest.raises(LedgerError, match="memory ends"):
+        ledger.charge("ana", 1.0)

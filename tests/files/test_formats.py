@@ -1,0 +1,63 @@
+import gc
+import gzip
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from geoind.errors import InvalidInputError
+from geoind.files import obfuscate_file
+from tests.files.test_delimited import SHARP, reason
+from tests.files.test_geojson import collection
+
+
+def test_formats_must_not_change_on_the_way(tmp_path: Path) -> None:
+    (tmp_path / "in.geojson").write_text(collection())
+    with pytest.raises(InvalidInputError, match="the input is geojson and the output csv"):
+        obfuscate_file(tmp_path / "in.geojson", tmp_path / "out.csv", epsilon=0.1)
+
+
+@pytest.mark.parametrize("suffix", ["gz", "zst"])
+def test_compressed_files_in_and_out(tmp_path: Path, suffix: str) -> None:
+    import pyarrow as pa
+
+    codec = {"gz": "gzip", "zst": "zstd"}[suffix]
+    source, target, plain = tmp_path / f"in.csv.{suffix}", tmp_path / f"out.csv.{suffix}", tmp_path / "plain.csv"
+    with pa.CompressedOutputStream(str(source), codec) as file:
+        file.write(b"lat,lon\n" + b"1,2\n" * 1000)
+    assert obfuscate_file(source, target, mechanism=SHARP).reports == 1000
+    with pa.CompressedInputStream(str(target), codec) as file:
+        assert file.read() == b"lat,lon\n" + b"1.00000,2.00000\n" * 1000
+    obfuscate_file(target, plain, mechanism=SHARP)
+    assert plain.read_bytes().startswith(b"lat,lon\n1.00000")
+
+
+def test_a_damaged_compressed_file_is_refused(tmp_path: Path) -> None:
+    whole = gzip.compress(b"lat,lon\n" + b"1,2\n" * 100_000)
+    assert "compressed" in reason(tmp_path, whole[: len(whole) // 2], "in.csv.gz")
+    assert "compressed" in reason(tmp_path, b"lat,lon\n1,2\n", "in.csv.gz")
+
+
+def test_a_zip_archive_of_one_file_goes_in_and_out(tmp_path: Path) -> None:
+    for name in ("in.zip", "in.csv.zip"):
+        with zipfile.ZipFile(tmp_path / name, "w") as archive:
+            archive.writestr("trips.csv", "lat,lon\n1,2\n")
+        obfuscate_file(tmp_path / name, tmp_path / f"out-{name}", mechanism=SHARP)
+        with zipfile.ZipFile(tmp_path / f"out-{name}") as archive:
+            assert archive.read(archive.namelist()[0]) == b"lat,lon\n1.00000,2.00000\n"
+    with zipfile.ZipFile(tmp_path / "two.csv.zip", "w") as archive:
+        archive.writestr("a.csv", "lat,lon\n")
+        archive.writestr("b.csv", "lat,lon\n")
+    with pytest.raises(InvalidInputError, match="holds 2"):
+        obfuscate_file(tmp_path / "two.csv.zip", tmp_path / "out.csv", mechanism=SHARP)
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".zst", ".zip"])
+def test_a_refused_file_leaves_no_compression_open(tmp_path: Path, suffix: str) -> None:
+    source = tmp_path / "places.csv"
+    source.write_text("lat,lon\n48.8584,2.2945\ninf,2.3\n")
+    with pytest.raises(InvalidInputError):
+        obfuscate_file(source, tmp_path / f"reports.csv{suffix}", epsilon=0.01)
+    # What is collected without having been closed would warn, which is an error here.
+    gc.collect()
+    assert [path.name for path in tmp_path.iterdir()] == ["places.csv"]

@@ -1,0 +1,88 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from geoind.files import obfuscate_file
+from geoind.files.ndjson import BATCH_BYTES
+from tests.files.test_delimited import SHARP, obfuscated, reason
+from tests.files.test_geojson import feature
+
+
+def test_every_value_of_an_object_but_the_coordinates_stays_with_all_its_digits(tmp_path: Path) -> None:
+    text = (
+        '{"lat": 48.8584000, "lon": 2.2945, "big": 12345678901234567.10, "t": "é", "x": [1, {"y": null}]}\r\n'
+        "\n"
+        '  {"lon": "2.5", "tags": {"colour": true, "n": 1.50}, "lat": 1e1}'
+    )
+    assert obfuscated(tmp_path, text, "in.ndjson").decode() == (
+        '{"lat": 48.85840, "lon": 2.29450, "big": 12345678901234567.10, "t": "é", "x": [1, {"y": null}]}\r\n'
+        "\n"
+        '  {"lon": "2.50000", "tags": {"colour": true, "n": 1.50}, "lat": 10.00000}'
+    )
+    compact = '{"lat":1,"lon":2,"t":"\\u00e9"}\n'
+    assert obfuscated(tmp_path, compact, "in.ndjson").decode() == compact.replace(
+        '"lat":1,"lon":2', '"lat":1.00000,"lon":2.00000'
+    )
+
+
+def test_a_member_that_comes_late_can_be_dropped(tmp_path: Path) -> None:
+    lines = ['{"lat": 1.5, "lon": 2.5, "n": 1}'] * (2 * BATCH_BYTES // 30)
+    text = "\n".join([*lines, '{"lat": 1.5, "lon": 2.5, "n": 1, "address": "x"}'])
+    assert b"address" not in obfuscated(tmp_path, text, "in.ndjson", drop=["address"])
+    assert b"address" in obfuscated(tmp_path, text, "in.ndjson", keep=["address"])
+
+
+def test_lines_may_be_features_and_have_record_separators(tmp_path: Path) -> None:
+    lines = [json.dumps(feature(2.5, 1.5, name="a")), "\x1e" + json.dumps(feature(-2.5, 3, name="b"))]
+    result = obfuscated(tmp_path, "\n".join(lines) + "\n", "in.geojsonl").decode().split("\n")
+    assert result[1].startswith("\x1e{")
+    read = [json.loads(line.strip("\x1e")) for line in result[:2]]
+    assert [one["geometry"]["coordinates"] for one in read] == [[2.5, 1.5], [-2.5, 3.0]]
+    assert [one["properties"] for one in read] == [{"name": "a"}, {"name": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("12.345", "not a JSON object"),
+        ("[12.345]", "not a JSON object"),
+        ('{"lat": 12.345', "not a JSON object"),
+        ('{"lat": 12.345, "lon": 2} {"lat": 1, "lon": 2}', "not a JSON object"),
+        ('{"lat": 12.345}', "the member 'lon' is missing"),
+        ('{"lat": 12.345, "lon": 2, "lat": 12.345}', "a member occurs twice in one object"),
+        ('{"lat": 12.345, "lon": null}', "there is no place"),
+        ('{"lat": 12.345, "lon": true}', "the longitude must be a finite number"),
+        ('{"lat": 12.345, "lon": "12_3"}', "the longitude must be a finite number"),
+        ('{"lat": NaN, "lon": 12.345}', "NaN is no number in JSON"),
+        ('{"lat": 1e999, "lon": 12.345}', "the latitude must be a finite number"),
+        ('{"lat": ' + "9" * 400 + ', "lon": 12.345}', "the latitude must be a finite number"),
+        ('{"lat": 91, "lon": 12.345}', "|latitude| must be at most 90"),
+        ('{"lat": 12.345, "lon": ' + "[" * 100_000, "not a JSON object"),
+    ],
+)
+def test_a_bad_line_stops_with_its_number_and_the_reason_and_no_coordinate(
+    tmp_path: Path, line: str, why: str
+) -> None:
+    assert reason(tmp_path, f'{{"lat": 1, "lon": 2}}\n\n{line}\n', "in.ndjson") == f"line 3: {why}"
+
+
+def test_lines_without_coordinates_stay_when_asked_for(tmp_path: Path) -> None:
+    text = '{"lat": null, "lon": null}\n{"lat": 1, "lon": 2}\n'
+    assert reason(tmp_path, text, "in.ndjson") == "line 1: there is no place"
+    kept = obfuscated(tmp_path, text, "in.ndjson", missing="keep")
+    assert kept == b'{"lat": null, "lon": null}\n{"lat": 1.00000, "lon": 2.00000}\n'
+    half = obfuscated(tmp_path, text.replace('"lon": null', '"lon": 2.5'), "in.ndjson", missing="keep")
+    assert half == kept, "half a place is none, and not a place that may stay"
+
+
+def test_an_empty_file_of_lines_gives_an_empty_file(tmp_path: Path) -> None:
+    assert obfuscated(tmp_path, "", "in.ndjson") == b""
+
+
+def test_bad_lines_go_to_the_rejects(tmp_path: Path) -> None:
+    source, target, rejects = tmp_path / "in.ndjson", tmp_path / "out.ndjson", tmp_path / "rejects"
+    source.write_bytes(b'{"lat": 1, "lon": 2}\n{"lat": \xff}\n{"lat": 3, "lon": 4}')
+    assert obfuscate_file(source, target, mechanism=SHARP, rejects=rejects).rejected == 1
+    assert target.read_bytes() == b'{"lat": 1.00000, "lon": 2.00000}\n{"lat": 3.00000, "lon": 4.00000}'
+    assert json.loads(rejects.read_bytes())["line"] == 2

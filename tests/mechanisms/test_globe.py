@@ -1,0 +1,41 @@
+"""Every report on the globe is that of the whole real numbers, however close they come to a border."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from geoind import SphericalGaussian, SphericalLaplace
+from tests.given_words import GivenWords
+from tests.mechanisms.draws import GLOBES, globe_draws, source_of
+
+
+@pytest.mark.parametrize("globe", GLOBES, ids=repr)
+@pytest.mark.parametrize("hunted", [False, True], ids=["random", "hunted"])
+def test_reports_on_the_globe_are_those_of_a_hundred_digits(
+    globe: SphericalLaplace | SphericalGaussian, hunted: bool
+) -> None:
+    points, draws, reports = zip(*globe_draws(globe, 30, hunted=hunted), strict=True)
+    source = source_of(list(draws))
+    assert list(map(tuple, globe.sample(points, rng=source).tolist())) == list(reports)
+    assert (len(set(source.asked)) > 0.3 * len(points)) == hunted
+    if hunted:
+        error_free = replace(globe)
+        object.__setattr__(error_free, "_draws", replace(error_free._draws, error=0.0))
+        assert list(map(tuple, error_free.sample(points, rng=source_of(list(draws))).tolist())) != list(reports)
+
+
+@pytest.mark.parametrize("globe", GLOBES, ids=repr)
+def test_one_place_gets_the_report_that_it_gets_among_others(globe: SphericalLaplace | SphericalGaussian) -> None:
+    rng = np.random.default_rng(8)
+    words = rng.integers(0, 1 << 64, size=(800, 2), dtype=np.uint64)
+    points = np.column_stack([rng.uniform(-180, 180, 800), rng.uniform(-90, 90, 800)])
+    points[:5] = np.array([[180, 90], [-180, -90], [0, 89.99999], [180, 0], [-180, 79.9999]])
+    together = globe.sample(points, rng=GivenWords([tuple(pair) for pair in words.tolist()]))
+    apart = [globe._draws.report(*p, *w) for p, w in zip(points.tolist(), words.tolist(), strict=True)]
+    assert list(map(tuple, together.tolist())) == apart
+    exactly = [
+        globe._draws.exactly(p[0], p[1], w[0], w[1], GivenWords([tuple(w)]), 0)
+        for p, w in zip(points[:200].tolist(), words[:200].tolist(), strict=True)
+    ]
+    assert exactly == apart[:200]

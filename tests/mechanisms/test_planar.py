@@ -1,0 +1,48 @@
+"""Every report in the plane is that of the whole real numbers, however close they come to a border."""
+
+import pytest
+
+from geoind import PlanarGaussian, PlanarLaplace
+from geoind.arrays import FloatArray
+from geoind.mechanisms import planar
+from geoind.mechanisms.noise import laplace_radius, survivals
+from tests.mechanisms import reference
+from tests.mechanisms.draws import PLANAR, planar_draws, planar_radius, source_of
+from tests.mechanisms.reference import fraction
+
+
+@pytest.mark.parametrize("noise", PLANAR, ids=repr)
+@pytest.mark.parametrize("hunted", [False, True], ids=["random", "hunted"])
+def test_planar_reports_are_those_of_a_hundred_digits(noise: PlanarLaplace | PlanarGaussian, hunted: bool) -> None:
+    points, draws, reports = planar_draws(noise, 80, hunted=hunted)
+    source = source_of(draws)
+    assert noise.sample(points, rng=source).tolist() == reports
+    assert (len(set(source.asked)) > 0.3 * len(points)) == hunted
+
+
+@pytest.mark.parametrize("error", [0.0, -1.0], ids=["error bound zero", "borders ignored"])
+def test_doubles_alone_would_fail_at_borders(error: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    noise = PLANAR[0]
+    points, draws, reports = planar_draws(noise, 80, hunted=True)
+    monkeypatch.setattr(planar, "ERROR", error)
+    monkeypatch.setattr(planar, "RELATIVE_ERROR", 0.0)
+    assert noise.sample(points, rng=source_of(draws)).tolist() != reports
+
+
+@pytest.mark.parametrize("noise", PLANAR, ids=repr)
+def test_computed_coordinates_keep_their_error(noise: PlanarLaplace | PlanarGaussian) -> None:
+    points, draws, _ = planar_draws(noise, 80, hunted=False)
+    words = source_of(draws).words(points, 2, "")
+    unit = noise.lattice_step
+
+    def steps(s: FloatArray) -> FloatArray:
+        if isinstance(noise, PlanarLaplace):
+            return laplace_radius(s) / (noise.epsilon * unit)
+        return s * noise.sigma / unit
+
+    computed = planar.coordinates(points, survivals(words), words, unit, steps)
+    for row, ((x, y), (first, second)) in enumerate(zip(points.tolist(), draws, strict=True)):
+        drawn = reference.plane(x, y, planar_radius(noise, fraction(first)), fraction(second), unit)
+        for axis in (0, 1):
+            allowed = planar.ERROR + planar.RELATIVE_ERROR * abs(float(drawn[axis]))
+            assert abs(computed[axis][row] - drawn[axis]) < allowed / 4

@@ -1,0 +1,54 @@
+import geopandas
+import numpy as np
+import pytest
+import shapely
+
+from geoind import (
+    PointsOfInterest,
+    private_query,
+)
+from tests.queries.test_private_query import ASK, EIFFEL, GEOD, distances, frame_of, places
+
+
+def test_shapes_are_measured_to_their_closest_point() -> None:
+    park = shapely.box(2.2945 + 0.001, 48.858, 2.2945 + 0.01, 48.859)
+    query = private_query(**ASK)
+    found = query.refine(geopandas.GeoDataFrame(geometry=[park], crs=4326))
+    assert found["distance"].iloc[0] == pytest.approx(73.4, abs=0.3)
+
+
+@pytest.mark.parametrize(
+    ("lat", "lon", "radius"),
+    [
+        (0.0, 179.999, 5000.0),
+        (60.0, -179.999, 50_000.0),
+        (89.99, 10.0, 20_000.0),
+        (-89.9, 10.0, 5000.0),
+        (48.0, 2.0, 3e6),
+        (10.0, 0.0, 19e6),
+    ],
+    ids=str,
+)
+def test_the_index_finds_what_measuring_everything_finds(lat: float, lon: float, radius: float) -> None:
+    rng = np.random.default_rng(8)
+    uniform = np.column_stack([rng.uniform(-180, 180, 3000), np.degrees(np.arcsin(rng.uniform(-1, 1, 3000)))])
+    bearing, apart = rng.uniform(0, 360, 3000), radius * rng.uniform(0, 1.3, 3000) ** 0.5
+    ones = np.ones(3000)
+    close = np.column_stack(GEOD.fwd(lon * ones, lat * ones, bearing, np.minimum(apart, 2e7))[:2])
+    lonlat = np.vstack(
+        [uniform, close, np.column_stack([uniform[:, 0], np.sign(lat + 0.1) * (90 - 0.001 * ones)])]
+    )
+    found = PointsOfInterest(frame_of(lonlat)).around(lat=lat, lon=lon, radius=radius)
+    exact = distances(lonlat, lat, lon)
+    assert sorted(found["number"]) == np.flatnonzero(exact <= radius).tolist()
+    assert found["distance"].is_monotonic_increasing
+
+
+def test_places_come_from_a_geoparquet_file(tmp_path: object) -> None:
+    path = f"{tmp_path}/places.parquet"
+    frame_of(places(200)).to_crs(2154).to_parquet(path)
+    source = PointsOfInterest.read(path)
+    assert source.frame.crs == "EPSG:4326"
+    assert 0 < len(source.around(**EIFFEL, radius=1000)) < 200
+    frame_of(places(200)).to_file(f"{tmp_path}/places.geojson")
+    assert len(PointsOfInterest.read(f"{tmp_path}/places.geojson").frame) == 200
