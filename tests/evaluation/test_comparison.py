@@ -2,22 +2,11 @@ import pickle
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import pytest
 
 from geoind import Grid, InvalidInputError, compare
-from geoind.evaluation import Setting
-
-SMALL = Setting(
-    Grid(0, 0, cell=100, columns=6, rows=3),
-    weights={"uniform": np.ones(18), "left zone": [1, 1, 1, 0, 0, 0] * 3},
-)
-
-
-@pytest.fixture(scope="module")
-def small() -> pd.DataFrame:
-    return compare(SMALL)
+from tests.evaluation.small import SMALL
 
 
 def test_every_mechanism_meets_every_prior_both_ways(small: pd.DataFrame) -> None:

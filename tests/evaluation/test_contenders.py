@@ -4,7 +4,7 @@ import pytest
 
 from geoind.evaluation.contenders import FAMILIES
 from geoind.mechanisms.gaussian import PlanarGaussian
-from tests.evaluation.test_comparison import SMALL
+from tests.evaluation.small import SMALL
 from tests.evaluation.test_tuning import GRID
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from geoind import compare
 from geoind.evaluation import as_plain_data, stored_comparison
-from tests.evaluation.test_comparison import SMALL
+from tests.evaluation.small import SMALL
 
 
 @pytest.fixture(scope="module")
