@@ -9,15 +9,20 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_points, as_positive, as_unit
 from geoind.audits.events import Seen, bound, choose_event
 from geoind.audits.trials import FAR, Trial, Vicinity, as_sampler, trials_at
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism, is_mechanism, off_site_level
+from geoind.pictures.card import card
+from geoind.pictures.cells import axes_or_new
 from geoind.randomness import RandomnessLike, SimulatedRandomness, as_randomness
 from geoind.space.projection import Projection
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["AuditResult", "Finding", "audit"]
 
@@ -43,7 +48,7 @@ class Finding(NamedTuple):
     draws: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class AuditResult:
     """What an audit shows, and what it could not have seen.
 
@@ -83,6 +88,43 @@ class AuditResult:
     def refuted(self) -> bool:
         """Whether the promise is broken."""
         return self.epsilon > self.claimed
+
+    def __repr__(self) -> str:
+        verdict = "BROKEN" if self.refuted else "not refuted"
+        return (
+            f"AuditResult(claimed={self.claimed:.6g}, epsilon >= {self.epsilon:.6g}, {verdict}, "
+            f"{len(self.findings)} findings)"
+        )
+
+    def _repr_html_(self) -> str:
+        verdict, *rest = str(self).splitlines()
+        return card(
+            "AuditResult", dict(zip(("verdict", "shown", "where", "blind to"), [verdict, *rest], strict=True))
+        )
+
+    def plot(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw what each pair of places shows beside the promise, and return the axes.
+
+        A bar beyond the solid line breaks the promise; an epsilon left of the dotted one could not have been seen.
+
+        Examples
+        --------
+        >>> from geoind import PlanarLaplace
+        >>> audit(PlanarLaplace(0.01), draws=2000, rng=1).plot().get_xlabel()
+        'epsilon is at least (per metre)'
+        """
+        axes = axes_or_new(axes)
+        rows = sorted(self.findings, key=lambda finding: finding.epsilon)
+        colours = ["#D55E00" if finding.epsilon > self.claimed else "#0072B2" for finding in rows]
+        axes.barh(range(len(rows)), [max(0.0, finding.epsilon) for finding in rows], color=colours)
+        axes.set_yticks(
+            range(len(rows)), labels=[f"{finding.distance:.3g} m: {finding.event}" for finding in rows], fontsize=7
+        )
+        axes.axvline(self.claimed, color="black", label="the promise")
+        axes.axvline(self.smallest_visible, color="black", linestyle=":", label="smallest violation seen")
+        axes.set_xlabel("epsilon is at least (per metre)")
+        axes.legend(loc="lower right", fontsize=8)
+        return axes
 
     def __str__(self) -> str:
         worst = self.worst

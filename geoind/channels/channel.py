@@ -4,7 +4,7 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property, partial
 from os import PathLike
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from zipfile import BadZipFile
 
 import numpy as np
@@ -17,15 +17,26 @@ from geoind.channels.tightness import steepest_ratio
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
 from geoind.mechanisms.protocol import Space
+from geoind.pictures.card import card
+from geoind.pictures.cells import axes_or_new, dot_on_map, draw_density, thumbnail
 from geoind.randomness import RandomnessLike, as_randomness
 from geoind.space.sites import Grid, Sites, as_sites, same_sites, sites_array
+
+if TYPE_CHECKING:
+    from folium import Map
+    from matplotlib.axes import Axes
+
+    from geoind.space.projection import Projection
 
 __all__ = ["Channel", "TightEpsilon", "tight_epsilon"]
 
 SUM_TOLERANCE = 1e-9
 
+QUICK = 100_000
+"""Entries of a matrix whose epsilon a notebook need not wait for."""
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Channel:
     """A read-only row-stochastic matrix between two sets of sites.
 
@@ -76,6 +87,63 @@ class Channel:
         object.__setattr__(self, "inputs", inputs)
         object.__setattr__(self, "outputs", outputs)
         object.__setattr__(self, "matrix", frozen(array))
+
+    def __repr__(self) -> str:
+        ends = [self.inputs] if same_sites(self.inputs, self.outputs) else [self.inputs, self.outputs]
+        size = f"{len(self.inputs)} x {len(self.outputs)} matrix"
+        return f"{type(self).__name__}({', '.join(map(repr, ends))}, {size})"
+
+    def _repr_html_(self) -> str:
+        facts = {"inputs": repr(self.inputs), "outputs": repr(self.outputs)}
+        if self.matrix.size <= QUICK:
+            facts["measured epsilon"] = f"{self.epsilon:.6g} per metre"
+        middle = self._middle
+        facts["picture"] = f"reports of input {middle}, the one in the middle"
+        return card(type(self).__name__, facts, thumbnail(self.outputs, self.matrix[middle]))
+
+    def plot(self, truth: int | None = None, axes: "Axes | None" = None) -> "Axes":
+        """Draw how likely each report is at one input, which is marked, and return the axes.
+
+        Parameters
+        ----------
+        truth : int, optional
+            Number of the input; default: the one in the middle.
+        axes : matplotlib Axes, optional
+            Where to draw, in kilometres; default: a new figure.
+
+        Examples
+        --------
+        >>> from geoind import Grid, planar_geometric
+        >>> planar_geometric(Grid(0, 0, cell=100, columns=5, rows=5), epsilon=0.01).plot(7).get_title()
+        'reports of input 7'
+        """
+        number = self._middle if truth is None else self._numbers([truth])[0]
+        axes = axes_or_new(axes)
+        draw_density(self.outputs, self.matrix[number], axes)
+        axes.plot(*self.inputs.xy[number] / 1000, marker="+", color="white", markersize=12)
+        axes.set_title(f"reports of input {number}")
+        return axes
+
+    def explore(self, projection: "Projection", truth: int | None = None) -> "Map":
+        """Return a folium map of how likely each report is at one input, which is marked.
+
+        Parameters
+        ----------
+        projection : Projection
+            From degrees to the metres of the outputs, which must be a grid.
+        truth : int, optional
+            Number of the input; default: the one in the middle.
+
+        Examples
+        --------
+        >>> from geoind import Grid, Projection, planar_geometric
+        >>> channel = planar_geometric(Grid(0, 0, cell=100, columns=5, rows=5), epsilon=0.01)
+        >>> type(channel.explore(Projection(2.35, 48.86))).__name__
+        'Map'
+        """
+        number = self._middle if truth is None else self._numbers([truth])[0]
+        [place] = projection.to_lonlat(self.inputs.xy[[number]]).tolist()
+        return dot_on_map(Prior(self.outputs, self.matrix[number]).explore(projection), place)
 
     @classmethod
     def deterministic(cls, inputs: Sites, outputs: Sites, targets: ArrayLike) -> "Channel":
@@ -156,12 +224,7 @@ class Channel:
         >>> Channel.deterministic(street, street, [1, 0]).sample_indices([0, 0, 1])
         array([1, 1, 0])
         """
-        rows = np.asarray(truth)
-        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
-            raise InvalidInputError("truth must be a list of numbers of inputs")
-        rows = rows.astype(np.int64)
-        if not ((rows >= 0) & (rows < len(self.inputs))).all():
-            raise InvalidInputError(f"truth must be numbers of inputs, 0 to {len(self.inputs) - 1}")
+        rows = self._numbers(truth)
         # A keyed source sees the site, so that a person who stays within a cell repeats the same report. It takes
         # two numbers: of a record its own number, since the purpose names all the records.
         places = (
@@ -238,6 +301,21 @@ class Channel:
         except (KeyError, BadZipFile, ValueError) as error:
             raise InvalidInputError(f"{str(path)!r} is not a channel saved by geoind") from error
         return cls(as_sites(inputs), as_sites(outputs), matrix)
+
+    def _numbers(self, truth: ArrayLike) -> IntArray:
+        """Return the numbers of some inputs."""
+        rows = np.asarray(truth)
+        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+            raise InvalidInputError("truth must be a list of numbers of inputs")
+        rows = rows.astype(np.int64)
+        if not ((rows >= 0) & (rows < len(self.inputs))).all():
+            raise InvalidInputError(f"truth must be numbers of inputs, 0 to {len(self.inputs) - 1}")
+        return rows
+
+    @property
+    def _middle(self) -> int:
+        """The input that is closest to the middle of all."""
+        return int(self.inputs.nearest([self.inputs.xy.mean(axis=0)])[0])
 
     @cached_property
     def _cumulative(self) -> FloatArray:

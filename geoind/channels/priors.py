@@ -8,11 +8,15 @@ import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, as_finite, as_floats, as_lonlat, as_points, frozen
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
+from geoind.pictures.card import card
+from geoind.pictures.cells import as_grid_of, axes_or_new, density_layer, draw_density, layer_on_map, thumbnail
 from geoind.space.crs import as_crs, points_lonlat
 from geoind.space.sites import Grid, Sites
 
 if TYPE_CHECKING:
+    from folium import Map
     from geopandas import GeoDataFrame, GeoSeries
+    from matplotlib.axes import Axes
 
     from geoind.space.projection import Projection
 
@@ -23,7 +27,7 @@ SUM_TOLERANCE = 1e-9
 Outside: TypeAlias = Literal["raise", "drop"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Prior:
     """A probability for each site.
 
@@ -53,6 +57,65 @@ class Prior:
 
     def __len__(self) -> int:
         return len(self.sites)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.sites!r}, {len(self)} masses, largest {self.mass.max():.3g})"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "sites": repr(self.sites),
+            "largest mass": f"{self.mass.max():.3g}, at site {self.mass.argmax()}",
+            "sites that are possible": np.count_nonzero(self.mass),
+        }
+        return card(type(self).__name__, facts, thumbnail(self.sites, self.mass))
+
+    def plot(self, axes: "Axes | None" = None, *, largest: float | None = None) -> "Axes":
+        """Draw the share per hectare of each cell, brightness its root, and return the axes.
+
+        Sites that are no grid are dots whose area is their mass.
+
+        Parameters
+        ----------
+        axes : matplotlib Axes, optional
+            Where to draw, in kilometres; default: a new figure.
+        largest : float, optional
+            What is brightest; default: the largest one.
+
+        Examples
+        --------
+        >>> from geoind import Grid
+        >>> Prior.uniform(Grid(0, 0, cell=100, columns=2, rows=1)).plot().get_xlabel()
+        'km east'
+        """
+        axes = axes_or_new(axes)
+        draw_density(self.sites, self.mass, axes, largest=largest)
+        return axes
+
+    def explore(self, projection: "Projection", *, pixels: int = 1024, opacity: float = 0.75) -> "Map":
+        """Return a folium map of the masses without tiles; nothing is asked of a server about the place.
+
+        Add what belongs on it, and write it with `geoind.maps.offline.save_offline`, which embeds all it needs.
+
+        Parameters
+        ----------
+        projection : Projection
+            From degrees to the grid's metres.
+        pixels : int
+            Pixels along the longer side.
+        opacity : float
+            Of the densest cell.
+
+        Examples
+        --------
+        >>> from geoind import synthetic_city
+        >>> city = synthetic_city(16)
+        >>> type(city.prior.explore(city.projection)).__name__
+        'Map'
+        """
+        grid = as_grid_of(self.sites, "what is shown on a map")
+        return layer_on_map(
+            density_layer(grid, self.mass, projection, pixels=pixels, opacity=opacity, name="people")
+        )
 
     @classmethod
     def uniform(cls, sites: Sites) -> "Prior":

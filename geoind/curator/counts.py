@@ -14,6 +14,8 @@ from geoind.curator.contributions import Persons, as_person_level, bounded, char
 from geoind.curator.whole_noise import as_fresh_randomness, noisy
 from geoind.errors import InvalidInputError
 from geoind.estimate.inversion import nearest_distribution
+from geoind.pictures.card import card
+from geoind.pictures.cells import thumbnail
 from geoind.randomness import RandomnessLike
 from geoind.space.crs import points_lonlat
 from geoind.space.projection import Projection
@@ -27,7 +29,7 @@ __all__ = ["ReleasedCounts", "release_counts"]
 Outside = Literal["raise", "drop"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ReleasedCounts:
     """Noisy counts per cell. Everything here is public: nothing else about the table is kept.
 
@@ -46,6 +48,20 @@ class ReleasedCounts:
     counts: IntArray
     promise: PersonLevel
     reports_per_person: int
+
+    def __repr__(self) -> str:
+        return f"ReleasedCounts({self.grid!r}, {len(self.counts)} counts, {self.promise!r})"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "grid": repr(self.grid),
+            "promise": f"level {self.promise.level:g} per person, not per metre",
+            "reports per person that count": self.reports_per_person,
+            "sum of the counts": int(self.counts.sum()),
+            "noise of a cell, 95 %": f"within {self.margin(0.95)}",
+        }
+        shown = np.maximum(self.counts, 0).astype(np.float64)
+        return card("ReleasedCounts", facts, thumbnail(self.grid, shown) if shown.any() else None)
 
     def margin(self, confidence: float) -> int:
         """Return what the noise of a cell stays within with at least this probability.

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from geoind.arrays import FloatArray, as_count
+from geoind.arrays import FloatArray
 from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError, SitesMismatchError
 from geoind.estimate.bootstrap import Intervals
 from geoind.extras import require
+from geoind.pictures.cells import as_grid_of, corners, density_layer, draw_density
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["check_output", "draw_population", "heat_layer", "population_frame", "save_population"]
 
-COLOURS = "inferno"
 DECIMALS = 6
 """Decimals of a degree in text files: a tenth of a metre."""
 
@@ -50,8 +49,8 @@ def population_frame(
         if intervals.sites != grid:
             raise SitesMismatchError("intervals must be of the population's cells")
         columns |= {"low": intervals.low, "high": intervals.high}
-    corners = _corners(grid, projection)
-    ring = [corners[:-1, :-1], corners[:-1, 1:], corners[1:, 1:], corners[1:, :-1], corners[:-1, :-1]]
+    ends = corners(grid, projection)
+    ring = [ends[:-1, :-1], ends[:-1, 1:], ends[1:, 1:], ends[1:, :-1], ends[:-1, :-1]]
     outlines = shapely.polygons(np.stack(ring, axis=2).reshape(len(grid), 5, 2))
     return geopandas.GeoDataFrame(columns, geometry=outlines, crs="EPSG:4326")
 
@@ -98,17 +97,7 @@ def draw_population(population: Prior, axes: "Axes", *, largest: float | None = 
     largest : float, optional
         Share of the people per hectare that is brightest; by default the largest one.
     """
-    require("a picture", "matplotlib")
-    from matplotlib.colors import PowerNorm
-
-    grid = _grid_of(population)
-    west, south, east, north = (side / 1000 for side in grid.bounds)
-    density = population.mass.reshape(grid.rows, grid.columns) / (grid.cell / 100) ** 2
-    norm = PowerNorm(0.5, vmin=0, vmax=largest if largest is not None else density.max())
-    image = axes.imshow(density, origin="lower", extent=(west, east, south, north), cmap=COLOURS, norm=norm)
-    axes.set_xlabel("km east")
-    axes.set_ylabel("km north")
-    return image
+    return draw_density(_grid_of(population), population.mass, axes, largest=largest)
 
 
 def heat_layer(
@@ -139,55 +128,13 @@ def heat_layer(
     >>> there = folium.Map([48.86, 2.35], tiles=None)
     >>> _ = heat_layer(city.prior, city.projection).add_to(there)
     """
-    from branca.colormap import linear
-    from folium.raster_layers import ImageOverlay
-
-    grid = _grid_of(population)
-    outline = _corners(grid, projection).reshape(-1, 2)
-    west, south = outline.min(axis=0)
-    east, north = outline.max(axis=0)
-    # Leaflet stretches a picture evenly in Web Mercator: rows of pixels are even in the Mercator ordinate.
-    bottom, top = _mercator(south), _mercator(north)
-    width, height = np.radians(east - west), top - bottom
-    scale = as_count(pixels, "pixels") / max(width, height)
-    columns, rows = max(1, round(width * scale)), max(1, round(height * scale))
-    lon = west + (east - west) * (np.arange(columns) + 0.5) / columns
-    lat = _mercator_inverse(top - height * (np.arange(rows) + 0.5) / rows)
-    xy = projection.to_xy(np.column_stack([axis.ravel() for axis in np.meshgrid(lon, lat)]))
-    left, low, right, high = grid.bounds
-    inside = ((xy >= (left, low)) & (xy <= (right, high))).all(axis=1)
-    shade = np.where(inside, np.sqrt(population.mass / population.mass.max())[grid.nearest(xy)], 0.0)
-    # folium's own colours, so that a map needs nothing but what geoind always has.
-    steps = np.asarray(linear.inferno.colors)
-    place = np.linspace(0, 1, len(steps))
-    colours = np.column_stack([np.interp(shade, place, band) for band in steps.T])
-    colours[:, 3] = np.where(inside, np.minimum(1.0, 3 * shade) * opacity, 0.0)
-    picture = np.rint(255 * colours).astype(np.uint8).reshape(rows, columns, 4)
-    return ImageOverlay(picture, [[float(south), float(west)], [float(north), float(east)]], name=name)
+    return density_layer(
+        _grid_of(population), population.mass, projection, pixels=pixels, opacity=opacity, name=name
+    )
 
 
 def _grid_of(population: Prior) -> Grid:
-    if not isinstance(population.sites, Grid):
-        raise InvalidInputError(f"the population must be over a Grid, not {type(population.sites).__name__}")
-    return population.sites
-
-
-def _corners(grid: Grid, projection: Projection) -> FloatArray:
-    """Return the corners of the cells in degrees, (rows + 1, columns + 1, 2)."""
-    west, south, _, _ = grid.bounds
-    x, y = np.meshgrid(
-        west + grid.cell * np.arange(grid.columns + 1), south + grid.cell * np.arange(grid.rows + 1)
-    )
-    degrees = projection.to_lonlat(np.column_stack([x.ravel(), y.ravel()]))
-    return degrees.reshape(grid.rows + 1, grid.columns + 1, 2)
-
-
-def _mercator(lat: npt.ArrayLike) -> Any:
-    return np.arcsinh(np.tan(np.radians(lat)))
-
-
-def _mercator_inverse(ordinate: npt.ArrayLike) -> Any:
-    return np.degrees(np.arctan(np.sinh(ordinate)))
+    return as_grid_of(population.sites, "the population")
 
 
 def _write_geojson(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:
@@ -220,16 +167,9 @@ def _write_png(population: Prior, path: Path, projection: Projection, intervals:
 
 
 def _write_html(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:  # noqa: ARG001
-    import folium
-
     from geoind.maps.offline import save_offline
 
-    grid = _grid_of(population)
-    corners = _corners(grid, projection)
-    view = folium.Map(tiles=None, control_scale=True)
-    heat_layer(population, projection).add_to(view)
-    view.fit_bounds([corners[0, 0, ::-1].tolist(), corners[-1, -1, ::-1].tolist()])
-    save_offline(view, path)
+    save_offline(population.explore(projection), path)
 
 
 WRITERS = {

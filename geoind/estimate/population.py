@@ -19,6 +19,8 @@ from geoind.estimate.convolution import BEYOND, window_around
 from geoind.estimate.groups import Group, Mechanisms, Reports, epsilon_in_plane, grouped
 from geoind.estimate.observation import ChannelReports, NoiseReports, Observation, Together
 from geoind.parallel import available_cores
+from geoind.pictures.card import card
+from geoind.pictures.cells import thumbnail
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid, Sites, same_sites
 
@@ -38,7 +40,7 @@ class Fit:
     """The sites that the estimate ran on: wider than the grid where people may be outside of it."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PopulationEstimate(Prior):
     """An estimated population: a prior that says how it was found.
 
@@ -77,6 +79,20 @@ class PopulationEstimate(Prior):
         object.__setattr__(self, "reports", reports)
         object.__setattr__(self, "left_out", left_out)
         object.__setattr__(self, "fit", fit)
+
+    def __repr__(self) -> str:
+        return f"{super().__repr__()[:-1]}, from {self.reports} reports in {self.steps} steps)"
+
+    def _repr_html_(self) -> str:
+        facts = {
+            "sites": repr(self.sites),
+            "largest mass": f"{self.mass.max():.3g}, at site {self.mass.argmax()}",
+            "reports explained": self.reports,
+            "reports left out": self.left_out,
+            "steps": self.steps,
+            "log-likelihood per report": f"{self.log_likelihood[-1]:.4f}, the largest is {self.gap:.2g} more",
+        }
+        return card(type(self).__name__, facts, thumbnail(self.sites, self.mass))
 
     @property
     def steps(self) -> int:

@@ -203,7 +203,7 @@ class Snap:
         self.grid.check_inside(points)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Places:
     """Any points, in the order given: of the plane, or records with any number of columns.
 
@@ -236,6 +236,9 @@ class Places:
 
     def __len__(self) -> int:
         return len(self.xy)
+
+    def __repr__(self) -> str:
+        return f"Places({len(self)} places)"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Places) and np.array_equal(self.xy, other.xy)
