@@ -15,8 +15,9 @@ from geoind.tables.places import column_of
 from geoind.tables.rows import Examined
 from geoind.tables.times import NO_TIME, seconds_of
 from geoind.traces.many import Steps, TraceSessions
-from geoind.traces.methods import Independent, Predictive, SparseVector
+from geoind.traces.methods import Independent, Predictive
 from geoind.traces.session import TraceMethod, as_traveller
+from geoind.traces.sparse import SparseVector
 from geoind.traces.switching import Switching
 
 __all__ = ["METHODS", "MethodName", "Tracing", "answered", "in_order", "steps_of", "tracing_of"]

@@ -3,8 +3,11 @@
 from geoind.traces.attacks import average, middle, most_likely_places, smooth
 from geoind.traces.audit import TraceAudit, audit_traces
 from geoind.traces.commuter import commuter
-from geoind.traces.methods import Independent, Predictive, SparseVector, last_report, straight_on
+from geoind.traces.methods import Independent, Predictive
+from geoind.traces.predictors import last_report, straight_on
+from geoind.traces.rationed import Rationed
 from geoind.traces.session import GuardedPlace, Past, TraceMethod, TraceSession
+from geoind.traces.sparse import SparseVector
 from geoind.traces.store import SessionStore
 from geoind.traces.switching import Switching
 from geoind.traces.table import ObfuscatedTraces, obfuscate_traces
@@ -17,6 +20,7 @@ __all__ = [
     "Past",
     "Predictive",
     "PrivateZone",
+    "Rationed",
     "SessionStore",
     "SparseVector",
     "Switching",

@@ -3,10 +3,20 @@
 import math
 
 import numpy as np
+from scipy.optimize import brentq
 
-from geoind.arrays import FloatArray
+from geoind.arrays import FloatArray, as_positive, as_unit
+from geoind.mechanisms.laplace import PlanarLaplace
 
-__all__ = ["laplace_density", "laplace_exceeds", "laplace_quantile", "noisy_minimum", "shares"]
+__all__ = [
+    "epsilon_within",
+    "laplace_density",
+    "laplace_exceeds",
+    "laplace_quantile",
+    "noisy_minimum",
+    "run_quantile",
+    "shares",
+]
 
 
 def shares(epsilon: float) -> tuple[float, float]:
@@ -16,6 +26,12 @@ def shares(epsilon: float) -> tuple[float, float]:
     """
     for_limit = epsilon / (1 + 2 ** (2 / 3))
     return for_limit, epsilon - for_limit
+
+
+def epsilon_within(metres: float, confidence: float) -> float:
+    """Return the epsilon with which a report is within so many metres with this probability."""
+    metres = as_positive(metres, "metres")
+    return float(PlanarLaplace(1.0).radius_quantile(as_unit(confidence, "confidence"))) / metres
 
 
 def laplace_density(apart: FloatArray, epsilon: float) -> FloatArray:
@@ -45,3 +61,24 @@ def noisy_minimum(scores: list[FloatArray], chosen: int, epsilon: float) -> Floa
         total += (np.exp(-rate * (count * begin - passed)) - np.exp(-rate * (count * end - passed))) / count
         begin, passed = end, passed + lift
     return total
+
+
+def run_quantile(confidence: float) -> float:
+    """Return what the noise of a limit minus that of a test stays below, for a run of epsilon 1.
+
+    Examples
+    --------
+    >>> round(run_quantile(0.9), 4)
+    7.0351
+    """
+    for_limit, for_tests = shares(1.0)
+    wide, narrow = 2 / for_tests, 1 / for_limit
+    rest = 1 - as_unit(confidence, "confidence")
+
+    def exceeds(bar: float) -> float:
+        tails = wide**2 * math.exp(-bar / wide) - narrow**2 * math.exp(-bar / narrow)
+        return tails / (2 * (wide**2 - narrow**2))
+
+    if rest >= 0.5:
+        return 0.0
+    return float(brentq(lambda bar: math.log(exceeds(bar) / rest), 0.0, 4 * wide * (1 - math.log(rest))))

@@ -1,44 +1,18 @@
-"""How a session answers: fresh noise at every step, a tested prediction, or silence until the person has moved.
+"""How a session answers: fresh noise at every step, or a prediction that is tested at every step.
 
 Each is a frozen value that sees the public past and asks a `GuardedPlace`; none of them can read the truth.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
-import numpy as np
-
-from geoind.arrays import FloatArray, as_count, as_positive, as_unit
+from geoind.arrays import FloatArray, as_positive, as_unit
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.traces.laws import laplace_density, laplace_exceeds, laplace_quantile, noisy_minimum, shares
-from geoind.traces.session import Apart, GuardedPlace, Past
+from geoind.traces.laws import epsilon_within, laplace_density, laplace_exceeds
+from geoind.traces.predictors import Predictor, last_report
+from geoind.traces.session import ANCHORS, Apart, GuardedPlace, Past, Place
 
-__all__ = ["Independent", "Place", "Predictive", "Predictor", "SparseVector", "last_report", "straight_on"]
-
-Place: TypeAlias = tuple[float, float]
-
-Predictor: TypeAlias = Callable[[Past], Place]
-"""From what everybody has seen to where the person probably is: longitude and latitude."""
-
-
-def last_report(past: Past) -> Place:
-    """Return where the last answer was."""
-    return past.last.place
-
-
-def straight_on(past: Past) -> Place:
-    """Return where somebody would be who goes on as between the last two fresh reports; at most as far again."""
-    fresh = [report for report in past.reports if report.fresh][-2:]
-    if len(fresh) < 2 or not fresh[1].time > fresh[0].time:
-        return past.last.place
-    share = min(1.0, (past.time - fresh[1].time) / (fresh[1].time - fresh[0].time))
-    turn = (fresh[1].lon - fresh[0].lon + 180) % 360 - 180
-    lon = (fresh[1].lon + share * turn + 180) % 360 - 180
-    lat = fresh[1].lat + share * (fresh[1].lat - fresh[0].lat)
-    return lon, max(-90.0, min(90.0, lat))
+__all__ = ["Independent", "Predictive"]
 
 
 @dataclass(frozen=True)
@@ -68,7 +42,16 @@ class Independent:
     @classmethod
     def for_accuracy(cls, metres: float, *, confidence: float = 0.9) -> "Independent":
         """Return the least noise with which each report is within so many metres, with this probability."""
-        return cls(_epsilon_within(metres, confidence))
+        return cls(epsilon_within(metres, confidence))
+
+    @property
+    def most(self) -> float:
+        """What a step costs."""
+        return self.epsilon
+
+    def price(self, past: Past, report: Place) -> float:  # noqa: ARG002
+        """Return what an answer cost."""
+        return self.epsilon
 
     @property
     def remembered(self) -> int:
@@ -109,8 +92,17 @@ class Predictive:
     limit : float
         How far the prediction may be off, in metres, before noise.
     predictor : callable
-        From the public past to longitude and latitude: `last_report`, `straight_on`, or a model of mobility that
-        was learned from *public* data.
+        From the public past to longitude and latitude: `last_report`, `straight_on`, or `LearnedMobility.predict`,
+        learned from *public* data.
+
+    Examples
+    --------
+    >>> from geoind import TraceSession
+    >>> method = Predictive.for_accuracy(500)
+    >>> session = TraceSession(method, key=bytes(32))
+    >>> first = session.report(lat=48.8584, lon=2.2945, time=0)
+    >>> first == session.report(lat=48.8585, lon=2.2946, time=300), session.spent == method.fresh + method.test
+    (True, True)
     """
 
     test: float
@@ -126,11 +118,13 @@ class Predictive:
     def for_accuracy(
         cls, metres: float, *, confidence: float = 0.9, predictor: Predictor = last_report
     ) -> "Predictive":
-        """Return the method whose answers are within so many metres, at every step with this probability.
+        """Return the method whose fresh reports are within so many metres with this probability.
 
-        The budget manager for a wanted accuracy, with the paper's balance of test and report.
+        The paper's budget manager for a wanted accuracy, with its balance of test and report: a prediction that is
+        kept is within *twice* as many metres with this probability. To keep it within the metres themselves a test
+        would cost as much as a report; `SparseVector.within` does that, as its tests are paid for once.
         """
-        fresh = _epsilon_within(metres, confidence)
+        fresh = epsilon_within(metres, confidence)
         linear = -math.log(2 * (1 - as_unit(confidence, "confidence"))) if confidence > 0.5 else math.log(2)
         test = TEST_SHARE * (linear / metres) * (1 + 1 / SKEW)
         return cls(test, fresh, linear / (SKEW * test), predictor)
@@ -150,6 +144,17 @@ class Predictive:
         unit = cls.for_accuracy(1.0, confidence=confidence)
         metres = (unit.test + (1 - easy_share) * unit.fresh) / epsilon
         return cls.for_accuracy(metres, confidence=confidence, predictor=predictor)
+
+    @property
+    def most(self) -> float:
+        """The most that a step costs."""
+        return self.test + self.fresh
+
+    def price(self, past: Past, report: Place) -> float:
+        """Return what an answer cost, as everybody can tell."""
+        if not past.reports:
+            return self.fresh
+        return self.test if report == self.predictor(past) else self.most
 
     @property
     def remembered(self) -> int:
@@ -187,131 +192,3 @@ class Predictive:
 
 SKEW, TEST_SHARE = 0.8, 0.5
 """How the paper's authors balance the test's limit against its noise, and the test against the report."""
-
-ANCHORS = 64
-"""How many places a session remembers."""
-
-
-@dataclass(frozen=True)
-class SparseVector:
-    """Somebody who stays pays nothing: the last report holds until a private test finds that the person has moved.
-
-    Each fresh report starts a run of tests, paid for once: "no" is free however often it is answered, the first
-    "yes" ends the run. Then either a place reported earlier is chosen privately, for somebody who has come back to
-    it, or a fresh report is made. A person who never stays pays more than with `Independent`.
-
-    Parameters
-    ----------
-    fresh : float
-        Epsilon of a fresh report, per metre.
-    test : float
-        Epsilon of all tests until the person has moved, per metre.
-    limit : float
-        How far from the last report the person may go, in metres, before noise.
-    choice : float
-        Epsilon of the choice among places reported earlier, per metre; 0 to make a fresh report each time.
-    places : int
-        How many earlier places to choose among.
-
-    Examples
-    --------
-    >>> from geoind import TraceSession
-    >>> method = SparseVector(fresh=0.01, test=0.02, limit=3000)
-    >>> session = TraceSession(method)
-    >>> for quarter in range(12):
-    ...     _ = session.report(lat=48.8584, lon=2.2945, time=900 * quarter)
-    >>> session.spent == method.fresh + method.test  # of one report and its tests, however long one stays
-    True
-    """
-
-    fresh: float
-    test: float
-    limit: float
-    choice: float = 0.0
-    places: int = 8
-
-    def __post_init__(self) -> None:
-        for name in ("fresh", "test", "limit"):
-            object.__setattr__(self, name, as_positive(getattr(self, name), name))
-        if not 0 <= self.choice < math.inf:
-            raise InvalidInputError(f"choice must be 0 or positive and finite, got {self.choice!r}")
-        if as_count(self.places, "places") > ANCHORS:
-            raise InvalidInputError(f"places must be at most {ANCHORS}, got {self.places}")
-
-    @classmethod
-    def for_accuracy(cls, metres: float, *, confidence: float = 0.9) -> "SparseVector":
-        """Return the method whose fresh reports are within so many metres with this probability.
-
-        Tests cost as much as a report and begin at three times the distance, where false alarms are rare; a choice
-        costs half as much.
-        """
-        fresh = _epsilon_within(metres, confidence)
-        return cls(fresh, fresh, 3 * metres, fresh / 2)
-
-    @property
-    def remembered(self) -> int:
-        """Only the last answer matters; places are remembered apart."""
-        return 1
-
-    @property
-    def tests_in_runs(self) -> bool:
-        """Whether tests share noise until one says yes."""
-        return True
-
-    def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, Place]:
-        """Return the last report again, one of the earlier ones, or a fresh one."""
-        if past.run is not None and not place.has_left(past.last.place, self.limit, self.test, past.run):
-            return past, past.last.place
-        found = self._earlier(self._known(past), place) if past.reports else None
-        report = place.report(self.fresh) if found is None else found
-        place.begin_run(past.runs, self.test)
-        return self._moved(past, report), report
-
-    def seen(self, past: Past, report: Place) -> Past:
-        """Return the past after an answer, as everybody sees it."""
-        return past if past.reports and report == past.last.place else self._moved(past, report)
-
-    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:
-        """Return the probability of the answer for each quantile of the limit's noise and each true place."""
-        if not past.reports:
-            return laplace_density(apart(report), self.fresh)
-        for_limit, for_tests = shares(self.test)
-        bar = self.limit + laplace_quantile(hidden, 1 / for_limit)
-        left = laplace_exceeds(bar - apart(past.last.place), 2 / for_tests)
-        if past.run is None:
-            left = np.ones_like(left)  # no test is going on: a place is looked for at once
-        elif report == past.last.place:
-            return 1 - left
-        known = self._known(past)
-        if not self.choice or not known:
-            return left * laplace_density(apart(report), self.fresh)
-        scores = [apart(place) for place in known]
-        scores.append(np.full_like(scores[0], FAR * self.limit))
-        chosen = known.index(report) if report in known else len(known)
-        found = left * noisy_minimum(scores, chosen, self.choice)
-        return found if report in known else found * laplace_density(apart(report), self.fresh)
-
-    def _known(self, past: Past) -> tuple[Place, ...]:
-        """Return the earlier places to choose among: those used last, without the present one."""
-        return tuple(place for place in past.anchors if place != past.last.place)[-self.places :]
-
-    def _moved(self, past: Past, report: Place) -> Past:
-        # The place that was used last is remembered longest.
-        anchors = (*(anchor for anchor in past.anchors if anchor != report), report)[-ANCHORS:]
-        return replace(past, anchors=anchors, run=past.runs, runs=past.runs + 1)
-
-    def _earlier(self, known: tuple[Place, ...], place: GuardedPlace) -> Place | None:
-        if not self.choice or not known:
-            return None
-        number = place.nearest(known, FAR * self.limit, self.choice)
-        return None if number is None else known[number]
-
-
-FAR = 4 / 3
-"""A place reported earlier is chosen where it is nearer than about this many limits."""
-
-
-def _epsilon_within(metres: float, confidence: float) -> float:
-    """Return the epsilon with which a report is within so many metres with this probability."""
-    metres = as_positive(metres, "metres")
-    return float(PlanarLaplace(1.0).radius_quantile(as_unit(confidence, "confidence"))) / metres

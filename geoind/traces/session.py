@@ -20,7 +20,13 @@ from geoind.randomness import KEY_BYTES
 from geoind.traces.comparison import Further, Noise, Quantity, Source, at_least, smallest
 from geoind.traces.laws import shares
 
-__all__ = ["GuardedPlace", "Past", "Payer", "Published", "TraceMethod", "TraceSession", "Zone"]
+__all__ = ["ANCHORS", "GuardedPlace", "Past", "Payer", "Place", "Published", "TraceMethod", "TraceSession", "Zone"]
+
+Place: TypeAlias = tuple[float, float]
+"""Longitude and latitude."""
+
+ANCHORS = 64
+"""How many places a session remembers."""
 
 Time: TypeAlias = float | datetime
 """A time: seconds since 1970, or an aware datetime."""
@@ -64,6 +70,10 @@ class Past:
         Epsilon so far, per metre.
     began : float
         When the session began, in seconds.
+    counted : float
+        How much of `spent` a `Rationed` method has counted against its allowance.
+    used_until : float, optional
+        The moment up to which the allowance is used up, in seconds.
     """
 
     time: float
@@ -73,6 +83,8 @@ class Past:
     runs: int = 0
     spent: float = 0.0
     began: float = math.nan
+    counted: float = 0.0
+    used_until: float | None = None
 
     @property
     def last(self) -> Published:
@@ -129,6 +141,15 @@ class TraceMethod(Protocol):
         `apart` gives their distances to a published place, in metres; `hidden` are quantiles, (m, 1), of the noise
         that a run of tests shares: a row of the result for each, or one row if none is shared.
         """
+        ...
+
+    def price(self, past: Past, report: tuple[float, float]) -> float:
+        """Return what an answer cost, as everybody can tell who knows the past before it."""
+        ...
+
+    @property
+    def most(self) -> float:
+        """The most that a step costs."""
         ...
 
     @property
@@ -317,7 +338,8 @@ class TraceSession:
         place = GuardedPlace(lon, lat, self._source, f"{now.hex()}", charge)
         try:
             if self._zone is not None and self._zone.contains(lon, lat):
-                after, (report_lon, report_lat) = before, (self._zone.lon, self._zone.lat)
+                # A run is paid for with its own place: tests against the zone's centre would be another run.
+                after, (report_lon, report_lat) = replace(before, run=None), (self._zone.lon, self._zone.lat)
             else:
                 after, (report_lon, report_lat) = self.method.answer(before, place)
         except BaseException:

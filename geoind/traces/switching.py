@@ -5,8 +5,8 @@ from itertools import pairwise
 
 from geoind.arrays import FloatArray, as_count
 from geoind.traces.laws import laplace_density
-from geoind.traces.methods import Place, SparseVector
-from geoind.traces.session import Apart, GuardedPlace, Past
+from geoind.traces.session import Apart, GuardedPlace, Past, Place
+from geoind.traces.sparse import SparseVector
 
 __all__ = ["Switching"]
 
@@ -18,14 +18,14 @@ class Switching:
     """A sparse vector session that gives up testing for the rest of an hour with too many moves.
 
     Somebody who never stays pays for a test, a choice and a report at each step: 2.5 times the price of the report
-    alone. After `most` changes of the answer within one hour of the clock, the rest of that hour is answered with
+    alone. After `moves` changes of the answer within one hour of the clock, the rest of that hour is answered with
     fresh reports, without tests. The rule looks at times and answers only.
 
     Parameters
     ----------
     stays : SparseVector
         How to answer somebody who stays.
-    most : int
+    moves : int
         How many moves an hour are too many.
 
     Examples
@@ -36,10 +36,19 @@ class Switching:
     """
 
     stays: SparseVector
-    most: int = 6
+    moves: int = 6
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "most", as_count(self.most, "most"))
+        object.__setattr__(self, "moves", as_count(self.moves, "moves"))
+
+    @property
+    def most(self) -> float:
+        """The most that a step costs."""
+        return self.stays.most
+
+    def price(self, past: Past, report: Place) -> float:
+        """Return what an answer cost, as everybody can tell."""
+        return self.stays.fresh if self._is_moving(past) else self.stays.price(past, report)
 
     @property
     def remembered(self) -> int:
@@ -71,4 +80,4 @@ class Switching:
     def _is_moving(self, past: Past) -> bool:
         begin = past.time // HOUR * HOUR
         recent = [report.place for report in past.reports if report.time >= begin]
-        return sum(one != other for one, other in pairwise(recent)) >= self.most
+        return sum(one != other for one, other in pairwise(recent)) >= self.moves
