@@ -10,7 +10,7 @@ import numpy as np
 from geoind.accounting.losses import Atoms
 from geoind.arrays import FloatArray, IntArray, as_finite, as_positive
 from geoind.channels.channel import Channel
-from geoind.distances import euclidean
+from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError
 
 __all__ = ["ChannelLoss", "TightDelta", "tight_delta"]
@@ -42,7 +42,7 @@ class TightDelta(float):
         return TightDelta, (float(self), self.truth, self.other)
 
 
-def tight_delta(channel: Channel, *, level: float, radius: float) -> TightDelta:
+def tight_delta(channel: Channel, *, level: float, radius: float, distance: Distance = euclidean) -> TightDelta:
     """Return the least delta with which inputs up to `radius` metres apart keep a level.
 
     Exact: every pair of inputs within the radius is tried, in both directions.
@@ -53,7 +53,9 @@ def tight_delta(channel: Channel, *, level: float, radius: float) -> TightDelta:
     level : float
         Not negative: sets of reports differ by a factor e^level, and by delta.
     radius : float
-        In metres, between the inputs.
+        In metres, between the inputs; or in the unit of `distance`.
+    distance : Distance
+        The metric of the promise: with `distances.hamming` and radius 1 delta is that of neighbouring databases.
 
     Returns
     -------
@@ -75,7 +77,7 @@ def tight_delta(channel: Channel, *, level: float, radius: float) -> TightDelta:
         raise InvalidInputError(f"level must not be negative, got {level!r}")
     factor = math.exp(min(level, LARGEST_EXPONENT))
     worst = TightDelta(0.0, 0, 0)
-    for truth, others in _pairs(channel, as_positive(radius, "radius")):
+    for truth, others in _pairs(channel, as_positive(radius, "radius"), distance):
         deltas = np.maximum(channel.matrix[truth] - factor * channel.matrix[others], 0).sum(axis=1)
         most = int(np.argmax(deltas))
         if deltas[most] > worst:
@@ -83,11 +85,13 @@ def tight_delta(channel: Channel, *, level: float, radius: float) -> TightDelta:
     return worst
 
 
-def _pairs(channel: Channel, radius: float) -> Iterator[tuple[int, IntArray]]:
+def _pairs(channel: Channel, radius: float, distance: Distance = euclidean) -> Iterator[tuple[int, IntArray]]:
     """Yield for each input those within a radius, but for itself."""
-    xy = channel.inputs.xy
-    for truth in range(len(xy)):
-        near = np.flatnonzero(euclidean(xy[truth : truth + 1], xy)[0] <= radius)
+    apart = np.asarray(distance(channel.inputs.xy, channel.inputs.xy), dtype=np.float64)
+    if apart.shape != (len(channel.inputs),) * 2 or not (apart >= 0).all():
+        raise InvalidInputError("distance must return a non-negative number for each pair of sites")
+    for truth, row in enumerate(apart):
+        near = np.flatnonzero(row <= radius)
         others = near[near != truth]
         if len(others):
             yield truth, others

@@ -60,8 +60,13 @@ class Candidate:
     gap: float
 
 
-def ascend(observation: Observation, counts: FloatArray, blur: Blur) -> Iterator[Candidate]:
-    """Yield populations of rising likelihood for counts of the observed reports, from the uniform one on."""
+def ascend(
+    observation: Observation, counts: FloatArray, blur: Blur, start: FloatArray | None = None
+) -> Iterator[Candidate]:
+    """Yield populations of rising likelihood for counts of the observed reports, from the uniform one on.
+
+    Or from `start`, whose masses are all positive.
+    """
     share = counts / counts.sum()
     sensitivity = blur(observation.sensitivity)
 
@@ -79,7 +84,7 @@ def ascend(observation: Observation, counts: FloatArray, blur: Blur) -> Iterator
         step = Candidate(mass / mass.sum(), predicted, float(share @ np.log(predicted)), float(pull.max() - 1))
         return step, scaled(weights * pull)
 
-    step, here = update(scaled(np.ones_like(sensitivity)))
+    step, here = update(scaled(np.ones_like(sensitivity) if start is None else start))
     before, age = here, 0
     while True:
         yield step
@@ -94,7 +99,14 @@ def ascend(observation: Observation, counts: FloatArray, blur: Blur) -> Iterator
         before, here, step = here, image, following
 
 
-def held_out_steps(observation: Observation, blur: Blur, *, most: int, progress: OnStep | None = None) -> int:
+def held_out_steps(
+    observation: Observation,
+    blur: Blur,
+    *,
+    most: int,
+    start: FloatArray | None = None,
+    progress: OnStep | None = None,
+) -> int:
     """Return after how many steps a fit to half of the reports predicts the other half best.
 
     Of steps that predict them equally well it is the last: there is no evidence against the likelier one.
@@ -105,7 +117,7 @@ def held_out_steps(observation: Observation, blur: Blur, *, most: int, progress:
     if not fitted.sum() or not held.sum():
         return 1
     best, chosen = -np.inf, 1
-    for number, step in enumerate(ascend(observation, fitted, blur)):
+    for number, step in enumerate(ascend(observation, fitted, blur, start)):
         score = float(held @ np.log(step.predicted))
         best = max(best, score)
         if score >= best - INDIFFERENCE:
@@ -123,6 +135,7 @@ def climb(
     blur: Blur,
     *,
     most: int,
+    start: FloatArray | None = None,
     tolerance: float = 0.0,
     progress: OnStep | None = None,
 ) -> tuple[Candidate, list[float]]:
@@ -131,7 +144,7 @@ def climb(
     Ends after `most` steps, or when no population is likelier by more than `tolerance` nats over all reports.
     """
     trace: list[float] = []
-    for number, step in enumerate(ascend(observation, counts, blur)):
+    for number, step in enumerate(ascend(observation, counts, blur, start)):
         trace.append(step.log_likelihood)
         if progress is not None:
             progress(number, step.log_likelihood)

@@ -86,7 +86,7 @@ def bootstrap_intervals(
 
     def replicate(generator: np.random.Generator) -> tuple[FloatArray, float]:
         drawn = generator.multinomial(total, shares).astype(np.float64)
-        last, trace = climb(fit.observation, drawn, fit.blur, most=fit.steps)
+        last, trace = climb(fit.observation, drawn, fit.blur, most=fit.steps, start=fit.start)
         return share_within(grid, fit.population, last.mass), trace[-1]
 
     masses = np.empty((replicates, len(grid)))

@@ -38,6 +38,8 @@ class Fit:
     steps: int
     population: Sites
     """The sites that the estimate ran on: wider than the grid where people may be outside of it."""
+    start: FloatArray | None = None
+    """The population that it started from; the uniform one if None."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,7 +49,7 @@ class PopulationEstimate(Prior):
     Attributes
     ----------
     log_likelihood : array
-        Per report, in nats, of the uniform population and after each step. Never falls.
+        Per report, in nats, of the first population and after each step. Never falls.
     gap : float
         No population has a log-likelihood per report larger than the last one by more than this.
     reports : int
@@ -109,6 +111,7 @@ def estimate_population(
     stopping: Stopping = "held-out",
     smoothing: float = 0.0,
     open_border: bool = False,
+    start: Prior | None = None,
     max_steps: int = 1000,
     tolerance: float = 1.0,
     progress: OnStep | None = None,
@@ -142,6 +145,10 @@ def estimate_population(
         Whether people may also be outside the grid. If not, reports beyond it are noise of people within it,
         and too many too far away are an error. If so, the estimate runs on a wider grid, and the result is the
         distribution of those within the grid. For noise, not for channels.
+    start : Prior, optional
+        Where the climb begins: a population on the grid in which no site is impossible, such as last month's.
+        Default: the uniform one. If one population is likelier than all others, a converged climb ends there from
+        any start; one that stops early keeps something of its start.
     max_steps : int
         At most this many steps.
     tolerance : float
@@ -165,13 +172,20 @@ def estimate_population(
     total = sum(len(xy) for _, xy in groups)
     observation, population = _observe(groups, grid, projection, open_border=open_border)
     blur = _gaussian_blur(population, smoothing)
+    first = None if start is None else _first(start, population)
     with fft.set_workers(available_cores()):
         if stopping == "held-out":
-            steps = held_out_steps(observation, blur, most=max_steps, progress=progress)
-            last, trace = climb(observation, observation.counts, blur, most=steps, progress=progress)
+            steps = held_out_steps(observation, blur, most=max_steps, start=first, progress=progress)
+            last, trace = climb(observation, observation.counts, blur, most=steps, start=first, progress=progress)
         else:
             last, trace = climb(
-                observation, observation.counts, blur, most=max_steps, tolerance=tolerance, progress=progress
+                observation,
+                observation.counts,
+                blur,
+                most=max_steps,
+                start=first,
+                tolerance=tolerance,
+                progress=progress,
             )
     used = int(observation.counts.sum())
     return PopulationEstimate(
@@ -181,8 +195,20 @@ def estimate_population(
         gap=last.gap,
         reports=used,
         left_out=total - used,
-        fit=Fit(observation, blur, len(trace) - 1, population),
+        fit=Fit(observation, blur, len(trace) - 1, population, first),
     )
+
+
+def _first(start: Prior, population: Sites) -> FloatArray:
+    """Return the population to start from, checked: a site without mass would stay without."""
+    if not same_sites(start.sites, population):
+        raise SitesMismatchError("start must be a population on the grid, and needs a closed border")
+    if not (start.mass > 0).all():
+        raise InvalidInputError(
+            f"start must leave no site impossible, {(start.mass == 0).sum()} of {len(start)} are: "
+            "mix it with the uniform prior"
+        )
+    return start.mass
 
 
 def share_within(grid: Sites, population: Sites, mass: FloatArray) -> FloatArray:

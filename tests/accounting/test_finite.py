@@ -1,3 +1,4 @@
+import itertools
 import math
 import pickle
 from typing import Any
@@ -5,8 +6,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geoind import Channel, Grid, InvalidInputError, PlanarLaplace, discretise, planar_geometric
+from geoind import (
+    Channel,
+    Grid,
+    InvalidInputError,
+    Places,
+    PlanarLaplace,
+    after_query,
+    compose,
+    discretise,
+    group,
+    linear_laplace,
+    planar_geometric,
+    sequential,
+)
 from geoind.accounting.finite import tight_delta
+from geoind.distances import discrete, euclidean, from_matrix, hamming
 
 TOWN = Grid(0, 0, cell=100, columns=4, rows=3)
 
@@ -58,3 +73,40 @@ def test_sites_without_a_neighbour_within_the_radius_keep_everything() -> None:
 def test_bad_arguments_are_refused(arguments: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError):
         tight_delta(random_channel(0), **({"level": 1.0, "radius": 100} | arguments))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("level", [0.0, 0.4, 1.5])
+def test_k_reports_keep_k_times_the_level_and_k_times_the_delta(seed: int, level: float) -> None:
+    channel = random_channel(seed)
+    delta = tight_delta(channel, level=level, radius=100)
+    together = channel
+    for reports in (2, 3):
+        together = compose(together, channel)
+        promised = sequential([(level, delta)] * reports)
+        assert promised.delta == pytest.approx(min(1, reports * delta))
+        assert tight_delta(together, level=promised.level, radius=100) <= promised.delta + 1e-12
+
+
+@pytest.mark.parametrize("level", [0.05, 0.4])
+def test_a_group_of_k_keeps_k_times_the_level_and_the_groups_delta(level: float) -> None:
+    bits = Places(list(itertools.product([0, 1], repeat=4)))
+    count = after_query(linear_laplace(5, epsilon=0.5), lambda rows: rows.sum(axis=1), bits)
+    delta = tight_delta(count, level=level, radius=1, distance=hamming)
+    assert delta > 0
+    for size in (2, 3, 4):
+        promised = group((level, delta), size)
+        assert tight_delta(count, level=promised.level, radius=size, distance=hamming) <= promised.delta + 1e-15
+        assert promised.delta <= size * math.exp(size * level) * delta
+
+
+def test_delta_may_be_about_any_metric() -> None:
+    channel = random_channel(2)
+    road = from_matrix(2 * euclidean(TOWN.xy, TOWN.xy))
+    assert tight_delta(channel, level=0.3, radius=200, distance=road) == tight_delta(
+        channel, level=0.3, radius=100
+    )
+    all_pairs = tight_delta(channel, level=0.3, radius=1, distance=discrete)
+    assert all_pairs == tight_delta(channel, level=0.3, radius=1e9)
+    with pytest.raises(InvalidInputError, match="distance"):
+        tight_delta(channel, level=0.3, radius=1, distance=lambda a, _: a)

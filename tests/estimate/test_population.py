@@ -305,3 +305,35 @@ def test_messages_never_quote_a_coordinate() -> None:
     with pytest.raises(InvalidInputError) as caught:
         estimate_population(REPORTS + 123_456, NOISE, CITY.grid)
     assert "123" not in str(caught.value)
+
+
+def test_a_converged_climb_ends_at_the_same_population_from_any_start() -> None:
+    channel = randomised_response(5, epsilon=1.0)
+    people = np.repeat(channel.inputs.xy, [5000, 2500, 1500, 800, 200], axis=0)
+    reports = channel.sample(people, rng=3)
+    options: dict[str, Any] = {"stopping": "converged", "tolerance": 1e-6, "max_steps": 5000}
+    found = estimate_population(reports, channel, channel.inputs, **options)
+    for mass in ([0.96, 0.01, 0.01, 0.01, 0.01], [1e-6, 0.1, 0.2, 0.3, 0.399999]):
+        start = Prior(channel.inputs, mass)
+        again = estimate_population(reports, channel, channel.inputs, start=start, **options)
+        assert again.mass == pytest.approx(found.mass, abs=1e-4)
+        assert again.log_likelihood[0] < found.log_likelihood[0] < again.log_likelihood[-1]
+
+
+def test_a_start_that_is_the_answer_needs_no_steps() -> None:
+    early = estimate_population(REPORTS, NOISE, CITY.grid)
+    again = estimate_population(REPORTS, NOISE, CITY.grid, start=early, stopping="converged", max_steps=1)
+    assert again.log_likelihood[0] == pytest.approx(early.log_likelihood[-1], abs=1e-9)
+    assert again.fit.start is not None
+    np.testing.assert_array_equal(again.fit.start, early.mass)
+
+
+def test_bad_starts_are_refused() -> None:
+    channel = randomised_response(3, epsilon=1.0)
+    reports = channel.inputs.xy
+    with pytest.raises(SitesMismatchError, match="start"):
+        estimate_population(reports, channel, channel.inputs, start=CITY.prior)
+    with pytest.raises(InvalidInputError, match="1 of 3"):
+        estimate_population(reports, channel, channel.inputs, start=Prior(channel.inputs, [0.5, 0.5, 0]))
+    with pytest.raises(SitesMismatchError, match="closed border"):
+        estimate_population(REPORTS, NOISE, CITY.grid, start=CITY.prior, open_border=True)

@@ -50,6 +50,23 @@ def test_calibration_is_the_least_noise_that_keeps_delta(delta: float) -> None:
     assert PlanarGaussian(noise.sigma * 0.999).delta(EPSILON, 200) > delta
 
 
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.1, 0.9])
+@pytest.mark.parametrize("level", [0.01, 0.5, 0.999])
+def test_the_classical_calibration_keeps_delta_with_more_noise_than_needed(level: float, delta: float) -> None:
+    classical = PlanarGaussian.classical(epsilon=level / 200, delta=delta, radius=200)
+    assert classical.sigma**2 == pytest.approx(2 * 200**2 * math.log(1.25 / delta) / level**2)
+    assert classical.delta(level / 200, 200) < delta
+    assert classical.sigma > PlanarGaussian.calibrated(epsilon=level / 200, delta=delta, radius=200).sigma
+
+
+def test_the_classical_calibration_is_refused_where_it_is_not_proven() -> None:
+    with pytest.raises(InvalidInputError, match="below 1"):
+        PlanarGaussian.classical(epsilon=0.005, delta=1e-5, radius=200)
+    # And rightly so: at a level of 12 it would break its promise.
+    sigma = math.sqrt(2 * math.log(1.25 / 1e-5)) / 12
+    assert PlanarGaussian(sigma).delta(12, 1) > 1e-5
+
+
 def test_it_promises_no_epsilon_and_its_ratio_has_no_bound() -> None:
     noise = PlanarGaussian(100.0)
     assert isinstance(noise, Mechanism)
@@ -67,6 +84,8 @@ def test_it_promises_no_epsilon_and_its_ratio_has_no_bound() -> None:
         lambda: PlanarGaussian.calibrated(epsilon=0, delta=0.1, radius=1),
         lambda: PlanarGaussian.calibrated(epsilon=1, delta=1, radius=1),
         lambda: PlanarGaussian.calibrated(epsilon=1, delta=0.1, radius=-1),
+        lambda: PlanarGaussian.classical(epsilon=0.1, delta=0, radius=1),
+        lambda: PlanarGaussian.classical(epsilon=0.1, delta=0.1, radius=math.nan),
         lambda: PlanarGaussian(1).delta(1, math.nan),
         lambda: PlanarGaussian(1).sample([[math.nan, 0]]),
         lambda: PlanarGaussian(1).sample(Grid(0, 0, cell=1, columns=1, rows=1)),  # type: ignore[arg-type]
