@@ -32,7 +32,7 @@ class AgainAsk(Point, Privacy):
     )
     budget: int = Field(40, ge=1, le=1000, description="Reports that the budget pays for")
     answer: Literal["fresh", "same"] = Field("fresh", description="Fresh noise each time, or the same report")
-    count: int = Field(1, ge=1, le=100, description="How many times to ask")
+    count: int = Field(1, ge=1, le=200, description="How many times to ask")
 
 
 class Answers(BaseModel):

@@ -1,6 +1,7 @@
 """Explore: one report, a cloud of reports, how far they fall, and what an observer makes of the one."""
 
 import numpy as np
+import shapely
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
@@ -8,7 +9,7 @@ from geoind import obfuscate_lonlat
 from geoind.arrays import FloatArray
 from geoind.space.lattice import METRES_PER_DEGREE
 
-from .observer import best_guess, credible_radius, posterior
+from .observer import Odds, Region, best_guess, by_shape, likeliest_region, odds_between, posterior
 from .requests import MAX_SEED, Point, Privacy, Promised
 from .town import Town, to_latlon
 
@@ -17,13 +18,15 @@ __all__ = ["explore_router"]
 RINGS = (0.5, 0.9, 0.95, 0.99)
 
 VISIBLE = 1e-3
-"""Places that are less likely than this share of the likeliest one are not drawn."""
+"""Buildings that are less likely than this share of the likeliest one are not drawn."""
 
 
 class ExploreAsk(Point, Privacy):
     """A place, the privacy wanted, and how many reports to draw."""
 
     cloud: int = Field(200, ge=0, le=2000, description="Reports in the cloud")
+    there: Point | None = Field(None, description="Another place, to compare the odds with")
+    belief: bool = Field(False, description="Whether to tell what an observer believes")
     seed: int | None = Field(
         None,
         ge=0,
@@ -50,10 +53,23 @@ class Spot(BaseModel):
 class Belief(BaseModel):
     """What an observer who knows the town's buildings believes after the report."""
 
-    places: list[tuple[float, float, float]] = Field(description="lat, lon and probability, largest is 1")
-    nearby: float = Field(description="Probability of the truth's surroundings: the promise's radius")
-    nearby_before: float = Field(description="The same before the report")
-    area: float = Field(description="Radius within which the observer finds the truth in 9 of 10 cases")
+    buildings: list[tuple[int, float]] = Field(description="Number, as in /api/town, and probability")
+    half: Region
+    most: Region
+    sentence: str
+
+
+class Building(BaseModel):
+    """A building, or a cell of a map without buildings."""
+
+    rings: list[list[list[tuple[float, float]]]]
+    inside: tuple[float, float] = Field(description="A place in it")
+
+
+class TownMap(BaseModel):
+    """What the observer knows: the town's buildings, in the order that answers count them."""
+
+    buildings: list[Building]
 
 
 class Exploration(BaseModel):
@@ -63,7 +79,8 @@ class Exploration(BaseModel):
     rings: list[Ring]
     report: Spot
     remapped: Spot = Field(description="The report moved to where it errs least, given the buildings")
-    belief: Belief
+    odds: Odds | None = Field(description="Here or there: what the report does to the odds between two places")
+    belief: Belief | None
     cloud: list[tuple[float, float]]
     lattice: float = Field(description="Step of the public lattice, in degrees")
     lattice_metres: float = Field(description="The same in metres, from south to north")
@@ -72,6 +89,7 @@ class Exploration(BaseModel):
 def explore_router(town: Town) -> APIRouter:
     """Return the tab's part of the API."""
     router = APIRouter(prefix="/api", tags=["Explore"])
+    known = _known(town)
 
     @router.post("/explore")
     def explore(ask: ExploreAsk) -> Exploration:
@@ -79,7 +97,7 @@ def explore_router(town: Town) -> APIRouter:
         truth = town.here(ask)
         noise = ask.noise
         reports = obfuscate_lonlat(np.repeat(truth, ask.cloud + 1, axis=0), noise, rng=ask.seed)
-        weights = posterior(town, noise, reports[:1])
+        there = None if ask.there is None else town.here(ask.there)
         guess = best_guess(town, noise, reports[:1])
         step = 10.0**-noise.decimals
         return Exploration(
@@ -87,13 +105,35 @@ def explore_router(town: Town) -> APIRouter:
             rings=[Ring(share=share, radius=float(noise.radius_quantile(share))) for share in RINGS],
             report=_spot(town, truth, reports[:1]),
             remapped=_spot(town, truth, town.projection.to_lonlat(guess[None])),
-            belief=_belief(town, truth, guess, weights, ask.radius),
+            odds=None if there is None else odds_between(town, noise, reports[:1], truth, there),
+            belief=_belief(town, posterior(town, noise, reports[:1])) if ask.belief else None,
             cloud=to_latlon(reports[1:]).tolist(),
             lattice=step,
             lattice_metres=METRES_PER_DEGREE * step,
         )
 
+    @router.get("/town")
+    def buildings() -> TownMap:
+        """Return the town's buildings."""
+        return known
+
+    @router.post("/promise")
+    def promise(ask: Privacy) -> Promised:
+        """Return what a factor within a radius means."""
+        return ask.promise
+
     return router
+
+
+def _known(town: Town) -> TownMap:
+    shapes = shapely.simplify(town.shapes, 0.3)
+    inside = to_latlon(town.projection.to_lonlat(shapely.get_coordinates(shapely.point_on_surface(town.shapes))))
+    return TownMap(
+        buildings=[
+            Building(rings=town.degrees(shape), inside=(lat, lon))
+            for shape, (lat, lon) in zip(shapes, inside.tolist(), strict=True)
+        ]
+    )
 
 
 def _spot(town: Town, truth: FloatArray, lonlat: FloatArray) -> Spot:
@@ -101,13 +141,18 @@ def _spot(town: Town, truth: FloatArray, lonlat: FloatArray) -> Spot:
     return Spot(lat=lat, lon=lon, error=float(town.distance(truth, lonlat)[0]))
 
 
-def _belief(town: Town, truth: FloatArray, guess: FloatArray, weights: FloatArray, radius: float) -> Belief:
-    near = np.linalg.norm(town.prior.sites.xy - town.projection.to_xy(truth), axis=1) <= radius
-    seen = weights >= VISIBLE * weights.max()
-    heat = np.column_stack([town.prior_latlon[seen], (weights[seen] / weights.max()).round(4)])
+def _belief(town: Town, weights: FloatArray) -> Belief:
+    likely = by_shape(town, weights)
+    half, most = (likeliest_region(town, likely, share) for share in (0.5, 0.9))
+    seen = np.flatnonzero(likely >= VISIBLE * likely.max())
+    what = "building" if town.has_buildings else "cell"
     return Belief(
-        places=heat.tolist(),
-        nearby=float(weights[near].sum()),
-        nearby_before=float(town.prior.mass[near].sum()),
-        area=credible_radius(town, weights, guess, 0.9),
+        buildings=[(number, chance) for number, chance in zip(seen.tolist(), likely[seen].tolist(), strict=True)],
+        half=half,
+        most=most,
+        sentence=f"90 % sure: {_one_of(most.count, what)}. 50 % sure: {_one_of(half.count, what)}.",
     )
+
+
+def _one_of(count: int, what: str) -> str:
+    return f"this {what}" if count == 1 else f"one of these {count} {what}s"

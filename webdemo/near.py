@@ -46,6 +46,7 @@ class Nearby(BaseModel):
     centre: tuple[float, float] = Field(description="The report: the centre of the area of retrieval")
     retrieval_radius: float
     overhead: float = Field(description="Area of retrieval over area of interest")
+    outside: float = Field(description="Share of the area of retrieval that lies beyond this map: uncounted")
     retrieved: list[tuple[float, float]] = Field(description="lat and lon of all that the service returns")
     kept: list[Found] = Field(description="What is really near, closest first")
     missed: list[Found]
@@ -81,12 +82,20 @@ def near_router(town: Town) -> APIRouter:
             centre=(query.lat, query.lon),
             retrieval_radius=query.radius,
             overhead=(query.radius / ask.interest) ** 2,
+            outside=_outside(town, query.lat, query.lon, query.radius),
             retrieved=to_latlon(shapely.get_coordinates(retrieved.geometry.to_numpy())).tolist(),
             kept=_found(query.refine(retrieved)),
             missed=_found(really_near[~really_near.index.isin(retrieved.index)]),
         )
 
     return router
+
+
+def _outside(town: Town, lat: float, lon: float, radius: float) -> float:
+    """Return the share of a circle that lies beyond the map."""
+    asked = shapely.buffer(shapely.Point(town.projection.to_xy([[lon, lat]])[0]), radius, quad_segs=32)
+    mapped = shapely.box(*town.extent.ravel())
+    return 1 - float(shapely.area(shapely.intersection(asked, mapped)) / shapely.area(asked))
 
 
 def _found(frame: "GeoDataFrame") -> list[Found]:

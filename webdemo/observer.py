@@ -1,13 +1,46 @@
 """Somebody who sees a report and knows the town: what they believe, and their best guess."""
 
+import math
+
 import numpy as np
+import shapely
+from pydantic import BaseModel, Field
 
 from geoind import PlanarLaplace, PosteriorRemap, SphericalLaplace
 from geoind.arrays import FloatArray
 
 from .town import Town
 
-__all__ = ["best_guess", "credible_radius", "posterior"]
+__all__ = [
+    "Odds",
+    "Region",
+    "best_guess",
+    "by_shape",
+    "credible_radius",
+    "likeliest_region",
+    "odds_between",
+    "posterior",
+]
+
+
+class Region(BaseModel):
+    """The fewest buildings that hold a share of the belief."""
+
+    share: float
+    count: int = Field(description="How many buildings")
+    outline: list[list[list[tuple[float, float]]]] = Field(
+        description="Areas around them: rings of latitudes and longitudes"
+    )
+
+
+class Odds(BaseModel):
+    """Here or there: what a report does to the odds between two places."""
+
+    distance: float = Field(description="Metres between the two places")
+    before: float = Field(description="Odds of the true place against the other one, before the report")
+    after: float = Field(description="The same after the report")
+    change: float = Field(description="after / before: what the report did")
+    limit: float = Field(description="e^(epsilon * distance): no report can change the odds by more")
 
 
 def posterior(town: Town, noise: SphericalLaplace, report: FloatArray) -> FloatArray:
@@ -31,3 +64,30 @@ def credible_radius(town: Town, weights: FloatArray, guess: FloatArray, share: f
     order = np.argsort(apart)
     reached = np.searchsorted(np.cumsum(weights[order]), share)
     return float(apart[order][min(reached, len(apart) - 1)])
+
+
+def by_shape(town: Town, weights: FloatArray) -> FloatArray:
+    """Return the probability of each building."""
+    return np.asarray(np.bincount(town.shape_of, weights=weights, minlength=len(town.shapes)), dtype=np.float64)
+
+
+def likeliest_region(town: Town, likely: FloatArray, share: float) -> Region:
+    """Return the fewest buildings, given the probability of each, that hold a share of the belief."""
+    order = np.argsort(-likely, kind="stable")
+    count = int(np.searchsorted(np.cumsum(likely[order]), share)) + 1
+    area = shapely.simplify(shapely.union_all(town.surroundings[order[:count]]), 1.5)
+    return Region(share=share, count=min(count, len(likely)), outline=town.degrees(area))
+
+
+def odds_between(
+    town: Town, noise: SphericalLaplace, report: FloatArray, here: FloatArray, there: FloatArray
+) -> Odds:
+    """Return what a report does to the odds between two places; all are (1, 2) lon/lat."""
+    pair = town.projection.to_xy(np.vstack([here, there]))
+    mine, other = np.linalg.norm(pair - town.projection.to_xy(report), axis=1)
+    apart = float(np.linalg.norm(pair[0] - pair[1]))
+    masses = town.prior.mass[town.prior.sites.nearest(pair)]
+    before, change = float(masses[0] / masses[1]), math.exp(noise.noise_epsilon * (other - mine))
+    return Odds(
+        distance=apart, before=before, after=before * change, change=change, limit=math.exp(noise.epsilon * apart)
+    )

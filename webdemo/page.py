@@ -1,17 +1,20 @@
 """The page: folium draws the base map once, as files that a strict Content-Security-Policy lets through."""
 
+import math
 from html import escape
 from importlib.resources import files
 
 import folium
+import numpy as np
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
+from geoind import PlanarLaplace
 from geoind.maps.offline import MEDIA_TYPES, asset_bytes, link_assets
 
 from .town import Town
 
-__all__ = ["TILES", "page_router", "security_headers"]
+__all__ = ["TILES", "page_router", "security_headers", "stops_of"]
 
 TILES = "https://tile.openstreetmap.org/{z}/{x}/{y}.png"
 TILE_HOST = "https://tile.openstreetmap.org"
@@ -41,6 +44,18 @@ def security_headers(*, online_tiles: bool) -> dict[str, str]:
     }
 
 
+def stops_of(town: Town) -> tuple[float, ...]:
+    """Return the radii that stand for a street, a block, a neighbourhood and the town, in metres.
+
+    The last one fits the map: with a factor of 4, 95 % of the reports fall within a circle as wide as the map is
+    long.
+    """
+    reach = PlanarLaplace(math.log(4)).reach(0.95)
+    fits = float(np.ptp(town.extent, axis=0).max()) / (2 * reach)
+    widest = max(step for step in (100.0, 200.0, 500.0, 1000.0, 2000.0) if step <= max(100.0, fits))
+    return min(25.0, widest / 8), min(50.0, widest / 4), min(100.0, widest / 2), widest
+
+
 def page_router(town: Town, *, online_tiles: bool) -> APIRouter:
     """Return the page itself, the script of its base map, and the assets that folium needs."""
     router = APIRouter(include_in_schema=False)
@@ -64,10 +79,12 @@ def page_router(town: Town, *, online_tiles: bool) -> APIRouter:
         files(__package__)
         .joinpath("static/index.html")
         .read_text("utf-8")
-        .replace("{{folium_links}}", links + '\n<script src="/assets/leaflet-heat.js"></script>')
+        .replace("{{folium_links}}", links)
         .replace("{{folium_map}}", body)
         .replace("{{attribution}}", escape(town.basemap.attribution))
         .replace("{{town}}", escape(town.basemap.name))
+        .replace("{{home}}", "{},{}".format(*town.home))
+        .replace("{{stops}}", " ".join(f"{stop:g}" for stop in stops_of(town)))
         .replace("{{tiles}}", escape(TILES if online_tiles else ""))
     )
 

@@ -37,7 +37,7 @@ class Privacy(Ask):
     """How much privacy: epsilon = ln(factor) / radius."""
 
     factor: float = Field(
-        4.0, ge=1.1, le=100, description="Places within the radius can be told apart by this factor at most"
+        4.0, ge=1.1, le=100, description="The odds between places within the radius change by this factor at most"
     )
     radius: float = Field(100.0, ge=10, le=2000, description="The radius of the promise, in metres")
 
@@ -53,6 +53,6 @@ class Privacy(Ask):
         return Promised(
             epsilon=noise.epsilon,
             mean_error=noise.mean_radius,
-            sentence=f"Within {self.radius:g} m an observer can tell places apart "
+            sentence=f"Between two places up to {self.radius:g} m apart, a report changes an observer's odds "
             f"by a factor of {self.factor:g} at most.",
         )

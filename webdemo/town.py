@@ -3,12 +3,13 @@
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import shapely
 
 from geoind import InvalidInputError, Places, Prior, Projection
-from geoind.arrays import FloatArray
+from geoind.arrays import FloatArray, IntArray
 from geoind.distances import EARTH_RADIUS
 from geoind.maps.basemap import Basemap
 
@@ -21,6 +22,9 @@ HOMES = 4000
 
 FINEST = 12.0
 """Metres between those places at least."""
+
+AROUND = 9.0
+"""Metres that count as a building's surroundings."""
 
 MARGIN = 3000.0
 """How far outside the map a location may lie, in metres."""
@@ -45,12 +49,19 @@ class Town:
         return self.projection.to_xy([[west, south], [east, north]])
 
     @cached_property
-    def prior(self) -> Prior:
-        """What somebody who knows the town believes: people are in buildings, more of them where floors are."""
+    def _households(self) -> tuple[Any, IntArray, FloatArray, FloatArray]:
+        """Shapes in metres; and of each place in them: its shape's number, where it is, and its weight."""
         buildings = shapely.transform(self.basemap.buildings.geometry.to_numpy(), self.projection.to_xy)
         floors = self.basemap.buildings["floors"].to_numpy(dtype=float)
+        # Where an extract cuts a building, a line may be left of it.
+        real = shapely.area(buildings) > 0.1
+        buildings, floors = buildings[real], floors[real]
         if not len(buildings):
-            return Prior.uniform(Places(self._lattice(math.sqrt(np.prod(np.ptp(self.extent, axis=0)) / HOMES))))
+            step = math.sqrt(np.prod(np.ptp(self.extent, axis=0)) / HOMES)
+            cells = self._lattice(step)
+            half = step / 2
+            boxes = shapely.box(*(cells - half).T, *(cells + half).T)
+            return boxes, np.arange(len(cells)), cells, np.ones(len(cells))
         step = max(FINEST, math.sqrt(shapely.area(buildings).sum() / HOMES))
         points = self._lattice(step)
         inside, number = shapely.STRtree(buildings).query(shapely.points(points), predicate="within")
@@ -59,7 +70,49 @@ class Town:
         places = np.vstack([points[inside], small])
         # A building that no point of the lattice fell into counts with its own area.
         share = np.concatenate([floors[number], floors[empty] * shapely.area(buildings[empty]) / step**2])
+        return buildings, np.concatenate([number, empty]), places, share
+
+    @cached_property
+    def prior(self) -> Prior:
+        """What somebody who knows the town believes: people are in buildings, more of them where floors are."""
+        _, _, places, share = self._households
         return Prior.from_counts(Places(places), share)
+
+    @cached_property
+    def has_buildings(self) -> bool:
+        """Whether the map tells where people can be."""
+        return len(self.basemap.buildings) > 0
+
+    @property
+    def shapes(self) -> Any:
+        """The buildings in metres or, where the map has none, the cells of a lattice."""
+        return self._households[0]
+
+    @property
+    def shape_of(self) -> IntArray:
+        """The number of the shape that each of the prior's places lies in."""
+        return self._households[1]
+
+    @cached_property
+    def surroundings(self) -> Any:
+        """Each shape and what is around it: what lies close together is one area."""
+        return shapely.buffer(shapely.simplify(self.shapes, 1), AROUND, quad_segs=1)
+
+    @cached_property
+    def home(self) -> tuple[float, float]:
+        """Latitude and longitude of a place in a building, in the middle of where people are."""
+        sites = self.prior.sites.xy
+        middle = np.linalg.norm(sites - self.prior.mass @ sites, axis=1).argmin()
+        lat, lon = self.prior_latlon[middle].tolist()
+        return lat, lon
+
+    def degrees(self, shapes: Any) -> list[list[list[tuple[float, float]]]]:
+        """Return the rings of each polygon as latitudes and longitudes."""
+        told = shapely.transform(shapes, lambda xy: to_latlon(self.projection.to_lonlat(xy)))
+        return [
+            [[(lat, lon) for lat, lon in ring.coords] for ring in (part.exterior, *part.interiors)]
+            for part in shapely.get_parts(told)
+        ]
 
     @cached_property
     def prior_latlon(self) -> FloatArray:

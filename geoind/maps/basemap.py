@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["BASE_STYLE", "Basemap", "read_basemap"]
 
+SMALLEST = 0.001
+"""Degrees that a map shows from side to side at least: about a hundred metres."""
+
 OSM_LAYERS = ("points", "lines", "multipolygons")
 OSM_ATTRIBUTION = "© OpenStreetMap contributors (ODbL)"
 
@@ -73,8 +76,11 @@ class Basemap:
     def bounds(self) -> tuple[float, float, float, float]:
         """West, south, east and north of the data."""
         both = np.array([frame.total_bounds for frame in (self.features, self.places) if len(frame)])
-        west, south = both[:, :2].min(axis=0).tolist()
-        east, north = both[:, 2:].max(axis=0).tolist()
+        low, high = both[:, :2].min(axis=0), both[:, 2:].max(axis=0)
+        # One place, or places in one line, have no extent of their own.
+        room = np.maximum(0, SMALLEST - (high - low)) / 2
+        west, south = (low - room).tolist()
+        east, north = (high + room).tolist()
         return west, south, east, north
 
     @property
@@ -129,6 +135,10 @@ def read_basemap(path: str | Path | None = None) -> Basemap:
     for frame in _frames(path):
         features += [_areas(frame), _lines(frame)]
         places.append(_places(frame))
+    if not features:
+        raise InvalidInputError(
+            f"the base map {path.name!r} holds no shapes: give .osm.pbf, GeoPackage or GeoJSON"
+        )
     found = geopandas.GeoDataFrame(pd.concat(features, ignore_index=True), crs="EPSG:4326")
     points = geopandas.GeoDataFrame(pd.concat(places, ignore_index=True), crs="EPSG:4326")
     if not len(found) and not len(points):

@@ -85,8 +85,21 @@ def test_a_file_that_is_no_map_is_refused_in_a_sentence(tmp_path: Path) -> None:
     geopandas.GeoDataFrame({"building": [None]}, geometry=[HOUSE], crs="EPSG:4326").to_file(empty)
     with pytest.raises(InvalidInputError, match="no streets, buildings or places"):
         read_basemap(empty)
+    table = tmp_path / "table.csv"
+    table.write_text("id,lat,lon\n1,60.17,24.94\n")
+    with pytest.raises(InvalidInputError, match="holds no shapes"):
+        read_basemap(table)
     nowhere = tmp_path / "nowhere.gpkg"
     with pytest.warns(UserWarning, match="crs"):
         geopandas.GeoDataFrame(geometry=[HOUSE]).to_file(nowhere)
     with pytest.raises(InvalidInputError, match="must have a CRS"):
         read_basemap(nowhere)
+
+
+def test_a_map_of_one_place_shows_its_surroundings(tmp_path: Path) -> None:
+    path = tmp_path / "one.geojson"
+    geopandas.GeoDataFrame(geometry=[shapely.Point(2.0, 48.0)], crs="EPSG:4326").to_file(path)
+    west, south, east, north = read_basemap(path).bounds
+    assert west < 2.0 < east
+    assert south < 48.0 < north
+    assert len(read_basemap(path).to_folium().data["features"]) == 1

@@ -9,11 +9,14 @@ import httpx
 import numpy as np
 import pytest
 import schemathesis
+import shapely
 from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
 from geoind import SphericalLaplace
+from webdemo.page import stops_of
+from webdemo.requests import Privacy
 from webdemo.trace import smoothed, steps_along
 
 HERE = {"lat": 60.1705, "lon": 24.9423}
@@ -130,7 +133,7 @@ def api_schema(demo_url: str) -> Any:
 
 
 @pytest.mark.parametrize("mode", [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE])
-@pytest.mark.parametrize("path", ["/api/explore", "/api/near", "/api/again", "/api/trace"])
+@pytest.mark.parametrize("path", ["/api/explore", "/api/near", "/api/again", "/api/trace", "/api/promise"])
 def test_whatever_is_asked_is_answered_as_the_schema_says(
     api_schema: Any, path: str, mode: schemathesis.GenerationMode
 ) -> None:
@@ -144,7 +147,8 @@ def test_whatever_is_asked_is_answered_as_the_schema_says(
 
 
 def test_the_fuzz_covers_every_question(api_schema: Any) -> None:
-    assert set(api_schema) == {"/api/explore", "/api/near", "/api/again", "/api/trace", "/api/compare"}
+    asked = {"/api/explore", "/api/near", "/api/again", "/api/trace", "/api/promise"}
+    assert set(api_schema) == asked | {"/api/compare", "/api/town"}
 
 
 # Explore
@@ -154,7 +158,7 @@ def test_explore_says_what_epsilon_means(client: httpx.Client) -> None:
     told = ask(client, "/api/explore", **HERE, factor=4, radius=200)
     assert told["promise"]["epsilon"] == pytest.approx(math.log(4) / 200)
     assert told["promise"]["sentence"] == (
-        "Within 200 m an observer can tell places apart by a factor of 4 at most."
+        "Between two places up to 200 m apart, a report changes an observer's odds by a factor of 4 at most."
     )
     noise = SphericalLaplace(math.log(4) / 200)
     assert told["promise"]["mean_error"] == pytest.approx(noise.mean_radius)
@@ -182,15 +186,50 @@ def test_a_seed_repeats_the_noise_and_its_absence_does_not(client: httpx.Client)
     assert fresh[0] != fresh[1]
 
 
-def test_the_belief_changes_by_no_more_than_the_promise(client: httpx.Client) -> None:
-    for seed in range(20):
-        told = ask(client, "/api/explore", **HERE, factor=4, radius=100, cloud=0, seed=seed)["belief"]
-        odds = told["nearby"] / (1 - told["nearby"])
-        before = told["nearby_before"] / (1 - told["nearby_before"])
-        assert told["places"]
-        assert max(weight for _, _, weight in told["places"]) == 1
-        # No place of the town is farther than 2 km from another: a loose bound, but one that must hold.
-        assert abs(math.log(odds / before)) <= math.log(4) / 100 * 2000
+def test_no_report_changes_the_odds_between_two_places_by_more_than_the_promise(client: httpx.Client) -> None:
+    for seed, east in enumerate([0.0001, 0.001, 0.002, 0.004] * 5):
+        there = {"lat": HERE["lat"], "lon": HERE["lon"] + east}
+        told = ask(client, "/api/explore", **HERE, there=there, factor=4, radius=100, cloud=0, seed=seed)
+        odds, epsilon = told["odds"], told["promise"]["epsilon"]
+        assert odds["distance"] == pytest.approx(
+            metres((there["lat"], there["lon"]), (*HERE.values(),)), rel=0.006
+        )
+        assert odds["limit"] == pytest.approx(math.exp(epsilon * odds["distance"]))
+        assert 1 / odds["limit"] <= odds["change"] <= odds["limit"]
+        assert odds["after"] == pytest.approx(odds["before"] * odds["change"])
+    assert ask(client, "/api/explore", **HERE)["odds"] is None
+
+
+def test_the_belief_is_told_by_building_and_its_regions_are_the_smallest(
+    demo_app: FastAPI, client: httpx.Client
+) -> None:
+    buildings = client.get("/api/town").json()["buildings"]
+    assert len(buildings) == len(demo_app.state.town.shapes)
+    told = ask(client, "/api/explore", **HERE, cloud=0, seed=4, belief=True)["belief"]
+    chances = sorted((chance for _, chance in told["buildings"]), reverse=True)
+    assert 0.98 < sum(chances) <= 1 + 1e-9
+    for region in (told["half"], told["most"]):
+        assert sum(chances[: region["count"]]) >= region["share"] > sum(chances[: region["count"] - 1])
+        assert region["outline"]
+    assert told["sentence"].startswith(f"90 % sure: one of these {told['most']['count']} buildings.")
+    # Where an observer looks depends on the report: far away it is another building.
+    likeliest = max(told["buildings"], key=lambda pair: pair[1])[0]
+    assert metres(buildings[likeliest]["inside"], (*HERE.values(),)) < 600
+
+
+def test_you_start_in_a_building(demo_app: FastAPI, client: httpx.Client) -> None:
+    town = demo_app.state.town
+    lat, lon = town.home
+    [[x, y]] = town.projection.to_xy([[lon, lat]])
+    assert shapely.distance(town.shapes, shapely.Point(x, y)).min() < 0.2
+    assert f'data-home="{lat},{lon}"' in client.get("/").text
+
+
+def test_the_dial_ends_where_reports_still_fall_on_the_map(demo_app: FastAPI) -> None:
+    stops = list(stops_of(demo_app.state.town))
+    assert stops == [25, 50, 100, 200]
+    long = np.ptp(demo_app.state.town.extent, axis=0).max()
+    assert 2 * Privacy(factor=4, radius=stops[-1]).noise.radius_quantile(0.95) < long
 
 
 def test_remapping_moves_reports_closer_on_average_for_people_in_buildings(

@@ -58,7 +58,7 @@ def test_the_address_is_followed_and_a_bad_one_is_survived(watched: Page, demo_u
     ):
         watched.evaluate("hash => { location.hash = hash; }", bad)
         settle(watched)
-        expect(watched.locator("#promise")).to_contain_text("Within 100 m")
+        expect(watched.locator("#promise")).to_contain_text("up to 100 m apart")
         expect(watched.locator("input[name=answer]:checked")).to_have_count(1)
         watched.goto(f"{demo_url}?{len(bad)}#{bad}")
         expect(watched.locator("html[data-ready=yes]")).to_be_attached()
@@ -180,7 +180,7 @@ def test_a_lost_server_is_said_keeps_the_last_answer_and_is_found_again(page: Pa
         expect(page.locator(f"#{name}")).to_have_text(text)
     page.unroute(address)
     expect(page.get_by_role("alert")).to_be_hidden()
-    expect(page.locator("#promise")).to_contain_text("Within 200 m")
+    expect(page.locator("#promise")).to_contain_text("up to 200 m apart")
     page.get_by_role("tab", name="Compare").click()
     expect(page.locator("#compare-finding")).to_have_text(re.compile(r"\d"))
 
@@ -194,3 +194,14 @@ def test_a_slow_answer_shows_that_it_is_awaited(watched: Page, demo_url: str) ->
     held[0].continue_()
     expect(watched.get_by_text("Waiting for the answer")).to_be_hidden()
     assert number(watched.locator("#report-error")) > 0
+
+
+def test_belief_compare_and_back_again_leave_no_error(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore", "&show-belief=1")
+    for tab in ("Compare", "Explore"):
+        watched.get_by_role("tab", name=tab).click()
+        settle(watched)
+    with asks(watched):
+        watched.get_by_role("button", name="Draw new noise").click()
+    settle(watched)
+    expect(watched.get_by_text("Where an observer looks: chance of a building")).to_be_visible()

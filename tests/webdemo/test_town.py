@@ -36,7 +36,9 @@ def client_of(app: FastAPI) -> httpx.AsyncClient:
 
 
 @pytest.mark.parametrize(
-    "shapes", [(STREET,), (STREET, TOWER), (STREET, CAFE), (CAFE, shapely.Point(2.36, 48.86))], ids=len
+    "shapes",
+    [(STREET,), (STREET, TOWER), (STREET, CAFE), (CAFE, shapely.Point(2.36, 48.86)), (CAFE,)],
+    ids=["street", "tower", "cafe", "two places", "one place"],
 )
 def test_a_town_may_lack_buildings_streets_or_places(tmp_path: Path, shapes: tuple[shapely.Geometry, ...]) -> None:
     app = create_app(town_file(tmp_path, *shapes))
@@ -44,8 +46,9 @@ def test_a_town_may_lack_buildings_streets_or_places(tmp_path: Path, shapes: tup
     async def ask_everything() -> None:
         async with client_of(app) as client:
             assert (await client.get("/")).status_code == 200
+            assert (await client.get("/api/town")).json()["buildings"]
             for path, body in {
-                "/api/explore": HERE,
+                "/api/explore": {**HERE, "belief": True, "there": HERE},
                 "/api/near": {**HERE, "kind": "any"},
                 "/api/trace": {"path": [HERE, {"lat": 48.8571, "lon": 2.3520}]},
             }.items():

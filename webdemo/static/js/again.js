@@ -1,14 +1,23 @@
 // Ask again: the average of fresh answers walks home while the budget runs down.
 
-import { Refused, post, say } from "./ask.js";
-import { colour, diamond, line, speck } from "./map.js";
+import { Refused, asker, post, say } from "./ask.js";
+import { colour, diamond, fit, line, speck } from "./map.js";
 import { canvas, element, roundUp } from "./chart.js";
-import { metres, percent, put } from "./words.js";
+import { metres, percent, put, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const PAUSE = 45;
 let app = null, active = false, running = 0;
 let person = "", answers = [], averages = [], refused = null, remaining = 1, together = "";
+
+// What the dial means, before anything is asked for.
+const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+const REACH = 4.744;   // 95 % of reports fall within this many 1 / epsilon
+const askPromise = asker("/api/promise", (told) => {
+  if (!active) return;
+  app.promise({ promise: told });
+  fit(app.me.toBounds((2 * REACH) / told.epsilon));
+});
 
 const mode = () => document.querySelector("input[name=answer]:checked").value;
 
@@ -16,7 +25,7 @@ function reset() {
   running += 1;
   person = Array.from(crypto.getRandomValues(new Uint8Array(10)), (byte) => byte.toString(36).padStart(2, "0")).join("");
   answers = []; averages = []; refused = null; remaining = 1; together = "";
-  put("budget-out", `${$("budget").value} reports`);
+  valued("budget", `${$("budget").value} reports`);
   say(null);
   draw();
 }
@@ -55,6 +64,8 @@ async function askAll() {
   $("ask-all").disabled = true;
   await guarded(async () => {
     // The same report never costs again, so it is never refused: ask as often as fresh noise could.
+    // Whoever wants no motion sees the end at once.
+    if (still()) { await askFor(most); return; }
     for (let asked = 0; asked < most && mine === running && active; asked += 1) {
       if (!(await askFor(1))) break;
       await new Promise((done) => setTimeout(done, PAUSE));
@@ -82,6 +93,7 @@ function draw() {
   verdict.classList.toggle("refused", Boolean(refused));
   verdict.textContent = refused ?? (mode() === "same" && answers.length > 1 ? "Always the same answer: the average learns nothing, and only the first one cost." : "");
   plot();
+  app.describe(answers.length ? `${answers.length} answers. Their average is ${metres(averages.at(-1).error)} from you. ${percent(remaining)} of the budget is left.` : "No answers yet: you alone are on the map.");
 }
 
 function plot() {
@@ -113,8 +125,8 @@ export const again = {
     $("budget").addEventListener("input", reset);
     for (const radio of document.querySelectorAll("input[name=answer]")) radio.addEventListener("change", reset);
   },
-  enter() { active = true; reset(); },
+  enter() { active = true; reset(); askPromise(app.privacy()); },
   leave() { active = false; running += 1; },
-  update: reset,
+  update(shell, why) { reset(); if (why === "privacy") askPromise(app.privacy()); },
   redraw: draw,
 };

@@ -3,6 +3,7 @@
 import * as address from "./address.js";
 import { map, paint, prepare, circle } from "./map.js";
 import { makePin } from "./pin.js";
+import { follow, prepareDial, privacy } from "./dial.js";
 import { put, metres, small } from "./words.js";
 import { say } from "./ask.js";
 import { explore } from "./explore.js";
@@ -16,13 +17,16 @@ import { compare } from "./compare.js";
 const parts = { explore, near, again, trace, compare };
 const $ = (id) => document.getElementById(id);
 
+const SETTLED = 700;
+
 const bounds = prepare();
 const app = {
   layer: L.layerGroup().addTo(map),
   bounds,
-  me: bounds.getCenter(),
+  me: L.latLng(document.body.dataset.home.split(",").map(Number)),
   seed: newSeed(),
-  privacy: () => ({ factor: Number($("factor").value), radius: Number($("radius").value) }),
+  privacy,
+  say,
   place: () => ({ lat: app.me.lat, lon: app.me.lng }),
   newSeed: () => { app.seed = newSeed(); },
   drawMe: () => circle(app.me, app.privacy().radius, "truth", { weight: 1, opacity: 0.6, fill: true, fillOpacity: 0.06 }).addTo(app.layer),
@@ -35,9 +39,14 @@ const app = {
     put("epsilon", small(told.epsilon));
     put("mean-error", metres(told.mean_error));
   },
+  // What the map shows, in words, for those who hear it: when it has come to rest.
+  describe: (words) => {
+    clearTimeout(describing);
+    describing = setTimeout(() => put("map-summary", words), SETTLED);
+  },
   remember: () => remember(),
 };
-let tab = "explore", lastGood = app.me;
+let tab = "explore", lastGood = app.me, describing = null;
 
 function newSeed() {
   return Number(crypto.getRandomValues(new BigUint64Array(1))[0] >> 11n);
@@ -46,7 +55,7 @@ function newSeed() {
 // ---- your place ----
 
 const pin = makePin(app.me, {
-  name: "truth", text: "you", label: "You are here. Drag the pin, or move it with the arrow keys.",
+  name: "truth", text: "you", side: "left", label: "You are here. Drag the pin, or move it with the arrow keys.",
   moving: (at) => { app.me = at; parts[tab].update(app, "drag"); },
   moved: (at) => moveMe(at),
 });
@@ -71,6 +80,7 @@ const frame = map.getContainer();
 frame.addEventListener("keydown", (event) => { if (event.key === "Enter" && event.target === frame) clicked(map.getCenter()); });
 frame.setAttribute("aria-label", "Map. Arrow keys move it, plus and minus zoom, Enter places you at its centre.");
 frame.setAttribute("role", "application");
+frame.setAttribute("aria-describedby", "map-summary");
 
 // ---- the view in the address: everything but the true places, unless asked ----
 
@@ -101,7 +111,7 @@ function restore(state) {
 window.addEventListener("hashchange", () => {
   parts[tab].leave?.();
   restore(address.read());
-  labels();
+  follow();
   show();
 });
 
@@ -150,14 +160,7 @@ for (const button of document.querySelectorAll("[role=tab]")) {
 
 // ---- controls ----
 
-function labels() {
-  const { factor, radius } = app.privacy();
-  put("factor-out", `${factor} ×`);
-  put("radius-out", `${radius} m`);
-  for (const id of ["factor", "radius"]) $(id).setAttribute("aria-valuetext", $(`${id}-out`).textContent);
-}
-
-for (const id of ["factor", "radius"]) $(id).addEventListener("input", () => { labels(); parts[tab].update(app, "privacy"); });
+prepareDial(() => parts[tab].update(app, "privacy"));
 $("panel").addEventListener("change", () => remember());
 $("privacy").addEventListener("submit", (event) => event.preventDefault());
 
@@ -177,7 +180,7 @@ $("share").addEventListener("click", async () => {
 
 for (const part of Object.values(parts)) part.init?.(app);
 restore(address.read());
-labels();
+follow();
 remember();
 show();
 document.documentElement.dataset.ready = "yes";

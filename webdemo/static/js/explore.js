@@ -1,26 +1,53 @@
-// Explore: one report, a cloud, rings, the lattice, and what an observer believes.
+// Explore: one report, a cloud, rings, the lattice, here or there, and what an observer believes.
 
 import { asker } from "./ask.js";
-import { map, circle, colour, diamond, dot, label, line, metresPerPixel, north, speck } from "./map.js";
-import { metres, percent, put } from "./words.js";
+import { hideBelief, showBelief } from "./belief.js";
+import { gauge, times } from "./gauge.js";
+import { fit, map, circle, diamond, dot, label, line, north, speck } from "./map.js";
+import { makePin } from "./pin.js";
+import { buildings } from "./town.js";
+import { direction, metres, odds, percent, put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
+const LAYERS = ["report", "cloud", "rings", "there", "belief", "remapped", "lattice"];
 const shown = (what) => $(`show-${what}`).checked;
-const HEAT = { 0.15: "#fde0c2", 0.45: "#f7a35c", 0.75: "#dd5a12", 1: "#8f2600" };
 const LATTICE_ZOOM = 19.5;
 
-let app = null, told = null, asked = null, active = false, before = null;
-const ask = asker("/api/explore", (answer, question) => { app.accepted(question); told = answer; asked = question; draw(); }, (question) => app.refused(question));
+let app = null, told = null, asked = null, active = false, refit = true, before = null, other = null, pin = null;
+const ask = asker("/api/explore", (answer, question) => {
+  app.accepted(question);
+  const turned = refit || asked.radius !== question.radius || asked.factor !== question.factor;
+  told = answer;
+  asked = question;
+  refit = false;
+  draw();
+  if (active && turned) fit(circleAround(rings(0.95)));
+}, (question) => app.refused(question));
+
+const rings = (share) => told.rings.find((ring) => ring.share === share).radius;
+const circleAround = (radius) => app.me.toBounds(2 * radius);
+
+// The other place: where it was dragged to, or as far to the east as the promise reaches.
+function there() {
+  if (other) return other;
+  const { radius } = app.privacy();
+  return L.latLng(app.me.lat, app.me.lng + radius / (111195 * Math.cos((app.me.lat * Math.PI) / 180)));
+}
 
 function question() {
-  ask({ ...app.place(), ...app.privacy(), cloud: 200, seed: app.seed });
+  const second = there();
+  pin.setLatLng(second);
+  ask({
+    ...app.place(), ...app.privacy(), cloud: 200, seed: app.seed, belief: shown("belief"),
+    there: shown("there") ? { lat: second.lat, lon: second.lng } : null,
+  });
 }
 
 function draw() {
   if (!active || !told) return;
   app.promise(told);
   const layer = app.layer.clearLayers();
-  if (shown("belief")) heat().addTo(layer);
+  if (shown("belief") && told.belief) showBelief(told.belief).catch((error) => app.say(error.message)); else hideBelief();
   if (shown("lattice")) lattice().addTo(layer);
   if (shown("cloud")) for (const at of told.cloud) speck(at, "report").addTo(layer);
   if (shown("rings")) {
@@ -29,22 +56,17 @@ function draw() {
       label(north(app.me, ring.radius), percent(ring.share)).addTo(layer);
     }
   }
-  app.drawMe();
   const report = [told.report.lat, told.report.lon], remapped = [told.remapped.lat, told.remapped.lon];
+  if (shown("there")) { line([app.me, pin.getLatLng()], "there", { weight: 1.5 }).addTo(layer); pin.addTo(map); } else pin.remove();
   if (shown("report")) {
     line([app.me, report], "report", { weight: 1.5, dashArray: "2 4" }).addTo(layer);
-    dot(report, "report").bindTooltip("report", { permanent: true, direction: "left", offset: [-8, 0] }).addTo(layer);
+    dot(report, "report").bindTooltip("report", { permanent: true, direction: "bottom", offset: [0, 8] }).addTo(layer);
   }
   if (shown("remapped")) {
     line([report, remapped], "remapped", { weight: 1.5 }).addTo(layer);
     diamond(remapped, "remapped").addTo(layer);
   }
   numbers();
-}
-
-function heat() {
-  const radius = Math.max(9, 26 / metresPerPixel());
-  return L.heatLayer(told.belief.places, { radius, blur: radius * 0.8, max: 1, maxZoom: 1, minOpacity: 0, gradient: HEAT });
 }
 
 function lattice() {
@@ -57,12 +79,21 @@ function lattice() {
   return group.addLayer(line(rows, "ring", { weight: 0.5, opacity: 0.7 }));
 }
 
+function hereOrThere() {
+  $("odds").hidden = !shown("there") || !told.odds;
+  if ($("odds").hidden) return "";
+  const { distance, change, limit } = told.odds;
+  $("odds-gauge").replaceChildren(gauge({ change, limit, left: "there", right: "here" }));
+  put("odds-before", odds(told.odds.before));
+  put("odds-after", odds(told.odds.after));
+  const words = change >= 1 ? `${times(change)} towards here` : `${times(1 / change)} towards there`;
+  put("odds-note", `The report changed the odds ${words}. No report about places ${metres(distance)} apart can exceed ${times(limit)}: e to the power of ε times ${metres(distance)}. That is the definition. Drag the second pin.`);
+  return `The report changed the odds between here and there ${words}, at most ${times(limit)}. `;
+}
+
 function numbers() {
   put("report-error", metres(told.report.error));
   put("remapped-error", metres(told.remapped.error));
-  put("nearby-radius", metres(asked.radius));
-  put("nearby", percent(told.belief.nearby));
-  put("nearby-before", percent(told.belief.nearby_before));
   $("rings").replaceChildren(...told.rings.map((ring) => {
     const row = document.createElement("tr"), head = document.createElement("th"), cell = document.createElement("td");
     head.scope = "row";
@@ -73,13 +104,25 @@ function numbers() {
   }));
   const far = shown("lattice") && map.getZoom() < LATTICE_ZOOM ? " Zoom in on the report to see it." : "";
   put("lattice-note", `Reports end on a public lattice, ${told.lattice_metres.toFixed(1)} m from row to row: digits beyond it could betray the truth.${far}`);
+  const compared = hereOrThere();
+  app.describe(`The report lies ${metres(told.report.error)} to the ${direction(app.me, told.report)} of you. Nine of ten reports fall within ${metres(rings(0.9))}. ${compared}${told.belief ? `An observer is ${told.belief.sentence}` : ""}`);
+}
+
+async function anotherPlace() {
+  const inner = app.bounds.pad(-0.15), all = (await buildings()).map((building) => L.latLng(building.inside));
+  const here = all.filter((at) => inner.contains(at)), choices = here.length ? here : all;
+  other = null;
+  app.moveMe(choices[Math.floor(Math.random() * choices.length)]);
+  fit(circleAround(rings(0.95)));
 }
 
 export const explore = {
-  hint: "Click the map to place yourself",
+  hint: "Drag the pin, or click the map",
   init(shell) {
     app = shell;
-    for (const what of ["report", "cloud", "rings", "belief", "remapped", "lattice"]) $(`show-${what}`).addEventListener("change", draw);
+    const moving = (at) => { other = at; question(); };
+    pin = makePin(there(), { name: "there", text: "there?", label: "The other place, to compare with yours. Drag the pin, or move it with the arrow keys.", moving, moved: moving });
+    for (const what of LAYERS) $(`show-${what}`).addEventListener("change", ["there", "belief"].includes(what) ? question : draw);
     $("show-lattice").addEventListener("change", () => {
       if (shown("lattice") && told && map.getZoom() < LATTICE_ZOOM) {
         before = [map.getCenter(), map.getZoom()];
@@ -90,14 +133,11 @@ export const explore = {
       }
     });
     $("redraw").addEventListener("click", () => { app.newSeed(); question(); });
-    $("random-place").addEventListener("click", () => {
-      const box = app.bounds.pad(-0.15), between = (a, b) => a + Math.random() * (b - a);
-      app.moveMe(L.latLng(between(box.getSouth(), box.getNorth()), between(box.getWest(), box.getEast())));
-    });
-    map.on("zoomend moveend", () => { if (active && (shown("lattice") || shown("belief"))) draw(); });
+    $("random-place").addEventListener("click", () => anotherPlace().catch((error) => app.say(error.message)));
+    map.on("zoomend moveend", () => { if (active && shown("lattice")) draw(); });
   },
-  enter() { active = true; draw(); question(); },
-  leave() { active = false; },
+  enter() { active = refit = true; draw(); question(); },
+  leave() { active = false; pin.remove(); hideBelief(); },
   update(shell, why) { if (why === "place") app.newSeed(); question(); },
   redraw: draw,
 };

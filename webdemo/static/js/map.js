@@ -21,8 +21,12 @@ export function paint() {
   });
 }
 
-const lines = L.svg({ padding: 1 });
-const crowd = L.canvas({ padding: 0.5 });
+// From the bottom: the base map, what an observer believes, what the tabs draw, pins.
+for (const [name, height] of [["belief", 410], ["drawn", 450]]) {
+  Object.assign(map.createPane(name).style, { zIndex: height, pointerEvents: "none" });
+}
+const lines = L.svg({ pane: "drawn", padding: 1 });
+const crowd = L.canvas({ pane: "drawn", padding: 0.5 });
 
 export const circle = (at, radius, colourName, options = {}) =>
   L.circle(at, { renderer: lines, radius, color: colour[colourName], weight: 2, fill: false, interactive: false, className: `circle-${colourName}`, ...options });
@@ -43,6 +47,17 @@ export function metresPerPixel() {
   return (40075016.686 * Math.cos((map.getCenter().lat * Math.PI) / 180)) / 2 ** (map.getZoom() + 8);
 }
 
+// Shows what is drawn: zooms out where it does not fit, in where it has become small. A window of another size shows
+// the same, until somebody moves the map.
+let wanted = null;
+export function fit(bounds) {
+  wanted = bounds;
+  const view = map.getBounds();
+  const small = bounds.getNorth() - bounds.getSouth() < 0.45 * (view.getNorth() - view.getSouth()) && bounds.getEast() - bounds.getWest() < 0.45 * (view.getEast() - view.getWest());
+  if (view.contains(bounds) && !small) return;
+  map.fitBounds(bounds, { padding: [14, 14], maxZoom: 18, animate: false });
+}
+
 export function prepare() {
   const { attribution, tiles } = document.body.dataset;
   map.attributionControl.setPrefix("Leaflet").addAttribution(attribution);
@@ -53,14 +68,17 @@ export function prepare() {
   map.doubleClickZoom.disable();
   const bounds = base.getBounds();
   map.setMaxBounds(bounds.pad(1.5));
-  // A town seen whole is small on a wide screen: start a little closer.
-  if (window.innerWidth > 760) map.setZoom(map.getZoom() + 0.5, { animate: false });
   if (tiles) {
     document.getElementById("tiles-warning").hidden = false;
     L.tileLayer(tiles, { maxNativeZoom: 19, maxZoom: 21 }).addTo(map);
     map.removeLayer(base);
   }
-  new ResizeObserver(() => map.invalidateSize({ animate: false })).observe(document.getElementById("mapframe"));
+  map.on("dragstart", () => { wanted = null; });
+  for (const move of ["wheel", "keydown", "touchstart"]) map.getContainer().addEventListener(move, () => { wanted = null; }, { passive: true });
+  new ResizeObserver(() => {
+    map.invalidateSize({ animate: false });
+    if (wanted && map.getSize().x) fit(wanted);
+  }).observe(document.getElementById("mapframe"));
   paint();
   return bounds;
 }

@@ -1,22 +1,33 @@
 // Near me: the area of interest, the area of retrieval, and what came back.
 
 import { asker } from "./ask.js";
-import { circle, colour, dot, label, north, speck } from "./map.js";
-import { metres, put } from "./words.js";
+import { circle, colour, dot, fit, label, north, speck } from "./map.js";
+import { metres, percent, put, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const LISTED = 5;
-let app = null, told = null, asked = null, active = false;
-const ask = asker("/api/near", (answer, question) => { app.accepted(question); told = answer; asked = question; draw(); }, (question) => app.refused(question));
+let app = null, told = null, asked = null, active = false, refit = true;
+const ask = asker("/api/near", (answer, question) => { app.accepted(question); shown(answer, question); }, (question) => app.refused(question));
+
+function shown(answer, question) {
+  const same = !refit && ["radius", "factor", "interest", "confidence"].every((name) => asked[name] === question[name]);
+  told = answer;
+  asked = question;
+  refit = false;
+  draw();
+  if (active && !same) fit(L.latLng(told.centre).toBounds(2 * told.retrieval_radius).extend(app.me.toBounds(2 * asked.interest)));
+}
 
 function question() {
-  put("query-radius-out", `${$("query-radius").value} m`);
-  put("confidence-out", `${$("confidence").value} %`);
+  valued("query-radius", `${$("query-radius").value} m`);
+  valued("confidence", `${$("confidence").value} %`);
   ask({
     ...app.place(), ...app.privacy(), interest: Number($("query-radius").value),
     confidence: Number($("confidence").value) / 100, kind: $("kind").value, seed: app.seed,
   });
 }
+
+const nameOf = (place) => place.name || place.label.replaceAll("_", " ");
 
 function draw() {
   if (!active || !told) return;
@@ -36,10 +47,12 @@ function draw() {
   put("missed", told.missed.length || "none");
   put("overhead", `${told.overhead.toFixed(1)} ×`);
   put("near-sentence", told.guarantee);
-  put("near-covered", told.covered ? "This time the blue circle covers the red one." : "This time the blue circle does not cover the red one.");
+  put("near-covered", `This time the blue circle ${told.covered ? "covers" : "does not cover"} the red one.`);
+  put("near-outside", told.outside > 0.005 ? `${percent(told.outside)} of the blue circle lies beyond this map: a real service would return more.` : "The whole blue circle lies on this map.");
+  app.describe(`The service is asked for a circle of ${metres(told.retrieval_radius)} and returns ${told.retrieved.length} places; ${told.kept.length} are really near you, ${told.missed.length || "none"} missed. The nearest: ${told.kept.slice(0, 3).map(nameOf).join(", ") || "none"}.`);
   $("nearest").replaceChildren(...told.kept.slice(0, LISTED).map((place) => {
     const item = document.createElement("li"), name = document.createElement("span"), far = document.createElement("span");
-    name.textContent = place.name || place.label.replaceAll("_", " ");
+    name.textContent = nameOf(place);
     far.textContent = metres(place.distance);
     item.append(name, far);
     return item;
@@ -53,7 +66,7 @@ export const near = {
     for (const id of ["query-radius", "confidence", "kind"]) $(id).addEventListener("input", question);
     $("ask-near").addEventListener("click", () => { app.newSeed(); question(); });
   },
-  enter() { active = true; draw(); question(); },
+  enter() { active = refit = true; draw(); question(); },
   leave() { active = false; },
   update(shell, why) { if (why === "place") app.newSeed(); question(); },
   redraw: draw,

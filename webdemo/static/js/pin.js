@@ -6,10 +6,10 @@ const STEP = 10, STRIDE = 60, REST = 350;
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 // `moving` is called at every step, `moved` when the pin rests.
-export function makePin(at, { name, text, label, moving, moved }) {
+export function makePin(at, { name, text, label, side = "right", moving, moved }) {
   const icon = L.divIcon({ className: `pin pin-${name}`, iconSize: [44, 44] });
   const pin = L.marker(at, { icon, draggable: true, autoPan: true, zIndexOffset: 1000, title: "", alt: label, riseOnHover: true });
-  pin.bindTooltip(text, { permanent: true, direction: "right", offset: [12, 0], className: `pin-label pin-label-${name}` });
+  pin.bindTooltip(text, { permanent: true, direction: side, offset: [side === "right" ? 12 : -12, 0], className: `pin-label pin-label-${name}` });
   let resting = null;
   pin.on("drag", () => moving(pin.getLatLng()));
   pin.on("dragend", () => moved(pin.getLatLng()));

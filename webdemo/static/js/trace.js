@@ -2,7 +2,7 @@
 
 import { asker } from "./ask.js";
 import { dot, line, speck } from "./map.js";
-import { metres, put, small } from "./words.js";
+import { metres, put, small, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 let app = null, told = null, active = false, path = [];
@@ -18,8 +18,8 @@ function suggested() {
 }
 
 function question() {
-  put("step-out", `${$("step").value} m`);
-  put("trace-budget-out", `${$("trace-budget").value} reports`);
+  valued("step", `${$("step").value} m`);
+  valued("trace-budget", `${$("trace-budget").value} reports`);
   if (path.length < 2) { told = null; draw(); return; }
   ask({
     ...app.privacy(), path: path.map((corner) => ({ lat: corner.lat, lon: corner.lng })),

@@ -4,3 +4,21 @@ export const metres = (value) => (value < 9.95 ? `${value.toFixed(1)} m` : value
 export const percent = (share) => (share >= 0.0995 || share === 0 ? `${Math.round(100 * share)} %` : `${(100 * share).toPrecision(2)} %`);
 export const small = (value) => value.toPrecision(3);
 export const put = (id, text) => { document.getElementById(id).textContent = text; };
+// A slider's value, seen and heard.
+export const valued = (id, text) => {
+  put(`${id}-out`, text);
+  document.getElementById(id).setAttribute("aria-valuetext", text);
+};
+
+// Odds of here against there.
+export function odds(value) {
+  const [most, where] = value >= 1 ? [value, "here"] : [1 / value, "there"];
+  if (most < 1.05) return "even";
+  return `${most < 9.95 ? most.toFixed(1) : most < 1e5 ? Math.round(most).toLocaleString("en") : most.toExponential(0)} to 1 for ${where}`;
+}
+
+const WINDS = ["north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west"];
+export function direction(from, to) {
+  const east = (to.lon - from.lng) * Math.cos((from.lat * Math.PI) / 180), angle = Math.atan2(east, to.lat - from.lat);
+  return WINDS[(Math.round((angle / Math.PI) * 4) + 8) % 8];
+}

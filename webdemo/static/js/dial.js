@@ -1,0 +1,63 @@
+// One dial with named stops for how much privacy; factor and radius behind it, for experts.
+
+import { put } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const NAMES = ["street", "block", "neighbourhood", "town"], FACTOR = 4;
+const STOPS = document.body.dataset.stops.split(" ").map(Number);
+const STEP = 5;
+const factor = $("factor"), radius = $("radius"), dial = $("dial");
+
+export const privacy = () => ({ factor: Number(factor.value), radius: Number(radius.value) });
+
+// Between two stops the radius grows by the same factor at every step.
+function radiusAt(position) {
+  const low = Math.min(Math.floor(position), STOPS.length - 2);
+  return Math.round((STOPS[low] * (STOPS[low + 1] / STOPS[low]) ** (position - low)) / STEP) * STEP || STOPS[0];
+}
+
+// The same epsilon with the usual factor has this radius.
+const usualRadius = () => (privacy().radius * Math.log(FACTOR)) / Math.log(privacy().factor);
+
+function positionOf(metres) {
+  const low = Math.max(0, STOPS.findLastIndex((stop, at) => stop <= metres && at < STOPS.length - 1));
+  return Math.min(STOPS.length - 1, Math.max(0, low + Math.log(metres / STOPS[low]) / Math.log(STOPS[low + 1] / STOPS[low])));
+}
+
+export function labels() {
+  const { factor: times, radius: metres } = privacy(), name = NAMES[Math.round(Number(dial.value))];
+  put("factor-out", `${times} ×`);
+  put("radius-out", `${metres} m`);
+  put("dial-out", name);
+  factor.setAttribute("aria-valuetext", `factor ${times}`);
+  radius.setAttribute("aria-valuetext", `${metres} metres`);
+  dial.setAttribute("aria-valuetext", `${name}: between places within ${metres} metres the odds change by a factor of ${times} at most`);
+  for (const button of $("stops").children) button.setAttribute("aria-pressed", Math.abs(Number(button.dataset.stop) - Number(dial.value)) < 0.1);
+}
+
+// The dial follows the two sliders.
+export function follow() {
+  dial.value = positionOf(usualRadius());
+  labels();
+}
+
+export function prepareDial(changed) {
+  radius.min = STOPS[0];
+  radius.max = STOPS.at(-1);
+  radius.defaultValue = STOPS.at(-2);
+  const turn = () => {
+    radius.value = radiusAt(Number(dial.value));
+    factor.value = FACTOR;
+    labels();
+    changed();
+  };
+  $("stops").append(...NAMES.map((name, at) => {
+    const button = document.createElement("button");
+    Object.assign(button, { type: "button", textContent: name });
+    button.dataset.stop = at;
+    button.addEventListener("click", () => { dial.value = at; turn(); dial.dispatchEvent(new Event("change", { bubbles: true })); });
+    return button;
+  }));
+  dial.addEventListener("input", turn);
+  for (const slider of [factor, radius]) slider.addEventListener("input", () => { follow(); changed(); });
+}
