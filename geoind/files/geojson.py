@@ -1,34 +1,43 @@
-"""GeoJSON feature collections, read and written some features at a time."""
+"""GeoJSON feature collections, read and written some features at a time.
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+A document is the members before its features, the features, and the members after them: each is parsed from its
+exact text, and nothing but white space and commas may stand between them.
+"""
+
+import codecs
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any, BinaryIO
-
-import ijson
 
 from geoind.errors import InvalidInputError
 from geoind.files.jsonrows import FEATURE_PLACE, Form, JsonRows
-from geoind.files.jsonvalues import flattened, without, writer
+from geoind.files.jsontext import (
+    BadRecordError,
+    NotJsonError,
+    cuts,
+    key_at,
+    members,
+    object_in,
+    sign_at,
+    spliced,
+    value_at,
+)
+from geoind.files.jsonvalues import flattened
 
 __all__ = ["geojson_rows"]
 
-CHUNK = 1 << 16
+CHUNK = 1 << 20
 """Bytes read at once."""
-
-BATCH_FEATURES = 1 << 13
-"""Features handled at once."""
 
 LONGEST = 64 << 20
 """No feature, and no other member of the collection, may be longer."""
 
-DEEPEST = 200
-"""So many objects and lists may lie inside each other."""
-
 WGS84_NAMES = ("crs84", "epsg::4326", "epsg:4326")
 
-BOM = b"\xef\xbb\xbf"
+NO_FEATURES = "a GeoJSON file must be a FeatureCollection, this one has no features"
+LIST = '{"features": ['
 
-write = writer()
+BOM = "\ufeff"
 
 
 def geojson_rows(
@@ -37,7 +46,7 @@ def geojson_rows(
     drop: frozenset[str] = frozenset(),
     named: Sequence[str] = (),
     times: Sequence[str] = (),
-    size: int = BATCH_FEATURES,
+    size: int = CHUNK,
 ) -> Iterator[JsonRows]:
     """Yield the features of a GeoJSON document (RFC 7946), with the other members of the collection around them.
 
@@ -54,7 +63,7 @@ def geojson_rows(
     times : sequence of str
         The paths of times.
     size : int
-        Features handled at once; -1 for all.
+        Bytes handled at once; -1 for all.
 
     Examples
     --------
@@ -63,152 +72,177 @@ def geojson_rows(
     >>> [rows.batch.column("id").to_pylist() for rows in geojson_rows(io.BytesIO(text))]
     [[7]]
     """
-    document = _Document(drop, named, times)
-    rows = document.rows()
-    for number, feature in enumerate(_features(stream, document), start=1):
-        rows.add(number, feature)
-        if 0 <= size < len(rows.records) + len(rows.problems):
-            yield rows
-            rows = document.rows()
-    document.finish()
-    yield rows
-
-
-def _features(stream: BinaryIO, document: "_Document") -> Iterator[dict[str, Any]]:
-    """Yield the features, while the document learns its other members."""
-    events = ijson.sendable_list()
-    parser = ijson.basic_parse_coro(events)
-    count, size = 0, 0
+    document = _Document(_Text(stream, size), partial(JsonRows, drop=drop, named=named, times=times), drop)
     try:
-        text = stream.read(CHUNK).removeprefix(BOM)
-        while text:
-            parser.send(text)
-            size += len(text)
-            for feature in document.features_in(events):
-                count, size = count + 1, 0
-                yield feature
-            if size > LONGEST:
-                raise InvalidInputError(f"feature {count + 1} is too long")
-            del events[:]
-            text = stream.read(CHUNK)
-        parser.close()
-        yield from document.features_in(events)
-    except (ijson.JSONError, UnicodeDecodeError):
-        count += sum(1 for _ in document.features_in(events))
-        # Not its message: that quotes the document.
-        raise InvalidInputError(f"this is no proper JSON, behind feature {count}") from None
+        yield from document.batches()
+    except (NotJsonError, UnicodeDecodeError):
+        raise InvalidInputError(f"this is no proper JSON, behind feature {document.count}") from None
+    except BadRecordError as error:
+        raise InvalidInputError(f"behind feature {document.count}: {error}") from None
 
 
-@dataclass(eq=False)
+class _Text:
+    """A text that comes piece by piece; what is understood goes."""
+
+    def __init__(self, stream: BinaryIO, size: int) -> None:
+        self._stream = stream
+        self._size = size
+        self._decoder = codecs.getincrementaldecoder("utf-8")()
+        self._ended = False
+        self.text = ""
+        self.at = 0
+
+    def more(self) -> bool:
+        """Read on, and return whether there was more; the position stays at the same sign."""
+        if self._ended:
+            return False
+        rest = self.text[self.at :]
+        if len(rest) > LONGEST:
+            raise InvalidInputError("a feature, or another member of the collection, is too long")
+        # Twice as much each time, where no end comes: then reading from the beginning again costs little.
+        data = self._stream.read(max(self._size, len(rest)) if self._size > 0 else -1)
+        self._ended = not data
+        self.text, self.at = rest + self._decoder.decode(data, final=self._ended), 0
+        return True
+
+
 class _Document:
-    """What is known of a collection so far: the members before the features, and those after them."""
+    """A collection: the members before the features, the features, and the members after them."""
 
-    drop: frozenset[str]
-    named: Sequence[str]
-    times: Sequence[str]
-    before: dict[str, Any] = field(default_factory=dict)
-    after: dict[str, Any] = field(default_factory=dict)
-    ended: bool = False
-    _stack: list[tuple[Any, str]] = field(default_factory=list)
-    _container: Any = None
-    _key: str = ""
-    _features: list[Any] | None = None
-    _started: bool = False
-    _written: int = 0
+    def __init__(self, source: _Text, rows: Callable[[Form], JsonRows], drop: frozenset[str]) -> None:
+        self.count = 0
+        self._source = source
+        self._rows = rows
+        self._drop = drop
+        self._names: set[str] = set()
+        self._about: dict[str, Any] = {}
+        self._opening, self._closing = "", ""
+        self._ended = False
+        self._written = 0
 
-    def features_in(self, events: Iterable[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
-        """Yield the features that some events of the parser complete."""
-        container, key, stack, features = self._container, self._key, self._stack, self._features
-        for event, value in events:
-            if event == "map_key":
-                key = value
-                continue
-            if event in ("start_map", "start_array"):
-                stack.append((container, key))
-                container, key = {} if event == "start_map" else [], ""
-                if len(stack) < 3 or len(stack) > DEEPEST:
-                    features = self._check_beginning(container, stack)
-                continue
-            if event in ("end_map", "end_array"):
-                value = container
-                container, key = stack.pop()
-                if value is features:
-                    continue
-            if container is features and container is not None:
-                if not isinstance(value, dict):
-                    raise InvalidInputError("a feature must be an object")
-                yield value
-            elif len(stack) == 1:
-                self._learn(key, value)
-            elif type(container) is dict:
-                container[key] = value
-            elif container is not None:
-                container.append(value)
-            elif not isinstance(value, dict):
-                raise InvalidInputError("a GeoJSON file must be a FeatureCollection")
-        self._container, self._key = container, key
+    def batches(self) -> Iterator[JsonRows]:
+        """Yield the features, in at least one batch; the last one knows the members after them."""
+        source = self._source
+        while not (begin := _features_begin(source.text)):
+            self._read_on()
+        self._open(source.text[:begin])
+        source.at = begin
+        while not self._ended:
+            gaps: list[str] = []
+            rows = self._rows(Form([FEATURE_PLACE], feature=True))
+            rows.frame = partial(self._framed, gaps)
+            rows.about = self._told
+            if self._take(rows, gaps):
+                while source.more():
+                    pass
+                self._close(source.text[source.at :])
+                yield rows
+                return
+            if gaps or rows.problems:
+                yield rows
+            self._read_on()
 
-    def _check_beginning(self, container: Any, stack: list[tuple[Any, str]]) -> list[Any] | None:
-        """Return the list of features, if it has begun; refuse a document that has another form."""
-        if len(stack) > DEEPEST:
-            raise InvalidInputError("the values are nested too deeply")
-        if len(stack) == 1 and not isinstance(container, dict):
-            raise InvalidInputError("a GeoJSON file must be a FeatureCollection")
-        if len(stack) == 2 and stack[-1][1] == "features":
-            if self._features is not None or not isinstance(container, list):
-                raise InvalidInputError("a GeoJSON file must have one list of features")
-            self._features = container
-        return self._features
+    def _read_on(self) -> None:
+        if not self._source.more():
+            raise NotJsonError("the document has no end")
 
-    def _learn(self, name: str, value: Any) -> None:
-        if name == "crs":
-            _check_crs(value)
+    def _take(self, rows: JsonRows, gaps: list[str]) -> bool:
+        """Add the features that the text holds, each with what stands before it, and return whether they end.
+
+        A feature counts when it is known what follows: another, or the end of the list. So the last batch has one.
+        """
+        text, at = self._source.text, self._source.at
+        sign, after = sign_at(text, at)
+        while sign != "]":
+            if self.count and sign not in (",", ""):
+                raise InvalidInputError(f"this is no proper JSON, behind feature {self.count}")
+            start = sign_at(text, after)[1] - 1 if self.count else after - 1
+            try:
+                value, end = value_at(text, start)
+            except NotJsonError:
+                return False  # not yet, or never
+            sign, after = sign_at(text, end)
+            if not sign:
+                return False
+            if type(value) is not tuple:
+                raise InvalidInputError("a feature must be an object")
+            self.count += 1
+            if rows.add(self.count, text[start:end], value):
+                gaps.append(text[at:start])
+            self._source.at = at = end
+        return True
+
+    def _open(self, text: str) -> None:
+        """Take in what stands before the features."""
+        start = text.index("{")
+        self._opening = text[:start] + self._learnt(text[start:] + "]}")[:-2]
+
+    def _close(self, text: str) -> None:
+        """Take in what stands behind the features, from their last on."""
+        document = text.rstrip(" \t\n\r")
+        self._closing = self._learnt(LIST + document)[len(LIST) :] + text[len(document) :]
+        self._ended = True
+
+    def _learnt(self, text: str) -> str:
+        """Return the text of a collection without its features, as it is to be written."""
+        told = members(object_in(text))
+        del told["features"]
+        if self._names & set(told):
+            raise BadRecordError("a member occurs twice in one object")
+        self._names |= set(told)
+        if "crs" in told:
+            _check_crs(told["crs"])
         # The collection's box is made of true places.
-        if name != "bbox":
-            (self.before if self._features is None else self.after)[name] = value
+        judged = [pair for pair in told.items() if pair[0] != "bbox" and pair != ("type", "FeatureCollection")]
+        self._about = self._about | flattened(judged, "collection.")
+        drop = {name.removeprefix("collection.") for name in self._drop if name.startswith("collection.")}
+        return spliced(text, [(*span, "") for span in cuts(text, {*drop, "bbox"} - {"features"})])
 
-    def finish(self) -> None:
-        """Note that the document has ended."""
-        if self._features is None:
-            raise InvalidInputError("a GeoJSON file must be a FeatureCollection, this one has no features")
-        self.ended = True
+    def _told(self) -> dict[str, Any]:
+        return self._about
 
-    def rows(self) -> JsonRows:
-        """Return an empty batch of features."""
-        form = Form([FEATURE_PLACE], feature=True)
-        rows = JsonRows(form, drop=self.drop, named=self.named, times=self.times, about=self._about)
-        rows.frame = self._framed
-        return rows
-
-    def _about(self) -> dict[str, Any]:
-        told = {**self.before, **self.after}
-        return flattened(
-            {name: value for name, value in told.items() if name not in ("type", "crs")}, "collection."
-        )
-
-    def _framed(self, rows: list[int], objects: list[dict[str, Any]]) -> bytes:  # noqa: ARG002
+    def _framed(self, gaps: list[str], rows: list[int], texts: list[str]) -> bytes:
         """Return features as text, with the beginning of the document before the first, its end after the last."""
-        parts = []
-        if not self._started:
-            self._started = True
-            opening = write(self._kept(self.before))[:-1]
-            parts.append(f'{opening}{", " if len(opening) > 1 else ""}"features": [\n')
-        for record in objects:
-            parts.append(",\n" if self._written else "")
-            parts.append(write(record))
+        pieces = [self._opening]
+        self._opening = ""
+        for row, text in zip(rows, texts, strict=True):
+            gap = gaps[row]
+            if not self._written:
+                gap = gap.replace(",", "", 1)
+            elif "," not in gap:
+                gap = f",{gap}"
+            pieces += (gap, text)
             self._written += 1
-        if self.ended:
-            closing = write(self._kept(self.after))[1:]
-            parts.append(f"\n]{', ' if len(closing) > 1 else ''}{closing}\n")
-        return "".join(parts).encode()
+        if self._ended:
+            pieces.append(self._closing)
+        return "".join(pieces).encode()
 
-    def _kept(self, members: dict[str, Any]) -> dict[str, Any]:
-        kept: dict[str, Any] = without({"collection": members}, self.drop).get("collection", {})
-        return kept
+
+def _features_begin(text: str) -> int:
+    """Return where the first feature may begin, behind the bracket; 0 where the text does not go so far."""
+    sign, after = sign_at(text, len(BOM) if text.startswith(BOM) else 0)
+    if sign not in ("{", ""):
+        raise InvalidInputError("a GeoJSON file must be a FeatureCollection")
+    try:
+        while sign:
+            first, behind = sign_at(text, after)
+            if first == "}":
+                raise InvalidInputError(NO_FEATURES)
+            name, value = key_at(text, behind - 1)
+            if name == "features" and text[value : value + 1] == "[":
+                return value + 1
+            sign, after = sign_at(text, value_at(text, value)[1])
+            if sign == "}":
+                raise InvalidInputError(NO_FEATURES)
+            if sign not in (",", ""):
+                raise InvalidInputError("this is no proper JSON, before the features")
+    except NotJsonError:
+        pass  # not yet, or never
+    return 0
 
 
 def _check_crs(crs: Any) -> None:
     """Refuse a collection that says, as GeoJSON did before 2016, that it is not in degrees on WGS84."""
-    name = str(crs["properties"].get("name")) if isinstance(crs, dict) and "properties" in crs else "crs84"
-    if not name.lower().endswith(WGS84_NAMES):
+    inside = dict(dict(crs).get("properties") or ()) if type(crs) is tuple else {"name": "crs84"}
+    if not str(inside.get("name", "crs84")).lower().endswith(WGS84_NAMES):
         raise InvalidInputError("the GeoJSON file has a crs other than WGS84: re-project it first")

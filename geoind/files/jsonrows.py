@@ -1,34 +1,62 @@
 """JSON objects as rows: two members with coordinates, or a GeoJSON feature."""
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from geoind.arrays import IntArray
-from geoind.files.jsonvalues import (
+from geoind.files.jsontext import (
     BadRecordError,
-    Digits,
-    as_columns,
-    chosen,
-    flattened,
-    is_number,
-    number_text,
-    without,
-    writer,
+    Span,
+    cuts,
+    members,
+    object_in,
+    refuse_half_characters,
+    spliced,
+    values_at,
 )
+from geoind.files.jsonvalues import as_columns, chosen, flattened, is_number
 from geoind.files.rejects import Problem
 
-__all__ = ["FEATURE_PLACE", "Form", "JsonRows"]
+__all__ = ["FEATURE_PLACE", "Form", "JsonRows", "Row"]
 
 FEATURE_PLACE = ("geometry.coordinates[0]", "geometry.coordinates[1]")
 """What the coordinates of a feature's point are called."""
 
-write = writer()
-
 SHAPES = ("LineString", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon", "GeometryCollection")
+
+SPACE = r"[ \t\n\r]*"
+NUMBERS = rf"\[{SPACE}([-+.0-9eE]+){SPACE},{SPACE}([-+.0-9eE]+)([^\]]*?){SPACE}\]"
+POINT = re.compile(NUMBERS)
+"""A list of two numbers, and what comes after the second."""
+A_FEATURE = ("type", "Feature")
+KEY = '"coordinates"'
+FEATURE = re.compile(KEY + SPACE + ":" + SPACE + NUMBERS)
+ESCAPED = re.compile(r"\\u00[2-7]")
+"""How a letter of a name may be written: then the name cannot be searched for."""
+
+
+class Row(NamedTuple):
+    """An object of a file.
+
+    Parameters
+    ----------
+    text : str
+        What it is.
+    spots : sequence of (int, int)
+        Where in the text its coordinates are; none where it has no place.
+    lost : sequence of str
+        The paths of members that are never written.
+    """
+
+    text: str
+    spots: Sequence[Span]
+    lost: Sequence[str] = ()
+    height: Span | None = None
 
 
 @dataclass(frozen=True)
@@ -46,40 +74,64 @@ class Form:
     places: Sequence[tuple[str, str]]
     feature: bool = False
 
-    def taken_apart(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Return the values of an object by their paths, the coordinates as text."""
-        if not self.feature:
-            flat = flattened(record)
-            for path in self.paths:
-                flat[path] = number_text(_at(record, path))
-            return flat
-        if "geometry" not in record:
-            raise BadRecordError("the feature has no geometry")
-        lon, lat = _point(record["geometry"])
-        # A point's box is the point; a height, and whatever else a geometry holds, goes with it.
-        rest = {name: value for name, value in record.items() if name not in ("geometry", "bbox", "type")}
-        return {FEATURE_PLACE[0]: number_text(lon), FEATURE_PLACE[1]: number_text(lat), **flattened(rest)}
-
-    def put_together(self, record: dict[str, Any], reports: Sequence[str | None]) -> dict[str, Any]:
-        """Return an object with other coordinates, in the order of the paths; None or "" for none."""
+    def taken_apart(self, text: str, pairs: tuple[tuple[str, Any], ...]) -> tuple[Row, dict[str, Any]]:
+        """Return an object, and its values by their paths, the coordinates as text."""
+        record = members(pairs)
         if self.feature:
-            geometry = None
-            if all(reports):
-                geometry = {"type": "Point", "coordinates": [Digits(report) for report in reports]}
-            elif record["geometry"] is not None:
-                geometry = {"type": "Point", "coordinates": []}
-            made = {**record, "geometry": geometry}
-            made.pop("bbox", None)
-            return made
-        result = record
-        for path, report in zip(self.paths, reports, strict=True):
-            result = _with(result, path, report)
-        return result
+            return self._feature(text, record)
+        flat = flattened(pairs)
+        spots = [self._spot(text, record, path) for path in self.paths]
+        for path, (start, end) in zip(self.paths, spots, strict=True):
+            value = flat.get(path)
+            flat[path] = value if isinstance(value, str) else _number(text[start:end])
+        return Row(text, spots), flat
 
-    @property
+    @cached_property
     def paths(self) -> list[str]:
         """The paths of all coordinates."""
         return [path for place in self.places for path in place]
+
+    @cached_property
+    def _searches(self) -> dict[str, re.Pattern[str]]:
+        """How the number or text at a path is found in an object that has its name once: by far the fastest."""
+        scalar = rf'{SPACE}:{SPACE}("[^"\\]*"|[-+.0-9eE]+|null)'
+        simple = [path for path in self.paths if path.isascii() and path.isidentifier()]
+        return {path: re.compile(f'"{path}"{scalar}') for path in simple}
+
+    def _spot(self, text: str, record: dict[str, Any], path: str) -> Span:
+        """Return where in an object the value at a path is."""
+        if path in record and path in self._searches and _is_once(f'"{path}"', text):
+            found = self._searches[path].search(text)
+            if found is not None:
+                return found.span(1)
+        spots = values_at(text, path)
+        if len(spots) != 1:
+            raise BadRecordError(f"the member {path!r} is {'there twice' if spots else 'missing'}")
+        return spots[0]
+
+    def _feature(self, text: str, record: dict[str, Any]) -> tuple[Row, dict[str, Any]]:
+        if "geometry" not in record:
+            raise BadRecordError("the feature has no geometry")
+        rest = [pair for pair in record.items() if pair[0] not in ("geometry", "bbox") and pair != A_FEATURE]
+        flat = flattened(rest)
+        geometry = _point(record["geometry"])
+        # A point's box is the point; whatever else a geometry holds goes with it, and a height, too.
+        lost = [f"geometry.{name}" for name in geometry if name not in ("type", "coordinates")]
+        if "bbox" in record:
+            lost.append("bbox")
+        flat[FEATURE_PLACE[0]] = flat[FEATURE_PLACE[1]] = None
+        if not geometry.get("coordinates"):
+            return Row(text, (), lost), flat
+        found = FEATURE.search(text) if _is_once(KEY, text) else None
+        if found is None:
+            spots = values_at(text, "geometry.coordinates")
+            if len(spots) != 1:
+                raise BadRecordError("the member 'geometry.coordinates' is there twice")
+            found = POINT.match(text, spots[0][0])
+        if found is None or (found[3] and not all(map(is_number, geometry["coordinates"]))):
+            raise BadRecordError("the coordinates must be numbers")
+        flat[FEATURE_PLACE[0]], flat[FEATURE_PLACE[1]] = found[1], found[2]
+        return Row(text, (found.span(1), found.span(2)), lost, found.span(3) if found[3] else None), flat
 
 
 @dataclass(eq=False)
@@ -103,26 +155,39 @@ class JsonRows:
     """
 
     form: Form
-    frame: Callable[[list[int], list[dict[str, Any]]], bytes] = field(init=False)
+    frame: Callable[[list[int], list[str]], bytes] = field(init=False)
     drop: frozenset[str] = frozenset()
     named: Sequence[str] = ()
     times: Sequence[str] = ()
     about: Callable[[], dict[str, Any]] = dict
-    records: list[dict[str, Any]] = field(default_factory=list)
+    records: list[Row] = field(default_factory=list)
     flat: list[dict[str, Any]] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
-    def add(self, line: int, record: dict[str, Any]) -> bool:
-        """Add an object, or what is wrong with it, and return whether it is a row."""
+    def add(self, line: int, text: str, pairs: tuple[tuple[str, Any], ...] | None = None) -> bool:
+        """Add an object, or what is wrong with it, and return whether it is a row.
+
+        Parameters
+        ----------
+        line : int
+            Where it is in the file.
+        text : str
+            What it is.
+        pairs : tuple of (str, value), optional
+            Its members, if they are known.
+        """
         try:
-            self.flat.append(self.form.taken_apart(record))
+            pairs = object_in(text) if pairs is None else pairs
+            refuse_half_characters(text, pairs)
+            row, flat = self.form.taken_apart(text, pairs)
         except BadRecordError as error:
-            self.problems.append(Problem(line, str(error), write(record).encode()))
+            self.problems.append(Problem(line, str(error), text.encode()))
         except RecursionError:
-            self.problems.append(Problem(line, "the values are nested too deeply", b""))
+            self.problems.append(Problem(line, "the values are nested too deeply", text.encode()))
         else:
-            self.records.append(record)
+            self.flat.append(flat)
+            self.records.append(row)
             self.lines.append(line)
             return True
         return False
@@ -130,14 +195,13 @@ class JsonRows:
     @cached_property
     def batch(self) -> pa.RecordBatch:
         """One column per path."""
-        about = self.about()
-        columns = as_columns([about | record for record in self.flat] if about else self.flat)
+        columns = as_columns(self.flat, self.about())
         for path in self.form.paths:
             columns[path] = pa.array([record[path] for record in self.flat], pa.string())
         for path in self.resolved(self.named, columns):
             columns[path] = pa.array([_name(record.get(path)) for record in self.flat], pa.string())
         for path in self.resolved(self.times, columns):
-            columns[path] = pa.array([number_text(record.get(path)) or None for record in self.flat], pa.string())
+            columns[path] = pa.array([_time(record.get(path)) for record in self.flat], pa.string())
         gone = set(chosen(columns, self.resolved(self.drop, columns)))
         names = [path for path in columns if path not in gone]
         return pa.RecordBatch.from_arrays([columns[path] for path in names], names=names)
@@ -163,7 +227,8 @@ class JsonRows:
 
     def has(self, name: str) -> bool:
         """Return whether any object has a member of that name, or below it."""
-        paths = {path: None for flat in (*self.flat, self.about()) for path in flat}
+        lost = (row.lost for row in self.records)
+        paths = {path: None for some in (*self.flat, self.about(), *lost) for path in some}
         return bool(chosen(paths, self.resolved([name], paths)))
 
     @property
@@ -177,18 +242,36 @@ class JsonRows:
 
     def record(self, row: int) -> bytes:
         """Return the text of an object."""
-        return write(self.records[row]).encode()
+        return self.records[row].text.encode()
 
     def written(self, reports: pa.RecordBatch, rows: IntArray) -> bytes:
         """Return the text of some objects, with other coordinates."""
         columns = [reports.column(path).to_pylist() for path in self.form.paths]
-        objects = []
         known = {path for flat in self.flat for path in flat} if self.drop else ()
-        drop = frozenset(self.resolved(self.drop, known))
-        for row, *report in zip(rows.tolist(), *columns, strict=True):
-            record = without(self.records[row], drop) if drop else self.records[row]
-            objects.append(self.form.put_together(record, report))
-        return self.frame(rows.tolist(), objects)
+        drop = self.resolved(self.drop, known)
+        numbers = rows.tolist()
+        texts = [_written(self.records[row], report, drop) for row, *report in zip(numbers, *columns, strict=True)]
+        return self.frame(numbers, texts)
+
+
+def _written(row: Row, reports: Sequence[str | None], drop: Sequence[str]) -> str:
+    """Return the text of an object with other coordinates, and without what is not written."""
+    changes = []
+    for (start, end), report in zip(row.spots, reports, strict=False):
+        if row.text[start] == '"':
+            changes.append((start, end, f'"{report or ""}"'))
+        else:
+            changes.append((start, end, report or "null"))
+    if row.height is not None:
+        changes.append((*row.height, ""))
+    if drop or row.lost:
+        changes += [(*span, "") for span in cuts(row.text, (*drop, *row.lost))]
+    return spliced(row.text, changes)
+
+
+def _is_once(key: str, text: str) -> bool:
+    """Return whether a member's name is there only once: wherever it is, it is no other member, and no text."""
+    return text.count(key) == 1 and not ("\\u" in text and ESCAPED.search(text))
 
 
 def _below(name: str, paths: Iterable[str]) -> bool:
@@ -201,35 +284,24 @@ def _name(value: Any) -> str | None:
     return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) and value != "" else None
 
 
-def _point(geometry: Any) -> tuple[Any, Any]:
-    """Return the coordinates of a point; two times None if it is null or empty."""
+def _time(value: Any) -> str | None:
+    """Return a time as text: a text, or a number."""
+    return value or None if isinstance(value, str) else str(value) if is_number(value) else None
+
+
+def _number(text: str) -> str | None:
+    """Return a coordinate as text, None where there is none; whatever is no number is not one later, either."""
+    return None if text == "null" else text
+
+
+def _point(geometry: Any) -> dict[str, Any]:
+    """Return the members of a point; null has none."""
     if geometry is None:
-        return None, None
-    kind = geometry.get("type") if isinstance(geometry, dict) else None
+        return {}
+    inside = members(geometry) if type(geometry) is tuple else {}
+    kind = inside.get("type")
     if kind != "Point":
         raise BadRecordError(f"the geometry must be a Point, not a {kind}" if kind in SHAPES else "not a Point")
-    coordinates = geometry.get("coordinates")
-    if not isinstance(coordinates, list) or len(coordinates) == 1 or not all(map(is_number, coordinates)):
+    if type(inside.get("coordinates")) is not list:
         raise BadRecordError("the coordinates must be numbers")
-    return (coordinates[0], coordinates[1]) if coordinates else (None, None)
-
-
-def _at(record: dict[str, Any], path: str) -> Any:
-    """Return the value at a path: of a member of that name, or of a member of a member."""
-    if path in record:
-        return record[path]
-    name, _, rest = path.partition(".")
-    inner = record.get(name)
-    if not rest or not isinstance(inner, dict):
-        raise BadRecordError(f"the member {path!r} is missing")
-    return _at(inner, rest)
-
-
-def _with(record: dict[str, Any], path: str, report: str | None) -> dict[str, Any]:
-    """Return an object with a report at a path: as text, where text was."""
-    if path in record:
-        if isinstance(record[path], str):
-            return {**record, path: report or ""}
-        return {**record, path: Digits(report) if report else None}
-    name, _, rest = path.partition(".")
-    return {**record, name: _with(record[name], rest, report)}
+    return inside

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from geoind.errors import InvalidInputError
 from geoind.files.dialects import Place
 from geoind.files.jsonrows import FEATURE_PLACE, Form, JsonRows
-from geoind.files.jsonvalues import BadRecordError, flattened, loaded, writer
+from geoind.files.jsontext import BadRecordError, object_in
+from geoind.files.jsonvalues import flattened
 from geoind.files.rejects import Problem
 from geoind.tables.names import coordinate_columns
 
@@ -18,6 +19,8 @@ BATCH_BYTES = 1 << 20
 
 LONGEST = 64 << 20
 """No line may have more bytes."""
+
+BOM = b"\xef\xbb\xbf"
 
 SEPARATOR = b"\x1e"
 """Before each record of a GeoJSON text sequence (RFC 8142)."""
@@ -74,16 +77,13 @@ def ndjson_rows(
 def _form(lines: Sequence[bytes], places: Sequence[Place]) -> Form:
     """Return where the places are, by the first object."""
     for line in lines:
-        body = _body(line)
         try:
-            record = loaded(body) if body else None
-        except BadRecordError:
+            pairs = object_in(_body(line).decode())
+            names = list(flattened(pairs))
+        except (BadRecordError, RecursionError, UnicodeDecodeError):
             continue
-        if record is None:
-            continue
-        if "geometry" in record and all(name is None for place in places for name in place):
+        if "geometry" in dict(pairs) and all(name is None for place in places for name in place):
             return Form([FEATURE_PLACE], feature=True)
-        names = list(flattened(record))
         return Form([coordinate_columns(names, *place) for place in places])
     return Form([FEATURE_PLACE], feature=True)
 
@@ -97,17 +97,17 @@ def _rows(lines: Sequence[bytes], first: int, rows: JsonRows) -> JsonRows:
             around.add_blank(line)
             continue
         try:
-            record = loaded(body)
-        except BadRecordError as error:
-            rows.problems.append(Problem(number, str(error), body))
+            text = body.decode()
+        except UnicodeDecodeError:
+            rows.problems.append(Problem(number, "not a JSON object", body))
             continue
-        if rows.add(number, record):
+        if rows.add(number, text):
             around.add(line, body)
     return rows
 
 
 def _body(line: bytes) -> bytes:
-    return line.strip(b" \t\r\n" + SEPARATOR)
+    return line.removeprefix(BOM).strip(b" \t\r\n" + SEPARATOR)
 
 
 @dataclass
@@ -117,14 +117,8 @@ class _Around:
     start: bytes = b""
     before: list[bytes] = field(default_factory=list)
     after: list[bytes] = field(default_factory=list)
-    compact: bool = False
-    ascii_only: bool = True
 
     def add(self, line: bytes, body: bytes) -> None:
-        if not self.before:
-            # Written as the first object is: other readers and eyes expect it.
-            self.compact = b'": ' not in body
-        self.ascii_only &= body.isascii()
         at = line.index(body)
         self.before.append(line[:at])
         self.after.append(line[at + len(body) :])
@@ -135,10 +129,10 @@ class _Around:
         else:
             self.start += line
 
-    def framed(self, rows: list[int], objects: list[dict[str, Any]]) -> bytes:
-        write = writer(compact=self.compact, ascii_only=self.ascii_only)
-        texts = [
-            self.before[row] + write(record).encode() + self.after[row]
-            for row, record in zip(rows, objects, strict=True)
+    def framed(self, rows: list[int], texts: list[str]) -> bytes:
+        pieces = [
+            self.before[row] + text.encode() + self.after[row] for row, text in zip(rows, texts, strict=True)
         ]
-        return self.start + b"".join(texts)
+        # The last line of a file may do without a line break, until it is another's turn to be the last.
+        pieces[:-1] = [piece if piece.endswith(b"\n") else piece + b"\n" for piece in pieces[:-1]]
+        return self.start + b"".join(pieces)

@@ -39,6 +39,44 @@ def test_a_collection_keeps_everything_but_places_and_boxes(tmp_path: Path) -> N
     assert "324.5" not in json.dumps(read)
 
 
+def test_every_byte_of_a_collection_but_its_places_and_boxes_stays(tmp_path: Path) -> None:
+    text = """\ufeff {"type" : "FeatureCollection","name":"\\u00e9 \\/", "crs": null,
+      "bbox": [1, 2, 3, 4], "features" :[ \t
+        {"id":1.50, "type": "Feature","geometry":{ "coordinates" : [ 2.5 ,\t1.5 , 324.5 ], "type":"Point"}} ,
+        {"type":"Feature", "bbox": [3, 4, 3, 4], "properties":{"coordinates": "x", "é": "\\ud83d\\ude00"},
+         "geometry": {"bbox": [3, 4], "type": "Point", "coordinates":[3,4], "note": {"a": 9} }},{
+         "geometry": {"type":"Point","coordin\\u0061tes":[5,6]}, "properties": {"x\\"coordinates": [9, 8, 7]}}
+
+    ] , "x" : [ 1 ], "n": 12345678901234567.10\r\n}
+    """
+    made = obfuscated(tmp_path, text, "in.geojson", keep=["properties"], drop=["collection.x"]).decode()
+    wanted = text
+    for before, after in {
+        ',\n      "bbox": [1, 2, 3, 4]': "",
+        "[ 2.5 ,\t1.5 , 324.5 ]": "[ 2.50000 ,\t1.50000 ]",
+        ', "bbox": [3, 4, 3, 4]': "",
+        '{"bbox": [3, 4], "type"': '{"type"',
+        "[3,4]": "[3.00000,4.00000]",
+        ', "note": {"a": 9}': "",
+        "[5,6]": "[5.00000,6.00000]",
+        ' , "x" : [ 1 ]': "",
+    }.items():
+        assert wanted.count(before) == 1
+        wanted = wanted.replace(before, after)
+    assert made == wanted
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+@pytest.mark.parametrize("features", [0, 3])
+def test_members_of_a_collection_are_judged_wherever_they_are(tmp_path: Path, place: str, features: int) -> None:
+    told = '"home_address": "x"'
+    inside = ", ".join([json.dumps(feature(2.5, 1.5))] * features)
+    parts = {"before": f'{{{told}, "features": [{inside}]}}', "after": f'{{"features": [{inside}], {told}}}'}
+    assert "'collection.home_address' tells a place" in reason(tmp_path, parts[place], "in.geojson")
+    made = obfuscated(tmp_path, parts[place], "in.geojson", drop=["collection.home_address"])
+    assert list(json.loads(made)) == ["features"]
+
+
 def test_members_may_come_in_any_order_and_the_collection_may_be_empty(tmp_path: Path) -> None:
     text = '{"features": [], "type": "FeatureCollection", "bbox": [1, 2, 3, 4]}'
     assert json.loads(obfuscated(tmp_path, text, "in.geojson")) == {"features": [], "type": "FeatureCollection"}
@@ -110,7 +148,12 @@ def test_features_without_a_place_stay_when_asked_for(tmp_path: Path) -> None:
         ('{"features": [{"a": "b]}', "no proper JSON"),
         ('{"features": [\n12.345]}', "a feature must be an object"),
         ('{"features": []} {"features": []}', "no proper JSON"),
-        ('{"features": [], "features": []}', "one list of features"),
+        ('{"features": [], "features": []}', "a member occurs twice"),
+        ('{"name": "a", "features": [], "name": "b"}', "a member occurs twice"),
+        ('{"features": [], "x": [NaN]}', "NaN is no number in JSON"),
+        ('{"features": [' + json.dumps(feature(1, 2)) + ",]}", "no proper JSON, behind feature 1"),
+        ('{"features": [' + json.dumps(feature(1, 2)) + " 7]}", "no proper JSON, behind feature 1"),
+        ('{"features": [' + json.dumps(feature(1, 2)) + "], 7}", "no proper JSON, behind feature 1"),
         ('{"features": 12.345}', "has no features"),
         ('{"features": [' + '{"a":' * 100_000, "nested too deeply"),
         ('{"crs": {"type": "name", "properties": {"name": "EPSG:2154"}}, "features": []}', "crs other than WGS84"),

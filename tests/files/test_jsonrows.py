@@ -71,3 +71,28 @@ def test_properties_and_members_that_tell_are_refused_dropped_or_kept(tmp_path: 
     assert "no member 'nobody'" in reason(tmp_path, text, "in.geojson", drop=[*drop, "nobody"])
     kept = json.loads(obfuscated(tmp_path, text, "in.geojson", keep=["properties.address", *drop[1:]]))
     assert kept["features"][0]["properties"] == {"address": "x", "name": "y"}
+
+
+def test_a_coordinate_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    record = '{"at": {"y": 1.5, "x": 2.5}, "at.y": 1.5}'
+    assert (
+        reason(tmp_path, record, "in.ndjson", lat="at.y", lon="at.x") == "line 1: the member 'at.y' is there twice"
+    )
+    twice = '{"features": [{"geometry": {"type": "Point", "coordinates": [1, 2], "coordinates": [3, 4]}}]}'
+    (tmp_path / "in.ndjson").unlink()
+    assert reason(tmp_path, twice, "in.geojson") == "feature 1: a member occurs twice in one object"
+
+
+@pytest.mark.parametrize("name", ["in.ndjson", "in.geojson"])
+def test_shuffled_records_are_still_records(tmp_path: Path, name: str) -> None:
+    lines = [
+        json.dumps(feature(2.5, 1.5, n=row) if name == "in.geojson" else {"n": row, "lat": 1, "lon": 2})
+        for row in range(9)
+    ]
+    text = "\n".join(lines) if name == "in.ndjson" else '{"features": [' + ",\n".join(lines) + "]}"
+    made = obfuscated(tmp_path, text, name, order="shuffle").decode()
+    if name == "in.ndjson":
+        found = [json.loads(line)["n"] for line in made.splitlines()]
+    else:
+        found = [one["properties"]["n"] for one in json.loads(made)["features"]]
+    assert sorted(found) == list(range(9)) != found

@@ -9,20 +9,21 @@ from tests.files.test_delimited import SHARP, obfuscated, reason
 from tests.files.test_geojson import feature
 
 
-def test_every_value_of_an_object_but_the_coordinates_stays_with_all_its_digits(tmp_path: Path) -> None:
+def test_every_byte_of_a_line_but_its_coordinates_stays(tmp_path: Path) -> None:
     text = (
-        '{"lat": 48.8584000, "lon": 2.2945, "big": 12345678901234567.10, "t": "é", "x": [1, {"y": null}]}\r\n'
+        '\ufeff{"lat": 48.8584000 ,"lon":2.2945, "big": 12345678901234567.10,"t":  "é", "x": [1, {"y": null}]}\r\n'
         "\n"
-        '  {"lon": "2.5", "tags": {"colour": true, "n": 1.50}, "lat": 1e1}'
+        '\t{ "lon" : "2.5", "tags":{"colour":true , "n": 1.50e+2}, "lat"\t: 1e1, "t": "\\u00e9\\/\\"lat\\""}\n'
+        '{"l\\u0061t":1,"lon":2,"note":"\\"lat","lat2":{"lat":"x"}}'
     )
-    assert obfuscated(tmp_path, text, "in.ndjson").decode() == (
-        '{"lat": 48.85840, "lon": 2.29450, "big": 12345678901234567.10, "t": "é", "x": [1, {"y": null}]}\r\n'
-        "\n"
-        '  {"lon": "2.50000", "tags": {"colour": true, "n": 1.50}, "lat": 10.00000}'
-    )
-    compact = '{"lat":1,"lon":2,"t":"\\u00e9"}\n'
-    assert obfuscated(tmp_path, compact, "in.ndjson").decode() == compact.replace(
-        '"lat":1,"lon":2', '"lat":1.00000,"lon":2.00000'
+    made = obfuscated(tmp_path, text, "in.ndjson", keep=["lat2"]).decode()
+    assert made == (
+        text.replace("48.8584000", "48.85840")
+        .replace(":2.2945", ":2.29450")
+        .replace('"2.5"', '"2.50000"')
+        .replace(": 1e1", ": 10.00000")
+        .replace(":1,", ":1.00000,")
+        .replace(":2,", ":2.00000,")
     )
 
 
@@ -58,7 +59,7 @@ def test_lines_may_be_features_and_have_record_separators(tmp_path: Path) -> Non
         ('{"lat": 1e999, "lon": 12.345}', "the latitude must be a finite number"),
         ('{"lat": ' + "9" * 400 + ', "lon": 12.345}', "the latitude must be a finite number"),
         ('{"lat": 91, "lon": 12.345}', "|latitude| must be at most 90"),
-        ('{"lat": 12.345, "lon": ' + "[" * 100_000, "not a JSON object"),
+        ('{"lat": 12.345, "lon": ' + "[" * 100_000, "the values are nested too deeply"),
     ],
 )
 def test_a_bad_line_stops_with_its_number_and_the_reason_and_no_coordinate(
@@ -86,3 +87,8 @@ def test_bad_lines_go_to_the_rejects(tmp_path: Path) -> None:
     assert obfuscate_file(source, target, mechanism=SHARP, rejects=rejects).rejected == 1
     assert target.read_bytes() == b'{"lat": 1.00000, "lon": 2.00000}\n{"lat": 3.00000, "lon": 4.00000}'
     assert json.loads(rejects.read_bytes())["line"] == 2
+
+
+def test_half_a_character_is_no_text(tmp_path: Path) -> None:
+    line = '{"lat": 1, "lon": 2, "t": "\\ud83d"}'
+    assert reason(tmp_path, line, "in.ndjson") == "line 1: an escape stands for half a character"
