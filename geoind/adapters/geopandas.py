@@ -1,10 +1,11 @@
 """Frames of points: `obfuscate_points`, and the accessor `frame.geoind.obfuscate`.
 
-Importing this module adds the accessor to GeoDataFrame and GeoSeries.
+Importing this module adds the accessor to GeoDataFrame and GeoSeries, and to pandas' own frames, whose places are
+in columns of degrees.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 
 import geopandas
 import numpy as np
@@ -25,17 +26,18 @@ if TYPE_CHECKING:
 
 __all__ = ["obfuscate_points"]
 
-Points: TypeAlias = "GeoSeries | GeoDataFrame"
+Points: TypeAlias = "GeoSeries | GeoDataFrame | pd.DataFrame"
+Given = TypeVar("Given", bound=Points)
 
 
 def obfuscate_points(
-    points: Points,
+    points: Given,
     *,
     ledger: Budget | None = None,
     person: "str | Sequence[str] | pd.Series[Any] | None" = None,
     rng: RandomnessLike = None,
     **options: Unpack[Options],
-) -> Points:
+) -> Given:
     """Return the series or frame with a report in place of each true point.
 
     Index, name, CRS and the other columns stay as they are; one that tells the place is an error. The noise is
@@ -45,8 +47,9 @@ def obfuscate_points(
 
     Parameters
     ----------
-    points : GeoSeries or GeoDataFrame
-        True points, with a CRS. Of a frame the active geometry is replaced, or the columns `lon` and `lat`.
+    points : GeoSeries, GeoDataFrame or DataFrame
+        True points, with a CRS. Of a frame the active geometry is replaced, or the columns `lon` and `lat`; in a
+        frame of pandas those called lon, lng, long or longitude, and lat or latitude, need no naming.
     ledger, person : Ledger, and a column of the frame or one name per row
         Whose budget pays for the reports: one report per row, all of them or none. Of a series `person`
         may also be one name, who pays for all.
@@ -69,13 +72,16 @@ def obfuscate_points(
     (['name', 'geometry'], True)
     >>> towers.geoind.obfuscate(epsilon=0.01).shape
     (2, 2)
+    >>> plain = pd.DataFrame({"name": ["Eiffel"], "lon": [2.2945], "lat": [48.8584]})
+    >>> plain.geoind.obfuscate(epsilon=0.01).columns.tolist()
+    ['name', 'lon', 'lat']
     """
     if isinstance(points, geopandas.GeoSeries):
         frame = points.to_frame(points.name if isinstance(points.name, str) else "geometry")
-    elif isinstance(points, geopandas.GeoDataFrame):
+    elif isinstance(points, pd.DataFrame):
         frame = points
     else:
-        raise InvalidInputError(f"points must be a GeoSeries or a GeoDataFrame, got {type(points).__name__}")
+        raise InvalidInputError(f"points must be a GeoSeries or a frame, got {type(points).__name__}")
     if isinstance(person, str) and frame is points:
         options, person = {**options, "person_column": person}, None
     recipe = Recipe.of(**options)
@@ -99,9 +105,7 @@ def obfuscate_points(
     tally.add(table, looked_at, made)
     log.info("%s", tally.summary(table.recipe.mechanism, table.promise))
     result = reported(frame, table, made)
-    if frame is points:
-        return result
-    return result.geometry.rename(points.name)
+    return cast("Given", result if frame is points else result.geometry.rename(points.name))
 
 
 @pd.api.extensions.register_dataframe_accessor("geoind")
@@ -110,9 +114,9 @@ class GeoindAccessor:
     """`frame.geoind` and `series.geoind`."""
 
     def __init__(self, points: Points) -> None:
-        if not isinstance(points, (geopandas.GeoDataFrame, geopandas.GeoSeries)):
-            # The error that `hasattr` expects: pandas offers an accessor to every frame.
-            raise AttributeError("only a GeoDataFrame or a GeoSeries has .geoind")
+        if not isinstance(points, (pd.DataFrame, geopandas.GeoSeries)):
+            # The error that `hasattr` expects: pandas offers an accessor to every series.
+            raise AttributeError("only a frame or a GeoSeries has .geoind")
         self._points = points
 
     def obfuscate(self, **options: Any) -> Points:

@@ -104,9 +104,66 @@ def test_the_accessor_does_what_the_function_does() -> None:
     assert truth.geometry.geoind.obfuscate(epsilon=EPSILON, rng=7).equals(by_function.geometry)
 
 
-def test_plain_frames_have_no_accessor() -> None:
-    assert not hasattr(pd.DataFrame({"a": [1]}), "geoind")
+def test_a_series_of_numbers_has_no_accessor() -> None:
     assert not hasattr(pd.Series([1]), "geoind")
+
+
+def plain_frame(lon: str = "lon", lat: str = "lat") -> pd.DataFrame:
+    people = frame(6)
+    places = {lon: people.geometry.x + 0.0012345, lat: people.geometry.y + 0.0054321}
+    return pd.DataFrame(people.drop(columns="geometry")).assign(**places)
+
+
+@pytest.mark.parametrize(("lon", "lat"), [("lon", "lat"), ("lng", "latitude"), ("Longitude", "Lat")])
+def test_a_frame_of_pandas_keeps_everything_but_its_degrees(lon: str, lat: str) -> None:
+    truth = plain_frame(lon, lat)
+    before = truth.copy()
+    reports = truth.geoind.obfuscate(epsilon=EPSILON)
+    assert type(reports) is pd.DataFrame
+    pd.testing.assert_frame_equal(truth, before)
+    pd.testing.assert_frame_equal(reports.drop(columns=[lon, lat]), truth.drop(columns=[lon, lat]))
+    assert reports.columns.tolist() == truth.columns.tolist()
+    drawn = reports[[lon, lat]].to_numpy()
+    assert (geoind.snap_lonlat(drawn) == drawn).all()
+    assert not (drawn == truth[[lon, lat]].to_numpy()).any()
+    assert Promise.from_json(reports.attrs["geoind"]).epsilon == EPSILON
+
+
+def test_a_frame_of_pandas_reports_as_a_frame_of_points_does() -> None:
+    names, truth = [f"t{i}" for i in range(6)], plain_frame()
+    people = geopandas.GeoDataFrame(
+        {"trip": names}, geometry=geopandas.points_from_xy(truth["lon"], truth["lat"]), crs=4326
+    )
+    points = people.geoind.obfuscate(epsilon=EPSILON, key=bytes(32), id_column="trip")
+    degrees = truth.assign(trip=names).geoind.obfuscate(epsilon=EPSILON, key=bytes(32), id_column="trip")
+    assert (degrees[["lon", "lat"]].to_numpy() == shapely.get_coordinates(points.geometry.to_numpy())).all()
+
+
+def test_a_frame_of_pandas_is_paid_by_its_persons() -> None:
+    book = Book()
+    plain_frame().geoind.obfuscate(epsilon=EPSILON, ledger=book, person="user")
+    assert book.charged == [({"u0": 3, "u1": 3}, EPSILON)]
+
+
+@pytest.mark.parametrize(
+    ("people", "options", "message"),
+    [
+        (pd.DataFrame({"a": [1]}), {}, "lon"),
+        (plain_frame().assign(copy=lambda table: table["lat"]), {}, "'copy'"),
+        (plain_frame().assign(lat=91.0), {}, "latitude"),
+        (plain_frame().assign(lat=np.nan), {}, "row 0"),
+        (plain_frame().assign(lat="here"), {}, "lat"),
+        (plain_frame(), {"lon": "x", "lat": "y"}, "'x'"),
+        (plain_frame(), {"epsilon": 1.0}, "hide nobody"),
+    ],
+)
+def test_bad_frames_of_pandas_are_refused_before_anybody_pays(
+    people: pd.DataFrame, options: dict[str, Any], message: str
+) -> None:
+    book = Book()
+    with pytest.raises(InvalidInputError, match=message):
+        people.geoind.obfuscate(**{"epsilon": EPSILON, "ledger": book, "person": "user", **options})
+    assert not book.charged
 
 
 def test_geographic_reports_are_places_of_the_lattice() -> None:
@@ -237,8 +294,8 @@ def test_bad_persons_are_refused_before_anything_is_charged() -> None:
         (geopandas.GeoSeries([shapely.Point(1e30, 12.345)], crs=32631), "row 0"),
         (geopandas.GeoSeries([shapely.Point(1, 2, 3)], crs=4978), "geocentric"),
         (geopandas.GeoDataFrame({"a": [1]}), "active geometry"),
-        (pd.DataFrame({"lon": [1.0]}), "GeoSeries or a GeoDataFrame"),
-        ([shapely.Point(1, 2)], "GeoSeries or a GeoDataFrame"),
+        (pd.DataFrame({"lon": [1.0]}), "no column is called lat"),
+        ([shapely.Point(1, 2)], "GeoSeries or a frame"),
     ],
 )
 def test_bad_points_are_refused_without_quoting_them(points: Any, message: str) -> None:
