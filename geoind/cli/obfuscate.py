@@ -31,7 +31,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "sources",
         nargs="+",
         metavar="IN",
-        help="CSV, TSV, NDJSON, GeoJSON (each also .gz, .zst, .zip), Parquet, GeoPackage, ...; - is standard "
+        help="CSV, TSV, NDJSON, GeoJSON, GPX (each also .gz, .zst, .zip), Parquet, GeoPackage, ...; - is standard "
         "input; several files, patterns or folders make a folder",
     )
     parser.add_argument(

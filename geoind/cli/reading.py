@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_reading", "reading_of", "where_of"]
 
-FORMATS = ("csv", "tsv", "ndjson", "geojson", "parquet", "ogr")
+FORMATS = ("csv", "tsv", "ndjson", "geojson", "gpx", "parquet", "ogr")
 
 
 def add_reading(parser: argparse.ArgumentParser, title: str) -> None:

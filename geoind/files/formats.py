@@ -16,7 +16,7 @@ from geoind.tables.delivery import STANDARD
 
 __all__ = ["FORMATS", "TEXT", "Kind", "compressed", "decompressed", "is_known", "kind_of", "opened"]
 
-TEXT = ("csv", "tsv", "ndjson", "geojson")
+TEXT = ("csv", "tsv", "ndjson", "geojson", "gpx")
 FORMATS = (*TEXT, "parquet", "ogr")
 
 SUFFIXES = {
@@ -30,6 +30,7 @@ SUFFIXES = {
     ".geojsonseq": "ndjson",
     ".geojson": "geojson",
     ".json": "geojson",
+    ".gpx": "gpx",
     ".parquet": "parquet",
     ".geoparquet": "parquet",
     ".pq": "parquet",
@@ -42,7 +43,6 @@ OTHERS = (
     ".shp",
     ".gml",
     ".kml",
-    ".gpx",
     ".sqlite",
     ".tab",
     ".mif",

@@ -83,8 +83,8 @@ def obfuscate_file(
     Parameters
     ----------
     source, target : path
-        CSV, TSV, NDJSON, GeoJSON, each also as .gz, .zst or .zip, Parquet, GeoParquet, and what pyogrio reads and
-        writes. The target has the source's format; CSV, TSV, NDJSON and Parquet may become each other. "-" is
+        CSV, TSV, NDJSON, GeoJSON, GPX, each also as .gz, .zst or .zip, Parquet, GeoParquet, and what pyogrio reads
+        and writes. The target has the source's format; CSV, TSV, NDJSON and Parquet may become each other. "-" is
         standard input or output.
     reading : Reading, optional
         Format, delimiter, quotes, header, layer, where the file does not tell.

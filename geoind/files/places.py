@@ -83,7 +83,9 @@ def read_places(path: str | Path, reading: Reading | None = None, **where: Unpac
     if kind is None:
         raise InvalidInputError("standard input does not tell its format: give it")
     places = places_of(where.get("lon"), where.get("lat"), where.get("geometry"), where.get("crs"))
-    wanted = Wanted(places=places or _promised(path, kind.format), every_column=False)
+    # Nothing is published here, so tracks are as good as waypoints.
+    times = ("time",) if kind.format == "gpx" else ()
+    wanted = Wanted(places=places or _promised(path, kind.format), times=times, every_column=False)
     source = source_of(path, kind, reading, wanted)
     # Nothing is published here, so everything may stand beside a place.
     lenient = Recipe(mechanism=SphericalLaplace(0.01), places=wanted.places, missing="keep", order="keep")
@@ -110,7 +112,7 @@ def read_places(path: str | Path, reading: Reading | None = None, **where: Unpac
 
 def _promised(path: str | Path, name: str) -> tuple[LonLat | Points, ...]:
     """Return where the file's own promise says that its reports are."""
-    if name == "geojson" or name == "ogr" or not Path(path).is_file():
+    if name in ("geojson", "gpx", "ogr") or not Path(path).is_file():
         return ()
     try:
         places = read_promise(path).places

@@ -17,6 +17,7 @@ from geoind.files.delimited import TextRows, delimited_rows
 from geoind.files.dialects import Guess, Place
 from geoind.files.formats import Kind, decompressed, opened
 from geoind.files.geojson import geojson_rows
+from geoind.files.gpx import GpxRows, gpx_rows
 from geoind.files.jsonrows import JsonRows
 from geoind.files.jsonvalues import chosen
 from geoind.files.ndjson import ndjson_rows
@@ -36,7 +37,7 @@ class Reading:
     Parameters
     ----------
     format : str, optional
-        "csv", "tsv", "ndjson", "geojson", "parquet" or "ogr" (whatever pyogrio reads).
+        "csv", "tsv", "ndjson", "geojson", "gpx", "parquet" or "ogr" (whatever pyogrio reads).
     delimiter : str, optional
         Between the fields of a CSV file; by default what its first line suggests.
     quoting : bool, optional
@@ -190,8 +191,10 @@ class TextSource:
         self.reading.fit(self.kind)
         if any(isinstance(place, Points) for place in self.wanted.places):
             raise InvalidInputError(f"geometry and crs are not for {self.kind.format} files")
-        if self.kind.format == "geojson" and self.wanted.places:
-            raise InvalidInputError("lon and lat are not for geojson files: the geometry is the place")
+        if self.kind.format in ("geojson", "gpx") and self.wanted.places:
+            raise InvalidInputError(
+                f"lon and lat are not for {self.kind.format} files: their points are the places"
+            )
 
     @property
     def unit(self) -> str:
@@ -213,6 +216,8 @@ class TextSource:
     def _rows(self, stream: BinaryIO) -> Iterator[Rows]:
         wanted, drop = self.wanted, frozenset(self.wanted.drop)
         size = {"size": EVERYTHING} if wanted.at_once else {}
+        if self.kind.format == "gpx":
+            return self._gpx(stream, size)
         if self.kind.format == "geojson":
             return geojson_rows(stream, drop=drop, named=wanted.named, times=wanted.times, **size)
         places: Sequence[Place] = [(place.lon, place.lat) for place in wanted.places if isinstance(place, LonLat)]
@@ -231,12 +236,25 @@ class TextSource:
         )
         return delimited_rows(stream, guess, **size)
 
+    def _gpx(self, stream: BinaryIO, size: dict[str, int]) -> Iterator[Rows]:
+        wanted = self.wanted
+        if len(wanted.named) > 1 or wanted.times not in ((), ("time",)):
+            raise InvalidInputError("a GPX file has no columns but those of its points: give trace as 'NAME,time'")
+        person = wanted.named[0] if wanted.named else None
+        drop, moving = frozenset(wanted.drop), bool(wanted.times)
+        return gpx_rows(stream, drop=drop, person=person, moving=moving, **size)
+
     def share(self) -> float | None:
         """Return how much of the file was read."""
         return self.data.share()
 
     def recipe(self, recipe: Recipe, rows: Rows) -> Recipe:
         """Return a recipe that knows where in these rows the places are, and which members may pass."""
+        if isinstance(rows, GpxRows):
+            rows.refuse_nested(recipe.keep)
+            keep = tuple(name for name in recipe.keep if name in rows.schema.names)
+            self._found.update(keep, rows.dropped)
+            return replace(recipe, places=(LonLat("lon", "lat"),), drop=(), keep=keep)
         if not isinstance(rows, JsonRows):
             return replace(recipe, places=_lonlat(rows)) if isinstance(rows, TextRows) else recipe
         lost = chosen([*rows.form.paths, *self.wanted.named, *self.wanted.times], self.wanted.drop)
@@ -265,7 +283,7 @@ class TextSource:
     def finish(self, recipe: Recipe) -> None:
         """Refuse names of members that no object had."""
         missing = [name for name in (*recipe.drop, *recipe.keep) if name not in self._found]
-        if missing and self.kind.format in ("ndjson", "geojson"):
+        if missing and self.kind.format in ("ndjson", "geojson", "gpx"):
             raise InvalidInputError(f"there is no member {missing[0]!r} to drop or keep")
 
 

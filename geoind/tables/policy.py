@@ -19,9 +19,12 @@ from geoind.tables.places import is_text
 from geoind.tables.reading import leaves, readable
 from geoind.tables.values import Sample
 
-__all__ = ["refuse", "telling_schema", "telling_values"]
+__all__ = ["TELLS", "refuse", "telling_schema", "telling_values"]
 
 HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2}){16,}")
+
+TELLS = b"geoind tells"
+"""In the metadata of a column: how it tells the place, by the word of a reader who knows its format."""
 
 Told = dict[str, str]
 """Columns that tell the place, and how."""
@@ -53,6 +56,8 @@ def telling_schema(schema: pa.Schema, passing: Sequence[str], *, moving: bool = 
         if pa.types.is_boolean(field.type):
             # A bit holds no place, whatever it is called: address_verified.
             continue
+        if TELLS in (field.metadata or {}):
+            told[field.name] = field.metadata[TELLS].decode()
         if any(tells_place(key.decode(errors="replace")) for key in _own_notes(field)):
             told[field.name] = "has metadata that speak of a place"
         if moving and tells_motion(field.name):
