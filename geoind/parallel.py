@@ -1,14 +1,16 @@
 """How many cores this process may use, and work shared among threads or processes of their own."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from itertools import pairwise
 from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any, TypeVar
 
-__all__ = ["available_cores", "in_processes", "over_blocks"]
+__all__ = ["Threads", "available_cores", "in_processes", "over_blocks"]
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 BLOCK = 8192
@@ -43,13 +45,43 @@ def over_blocks(work: Callable[[slice], Result], count: int) -> list[Result]:
     >>> over_blocks(lambda part: part.stop - part.start, 20_000)
     [8192, 8192, 3616]
     """
-    threads = min(available_cores(), count // ROWS_PER_THREAD)
-    size = BLOCK if threads < 2 else SHARED_BLOCK
+    number = min(available_cores(), count // ROWS_PER_THREAD)
+    size = BLOCK if number < 2 else SHARED_BLOCK
     parts = [slice(start, min(start + size, count)) for start in range(0, count, size)]
-    if threads < 2:
-        return [work(part) for part in parts]
-    with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(work, parts))
+    with Threads(number) as threads:
+        return list(threads.each(work, parts))
+
+
+class Threads:
+    """Threads that share work, for as long as a `with` lasts; one of them, or none, is the caller's own.
+
+    Examples
+    --------
+    >>> with Threads(2) as threads:
+    ...     list(threads.each(str, [1, 2, 3])), threads.pieces(10, lambda start, stop: stop - start)
+    (['1', '2', '3'], [1, 1, 1, 2, 1, 1, 1, 2])
+    """
+
+    def __init__(self, number: int) -> None:
+        self.number = max(1, number)
+        self._pool = ThreadPoolExecutor(self.number) if self.number > 1 else None
+
+    def __enter__(self) -> "Threads":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+        """Return what `work` returns for each item, in order, as soon as it is there."""
+        return map(work, items) if self._pool is None else self._pool.map(work, items)
+
+    def pieces(self, count: int, work: Callable[[int, int], Result]) -> list[Result]:
+        """Return `work(start, stop)` of consecutive pieces of `range(count)`, in order: a few for each thread."""
+        pieces = min(count, 4 * self.number) if self.number > 1 else 1
+        edges = [count * piece // pieces for piece in range(pieces + 1)]
+        return list(self.each(lambda ends: work(*ends), pairwise(edges)))
 
 
 def in_processes(

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from geoind.cli.progress import Progress
 from geoind.cli.reading import add_reading, reading_of, where_of
 from geoind.errors import GeoindError, InvalidInputError
 
@@ -95,18 +96,23 @@ def run(options: argparse.Namespace) -> None:
             reports.lonlat, reports.epsilon, grid, projection=projection, open_border=not options.closed
         )
     else:
-        population = estimated = estimate_population(
-            reports.lonlat,
-            reports.epsilon,
-            grid,
-            projection=projection,
-            stopping="converged" if options.converged else "held-out",
-            smoothing=options.smoothing,
-            open_border=not options.closed,
-            progress=_say("step"),
-        )
-        if options.intervals:
-            intervals = bootstrap_intervals(estimated, replicates=options.intervals, progress=_say("replicate"))
+        with Progress() as line:
+
+            def say(what: str) -> Callable[[int, float], None]:
+                return lambda number, value: line.show(f"{what} {number}, log-likelihood {value:.6f}")
+
+            population = estimated = estimate_population(
+                reports.lonlat,
+                reports.epsilon,
+                grid,
+                projection=projection,
+                stopping="converged" if options.converged else "held-out",
+                smoothing=options.smoothing,
+                open_border=not options.closed,
+                progress=say("step"),
+            )
+            if options.intervals:
+                intervals = bootstrap_intervals(estimated, replicates=options.intervals, progress=say("replicate"))
     for path in options.out:
         try:
             save_population(population, path, projection=projection, intervals=intervals)
@@ -135,16 +141,6 @@ def _grid(lonlat: "FloatArray", cell: float, bounds: Sequence[float] | None) -> 
         raise InvalidInputError("the bounds must be WEST < EAST and SOUTH < NORTH, in degrees: give --bounds")
     projection = Projection(round((west + east) / 2, 3), round((south + north) / 2, 3))
     return Grid.covering(shapely.box(west, south, east, north), cell=cell, projection=projection), projection
-
-
-def _say(what: str) -> Callable[[int, float], None]:
-    """Return a progress that shows a line on a terminal, and nothing where nobody looks."""
-
-    def show(number: int, log_likelihood: float) -> None:
-        if sys.stderr.isatty():
-            print(f"\r{what} {number}, log-likelihood {log_likelihood:.6f}\x1b[K\r", end="", file=sys.stderr)
-
-    return show
 
 
 def _how(population: "Prior") -> str:

@@ -2,11 +2,10 @@
 
 import argparse
 import sys
-import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from geoind.cli.progress import Progress
 from geoind.cli.reading import add_reading, reading_of, where_of
 from geoind.errors import InvalidInputError
 from geoind.extras import require
@@ -54,8 +53,8 @@ def run(options: argparse.Namespace) -> None:
     from geoind.evaluation.report import terminal_tables, write_report
     from geoind.parallel import available_cores
 
-    with Progress() as progress:
-        evaluation = evaluate(setting, workers=available_cores(), progress=progress)
+    with Progress() as line:
+        evaluation = evaluate(setting, workers=available_cores(), progress=line.show)
     print(terminal_tables(evaluation))
     if options.out is not None:
         print("\nWritten: " + ", ".join(str(file) for file in write_report(evaluation, options.out)))
@@ -111,33 +110,3 @@ def prior_of(what: str, options: argparse.Namespace) -> "tuple[str, FloatArray, 
         file=sys.stderr,
     )
     return Path(what).name.split(".")[0], window.prior.mass, window.projection
-
-
-class Progress:
-    """How far the work is, on standard error: a line that renews itself every second, or lines in a log."""
-
-    def __init__(self) -> None:
-        self._what, self._share, self._start = "started", 0.0, time.monotonic()
-        self._ended = threading.Event()
-        self._clock = threading.Thread(target=self._tick, daemon=True)
-
-    def __enter__(self) -> "Progress":
-        if sys.stderr.isatty():
-            self._clock.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        if sys.stderr.isatty():
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-    def __call__(self, what: str, share: float) -> None:
-        """Tell what was done, and which share of the work that is."""
-        self._what, self._share = what, share
-        if not sys.stderr.isatty():
-            print(f"{share:4.0%} {what}", file=sys.stderr, flush=True)
-
-    def _tick(self) -> None:
-        while not self._ended.wait(1.0):
-            seconds = time.monotonic() - self._start
-            print(f"\r\033[K{self._share:4.0%} {self._what}, {seconds:.0f} s", end="", file=sys.stderr, flush=True)

@@ -9,7 +9,7 @@ from geoind.cli.reading import reading_of
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from geoind.cli.progress import ProgressBar
+    from geoind.cli.progress import Progress
     from geoind.files import Summary
     from geoind.pipeline import Budget
     from geoind.tables import Options
@@ -18,7 +18,7 @@ __all__ = ["run_folder"]
 
 
 def run_folder(
-    options: argparse.Namespace, named: "Options", ledger: "Budget | None", bar: "ProgressBar"
+    options: argparse.Namespace, named: "Options", ledger: "Budget | None", line: "Progress"
 ) -> "Summary | None":
     """Obfuscate the files, and return a summary; None where there was nothing left to do."""
     from geoind.files.folder import obfuscate_files, sources_in
@@ -36,15 +36,21 @@ def run_folder(
     if in_parts and {kind.format for kind in kinds if kind} == {"parquet"}:
         for kind in kinds:
             reading.fit(kind) if kind else None
-        return _run_parquet(options, named, ledger, bar)
+        return _run_parquet(options, named, ledger, line)
     if options.workers is not None:
         raise InvalidInputError("--workers is for a folder of Parquet files without --rejects")
-    job = Job(recipe=Recipe.of(**named), reading=reading, rejects=options.rejects, ledger=ledger, progress=bar)
+    job = Job(
+        recipe=Recipe.of(**named),
+        reading=reading,
+        rejects=options.rejects,
+        ledger=ledger,
+        progress=lambda count, share: line.count(count, "reports", share),
+    )
     return obfuscate_files(options.sources, options.target, job)
 
 
 def _run_parquet(
-    options: argparse.Namespace, named: "Options", ledger: "Budget | None", bar: "ProgressBar"
+    options: argparse.Namespace, named: "Options", ledger: "Budget | None", line: "Progress"
 ) -> "Summary | None":
     """Obfuscate a folder of Parquet files in parallel; run again, it finishes what is missing."""
     from geoind.adapters.dataset import obfuscate_dataset
@@ -56,7 +62,7 @@ def _run_parquet(
         options.target,
         workers=options.workers,
         ledger=ledger,
-        progress=lambda count, total: bar(count, count / total),
+        progress=lambda count, total: line.count(count, "pieces", count / total),
         **named,
     )
     if done.found and not options.quiet:

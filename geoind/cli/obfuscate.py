@@ -97,30 +97,30 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def run(options: argparse.Namespace) -> None:
     """Obfuscate the file, or the folder."""
     from geoind.cli.folder import run_folder
-    from geoind.cli.progress import ProgressBar
+    from geoind.cli.progress import Progress
     from geoind.files import obfuscate_file
     from geoind.files.folder import is_several
 
     named = _named(options)
     ledger = _ledger(options)
-    bar = ProgressBar("reports")
     # So that a job that is told to end cleans up, too.
     before = signal.signal(signal.SIGTERM, _end)
     try:
-        if is_several(options.sources):
-            summary = run_folder(options, named, ledger, bar)
-        elif options.workers is not None:
-            raise InvalidInputError("--workers is for a folder")
-        else:
-            summary = obfuscate_file(
-                options.sources[0],
-                options.target,
-                reading=reading_of(options),
-                rejects=options.rejects,
-                ledger=ledger,
-                progress=bar,
-                **named,
-            )
+        with Progress() as line:
+            if is_several(options.sources):
+                summary = run_folder(options, named, ledger, line)
+            elif options.workers is not None:
+                raise InvalidInputError("--workers is for a folder")
+            else:
+                summary = obfuscate_file(
+                    options.sources[0],
+                    options.target,
+                    reading=reading_of(options),
+                    rejects=options.rejects,
+                    ledger=ledger,
+                    progress=lambda count, share: line.count(count, "reports", share),
+                    **named,
+                )
     except BrokenPipeError:
         raise
     except OSError as error:
@@ -129,7 +129,6 @@ def run(options: argparse.Namespace) -> None:
         raise GeoindError(f"{error.strerror or 'input or output failed'}{kept}") from None
     finally:
         signal.signal(signal.SIGTERM, before)
-        bar.clear()
         if ledger is not None:
             ledger.close()
     if summary is not None and not options.quiet:

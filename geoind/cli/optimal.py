@@ -1,11 +1,11 @@
 """`geoind optimal`: the best mechanism on a grid, with its proof, as a file."""
 
 import argparse
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 from geoind.cli.parameters import add_privacy, epsilon_of
+from geoind.cli.progress import Progress
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -98,22 +98,19 @@ def _solve(options: argparse.Namespace, prior: "Prior") -> "OptimalChannel":
             adversary_loss=getattr(distances, options.adversary_loss),
             choose=options.choose,
         )
-    shown = sys.stderr.isatty()
-    best = min_loss_given_epsilon(
-        prior,
-        epsilon=epsilon_of(options),
-        dilation=options.dilation,
-        time_limit=math.inf if options.time_limit is None else options.time_limit,
-        progress=_show if shown else None,
-    )
-    if shown:
-        print("\r\x1b[K", end="", file=sys.stderr, flush=True)
-    return best
+    with Progress() as line:
 
+        def show(now: "Iterate") -> None:
+            between = f"loss between {now.bound:.6g} and {now.objective:.6g}, gap {now.gap:.1e}"
+            line.show(f"iteration {now.iteration}: {between}, {now.seconds:.0f} s")
 
-def _show(now: "Iterate") -> None:
-    line = f"iteration {now.iteration}: loss between {now.bound:.6g} and {now.objective:.6g}, gap {now.gap:.1e}"
-    print(f"\r{line}, {now.seconds:.0f} s\x1b[K", end="", file=sys.stderr, flush=True)
+        return min_loss_given_epsilon(
+            prior,
+            epsilon=epsilon_of(options),
+            dilation=options.dilation,
+            time_limit=math.inf if options.time_limit is None else options.time_limit,
+            progress=show,
+        )
 
 
 def _prior(grid: "Grid", counts: Path | None) -> "Prior":

@@ -1,6 +1,5 @@
 """How sure an estimated population is: the same estimate from reports drawn again."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +8,7 @@ from geoind.arrays import FloatArray, as_count, as_unit, frozen
 from geoind.errors import InvalidInputError
 from geoind.estimate.ascent import OnStep, climb
 from geoind.estimate.population import PopulationEstimate, share_within
-from geoind.parallel import available_cores
+from geoind.parallel import Threads, available_cores
 from geoind.space.sites import Sites
 
 __all__ = ["Intervals", "bootstrap_intervals"]
@@ -91,9 +90,9 @@ def bootstrap_intervals(
 
     masses = np.empty((replicates, len(grid)))
     # Threads share the observation; the transforms and products that take the time release the interpreter.
-    with ThreadPoolExecutor(workers) as pool:
+    with Threads(workers) as threads:
         generators = np.random.default_rng(rng).spawn(replicates)
-        for number, (mass, value) in enumerate(pool.map(replicate, generators)):
+        for number, (mass, value) in enumerate(threads.each(replicate, generators)):
             masses[number] = mass
             if progress is not None:
                 progress(number + 1, value)

@@ -1,8 +1,7 @@
 """The comparison itself: every mechanism under every prior, at equal quality loss, as a tidy table."""
 
-import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 import pandas as pd
@@ -12,11 +11,13 @@ from geoind.channels.metrics import adversary_error, expected_loss, posterior_en
 from geoind.channels.vulnerability import bayes_vulnerability
 from geoind.evaluation.contenders import Lineup
 from geoind.evaluation.setting import PAPER_SETTING, Setting
+from geoind.parallel import in_processes
+from geoind.space.sites import Grid
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from geoind.evaluation.contenders import Contender, Equalised, Lineup
+    from geoind.evaluation.contenders import Contender, Equalised
 
 __all__ = ["Contest", "OnContest", "as_table", "compare", "contests"]
 
@@ -43,8 +44,8 @@ def compare(
     priors : iterable of str, optional
         Names of the setting's priors; all by default.
     workers : int
-        Processes to share the priors among. With more than one, a script must protect its entry point with
-        `if __name__ == "__main__"`, as for `multiprocessing`.
+        Processes to share the priors among, this one among them. With more than one, a script must protect its
+        entry point with `if __name__ == "__main__"`, as for `multiprocessing`.
     progress : callable, optional
         Called with what was done and the share done.
 
@@ -75,15 +76,17 @@ def contests(
     workers = as_count(workers, "workers")
     for name in priors:
         setting.prior(name)
-    workers = min(workers, len(priors))
-    rounds = _in_processes(setting, priors, workers) if workers > 1 else _rounds(Lineup(setting), priors)
     if progress is not None:
         progress("started", 0.0)
-    for done, (name, contenders) in enumerate(rounds, start=1):
-        for way, contender in contenders:
-            yield way, name, contender
+    done: dict[str, list[tuple[Equalised, Contender]]] = {}
+    # The last ones first: real populations have no symmetry and take longest.
+    for name, contenders in in_processes(workers, _round, [(setting, name) for name in reversed(priors)]):
+        done[name] = contenders
         if progress is not None:
-            progress(name, done / len(priors))
+            progress(name, len(done) / len(priors))
+    for name in priors:
+        for way, contender in done[name]:
+            yield way, name, contender
 
 
 def as_table(setting: Setting, found: Iterable[Contest]) -> "DataFrame":
@@ -92,34 +95,15 @@ def as_table(setting: Setting, found: Iterable[Contest]) -> "DataFrame":
     return table.sort_values("equalised", ascending=False, kind="stable", ignore_index=True)
 
 
-Round: TypeAlias = "tuple[str, list[tuple[Equalised, Contender]]]"
+def _round(setting: Setting, name: str) -> "tuple[str, list[tuple[Equalised, Contender]]]":
+    lineup = _lineup(setting.grid, setting.zone, setting.wanted_loss)
+    return name, list(lineup.against(setting.prior(name)))
 
 
-def _rounds(lineup: "Lineup", names: Iterable[str]) -> Iterator[Round]:
-    for name in names:
-        yield name, list(lineup.against(lineup.setting.prior(name)))
-
-
-def _in_processes(setting: Setting, names: list[str], workers: int) -> Iterator[Round]:
-    # Spawned, not forked: a fork copies the locks that the solvers' threads may hold.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_start, initargs=(setting,)) as pool:
-        # The last ones first: real populations have no symmetry and take longest.
-        rounds = {name: pool.submit(_round, name) for name in reversed(names)}
-        for name in names:
-            yield name, rounds[name].result()
-
-
-_lineup: "Lineup"
-
-
-def _start(setting: Setting) -> None:
-    global _lineup
-    _lineup = Lineup(setting)
-
-
-def _round(name: str) -> "list[tuple[Equalised, Contender]]":
-    return next(_rounds(_lineup, [name]))[1]
+@lru_cache(maxsize=1)
+def _lineup(grid: Grid, zone: tuple[int, int], wanted_loss: float | None) -> Lineup:
+    """Return what all priors of a setting meet: each process builds it once."""
+    return Lineup(Setting(grid, zone=zone, wanted_loss=wanted_loss))
 
 
 def _measured(setting: Setting, way: str, name: str, contender: "Contender") -> dict[str, object]:

@@ -1,17 +1,18 @@
 """Everything the report shows, computed in one go."""
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 
+from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.evaluation.claims import check_claims
 from geoind.evaluation.comparison import OnContest, as_table, contests
 from geoind.evaluation.curves import curves
 from geoind.evaluation.setting import Setting
+from geoind.parallel import in_processes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -58,17 +59,15 @@ def evaluate(setting: Setting, *, workers: int = 1, progress: OnContest | None =
     names = list(setting.weights)
     ends = list(dict.fromkeys([names[0], names[-1]]))
     epsilons = np.geomspace(0.2, 5, CURVE_POINTS) / setting.grid.cell
-
-    def lines() -> "list[DataFrame]":
-        return [curves(setting, prior=name, epsilons=epsilons) for name in ends]
-
-    with ThreadPoolExecutor(1) as beside:
-        # This process has nothing to do while others compare; without others it would only get in its own way.
-        drawn = beside.submit(lines) if workers > 1 else None
-        found = list(contests(setting, priors=names, workers=workers, progress=progress))
-        shown = pd.concat(lines() if drawn is None else drawn.result(), ignore_index=True)
+    found = list(contests(setting, priors=names, workers=workers, progress=progress))
+    drawn = dict(in_processes(workers, _curves, [(setting, name, epsilons) for name in ends]))
+    shown = pd.concat([drawn[name] for name in ends], ignore_index=True)
     channels: dict[tuple[str, str, str], Channel] = {
         (way, name, contender.name): contender.channel for way, name, contender in found
     }
     table = as_table(setting, found)
     return Evaluation(setting, table, check_claims(table), shown, channels)
+
+
+def _curves(setting: Setting, name: str, epsilons: FloatArray) -> "tuple[str, DataFrame]":
+    return name, curves(setting, prior=name, epsilons=epsilons)

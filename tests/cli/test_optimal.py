@@ -72,4 +72,4 @@ def test_progress_is_shown_on_a_terminal(
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     assert main(["optimal", "--epsilon", "0.01", *GRID, "--out", str(tmp_path / "best.npz")]) == 0
-    assert "iteration 1: loss between" in capsys.readouterr().err
+    assert "iteration 0: loss between" in capsys.readouterr().err

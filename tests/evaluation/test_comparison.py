@@ -69,7 +69,7 @@ def test_an_unknown_prior_or_no_worker_is_refused(asked: dict[str, Any]) -> None
 def test_progress_starts_at_nothing_and_ends_with_all() -> None:
     seen = []
     compare(SMALL, progress=lambda what, share: seen.append((what, share)))
-    assert seen == [("started", 0), ("uniform", 0.5), ("left zone", 1)]
+    assert seen == [("started", 0), ("left zone", 0.5), ("uniform", 1)]
 
 
 def test_the_comparison_scales_with_the_cell() -> None:

@@ -31,7 +31,7 @@ import numpy as np
 from geoind.arrays import FloatArray
 from geoind.channels.metrics import conditional_entropy
 from geoind.optimal.certificate import YARDSTICK
-from geoind.optimal.threads import workers
+from geoind.optimal.threads import threads_for_blocks
 
 __all__ = ["MostEntropy", "most_entropy"]
 
@@ -85,7 +85,7 @@ def most_entropy(
         How much more error a little more loss would buy.
     """
     # Blocks are small: BLAS with threads of its own would be slower.
-    with workers(len(mass)), np.errstate(all="ignore"):
+    with threads_for_blocks(len(mass)), np.errstate(all="ignore"):
         return _Method(mass, loss, error, max_loss, strategy, loss_price).run(matrix)
 
 

@@ -17,7 +17,8 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
 from geoind.optimal.least_loss.cones import ActivePairs, Program
 from geoind.optimal.least_loss.newton import NewtonSystem
-from geoind.optimal.threads import Workers, workers
+from geoind.optimal.threads import threads_for_blocks
+from geoind.parallel import Threads
 
 __all__ = ["Iterate", "Solution", "minimise"]
 
@@ -91,13 +92,13 @@ def minimise(
     progress : callable, optional
         Called with every iterate.
     """
-    with workers(len(near)) as team:
+    with threads_for_blocks(len(near)) as team:
         return _Method(program, offset, yardstick, near, team).run(tolerance, time_limit, progress)
 
 
 class _Method:
     def __init__(
-        self, program: Program, offset: float, yardstick: float, near: npt.NDArray[np.bool_], team: Workers
+        self, program: Program, offset: float, yardstick: float, near: npt.NDArray[np.bool_], team: Threads
     ) -> None:
         self.began = time.perf_counter()
         self.close = False
@@ -129,7 +130,7 @@ class _Method:
                 found = np.linalg.solve(system, wanted[j])
                 per_input[j] = found if found.min() > 0 else np.abs(found).mean()
 
-        self.team.over(outputs, dominant)
+        self.team.pieces(outputs, dominant)
         return np.asarray(per_input.ravel()[self.pairs.to_entry])
 
     def run(self, tolerance: float, time_limit: float, progress: Callable[[Iterate], None] | None) -> Solution:
@@ -251,7 +252,7 @@ class _Method:
                     found.append(np.column_stack([np.full(len(giver), j), giver, taker]))
             return longest, found
 
-        results = self.team.over(len(v), search)
+        results = self.team.pieces(len(v), search)
         allowed = min(longest for longest, _ in results)
         found = [pairs for _, some in results for pairs in some]
         if allowed >= 0.999999 * primal or not found:

@@ -7,7 +7,7 @@ from geoind.arrays import FloatArray
 from geoind.errors import SolverError
 from geoind.optimal.least_loss import lapack
 from geoind.optimal.least_loss.cones import ActivePairs, Program
-from geoind.optimal.threads import Workers
+from geoind.parallel import Threads
 
 __all__ = ["NewtonSystem"]
 
@@ -30,10 +30,10 @@ class NewtonSystem:
     Parameters
     ----------
     program : Program
-    team : Workers
+    team : Threads
     """
 
-    def __init__(self, program: Program, team: Workers) -> None:
+    def __init__(self, program: Program, team: Threads) -> None:
         outputs, n = program.cost.shape
         self.program = program
         self.team = team
@@ -69,7 +69,7 @@ class NewtonSystem:
             blocks[:] = np.bincount(cells, coupling[piece], (stop - start) * n * n).reshape(blocks.shape)
             return self._factor_blocks(start, stop, diagonal, pull, gap)
 
-        schur = sum(self.team.over(outputs, share_of))
+        schur = sum(self.team.pieces(outputs, share_of))
         self._factor_schur(np.asarray(schur))
 
     def _factor_blocks(
@@ -123,7 +123,7 @@ class NewtonSystem:
             for j in range(start, stop):
                 result[j] = lapack.solve(self.factors[j], scaled[j])
 
-        self.team.over(len(result), back_substitute)
+        self.team.pieces(len(result), back_substitute)
         result += along[:, None] * self.scale
         return np.multiply(result, self.v)
 

@@ -6,7 +6,7 @@ import pytest
 from geoind.arrays import FloatArray
 from geoind.optimal.least_loss.cones import ActivePairs, Program
 from geoind.optimal.least_loss.newton import NewtonSystem
-from geoind.optimal.threads import workers
+from geoind.optimal.threads import threads_for_blocks
 
 
 def problem(seed: int, orbit: list[int] | None) -> tuple[Program, ActivePairs, FloatArray, FloatArray]:
@@ -32,7 +32,7 @@ def test_both_equations_hold(seed: int, orbit: list[int] | None) -> None:
     right, residual = rng.normal(size=columns.shape), rng.normal(size=len(program.orbit_size))
     slack = pairs.slack(columns)
     assert slack.min() > 0
-    with workers(len(columns.T)) as team:
+    with threads_for_blocks(len(columns.T)) as team:
         system = NewtonSystem(program, team)
         system.factor(pairs, columns, slack, multipliers)
         step, prices = system.solve(right, residual)
@@ -44,7 +44,7 @@ def test_both_equations_hold(seed: int, orbit: list[int] | None) -> None:
 def test_the_system_can_be_factored_again_at_another_iterate() -> None:
     program, pairs, columns, multipliers = problem(1, None)
     right, residual = np.ones(columns.shape), np.zeros(6)
-    with workers(6) as team:
+    with threads_for_blocks(6) as team:
         used, fresh = NewtonSystem(program, team), NewtonSystem(program, team)
         used.factor(pairs, columns * 0.5, pairs.slack(columns * 0.5), multipliers * 3)
         used.factor(pairs, columns, pairs.slack(columns), multipliers)
