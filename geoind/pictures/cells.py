@@ -10,7 +10,7 @@ from geoind.arrays import FloatArray, as_count
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 from geoind.space.projection import Projection
-from geoind.space.sites import Grid, Sites
+from geoind.space.sites import Grid, Sites, as_plane
 
 if TYPE_CHECKING:
     from folium import Map
@@ -57,7 +57,7 @@ def draw_density(sites: Sites, mass: FloatArray, axes: "Axes", *, largest: float
     if not isinstance(sites, Grid):
         top = mass.max() if largest is None else largest
         axes.set_aspect("equal")
-        x, y = sites.xy.T / 1000
+        x, y = as_plane(sites, "what is drawn").xy.T / 1000
         return axes.scatter(x, y, s=200 * mass / top, c=mass, cmap=COLOURS, vmin=0, vmax=top)
     west, south, east, north = (side / 1000 for side in sites.bounds)
     density = mass.reshape(sites.rows, sites.columns) / (sites.cell / 100) ** 2

@@ -301,3 +301,6 @@ def test_what_is_about_the_plane_refuses_records() -> None:
         PosteriorRemap(days, PlanarLaplace(0.01))
     with pytest.raises(InvalidInputError, match="plane"):
         Dummies(days, k=2)
+    with pytest.raises(InvalidInputError, match="plane"):
+        days.plot()
+    assert "3 places" in days._repr_html_()
