@@ -26,6 +26,7 @@ from .near import near_router
 from .observer import best_guess
 from .page import page_router, security_headers
 from .requests import Privacy
+from .story import story_router
 from .town import Town
 from .trace import trace_router
 
@@ -85,6 +86,7 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
         trace_router(town),
         compare_router(),
         docs_router(app),
+        story_router(town),
         page_router(town, online_tiles=online_tiles),
     ]
     for router in routers:

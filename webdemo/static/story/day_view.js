@@ -1,0 +1,72 @@
+// Your own day: the file, the verdict, and each remedy.
+
+const dayView = (() => {
+  const NAMES = { fresh: "fresh noise each time", same: "same place, same report", budget: "a budget", session: "a session", zone: "a zone around home" };
+  let fixes = null, told = null, way = "fresh";
+
+  // Somebody's Tuesday: home, half an hour to work, lunch, and back, with the small errors of a phone.
+  function example() {
+    const home = [0, 0], work = [2600, 1500], lunch = [2350, 1640], shake = () => 8 * (noise.uniform() + noise.uniform() - 1);
+    const between = (a, b, share) => [a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])];
+    const where = (hour) => (hour < 8 ? home : hour < 8.5 ? between(home, work, (hour - 8) * 2) : hour >= 12 && hour < 13 ? lunch : hour < 18 ? work : hour < 18.5 ? between(work, home, (hour - 18) * 2) : home);
+    const lat = 60.17, lon = 24.94, midnight = Date.UTC(2026, 9, 13) / 1000 - (lon / 15) * 3600;
+    return Array.from({ length: 288 }, (_, i) => {
+      const [x, y] = where(i / 12);
+      return { lat: lat + (y + shake()) / 111195, lon: lon + (x + shake()) / (111195 * Math.cos((lat * Math.PI) / 180)), time: midnight + 300 * i };
+    });
+  }
+
+  const after = ({ found }) => (found ? `after ${words.many(found, "day")}` : "not in a year");
+
+  function use(found) {
+    fixes = found;
+    study();
+  }
+  function study() {
+    if (!fixes) { scene.tell("Choose a file of yours, or take the example."); draw(); return; }
+    told = ownDay.study(fixes, scene.epsilon(), Number($("budget").value));
+    draw();
+    const { fresh } = told.outcomes, off = fresh.errors.at(-1);
+    const many = told.days > 1 ? `Your ${told.days} days, again and again` : "This day, again and again";
+    scene.tell(fresh.found ? `${many}: your home is found ${after(fresh)}.` : `${many}: in a year the best guess is still ${words.metres(off)} off.`, fresh.found ? "found" : "safe");
+    scene.table(`Your home is found (within ${ownDay.FOUND} m)`, ["The phone answers with", "found", "the app is off by"],
+      Object.entries(told.outcomes).map(([name, outcome]) => [NAMES[name], outcome.found ? after(outcome) : `not in a year: ${Number.isFinite(outcome.errors.at(-1)) ? `${words.metres(outcome.errors.at(-1))} off` : "no report"}`, words.metres(outcome.off)]));
+  }
+
+  function draw() {
+    $("way-box").hidden = !told;
+    for (const map of [scene.yours, scene.theirs]) map.grounded = false;
+    if (!told) {
+      scene.yours.show({ words: "No day yet." });
+      scene.theirs.show({ words: "No day yet." });
+      return;
+    }
+    const { home, steps, outcomes } = told, { reports, guess } = outcomes[way], span = (pick) => [Math.min(...steps.map(pick)), Math.max(...steps.map(pick))];
+    const [west, east] = span(({ x }) => x), [south, north] = span(({ y }) => y), room = Math.max(400, (east - west) * 0.15, (north - south) * 0.15);
+    const bounds = [west - room, south - room, east + room, north + room], seen = [...new Set(reports)];
+    const dots = seen.map((at) => ({ kind: "speck", at, colour: "report", radius: seen.length < 40 ? 5 : 3, fill: seen.length < 40 ? 0.9 : 0.35 }));
+    const best = guess ? [{ kind: "diamond", at: guess, colour: "remapped", text: "home?" }] : [];
+    scene.yours.show({ bounds, marks: [{ kind: "path", path: steps, colour: "truth" }, { kind: "dot", at: home, colour: "truth", text: "home" }], words: "Your day, and your home." });
+    scene.theirs.show({ bounds, marks: [...dots, ...best], words: `${words.many(seen.length, "different report")}, and the observer’s guess of your home.` });
+  }
+
+  async function read(file) {
+    try {
+      use(dayFiles.parse(await file.text()));
+      $("problem").hidden = true;
+    } catch (error) {
+      put("problem", error.message);
+      $("problem").hidden = false;
+    }
+  }
+
+  function open() {
+    scene.setUp({ boxes: ["dial", "budget", "way"], maps: 2 });
+    study();
+  }
+
+  $("file").addEventListener("change", () => { if ($("file").files[0]) read($("file").files[0]); });
+  $("example-day").addEventListener("click", () => { $("file").value = ""; $("problem").hidden = true; use(example()); });
+  for (const radio of document.querySelectorAll("input[name=way]")) radio.addEventListener("change", () => { way = radio.value; draw(); });
+  return { open, example };
+})();

@@ -1,0 +1,72 @@
+// When would somebody who sees every report find the home of this person? With fresh noise, and with each remedy.
+
+const ownDay = (() => {
+  const EVERY = 900, DAY = 86400, MOST_DAYS = 365, NIGHT = [0, 6], HOME = 100, FOUND = 50, SAMPLES = 3000;
+  const { apart, middle } = posterior;
+
+  // Metres around the first fix: close enough for the surroundings of a home.
+  function plane(origin) {
+    const north = 111195, east = north * Math.cos((origin.lat * Math.PI) / 180);
+    return ({ lat, lon }) => ({ x: (((lon - origin.lon + 540) % 360) - 180) * east, y: (lat - origin.lat) * north });
+  }
+
+  // Where the person is every quarter of an hour: along the way between two fixes, or still there after a gap.
+  function sampled(fixes) {
+    const toPlane = plane(fixes[0]), lon = fixes[0].lon, steps = [];
+    const [first, last] = [fixes[0].time, fixes.at(-1).time], every = Math.max(EVERY, (last - first) / SAMPLES / 10);
+    let i = 0;
+    for (let time = first; time <= last; time += every) {
+      while (i + 1 < fixes.length && fixes[i + 1].time <= time) i += 1;
+      const here = toPlane(fixes[i]), next = fixes[i + 1];
+      const share = next && next.time - fixes[i].time <= EVERY ? (time - fixes[i].time) / (next.time - fixes[i].time || 1) : 0;
+      const there = share ? toPlane(next) : here;
+      // The sun's time at the place: the file's own zone is not always told, and this needs none.
+      const hour = (((time / 3600 + lon / 15) % 24) + 24) % 24;
+      steps.push({ x: here.x + share * (there.x - here.x), y: here.y + share * (there.y - here.y), day: Math.floor((time - first) / DAY), night: hour >= NIGHT[0] && hour < NIGHT[1] });
+    }
+    return steps;
+  }
+
+  // Home is where most of the nights are spent; without a night in the file, where the person stays longest.
+  function homeOf(steps) {
+    const nights = steps.filter((step) => step.night), asleep = nights.length >= 4 ? nights : steps;
+    const few = asleep.filter((_, i) => i % Math.ceil(asleep.length / 600) === 0);
+    const crowd = few.map((a) => few.filter((b) => apart(a, b) <= HOME));
+    const most = crowd.reduce((a, b) => (b.length > a.length ? b : a), []);
+    return { ...middle(most, most.map(() => 1)), byNight: asleep === nights };
+  }
+
+  // The observer takes the middle of what is reported at night: the likeliest place. No look at the truth.
+  function attack(steps, home, answerer) {
+    const days = Math.max(1, steps.at(-1).day + 1), seen = new Map(), errors = [], reports = [];
+    let off = 0, answered = 0, near = 0;
+    for (let day = 0; day < MOST_DAYS; day += 1) {
+      for (const step of steps) {
+        if (step.day !== day % days) continue;
+        const report = answerer.answer(step);
+        if (!report) continue;
+        off += apart(step, report); answered += 1;
+        if (reports.length < 1500) reports.push(report);
+        if (step.night || !home.byNight) seen.set(report, (seen.get(report) ?? 0) + 1);
+      }
+      if (!seen.size) { errors.push(Infinity); continue; }
+      const guess = middle([...seen.keys()], [...seen.values()], 0.5), error = apart(guess, home);
+      errors.push(error);
+      near = error <= FOUND ? near + 1 : 0;
+      // Right three days in a row is no accident.
+      if (near === 3) return { found: day - 1, guess, errors, reports, off: off / answered, paid: answerer.paid() };
+    }
+    const guess = seen.size ? middle([...seen.keys()], [...seen.values()], 0.5) : null;
+    return { found: null, guess, errors, reports, off: answered ? off / answered : NaN, paid: answerer.paid() };
+  }
+
+  function study(fixes, epsilon, budget) {
+    const steps = sampled(fixes), home = homeOf(steps);
+    const ways = {
+      fresh: remedies.fresh(epsilon), same: remedies.same(epsilon, 100), budget: remedies.budget(epsilon, budget),
+      session: remedies.session(epsilon, { choice: epsilon / 2 }), zone: remedies.zone(epsilon, home),
+    };
+    return { steps, home, days: steps.at(-1).day + 1, outcomes: Object.fromEntries(Object.entries(ways).map(([name, way]) => [name, attack(steps, home, way)])) };
+  }
+  return { FOUND, MOST_DAYS, plane, sampled, homeOf, attack, study };
+})();

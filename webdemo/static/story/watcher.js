@@ -1,0 +1,49 @@
+// Somebody who watches every answer of somebody who stays: what they believe after each, for every way of answering.
+
+const watcher = (() => {
+  const QUANTILES = Array.from({ length: 15 }, (_, i) => (i + 0.5) / 15);
+
+  const exceeds = (bar, scale) => (bar > 0 ? 0.5 * Math.exp(-bar / scale) : 1 - 0.5 * Math.exp(bar / scale));
+  const laplaceQuantile = (p, scale) => (p < 0.5 ? 1 : -1) * scale * Math.log(2 * Math.min(p, 1 - p));
+
+  // The probability that a test says "left" at this distance, for each quantile of the limit's noise.
+  function leaves(distance, limit, epsilon) {
+    const split = remedies.shares(epsilon);
+    return QUANTILES.map((p) => exceeds(limit + laplaceQuantile(p, 1 / split.limit) - distance, 2 / split.test));
+  }
+
+  // Independent reports: each new one counts; one that is repeated tells nothing new.
+  function ofReports(homes, epsilon) {
+    let logs = posterior.before(homes), last = null;
+    return {
+      see(report) { if (report && report !== last) logs = posterior.afterReport(logs, homes, report, epsilon); last = report; },
+      logs: () => logs,
+    };
+  }
+
+  // A session (without a choice among earlier places): "still here" tells a little, too, and the limit's noise is
+  // shared by all tests of a run, so the belief keeps a row for each of its quantiles until the run is over.
+  function ofSession(homes, epsilon, limit) {
+    let logs = posterior.before(homes), last = null, rows = null, no = null, yes = null;
+    const flat = () => (rows ? logs.map((log, i) => log + Math.log(rows.reduce((sum, row) => sum + Math.exp(row[i]), 0) / rows.length)) : logs);
+    function begin(report) {
+      const tests = Array.from(homes.x, (x, i) => leaves(Math.hypot(x - report.x, homes.y[i] - report.y), limit, epsilon));
+      no = QUANTILES.map((_, q) => Float64Array.from(tests, (test) => Math.log1p(-test[q])));
+      yes = QUANTILES.map((_, q) => Float64Array.from(tests, (test) => Math.log(test[q])));
+      rows = QUANTILES.map(() => new Float64Array(homes.x.length));
+      last = report;
+    }
+    const add = (changes) => { rows = rows.map((row, q) => row.map((value, i) => value + changes[q][i])); };
+    return {
+      see(report) {
+        if (last && report === last) { add(no); return; }
+        if (last) { add(yes); logs = flat(); }
+        logs = posterior.afterReport(logs, homes, report, epsilon);
+        begin(report);
+      },
+      logs: flat,
+    };
+  }
+
+  return { QUANTILES, leaves, ofReports, ofSession };
+})();

@@ -1,0 +1,37 @@
+// Numbers and colours for people.
+
+const words = {
+  metres: (value) => (value < 9.95 ? `${value.toFixed(value < 1 ? 1 : 0)} m` : value < 995 ? `${Math.round(value)} m` : `${(value / 1000).toFixed(value < 9950 ? 1 : 0)} km`),
+  percent: (share) => (share >= 0.995 && share < 1 ? "more than 99 %" : share >= 0.0995 || share === 0 ? `${Math.round(100 * share)} %` : `${(100 * share).toPrecision(2)} %`),
+  factor: (value) => (value < 9.95 ? value.toFixed(1) : value < 1e4 ? Math.round(value).toString() : `10^${Math.round(Math.log10(value))}`),
+  many: (count, one, more = `${one}s`) => `${count} ${count === 1 ? one : more}`,
+};
+
+const $ = (id) => document.getElementById(id);
+const put = (id, text) => { $(id).textContent = text; };
+
+// The page's colours: those of the instruments, and the map's own in both themes.
+const palette = (() => {
+  const MAPS = {
+    light: { ground: "#f4f1ea", green: "#d5e5c8", water: "#a9cbe0", rivers: "#a9cbe0", paths: "#e3ddd0", streets: "#ffffff", main: "#fbe3a8", rails: "#b9b4c4", buildings: "#ddd5c8" },
+    dark: { ground: "#1d222b", green: "#22332b", water: "#1d3a50", rivers: "#1d3a50", paths: "#2b323d", streets: "#39424f", main: "#5a5240", rails: "#4a4658", buildings: "#2b313b" },
+  };
+  const LEAST = -3.5; // below one in three thousand a building keeps its own colour
+  let now = null;
+  const numbers = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  function read(theme) {
+    const style = getComputedStyle(document.documentElement), made = { theme, ...MAPS[theme] };
+    for (const name of ["truth", "report", "remapped", "ring", "kept", "missed", "retrieved", "panel", "ink", "heat", "outside"]) made[name] = style.getPropertyValue(`--${name}`).trim();
+    const from = numbers(made.buildings), to = numbers(made.heat);
+    made.belief = (share) => {
+      const t = Math.max(0, Math.min(1, 1 - Math.log10(Math.max(share, 1e-9)) / LEAST));
+      return `rgb(${from.map((value, i) => Math.round(value + t * (to[i] - value))).join(" ")})`;
+    };
+    return made;
+  }
+  return () => {
+    const theme = document.documentElement.dataset.theme;
+    if (now?.theme !== theme) now = read(theme);
+    return now;
+  };
+})();

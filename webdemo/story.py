@@ -1,0 +1,108 @@
+"""The story: pages that run in the browser alone, so that the server and a plain folder give the same files."""
+
+import json
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+import shapely
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from geoind import InvalidInputError
+from geoind.arrays import FloatArray
+
+from .town import Town
+
+__all__ = ["story_files", "story_router", "town_data"]
+
+STATIC = files(__package__).joinpath("static")
+
+MEDIA_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+
+SHARED = ("app.css", "icon.svg", "js/theme.js")
+"""What the story has in common with the tabs of the server."""
+
+AREAS = ("green", "water", "buildings")
+
+INSTRUMENTS = '<a class="story-link" href="../#tab=explore">Instruments</a>'
+"""The way to the tabs that need the server: a folder has none."""
+
+
+def story_files(town: Town, *, with_server: bool) -> dict[str, bytes]:
+    """Return the story as files: names that are relative to each other, scripts that run from a disk."""
+    pages = {item.name: item.read_bytes() for item in STATIC.joinpath("story").iterdir()}
+    for name in SHARED:
+        pages[name.rpartition("/")[2]] = STATIC.joinpath(name).read_bytes()
+    index = pages["index.html"].decode("utf-8").replace("{{instruments}}", INSTRUMENTS if with_server else "")
+    pages["index.html"] = index.encode("utf-8")
+    # A script, not JSON: a page that was opened from a disk may not fetch anything.
+    data = json.dumps(town_data(town), ensure_ascii=False, separators=(",", ":"))
+    pages["town.js"] = f"const TOWN = {data};\n".encode()
+    return pages
+
+
+def story_router(town: Town) -> APIRouter:
+    """Return the story as the server's first page."""
+    router = APIRouter(prefix="/story", include_in_schema=False)
+    pages = story_files(town, with_server=True)
+
+    @router.get("/{name}")
+    def page(name: str) -> Response:
+        if name not in pages:
+            raise InvalidInputError(f"the story has no page {name!r}")
+        return Response(pages[name], media_type=MEDIA_TYPES[name.rpartition(".")[2]])
+
+    @router.get("/")
+    def first() -> Response:
+        return page("index.html")
+
+    return router
+
+
+def town_data(town: Town) -> dict[str, Any]:
+    """Return a town in whole decimetres around its centre: shapes to draw, homes to believe in, places to look for."""
+    shapes: dict[str, list[list[list[int]]]] = {}
+    for kind, group in town.basemap.features.groupby("kind"):
+        geometries = shapely.transform(group.geometry.to_numpy(), town.projection.to_xy)
+        shapes[str(kind)] = [[_flat(line) for line in _lines(geometry)] for geometry in geometries]
+    homes = town.prior.sites.xy
+    buildings = shapely.transform(town.basemap.buildings.geometry.to_numpy(), town.projection.to_xy)
+    if len(buildings):
+        number = shapely.STRtree(buildings).nearest(shapely.points(homes))
+    else:
+        # People may be anywhere: each place of the prior is a cell of its own.
+        half = np.sqrt(np.prod(np.ptp(town.extent, axis=0)) / len(homes)) / 2
+        cells = shapely.box(*(homes - half).T, *(homes + half).T)
+        shapes["buildings"] = [[_flat(line) for line in _lines(cell)] for cell in cells]
+        number = np.arange(len(homes))
+    places = town.basemap.places
+    return {
+        "name": town.basemap.name,
+        "attribution": town.basemap.attribution,
+        "bounds": _flat(town.extent),
+        "shapes": {kind: {"area": kind in AREAS, "rings": rings} for kind, rings in shapes.items()},
+        "homes": {
+            "xy": _flat(homes),
+            "building": number.tolist(),
+            "mass": [float(f"{mass:.6g}") for mass in town.prior.mass],
+        },
+        "places": {
+            "xy": _flat(town.projection.to_xy(shapely.get_coordinates(places.geometry.to_numpy()))),
+            "kind": places["kind"].tolist(),
+            "name": places["name"].tolist(),
+        },
+    }
+
+
+def _lines(geometry: Any) -> Iterator[FloatArray]:
+    """Yield the rings of an area with its holes, or the parts of a line."""
+    for part in shapely.get_parts(geometry):
+        lines = shapely.get_rings(part) if shapely.get_dimensions(part) == 2 else [part]
+        yield from (shapely.get_coordinates(line) for line in lines)
+
+
+def _flat(xy: FloatArray) -> list[int]:
+    numbers: list[int] = np.rint(10 * np.asarray(xy)).astype(np.int64).ravel().tolist()
+    return numbers
