@@ -24,7 +24,7 @@ hypothesis.settings.register_profile("geoind", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("geoind")
 
 # What makes a test one of a kind that other Pythons leave out (see dev.py): the fixture that it asks for.
-KINDS = {"page": pytest.mark.browser, "spark": pytest.mark.jvm}
+KINDS = {"browser": pytest.mark.browser, "spark": pytest.mark.jvm}
 
 PATIENCE = 120_000
 """Milliseconds: on a busy machine a page takes its time, which is no failure."""
@@ -74,6 +74,13 @@ def page(page: Page) -> Page:
 @pytest.fixture
 def watched(page: Page) -> Iterator[Page]:
     """A page that fails its test on a console error, a script error, or a request to another host."""
+    complaints = watch(page)
+    yield page
+    assert complaints == []
+
+
+def watch(page: Page) -> list[str]:
+    """Return the list of complaints about a page, which grows while it is used."""
     complaints: list[str] = []
 
     def hear(message: ConsoleMessage) -> None:
@@ -95,8 +102,7 @@ def watched(page: Page) -> Iterator[Page]:
     page.on("pageerror", lambda error: complaints.append(f"script error: {error}"))
     page.on("requestfailed", fail)
     page.on("request", leave)
-    yield page
-    assert complaints == []
+    return complaints
 
 
 @pytest.fixture(scope="session")

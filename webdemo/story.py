@@ -62,7 +62,7 @@ def story_router(town: Town) -> APIRouter:
 
 
 def town_data(town: Town) -> dict[str, Any]:
-    """Return a town in whole decimetres around its centre: shapes to draw, homes to believe in, places to look for."""
+    """Return a town in whole decimetres around its centre: shapes to draw, homes to believe in, places to find."""
     shapes: dict[str, list[list[list[int]]]] = {}
     for kind, group in town.basemap.features.groupby("kind"):
         geometries = shapely.transform(group.geometry.to_numpy(), town.projection.to_xy)

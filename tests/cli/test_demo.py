@@ -1,7 +1,9 @@
 """`geoind demo`: one command, one sentence when it cannot, and this machine only."""
 
+import json
 import logging
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -38,6 +40,8 @@ def test_the_command_serves_the_demo_on_this_machine_and_stops_when_told(tmp_pat
     [
         (["--basemap", "nowhere.gpkg"], "does not exist"),
         (["--port", "70000"], "between 0 and 65535"),
+        (["--static", "story", "--online-tiles"], "leave out --online-tiles"),
+        (["--static", str(Path(__file__).parent)], "must be a new or an empty folder"),
     ],
 )
 def test_a_bad_option_gets_one_sentence(
@@ -45,6 +49,23 @@ def test_a_bad_option_gets_one_sentence(
 ) -> None:
     assert main(["demo", "--no-browser", *arguments]) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_the_story_is_written_into_a_folder_and_nothing_is_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    town = {"type": "LineString", "coordinates": [[2.29, 48.85], [2.30, 48.86], [2.31, 48.85]]}
+    basemap = tmp_path / "town.geojson"
+    basemap.write_text(json.dumps({"type": "Feature", "geometry": town, "properties": {}}))
+    folder = tmp_path / "of" / "mine"
+    assert main(["demo", "--static", str(folder), "--basemap", str(basemap)]) == 0
+    assert str(folder / "index.html") in capsys.readouterr().out
+    data = json.loads(folder.joinpath("town.js").read_text("utf-8").removeprefix("const TOWN = ").rstrip(";\n"))
+    assert data["name"] == "town"
+    # Without buildings people may be anywhere: each cell is a place of its own.
+    assert len(data["shapes"]["buildings"]["rings"]) == len(data["homes"]["building"]) > 1000
+    for name in re.findall(r'(?:src|href)="([^"#]+)"', folder.joinpath("index.html").read_text("utf-8")):
+        assert folder.joinpath(name).is_file(), name
 
 
 def test_a_port_that_is_taken_gets_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:

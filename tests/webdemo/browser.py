@@ -51,3 +51,12 @@ def click_map(page: Page, x: float, y: float) -> None:
 
 def answered(page: Page, path: str) -> Any:
     return page.expect_response(lambda response: response.url.endswith(path) and response.ok)
+
+
+def turn_to(page: Page, view: str) -> None:
+    """Open a card of the story, or another part of it, by its address."""
+    page.evaluate("(view) => { location.hash = view; }", view)
+    part = view.split("=")[1] if view.startswith("part") else "card"
+    expect(page.locator(f"#tab-{part}")).to_have_attribute("aria-selected", "true")
+    if part == "card":
+        expect(page.locator("#count")).to_have_text(f"{view[-1]} of 6")

@@ -26,11 +26,11 @@ const dayView = (() => {
     if (!fixes) { scene.tell("Choose a file of yours, or take the example."); draw(); return; }
     told = ownDay.study(fixes, scene.epsilon(), Number($("budget").value));
     draw();
-    const { fresh } = told.outcomes, off = fresh.errors.at(-1);
+    const { fresh } = told.outcomes;
     const many = told.days > 1 ? `Your ${told.days} days, again and again` : "This day, again and again";
-    scene.tell(fresh.found ? `${many}: your home is found ${after(fresh)}.` : `${many}: in a year the best guess is still ${words.metres(off)} off.`, fresh.found ? "found" : "safe");
-    scene.table(`Your home is found (within ${ownDay.FOUND} m)`, ["The phone answers with", "found", "the app is off by"],
-      Object.entries(told.outcomes).map(([name, outcome]) => [NAMES[name], outcome.found ? after(outcome) : `not in a year: ${Number.isFinite(outcome.errors.at(-1)) ? `${words.metres(outcome.errors.at(-1))} off` : "no report"}`, words.metres(outcome.off)]));
+    scene.tell(fresh.found ? `${many}: your home is found ${after(fresh)}.` : `${many}: nobody is sure of your home in a year.`, fresh.found ? "found" : "safe");
+    scene.table(`Somebody is 90 % sure of your home to within ${ownDay.FOUND} m, and right`, ["The phone answers with", "found", "the app is off by"],
+      Object.entries(told.outcomes).map(([name, outcome]) => [NAMES[name], outcome.found ? after(outcome) : `not in a year${outcome.missed === null ? "" : ` (guess ${words.metres(outcome.missed)} off)`}`, words.metres(outcome.off)]));
   }
 
   function draw() {

@@ -36,28 +36,29 @@ const ownDay = (() => {
     return { ...middle(most, most.map(() => 1)), byNight: asleep === nights };
   }
 
-  // The observer takes the middle of what is reported at night: the likeliest place. No look at the truth.
-  function attack(steps, home, answerer) {
-    const days = Math.max(1, steps.at(-1).day + 1), seen = new Map(), errors = [], reports = [];
-    let off = 0, answered = 0, near = 0;
-    for (let day = 0; day < MOST_DAYS; day += 1) {
+  // So many reports of one place make an observer 90 % sure of it to within FOUND metres: the error of the likeliest
+  // place is normal, sqrt(2 / reports) / epsilon metres in each direction.
+  const enough = (epsilon) => (4 * Math.log(10)) / (epsilon * FOUND) ** 2;
+
+  // The observer takes the middle of what is reported at night: the likeliest place. Found is who is sure of it, and
+  // right: a lucky guess is no find, and nothing is chosen by a look at the truth.
+  function attack(steps, home, epsilon, answerer) {
+    const days = steps.at(-1).day + 1, seen = new Map(), reports = [], told = { found: null, guess: null, off: NaN, reports };
+    let off = 0, answered = 0;
+    for (let day = 0; day < MOST_DAYS && !told.found; day += 1) {
+      const before = seen.size;
       for (const step of steps) {
-        if (step.day !== day % days) continue;
-        const report = answerer.answer(step);
+        const report = step.day === day % days ? answerer.answer(step) : null;
         if (!report) continue;
         off += apart(step, report); answered += 1;
         if (reports.length < 1500) reports.push(report);
         if (step.night || !home.byNight) seen.set(report, (seen.get(report) ?? 0) + 1);
       }
-      if (!seen.size) { errors.push(Infinity); continue; }
-      const guess = middle([...seen.keys()], [...seen.values()], 0.5), error = apart(guess, home);
-      errors.push(error);
-      near = error <= FOUND ? near + 1 : 0;
-      // Right three days in a row is no accident.
-      if (near === 3) return { found: day - 1, guess, errors, reports, off: off / answered, paid: answerer.paid() };
+      if (seen.size === before && day + 1 < MOST_DAYS) continue;
+      if (seen.size) told.guess = middle([...seen.keys()], [...seen.values()], 0.5);
+      if (seen.size >= enough(epsilon) && apart(told.guess, home) <= FOUND) told.found = day + 1;
     }
-    const guess = seen.size ? middle([...seen.keys()], [...seen.values()], 0.5) : null;
-    return { found: null, guess, errors, reports, off: answered ? off / answered : NaN, paid: answerer.paid() };
+    return { ...told, off: off / answered, missed: told.guess ? apart(told.guess, home) : null };
   }
 
   function study(fixes, epsilon, budget) {
@@ -66,7 +67,7 @@ const ownDay = (() => {
       fresh: remedies.fresh(epsilon), same: remedies.same(epsilon, 100), budget: remedies.budget(epsilon, budget),
       session: remedies.session(epsilon, { choice: epsilon / 2 }), zone: remedies.zone(epsilon, home),
     };
-    return { steps, home, days: steps.at(-1).day + 1, outcomes: Object.fromEntries(Object.entries(ways).map(([name, way]) => [name, attack(steps, home, way)])) };
+    return { steps, home, days: steps.at(-1).day + 1, outcomes: Object.fromEntries(Object.entries(ways).map(([name, way]) => [name, attack(steps, home, epsilon, way)])) };
   }
-  return { FOUND, MOST_DAYS, plane, sampled, homeOf, attack, study };
+  return { FOUND, plane, sampled, homeOf, enough, attack, study };
 })();

@@ -15,11 +15,12 @@ const dayFiles = (() => {
     return found ? [fix(found[1], found[2], time)] : [];
   }
 
+  // By pattern: a browser's own XML parser answers a broken file with a styled page, which the security policy forbids.
   function gpx(text) {
-    const xml = new DOMParser().parseFromString(text, "application/xml");
-    if (xml.querySelector("parsererror")) throw new Error("This GPX file cannot be read: its XML is broken.");
-    return ["trkpt", "rtept", "wpt"].flatMap((name) => [...xml.getElementsByTagNameNS("*", name)]).map((point) =>
-      fix(point.getAttribute("lat"), point.getAttribute("lon"), seconds(point.getElementsByTagNameNS("*", "time")[0]?.textContent ?? "")));
+    const points = text.replace(/<!--[\s\S]*?-->/g, "").matchAll(/<(?:\w+:)?(trkpt|rtept|wpt)\b([^>]*?)(?:\/>|>([\s\S]*?)<\/(?:\w+:)?\1>)/g);
+    const attribute = (inside, name) => new RegExp(`\\b${name}\\s*=\\s*["']([^"']+)["']`).exec(inside)?.[1] ?? NaN;
+    return Array.from(points, ([, , inside, children]) =>
+      fix(attribute(inside, "lat"), attribute(inside, "lon"), seconds(/<(?:\w+:)?time>\s*([^<]*?)\s*</.exec(children ?? "")?.[1] ?? "")));
   }
 
   function geojson(data) {

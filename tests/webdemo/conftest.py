@@ -1,0 +1,55 @@
+"""The story opened from a disk, as somebody would who got the folder on a memory stick."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.conftest import PATIENCE, watch
+from webdemo.static_build import write_static
+
+# The page's own randomness, but the same in every run: each load begins it again.
+FIXED_DRAWS = """
+let a = 1, b = 2, c = 3, d = 4;
+const word = () => {
+    const t = (a + b + d) | 0;
+    d = (d + 1) | 0; a = b ^ (b >>> 9); b = (c + (c << 3)) | 0; c = (c << 21) | (c >>> 11);
+    c = (c + t) | 0; return t >>> 0;
+};
+for (let i = 0; i < 20; i += 1) word();
+crypto.getRandomValues = (array) => array.map((_, i) => (array[i] = word()));
+"""
+
+
+@pytest.fixture(scope="session")
+def static_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The story as files."""
+    folder = tmp_path_factory.mktemp("static")
+    write_static(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def told(browser: Browser, static_folder: Path) -> Iterator[Page]:
+    """The story's page, opened once from a disk and watched."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+    context.add_init_script(FIXED_DRAWS)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE)
+    complaints = watch(page)
+    page.goto(static_folder.joinpath("index.html").as_uri())
+    expect(page.locator("html[data-ready=yes]")).to_be_attached()
+    yield page
+    context.close()
+    assert complaints == []
+
+
+@pytest.fixture
+def story(told: Page, static_folder: Path) -> Page:
+    """The story from its beginning."""
+    told.set_viewport_size({"width": 1280, "height": 800})
+    told.goto("about:blank")
+    told.goto(static_folder.joinpath("index.html").as_uri())
+    expect(told.locator("html[data-ready=yes]")).to_be_attached()
+    return told

@@ -1,0 +1,164 @@
+"""Somebody's own day in a real browser: files are read in the page, homes are found, remedies hide them."""
+
+import json
+import math
+import re
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.webdemo.browser import set_slider, turn_to
+
+FIXES = [
+    (60.17, 24.94, "2026-10-12T22:30:00Z"),
+    (60.1701, 24.9401, "2026-10-13T01:30:00Z"),
+    (60.19, 24.99, "2026-10-13T08:00:00Z"),
+]
+
+
+def written(kind: str) -> str:
+    """The same three fixes in every format."""
+    if kind == "gpx":
+        points = "".join(f'<trkpt lat="{lat}" lon="{lon}"><time>{time}</time></trkpt>' for lat, lon, time in FIXES)
+        return f'<?xml version="1.0"?><gpx xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>{points}</trkseg></trk></gpx>'
+    line = {"type": "LineString", "coordinates": [[lon, lat] for lat, lon, _ in FIXES]}
+    times = [time for *_, time in FIXES]
+    features = [
+        {"type": "Feature", "geometry": {"type": "Point", "coordinates": [lon, lat]}, "properties": {"time": time}}
+        for lat, lon, time in FIXES
+    ]
+    path = [{"point": f"{lat}°, {lon}°", "time": time} for lat, lon, time in FIXES]
+    data: Any = {
+        "line": {"type": "Feature", "geometry": line, "properties": {"coordTimes": times}},
+        "points": {"type": "FeatureCollection", "features": features},
+        "records": {
+            "locations": [
+                {"latitudeE7": round(lat * 1e7), "longitudeE7": round(lon * 1e7), "timestamp": time}
+                for lat, lon, time in FIXES
+            ]
+        },
+        "phone": {"semanticSegments": [{"startTime": times[0], "endTime": times[-1], "timelinePath": path}]},
+        "other phone": [
+            {
+                "startTime": time,
+                "endTime": time,
+                "activity": {"start": f"geo:{lat},{lon}", "end": f"geo:{lat},{lon}"},
+            }
+            for lat, lon, time in FIXES
+        ],
+        "visits": {
+            "timelineObjects": [
+                {
+                    "placeVisit": {
+                        "location": {"latitudeE7": round(lat * 1e7), "longitudeE7": round(lon * 1e7)},
+                        "duration": {"startTimestamp": time, "endTimestamp": time},
+                    }
+                }
+                for lat, lon, time in FIXES
+            ]
+        },
+    }[kind]
+    return json.dumps(data)
+
+
+@pytest.mark.parametrize("kind", ["gpx", "line", "points", "records", "phone", "other phone", "visits"])
+def test_every_kind_of_file_holds_the_same_fixes(told: Page, kind: str) -> None:
+    fixes = told.evaluate("(text) => dayFiles.parse(text)", written(kind))
+    unique = {(round(fix["lat"], 6), round(fix["lon"], 6), fix["time"]) for fix in fixes}
+    start = 1_791_844_200
+    assert unique == {(60.17, 24.94, start), (60.1701, 24.9401, start + 10_800), (60.19, 24.99, start + 34_200)}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("Dear reader", "neither GPX nor JSON"),
+        ("<gpx></gpx>", "no places"),
+        ('{"a": 1}', "neither GeoJSON nor a Timeline export"),
+        ('{"type": "LineString", "coordinates": [[24.987654, 60.1], [24.9, 60.2]]}', "have no times"),
+    ],
+)
+def test_a_file_that_will_not_do_gets_a_sentence_without_a_place(story: Page, text: str, sentence: str) -> None:
+    turn_to(story, "part=day")
+    story.locator("#file").set_input_files({"name": "day", "mimeType": "text/plain", "buffer": text.encode()})
+    expect(story.get_by_role("alert")).to_contain_text(sentence)
+    assert "987654" not in story.locator("body").inner_text()
+    story.locator("#example-day").click()
+    expect(story.get_by_role("alert")).to_be_hidden()
+
+
+def a_week() -> str:
+    """A commuter with a home in the north-east of the first fix, every ten minutes."""
+    points = []
+    for step in range(7 * 144):
+        hour = step / 6 % 24
+        lat, lon = (60.1900, 24.9900) if 8 <= hour < 17 else (60.1700, 24.9400)
+        time = f"2026-10-{12 + step // 144:02}T{int(hour):02}:{step % 6}0:00+02:00"
+        points.append(f'<trkpt lat="{lat}" lon="{lon}"><time>{time}</time></trkpt>')
+    return f'<gpx xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>{"".join(points)}</trkseg></trk></gpx>'
+
+
+def test_your_home_is_found_and_remedies_hide_it(story: Page) -> None:
+    requests: list[str] = []
+    story.on("request", lambda request: requests.append(request.url))
+    turn_to(story, "part=day")
+    set_slider(story, "dial", 1)
+    story.locator("#file").set_input_files(
+        {"name": "week.gpx", "mimeType": "application/gpx+xml", "buffer": a_week().encode()}
+    )
+    expect(story.locator("#finding")).to_have_text(
+        re.compile(r"^Your 7 days, again and again: your home is found after \d days?\.$")
+    )
+    rows = dict(
+        story.locator("#outcomes-rows tr").evaluate_all(
+            "all => all.map(r => [r.children[0].textContent, r.children[1].textContent])"
+        )
+    )
+    assert list(rows) == [
+        "fresh noise each time",
+        "same place, same report",
+        "a budget",
+        "a session",
+        "a zone around home",
+    ]
+    assert rows["fresh noise each time"].startswith("after")
+    assert rows["same place, same report"].startswith("not in a year")
+    assert rows["a budget"].startswith("not in a year")
+    assert rows["a zone around home"].startswith("not in a year")
+    home = story.evaluate("ownDay.study(dayView.example(), scene.epsilon(), 5).home")
+    assert math.hypot(home["x"], home["y"]) < 20
+    for way in ("a session", "a zone around home"):
+        story.locator("#way-box").get_by_label(way).check()
+        expect(story.locator("#theirs canvas")).to_have_attribute("aria-label", re.compile("different report"))
+    # The browser asks for the icon whenever the address changes.
+    assert [request for request in requests if not request.endswith("/icon.svg")] == []
+
+
+def test_an_observer_is_sure_when_ninety_of_a_hundred_such_would_be_right(told: Page) -> None:
+    script = """
+    (e) => {
+        const count = Math.ceil(ownDay.enough(e)), home = {x: 0, y: 0};
+        const right = Array.from({length: 600}, () => {
+            const reports = Array.from({length: count}, () => noise.report(home, e));
+            return posterior.apart(posterior.middle(reports, reports.map(() => 1)), home) <= ownDay.FOUND;
+        });
+        return right.filter(Boolean).length / 600;
+    }
+    """
+    for epsilon in (0.0138629, 0.0069315):
+        assert told.evaluate(script, epsilon) == pytest.approx(0.9, abs=0.035)
+
+
+def test_a_day_without_a_night_has_its_home_where_most_time_is_spent(told: Page) -> None:
+    script = """
+    () => {
+        const noon = Date.UTC(2026, 5, 1, 10) / 1000;
+        const fixes = Array.from({length: 40}, (_, i) => ({lat: i < 30 ? 0 : 0.01, lon: 0, time: noon + 300 * i}));
+        const steps = ownDay.sampled(fixes);
+        return ownDay.homeOf(steps);
+    }
+    """
+    home = told.evaluate(script)
+    assert home["byNight"] is False
+    assert math.hypot(home["x"], home["y"]) < 1

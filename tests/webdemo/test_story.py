@@ -1,0 +1,320 @@
+"""The story in a real browser, opened from a disk: six cards, free play and a game for a class."""
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.webdemo.browser import number, set_slider, turn_to
+from webdemo.story import story_files
+
+ARTEFACTS = Path(__file__).parents[2] / "artefacts"
+
+SCREENS = {"phone": (390, 844), "tablet": (820, 1180), "laptop": (1280, 720), "wide": (1920, 1080)}
+VIEWS = [*(f"card={n}" for n in range(1, 7)), "part=free", "part=day", "part=guess"]
+
+# What is wider than the window, and texts that are wider than their box.
+OVERFLOW = """
+[...document.querySelectorAll('body, button, label, output, td, th, figcaption, .tabs, .panel')].filter(
+    e => e.offsetParent !== null && e.clientWidth && e.scrollWidth > e.clientWidth + 1
+).map(e => e.outerHTML.slice(0, 200))
+"""
+
+
+def drag(page: Page, pin: str, x: float, y: float) -> None:
+    box = page.locator(pin).bounding_box()
+    assert box is not None
+    middle = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    page.mouse.move(*middle)
+    page.mouse.down()
+    page.mouse.move(middle[0] + x, middle[1] + y, steps=4)
+    page.mouse.up()
+
+
+def me(page: Page) -> tuple[float, float]:
+    at = page.evaluate("scene.state.me")
+    return at["x"], at["y"]
+
+
+# The cards
+
+
+def test_the_story_begins_with_what_geo_indistinguishability_is(story: Page) -> None:
+    expect(story.locator("#definition")).to_contain_text(
+        "Geo-indistinguishability: a report of yours can hardly change"
+    )
+    expect(story.locator("#count")).to_have_text("1 of 6")
+    expect(story.locator(".foot")).to_contain_text("is no promise")
+    expect(story.locator(".foot")).to_contain_text("OpenStreetMap contributors")
+
+
+def test_six_cards_of_one_sentence_lead_to_free_play_and_back(story: Page) -> None:
+    titles = []
+    for number_ in range(1, 7):
+        expect(story.locator("#count")).to_have_text(f"{number_} of 6")
+        titles.append(story.locator("#title").inner_text())
+        sentence = story.locator("#sentence").inner_text()
+        assert re.fullmatch(r"[^.]+\.", sentence), sentence
+        assert story.locator("#drag").inner_text()
+        story.locator("#next").click()
+    assert len(set(titles)) == 6
+    expect(story.get_by_role("tab", name="Free play")).to_have_attribute("aria-selected", "true")
+    story.go_back()
+    expect(story.locator("#count")).to_have_text("6 of 6")
+    story.locator("#back").click()
+    expect(story.locator("#count")).to_have_text("5 of 6")
+    story.evaluate("() => { location.hash = 'card=99&part=%%'; }")
+    expect(story.locator("#count")).to_have_text("1 of 6")
+    assert "60." not in story.url
+
+
+def test_without_noise_one_report_tells_the_building(story: Page) -> None:
+    before = me(story)
+    drag(story, "#yours .pin-you", 60, 40)
+    after = me(story)
+    assert after[0] > before[0]
+    assert after[1] < before[1]
+    expect(story.locator("#finding")).to_contain_text("knows your building")
+    story.locator("#yours .pin-you").press("ArrowUp")
+    assert me(story)[1] > after[1]
+
+
+def test_a_report_hides_you_among_more_buildings_as_the_dial_turns(story: Page) -> None:
+    turn_to(story, "card=2")
+    counts, errors = [], []
+    for stop, name in enumerate(("street", "block", "neighbourhood", "town")):
+        set_slider(story, "dial", stop)
+        expect(story.locator("#stops .chosen")).to_have_text(name)
+        assert name in (story.locator("#dial").get_attribute("aria-valuetext") or "")
+        told = re.search(r"off by [\d.]+ k?m.*one of these (\d+)", story.locator("#finding").inner_text())
+        assert told is not None
+        counts.append(int(told[1]))
+        errors.append(story.evaluate("posterior.apart(scene.state.me, scene.report())"))
+    assert counts == sorted(counts)
+    # The same dice: noise grows as the radius does.
+    assert errors[3] / errors[1] == pytest.approx(4, rel=0.02)
+    before = story.evaluate("scene.report()")
+    story.locator("#redraw").click()
+    assert story.evaluate("scene.report()") != before
+
+
+def test_here_or_there_is_the_definition(story: Page) -> None:
+    turn_to(story, "card=3")
+    for move in ((90, -60), (-200, 40), (30, 90)):
+        drag(story, "#yours .pin-there", *move)
+        change, limit, far = story.evaluate(
+            "(() => { const {me, there} = scene.state, e = scene.epsilon();"
+            " return [posterior.oddsChange(me, there, [scene.report()], e), posterior.oddsLimit(me, there, 1, e),"
+            " posterior.apart(me, there)]; })()"
+        )
+        assert limit == pytest.approx(math.exp(math.log(4) / 100 * far))
+        stops = story.locator("#gauge .stop").evaluate_all("all => all.map(e => Number(e.getAttribute('x')) + 3)")
+        needle = float(story.locator("#gauge .needle").get_attribute("cx") or "nan")
+        assert stops[0] <= needle <= stops[1]
+        middle, half = (stops[0] + stops[1]) / 2, (stops[1] - stops[0]) / 2
+        assert (needle - middle) / half == pytest.approx(math.log(change) / math.log(limit), abs=1e-6)
+        expect(story.locator("#finding")).to_contain_text("no report can make it more than")
+
+
+def test_near_me_finds_coffee_and_says_what_it_costs(story: Page) -> None:
+    turn_to(story, "card=4")
+    expect(story.locator("#finding")).to_contain_text("times the area")
+    for radius in (50, 300):
+        set_slider(story, "interest", radius)
+        kept = story.evaluate(
+            "(radius) => TOWN.places.kind.filter((kind, i) => kind === 'food' && posterior.apart(scene.state.me, "
+            "{x: TOWN.places.xy[2 * i] / 10, y: TOWN.places.xy[2 * i + 1] / 10}) <= radius).length",
+            radius,
+        )
+        told = re.search(r"keeps the (\d+) near you and misses (none|\d+)", story.locator("#finding").inner_text())
+        assert told is not None
+        assert int(told[1]) + (0 if told[2] == "none" else int(told[2])) == kept
+        expect(story.locator("#interest-out")).to_have_text(f"{radius} m")
+
+
+# Two maps
+
+
+def test_asked_again_and_again_one_building_glows(story: Page) -> None:
+    turn_to(story, "card=5")
+    expect(story.locator("#theirs")).to_be_visible()
+    expect(story.locator("#theirs .pin")).to_have_count(0)
+    story.locator("#ask-once").click()
+    expect(story.locator("#finding")).to_have_text(
+        re.compile(r"^1 report\. 90 % sure: one of these \d+ buildings\.$")
+    )
+    story.locator("#play").click()
+    expect(story.locator("#finding")).to_contain_text("and it is yours")
+    block = number(story.locator("#finding"))
+    assert block > 10
+    expect(story.locator("#play")).to_be_disabled()
+    set_slider(story, "dial", 0)
+    expect(story.locator("#finding")).to_contain_text("Press Play")
+    story.locator("#play").click()
+    expect(story.locator("#finding")).to_contain_text("Found after")
+    assert number(story.locator("#finding")) < block
+
+
+def test_playing_takes_its_time_unless_motion_is_unwanted(story: Page) -> None:
+    story.emulate_media(reduced_motion="no-preference")
+    try:
+        turn_to(story, "card=5")
+        story.locator("#play").click()
+        expect(story.locator("html")).to_have_attribute("data-playing", "yes")
+        expect(story.locator("#play")).to_have_text("Pause")
+        story.locator("#play").click()
+        expect(story.locator("html")).to_have_attribute("data-playing", "no")
+        assert "Found" not in story.locator("#finding").inner_text()
+    finally:
+        story.emulate_media(reduced_motion="reduce")
+
+
+@pytest.mark.parametrize(
+    ("remedy", "verdict"),
+    [
+        (
+            "the same report",
+            r"Asked 100 times, always the same answer, paid once\. 90 % sure: one of these \d+ buildings\.",
+        ),
+        (
+            "within a budget",
+            r"Refused: the budget of 3 reports is spent.* 90 % sure: one of these \d+ buildings\.",
+        ),
+        ("a session", r"Asked 100 times, \d fresh reports?\. 90 % sure: one of these \d+ buildings\."),
+        ("fresh noise each time", r"Found after \d+ reports"),
+    ],
+)
+def test_what_saves_you(story: Page, remedy: str, verdict: str) -> None:
+    turn_to(story, "card=6")
+    story.locator("#remedy-box").get_by_label(remedy).check()
+    if "budget" in remedy:
+        set_slider(story, "budget", 3)
+    story.locator("#play").click()
+    expect(story.locator("#finding")).to_have_text(re.compile(verdict))
+
+
+def test_free_play_has_everything_at_once(story: Page) -> None:
+    turn_to(story, "part=free")
+    story.locator("#remedy-box").get_by_label("fresh noise each time").check()
+    for _ in range(3):
+        story.locator("#ask-once").click()
+    expect(story.locator("#gauge")).to_be_visible()
+    drag(story, "#yours .pin-there", 50, 50)
+    limit = story.evaluate("posterior.oddsLimit(scene.state.me, scene.state.there, 3, scene.epsilon())")
+    label = story.locator("#gauge").get_attribute("aria-label") or ""
+    assert label.endswith(f"{story.evaluate('(limit) => words.factor(limit)', limit)} to 1")
+    box = story.locator("#yours canvas").bounding_box()
+    assert box is not None
+    before = me(story)
+    story.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.8)
+    assert me(story)[1] < before[1]
+    expect(story.locator("#finding")).to_contain_text("Press Play")
+
+
+# A class
+
+
+def test_a_class_guesses_against_the_posterior(story: Page) -> None:
+    turn_to(story, "part=guess")
+    expect(story.locator("#reveal")).to_be_disabled()
+    expect(story.locator("#yours .pin-you")).to_be_hidden()
+    box = story.locator("#yours canvas").bounding_box()
+    assert box is not None
+    for turn in (1, 2):
+        story.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.4)
+        expect(story.locator("#yours .pin-guess")).to_be_visible()
+        drag(story, "#yours .pin-guess", 20, 20)
+        story.locator("#more").click()
+        story.locator("#reveal").click()
+        expect(story.locator("#finding")).to_contain_text("the observer by")
+        expect(story.locator("#outcomes-caption")).to_have_text(f"{turn} round{'s' if turn > 1 else ''}")
+        expect(story.locator("#yours .pin-you")).to_have_text("I was here")
+        story.locator("#hide-again").click()
+        expect(story.locator("#yours .pin-you")).to_be_hidden()
+        expect(story.locator("#legend")).to_be_hidden()
+    story.get_by_label("show what the observer believes").check()
+    expect(story.locator("#legend")).to_be_visible()
+
+
+# The page
+
+
+def test_a_page_that_was_opened_from_a_disk_cannot_send_anything(told: Page) -> None:
+    policy = told.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content") or ""
+    assert "default-src 'none'" in policy
+    assert "connect-src 'none'" in policy
+    assert (
+        told.evaluate("performance.getEntriesByType('resource').filter(e => !e.name.startsWith('file:')).length")
+        == 0
+    )
+
+
+def test_every_view_fits_every_screen_in_both_themes(story: Page) -> None:
+    ARTEFACTS.mkdir(exist_ok=True)
+    for view in VIEWS:
+        turn_to(story, view)
+        if view == "part=day":
+            story.locator("#example-day").click()
+        if view in {"card=5", "card=6"}:
+            story.locator("#play").click()
+        for screen, (width, height) in SCREENS.items():
+            story.set_viewport_size({"width": width, "height": height})
+            assert story.evaluate(OVERFLOW) == [], (view, screen)
+            if screen in {"tablet", "laptop"}:
+                continue
+            story.locator("#theme").click()
+            theme = story.locator("html").get_attribute("data-theme")
+            story.screenshot(path=ARTEFACTS / f"story-{view.replace('=', '-')}-{screen}-{theme}.png")
+
+
+def test_a_belief_is_drawn_darker_where_it_is_larger_in_both_themes(story: Page) -> None:
+    """The ramp runs from a building's own colour to the colour of belief, without a turn."""
+    for _ in range(2):
+        ramp = story.evaluate(
+            "[1e-4, 1e-3, 1e-2, 0.1, 0.5, 1].map(share => palette().belief(share).match(/\\d+/g).map(Number))"
+        )
+        steps = [math.dist(colour, ramp[0]) for colour in ramp]
+        assert steps == sorted(set(steps))
+        story.locator("#theme").click()
+
+
+def test_tabs_follow_the_arrow_keys_and_controls_have_names(story: Page) -> None:
+    story.get_by_role("tab", name="Story").focus()
+    for name in ("Free play", "Your day", "Guess", "Story"):
+        story.keyboard.press("ArrowRight")
+        expect(story.get_by_role("tab", name=name)).to_be_focused()
+        expect(story.get_by_role("tabpanel")).to_have_count(1)
+    nameless = story.evaluate(
+        "[...document.querySelectorAll('input, select, button')].filter(e => !(e.labels?.length || "
+        "e.getAttribute('aria-label') || e.textContent.trim())).map(e => e.outerHTML)"
+    )
+    assert nameless == []
+
+
+# The server has the same files
+
+
+def test_the_server_tells_the_story_and_leads_to_the_instruments(watched: Page, demo_url: str) -> None:
+    watched.goto(f"{demo_url}story/")
+    expect(watched.locator("#count")).to_have_text("1 of 6")
+    watched.get_by_role("link", name="Instruments").click()
+    expect(watched.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
+    watched.get_by_role("link", name="The story").click()
+    expect(watched.locator("#count")).to_have_text("1 of 6")
+
+
+def test_server_and_folder_give_the_same_files(static_folder: Path, demo_url: str, demo_app: Any) -> None:
+    folder = {path.name: path.read_bytes() for path in static_folder.iterdir()}
+    with httpx.Client(base_url=f"{demo_url}story/", trust_env=False) as client:
+        for name, content in folder.items():
+            answer = client.get(name)
+            assert answer.status_code == 200
+            assert answer.content == content or name == "index.html"
+        assert client.get("secret.py").status_code == 400
+    assert b"{{" not in folder["index.html"]
+    assert b"Instruments" not in folder["index.html"]
+    assert b"Instruments" in story_files(demo_app.state.town, with_server=True)["index.html"]
