@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from geoind import InvalidInputError
 from geoind.arrays import FloatArray
 
+from .page import stops_of
 from .town import Town
 
 __all__ = ["story_files", "story_router", "town_data"]
@@ -63,29 +64,25 @@ def story_router(town: Town) -> APIRouter:
 
 def town_data(town: Town) -> dict[str, Any]:
     """Return a town in whole decimetres around its centre: shapes to draw, homes to believe in, places to find."""
-    shapes: dict[str, list[list[list[int]]]] = {}
+    drawn: dict[str, Any] = {"buildings": town.shapes}
     for kind, group in town.basemap.features.groupby("kind"):
-        geometries = shapely.transform(group.geometry.to_numpy(), town.projection.to_xy)
-        shapes[str(kind)] = [[_flat(line) for line in _lines(geometry)] for geometry in geometries]
-    homes = town.prior.sites.xy
-    buildings = shapely.transform(town.basemap.buildings.geometry.to_numpy(), town.projection.to_xy)
-    if len(buildings):
-        number = shapely.STRtree(buildings).nearest(shapely.points(homes))
-    else:
-        # People may be anywhere: each place of the prior is a cell of its own.
-        half = np.sqrt(np.prod(np.ptp(town.extent, axis=0)) / len(homes)) / 2
-        cells = shapely.box(*(homes - half).T, *(homes + half).T)
-        shapes["buildings"] = [[_flat(line) for line in _lines(cell)] for cell in cells]
-        number = np.arange(len(homes))
+        if kind != "buildings":
+            drawn[str(kind)] = shapely.transform(group.geometry.to_numpy(), town.projection.to_xy)
     places = town.basemap.places
+    lat, lon = town.home
     return {
         "name": town.basemap.name,
         "attribution": town.basemap.attribution,
         "bounds": _flat(town.extent),
-        "shapes": {kind: {"area": kind in AREAS, "rings": rings} for kind, rings in shapes.items()},
+        "stops": stops_of(town),
+        "home": _flat(town.projection.to_xy([[lon, lat]])),
+        "shapes": {
+            kind: {"area": kind in AREAS, "rings": [[_flat(line) for line in _lines(shape)] for shape in shapes]}
+            for kind, shapes in drawn.items()
+        },
         "homes": {
-            "xy": _flat(homes),
-            "building": number.tolist(),
+            "xy": _flat(town.prior.sites.xy),
+            "building": town.shape_of.tolist(),
             "mass": [float(f"{mass:.6g}") for mass in town.prior.mass],
         },
         "places": {

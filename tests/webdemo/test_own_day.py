@@ -103,7 +103,7 @@ def test_your_home_is_found_and_remedies_hide_it(story: Page) -> None:
     requests: list[str] = []
     story.on("request", lambda request: requests.append(request.url))
     turn_to(story, "part=day")
-    set_slider(story, "dial", 1)
+    set_slider(story, "dial", 2)
     story.locator("#file").set_input_files(
         {"name": "week.gpx", "mimeType": "application/gpx+xml", "buffer": a_week().encode()}
     )

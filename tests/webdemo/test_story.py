@@ -19,7 +19,7 @@ VIEWS = [*(f"card={n}" for n in range(1, 7)), "part=free", "part=day", "part=gue
 
 # What is wider than the window, and texts that are wider than their box.
 OVERFLOW = """
-[...document.querySelectorAll('body, button, label, output, td, th, figcaption, .tabs, .panel')].filter(
+[...document.querySelectorAll('body, button:not(.handle), label, output, td, th, figcaption, .tabs')].filter(
     e => e.offsetParent !== null && e.clientWidth && e.scrollWidth > e.clientWidth + 1
 ).map(e => e.outerHTML.slice(0, 200))
 """
@@ -74,12 +74,12 @@ def test_six_cards_of_one_sentence_lead_to_free_play_and_back(story: Page) -> No
 
 def test_without_noise_one_report_tells_the_building(story: Page) -> None:
     before = me(story)
-    drag(story, "#yours .pin-you", 60, 40)
+    drag(story, "#yours .handle-you", 60, 40)
     after = me(story)
     assert after[0] > before[0]
     assert after[1] < before[1]
     expect(story.locator("#finding")).to_contain_text("knows your building")
-    story.locator("#yours .pin-you").press("ArrowUp")
+    story.locator("#yours .handle-you").press("ArrowUp")
     assert me(story)[1] > after[1]
 
 
@@ -105,7 +105,7 @@ def test_a_report_hides_you_among_more_buildings_as_the_dial_turns(story: Page) 
 def test_here_or_there_is_the_definition(story: Page) -> None:
     turn_to(story, "card=3")
     for move in ((90, -60), (-200, 40), (30, 90)):
-        drag(story, "#yours .pin-there", *move)
+        drag(story, "#yours .handle-there", *move)
         change, limit, far = story.evaluate(
             "(() => { const {me, there} = scene.state, e = scene.epsilon();"
             " return [posterior.oddsChange(me, there, [scene.report()], e), posterior.oddsLimit(me, there, 1, e),"
@@ -142,7 +142,7 @@ def test_near_me_finds_coffee_and_says_what_it_costs(story: Page) -> None:
 def test_asked_again_and_again_one_building_glows(story: Page) -> None:
     turn_to(story, "card=5")
     expect(story.locator("#theirs")).to_be_visible()
-    expect(story.locator("#theirs .pin")).to_have_count(0)
+    expect(story.locator("#theirs .handle")).to_have_count(0)
     story.locator("#ask-once").click()
     expect(story.locator("#finding")).to_have_text(
         re.compile(r"^1 report\. 90 % sure: one of these \d+ buildings\.$")
@@ -203,7 +203,7 @@ def test_free_play_has_everything_at_once(story: Page) -> None:
     for _ in range(3):
         story.locator("#ask-once").click()
     expect(story.locator("#gauge")).to_be_visible()
-    drag(story, "#yours .pin-there", 50, 50)
+    drag(story, "#yours .handle-there", 50, 50)
     limit = story.evaluate("posterior.oddsLimit(scene.state.me, scene.state.there, 3, scene.epsilon())")
     label = story.locator("#gauge").get_attribute("aria-label") or ""
     assert label.endswith(f"{story.evaluate('(limit) => words.factor(limit)', limit)} to 1")
@@ -221,20 +221,20 @@ def test_free_play_has_everything_at_once(story: Page) -> None:
 def test_a_class_guesses_against_the_posterior(story: Page) -> None:
     turn_to(story, "part=guess")
     expect(story.locator("#reveal")).to_be_disabled()
-    expect(story.locator("#yours .pin-you")).to_be_hidden()
+    expect(story.locator("#yours .handle-you")).to_be_hidden()
     box = story.locator("#yours canvas").bounding_box()
     assert box is not None
     for turn in (1, 2):
         story.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.4)
-        expect(story.locator("#yours .pin-guess")).to_be_visible()
-        drag(story, "#yours .pin-guess", 20, 20)
+        expect(story.locator("#yours .handle-guess")).to_be_visible()
+        drag(story, "#yours .handle-guess", 20, 20)
         story.locator("#more").click()
         story.locator("#reveal").click()
         expect(story.locator("#finding")).to_contain_text("the observer by")
         expect(story.locator("#outcomes-caption")).to_have_text(f"{turn} round{'s' if turn > 1 else ''}")
-        expect(story.locator("#yours .pin-you")).to_have_text("I was here")
+        expect(story.locator("#yours .handle-you")).to_have_text("I was here")
         story.locator("#hide-again").click()
-        expect(story.locator("#yours .pin-you")).to_be_hidden()
+        expect(story.locator("#yours .handle-you")).to_be_hidden()
         expect(story.locator("#legend")).to_be_hidden()
     story.get_by_label("show what the observer believes").check()
     expect(story.locator("#legend")).to_be_visible()

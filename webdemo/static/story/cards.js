@@ -27,7 +27,7 @@ const cards = (() => {
     const report = scene.report(), e = scene.epsilon(), { me, there } = state;
     const change = posterior.oddsChange(me, there, [report], e), limit = posterior.oddsLimit(me, there, 1, e), far = words.metres(posterior.apart(me, there));
     yours.show({
-      marks: [{ kind: "line", at: me, to: there, colour: "ring" }, { kind: "dot", at: report, colour: "report", text: "report" }], keep: [report],
+      marks: [{ kind: "line", at: me, to: there, colour: "there" }, { kind: "dot", at: report, colour: "report", text: "report" }], keep: [report],
       focus: [{ ...me, radius: 260 }, { ...there, radius: 60 }, { ...report, radius: 60 }],
       pins: { there: { at: there, text: "there", move: (at) => { state.there = at; hereOrThere(); } }, you: { ...scene.you(hereOrThere), text: "here" } },
       words: `Here and there, ${far} apart, and the report.`,

@@ -2,7 +2,7 @@
 
 const scene = (() => {
   const FACTOR = 4;
-  const STOPS = [{ name: "street", radius: 40 }, { name: "block", radius: 100 }, { name: "neighbourhood", radius: 200 }, { name: "town", radius: 400 }];
+  const STOPS = ["street", "block", "neighbourhood", "town"].map((name, i) => ({ name, radius: TOWN.stops[i] }));
   const BOXES = ["dial", "near", "remedy", "budget", "way", "gauge", "play", "draw", "guess"];
 
   const nearestHome = (at, allowed = () => true) => {
@@ -15,8 +15,8 @@ const scene = (() => {
   };
   const homeAt = (i) => ({ x: homes.x[i], y: homes.y[i], building: homes.building[i] });
 
-  const state = { me: homeAt(nearestHome({ x: 0, y: 0 })), dice: noise.draw() };
-  state.there = homeAt(nearestHome({ x: state.me.x + 170, y: state.me.y + 60 }));
+  const state = { me: homeAt(nearestHome({ x: TOWN.home[0] / 10, y: TOWN.home[1] / 10 })), dice: noise.draw() };
+  state.there = homeAt(nearestHome({ x: state.me.x + 100, y: state.me.y + 60 }));
 
   let listener = () => {};
   const yours = new TownMap(document.querySelector("#yours .ground"), { click: (at) => listener(at) });

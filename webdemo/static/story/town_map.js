@@ -191,7 +191,7 @@ class TownMap {
   #makePin(name) {
     const pin = document.createElement("button"), far = { ArrowLeft: [-10, 0], ArrowRight: [10, 0], ArrowUp: [0, 10], ArrowDown: [0, -10] };
     pin.type = "button";
-    pin.className = `pin pin-${name}`;
+    pin.className = `handle handle-${name}`;
     let held = null;
     pin.addEventListener("pointerdown", (event) => {
       const { x, y } = this.pixel(pin.at);

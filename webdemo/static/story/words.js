@@ -16,16 +16,18 @@ const palette = (() => {
     light: { ground: "#f4f1ea", green: "#d5e5c8", water: "#a9cbe0", rivers: "#a9cbe0", paths: "#e3ddd0", streets: "#ffffff", main: "#fbe3a8", rails: "#b9b4c4", buildings: "#ddd5c8" },
     dark: { ground: "#1d222b", green: "#22332b", water: "#1d3a50", rivers: "#1d3a50", paths: "#2b323d", streets: "#39424f", main: "#5a5240", rails: "#4a4658", buildings: "#2b313b" },
   };
+  // From unlikely to likely, away from the ground, which is light or dark: as in the instruments.
+  const RAMPS = { light: ["#fbe6cf", "#f6ac6b", "#dd6a1d", "#a13a05", "#5d1a00"], dark: ["#4a3525", "#8a4f22", "#d0762b", "#ffb46b", "#fff3df"] };
   const LEAST = -3.5; // below one in three thousand a building keeps its own colour
   let now = null;
   const numbers = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
   function read(theme) {
     const style = getComputedStyle(document.documentElement), made = { theme, ...MAPS[theme] };
-    for (const name of ["truth", "report", "remapped", "ring", "kept", "missed", "retrieved", "panel", "ink", "heat", "outside"]) made[name] = style.getPropertyValue(`--${name}`).trim();
-    const from = numbers(made.buildings), to = numbers(made.heat);
+    for (const name of ["truth", "report", "remapped", "ring", "kept", "missed", "retrieved", "there", "panel", "ink", "heat", "outside"]) made[name] = style.getPropertyValue(`--${name}`).trim();
+    const ramp = [made.buildings, ...RAMPS[theme]].map(numbers), last = ramp.length - 1;
     made.belief = (share) => {
-      const t = Math.max(0, Math.min(1, 1 - Math.log10(Math.max(share, 1e-9)) / LEAST));
-      return `rgb(${from.map((value, i) => Math.round(value + t * (to[i] - value))).join(" ")})`;
+      const at = last * Math.max(0, Math.min(1, 1 - Math.log10(Math.max(share, 1e-9)) / LEAST)), low = Math.min(last - 1, Math.floor(at));
+      return `rgb(${ramp[low].map((value, i) => Math.round(value + (at - low) * (ramp[low + 1][i] - value))).join(" ")})`;
     };
     return made;
   }
