@@ -128,8 +128,8 @@ from .space.lattice import snap_lonlat as snap_lonlat
 from .space.projection import Projection as Projection
 from .space.sites import Grid as Grid
 from .space.sites import Places as Places
-from .traces.adversary import Mobility as Mobility
 from .traces.adversary import trace_adversary_error as trace_adversary_error
 from .traces.adversary import trace_beliefs as trace_beliefs
+from .traces.mobility import Mobility as Mobility
 from .traces.session import TraceSession as TraceSession
 from .version import __version__ as __version__

@@ -1,9 +1,11 @@
 """A person who moves: sessions over time, and what somebody learns who sees every report."""
 
+from geoind.traces.adversary import most_likely_path
 from geoind.traces.attacks import average, middle, most_likely_places, smooth
 from geoind.traces.audit import TraceAudit, audit_traces
 from geoind.traces.commuter import commuter
 from geoind.traces.methods import Independent, Predictive
+from geoind.traces.mobility import LearnedMobility
 from geoind.traces.predictors import last_report, straight_on
 from geoind.traces.rationed import Rationed
 from geoind.traces.session import GuardedPlace, Past, TraceMethod, TraceSession
@@ -16,6 +18,7 @@ from geoind.traces.zones import PrivateZone
 __all__ = [
     "GuardedPlace",
     "Independent",
+    "LearnedMobility",
     "ObfuscatedTraces",
     "Past",
     "Predictive",
@@ -32,6 +35,7 @@ __all__ = [
     "commuter",
     "last_report",
     "middle",
+    "most_likely_path",
     "most_likely_places",
     "obfuscate_traces",
     "smooth",

@@ -1,95 +1,93 @@
 """What somebody learns who sees the whole sequence: a Bayesian who knows the method, the time and how people move.
 
 A hidden Markov model over the cells of a grid. The forward-backward filter gives the belief about every moment,
-given all reports, before and after it. A move of the belief is a convolution, so a step costs a few Fourier
-transforms of the grid.
+given all reports, before and after it; the most likely path is one that could have been walked.
 """
 
+import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
-from scipy import fft
 
-from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive
+from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_lonlat
 from geoind.channels.median import geometric_median
-from geoind.channels.priors import Prior
-from geoind.errors import InvalidInputError, SitesMismatchError
-from geoind.space.projection import Projection
-from geoind.space.sites import Grid, same_sites
-from geoind.traces.session import Past, Published, TraceMethod
+from geoind.errors import InvalidInputError
+from geoind.traces.mobility import Moves
+from geoind.traces.session import Past, Place, Published, TraceMethod
 
-__all__ = ["Mobility", "trace_adversary_error", "trace_beliefs"]
+__all__ = ["most_likely_path", "trace_adversary_error", "trace_beliefs"]
 
 LEVELS = (np.arange(12) + 0.5) / 12
 """Quantiles that stand for the noise that a run of tests shares."""
 
+COARSE = (np.arange(3) + 0.5) / 3
+"""Fewer of them for the most likely path, which takes one of each run."""
+
 
 @dataclass(frozen=True)
-class Mobility:
-    """How people move, as far as the adversary knows: over an hour some stay, the others go in any direction.
+class _Answers:
+    """What everybody saw: before each answer the public past, and whether a run of tests began with it."""
 
-    Parameters
-    ----------
-    grid : Grid
-        The cells that the adversary tells apart.
-    projection : Projection
-        Between the grid's metres and degrees.
-    speed : float
-        Root mean square distance that somebody on the move covers in an hour, in metres.
-    stay : float
-        The share of people who are where they were, an hour later.
-    prior : Prior, optional
-        Where people are at any time: buildings, roads, a population. Uniform by default.
-    """
+    pasts: list[Past]
+    reports: list[Place]
+    begins: list[bool]
+    hours: list[float]
+    method: TraceMethod
+    mobility: Moves
+    levels: FloatArray
 
-    grid: Grid
-    projection: Projection
-    speed: float = 20_000.0
-    stay: float = 0.5
-    prior: Prior | None = None
-    _spectra: dict[float, npt.NDArray[np.complex128]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
+    @classmethod
+    def of(
+        cls, reports: ArrayLike, times: ArrayLike, method: TraceMethod, mobility: Moves, levels: FloatArray
+    ) -> "_Answers":
+        lonlat, seconds = as_lonlat(reports, "reports"), as_floats(times, "times")
+        if seconds.shape != (len(lonlat),) or not len(lonlat):
+            raise InvalidInputError(f"times must be one per report, got {seconds.shape} and {len(lonlat)} reports")
+        if not (np.diff(seconds) > 0).all():
+            raise InvalidInputError("times must increase")
+        past = Past(float(seconds[0]), began=float(seconds[0]))
+        pasts: list[Past] = []
+        places: list[Place] = [(lon, lat) for lon, lat in lonlat.tolist()]
+        begins: list[bool] = []
+        for time, place in zip(seconds.tolist(), places, strict=True):
+            past = replace(past, time=time)
+            pasts.append(past)
+            after = method.seen(past, place)
+            begins.append(after.runs != past.runs)
+            published = Published(time, *place, fresh=after.anchors != past.anchors)
+            kept = (*after.reports, published)[-max(1, method.remembered) :]
+            past = replace(after, reports=kept, spent=past.spent + method.price(past, place))
+        used = levels if method.tests_in_runs else np.array([0.5])
+        return cls(pasts, places, begins, (np.diff(seconds) / 3600).tolist(), method, mobility, used[:, None])
 
-    def __post_init__(self) -> None:
-        as_positive(self.speed, "speed")
-        if not 0 <= self.stay < 1:
-            raise InvalidInputError(f"stay must be at least 0 and less than 1, got {self.stay!r}")
-        if self.prior is not None and not same_sites(self.prior.sites, self.grid):
-            raise SitesMismatchError("the prior must be over the grid of the mobility model")
+    def __len__(self) -> int:
+        return len(self.reports)
 
-    @property
-    def mass(self) -> FloatArray:
-        """Where people are at any time, rows by columns."""
-        flat = np.full(len(self.grid), 1 / len(self.grid)) if self.prior is None else self.prior.mass
-        return np.asarray(flat).reshape(self.grid.rows, self.grid.columns)
+    def likelihood(self, step: int) -> FloatArray:
+        """Return the probability of an answer, by (level, row, column), up to a factor."""
+        grid, projection = self.mobility.grid, self.mobility.projection
 
-    def spread(self, belief: FloatArray, hours: float) -> FloatArray:
-        """Return the belief after a free walk of so many hours, before the prior pulls it to where people are."""
-        shape = (2 * self.grid.rows, 2 * self.grid.columns)
-        if hours not in self._spectra:
-            if len(self._spectra) > 64:
-                self._spectra.clear()
-            self._spectra[hours] = fft.rfft2(self._kernel(hours, shape), workers=1)
-        spectrum = fft.rfft2(belief, s=shape, axes=(-2, -1)) * self._spectra[hours]
-        moved = fft.irfft2(spectrum, s=shape, axes=(-2, -1))[..., : self.grid.rows, : self.grid.columns]
-        return np.maximum(moved, 0.0)
+        def apart(place: Place) -> FloatArray:
+            [[x, y]] = projection.to_xy([place])
+            return np.asarray(np.hypot(grid.xy[:, 0] - x, grid.xy[:, 1] - y))
 
-    def _kernel(self, hours: float, shape: tuple[int, int]) -> FloatArray:
-        still = self.stay**hours
-        # A walk, not a flight: the distance grows with the time, the direction is kept.
-        reach = max(self.speed * hours, self.grid.cell / 4)
-        rows, columns = (np.minimum(np.arange(n), n - np.arange(n)) * self.grid.cell for n in shape)
-        walk = np.exp(-(rows[:, None] ** 2 + columns[None, :] ** 2) / reach**2)
-        kernel = (1 - still) * walk / walk.sum()
-        kernel[0, 0] += still
-        return np.asarray(kernel, np.float64)
+        law = self.method.likelihood(self.pasts[step], self.reports[step], apart, self.levels)
+        _possible(law.max())
+        layers = np.broadcast_to(law / law.max(), (len(self.levels), len(grid)))
+        return layers.reshape(-1, grid.rows, grid.columns)
+
+    def ahead(self, step: int, before: FloatArray | None) -> FloatArray:
+        """Return the belief about a step, given all answers up to it; `before` is that about the step before."""
+        likelihood = self.likelihood(step)
+        if before is None:
+            return self.mobility.mass * likelihood
+        belief = _renewed(before / _possible(before.sum()), self.begins[step - 1])
+        return self.mobility.forward(belief, self.hours[step - 1]) * likelihood
 
 
 def trace_beliefs(
-    reports: ArrayLike, times: ArrayLike, *, method: TraceMethod, mobility: Mobility
+    reports: ArrayLike, times: ArrayLike, *, method: TraceMethod, mobility: Moves
 ) -> Iterator[FloatArray]:
     """Yield the belief about each moment, given all reports: rows by columns of the mobility model's grid.
 
@@ -101,34 +99,36 @@ def trace_beliefs(
         When, in seconds.
     method : TraceMethod
         How the session answers; the adversary knows it.
-    mobility : Mobility
+    mobility : Mobility or LearnedMobility
         How people move.
     """
-    lonlat, seconds = as_lonlat(reports, "reports"), as_floats(times, "times")
-    if seconds.shape != (len(lonlat),) or not len(lonlat):
-        raise InvalidInputError(f"times must be one per report, got {seconds.shape} and {len(lonlat)} reports")
-    if not (np.diff(seconds) > 0).all():
-        raise InvalidInputError("times must increase")
-    likelihoods, renewals = _likelihoods(lonlat, seconds, method, mobility)
-    hours = np.diff(seconds) / 3600
-    mass = mobility.mass
-    ahead = [np.broadcast_to(mass, likelihoods[0].shape) * likelihoods[0]]
-    for step, gap in enumerate(hours.tolist()):
-        belief = _renewed(ahead[-1] / ahead[-1].sum(), renewals[step])
-        ahead.append(_forward(belief, gap, mobility, mass) * likelihoods[step + 1])
-    behind = np.ones_like(likelihoods[0])
+    answers = _Answers.of(reports, times, method, mobility, LEVELS)
+    # Only some beliefs are kept on the way there; the others are computed again on the way back.
+    every = math.isqrt(len(answers)) + 1
+    kept: dict[int, FloatArray] = {}
+    ahead = answers.ahead(0, None)
+    for step in range(len(answers)):
+        ahead = answers.ahead(step, ahead if step else None)
+        if step % every == 0:
+            kept[step] = ahead
+    _possible(ahead.sum())
+    behind = np.ones_like(ahead)
     beliefs: list[FloatArray] = []
-    for step in range(len(seconds) - 1, -1, -1):
-        belief = (ahead[step] * behind).sum(axis=0)
-        beliefs.append(belief / belief.sum())
-        if step:
-            behind = _backward(likelihoods[step] * behind, float(hours[step - 1]), mobility, mass)
-            behind = _renewed(behind / behind.max(), renewals[step - 1])
+    for first in reversed(range(0, len(answers), every)):
+        block = [kept[first]]
+        for step in range(first + 1, min(first + every, len(answers))):
+            block.append(answers.ahead(step, block[-1]))
+        for step, ahead in reversed(list(enumerate(block, start=first))):
+            belief = (ahead * behind).sum(axis=0)
+            beliefs.append(belief / belief.sum())
+            if step:
+                behind = mobility.backward(answers.likelihood(step) * behind, answers.hours[step - 1])
+                behind = _renewed(behind / behind.max(), answers.begins[step - 1])
     return reversed(beliefs)
 
 
 def trace_adversary_error(
-    reports: ArrayLike, truth: ArrayLike, *, times: ArrayLike, method: TraceMethod, mobility: Mobility
+    reports: ArrayLike, truth: ArrayLike, *, times: ArrayLike, method: TraceMethod, mobility: Moves
 ) -> float:
     """Return the mean distance, in metres, between the truth and the guesses of somebody who sees every report.
 
@@ -139,39 +139,39 @@ def trace_adversary_error(
     xy = mobility.grid.xy
     errors = []
     for place, belief in zip(places, trace_beliefs(reports, times, method=method, mobility=mobility), strict=True):
-        [guess] = geometric_median(xy, belief.reshape(1, -1), tolerance=mobility.grid.cell / 1000)
+        weights = belief.ravel()
+        likely = weights > 1e-9 * weights.max()
+        [guess] = geometric_median(xy[likely], weights[None, likely], tolerance=mobility.grid.cell / 1000)
         errors.append(float(np.hypot(*(guess - place))))
     return float(np.mean(errors))
 
 
-def _likelihoods(
-    lonlat: FloatArray, seconds: FloatArray, method: TraceMethod, mobility: Mobility
-) -> tuple[list[FloatArray], list[bool]]:
-    """Return for each step the probability of its answer by (level, row, column), and whether its run ended."""
-    grid = mobility.grid
-    levels = (LEVELS if method.tests_in_runs else np.array([0.5]))[:, None]
+def most_likely_path(reports: ArrayLike, times: ArrayLike, *, method: TraceMethod, mobility: Moves) -> FloatArray:
+    """Return the one path that explains all reports best, (n, 2) longitudes and latitudes (Viterbi's algorithm).
 
-    def apart(place: tuple[float, float]) -> FloatArray:
-        [[x, y]] = mobility.projection.to_xy([place])
-        return np.asarray(np.hypot(grid.xy[:, 0] - x, grid.xy[:, 1] - y))
-
-    past = Past(float(seconds[0]), began=float(seconds[0]))
-    likelihoods: list[FloatArray] = []
-    renewals: list[bool] = []
-    for time, (lon, lat) in zip(seconds.tolist(), lonlat.tolist(), strict=True):
-        past = replace(past, time=time)
-        after = method.seen(past, (lon, lat))
-        quiet = likelihoods and past.run is not None and after.runs == past.runs and not renewals[-1]
-        if quiet:
-            # A silent test says the same as the one before: one array serves the whole run.
-            likelihoods.append(likelihoods[-1])
-        else:
-            layers = np.broadcast_to(method.likelihood(past, (lon, lat), apart, levels), (len(levels), len(grid)))
-            likelihoods.append((layers / layers.max()).astype(np.float32).reshape(-1, grid.rows, grid.columns))
-        renewals.append(after.runs != past.runs)
-        published = Published(time, lon, lat, fresh=after.anchors != past.anchors)
-        past = replace(after, reports=(*after.reports, published)[-max(1, method.remembered) :])
-    return likelihoods, renewals
+    Parameters as in `trace_beliefs`. Each moment's likeliest place need not lie on one path that somebody can
+    walk; this one can be walked.
+    """
+    answers = _Answers.of(reports, times, method, mobility, COARSE)
+    with np.errstate(divide="ignore"):
+        score = np.log(answers.ahead(0, None))
+        came: list[IntArray] = []
+        chosen: list[IntArray | None] = []
+        for step in range(1, len(answers)):
+            begins = answers.begins[step - 1]
+            chosen.append(score.argmax(axis=0).ravel() if begins else None)
+            score = np.broadcast_to(score.max(axis=0), score.shape) if begins else score
+            moved, source = mobility.best(score, answers.hours[step - 1])
+            came.append(source)
+            score = moved + np.log(answers.likelihood(step))
+            score -= _possible(score.max(), than=-math.inf)
+    level, cell = divmod(int(score.argmax()), len(mobility.grid))
+    cells = [cell]
+    for source, levels in zip(reversed(came), reversed(chosen), strict=True):
+        cell = int(source[level, cell])
+        level = level if levels is None else int(levels[cell])
+        cells.append(cell)
+    return np.asarray(mobility.projection.to_lonlat(mobility.grid.xy[cells[::-1]]))
 
 
 def _renewed(belief: FloatArray, renewal: bool) -> FloatArray:
@@ -179,10 +179,7 @@ def _renewed(belief: FloatArray, renewal: bool) -> FloatArray:
     return np.broadcast_to(belief.mean(axis=0), belief.shape) if renewal else belief
 
 
-def _forward(belief: FloatArray, hours: float, mobility: Mobility, mass: FloatArray) -> FloatArray:
-    # From a cell to each other one in proportion to the walk's reach and to the people there.
-    return mass * mobility.spread(belief / mobility.spread(mass, hours), hours)
-
-
-def _backward(belief: FloatArray, hours: float, mobility: Mobility, mass: FloatArray) -> FloatArray:
-    return mobility.spread(mass * belief, hours) / mobility.spread(mass, hours)
+def _possible(total: float, than: float = 0.0) -> float:
+    if not total > than:
+        raise InvalidInputError("no cell explains the reports: the mobility model must allow more")
+    return total

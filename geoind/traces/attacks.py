@@ -6,7 +6,8 @@ from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positi
 from geoind.channels.median import geometric_median
 from geoind.errors import InvalidInputError
 from geoind.space.projection import Projection
-from geoind.traces.adversary import Mobility, trace_beliefs
+from geoind.traces.adversary import trace_beliefs
+from geoind.traces.mobility import Moves
 from geoind.traces.session import TraceMethod
 
 __all__ = ["average", "middle", "most_likely_places", "smooth"]
@@ -39,10 +40,11 @@ def middle(reports: ArrayLike) -> FloatArray:
     return np.asarray(plane.to_lonlat(geometric_median(plane.to_xy(lonlat), weights, tolerance=0.01))[0])
 
 
-def smooth(reports: ArrayLike, times: ArrayLike, *, window: float = 1800.0) -> FloatArray:
+def smooth(reports: ArrayLike, times: ArrayLike, *, window: float | None = None) -> FloatArray:
     """Return for each moment the mean of the reports within `window` seconds of it.
 
-    The window is chosen beforehand: one that was chosen by a look at the truth would not be an attack.
+    Without a window, the one whose means foretell the reports that were left out best: a choice by what everybody
+    sees. One that was chosen by a look at the truth would not be an attack.
 
     Examples
     --------
@@ -52,16 +54,32 @@ def smooth(reports: ArrayLike, times: ArrayLike, *, window: float = 1800.0) -> F
     lonlat, seconds = _some(reports), as_floats(times, "times")
     if seconds.shape != (len(lonlat),):
         raise InvalidInputError(f"times must be one per report, got {seconds.shape} and {len(lonlat)} reports")
-    reach = as_positive(window, "window")
     plane = Projection(*lonlat[0])
-    sums = np.vstack((np.zeros(2), plane.to_xy(lonlat).cumsum(axis=0)))
+    xy = plane.to_xy(lonlat)
+    if window is None:
+        tried = np.geomspace(60.0, max(120.0, float(np.ptp(seconds))), 16)
+        window = min(tried.tolist(), key=lambda reach: _left_out_error(xy, seconds, reach))
+    totals, counts = _around(xy, seconds, as_positive(window, "window"))
+    return np.asarray(plane.to_lonlat(totals / counts))
+
+
+def _around(xy: FloatArray, seconds: FloatArray, reach: float) -> tuple[FloatArray, FloatArray]:
+    """Return the sum and the number of the reports around each moment."""
+    sums = np.vstack((np.zeros(2), xy.cumsum(axis=0)))
     begins = np.searchsorted(seconds, seconds - reach, "left")
     ends = np.searchsorted(seconds, seconds + reach, "right")
-    return np.asarray(plane.to_lonlat((sums[ends] - sums[begins]) / (ends - begins)[:, None]))
+    return sums[ends] - sums[begins], (ends - begins)[:, None].astype(float)
+
+
+def _left_out_error(xy: FloatArray, seconds: FloatArray, reach: float) -> float:
+    """Return how far the mean of the others around a moment is from its own report; a lone report is no help."""
+    totals, counts = _around(xy, seconds, reach)
+    others = np.where(counts > 1, (totals - xy) / np.maximum(counts - 1, 1), xy.mean(axis=0))
+    return float(np.hypot(*(others - xy).T).mean())
 
 
 def most_likely_places(
-    reports: ArrayLike, times: ArrayLike, *, method: TraceMethod, mobility: Mobility
+    reports: ArrayLike, times: ArrayLike, *, method: TraceMethod, mobility: Moves
 ) -> FloatArray:
     """Return the cell with the most belief at each moment, given all reports: (n, 2) longitudes and latitudes."""
     best = [int(belief.argmax()) for belief in trace_beliefs(reports, times, method=method, mobility=mobility)]

@@ -3,7 +3,6 @@
 import math
 
 import numpy as np
-from scipy.optimize import brentq
 
 from geoind.arrays import FloatArray, as_positive, as_unit
 from geoind.mechanisms.laplace import PlanarLaplace
@@ -81,4 +80,8 @@ def run_quantile(confidence: float) -> float:
 
     if rest >= 0.5:
         return 0.0
-    return float(brentq(lambda bar: math.log(exceeds(bar) / rest), 0.0, 4 * wide * (1 - math.log(rest))))
+    low, high = 0.0, 4 * wide * (1 - math.log(rest))
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if exceeds(middle) > rest else (low, middle)
+    return high

@@ -1,0 +1,170 @@
+"""The filter and the most likely path against all paths, one by one."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from geoind import Grid, InvalidInputError, Mobility, Prior, TraceSession, trace_beliefs
+from geoind.arrays import FloatArray
+from geoind.space.projection import Projection
+from geoind.traces import (
+    Independent,
+    LearnedMobility,
+    Past,
+    Predictive,
+    Rationed,
+    SparseVector,
+    TraceMethod,
+    most_likely_path,
+    smooth,
+)
+from geoind.traces.adversary import COARSE, LEVELS, _Answers
+from geoind.traces.commuter import HOME
+from geoind.traces.mobility import Moves
+from geoind.traces.session import Published
+
+PLANE = Projection(*HOME)
+GRID = Grid(0.0, 0.0, cell=400.0, columns=3, rows=2)
+TIMES = [0.0, 300.0, 900.0, 1200.0]
+ROAD = Prior(GRID, [0.3, 0.3, 0.2, 0.0, 0.2, 0.0])
+
+
+def learned() -> LearnedMobility:
+    rng = np.random.default_rng(2)
+    xy = GRID.xy[rng.integers(0, 6, 80)]
+    persons = np.repeat(["ana", "ben"], 40)
+    times = np.tile(300.0 * np.arange(40), 2)
+    return LearnedMobility.learn(PLANE.to_lonlat(xy), persons=persons, times=times, grid=GRID, projection=PLANE)
+
+
+MOBILITIES: list[Moves] = [
+    Mobility(GRID, PLANE, speed=3000.0),
+    Mobility(GRID, PLANE, speed=3000.0, stay=0.9, prior=ROAD),
+    learned(),
+]
+METHODS: list[TraceMethod] = [
+    Independent(0.003),
+    Predictive(0.003, 0.004, 500.0),
+    SparseVector(0.004, 0.005, 500.0, 0.003),
+    Rationed(SparseVector(0.004, 0.005, 500.0), 0.009, 1.1),
+]
+
+
+def reports_of(method: TraceMethod) -> FloatArray:
+    session = TraceSession(method, key=bytes(32))
+    truth = PLANE.to_lonlat(GRID.xy[[0, 0, 5, 4]])
+    answers = [
+        session.report(lat=lat, lon=lon, time=time) for time, (lon, lat) in zip(TIMES, truth.tolist(), strict=True)
+    ]
+    return np.array([(answer.lon, answer.lat) for answer in answers])
+
+
+def every_path(method: TraceMethod, mobility: Moves, levels: FloatArray) -> dict[tuple[int, ...], FloatArray]:
+    """Return for each path of cells its joint probability with the reports, for each way to draw the levels."""
+    answers = _Answers.of(reports_of(method), TIMES, method, mobility, levels)
+    count, size = len(answers.levels), len(GRID)
+    told = [answers.likelihood(step).reshape(count, size) for step in range(len(TIMES))]
+    unit = np.eye(size).reshape(size, GRID.rows, GRID.columns)
+    moves = [mobility.forward(unit, hours).reshape(size, size) for hours in answers.hours]
+    # The level of each step: drawn anew after a step that began a run.
+    blocks = np.concatenate(([0], np.cumsum(answers.begins[:-1])))
+    found = {}
+    for path in itertools.product(range(size), repeat=len(TIMES)):
+        steps = zip(moves, itertools.pairwise(path), strict=True)
+        chance = mobility.mass.ravel()[path[0]] * np.prod([move[here, there] for move, (here, there) in steps])
+        of_blocks = [
+            np.prod([told[step][:, path[step]] for step in np.flatnonzero(blocks == block)], axis=0)
+            for block in np.unique(blocks)
+        ]
+        of_blocks[0] = chance * of_blocks[0]
+        found[path] = np.array(of_blocks)
+    return found
+
+
+@pytest.mark.parametrize("mobility", MOBILITIES, ids=["walk", "road", "learned"])
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+def test_the_beliefs_are_sums_over_all_paths(method: TraceMethod, mobility: Moves) -> None:
+    expected = np.zeros((len(TIMES), len(GRID)))
+    for path, chances in every_path(method, mobility, LEVELS).items():
+        for step, cell in enumerate(path):
+            expected[step, cell] += np.prod(chances.mean(axis=1))
+    expected /= expected.sum(axis=1, keepdims=True)
+    beliefs = trace_beliefs(reports_of(method), TIMES, method=method, mobility=mobility)
+    found = [belief.ravel() for belief in beliefs]
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("mobility", MOBILITIES, ids=["walk", "road", "learned"])
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+def test_no_path_is_likelier_than_the_most_likely_one(method: TraceMethod, mobility: Moves) -> None:
+    if isinstance(mobility, LearnedMobility):
+        mobility = LearnedMobility(GRID, PLANE, 600.0, mobility.transitions, mobility.visits)  # one step a gap
+    paths = {path: np.prod(chances.max(axis=1)) for path, chances in every_path(method, mobility, COARSE).items()}
+    found = most_likely_path(reports_of(method), TIMES, method=method, mobility=mobility)
+    path = tuple(GRID.nearest(PLANE.to_xy(found)).tolist())
+    # A step that was not in the data and one that was are two ways between the same cells: the better one counts.
+    slack = 0.98 if isinstance(mobility, LearnedMobility) else 1 - 1e-9
+    assert paths[path] >= slack * max(paths.values())
+
+
+def test_somebody_who_knows_the_roads_errs_less() -> None:
+    times = 60.0 * np.arange(90)
+    way = np.linspace([0, 0], [0.8 * 7616, -0.6 * 7616], 90)
+    method = Independent.for_accuracy(1000)
+    session = TraceSession(method, key=bytes(32))
+    reports = np.empty((90, 2))
+    for step, (lon, lat) in enumerate(PLANE.to_lonlat(way).tolist()):
+        answer = session.report(lat=lat, lon=lon, time=times[step])
+        reports[step] = answer.lon, answer.lat
+    grid = Grid(-3000.0, -7500.0, cell=300.0, columns=40, rows=36)
+    near = np.unique(grid.nearest(way))
+    errors = []
+    for prior in (None, Prior.over(grid, near)):
+        model = Mobility(grid, PLANE, prior=prior)
+        path = most_likely_path(reports, times, method=method, mobility=model)
+        errors.append(float(np.hypot(*(PLANE.to_xy(path) - way).T).mean()))
+    assert errors[1] < 0.9 * errors[0] < 0.9 * 400
+
+
+def test_reports_that_the_model_cannot_explain_are_an_error() -> None:
+    far = PLANE.to_lonlat(np.array([[0.0, 0.0], [900_000.0, 0.0]]))
+    model = MOBILITIES[0]
+    with pytest.raises(InvalidInputError, match="explains"):
+        list(trace_beliefs(far, [0, 60], method=Independent(0.01), mobility=model))
+    with pytest.raises(InvalidInputError, match="explains"):
+        most_likely_path(far, [0, 60], method=Independent(0.01), mobility=model)
+    with pytest.raises(InvalidInputError, match="increase"):
+        list(trace_beliefs(far, [60, 0], method=Independent(0.01), mobility=MOBILITIES[0]))
+
+
+def test_a_window_is_chosen_by_the_reports_alone() -> None:
+    rng = np.random.default_rng(5)
+    times = 60.0 * np.arange(400)
+    still, moving = np.zeros((400, 2)), np.column_stack((3000 * np.sin(times / 1500), np.zeros(400)))
+    for truth, noise in ((still, 300.0), (moving, 100.0)):
+        reports = PLANE.to_lonlat(truth + rng.normal(0, noise, (400, 2)))
+        errors = {
+            window: np.hypot(*(PLANE.to_xy(smooth(reports, times, window=window)) - truth).T).mean()
+            for window in (None, *np.geomspace(60, 24_000, 16).tolist())
+        }
+        assert errors[None] < 1.6 * min(errors.values())
+        assert errors[None] < 0.6 * np.hypot(*(PLANE.to_xy(reports) - truth).T).mean()
+
+
+def test_a_learned_model_predicts_where_the_public_went() -> None:
+    grid = Grid(0.0, 0.0, cell=400.0, columns=6, rows=1)
+    public = np.tile(PLANE.to_lonlat(grid.xy), (5, 1))
+    times = (300.0 * np.arange(6) + 86_400.0 * np.arange(5)[:, None]).ravel()
+    model = LearnedMobility.learn(public, persons=[1] * 30, times=times, grid=grid, projection=PLANE)
+    here = PLANE.to_lonlat(np.array([[420.0, 10.0]]))[0]
+    past = Past(300.0, reports=(Published(0.0, here[0], here[1], fresh=True),))
+    np.testing.assert_allclose(PLANE.to_xy([model.predict(past)])[0], [800.0, 0.0], atol=0.01)
+    later = Past(900.0, reports=past.reports)
+    np.testing.assert_allclose(PLANE.to_xy([model.predict(later)])[0], [1600.0, 0.0], atol=0.01)
+    end = PLANE.to_lonlat(grid.xy[[5]])[0]
+    assert model.predict(Past(300.0, reports=(Published(0.0, end[0], end[1], fresh=True),))) == tuple(end.tolist())
+    with pytest.raises(InvalidInputError, match="no position"):
+        LearnedMobility.learn([[9.0, 9.0]], persons=[1], times=[0], grid=grid, projection=PLANE)
+    with pytest.raises(InvalidInputError, match="one per position"):
+        LearnedMobility.learn(public, persons=[1], times=times, grid=grid, projection=PLANE)
