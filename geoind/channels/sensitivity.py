@@ -60,7 +60,7 @@ def sensitivity(
     distance : Distance
         Between records; `distances.hamming` for databases that differ in some persons.
     answer_distance : Distance
-        Between answers; numbers lie on a line.
+        Between answers: numbers are points with one column.
 
     Returns
     -------
@@ -95,7 +95,8 @@ def after_query(mechanism: Channel, query: Query, records: Sites) -> Channel:
     mechanism : Channel
         Its inputs must hold every answer.
     query : callable
-        From (n, columns) records to n numbers (places on the x axis, as in `geometric`), or to (n, k) answers.
+        From (n, columns) records to n numbers (on the x axis, if the mechanism's inputs are places of the plane as
+        in `geometric`), or to (n, k) answers.
     records : Sites
         The inputs of the result: `Places` with any number of columns.
 
@@ -109,6 +110,8 @@ def after_query(mechanism: Channel, query: Query, records: Sites) -> Channel:
     0.5
     """
     answers, inputs = _answers(query, records), mechanism.inputs.xy
+    if answers.shape[1] == 1 and inputs.shape[1] == 2:
+        answers = np.column_stack([answers, np.zeros(len(answers))])
     if answers.shape[1] != inputs.shape[1]:
         raise SitesMismatchError(
             f"answers have {answers.shape[1]} columns, the mechanism's inputs have {inputs.shape[1]}"
@@ -125,7 +128,7 @@ def after_query(mechanism: Channel, query: Query, records: Sites) -> Channel:
 def _answers(query: Query, records: Sites) -> FloatArray:
     answers = as_floats(query(records.xy), "the query's answers")
     if answers.ndim == 1:
-        answers = np.column_stack([answers, np.zeros(len(answers))])
+        answers = answers[:, None]
     if answers.ndim != 2 or len(answers) != len(records) or not answers.shape[1] or not np.isfinite(answers).all():
         raise InvalidInputError("query must return a finite number, or a row of them, for each record")
     return answers

@@ -16,12 +16,9 @@ from geoind import (
     SitesMismatchError,
     adversary_error,
     bayes_remap,
-    bayes_risk,
     bayes_vulnerability,
     cloaking,
     discretise,
-    distance_gain,
-    expected_gain,
     expected_loss,
     loss_quantile,
     min_entropy_leakage,
@@ -106,24 +103,6 @@ def test_entropies_add_up(channel: Channel, prior: Prior) -> None:
     assert mutual_information(channel, prior) == pytest.approx(divergence, abs=1e-12)
     prior_entropy = -(prior.mass * np.log2(prior.mass)).sum()
     assert posterior_entropy(channel, prior) == pytest.approx(prior_entropy - divergence, abs=1e-12)
-
-
-def test_randomised_response_is_right_as_often_as_it_tells_the_truth() -> None:
-    channel = randomised_response(5, epsilon=1.0)
-    prior = Prior.uniform(channel.inputs)
-    often = math.e / (4 + math.e)
-    assert bayes_vulnerability(channel, prior) == pytest.approx(often)
-    assert bayes_risk(channel, prior) == pytest.approx(1 - often)
-    assert expected_gain(channel, prior) == pytest.approx(often)
-    assert min_entropy_leakage(channel, prior) == pytest.approx(math.log2(5 * often))
-
-
-def test_a_distance_gain_is_a_loss_with_the_other_sign() -> None:
-    channel, prior = randomised_response(5, epsilon=1.0), Prior.uniform(Grid(0, 0, cell=1, columns=5, rows=1))
-    assert expected_gain(channel, prior, gain=distance_gain) == pytest.approx(-expected_loss(channel, prior))
-    assert bayes_vulnerability(channel, prior, gain=distance_gain) == pytest.approx(
-        -adversary_error(channel, prior)
-    )
 
 
 def test_quantiles_step_through_the_losses() -> None:

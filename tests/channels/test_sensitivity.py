@@ -113,6 +113,15 @@ def test_a_query_that_tells_equal_records_apart_has_no_bound() -> None:
     assert sensitivity(total, twice, distance=hamming) == 0.0
 
 
+def test_numbers_are_inputs_of_one_column_or_lie_on_the_x_axis() -> None:
+    plane = geometric(5, epsilon=0.5)
+    line = Channel(Places(plane.inputs.xy[:, :1]), plane.outputs, plane.matrix)
+    assert (after_query(line, total, BITS).matrix == after_query(plane, total, BITS).matrix).all()
+    north = Channel(Places(plane.inputs.xy[:, ::-1]), plane.outputs, plane.matrix)
+    with pytest.raises(SitesMismatchError, match="15 of 16 answers"):
+        after_query(north, total, BITS)
+
+
 def test_answers_that_are_no_inputs_of_the_mechanism_are_refused() -> None:
     with pytest.raises(SitesMismatchError, match="1 of 16 answers"):
         after_query(geometric(4, epsilon=1), total, BITS)
