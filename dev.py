@@ -5,6 +5,7 @@ python3 dev.py test     install into .venv, then every check and every test
 python3 dev.py check    ruff, mypy and import-linter only
 python3 dev.py demo     the map demo in the browser
 python3 dev.py bench    the benchmarks of benchmarks/, by name (none: list them)
+python3 dev.py notebooks  run the notebooks and store them with their pictures
 python3 dev.py mutants  break the named files at random places and see whether the tests notice
 python3 dev.py ci       the first two as a newcomer has them, the built packages, and the tests on other Pythons
 """
@@ -152,6 +153,12 @@ def bench() -> None:
     sh(PYTHON, ROOT / "benchmarks" / f"{sys.argv[2]}.py", *sys.argv[3:])
 
 
+def notebooks() -> None:
+    """Run the notebooks, all or those named, and store them with their pictures."""
+    install(EVERYTHING)
+    sh(PYTHON, ROOT / "notebooks" / "refresh.py", *sys.argv[2:])
+
+
 def ci() -> None:
     """Prove both commands where nothing is installed, the built packages, and the other Pythons."""
     # What is installed elsewhere must not help.
@@ -252,6 +259,7 @@ COMMANDS: dict[str, Callable[[], None]] = {
     "check": check,
     "demo": demo,
     "bench": bench,
+    "notebooks": notebooks,
     "mutants": mutants,
     "ci": ci,
 }
