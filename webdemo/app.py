@@ -22,6 +22,7 @@ from .again import again_router
 from .compare import compare_router
 from .docs import docs_router
 from .explore import explore_router
+from .mechanisms import mechanisms_router
 from .near import near_router
 from .observer import best_guess
 from .page import page_router, security_headers
@@ -85,6 +86,7 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
         again_router(town, folder / "budgets.db"),
         trace_router(town),
         compare_router(),
+        mechanisms_router(town),
         docs_router(app),
         story_router(town),
         page_router(town, online_tiles=online_tiles),

@@ -133,7 +133,9 @@ def api_schema(demo_url: str) -> Any:
 
 
 @pytest.mark.parametrize("mode", [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE])
-@pytest.mark.parametrize("path", ["/api/explore", "/api/near", "/api/again", "/api/trace", "/api/promise"])
+@pytest.mark.parametrize(
+    "path", ["/api/explore", "/api/near", "/api/again", "/api/trace", "/api/promise", "/api/mechanisms"]
+)
 def test_whatever_is_asked_is_answered_as_the_schema_says(
     api_schema: Any, path: str, mode: schemathesis.GenerationMode
 ) -> None:
@@ -147,7 +149,7 @@ def test_whatever_is_asked_is_answered_as_the_schema_says(
 
 
 def test_the_fuzz_covers_every_question(api_schema: Any) -> None:
-    asked = {"/api/explore", "/api/near", "/api/again", "/api/trace", "/api/promise"}
+    asked = {"/api/explore", "/api/near", "/api/again", "/api/trace", "/api/promise", "/api/mechanisms"}
     assert set(api_schema) == asked | {"/api/compare", "/api/town"}
 
 

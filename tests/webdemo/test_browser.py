@@ -382,6 +382,7 @@ def test_near_me_retrieves_keeps_and_says_what_it_costs(watched: Page, demo_url:
 
 def test_fresh_answers_walk_home_until_the_ledger_refuses(watched: Page, demo_url: str) -> None:
     show(watched, demo_url, "again")
+    expect(watched.locator("#mean-error")).to_have_text("145 m")
     set_slider(watched, "budget", 10)
     watched.get_by_role("button", name="Ask until refused").click()
     expect(watched.locator("#again-verdict")).to_contain_text("Refused: the budget of 10 reports")
@@ -447,27 +448,69 @@ def test_a_drawn_walk_is_compared(watched: Page, demo_url: str) -> None:
 # Compare
 
 
-def test_compare_switches_priors_mechanisms_and_measures(watched: Page, demo_url: str) -> None:
+def test_compare_opens_where_cloaking_fails_and_switches_priors_mechanisms_and_measures(
+    watched: Page, demo_url: str
+) -> None:
+    watched.set_viewport_size({"width": 820, "height": 1180})
     show(watched, demo_url, "compare")
-    expect(watched.locator("#compare-finding")).to_have_text(
-        "Uniform: cloaking and planar Laplace both keep the observer 107 m off."
+    finding = watched.locator("#compare-finding")
+    expect(finding).to_contain_text("planar Laplace keeps the observer 55 m off, cloaking 0 m")
+    # Readable on a tablet: no word is smaller than 12 px.
+    sizes = watched.locator(".bars span, .bars b").evaluate_all(
+        "words => words.map(word => parseFloat(getComputedStyle(word).fontSize))"
     )
+    assert min(sizes) >= 12
     asked: list[str] = []
     watched.on("request", lambda request: asked.extend([request.url] if "/api/" in request.url else []))
-    watched.get_by_label("zone centres").check()
-    expect(watched.locator("#compare-finding")).to_contain_text(
-        "planar Laplace keeps the observer 55 m off, cloaking 0 m"
-    )
+    watched.get_by_label("uniform", exact=True).check()
+    expect(finding).to_have_text("Uniform: cloaking and planar Laplace both keep the observer 107 m off.")
     watched.get_by_label("In detail").select_option("cloaking")
-    expect(watched.locator(".card h2").nth(2)).to_have_text("Cloaking")
+    expect(watched.locator("#comparison .card h2").nth(2)).to_have_text("Cloaking")
     watched.get_by_label("Measure").select_option("measured epsilon")
-    expect(watched.locator(".card h2").first).to_have_text("Measured epsilon of each mechanism")
-    expect(watched.locator(".card").first).to_contain_text("∞")
+    expect(watched.locator("#comparison .card h2").first).to_have_text("Measured epsilon of each mechanism")
+    expect(watched.locator("#comparison .card").first).to_contain_text("∞")
     watched.get_by_label("the prior at hand").check()
+    # The bars are a list of choices, for keys as well.
+    first = watched.get_by_role("list", name="measured epsilon by mechanism")
+    first.get_by_role("button", name="cloaking").focus()
+    watched.keyboard.press("End")
+    watched.keyboard.press("Enter")
+    expect(watched.locator("#mechanism")).to_have_value("dummies")
+    expect(watched.get_by_role("button", name="dummies")).to_be_focused()
+    watched.get_by_role("list", name="measured epsilon by prior").get_by_role(
+        "button", name="four corners"
+    ).click()
+    expect(watched.get_by_label("four corners", exact=True)).to_be_checked()
     expect(watched).to_have_url(
-        re.compile(r"(?=.*prior=zone\+centres)(?=.*mechanism=cloaking)(?=.*equalised=evaluated)(?=.*measure=)")
+        re.compile(r"(?=.*prior=four\+corners)(?=.*mechanism=dummies)(?=.*equalised=evaluated)(?=.*measure=)")
     )
     assert asked == []
+
+
+def test_four_mechanisms_meet_the_same_place_at_the_same_cost(watched: Page, demo_url: str) -> None:
+    with answered(watched, "/api/mechanisms") as first:
+        show(watched, demo_url, "compare")
+    told = first.value.json()["mechanisms"]
+    assert [one["name"] for one in told] == ["cloaking", "Gaussian", "planar Laplace", "optimal"]
+    assert {round(one["cost"]) for one in told} <= {round(told[0]["cost"]) + step for step in (-1, 0, 1)}
+    assert told[0]["epsilon"] is None
+    assert told[3]["epsilon"] < told[2]["epsilon"] < told[1]["epsilon"]
+    for one in told:
+        for share in ("reports", "belief"):
+            assert sum(one[share]) == pytest.approx(1, abs=1e-4)
+    expect(watched.locator("#four svg")).to_have_count(4)
+    expect(watched.locator("#four .truth")).to_have_count(4)
+    expect(watched.locator("#four figcaption").first).to_contain_text("ε unbounded")
+    expect(watched.locator("#four .falls").first).to_be_visible()
+    watched.get_by_label("what an observer believes after one").check()
+    expect(watched.locator("#four .falls")).to_have_count(0)
+    expect(watched.get_by_role("img", name=re.compile("cloaking: what an observer believes"))).to_be_visible()
+    with answered(watched, "/api/mechanisms") as second:
+        watched.locator("#mechanisms-place").click()
+    settle(watched)
+    assert sent(second.value.request)["lat"] != sent(first.value.request)["lat"]
+    with answered(watched, "/api/mechanisms"):
+        watched.locator("#mechanisms-redraw").click()
 
 
 def test_the_documentation_opens_without_help_from_outside(watched: Page, demo_url: str) -> None:

@@ -205,3 +205,23 @@ def test_belief_compare_and_back_again_leave_no_error(watched: Page, demo_url: s
         watched.get_by_role("button", name="Draw new noise").click()
     settle(watched)
     expect(watched.get_by_text("Where an observer looks: chance of a building")).to_be_visible()
+
+
+def test_a_short_window_leaves_room_for_map_and_controls(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    # 1440 x 900 and 640 x 512 at a zoom of 200 %.
+    for width, height in ((720, 450), (320, 256)):
+        watched.set_viewport_size({"width": width, "height": height})
+        for part in ("#panel", "#mapframe"):
+            box = watched.locator(part).bounding_box()
+            assert box is not None
+            assert box["height"] >= 150 + 100 * (width > 320), part
+        assert watched.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    watched.locator("#redraw").scroll_into_view_if_needed()
+    expect(watched.locator("#redraw")).to_be_in_viewport()
+
+
+def test_the_map_fills_a_laptop_without_bars(watched: Page, demo_url: str) -> None:
+    watched.set_viewport_size({"width": 1440, "height": 900})
+    show(watched, demo_url, "explore")
+    assert watched.evaluate("demo_base.getBounds().pad(0.02).contains(demo_map.getBounds())")

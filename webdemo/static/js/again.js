@@ -116,7 +116,7 @@ function plot() {
 }
 
 export const again = {
-  hint: "Click the map to move home",
+  hint: "Drag the pin to move home",
   init(shell) {
     app = shell;
     $("ask-once").addEventListener("click", () => guarded(() => askFor(1)));

@@ -6,6 +6,7 @@ import { makePin } from "./pin.js";
 import { follow, prepareDial, privacy } from "./dial.js";
 import { put, metres, small } from "./words.js";
 import { say } from "./ask.js";
+import { buildings } from "./town.js";
 import { explore } from "./explore.js";
 import { near } from "./near.js";
 import { again } from "./again.js";
@@ -31,6 +32,12 @@ const app = {
   newSeed: () => { app.seed = newSeed(); },
   drawMe: () => circle(app.me, app.privacy().radius, "truth", { weight: 1, opacity: 0.6, fill: true, fillOpacity: 0.06 }).addTo(app.layer),
   moveMe,
+  // Somewhere in a building, not at the map's edge.
+  anotherPlace: async () => {
+    const inner = bounds.pad(-0.15), all = (await buildings()).map((building) => L.latLng(building.inside));
+    const here = all.filter((at) => inner.contains(at)), choices = here.length ? here : all;
+    moveMe(choices[Math.floor(Math.random() * choices.length)]);
+  },
   // The server took the question: its place is one to come back to. It did not: back to the last such place.
   accepted: ({ lat, lon }) => { lastGood = L.latLng(lat, lon); },
   refused: ({ lat, lon }) => { if (app.me.lat === lat && app.me.lng === lon) placePin(lastGood); },
@@ -143,6 +150,7 @@ function show() {
   put("hint", hint);
   $("hint").hidden = !hint;
   document.title = `${$(`tab-${tab}`).textContent} · geoind: what epsilon means`;
+  app.describe(hint);
   parts[tab].enter(app);
 }
 

@@ -3,12 +3,14 @@
 import { adopt } from "./address.js";
 import { get, retry, say } from "./ask.js";
 import { canvas, element, roundUp } from "./chart.js";
+import { mechanisms } from "./mechanisms.js";
 import { put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const chosen = (name) => document.querySelector(`input[name=${name}]:checked`)?.value;
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-const USUAL = "planar Laplace";
+// The prior under which cloaking hides nothing.
+const USUAL = "planar Laplace", OPENS_WITH = "zone centres";
 let data = null, app = null, loading = null;
 
 function number(value, unit) {
@@ -26,21 +28,47 @@ function card(title, words, figure, wide = false) {
   return box;
 }
 
-// Horizontal bars: name, bar, number. The chosen one stands out by colour and by weight.
-function bars(title, entries, unit) {
-  // On a phone a narrower drawing, so that its words stay readable.
-  const narrow = window.innerWidth <= 760;
-  const row = 27, left = narrow ? 217 : 232, right = narrow ? 305 : 520, width = narrow ? 385 : 610;
-  const svg = canvas(width, entries.length * row + 4, title);
-  const most = roundUp(Math.max(1e-9, ...entries.map((entry) => entry.value ?? 0)));
-  entries.forEach((entry, line) => {
-    const y = line * row + 4, long = entry.value === null ? right - left : Math.max(1.5, (entry.value / most) * (right - left));
-    const colour = css(entry.strong ? "report" : "retrieved");
-    svg.append(element("text", { x: left - 8, y: y + 15, "text-anchor": "end", "font-weight": entry.strong ? 700 : 400 }, entry.name));
-    svg.append(element("rect", { x: left, y: y + 2, width: long, height: row - 9, rx: 3, fill: colour, "fill-opacity": entry.value === null ? 0.25 : entry.strong ? 1 : 0.6 }));
-    svg.append(element("text", { x: left + long + 7, y: y + 15, "font-weight": entry.strong ? 700 : 400 }, number(entry.value, unit)));
+// Horizontal bars: name, bar, number, each a button that chooses it.
+function bars(title, entries, unit, choose) {
+  const list = document.createElement("ol"), most = roundUp(Math.max(1e-9, ...entries.map((entry) => entry.value ?? 0)));
+  list.className = "bars";
+  list.setAttribute("aria-label", title);
+  list.append(...entries.map((entry) => {
+    const item = document.createElement("li"), button = document.createElement("button"), name = document.createElement("span"), bar = document.createElement("i"), value = document.createElement("b");
+    button.type = "button";
+    button.setAttribute("aria-pressed", entry.strong);
+    button.dataset.name = entry.name;
+    button.addEventListener("click", () => { choose(entry.key); [...document.querySelectorAll(".bars button")].find((other) => other.dataset.name === entry.name)?.focus(); });
+    name.textContent = entry.name;
+    value.textContent = number(entry.value, unit);
+    bar.className = entry.value === null ? "endless" : "";
+    bar.style.setProperty("--share", entry.value === null ? 1 : entry.value / most);
+    button.append(name, bar, value);
+    item.append(button);
+    return item;
+  }));
+  // Up and down go through the bars, as in any list of choices.
+  list.addEventListener("keydown", (event) => {
+    const buttons = [...list.querySelectorAll("button")], at = buttons.indexOf(document.activeElement);
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: buttons.length - 1 }[event.key];
+    if (to === undefined || at < 0) return;
+    event.preventDefault();
+    buttons[Math.min(buttons.length - 1, Math.max(0, to))].focus();
   });
-  return svg;
+  return list;
+}
+
+function chooseMechanism(name) {
+  $("mechanism").value = name;
+  $("mechanism").dispatchEvent(new Event("input", { bubbles: true }));
+  $("mechanism").dispatchEvent(new Event("change", { bubbles: true }));
+}
+
+function choosePrior(name) {
+  const radio = document.querySelector(`input[name=prior][value="${name}"]`);
+  radio.checked = true;
+  radio.dispatchEvent(new Event("input", { bubbles: true }));
+  radio.dispatchEvent(new Event("change", { bubbles: true }));
 }
 
 function town(name) {
@@ -50,7 +78,7 @@ function town(name) {
     const column = index % columns, row = rows - 1 - Math.floor(index / columns);
     svg.append(element("rect", {
       x: column * cell + 1, y: row * cell + 1, width: cell - 2, height: cell - 2, rx: 2,
-      fill: mass ? css("truth") : css("wash"), "fill-opacity": mass ? 0.25 + 0.75 * (mass / most) : 1,
+      fill: mass ? css("heat") : css("wash"), "fill-opacity": mass ? 0.25 + 0.75 * (mass / most) : 1,
     }));
   });
   // Cloaking reports the zone: three by three cells.
@@ -79,19 +107,16 @@ function draw() {
   const { title, unit, good } = data.measures[measure];
   const rows = data.rows.filter((row) => row.equalised === equalised);
   const here = rows.filter((row) => row.prior === prior), row = here.find((one) => one.mechanism === mechanism);
-  const acrossMechanisms = here.map((one) => ({ name: one.mechanism + (one.knows_prior ? " *" : ""), value: one[measure], strong: one.mechanism === mechanism }));
-  const acrossPriors = rows.filter((one) => one.mechanism === mechanism).map((one) => ({ name: one.prior, value: one[measure], strong: one.prior === prior }));
-  const grid = document.createElement("div");
-  grid.className = "cards";
+  const acrossMechanisms = here.map((one) => ({ key: one.mechanism, name: one.mechanism + (one.knows_prior ? " *" : ""), value: one[measure], strong: one.mechanism === mechanism }));
+  const acrossPriors = rows.filter((one) => one.mechanism === mechanism).map((one) => ({ key: one.prior, name: one.prior, value: one[measure], strong: one.prior === prior }));
   const pictured = card("Where people usually are", prior, town(prior));
   pictured.classList.add("town");
-  grid.append(
-    card(`${upper(title)} of each mechanism`, `People: ${prior}. ${upper(good)}. A star: built for this very prior.`, bars(`${title} by mechanism`, acrossMechanisms, unit), true),
+  $("comparison").replaceChildren(
+    card(`${upper(title)} of each mechanism`, `People: ${prior}. ${upper(good)}. A star: built for this very prior.`, bars(`${title} by mechanism`, acrossMechanisms, unit, chooseMechanism), true),
     pictured,
     card(upper(mechanism), `People: ${prior}. All that is measured.`, profile(row)),
-    card(`${upper(mechanism)} under each prior`, `${upper(title)}: ${good}.`, bars(`${title} by prior`, acrossPriors, unit), true),
+    card(`${upper(mechanism)} under each prior`, `${upper(title)}: ${good}.`, bars(`${title} by prior`, acrossPriors, unit, choosePrior), true),
   );
-  $("figures").replaceChildren(grid);
   const laplace = here.find((one) => one.mechanism === USUAL).adversary_error, cloaking = here.find((one) => one.mechanism === "cloaking").adversary_error;
   put("compare-finding", finding(prior, laplace, cloaking));
 }
@@ -118,7 +143,7 @@ function radios(holder, name, values, usual) {
 async function load() {
   const told = await get("/api/compare");
   data = told;
-  radios($("compare-priors"), "prior", Object.keys(data.priors), "uniform");
+  radios($("compare-priors"), "prior", Object.keys(data.priors), OPENS_WITH);
   for (const name of data.mechanisms) $("mechanism").add(new Option(name, name, name === USUAL, name === USUAL));
   for (const [key, measure] of Object.entries(data.measures)) $("measure").add(new Option(measure.title, key));
   adopt($("part-compare"));
@@ -138,4 +163,16 @@ async function enter() {
   }
 }
 
-export const compare = { figures: true, init(shell) { app = shell; }, enter, update: draw, redraw: draw };
+function redraw() {
+  mechanisms.redraw();
+  draw();
+}
+
+export const compare = {
+  figures: true,
+  init(shell) { app = shell; mechanisms.init(shell); },
+  enter() { mechanisms.enter(); return enter(); },
+  leave: mechanisms.leave,
+  update: redraw,
+  redraw,
+};

@@ -5,7 +5,6 @@ import { hideBelief, showBelief } from "./belief.js";
 import { gauge, times } from "./gauge.js";
 import { fit, map, circle, diamond, dot, label, line, north, speck } from "./map.js";
 import { makePin } from "./pin.js";
-import { buildings } from "./town.js";
 import { direction, metres, odds, percent, put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -109,10 +108,8 @@ function numbers() {
 }
 
 async function anotherPlace() {
-  const inner = app.bounds.pad(-0.15), all = (await buildings()).map((building) => L.latLng(building.inside));
-  const here = all.filter((at) => inner.contains(at)), choices = here.length ? here : all;
   other = null;
-  app.moveMe(choices[Math.floor(Math.random() * choices.length)]);
+  await app.anotherPlace();
   fit(circleAround(rings(0.95)));
 }
 

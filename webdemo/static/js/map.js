@@ -50,11 +50,11 @@ export function metresPerPixel() {
 // Shows what is drawn: zooms out where it does not fit, in where it has become small. A window of another size shows
 // the same, until somebody moves the map.
 let wanted = null;
-export function fit(bounds) {
+export function fit(bounds, always = false) {
   wanted = bounds;
   const view = map.getBounds();
   const small = bounds.getNorth() - bounds.getSouth() < 0.45 * (view.getNorth() - view.getSouth()) && bounds.getEast() - bounds.getWest() < 0.45 * (view.getEast() - view.getWest());
-  if (view.contains(bounds) && !small) return;
+  if (view.contains(bounds) && !small && !always) return;
   map.fitBounds(bounds, { padding: [14, 14], maxZoom: 18, animate: false });
 }
 
@@ -77,7 +77,7 @@ export function prepare() {
   for (const move of ["wheel", "keydown", "touchstart"]) map.getContainer().addEventListener(move, () => { wanted = null; }, { passive: true });
   new ResizeObserver(() => {
     map.invalidateSize({ animate: false });
-    if (wanted && map.getSize().x) fit(wanted);
+    if (wanted && map.getSize().x) fit(wanted, true);
   }).observe(document.getElementById("mapframe"));
   paint();
   return bounds;

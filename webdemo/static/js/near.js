@@ -60,7 +60,7 @@ function draw() {
 }
 
 export const near = {
-  hint: "Click the map to place yourself",
+  hint: "Drag the pin, or click the map",
   init(shell) {
     app = shell;
     for (const id of ["query-radius", "confidence", "kind"]) $(id).addEventListener("input", question);

@@ -1,0 +1,68 @@
+"""The demo for everybody: axe-core in every tab and theme, keys, spoken words, forced colours, no motion."""
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from tests.webdemo.browser import TABS, set_slider, settle, show
+
+RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]}}
+
+
+def violations(page: Page) -> list[str]:
+    found = Axe().run(page, options=RULES).response
+    assert len(found["passes"]) > 20, "axe must have looked at something"
+    return [f"{one['id']}: {one['nodes'][0]['html'][:200]}" for one in found["violations"]]
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_axe_finds_nothing_to_complain_about(watched: Page, demo_url: str, tab: str) -> None:
+    show(watched, demo_url, tab, "&show-belief=1&show-remapped=1")
+    watched.locator("#expert").evaluate("details => { details.open = true; }")
+    for theme in ("light", "dark"):
+        if watched.locator("html").get_attribute("data-theme") != theme:
+            watched.locator("#theme").click()
+            settle(watched)
+        assert violations(watched) == [], theme
+    # Every slider says its value with its unit.
+    sliders = watched.locator("input[type=range]:visible")
+    for text in sliders.evaluate_all("all => all.map(slider => slider.getAttribute('aria-valuetext'))"):
+        assert text
+        assert not text.isdigit()
+    if tab != "compare":
+        # What the map shows is told, too.
+        expect(watched.locator("#map-summary")).not_to_be_empty()
+
+
+def test_axe_finds_nothing_in_the_documentation(watched: Page, demo_url: str) -> None:
+    watched.goto(f"{demo_url}docs")
+    assert violations(watched) == []
+
+
+def test_whoever_wants_no_motion_gets_the_end_at_once(watched: Page, demo_url: str) -> None:
+    watched.emulate_media(reduced_motion="reduce")
+    show(watched, demo_url, "again")
+    set_slider(watched, "budget", 10)
+    asked: list[str] = []
+    watched.on("request", lambda request: asked.append(request.url) if request.url.endswith("again") else None)
+    watched.get_by_role("button", name="Ask until refused").click()
+    expect(watched.locator("#again-verdict")).to_contain_text("Refused: the budget of 10 reports")
+    expect(watched.locator("#answers")).to_have_text("10")
+    assert len(asked) == 1
+    moving = "document.getAnimations().filter(one => one.playState === 'running').length"
+    assert watched.evaluate(moving) == 0
+
+
+def test_forced_colours_keep_what_colour_means(watched: Page, demo_url: str) -> None:
+    watched.emulate_media(forced_colors="active")
+    show(watched, demo_url, "explore", "&show-belief=1")
+    pin = "getComputedStyle(document.querySelector('.pin-truth'), '::before').backgroundColor"
+    assert watched.evaluate(pin) == "rgb(184, 18, 79)"
+    keys = watched.locator(".layers .key.report, .layers .key.there").evaluate_all(
+        "keys => keys.map(key => getComputedStyle(key).backgroundColor)"
+    )
+    assert len({*keys}) == 2
+    chosen = watched.locator("[role=tab][aria-selected=true]")
+    other = watched.locator("[role=tab][aria-selected=false]").first
+    border = "tab => getComputedStyle(tab).borderBottomColor + getComputedStyle(tab).fontWeight"
+    assert chosen.evaluate(border) != other.evaluate(border)

@@ -1,0 +1,155 @@
+"""Four mechanisms on the map: the same place, the same cost, on 9 x 9 cells of the town."""
+
+import math
+import threading
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+import numpy as np
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
+
+from geoind import Channel, Grid, Prior, adversary_error, cloaking, expected_loss, min_loss_given_epsilon
+from geoind.arrays import FloatArray
+from geoind.evaluation.contenders import FAMILIES
+from geoind.evaluation.tuning import epsilon_for_loss
+
+from .requests import MAX_SEED, Point
+from .town import Town, to_latlon
+
+__all__ = ["Lineup", "mechanisms_router"]
+
+SIDE, ZONE, CELL = 9, 3, 100.0
+
+CLOSE = 0.005
+"""The optimal mechanism is solved anew until its cost is this close to that of the others, relatively."""
+
+
+class MechanismsAsk(Point):
+    """A place."""
+
+    seed: int | None = Field(None, ge=0, le=MAX_SEED, description="Repeats the noise; for simulation only")
+
+
+class OnMap(BaseModel):
+    """One mechanism: where it reports this place, and what an observer then believes."""
+
+    name: str
+    reports: list[float] = Field(description="Probability of a report in each cell, from the south-west")
+    report: list[int] = Field(description="The cells that were reported this time: one, or a zone")
+    belief: list[float] = Field(description="Probability of each cell after that report")
+    cost: float = Field(description="Metres between truth and report, on average over the town")
+    adversary_error: float = Field(description="Metres between truth and an observer's best guess, on average")
+    epsilon: float | None = Field(description="Measured, per metre; None: some report rules some place out")
+
+
+class Mechanisms(BaseModel):
+    """The same place under four mechanisms."""
+
+    columns: int
+    rows: int
+    corners: tuple[tuple[float, float], tuple[float, float]] = Field(description="South-west and north-east")
+    truth: int = Field(description="The cell of the place")
+    inside: bool = Field(description="Whether the place lies on the grid; else its nearest cell was taken")
+    mechanisms: list[OnMap]
+
+
+@dataclass(frozen=True, eq=False)
+class Lineup:
+    """The mechanisms on the middle of a town, tuned to the cost of cloaking."""
+
+    town: Town
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The cells, around where people are."""
+        lat, lon = self.town.home
+        [[x, y]] = self.town.projection.to_xy([[lon, lat]])
+        west, south = x - CELL * (SIDE - 1) / 2, y - CELL * (SIDE - 1) / 2
+        return Grid(west, south, cell=CELL, columns=SIDE, rows=SIDE)
+
+    @cached_property
+    def prior(self) -> Prior:
+        """Where people are among the cells."""
+        places = self.town.prior.sites.xy
+        cells = self.grid.nearest(places)
+        here = (np.abs(places - self.grid.xy[cells]) <= CELL / 2).all(axis=1)
+        return Prior.from_counts(self.grid, np.bincount(cells[here], self.town.prior.mass[here], SIDE**2))
+
+    @cached_property
+    def channels(self) -> dict[str, Channel]:
+        """Each mechanism; the optimal one is solved here, which takes some seconds."""
+        zones = cloaking(self.grid, zone=(ZONE, ZONE))
+        wanted = expected_loss(zones, self.prior)
+        tuned = {
+            name: epsilon_for_loss(partial(FAMILIES[name], self.grid), self.prior, loss=wanted)
+            for name in ("Gaussian", "planar Laplace")
+        }
+        return {
+            "cloaking": zones,
+            **{name: FAMILIES[name](self.grid, epsilon) for name, epsilon in tuned.items()},
+            "optimal": self._optimal(tuned["planar Laplace"], wanted),
+        }
+
+    def _optimal(self, epsilon: float, wanted: float) -> Channel:
+        # For the same cost the optimum affords a smaller epsilon; its cost falls about as epsilon^-1.3.
+        epsilon *= 0.8
+        for _ in range(4):
+            best = min_loss_given_epsilon(self.prior, epsilon=epsilon, tolerance=1e-3)
+            cost = expected_loss(best, self.prior)
+            if abs(cost / wanted - 1) < CLOSE:
+                break
+            epsilon *= (cost / wanted) ** (1 / 1.3)
+        return best
+
+    def show(self, name: str, truth: int, rng: np.random.Generator) -> OnMap:
+        """Return what a mechanism does with a cell."""
+        channel = self.channels[name]
+        row = channel.matrix[truth]
+        drawn = int(rng.choice(len(row), p=row / row.sum()))
+        # A zone is all its cells: each cell belongs to the report that is nearest.
+        report_of = channel.outputs.nearest(self.grid.xy)
+        sizes = np.bincount(report_of, minlength=len(row))
+        joint = self.prior.mass * channel.matrix[:, drawn]
+        epsilon = float(channel.epsilon)
+        return OnMap(
+            name=name,
+            reports=_plain(row[report_of] / sizes[report_of]),
+            report=np.flatnonzero(report_of == drawn).tolist(),
+            belief=_plain(joint / joint.sum()),
+            cost=expected_loss(channel, self.prior),
+            adversary_error=adversary_error(channel, self.prior),
+            epsilon=epsilon if math.isfinite(epsilon) else None,
+        )
+
+
+def mechanisms_router(town: Town) -> APIRouter:
+    """Return the tab's part of the API."""
+    router = APIRouter(prefix="/api", tags=["Compare"])
+    lineup, solving = Lineup(town), threading.Lock()
+
+    @router.post("/mechanisms")
+    def mechanisms(ask: MechanismsAsk) -> Mechanisms:
+        """Show where four mechanisms of the same cost report one place; solved at the first question."""
+        place = town.projection.to_xy(town.here(ask))
+        [truth] = lineup.grid.nearest(place).tolist()
+        half = CELL / 2
+        corners = to_latlon(town.projection.to_lonlat([lineup.grid.xy[0] - half, lineup.grid.xy[-1] + half]))
+        rng = np.random.default_rng(ask.seed)
+        with solving:
+            names = list(lineup.channels)
+        (south, west), (north, east) = corners.tolist()
+        return Mechanisms(
+            columns=SIDE,
+            rows=SIDE,
+            corners=((south, west), (north, east)),
+            truth=truth,
+            inside=bool((np.abs(place - lineup.grid.xy[truth]) <= half).all()),
+            mechanisms=[lineup.show(name, truth, rng) for name in names],
+        )
+
+    return router
+
+
+def _plain(shares: FloatArray) -> list[float]:
+    return [round(share, 6) for share in shares.tolist()]

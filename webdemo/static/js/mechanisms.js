@@ -1,0 +1,82 @@
+// Mechanisms on the map: four small maps of the same place, with the same cost.
+
+import { asker } from "./ask.js";
+import { shade } from "./belief.js";
+import { canvas, element } from "./chart.js";
+import { buildings } from "./town.js";
+import { metres, percent, put, small } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const CELL = 20;
+const SAYS = {
+  cloaking: "reports the zone of 3 × 3 cells that you are in: whoever knows it rules out everything else",
+  Gaussian: "normal noise: near places stay alike, far ones can be told apart almost surely",
+  "planar Laplace": "the noise of this demo: the odds between places change by their distance alone",
+  optimal: "solved for this very town: of all mechanisms of this cost the smallest ε",
+};
+
+let app = null, told = null, known = [], active = false;
+const ask = asker("/api/mechanisms", async (answer, asked) => {
+  app.accepted(asked);
+  told = answer;
+  known = await buildings();
+  draw();
+}, (asked) => app.refused(asked));
+
+const chosen = () => document.querySelector("input[name=on-map]:checked").value;
+const question = () => ask({ ...app.place(), seed: app.seed });
+
+// The town's buildings once, as a shape that all four maps use.
+function background() {
+  const [[south, west], [north, east]] = told.corners, size = CELL * told.columns;
+  const at = ([lat, lon]) => `${(((lon - west) / (east - west)) * size).toFixed(1)} ${(((north - lat) / (north - south)) * size).toFixed(1)}`;
+  const near = ({ inside: [lat, lon] }) => lat > south && lat < north && lon > west && lon < east;
+  return known.filter(near).flatMap(({ rings }) => rings.flat().map((ring) => `M${ring.map(at).join("L")}Z`)).join("");
+}
+
+function smallMap(mechanism, ground, most) {
+  const size = CELL * told.columns, shares = mechanism[chosen()];
+  const svg = canvas(size, size, `${mechanism.name}: ${chosen() === "belief" ? "what an observer believes" : "where reports fall"}, at most ${percent(Math.max(...shares))} in a cell`);
+  svg.append(element("rect", { width: size, height: size, class: "ground" }), element("path", { d: ground, class: "houses" }));
+  const box = (cell) => ({ x: (cell % told.columns) * CELL, y: (told.rows - 1 - Math.floor(cell / told.columns)) * CELL, width: CELL, height: CELL });
+  shares.forEach((share, cell) => {
+    if (share < 0.0005) return;
+    const look = chosen() === "belief" ? { fill: shade(Math.sqrt(share / most)), "fill-opacity": 0.85 } : { class: "falls", "fill-opacity": (0.1 + 0.85 * Math.sqrt(share / most)).toFixed(3) };
+    svg.append(element("rect", { ...box(cell), ...look }));
+  });
+  for (let line = 0; line <= told.columns; line += 3) {
+    svg.append(element("line", { x1: line * CELL, x2: line * CELL, y1: 0, y2: size, class: "zone" }), element("line", { y1: line * CELL, y2: line * CELL, x1: 0, x2: size, class: "zone" }));
+  }
+  for (const cell of mechanism.report) svg.append(element("rect", { ...box(cell), class: "reported" }));
+  svg.append(element("rect", { ...box(told.truth), class: "truth" }));
+  return svg;
+}
+
+function draw() {
+  if (!active || !told) return;
+  const ground = background(), most = Math.max(...told.mechanisms.flatMap((mechanism) => mechanism[chosen()]));
+  $("four").replaceChildren(...told.mechanisms.map((mechanism) => {
+    const figure = document.createElement("figure"), caption = document.createElement("figcaption"), name = document.createElement("b"), words = document.createElement("span"), numbers = document.createElement("span");
+    name.textContent = mechanism.name;
+    words.textContent = SAYS[mechanism.name];
+    numbers.className = "numbers";
+    numbers.textContent = `ε ${mechanism.epsilon === null ? "unbounded" : small(mechanism.epsilon)} · observer off by ${metres(mechanism.adversary_error)}`;
+    caption.append(name, words, numbers);
+    figure.append(smallMap(mechanism, ground, most), caption);
+    return figure;
+  }));
+  const where = told.inside ? "" : " You are beyond these cells: the nearest one was taken.";
+  put("mechanisms-words", `Each costs its users ${metres(told.mechanisms[0].cost)} on average over this town. Red: you. Blue outline: this time’s report.${where}`);
+}
+
+export const mechanisms = {
+  init(shell) {
+    app = shell;
+    for (const radio of document.querySelectorAll("input[name=on-map]")) radio.addEventListener("change", draw);
+    $("mechanisms-redraw").addEventListener("click", () => { app.newSeed(); question(); });
+    $("mechanisms-place").addEventListener("click", () => app.anotherPlace().then(() => { app.newSeed(); question(); }, (error) => app.say(error.message)));
+  },
+  enter() { active = true; draw(); question(); },
+  leave() { active = false; },
+  redraw: draw,
+};
