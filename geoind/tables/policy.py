@@ -13,6 +13,7 @@ import shapely
 
 from geoind.arrays import IntArray
 from geoind.errors import InvalidInputError
+from geoind.tables.cells import cells_of
 from geoind.tables.geoparquet import extension_name, geometry_columns, telling_metadata
 from geoind.tables.names import paired, tells_motion, tells_place
 from geoind.tables.places import is_text
@@ -98,7 +99,7 @@ def telling_values(
     columns = {name: beside.column(at) for at, name in enumerate(beside.schema.names) if name in wanted}
     clear = _clear_numbers(samples, columns) if rows is None else set()
     for name, column in columns.items():
-        how = None if name in clear else _by_value(samples, name, column, known)
+        how = _cells(samples, column, known) if name in clear else _by_value(samples, name, column, known)
         if how is not None:
             told[name] = how
     return told
@@ -122,8 +123,8 @@ def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: Int
         unpacked = _bytes_of(leaf)
         if unpacked is not None and (how := _binary(samples, unpacked, rows[: len(unpacked)])):
             return how
-        if is_text(leaf.type) and any(sample.has_geohashes(leaf, rows) for sample in samples):
-            return "holds geohashes of the place"
+        if (how := _cells(samples, leaf, rows)) is not None:
+            return how
         values, places = readable(leaf, rows)
         if not len(values):
             continue
@@ -131,6 +132,14 @@ def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: Int
             unit = sample.copied_as(values, None if places is known else places)
             if unit is not None:
                 return f"repeats {unit}" + ("" if path == name else f" in {path!r}")
+    return None
+
+
+def _cells(samples: Sequence[Sample], column: pa.Array, rows: IntArray) -> str | None:
+    """Return which cells of a map a column holds."""
+    for sample in samples:
+        if (cells := cells_of(column, sample.lonlat, rows)) is not None:
+            return f"holds {cells}"
     return None
 
 

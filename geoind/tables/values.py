@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.tables.places import Flags
-from geoind.tables.reading import TEXTS
 
-__all__ = ["ROWS", "Sample", "geohash", "sampled_rows"]
+__all__ = ["ROWS", "Sample", "sampled_rows"]
 
 ROWS = 256
 """Rows of a batch that are looked at."""
@@ -54,11 +52,11 @@ SHARPNESS = (1e-3, 2e-5, 1e-6)
 MANY = 8
 """Distinct values from which on chance can be measured."""
 
+CHANCE = 1e-7
+"""How likely as many agreements may be among values that have nothing to do with the place."""
+
 ENOUGH = 4.0
 """Digits of agreement, beyond the first of each distinct value, that are no accident; more values need more."""
-
-LETTERS = "0123456789bcdefghjkmnpqrstuvwxyz"
-GEOHASH = frozenset(LETTERS)
 
 
 def sampled_rows(count: int) -> IntArray:
@@ -125,51 +123,57 @@ class Sample:
                     return NAMES[unit]
         return None
 
-    def has_geohashes(self, column: pa.Array, rows: IntArray) -> bool:
-        """Return whether texts are the geohashes of their rows' places, of a kilometre or less."""
-        texts = column.cast(pa.large_string()).slice(0, TEXTS).to_pylist()
-        asked = [(text.lower(), int(row)) for text, row in zip(texts, rows, strict=False) if text]
-        asked = [(text, row) for text, row in asked if 6 <= len(text) <= 12 and GEOHASH.issuperset(text)]
-        right = {text for text, row in asked if geohash(*self.lonlat[row].tolist()) == text[:6]}
-        return len(asked) > 0 and len(right) * 2 > len({text for text, _ in asked})
-
     def _is_copy(self, unit: int, size: FloatArray, places: IntArray, sharpness: float) -> bool:
         near = self._near(unit, size, places, sharpness)
         distinct, first, often = np.unique(size[near], return_index=True, return_counts=True)
-        values, counts = np.unique(size[np.isfinite(size)], return_counts=True)
+        known = np.isfinite(size)
+        values, counts = np.unique(size[known], return_counts=True)
         compared = len(values)
-        truth = self._targets[unit, places[near][first]]
+        rows = places[near][first]
         few = compared < MANY
         if few:
             # A value that stays while the place changes agrees with some row by chance.
             steady = often >= 0.5 * counts[np.searchsorted(values, distinct)]
-            distinct, truth = distinct[steady], truth[steady]
-        elif near.sum() < 3 * self._by_chance(unit, size, places, sharpness) + 3:
+            distinct, rows = distinct[steady], rows[steady]
+        elif not self._beyond_chance(near, unit, size, places, sharpness):
             return False
-        needed = ENOUGH + 2 * math.log10(compared)
-        for value, true in zip(distinct.tolist(), truth.tolist(), strict=True):
-            digits = min(_agreement(value, true), _written(value))
-            # Where few values are compared, chance cannot be measured: a value must speak for itself.
-            needed -= digits - 1 if digits >= (5 if few else 1) else 0
-            if needed <= 0:
-                return True
-        return False
+        elif _rises(rows, distinct) and len(set(places[near])) < 0.9 * len(set(places[known])):
+            # Where places are sorted, a column of times, or any that rises with the rows, meets them now and then.
+            return False
+        truth = self._targets[unit, rows]
+        digits = [min(_agreement(*pair), _written(pair[0])) for pair in zip(distinct, truth, strict=True)]
+        # Where few values are compared, chance cannot be measured: a value must speak for itself.
+        evidence = [number - 1 for number in digits if number >= (5 if few else 1)]
+        if _counts_rows(rows, distinct):
+            # A counter tells what the order of rows tells, which is looked at elsewhere: two values say it all.
+            evidence = sorted(evidence)[-2:]
+        return sum(evidence) >= ENOUGH + 2 * math.log10(compared)
 
     def _near(self, unit: int, size: FloatArray, places: IntArray, sharpness: float) -> Flags:
         targets = self._targets[unit, places]
         allowed = np.minimum(self._tolerance[unit, places], sharpness * targets)
         return np.asarray(np.abs(size - targets) <= allowed)
 
-    def _by_chance(self, unit: int, size: FloatArray, places: IntArray, sharpness: float) -> int:
-        """Return how many values agree with the place of another row."""
-        count = len(self.lonlat)
-        result = 0
+    def _beyond_chance(self, near: Flags, unit: int, size: FloatArray, places: IntArray, sharpness: float) -> bool:
+        """Return whether more values agree with their own row than would with the places of other rows."""
+        count, agree = len(self.lonlat), int(near.sum())
+        targets = self._targets[unit]
         for shift in {count // 2, count // 3} - {0}:
             others = (places + shift) % count
             # A row that stays at the same place proves nothing about chance.
-            moved = self._targets[unit, others] != self._targets[unit, places]
-            result = max(result, int((self._near(unit, size, others, sharpness) & moved).sum()))
-        return result
+            moved = targets[others] != targets[places]
+            if agree < 3 * int((self._near(unit, size, others, sharpness) & moved).sum()) + 3:
+                return False
+        # So many agree with a row of another place, on average over all rows; and as many as do, or more, have
+        # this probability by chance.
+        values = np.sort(size[np.isfinite(size)])
+        allowed = np.minimum(self._tolerance[unit], sharpness * targets)
+        inside = np.searchsorted(values, targets + allowed, "right") - np.searchsorted(values, targets - allowed)
+        _, which, often = np.unique(targets, return_inverse=True, return_counts=True)
+        strange = int(inside[np.isfinite(targets)].sum()) - int(often[which[places[near]]].sum())
+        # Of few rows none may agree: then a narrower look would see one in as many more rows.
+        expected = max(sharpness / SHARPNESS[0], strange) / max(1, count - int(often.max()))
+        return agree * math.log10(math.e * expected / agree) - expected / math.log(10) < math.log10(CHANCE)
 
     @cached_property
     def _targets(self) -> FloatArray:
@@ -200,21 +204,6 @@ class Sample:
         )
 
 
-def geohash(lon: float, lat: float) -> str:
-    """Return the first six letters of a place's geohash.
-
-    Examples
-    --------
-    >>> geohash(2.2945, 48.8584)
-    'u09tun'
-    """
-    if not (math.isfinite(lon) and math.isfinite(lat)):
-        return ""
-    east, north = int((lon + 180) / 360 * 2**15), int((lat + 90) / 180 * 2**15)
-    bits = "".join(f"{x}{y}" for x, y in zip(f"{min(east, 32767):015b}", f"{min(north, 32767):015b}", strict=True))
-    return "".join(LETTERS[int(bits[at : at + 5], 2)] for at in range(0, 30, 5))
-
-
 def _mercator(lonlat: FloatArray) -> tuple[FloatArray, FloatArray]:
     lon, lat = np.radians(lonlat.T)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -231,6 +220,22 @@ def _geocentric(lonlat: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]
         radius * np.cos(lat) * np.sin(lon),
         radius * (1 - squared) * np.sin(lat),
     )
+
+
+def _rises(rows: IntArray, values: FloatArray) -> bool:
+    """Return whether more values than by chance rise, or fall, with the rows."""
+    steps = np.diff(values[np.argsort(rows, kind="stable")])
+    return len(steps) >= 4 and bool(np.all(steps > 0) or np.all(steps < 0))
+
+
+def _counts_rows(rows: IntArray, values: FloatArray) -> bool:
+    """Return whether values are the numbers of their rows, but for the first one and a factor."""
+    if len(rows) < 3 or rows.min() == rows.max():
+        return False
+    first, last = int(np.argmin(rows)), int(np.argmax(rows))
+    slope = (values[last] - values[first]) / (rows[last] - rows[first])
+    # The rows of a sample are evenly spread, give or take one.
+    return bool(np.all(np.abs(values[first] + slope * (rows - rows[first]) - values) <= 1.01 * abs(slope)))
 
 
 def _agreement(value: float, true: float) -> float:

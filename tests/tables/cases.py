@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
+from geoind.tables.cells import quadkey, s2_leaf
+
 Column = Callable[[Any], Any]
 
 EARTH = 6_378_137.0
@@ -49,6 +51,18 @@ def geohash(lon: float, lat: float) -> str:
     return "".join("0123456789bcdefghjkmnpqrstuvwxyz"[int(bits[at : at + 5], 2)] for at in range(0, 35, 5))
 
 
+H3_CELLS = ("891fb4646d3ffff", "8a1fb46741affff", "8f1fb4646d26b12")
+"""Around Paris, of three levels."""
+
+
+def plus_code(lon: float, lat: float) -> str:
+    """Return the plus code of a place, by its five steps of a twentieth each."""
+    east, north = int((lon + 180) * 8000), int((lat + 90) * 8000)
+    signs = "23456789CFGHJMPQRVWX"
+    pairs = [f"{signs[north // 20**at % 20]}{signs[east // 20**at % 20]}" for at in range(5)]
+    return "".join(reversed(pairs[1:])) + "+" + pairs[0]
+
+
 BY_VALUE: dict[str, Column] = {
     # name of the case: (a column's values); the column is called "note", which tells nothing
     "latitude": lambda truth: truth[:, 1],
@@ -76,6 +90,13 @@ BY_VALUE: dict[str, Column] = {
     "a link": lambda truth: [f"https://maps.example/?q={lat},{lon}&z=17" for lon, lat in truth],
     "degrees, minutes, seconds": lambda truth: [f"{sexagesimal(lat)}N" for _, lat in truth],
     "geohashes": lambda truth: [geohash(lon, lat) for lon, lat in truth],
+    "quadkeys": lambda truth: [quadkey(lon, lat, 17) for lon, lat in truth],
+    "plus codes": lambda truth: [plus_code(lon, lat) for lon, lat in truth],
+    "short plus codes": lambda truth: [f"{plus_code(lon, lat)[4:]} Paris" for lon, lat in truth],
+    "S2 tokens": lambda truth: [f"{s2_leaf(lon, lat) >> 32 | 1:x}".rstrip("0") for lon, lat in truth],
+    "S2 cells": lambda truth: [s2_leaf(lon, lat) for lon, lat in truth],
+    "H3 cells": lambda truth: [H3_CELLS[row % len(H3_CELLS)] for row in range(len(truth))],
+    "H3 cells as numbers": lambda truth: [int(H3_CELLS[row % len(H3_CELLS)], 16) for row in range(len(truth))],
     "in one row of ten": lambda truth: [lat if row % 10 == 0 else None for row, (_, lat) in enumerate(truth)],
     "WKB in hexadecimal digits": lambda truth: list(shapely.to_wkb(shapely.points(truth), hex=True)),
     "digits without a point": lambda truth: [f"ref-{round(lat * 1e6)}" for _, lat in truth],

@@ -1,0 +1,178 @@
+"""Codes of small areas on the map, recognised by what they say: geohashes, plus codes, quadkeys, S2 and H3 cells.
+
+Most are computed from the true place and compared. Plus codes and H3 cells are known by their form, which nothing
+else has.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.tables.places import is_text
+
+__all__ = ["cells_of", "geohash", "is_h3", "quadkey", "s2_leaf"]
+
+LOOKED_AT = 24
+"""So many values of a column."""
+
+LETTERS = "0123456789bcdefghjkmnpqrstuvwxyz"
+GEOHASH = re.compile(f"[{LETTERS}]{{6,12}}")
+PLUS_CODE = re.compile(r"(?:[2-9CFGHJMPQRVWX]{2}){2,4}\+[2-9CFGHJMPQRVWX]{2,7}(?:[ ,].*)?")
+QUADKEY = re.compile("[0-3]{14,30}")
+HEXADECIMAL = re.compile("[0-9a-f]{6,16}")
+
+S2_LEVEL = 12
+"""Cells of this level have two kilometres; larger ones are towns."""
+S2_ORDER = ((0, 1, 3, 2), (0, 3, 1, 2), (2, 3, 1, 0), (2, 1, 3, 0))
+S2_TURN = (1, 0, 0, 3)
+
+
+def cells_of(column: pa.Array, lonlat: FloatArray, rows: IntArray) -> str | None:
+    """Return what the cells are called that a column of text or of whole numbers holds, None where it holds none.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        Without members of its own.
+    lonlat : (n, 2) array
+        True places, in degrees.
+    rows : array of int
+        The place of each value.
+    """
+    if not is_text(column.type) and column.type not in (pa.int64(), pa.uint64()):
+        return None
+    present = np.flatnonzero(np.asarray(column.is_valid()))[:LOOKED_AT]
+    texts = [str(value) for value in column.take(pa.array(present)).to_pylist()]
+    places = lonlat[rows[present]].tolist()
+    found = [(text, place) for text, place in zip(texts, places, strict=True) if text and math.isfinite(place[0])]
+    if not found:
+        return None
+    words = [text for text, _ in found]
+    if all(PLUS_CODE.fullmatch(text.upper()) for text in words):
+        return "plus codes"
+    numbers = [next(filter(is_h3, _numbers(text)), None) for text in words]
+    # One number alone may be of that form by chance, unless its cell is one of those that end with sevens.
+    if None not in numbers and (len(set(numbers)) > 1 or (numbers[0] or 0) & 511 == 511):
+        return "H3 cells"
+    return next((name for name, tells in COMPARED.items() if _agree(found, tells)), None)
+
+
+def _agree(found: Sequence[tuple[str, Sequence[float]]], tells: "Tells") -> bool:
+    """Return whether most of the different texts that may be cells are those of their places."""
+    answers = {text: right for text, (lon, lat) in found if (right := tells(text, lon, lat)) is not None}
+    return sum(answers.values()) * 2 > len(answers)
+
+
+Tells = Callable[[str, float, float], bool | None]
+"""From a text and its place to whether it is the cell of that place; None where it is no such cell at all."""
+
+
+def _is_geohash(text: str, lon: float, lat: float) -> bool | None:
+    return geohash(lon, lat) == text.lower()[:6] if GEOHASH.fullmatch(text.lower()) else None
+
+
+def _is_quadkey(text: str, lon: float, lat: float) -> bool | None:
+    return quadkey(lon, lat, len(text)) == text if QUADKEY.fullmatch(text) else None
+
+
+def _is_s2(text: str, lon: float, lat: float) -> bool | None:
+    # Of a cell's number the lowest bit that is set tells its level.
+    cells = [(number, number & -number) for number in _numbers(text)]
+    cells = [(number, low) for number, low in cells if 0 < low <= 4 ** (30 - S2_LEVEL)]
+    leaf = s2_leaf(lon, lat) if cells else 0
+    return any((leaf & -low) | low == number for number, low in cells) if cells else None
+
+
+COMPARED: dict[str, Tells] = {"geohashes": _is_geohash, "quadkeys": _is_quadkey, "S2 cells": _is_s2}
+
+
+def _numbers(text: str) -> Iterator[int]:
+    """Yield what a text is as a number of 64 bits: in decimal digits, and as an S2 token or H3 index in others."""
+    if re.fullmatch(r"-?[0-9]{15,20}", text):
+        yield int(text) % 2**64
+    if HEXADECIMAL.fullmatch(text.lower()):
+        yield int(text.ljust(16, "0"), 16)
+        if len(text) == 15:
+            yield int(text, 16)
+
+
+def geohash(lon: float, lat: float) -> str:
+    """Return the first six letters of a place's geohash.
+
+    Examples
+    --------
+    >>> geohash(2.2945, 48.8584)
+    'u09tun'
+    """
+    east, north = int((lon + 180) / 360 * 2**15), int((lat + 90) / 180 * 2**15)
+    bits = "".join(f"{x}{y}" for x, y in zip(f"{min(east, 32767):015b}", f"{min(north, 32767):015b}", strict=True))
+    return "".join(LETTERS[int(bits[at : at + 5], 2)] for at in range(0, 30, 5))
+
+
+def quadkey(lon: float, lat: float, zoom: int) -> str:
+    """Return the quadkey of the tile of a web map in which a place is.
+
+    Examples
+    --------
+    >>> quadkey(2.2945, 48.8584, 8)
+    '12022001'
+    """
+    size = 2**zoom
+    rise = math.asinh(math.tan(math.radians(max(-85.05, min(85.05, lat)))))
+    column, row = int((lon + 180) / 360 * size), int((0.5 - rise / math.tau) * size)
+    column, row = min(column, size - 1), min(row, size - 1)
+    return "".join(str((column >> at & 1) + 2 * (row >> at & 1)) for at in reversed(range(zoom)))
+
+
+def is_h3(number: int) -> bool:
+    """Return whether a number has the form of an H3 cell: a level, a base cell, its digits, and then sevens.
+
+    Examples
+    --------
+    >>> is_h3(0x8A1FB466659FFFF), is_h3(0x8A1FB4666590000)
+    (True, False)
+    """
+    if number >> 56 != 8 or number >> 45 & 127 > 121:
+        return False
+    level = number >> 52 & 15
+    digits = [number >> 3 * (14 - at) & 7 for at in range(15)]
+    return all((digit == 7) == (at >= level) for at, digit in enumerate(digits))
+
+
+def s2_leaf(lon: float, lat: float) -> int:
+    """Return the number of the smallest S2 cell around a place.
+
+    The Earth is projected on a cube; on each face a Hilbert curve goes through the cells.
+
+    Examples
+    --------
+    >>> f"{s2_leaf(2.2945, 48.8584):x}"
+    '47e66fe1f36a36a5'
+    """
+    around, up = math.radians(lon), math.radians(lat)
+    x, y, z = math.cos(up) * math.cos(around), math.cos(up) * math.sin(around), math.sin(up)
+    axis = max(range(3), key=lambda number: abs((x, y, z)[number]))
+    face = axis + 3 * ((x, y, z)[axis] < 0)
+    across = (
+        lambda: (y / x, z / x),
+        lambda: (-x / y, z / y),
+        lambda: (-x / z, -y / z),
+        lambda: (z / x, y / x),
+        lambda: (z / y, -x / y),
+        lambda: (-y / z, -x / z),
+    )[face]()
+    column, row = (min(2**30 - 1, max(0, int(_even(part) * 2**30))) for part in across)
+    position, turned = 0, face & 1
+    for at in reversed(range(30)):
+        step = S2_ORDER[turned][2 * (column >> at & 1) + (row >> at & 1)]
+        position, turned = 4 * position + step, turned ^ S2_TURN[step]
+    return face << 61 | position << 1 | 1
+
+
+def _even(part: float) -> float:
+    """Return a coordinate on a face of the cube from 0 to 1, such that cells have nearly the same size."""
+    return 0.5 * math.sqrt(1 + 3 * part) if part >= 0 else 1 - 0.5 * math.sqrt(1 - 3 * part)
