@@ -20,9 +20,10 @@ from geoind import (
     level_of_reports,
     retrieval_radius,
 )
-from geoind.traces import SparseVector
+from geoind.traces import SparseVector, TraceSession
 from geoind.traces.attacks import middle
 from geoind.traces.session import Past, Published
+from geoind.traces.sparse import FAR
 from webdemo.town import Town
 
 EPSILONS = (0.002, 0.0138629, 0.1)
@@ -193,6 +194,32 @@ def test_what_an_observer_concludes_from_a_session_is_what_the_library_says(told
     believed = told.evaluate(script, [homes(prior), points(places), epsilon, method.limit])
     np.testing.assert_allclose(believed, belief / belief.sum(), rtol=1e-7)
     assert told.evaluate("(e) => remedies.session(e).limit", epsilon) == pytest.approx(method.limit)
+    assert told.evaluate("remedies.FAR") == FAR
+
+
+def test_a_commuters_session_costs_what_it_costs_in_the_library(told: Page) -> None:
+    epsilon, days, hours = 0.02, 3, range(24)
+    route = [(0.0, 0.0) if hour < 8 or hour > 18 else (3000.0, 0.0) for _ in range(days) for hour in hours]
+    method = SparseVector.for_accuracy(float(PlanarLaplace(epsilon).radius_quantile(0.9)))
+    plane = Projection(24.94, 60.17)
+    lonlat = plane.to_lonlat(route)
+
+    def spent(number: int) -> float:
+        session = TraceSession(method, key=number.to_bytes(32, "big"))
+        for hour, (lon, lat) in enumerate(lonlat):
+            session.report(lat=lat, lon=lon, time=3600.0 * hour)
+        return session.spent / epsilon
+
+    script = """
+    ([route, e]) => Array.from({length: 400}, () => {
+        const session = remedies.session(e, {choice: e / 2});
+        for (const at of route) session.answer(at);
+        return session.paid();
+    })
+    """
+    ours, theirs = told.evaluate(script, [points(route), epsilon]), [spent(number) for number in range(60)]
+    noise = math.hypot(np.std(ours) / math.sqrt(len(ours)), np.std(theirs) / math.sqrt(len(theirs)))
+    assert abs(np.mean(ours) - np.mean(theirs)) < 4 * noise < 0.2 * np.mean(theirs)
 
 
 def test_remedies_pay_as_the_library_does(told: Page) -> None:

@@ -8,8 +8,11 @@ const guess = (() => {
     let left = noise.uniform(), i = 0;
     while (i < homes.mass.length - 1 && (left -= homes.mass[i]) > 0) i += 1;
     hidden = scene.homeAt(i);
-    reports = []; clicked = null; revealed = false;
-    more();
+    // A guess begins where the report is: a click, a hand or the arrow keys make it better.
+    reports = [noise.report(hidden, scene.epsilon())];
+    clicked = { ...reports[0] };
+    revealed = false;
+    draw();
   }
   function more() {
     reports.push(noise.report(hidden, scene.epsilon()));
@@ -29,12 +32,12 @@ const guess = (() => {
       marks.push({ kind: "line", at: hidden, to: clicked, colour: "truth" }, { kind: "diamond", at: best, colour: "remapped", text: "the observer’s guess" }, { kind: "dot", at: hidden, colour: "truth" });
     }
     const mine = revealed ? { you: { at: hidden, text: "I was here", move: () => {} } } : {};
-    const pins = clicked ? { ...mine, guess: { at: clicked, text: "your guess", move: (at) => { if (!revealed) { clicked = at; draw(); } } } } : {};
+    const pins = { ...mine, guess: { at: clicked, text: "your guess", move: (at) => { if (!revealed) { clicked = at; draw(); } } } };
     scene.yours.show({ belief: shown ? belief : null, marks, pins, keep: reports, words: revealed ? "The hidden place, your guess and the observer’s." : `${words.many(reports.length, "report")} of somebody who hides.` });
     $("legend").hidden = !shown;
-    $("reveal").disabled = !clicked || revealed;
+    $("reveal").disabled = revealed;
     $("more").disabled = revealed;
-    if (!revealed) scene.tell(clicked ? "Reveal, or drag your guess." : "Click the map to guess.");
+    if (!revealed) scene.tell("Click the map or drag your guess, then reveal.");
     scores();
   }
 

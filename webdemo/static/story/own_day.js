@@ -37,8 +37,8 @@ const ownDay = (() => {
   }
 
   // So many reports of one place make an observer 90 % sure of it to within FOUND metres: the error of the likeliest
-  // place is normal, sqrt(2 / reports) / epsilon metres in each direction.
-  const enough = (epsilon) => (4 * Math.log(10)) / (epsilon * FOUND) ** 2;
+  // place is about normal, sqrt(2 / reports) / epsilon metres in each direction. Two more, because few are not quite normal.
+  const enough = (epsilon) => 2 + (4 * Math.log(10)) / (epsilon * FOUND) ** 2;
 
   // The observer takes the middle of what is reported at night: the likeliest place. Found is who is sure of it, and
   // right: a lucky guess is no find, and nothing is chosen by a look at the truth.

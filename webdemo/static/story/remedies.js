@@ -37,6 +37,8 @@ const remedies = (() => {
     return { limit, test: epsilon - limit };
   }
 
+  const FAR = 1 / 3; // an earlier place is chosen where it is nearer than about this many limits: as good as a report
+
   // The last report holds until a private test says that the person has left (the sparse vector technique). Then one of
   // the earlier places may be chosen, for somebody who comes back; else a fresh report is made.
   function session(epsilon, { choice = 0, places = 8 } = {}) {
@@ -47,7 +49,7 @@ const remedies = (() => {
       if (!choice || !known.length) return null;
       spent += choice;
       const scores = known.map((anchor) => apart(truth, anchor) + noise.exponential(2 / choice));
-      const none = (4 / 3) * limit + noise.exponential(2 / choice), best = scores.indexOf(Math.min(...scores));
+      const none = FAR * limit + noise.exponential(2 / choice), best = scores.indexOf(Math.min(...scores));
       return scores[best] <= none ? known[best] : null;
     }
     function answer(truth) {
@@ -71,5 +73,5 @@ const remedies = (() => {
     return { answer, paid: () => paid, centre, radius };
   }
 
-  return { fresh, same, budget, session, shares, zone };
+  return { fresh, same, budget, session, shares, zone, FAR };
 })();

@@ -176,7 +176,7 @@ class TownMap {
     pen.fillText(words.metres(length), 10, height - 17);
   }
 
-  // Pins are buttons: a hand drags them, arrow keys move them by ten metres.
+  // Pins are buttons: a hand drags them, arrow keys move them by ten metres, with Shift by a hundred.
   #placePins(pins) {
     for (const name of Object.keys(this.#pins)) this.#pins[name].hidden = !(name in pins);
     for (const [name, { at, text, move }] of Object.entries(pins)) {
@@ -204,7 +204,8 @@ class TownMap {
       const by = far[event.key];
       if (!by) return;
       event.preventDefault();
-      pin.move({ x: pin.at.x + by[0], y: pin.at.y + by[1] });
+      const times = event.shiftKey ? 10 : 1;
+      pin.move({ x: pin.at.x + times * by[0], y: pin.at.y + times * by[1] });
     });
     this.#box.append(pin);
     return pin;
