@@ -20,7 +20,7 @@ from geoind.randomness import Words
 if TYPE_CHECKING:
     from flint import arb
 
-__all__ = ["Further", "Noise", "Quantity", "Source", "arc_length", "at_least", "smallest"]
+__all__ = ["Further", "Noise", "Quantity", "Source", "arc_length", "at_least", "smallest", "surely_smallest"]
 
 WORD = 64
 
@@ -104,16 +104,6 @@ class Quantity:
         """Return the great-circle distance between two places, with noise."""
         return cls(noise, arc_length(lon, lat, *other), (lon, lat, *other))
 
-    @property
-    def value(self) -> float:
-        """The sum in doubles."""
-        return self.number + (self.noise.value if self.noise else 0.0)
-
-    @property
-    def size(self) -> float:
-        """The terms' sizes and the noise's scale: a logarithm near zero is right to 1e-16 of the scale only."""
-        return abs(self.number) + (abs(self.noise.value) + self.noise.scale if self.noise else 0.0)
-
     def ball(self) -> "arb":
         """Return an interval that holds the sum."""
         from flint import arb
@@ -123,14 +113,25 @@ class Quantity:
 
 
 def at_least(first: Quantity, second: Quantity) -> bool:
-    """Return whether the first is at least the second."""
-    quantities = (first, second)
-    noises = [quantity.noise for quantity in quantities if quantity.noise is not None]
-    apart = first.value - second.value
-    if not any(noise.tail for noise in noises) and abs(apart) > CLOSE + SURE * (first.size + second.size):
+    """Return whether the first is at least the second.
+
+    Doubles decide if the difference is larger than a share of the terms' sizes and of the noise's scales: a
+    logarithm near zero is right to 1e-16 of the scale only.
+    """
+    one, other = first.noise, second.noise
+    apart, size = first.number - second.number, abs(first.number) + abs(second.number)
+    if one is not None:
+        apart += one.value
+        size += abs(one.value) + one.scale
+    if other is not None:
+        apart -= other.value
+        size += abs(other.value) + other.scale
+    tail = (one is not None and one.tail) or (other is not None and other.tail)
+    if not tail and abs(apart) > CLOSE + SURE * size:
         return apart > 0
     from flint import ctx
 
+    noises = [noise for noise in (one, other) if noise is not None]
     precision = 2 * WORD
     while True:
         with ctx.workprec(precision):
@@ -149,6 +150,17 @@ def smallest(quantities: list[Quantity]) -> int:
         if not at_least(quantities[number], quantities[best]):
             best = number
     return best
+
+
+def surely_smallest(numbers: list[float], words: list[int], scale: float) -> int | None:
+    """Return which number plus unsigned noise is the smallest, by its first word; None if doubles cannot say."""
+    if min(words) * 2.0**-WORD < TAIL:
+        return None
+    values = [number - scale * math.log(word * 2.0**-WORD) for number, word in zip(numbers, words, strict=True)]
+    best = min(values)
+    # Noise and numbers are not negative, so that no term is larger than its sum.
+    border = best + CLOSE + SURE * (2 * max(values) + 2 * scale)
+    return values.index(best) if sum(value < border for value in values) == 1 else None
 
 
 def arc_length(lon: float, lat: float, other_lon: float, other_lat: float) -> float:

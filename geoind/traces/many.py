@@ -10,7 +10,9 @@ import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
+from geoind.traces.memory import Batch
 from geoind.traces.session import TraceMethod, TraceSession
+from geoind.traces.vectors import VectorSessions
 
 __all__ = ["Costs", "Steps", "TraceBudget", "TraceSessions", "first_not_later"]
 
@@ -53,15 +55,6 @@ class Steps:
         return replace(self, codes=self.codes[rows], times=self.times[rows], lonlat=self.lonlat[rows])
 
 
-@dataclass
-class _Clock:
-    """When and where a person was last."""
-
-    time: float
-    lon: float
-    lat: float
-
-
 class TraceSessions:
     """One session per person, for rows that come in batches; its memory is that of the persons, not of the rows.
 
@@ -82,38 +75,48 @@ class TraceSessions:
     """
 
     def __init__(self, method: TraceMethod, key: bytes) -> None:
-        self._method, self._key = method, key
-        self._sessions: dict[str, TraceSession] = {}
-        self._clocks: dict[str, _Clock] = {}
-        self._costs: dict[str, Counter[float]] = {}
+        self._answers: _Answers = (
+            VectorSessions(method, key)  # type: ignore[arg-type]
+            if VectorSessions.fit(method)
+            else _EachSession(method, key)
+        )
+        self._numbers: dict[str, int] = {}
+        # When and where everybody was last, and what was answered.
+        self._times = np.empty(0)
+        self._places, self._reports = np.empty((0, 2)), np.empty((0, 2))
 
     @property
     def costs(self) -> Costs:
         """What was paid for so far."""
-        return self._costs
+        return {name: self._answers.costs(number) for name, number in self._numbers.items()}
 
     @property
     def spent(self) -> dict[str, float]:
         """Epsilon of each person's whole trace so far, per metre."""
-        return {name: session.spent for name, session in self._sessions.items()}
+        return {name: self._answers.spent(number) for name, number in self._numbers.items()}
 
     def flaws(self, steps: Steps) -> dict[int, str]:
         """Return the rows that no session could answer, and why; nothing is drawn."""
-        if not self._maybe_flawed(steps):
+        known = [self._numbers.get(name, -1) for name in steps.names]
+        order = np.argsort(steps.codes, kind="stable")
+        times, _ = self._before(steps, order, known)
+        if (steps.times[order] > times).all():
             return {}
         found: dict[int, str] = {}
-        clocks: dict[int, _Clock] = {
-            code: self._clocks[name] for code, name in enumerate(steps.names) if name in self._clocks
+        last: dict[int, tuple[float, list[float]]] = {
+            code: (float(self._times[number]), self._places[number].tolist())
+            for code, number in enumerate(known)
+            if number >= 0
         }
         rows = zip(steps.codes.tolist(), steps.times.tolist(), steps.lonlat.tolist(), strict=True)
-        for row, (code, time, (lon, lat)) in enumerate(rows):
-            last = clocks.get(code)
-            if last is not None and time < last.time:
+        for row, (code, time, place) in enumerate(rows):
+            moment, where = last.get(code, (-math.inf, place))
+            if time < moment:
                 found[row] = f"the time goes back for person {steps.names[code]!r}"
-            elif last is not None and time == last.time and (lon, lat) != (last.lon, last.lat):
+            elif time == moment and place != where:
                 found[row] = f"person {steps.names[code]!r} is at two places at the same time"
             else:
-                clocks[code] = _Clock(time, lon, lat)
+                last[code] = time, place
         return found
 
     def report(self, steps: Steps) -> FloatArray:
@@ -121,38 +124,97 @@ class TraceSessions:
         flaws = self.flaws(steps)
         for row, reason in flaws.items():
             raise InvalidInputError(f"row {row}: {reason} ({len(flaws)} such rows)")
-        reports = np.empty_like(steps.lonlat)
-        rows = zip(steps.codes.tolist(), steps.times.tolist(), steps.lonlat.tolist(), strict=True)
-        for row, (code, time, (lon, lat)) in enumerate(rows):
-            answer = self._session(steps.names[code]).report(lat=lat, lon=lon, time=time)
-            reports[row] = answer.lon, answer.lat
-        self._remember(steps)
+        numbers = self._known(steps)
+        order = np.argsort(steps.codes, kind="stable")
+        codes = steps.codes[order]
+        times, answers = self._before(steps, order, numbers)
+        again = steps.times[order] == times
+        new = order[~again]
+        begins = np.flatnonzero(np.diff(steps.codes[new], prepend=-1))
+        persons = np.asarray(numbers, np.int64)[steps.codes[new][begins]]
+        batch = Batch(persons, np.append(begins, len(new)), steps.times[new], steps.lonlat[new])
+        made = np.empty((len(order), 2))
+        made[~again] = self._answers.report(batch)
+        for row in np.flatnonzero(again).tolist():
+            # The same row again: the same answer.
+            made[row] = made[row - 1] if row and codes[row - 1] == codes[row] else answers[row]
+        ends = np.flatnonzero(np.diff(codes, append=-1))
+        who = np.asarray(numbers, np.int64)[codes[ends]]
+        self._times[who], self._places[who] = steps.times[order[ends]], steps.lonlat[order[ends]]
+        self._reports[who] = made[ends]
+        reports = np.empty_like(made)
+        reports[order] = made
         return reports
 
-    def _session(self, name: str) -> TraceSession:
-        if name not in self._sessions:
-            counts = self._costs.setdefault(name, Counter())
-            self._sessions[name] = TraceSession(self._method, key=self._key, ledger=_Account(counts), person=name)
-        return self._sessions[name]
-
-    def _maybe_flawed(self, steps: Steps) -> bool:
-        """Return whether some person's times do not all rise."""
-        if first_not_later(steps) is not None:
-            return True
-        order = np.argsort(steps.codes, kind="stable")
-        codes, times = steps.codes[order], steps.times[order]
+    def _before(self, steps: Steps, order: IntArray, numbers: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+        """Return for each row, sorted by person, the time before it of its person, and what the first repeats."""
+        codes = steps.codes[order]
+        times, answers = np.full(len(order), -np.inf), np.full((len(order), 2), np.nan)
+        times[1:] = steps.times[order[:-1]]
         first = np.flatnonzero(np.diff(codes, prepend=-1))
-        begin = zip(codes[first].tolist(), times[first].tolist(), strict=True)
-        known = ((self._clocks.get(steps.names[code]), time) for code, time in begin)
-        return any(clock is not None and time <= clock.time for clock, time in known)
+        known = np.asarray(numbers, np.int64)[codes[first]]
+        times[first] = np.where(known >= 0, np.append(self._times, -np.inf)[known], -np.inf)
+        answers[first] = np.append(self._reports, [[np.nan, np.nan]], axis=0)[known]
+        return times, answers
 
-    def _remember(self, steps: Steps) -> None:
-        order = np.argsort(steps.codes, kind="stable")
-        last = order[np.flatnonzero(np.diff(steps.codes[order], append=-1))]
-        for code, time, (lon, lat) in zip(
-            steps.codes[last].tolist(), steps.times[last].tolist(), steps.lonlat[last].tolist(), strict=True
-        ):
-            self._clocks[steps.names[code]] = _Clock(time, lon, lat)
+    def _known(self, steps: Steps) -> list[int]:
+        """Return the numbers of the persons; those with rows who are new get one."""
+        present = np.unique(steps.codes).tolist()
+        new = [steps.names[code] for code in present if steps.names[code] not in self._numbers]
+        self._numbers.update({name: len(self._numbers) + number for number, name in enumerate(new)})
+        self._answers.add(new)
+        if len(self._numbers) > len(self._times):
+            more = max(len(self._numbers), 2 * len(self._times)) - len(self._times)
+            self._times = np.append(self._times, np.full(more, -np.inf))
+            self._places = np.append(self._places, np.full((more, 2), np.nan), axis=0)
+            self._reports = np.append(self._reports, np.full((more, 2), np.nan), axis=0)
+        return [self._numbers.get(name, -1) for name in steps.names]
+
+
+class _Answers(Protocol):
+    """Sessions of persons by their numbers."""
+
+    def add(self, names: Sequence[str]) -> None: ...
+
+    def report(self, batch: Batch) -> FloatArray: ...
+
+    def costs(self, number: int) -> Counter[float]: ...
+
+    def spent(self, number: int) -> float: ...
+
+
+class _EachSession:
+    """Sessions of methods that are no arrays, each on its own."""
+
+    def __init__(self, method: TraceMethod, key: bytes) -> None:
+        self._method, self._key = method, key
+        self._sessions: list[TraceSession] = []
+        self._accounts: list[_Account] = []
+
+    def add(self, names: Sequence[str]) -> None:
+        """Begin sessions of some more persons."""
+        for name in names:
+            account = _Account(Counter())
+            self._accounts.append(account)
+            self._sessions.append(TraceSession(self._method, key=self._key, ledger=account, person=name))
+
+    def report(self, batch: Batch) -> FloatArray:
+        """Return the answers to a batch, row by row."""
+        reports = np.empty_like(batch.lonlat)
+        for number, begin, end in zip(batch.persons, batch.starts[:-1], batch.starts[1:], strict=True):
+            session = self._sessions[number]
+            rows = zip(batch.times[begin:end].tolist(), batch.lonlat[begin:end].tolist(), strict=True)
+            answers = [session.report(lat=lat, lon=lon, time=time) for time, (lon, lat) in rows]
+            reports[begin:end] = [(answer.lon, answer.lat) for answer in answers]
+        return reports
+
+    def costs(self, number: int) -> Counter[float]:
+        """Return what a person paid for."""
+        return self._accounts[number].counts
+
+    def spent(self, number: int) -> float:
+        """Return what a person's answers cost, per metre."""
+        return self._sessions[number].spent
 
 
 def first_not_later(steps: Steps) -> int | None:

@@ -104,4 +104,5 @@ class Rationed:
         return replace(past, counted=past.spent, used_until=past.time - hours * HOUR)
 
     def _is_affordable(self, past: Past) -> bool:
-        return self.per_hour * self._hours(past) >= self.method.most
+        # A billionth less will do: whoever adds up the prices of answers must come to the same decision.
+        return self.per_hour * self._hours(past) >= self.method.most * (1 - 1e-9)

@@ -1,6 +1,5 @@
 """A session: one person's positions over time, each answered with a place that may be published."""
 
-import hashlib
 import json
 import math
 import secrets
@@ -8,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import lru_cache
+from itertools import islice
 from typing import Protocol, TypeAlias
 
 from geoind.arrays import FloatArray, as_finite, as_lonlat, as_number
@@ -17,8 +17,9 @@ from geoind.mechanisms.globe import WGS84_FACTOR
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.pipeline import Location
 from geoind.randomness import KEY_BYTES
-from geoind.traces.comparison import Further, Noise, Quantity, Source, at_least, smallest
+from geoind.traces.comparison import Further, Noise, Quantity, arc_length, at_least, smallest, surely_smallest
 from geoind.traces.laws import shares
+from geoind.traces.words import CHOICE, FRESH, LIMIT, NEAR, NO_CHOICE, SEEN, TEST, SessionSource
 
 __all__ = ["ANCHORS", "GuardedPlace", "Past", "Payer", "Place", "Published", "TraceMethod", "TraceSession", "Zone"]
 
@@ -169,13 +170,15 @@ class GuardedPlace:
     Every question that has a cost charges it before anything is drawn.
     """
 
-    __slots__ = ("_charge", "_label", "_lat", "_lon", "_source", "run_ended")
+    __slots__ = ("_charge", "_lat", "_lon", "_seed", "_source", "run_ended")
 
     def __init__(
-        self, lon: float, lat: float, source: Source, label: str, charge: Callable[[float, str], None]
+        self, lon: float, lat: float, source: SessionSource, seed: int, charge: Callable[[float, str], None]
     ) -> None:
         self._lon, self._lat = lon, lat
-        self._source, self._label, self._charge = source, label, charge
+        # The seed is of the place, too: another place at the same time, after a step that was undone, must not
+        # meet the same noise.
+        self._source, self._seed, self._charge = source, seed, charge
         self.run_ended = False
 
     def __repr__(self) -> str:
@@ -187,7 +190,7 @@ class GuardedPlace:
     def report(self, epsilon: float) -> tuple[float, float]:
         """Return a fresh report of the place; costs epsilon."""
         self._charge(epsilon, "fresh report")
-        words = self._words(f"fresh {epsilon.hex()}")
+        words = self._source.stream(self._seed, epsilon, FRESH)
         return _globe(epsilon).sample_one(self._lon, self._lat, next(words), next(words), further=Further(words))
 
     def is_near(self, other: tuple[float, float], limit: float, epsilon: float) -> bool:
@@ -196,7 +199,7 @@ class GuardedPlace:
         distance < limit + Laplace noise of scale 1 / epsilon.
         """
         self._charge(epsilon, "test")
-        noise = self._noise("near", 1 / epsilon, signed=True)
+        noise = _noise(self._source.stream(self._seed, epsilon, NEAR), 1 / epsilon, signed=True)
         return not at_least(Quantity.distance(self._lon, self._lat, other, None), Quantity(noise, limit))
 
     def begin_run(self, number: int, epsilon: float) -> None:
@@ -211,9 +214,9 @@ class GuardedPlace:
         together, however many they are. After a yes the run is over.
         """
         for_limit, for_tests = shares(epsilon)
-        limit_words = self._source.words(f"limit of run {run} at {other} {for_limit.hex()}")
-        bar = Noise(limit_words, WGS84_FACTOR / for_limit, signed=True)
-        noise = self._noise(f"run {run}", 2 / for_tests, signed=True)
+        seed = self._source.run(run, *other)
+        bar = _noise(self._source.stream(seed, epsilon, LIMIT), 1 / for_limit, signed=True)
+        noise = _noise(self._source.stream(self._seed, epsilon, TEST), 2 / for_tests, signed=True)
         self.run_ended = at_least(Quantity.distance(self._lon, self._lat, other, noise), Quantity(bar, limit))
         return self.run_ended
 
@@ -223,23 +226,29 @@ class GuardedPlace:
         Costs epsilon. Noisy minimum with exponential noise (permute-and-flip; McKenna and Sheldon 2020).
         """
         self._charge(epsilon, "choice among known places")
-        scores = [
-            Quantity.distance(
-                self._lon, self._lat, place, self._noise(f"choice {number}", 2 / epsilon, signed=False)
-            )
-            for number, place in enumerate(places)
-        ]
-        scores.append(Quantity(self._noise("no choice", 2 / epsilon, signed=False), limit))
-        best = smallest(scores)
+        purposes = [*((CHOICE, number) for number in range(len(places))), (NO_CHOICE, 0)]
+        numbers = [*(arc_length(self._lon, self._lat, *place) for place in places), limit]
+        words = self._source.first_words(self._seed, epsilon, purposes)
+        best = surely_smallest(numbers, words, WGS84_FACTOR * 2 / epsilon)
+        if best is None:
+            best = self._nearest_exactly(places, limit, epsilon, purposes)
         return best if best < len(places) else None
 
-    def _noise(self, purpose: str, scale: float, *, signed: bool) -> Noise:
-        # A great-circle metre may be 1.0057 WGS84 metres short: the noise is wider by as much.
-        return Noise(self._words(f"{purpose} {scale.hex()}"), WGS84_FACTOR * scale, signed=signed)
+    def _nearest_exactly(
+        self, places: tuple[Place, ...], limit: float, epsilon: float, purposes: list[tuple[int, int]]
+    ) -> int:
+        streams = (self._source.stream(self._seed, epsilon, *purpose) for purpose in purposes)
+        *noises, none = (_noise(words, 2 / epsilon, signed=False) for words in streams)
+        scores = [
+            Quantity.distance(self._lon, self._lat, place, noise)
+            for place, noise in zip(places, noises, strict=True)
+        ]
+        return smallest([*scores, Quantity(none, limit)])
 
-    def _words(self, purpose: str) -> Iterator[int]:
-        # Another place at the same time, after a step that was undone, must not meet the same noise.
-        return self._source.words(f"{purpose} {self._label} {self._lon.hex()} {self._lat.hex()}")
+
+def _noise(words: Iterator[int], scale: float, *, signed: bool) -> Noise:
+    # A great-circle metre may be 1.0057 WGS84 metres short: the noise is wider by as much.
+    return Noise(words, WGS84_FACTOR * scale, signed=signed)
 
 
 @lru_cache(maxsize=256)
@@ -293,7 +302,7 @@ class TraceSession:
         self.method = method
         secret = secrets.token_bytes(KEY_BYTES) if key is None else key
         # Two persons under one key must not share the noise of a run's limit.
-        self._source = Source(secret if person is None else _key_of(secret, as_traveller(person)))
+        self._source = SessionSource(secret, "" if person is None else as_traveller(person))
         self._ledger, self._person, self._zone = ledger, person, zone
         self._past: Past | None = None
         self._seen = ""
@@ -317,10 +326,12 @@ class TraceSession:
         The same position at the same time again gets the same answer, free of charge. A time before the last one,
         or another position at the same time, is an error, and nothing is charged.
         """
-        [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "location").tolist()
+        if not (type(lon) is type(lat) is float and -180 <= lon <= 180 and -90 <= lat <= 90):
+            [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "location").tolist()
         now = as_seconds(time)
         past = self._past or Past(now, began=now)
-        seen = self._fingerprint(now, lon, lat)
+        seed = self._source.step(now, lon, lat)
+        seen = "{:016x}{:016x}".format(*islice(self._source.stream(seed, 0.0, SEEN), 2))
         if past.reports and now <= past.time:
             if now == past.time and seen == self._seen:
                 return Location(past.last.lat, past.last.lon)
@@ -335,7 +346,7 @@ class TraceSession:
                 self._ledger.charge(self._person, epsilon, label=label, once=token)
             spent.append(epsilon)
 
-        place = GuardedPlace(lon, lat, self._source, f"{now.hex()}", charge)
+        place = GuardedPlace(lon, lat, self._source, seed, charge)
         try:
             if self._zone is not None and self._zone.contains(lon, lat):
                 # A run is paid for with its own place: tests against the zone's centre would be another run.
@@ -395,10 +406,6 @@ class TraceSession:
             raise InvalidInputError("state must be what TraceSession.state returned") from None
         return session
 
-    def _fingerprint(self, now: float, lon: float, lat: float) -> str:
-        data = f"{now.hex()} {lon.hex()} {lat.hex()}".encode()
-        return hashlib.blake2b(data, key=self._source.key, digest_size=16, person=b"geoind step").hexdigest()
-
 
 def as_traveller(person: object) -> str:
     """Return the name of somebody who has a session: `as_person`, without space around it.
@@ -409,10 +416,6 @@ def as_traveller(person: object) -> str:
     if name != name.strip():
         raise InvalidInputError("person must be a name without space around it")
     return name
-
-
-def _key_of(key: bytes, person: str) -> bytes:
-    return hashlib.blake2b(person.encode(), key=key, digest_size=KEY_BYTES, person=b"geoind session").digest()
 
 
 def as_seconds(time: Time) -> float:

@@ -172,11 +172,15 @@ class SparseVector:
 
     def _known(self, past: Past) -> tuple[Place, ...]:
         """Return the earlier places to choose among: those used last, without the present one."""
-        return tuple(place for place in past.anchors if place != past.last.place)[-self.places :]
+        here = past.last.place
+        return tuple([place for place in past.anchors[-self.places - 1 :] if place != here][-self.places :])
 
     def _moved(self, past: Past, report: Place) -> Past:
         # The place that was used last is remembered longest.
-        anchors = (*(anchor for anchor in past.anchors if anchor != report), report)[-ANCHORS:]
+        anchors = past.anchors
+        if report in anchors:
+            anchors = tuple([anchor for anchor in anchors if anchor != report])
+        anchors = (*anchors, report)[-ANCHORS:]
         return replace(past, anchors=anchors, run=past.runs, runs=past.runs + 1)
 
     def _earlier(self, known: tuple[Place, ...], place: GuardedPlace) -> Place | None:

@@ -1,7 +1,6 @@
 """Silence for somebody who stays, fresh noise for somebody on the move: chosen by what everybody has seen."""
 
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 from geoind.arrays import FloatArray, as_count
 from geoind.traces.laws import laplace_density
@@ -78,6 +77,14 @@ class Switching:
         return self.stays.likelihood(past, report, apart, hidden)
 
     def _is_moving(self, past: Past) -> bool:
-        begin = past.time // HOUR * HOUR
-        recent = [report.place for report in past.reports if report.time >= begin]
-        return sum(one != other for one, other in pairwise(recent)) >= self.moves
+        begin, left, later = past.time // HOUR * HOUR, self.moves, None
+        # From the last answer back: a loop that ends early is quicker than all pairs.
+        for report in reversed(past.reports):
+            if report.time < begin:
+                return False
+            if later is not None and (report.lon != later.lon or report.lat != later.lat):
+                left -= 1
+                if not left:
+                    return True
+            later = report
+        return False

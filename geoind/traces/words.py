@@ -1,0 +1,147 @@
+"""The random words of sessions: a function of a secret key, a person, a moment, a place and a purpose.
+
+A step asked again gets the same words, in a session of one person as among a million rows. The function is CBC-MAC
+with AES-256 over four blocks of 16 bytes, always four, which makes it pseudo-random:
+
+1. the person: BLAKE2b of the name under the key;
+2. the moment, in seconds, or the number of a run of tests;
+3. longitude and latitude, in degrees: the true place of the moment, or the reported place that a run tests;
+4. the epsilon of the question, its purpose, a number, and a counter for more words.
+
+Each last block gives two words.
+"""
+
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from struct import Struct
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.randomness import KEY_BYTES, Words
+from geoind.traces.comparison import Source
+
+__all__ = ["CHOICE", "FRESH", "LIMIT", "NEAR", "NO_CHOICE", "SEEN", "TEST", "SessionSource", "StepWords"]
+
+FRESH, NEAR, LIMIT, TEST, CHOICE, NO_CHOICE, SEEN = range(1, 8)
+"""What words are for."""
+
+DOUBLES = Struct("<dd")
+DOUBLE_AND_WORD = Struct("<dQ")
+TWO_WORDS = Struct("<QQ")
+BLOCK = 16
+MOMENT, RUN = 0, 1
+COUNTERS = 1 << 32
+"""Purpose and number stand above the counter."""
+
+
+class StepWords:
+    """The words of everybody's steps under one key.
+
+    Parameters
+    ----------
+    key : bytes
+        32 secret bytes.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+        subkey = hashlib.blake2b(key=key, digest_size=KEY_BYTES, person=b"geoind steps").digest()
+        # One block at a time is what a pseudo-random function of 128 bits is made of; no stream is enciphered.
+        self.encipher = Cipher(algorithms.AES256(subkey), modes.ECB()).encryptor().update
+
+    def person(self, name: str) -> bytes:
+        """Return what stands for a person, "" for nobody in particular."""
+        digest = hashlib.blake2b(name.encode(), key=self._key, digest_size=BLOCK, person=b"geoind person").digest()
+        return self.encipher(digest)
+
+    def steps(self, persons: Words, times: FloatArray, lonlat: FloatArray) -> Words:
+        """Return (n, 2) seeds of steps, for (n, 2) words that stand for persons."""
+        moments = np.zeros((len(times), 2), np.uint64)
+        moments[:, 0] = (times + 0.0).view(np.uint64)
+        return self._chained(persons, moments, lonlat)
+
+    def runs(self, persons: Words, numbers: IntArray, lonlat: FloatArray) -> Words:
+        """Return (n, 2) seeds of runs of tests against reported places."""
+        moments = np.full((len(numbers), 2), RUN, np.uint64)
+        moments[:, 0] = numbers
+        return self._chained(persons, moments, lonlat)
+
+    def pairs(
+        self, seeds: Words, epsilon: float, purpose: int, numbers: IntArray | int = 0, *, counter: int = 0
+    ) -> Words:
+        """Return two words of each seed for a purpose: the first ones, or those with that counter."""
+        blocks = seeds.copy()
+        blocks[:, 0] ^= np.float64(epsilon).view(np.uint64)
+        blocks[:, 1] ^= np.asarray((purpose << 16 | np.asarray(numbers, np.int64)) * COUNTERS + counter, np.uint64)
+        return self._enciphered(blocks)
+
+    def _chained(self, persons: Words, moments: Words, lonlat: FloatArray) -> Words:
+        moments ^= persons
+        places = np.ascontiguousarray(lonlat + 0.0).view(np.uint64).reshape(-1, 2)
+        return self._enciphered(self._enciphered(moments) ^ places)
+
+    def _enciphered(self, blocks: Words) -> Words:
+        # A view without rows cannot be cast.
+        plain = blocks.data.cast("B") if blocks.size else b""
+        return np.frombuffer(self.encipher(plain), np.uint64).reshape(-1, 2)
+
+
+class SessionSource(Source):
+    """The words of one person's steps, without arrays.
+
+    Parameters
+    ----------
+    secret : bytes
+        32 secret bytes, which many persons may share.
+    name : str
+        The person; "" for the only one.
+    """
+
+    _made_of: tuple[bytes, str]
+    _encipher: Callable[[bytes], bytes]
+    _person: int
+
+    def __init__(self, secret: bytes, name: str = "") -> None:
+        own = hashlib.blake2b(name.encode(), key=secret, digest_size=KEY_BYTES, person=b"geoind session").digest()
+        super().__init__(own if name else secret)
+        words = StepWords(secret)
+        object.__setattr__(self, "_made_of", (secret, name))
+        object.__setattr__(self, "_encipher", words.encipher)
+        object.__setattr__(self, "_person", int.from_bytes(words.person(name), "little"))
+
+    def __reduce__(self) -> tuple[type["SessionSource"], tuple[bytes, str]]:
+        return SessionSource, self._made_of
+
+    def step(self, time: float, lon: float, lat: float) -> int:
+        """Return the seed of a step."""
+        return self._chained(DOUBLE_AND_WORD.pack(time + 0.0, MOMENT), lon, lat)
+
+    def run(self, number: int, lon: float, lat: float) -> int:
+        """Return the seed of a run of tests against a reported place."""
+        return self._chained(TWO_WORDS.pack(number, RUN), lon, lat)
+
+    def stream(self, seed: int, epsilon: float, purpose: int, number: int = 0) -> Iterator[int]:
+        """Yield the words of a purpose, as many as are asked for."""
+        for counter in itertools.count():
+            [pair] = self._blocks(seed, epsilon, [(purpose << 16 | number) * COUNTERS + counter])
+            yield from pair
+
+    def first_words(self, seed: int, epsilon: float, purposes: Sequence[tuple[int, int]]) -> list[int]:
+        """Return the first word of each of several purposes and numbers, made at once."""
+        tails = [(purpose << 16 | number) * COUNTERS for purpose, number in purposes]
+        return [first for first, _ in self._blocks(seed, epsilon, tails)]
+
+    def _chained(self, moment: bytes, lon: float, lat: float) -> int:
+        first = int.from_bytes(moment, "little") ^ self._person
+        second = int.from_bytes(self._encipher(first.to_bytes(BLOCK, "little")), "little")
+        second ^= int.from_bytes(DOUBLES.pack(lon + 0.0, lat + 0.0), "little")
+        return int.from_bytes(self._encipher(second.to_bytes(BLOCK, "little")), "little")
+
+    def _blocks(self, seed: int, epsilon: float, tails: list[int]) -> list[tuple[int, int]]:
+        base = seed ^ int.from_bytes(DOUBLES.pack(epsilon, 0.0), "little")
+        plain = b"".join((base ^ tail << 64).to_bytes(BLOCK, "little") for tail in tails)
+        made = self._encipher(plain)
+        return list(TWO_WORDS.iter_unpack(made))
