@@ -95,7 +95,7 @@ def test_the_address_keeps_the_view_but_the_place_only_when_asked(watched: Page,
     assert "radius=200" in address
     assert "show-cloud=0" in address
     assert not re.search(r"60\.1|24\.9|at=", address)
-    watched.get_by_label("include my place and my walk in the link").check()
+    watched.get_by_label("include my place and my walk in link and code").check()
     address = watched.evaluate("location.href")
     assert re.search(r"at=60\.1\d+%2C24\.9", address)
     watched.goto("about:blank")

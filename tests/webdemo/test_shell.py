@@ -73,7 +73,7 @@ def test_a_walk_is_in_the_link_only_when_asked(watched: Page, demo_url: str) -> 
         click_map(watched, x, y)
         settle(watched)
     assert "path=" not in watched.url
-    watched.get_by_label("include my place and my walk in the link").check()
+    watched.get_by_label("include my place and my walk in link and code").check()
     address = watched.evaluate("location.href")
     assert address.count("24.9") == 3
     watched.goto("about:blank")

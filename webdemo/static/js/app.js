@@ -6,6 +6,8 @@ import { makePin } from "./pin.js";
 import { follow, prepareDial, privacy } from "./dial.js";
 import { put, metres, small } from "./words.js";
 import { say } from "./ask.js";
+import { prepareCode, showCode } from "./code.js";
+import { download, takePicture } from "./picture.js";
 import { buildings } from "./town.js";
 import { explore } from "./explore.js";
 import { near } from "./near.js";
@@ -29,7 +31,7 @@ const app = {
   privacy,
   say,
   place: () => ({ lat: app.me.lat, lon: app.me.lng }),
-  newSeed: () => { app.seed = newSeed(); },
+  newSeed: () => { app.seed = newSeed(); remember(); },
   drawMe: () => circle(app.me, app.privacy().radius, "truth", { weight: 1, opacity: 0.6, fill: true, fillOpacity: 0.06 }).addTo(app.layer),
   moveMe,
   // Somewhere in a building, not at the map's edge.
@@ -56,7 +58,7 @@ const app = {
 let tab = "explore", lastGood = app.me, describing = null;
 
 function newSeed() {
-  return Number(crypto.getRandomValues(new BigUint64Array(1))[0] >> 11n);
+  return Number(crypto.getRandomValues(new BigUint64Array(1))[0] >> 15n);
 }
 
 // ---- your place ----
@@ -68,8 +70,9 @@ const pin = makePin(app.me, {
 });
 
 function placePin(at) {
-  app.me = at;
-  pin.setLatLng(at);
+  // To six decimals, as in the link: the same place gets the same answer.
+  app.me = L.latLng(Number(at.lat.toFixed(6)), Number(at.lng.toFixed(6)));
+  pin.setLatLng(app.me);
 }
 
 function moveMe(at) {
@@ -95,10 +98,15 @@ function remember(options) {
   const places = {};
   if ($("share-place").checked) {
     places.at = `${app.me.lat.toFixed(6)},${app.me.lng.toFixed(6)}`;
+    places.seed = app.seed;
     for (const part of Object.values(parts)) Object.assign(places, part.remember?.());
   }
   address.write({ tab }, places, options);
+  code();
 }
+
+const code = () => showCode(tab, { place: app.place(), privacy: privacy(), shared: $("share-place").checked });
+prepareCode(code);
 
 const pointOf = (text) => {
   const at = (text ?? "").split(",").map((part) => (part.trim() ? Number(part) : NaN));
@@ -106,11 +114,12 @@ const pointOf = (text) => {
 };
 
 function restore(state) {
-  const shared = [...state.keys()].filter((name) => ["at", ...Object.values(parts).flatMap((part) => part.places ?? [])].includes(name));
+  const shared = [...state.keys()].filter((name) => ["at", "seed", ...Object.values(parts).flatMap((part) => part.places ?? [])].includes(name));
   address.restore(state, ["tab", ...shared]);
   const at = pointOf(state.get("at"));
   if (at) placePin(at);
-  if (shared.length) $("share-place").checked = true;
+  if (/^\d{1,15}$/.test(state.get("seed") ?? "")) app.seed = Number(state.get("seed"));
+  if (at || shared.length > 1) $("share-place").checked = true;
   for (const part of Object.values(parts)) part.restore?.(state, pointOf);
   if (Object.hasOwn(parts, state.get("tab"))) tab = state.get("tab");
 }
@@ -149,6 +158,8 @@ function show() {
   $("panel").scrollTop = 0;
   put("hint", hint);
   $("hint").hidden = !hint;
+  code();
+  $("picture").hidden = figures;
   document.title = `${$(`tab-${tab}`).textContent} · geoind: what epsilon means`;
   app.describe(hint);
   parts[tab].enter(app);
@@ -184,6 +195,11 @@ $("share").addEventListener("click", async () => {
   remember();
   try { await navigator.clipboard.writeText(location.href); put("share", "Copied"); } catch { put("share", "Copy the address"); }
   setTimeout(() => put("share", "Copy link"), 1500);
+});
+
+$("picture").addEventListener("click", async () => {
+  const { attribution } = document.body.dataset;
+  download(await takePicture($("promise").textContent, `${attribution} · geoind`), `geoind-${tab}.png`);
 });
 
 for (const part of Object.values(parts)) part.init?.(app);

@@ -62,8 +62,13 @@ async function lookForServer() {
 }
 
 export const get = (path) => answerOf(path);
-export const post = (path, body) =>
-  answerOf(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+// What was last asked under a path, for whoever wants to ask the same elsewhere.
+const questions = new Map();
+export const asked = (path) => questions.get(path) ?? {};
+export function post(path, body) {
+  questions.set(path, body);
+  return answerOf(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+}
 
 // Runs again what failed because nobody answered; returns whether that was the reason.
 export function retry(error, again) {

@@ -117,8 +117,8 @@ export const explore = {
   hint: "Drag the pin, or click the map",
   init(shell) {
     app = shell;
-    const moving = (at) => { other = at; question(); };
-    pin = makePin(there(), { name: "there", text: "there?", label: "The other place, to compare with yours. Drag the pin, or move it with the arrow keys.", moving, moved: moving });
+    const moving = (at) => { other = L.latLng(Number(at.lat.toFixed(6)), Number(at.lng.toFixed(6))); question(); };
+    pin = makePin(there(), { name: "there", text: "there?", label: "The other place, to compare with yours. Drag the pin, or move it with the arrow keys.", moving, moved: (at) => { moving(at); app.remember(); } });
     for (const what of LAYERS) $(`show-${what}`).addEventListener("change", ["there", "belief"].includes(what) ? question : draw);
     $("show-lattice").addEventListener("change", () => {
       if (shown("lattice") && told && map.getZoom() < LATTICE_ZOOM) {
@@ -133,6 +133,10 @@ export const explore = {
     $("random-place").addEventListener("click", () => anotherPlace().catch((error) => app.say(error.message)));
     map.on("zoomend moveend", () => { if (active && shown("lattice")) draw(); });
   },
+  // The second pin in the link.
+  places: ["there"],
+  remember: () => (other ? { there: `${other.lat.toFixed(6)},${other.lng.toFixed(6)}` } : {}),
+  restore(state, pointOf) { other = pointOf(state.get("there")); },
   enter() { active = refit = true; draw(); question(); },
   leave() { active = false; pin.remove(); hideBelief(); },
   update(shell, why) { if (why === "place") app.newSeed(); question(); },

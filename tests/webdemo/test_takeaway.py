@@ -1,0 +1,88 @@
+"""What one takes away from the demo: code that runs, a picture, a link."""
+
+import io
+import json
+import shlex
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import httpx
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from geoind.maps.colours import TRUTH
+from tests.webdemo.browser import TABS, set_slider, settle, show
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_the_code_for_a_view_runs_and_tells_no_place_unless_asked(
+    watched: Page, demo_url: str, tab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    show(watched, demo_url, tab)
+    if tab != "compare":
+        set_slider(watched, "radius", 150)
+        settle(watched)
+    if tab == "again":
+        watched.get_by_label("the same report").check()
+        watched.get_by_role("button", name="Ask once").click()
+        expect(watched.locator("#answers")).to_have_text("1")
+    if tab == "explore":
+        watched.get_by_role("button", name="Another place").click()
+        settle(watched)
+    watched.get_by_text("The code for this view").click()
+    python, curl = (watched.locator(f"#code-{name}").inner_text() for name in ("python", "curl"))
+    monkeypatch.chdir(tmp_path)
+    said = io.StringIO()
+    with redirect_stdout(said):
+        exec(compile(python, tab, "exec"), {})
+    assert any(letter.isdigit() for letter in said.getvalue())
+    if tab != "compare":
+        assert "radius=150" in python
+    command = shlex.split(curl.replace("\\\n", " "))
+    address, body = command[2], json.loads(command[command.index("-d") + 1])
+    assert httpx.post(address, json=body, trust_env=False, timeout=120).status_code == 200
+    assert "seed" not in body
+    home = watched.locator("body").get_attribute("data-home")
+    assert home is not None
+    if tab == "explore":
+        assert f"{body['lat']},{body['lon']}" == home
+        watched.get_by_label("include my place and my walk in link and code").check()
+        body = json.loads(shlex.split(watched.locator("#code-curl").inner_text().replace("\\\n", " "))[-1])
+        assert f"{body['lat']},{body['lon']}" != home
+        assert str(body["lat"]) in watched.locator("#code-python").inner_text()
+
+
+def test_the_picture_shows_the_map_and_whose_data_it_is(watched: Page, demo_url: str, tmp_path: Path) -> None:
+    show(watched, demo_url, "explore", "&show-belief=1")
+    expect(watched.locator("path.contour")).to_have_count(2)
+    with watched.expect_download() as started:
+        watched.get_by_role("button", name="Download a picture").click()
+    path = tmp_path / "map.png"
+    started.value.save_as(path)
+    assert started.value.suggested_filename == "geoind-explore.png"
+    picture = Image.open(path).convert("RGB")
+    frame = watched.locator("#mapframe").bounding_box()
+    assert frame is not None
+    assert picture.width == 2 * int(frame["width"])
+    colours = {rgb: count for count, rgb in picture.getcolors(maxcolors=1 << 24) or []}
+    truth = tuple(int(TRUTH[at : at + 2], 16) for at in (1, 3, 5))
+    assert colours.get(truth, 0) > 300
+    assert len(colours) > 50
+    watched.get_by_role("tab", name="Compare").click()
+    expect(watched.get_by_role("button", name="Download a picture")).to_be_hidden()
+
+
+def test_a_link_with_the_place_keeps_the_whole_view(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    watched.locator(".pin-there").focus()
+    watched.keyboard.press("Shift+ArrowDown")
+    settle(watched)
+    watched.get_by_label("include my place and my walk in link and code").check()
+    kept = ("#report-error", "#odds-before", "#odds-after", "#odds-note")
+    shown = [watched.locator(name).inner_text() for name in kept]
+    address = watched.evaluate("location.href")
+    watched.goto("about:blank")
+    watched.goto(address)
+    for name, text in zip(kept, shown, strict=True):
+        expect(watched.locator(name)).to_have_text(text)
