@@ -101,6 +101,16 @@ def test_what_excludes_a_place_has_no_epsilon_in_any_reading() -> None:
     assert epsilon_of_odds(zones, Prior.over(GRID, [0, 3])) == 0
 
 
+def test_a_report_that_never_comes_tells_nothing() -> None:
+    coin = randomised_response(2, epsilon=math.log(3))
+    channel = Channel(coin.inputs, Places([[0], [1], [2]]), np.column_stack([coin.matrix, [0, 0]]))
+    uniform, here, there = (Prior.over(coin.inputs, cells) for cells in ([0, 1], [0], [1]))
+    assert epsilon_of_odds(channel, uniform) == pytest.approx(math.log(3))
+    assert epsilon_within_balls(channel, uniform) == pytest.approx(math.log(2))
+    assert epsilon_of_two_priors(channel, here, there) == pytest.approx(math.log(3))
+    assert epsilon_of_records(channel, uniform) == pytest.approx(math.log(2))
+
+
 def test_different_rows_at_no_distance_have_no_epsilon() -> None:
     twice = Places([[0, 0], [0, 0]])
     coin = Channel(twice, twice, [[0.75, 0.25], [0.25, 0.75]])

@@ -122,6 +122,15 @@ def test_numbers_are_inputs_of_one_column_or_lie_on_the_x_axis() -> None:
         after_query(north, total, BITS)
 
 
+@pytest.mark.parametrize("cell", [1e-6, 1e6])
+def test_answers_may_be_off_by_rounding_only(cell: float) -> None:
+    steps = geometric(5, epsilon=0.5 / cell, cell=cell)
+    private = after_query(steps, lambda rows: total(rows) * cell * (1 + 1e-12), BITS)
+    assert tight_epsilon(private, hamming) == pytest.approx(0.5, rel=1e-9)
+    with pytest.raises(SitesMismatchError):
+        after_query(steps, lambda rows: total(rows) * cell * (1 + 1e-6), BITS)
+
+
 def test_answers_that_are_no_inputs_of_the_mechanism_are_refused() -> None:
     with pytest.raises(SitesMismatchError, match="1 of 16 answers"):
         after_query(geometric(4, epsilon=1), total, BITS)
