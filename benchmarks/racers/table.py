@@ -197,6 +197,13 @@ row's sum; measured epsilon over the promised one (rows scaled to sum to 1 first
 true optimum (51.069854, 56.257875 and 59.198054 m) is the price of a broken promise, not an achievement.
 
 {matrices}
+
+## Location Guard
+
+A browser extension, on no index of Python packages: what its formula and its cache do, re-implemented from the
+published source, is in [location_guard.md](location_guard.md), written by
+`python3 dev.py bench location_guard`. In short: right on the sphere, but one report, in full doubles at a rounded
+radius, confirms or excludes a place, and its cache draws anew by the clock for somebody who stays.
 """
 
 

@@ -3,6 +3,7 @@
 from geoind.traces.adversary import most_likely_path
 from geoind.traces.attacks import average, middle, most_likely_places, smooth
 from geoind.traces.audit import TraceAudit, audit_traces
+from geoind.traces.cached import LOCATION_GUARD, Cached
 from geoind.traces.commuter import commuter
 from geoind.traces.methods import Independent, Predictive
 from geoind.traces.mobility import LearnedMobility
@@ -16,6 +17,8 @@ from geoind.traces.table import ObfuscatedTraces, obfuscate_traces
 from geoind.traces.zones import PrivateZone
 
 __all__ = [
+    "LOCATION_GUARD",
+    "Cached",
     "GuardedPlace",
     "Independent",
     "LearnedMobility",

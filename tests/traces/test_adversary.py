@@ -9,6 +9,7 @@ from geoind import Grid, InvalidInputError, Mobility, Prior, TraceSession, trace
 from geoind.arrays import FloatArray
 from geoind.space.projection import Projection
 from geoind.traces import (
+    Cached,
     Independent,
     LearnedMobility,
     Past,
@@ -48,6 +49,7 @@ METHODS: list[TraceMethod] = [
     Predictive(0.003, 0.004, 500.0),
     SparseVector(0.004, 0.005, 500.0, 0.003),
     Rationed(SparseVector(0.004, 0.005, 500.0), 0.009, 1.1),
+    Cached(0.004, minutes=12.0),
 ]
 
 

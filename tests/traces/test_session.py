@@ -7,7 +7,16 @@ from datetime import UTC, datetime
 import pytest
 
 from geoind import BudgetExceededError, InvalidInputError, Ledger, TraceSession
-from geoind.traces import GuardedPlace, Independent, Past, Predictive, SparseVector, TraceMethod, straight_on
+from geoind.traces import (
+    Cached,
+    GuardedPlace,
+    Independent,
+    Past,
+    Predictive,
+    SparseVector,
+    TraceMethod,
+    straight_on,
+)
 
 KEY = bytes(range(32))
 PARIS = {"lat": 48.8584, "lon": 2.2945}
@@ -17,6 +26,7 @@ METHODS: list[TraceMethod] = [
     Predictive.for_accuracy(500, predictor=straight_on),
     SparseVector.for_accuracy(500),
     SparseVector(0.01, 0.01, 1500),
+    Cached(0.01, minutes=12),
 ]
 WALK = [(48.85 + 0.02 * (step // 20), 2.29 + 0.03 * (step // 20), 300.0 * step) for step in range(60)]
 
