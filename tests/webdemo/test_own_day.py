@@ -75,6 +75,11 @@ def test_every_kind_of_file_holds_the_same_fixes(told: Page, kind: str) -> None:
     [
         ("Dear reader", "neither GPX nor JSON"),
         ("<gpx></gpx>", "no places"),
+        (
+            '<gpx><wpt lat="60" lon="24.987654"><time>2026-01-01T00:00:00Z</time></wpt>'
+            '<wpt lat="61" lon="25"><time>2026-01-09T00:01:00Z</time></wpt></gpx>',
+            "too far apart in time",
+        ),
         ('{"a": 1}', "neither GeoJSON nor a Timeline export"),
         ('{"type": "LineString", "coordinates": [[24.987654, 60.1], [24.9, 60.2]]}', "have no times"),
     ],
@@ -133,6 +138,30 @@ def test_your_home_is_found_and_remedies_hide_it(story: Page) -> None:
         expect(story.locator("#theirs canvas")).to_have_attribute("aria-label", re.compile("different report"))
     # The browser asks for the icon whenever the address changes.
     assert [request for request in requests if not request.endswith("/icon.svg")] == []
+
+
+def test_a_gap_that_ends_elsewhere_is_silence_and_a_short_way_is_a_line(told: Page) -> None:
+    script = """
+    (later) => ownDay.sampled([{lat: 0, lon: 0, time: 0}, {lat: later.lat, lon: 0, time: later.time}])
+        .map(({x, y}) => Math.round(y))
+    """
+    assert told.evaluate(script, {"lat": 0.001, "time": 3600}) == [0, 0, 0, 0, 111]
+    assert told.evaluate(script, {"lat": 0.01, "time": 900}) == [0, 1112]
+    assert told.evaluate(script, {"lat": 0.01, "time": 3600}) == [1112]
+    assert told.evaluate(script, {"lat": 0.0, "time": 86400}) == [0]
+
+
+def test_nights_elsewhere_do_not_mislead_the_observer(told: Page) -> None:
+    script = """
+    (e) => {
+        const home = {x: 0, y: 0}, seen = new Map();
+        for (let i = 0; i < 900; i += 1) seen.set(noise.report(i % 5 < 3 ? home : {x: 9000, y: 50 * i}, e), 1);
+        return ownDay.guessHome(seen, e, null);
+    }
+    """
+    guess = told.evaluate(script, 0.0138629)
+    assert guess["sure"] is True
+    assert math.hypot(guess["at"]["x"], guess["at"]["y"]) < 25
 
 
 def test_an_observer_is_sure_when_ninety_of_a_hundred_such_would_be_right(told: Page) -> None:

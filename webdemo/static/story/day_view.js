@@ -19,6 +19,7 @@ const dayView = (() => {
   const after = ({ found }) => (found ? `after ${words.many(found, "day")}` : "not in a year");
 
   function use(found) {
+    if (!ownDay.sampled(found).length) throw new Error("The places of this file are too far apart in time to tell where you were.");
     fixes = found;
     study();
   }

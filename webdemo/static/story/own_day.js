@@ -1,7 +1,7 @@
 // When would somebody who sees every report find the home of this person? With fresh noise, and with each remedy.
 
 const ownDay = (() => {
-  const EVERY = 900, DAY = 86400, MOST_DAYS = 365, NIGHT = [0, 6], HOME = 100, FOUND = 50, SAMPLES = 3000;
+  const EVERY = 900, DAY = 86400, MOST_DAYS = 365, NIGHT = [0, 6], HOME = 100, FOUND = 50, SAMPLES = 30000, NEAR = 200, STAY = 16 * 3600;
   const { apart, middle } = posterior;
 
   // Metres around the first fix: close enough for the surroundings of a home.
@@ -10,16 +10,17 @@ const ownDay = (() => {
     return ({ lat, lon }) => ({ x: (((lon - origin.lon + 540) % 360) - 180) * east, y: (lat - origin.lat) * north });
   }
 
-  // Where the person is every quarter of an hour: along the way between two fixes, or still there after a gap.
+  // Where the person is every quarter of an hour: along the way between two fixes, or still there in a gap that ends where
+  // it began. In any other gap nobody knows, and nothing is reported.
   function sampled(fixes) {
     const toPlane = plane(fixes[0]), lon = fixes[0].lon, steps = [];
-    const [first, last] = [fixes[0].time, fixes.at(-1).time], every = Math.max(EVERY, (last - first) / SAMPLES / 10);
+    const [first, last] = [fixes[0].time, fixes.at(-1).time], every = Math.max(EVERY, (last - first) / SAMPLES);
     let i = 0;
     for (let time = first; time <= last; time += every) {
       while (i + 1 < fixes.length && fixes[i + 1].time <= time) i += 1;
-      const here = toPlane(fixes[i]), next = fixes[i + 1];
-      const share = next && next.time - fixes[i].time <= EVERY ? (time - fixes[i].time) / (next.time - fixes[i].time || 1) : 0;
-      const there = share ? toPlane(next) : here;
+      const here = toPlane(fixes[i]), there = toPlane(fixes[i + 1] ?? fixes[i]), gap = (fixes[i + 1] ?? fixes[i]).time - fixes[i].time;
+      if (gap > EVERY && (gap > STAY || apart(here, there) > NEAR)) continue;
+      const share = gap > 0 && gap <= EVERY ? (time - fixes[i].time) / gap : 0;
       // The sun's time at the place: the file's own zone is not always told, and this needs none.
       const hour = (((time / 3600 + lon / 15) % 24) + 24) % 24;
       steps.push({ x: here.x + share * (there.x - here.x), y: here.y + share * (there.y - here.y), day: Math.floor((time - first) / DAY), night: hour >= NIGHT[0] && hour < NIGHT[1] });
@@ -40,10 +41,22 @@ const ownDay = (() => {
   // place is about normal, sqrt(2 / reports) / epsilon metres in each direction. Two more, because few are not quite normal.
   const enough = (epsilon) => 2 + (4 * Math.log(10)) / (epsilon * FOUND) ** 2;
 
-  // The observer takes the middle of what is reported at night: the likeliest place. Found is who is sure of it, and
-  // right: a lucky guess is no find, and nothing is chosen by a look at the truth.
+  // The observer takes the middle of what is reported at night, the likeliest place; then again of the reports that can
+  // well be of that place, because some nights are spent elsewhere. No look at the truth.
+  function guessHome(seen, epsilon, from) {
+    const reach = noise.radiusQuantile(0.99, epsilon);
+    let at = from, near = [...seen.keys()];
+    for (let turn = 0; turn < 3; turn += 1) {
+      if (at) near = [...seen.keys()].filter((report) => apart(report, at) <= reach);
+      if (!near.length) { at = null; near = [...seen.keys()]; }
+      at = middle(near, near.map((report) => seen.get(report)), 5);
+    }
+    return { at, sure: near.length >= enough(epsilon) };
+  }
+
+  // Found is who is sure, and right: a lucky guess is no find.
   function attack(steps, home, epsilon, answerer) {
-    const days = steps.at(-1).day + 1, seen = new Map(), reports = [], told = { found: null, guess: null, off: NaN, reports };
+    const days = steps.at(-1).day + 1, seen = new Map(), reports = [], told = { found: null, guess: null, reports };
     let off = 0, answered = 0;
     for (let day = 0; day < MOST_DAYS && !told.found; day += 1) {
       const before = seen.size;
@@ -54,9 +67,12 @@ const ownDay = (() => {
         if (reports.length < 1500) reports.push(report);
         if (step.night || !home.byNight) seen.set(report, (seen.get(report) ?? 0) + 1);
       }
-      if (seen.size === before && day + 1 < MOST_DAYS) continue;
-      if (seen.size) told.guess = middle([...seen.keys()], [...seen.values()], 0.5);
-      if (seen.size >= enough(epsilon) && apart(told.guess, home) <= FOUND) told.found = day + 1;
+      const end = day + 1 === MOST_DAYS;
+      if (!seen.size || (!end && (seen.size === before || seen.size < enough(epsilon)))) continue;
+      // A guess that begins at yesterday's is soon made; now and then it begins anew.
+      const { at, sure } = guessHome(seen, epsilon, day % 7 && !end ? told.guess : null);
+      told.guess = at;
+      if (sure && apart(at, home) <= FOUND) told.found = day + 1;
     }
     return { ...told, off: off / answered, missed: told.guess ? apart(told.guess, home) : null };
   }
@@ -69,5 +85,5 @@ const ownDay = (() => {
     };
     return { steps, home, days: steps.at(-1).day + 1, outcomes: Object.fromEntries(Object.entries(ways).map(([name, way]) => [name, attack(steps, home, epsilon, way)])) };
   }
-  return { FOUND, plane, sampled, homeOf, enough, attack, study };
+  return { FOUND, plane, sampled, homeOf, enough, guessHome, attack, study };
 })();
