@@ -7,6 +7,9 @@ from playwright.sync_api import Locator, Page, Request, expect
 
 TABS = {"explore": "Explore", "near": "Near me", "again": "Ask again", "trace": "A trace", "compare": "Compare"}
 
+VIEWS = [*(f"card={n}" for n in range(1, 7)), "part=free", "part=day", "part=guess"]
+"""The cards of the story, and its other parts."""
+
 
 def show(page: Page, url: str, tab: str, state: str = "") -> Page:
     page.goto(f"{url}#tab={tab}{state}")

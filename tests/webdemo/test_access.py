@@ -4,9 +4,13 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
-from tests.webdemo.browser import TABS, set_slider, settle, show
+from tests.webdemo.browser import TABS, VIEWS, set_slider, settle, show, turn_to
 
-RULES = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]}}
+RULES = {
+    "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]},
+    # The story's policy lets nobody fetch anything: not even axe, a style sheet.
+    "preload": False,
+}
 
 
 def violations(page: Page) -> list[str]:
@@ -32,6 +36,35 @@ def test_axe_finds_nothing_to_complain_about(watched: Page, demo_url: str, tab: 
     if tab != "compare":
         # What the map shows is told, too.
         expect(watched.locator("#map-summary")).not_to_be_empty()
+
+
+def test_axe_finds_nothing_in_any_part_of_the_story(story: Page) -> None:
+    for view in VIEWS:
+        turn_to(story, view)
+        if view == "part=day":
+            story.locator("#example-day").click()
+        if story.locator("#play").is_visible():
+            story.locator("#play").click()
+        assert violations(story) == [], view
+        story.locator("#theme").click()
+        assert violations(story) == [], (view, "dark")
+        story.locator("#theme").click()
+        for text in story.locator("input[type=range]:visible").evaluate_all(
+            "all => all.map(slider => slider.getAttribute('aria-valuetext'))"
+        ):
+            assert text
+            assert not text.isdigit()
+        # What a map shows is told, too.
+        assert len(story.locator("#yours canvas").get_attribute("aria-label") or "") > 10
+
+
+def test_a_zoom_of_200_percent_leaves_all_of_the_story_within_reach(story: Page) -> None:
+    story.set_viewport_size({"width": 640, "height": 360})
+    turn_to(story, "card=6")
+    story.locator("#next").click()
+    expect(story.get_by_role("tab", name="Free play")).to_have_attribute("aria-selected", "true")
+    assert story.evaluate("document.documentElement.scrollHeight > innerHeight")
+    assert story.locator("#panel").evaluate("panel => panel.scrollHeight <= panel.clientHeight + 1")
 
 
 def test_axe_finds_nothing_in_the_documentation(watched: Page, demo_url: str) -> None:

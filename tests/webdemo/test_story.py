@@ -9,13 +9,12 @@ import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.webdemo.browser import number, set_slider, turn_to
+from tests.webdemo.browser import VIEWS, number, set_slider, turn_to
 from webdemo.story import story_files
 
 ARTEFACTS = Path(__file__).parents[2] / "artefacts"
 
 SCREENS = {"phone": (390, 844), "tablet": (820, 1180), "laptop": (1280, 720), "wide": (1920, 1080)}
-VIEWS = [*(f"card={n}" for n in range(1, 7)), "part=free", "part=day", "part=guess"]
 
 # What is wider than the window, and texts that are wider than their box.
 OVERFLOW = """
