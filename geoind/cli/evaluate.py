@@ -38,6 +38,20 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     parser.add_argument("--cell", type=float, default=100.0, metavar="M", help="side of a cell [%(default)g m]")
     parser.add_argument("--loss", type=float, metavar="M", help="expected distance wanted [what cloaking costs]")
     parser.add_argument("--out", type=Path, metavar="FILE", help="write a page, and CSV files beside it")
+    parser.add_argument(
+        "--traces",
+        nargs="?",
+        const="commuters",
+        metavar="WHAT",
+        help="compare ways to answer people who move, instead: a GeoLife folder, SNAP check-ins, or a CSV of "
+        "person, time, lat and lon [made-up commuters]",
+    )
+    parser.add_argument(
+        "--every", type=float, metavar="S", help="seconds between two positions of a trace [300, 60 of a file]"
+    )
+    parser.add_argument(
+        "--drives", type=int, default=20, metavar="N", help="how many of the longest drives [%(default)d]"
+    )
     add_reading(parser, "where in a file the places are")
     parser.set_defaults(run=run)
 
@@ -48,6 +62,9 @@ def run(options: argparse.Namespace) -> None:
         if options.out.suffix.lower() not in {".html", ".htm"}:
             raise InvalidInputError(f"--out must be an .html file, got {str(options.out)!r}")
         require("a page with figures", "matplotlib")
+    if options.traces is not None:
+        run_traces(options)
+        return
     setting = setting_of(options)
     from geoind.evaluation.evaluate import evaluate
     from geoind.evaluation.report import terminal_tables, write_report
@@ -58,6 +75,25 @@ def run(options: argparse.Namespace) -> None:
     print(terminal_tables(evaluation))
     if options.out is not None:
         print("\nWritten: " + ", ".join(str(file) for file in write_report(evaluation, options.out)))
+
+
+def run_traces(options: argparse.Namespace) -> None:
+    """Compare ways to answer people who move."""
+    from geoind.evaluation.drives import commuters, drives_of, read_traces
+    from geoind.evaluation.traces import evaluate_traces
+
+    if options.traces == "commuters":
+        drives = commuters(every=300.0 if options.every is None else options.every)
+    else:
+        every = 60.0 if options.every is None else options.every
+        drives = drives_of(read_traces(options.traces), every=every, most=options.drives)
+    hours = sum(drive.hours for drive in drives)
+    print(f"{options.traces}: {len(drives)} drives, {hours:.1f} hours", file=sys.stderr)
+    with Progress() as line:
+        evaluation = evaluate_traces(drives, progress=line.show)
+    print(evaluation.text())
+    if options.out is not None:
+        print("\nWritten: " + ", ".join(str(file) for file in evaluation.write(options.out)))
 
 
 def setting_of(options: argparse.Namespace) -> "Setting":

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Window",
     "busiest_window",
+    "is_snap",
     "load_geolife",
     "load_places",
     "load_snap",
@@ -111,13 +112,13 @@ def read_lonlat(path: str | Path, reading: Reading | None = None, **where: Unpac
         raise InvalidInputError(f"{path} does not exist")
     if reading in (None, Reading()) and not any(where.values()):
         geolife = Path(path).is_dir() and next(Path(path).rglob("*.plt"), None) is not None
-        if geolife or _is_snap(Path(path)):
+        if geolife or is_snap(Path(path)):
             return load_places(path)[["lon", "lat"]].to_numpy(np.float64)
     batches = [batch for file in files_in([path]) for batch in read_places(file, reading, **where)]
     return np.concatenate([np.empty((0, 2)), *batches])
 
 
-def _is_snap(path: Path) -> bool:
+def is_snap(path: Path) -> bool:
     """Return whether a file begins like check-ins: tabs, no header, a place in the third and fourth field."""
     if not path.is_file() or path.suffix not in (".txt", ".csv", ".tsv", ".gz"):
         return False

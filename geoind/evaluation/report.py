@@ -18,7 +18,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-__all__ = ["WAYS", "Picture", "findings", "pictures", "pivot", "render_html", "terminal_tables", "write_report"]
+__all__ = [
+    "WAYS",
+    "Picture",
+    "findings",
+    "html_figure",
+    "html_page",
+    "html_table",
+    "pictures",
+    "pivot",
+    "render_html",
+    "terminal_tables",
+    "write_report",
+]
 
 PAPER_MECHANISMS = ("cloaking", "optimal for uniform", "planar Laplace", "optimal for the prior")
 OTHER_MECHANISMS = (
@@ -128,7 +140,7 @@ def pictures(evaluation: Evaluation) -> dict[str, Picture]:
 def render_html(evaluation: Evaluation) -> str:
     """Return the page as one string: no script, no link, no request."""
     setting = evaluation.setting
-    drawn = {name: _figure(picture) for name, picture in pictures(evaluation).items()}
+    drawn = {name: html_figure(picture) for name, picture in pictures(evaluation).items()}
     parts = [
         "<h1>What each mechanism gives, and what it costs</h1>",
         f"<p>{len(setting.grid)} cells of {setting.grid.cell:g} m, cloaking zones of {setting.zone[0]} x "
@@ -149,7 +161,12 @@ def render_html(evaluation: Evaluation) -> str:
             shown = f"{title} ({unit})" if unit else title
             digits = "%.1f" if unit == "m" else "%.4f"
             wide = pivot(evaluation.table, way, measure)
-            parts.append(f"<h3>{shown.capitalize()}, {good}; at {words}</h3>" + _html_table(wide, digits))
+            parts.append(f"<h3>{shown.capitalize()}, {good}; at {words}</h3>" + html_table(wide, digits))
+    return html_page(parts)
+
+
+def html_page(parts: list[str]) -> str:
+    """Return a page of these parts."""
     body = "\n".join(parts)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -201,7 +218,9 @@ def _claims_table(claims: "DataFrame") -> str:
     return f'<div class="wide"><table class="claims"><tr><th></th>{head}</tr>{"".join(rows)}</table></div>'
 
 
-def _html_table(wide: "DataFrame", digits: str) -> str:
+def html_table(wide: "DataFrame", digits: str) -> str:
+    """Return a table that scrolls where it is wide."""
+
     def shown(value: float) -> str:
         return "∞" if value == math.inf else digits % value
 
@@ -209,7 +228,8 @@ def _html_table(wide: "DataFrame", digits: str) -> str:
     return f'<div class="wide">{wide.to_html(float_format=shown, border=0)}</div>'
 
 
-def _figure(picture: Picture) -> str:
+def html_figure(picture: Picture) -> str:
+    """Return a figure with its caption."""
     buffer = io.BytesIO()
     picture.figure.savefig(buffer, format="png", dpi=110)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")

@@ -2,7 +2,7 @@
 
 from geoind.traces.adversary import most_likely_path
 from geoind.traces.attacks import average, middle, most_likely_places, smooth
-from geoind.traces.audit import TraceAudit, audit_traces
+from geoind.traces.audit import Answering, TraceAudit, audit_traces
 from geoind.traces.cached import LOCATION_GUARD, Cached
 from geoind.traces.commuter import commuter
 from geoind.traces.methods import Independent, Predictive
@@ -18,6 +18,7 @@ from geoind.traces.zones import PrivateZone
 
 __all__ = [
     "LOCATION_GUARD",
+    "Answering",
     "Cached",
     "GuardedPlace",
     "Independent",

@@ -3,20 +3,33 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from geoind.arrays import as_count, as_unit
 from geoind.audits.events import bound
 from geoind.errors import InvalidInputError
+from geoind.pipeline import Location
 from geoind.traces.comparison import arc_length
-from geoind.traces.session import TraceSession
 
-__all__ = ["TraceAudit", "audit_traces"]
+__all__ = ["Answering", "TraceAudit", "audit_traces"]
 
 Step: TypeAlias = tuple[float, float, float]
 """Time in seconds, longitude, latitude."""
 
 Answers: TypeAlias = tuple[str, ...]
+
+
+class Answering(Protocol):
+    """Whatever answers one person's positions and says what it spent: a `TraceSession`, or a rival."""
+
+    @property
+    def spent(self) -> float:
+        """Epsilon of everything answered so far, per metre."""
+        ...
+
+    def report(self, *, lat: float, lon: float, time: float) -> Location[float]:
+        """Return the place to publish."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -45,7 +58,7 @@ class TraceAudit:
 
 
 def audit_traces(
-    session: Callable[[], TraceSession],
+    session: Callable[[], Answering],
     first: Sequence[Step],
     second: Sequence[Step],
     *,
@@ -69,7 +82,7 @@ def audit_traces(
 
     Examples
     --------
-    >>> from geoind.traces import Independent
+    >>> from geoind.traces import Independent, TraceSession
     >>> here, there = ([(60.0 * k, 2.2945, lat) for k in range(3)] for lat in (48.8584, 48.8593))
     >>> audit_traces(lambda: TraceSession(Independent(0.01)), here, there, draws=200).refuted
     False
