@@ -41,16 +41,17 @@ Path = tuple[tuple[str, int | None], ...]
 
 @dataclass(frozen=True)
 class Mutation:
-    """One change: where it is, what it says, and the node that replaces another."""
+    """One change: its lines, the function it is in, what it says, and the node that replaces another."""
 
-    line: int
+    lines: tuple[int, int]
     where: str
+    in_function: bool
     what: str
     path: Path
     node: ast.AST
 
-    def apply(self, source: str) -> str:
-        """Return the source with the change in it, and without its comments."""
+    def apply(self, source: str) -> ast.AST:
+        """Return the tree of the source with the change in it."""
         tree: ast.AST = ast.parse(source)
         owner = tree
         for field, place in self.path[:-1]:
@@ -60,7 +61,7 @@ class Mutation:
             setattr(owner, field, self.node)
         else:
             getattr(owner, field)[place] = self.node
-        return ast.unparse(ast.fix_missing_locations(tree))
+        return ast.fix_missing_locations(tree)
 
 
 def mutations_of(source: str) -> list[Mutation]:
@@ -69,12 +70,15 @@ def mutations_of(source: str) -> list[Mutation]:
     >>> [change.what for change in mutations_of("y = x + 1 if x < 2 else x")][1:4]
     ['x < 2 -> x <= 2', '2 -> 3', 'x + 1 -> x - 1']
     """
-    return list(_walk(ast.parse(source), (), "module"))
+    return list(_walk(ast.parse(source), (), "module", False))
 
 
-def _walk(node: ast.AST, path: Path, where: str) -> Iterator[Mutation]:
+def _walk(node: ast.AST, path: Path, where: str, in_function: bool) -> Iterator[Mutation]:
+    lines = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+    if isinstance(node, ast.If):
+        lines = lines[0], node.test.end_lineno or lines[0]
     for changed in _changes(node):
-        yield Mutation(getattr(node, "lineno", 0), where, f"{_text(node)} -> {_text(changed)}", path, changed)
+        yield Mutation(lines, where, in_function, f"{_text(node)} -> {_text(changed)}", path, changed)
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         where = node.name if where == "module" else f"{where}.{node.name}"
     if _is_minus_one(node):
@@ -82,12 +86,14 @@ def _walk(node: ast.AST, path: Path, where: str) -> Iterator[Mutation]:
     for field, value in ast.iter_fields(node):
         if _untouched(node, field):
             continue
+        # What a function has beside its body, such as its defaults, is computed where it is defined.
+        inside = in_function or (field == "body" and isinstance(node, ast.FunctionDef | ast.Lambda))
         if isinstance(value, ast.AST):
-            yield from _walk(value, (*path, (field, None)), where)
+            yield from _walk(value, (*path, (field, None)), where, inside)
         elif isinstance(value, list):
             for place, part in enumerate(value):
                 if isinstance(part, ast.AST) and not _is_text(part):
-                    yield from _walk(part, (*path, (field, place)), where)
+                    yield from _walk(part, (*path, (field, place)), where, inside)
 
 
 def _untouched(node: ast.AST, field: str) -> bool:
