@@ -22,7 +22,7 @@ from geoind.mechanisms import exact, planar
 from geoind.mechanisms.functions import ARRAYS
 from geoind.mechanisms.globe import POLAR_FACTOR, TEMPERATE, TEMPERATE_FACTOR
 from geoind.mechanisms.noise import half_angles, laplace_radius, out_of_range, survivals
-from tests.mechanisms.draws import globe_draws, planar_draws, source_of
+from tests.mechanisms.draws import globe_draws, planar_draws, polar_draws, source_of
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "exact.md"
 EPSILON = math.log(4) / 200
@@ -95,10 +95,12 @@ def hunted(count: int) -> Iterator[str]:
         wrong = (noise.sample(points, rng=source) != np.array(reports)).any(axis=1).sum()
         yield f"| `{noise!r}` | {count:,} | {len(set(source.asked)):,} | {wrong} |"
     for globe in GLOBES:
-        places, pairs, wanted = zip(*globe_draws(globe, count, hunted=True), strict=True)
-        source = source_of(list(pairs))
-        wrong = (globe.sample(places, rng=source) != np.array(wanted)).any(axis=1).sum()
-        yield f"| `{globe!r}` | {count:,} | {len(set(source.asked)):,} | {wrong} |"
+        found = {"": globe_draws(globe, count, hunted=True), ", near a pole": polar_draws(globe, count)}
+        for where, draws_there in found.items():
+            places, pairs, wanted = zip(*draws_there, strict=True)
+            source = source_of(list(pairs))
+            wrong = (globe.sample(places, rng=source) != np.array(wanted)).any(axis=1).sum()
+            yield f"| `{globe!r}`{where} | {count:,} | {len(set(source.asked)):,} | {wrong} |"
 
 
 def slow_path(mechanism: PlanarLaplace | SphericalLaplace, count: int) -> str:

@@ -112,3 +112,38 @@ def globe_draws(
             continue  # the border was one of another row
         yield [lon, lat], (first, second), reference.place_of(*drawn, globe.decimals)
         found += 1
+
+
+def polar_draws(
+    globe: SphericalLaplace | SphericalGaussian, count: int
+) -> Iterator[tuple[list[float], tuple[int, int], tuple[float, float]]]:
+    """Yield truths near a pole, draws searched next to a border of a row there, and what has to be reported.
+
+    Longitudes have ever fewer decimals towards a pole, so the border is one of the row that the draw leads to.
+    """
+    rng = np.random.default_rng(6)
+    found = 0
+    while found < count:
+        pole, from_pole = int(rng.choice([-1, 1])), float(10 ** rng.uniform(-5, 0.8))
+        lon, lat = rng.uniform(-180, 180), pole * (90 - from_pole)
+        first = number(rng)
+        arc = globe_arc(globe, fraction(first))
+        drawn = reference.globe(lon, lat, arc, fraction(number(rng)))
+        step, coarser = mp.mpf(10) ** -globe.decimals, reference.coarser_in(drawn[1], globe.decimals)
+        if coarser is None or abs(drawn[1]) < 84:
+            continue
+        if rng.integers(2):
+            border = (reference.round_half_up(drawn[1] / step) + mp.mpf("0.5")) * step
+            turn = reference.turn_to_parallel(border, lat, arc)
+        else:
+            wide = step * 10**coarser
+            border = (reference.round_half_up(drawn[0] / wide) + mp.mpf("0.5")) * wide
+            turn = reference.turn_to_meridian(border, lon, lat, arc)
+        if turn is None:
+            continue
+        second = near(turn, rng)
+        drawn = reference.globe(lon, lat, arc, fraction(second))
+        if reference.coarser_in(drawn[1], globe.decimals) != coarser:
+            continue  # the border was one of another row
+        yield [lon, lat], (first, second), reference.place_of(*drawn, globe.decimals)
+        found += 1

@@ -59,10 +59,17 @@ def place_of(lon: mpmath.mpf, lat: mpmath.mpf, decimals: int) -> tuple[float, fl
     row = round_half_up(lat * scale)
     if abs(row) == 90 * scale:
         return 0.0, row / scale
-    coarser = int(mp.floor(-mp.log10(mp.cos(mp.radians(mp.mpf(row) / scale)))))
+    coarser = coarser_in(lat, decimals) or 0
     column = round_half_up(lon * mp.mpf(10) ** (decimals - coarser)) * 10**coarser
     column = (column + 180 * scale - 1) % (360 * scale) - 180 * scale + 1
     return column / scale, row / scale
+
+
+def coarser_in(lat: mpmath.mpf, decimals: int) -> int | None:
+    """Return how many decimals fewer the longitudes of a latitude's row have; None for a pole's own row."""
+    scale = 10**decimals
+    row = round_half_up(lat * scale)
+    return None if abs(row) == 90 * scale else int(mp.floor(-mp.log10(mp.cos(mp.radians(mp.mpf(row) / scale)))))
 
 
 def round_half_up(value: mpmath.mpf) -> int:

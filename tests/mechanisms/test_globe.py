@@ -7,7 +7,7 @@ import pytest
 
 from geoind import SphericalGaussian, SphericalLaplace
 from tests.given_words import GivenWords
-from tests.mechanisms.draws import GLOBES, globe_draws, source_of
+from tests.mechanisms.draws import GLOBES, globe_draws, polar_draws, source_of
 
 
 @pytest.mark.parametrize("globe", GLOBES, ids=repr)
@@ -23,6 +23,16 @@ def test_reports_on_the_globe_are_those_of_a_hundred_digits(
         error_free = replace(globe)
         object.__setattr__(error_free, "_draws", replace(error_free._draws, error=0.0))
         assert list(map(tuple, error_free.sample(points, rng=source_of(list(draws))).tolist())) != list(reports)
+
+
+@pytest.mark.parametrize("globe", GLOBES, ids=repr)
+def test_reports_next_to_a_border_near_a_pole_are_those_of_a_hundred_digits(
+    globe: SphericalLaplace | SphericalGaussian,
+) -> None:
+    points, draws, reports = zip(*polar_draws(globe, 30), strict=True)
+    source = source_of(list(draws))
+    assert list(map(tuple, globe.sample(points, rng=source).tolist())) == list(reports)
+    assert len(set(source.asked)) > 0.3 * len(points)
 
 
 @pytest.mark.parametrize("globe", GLOBES, ids=repr)

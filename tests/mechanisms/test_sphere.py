@@ -1,8 +1,11 @@
 import math
+from collections.abc import Iterator
+from fractions import Fraction
 
 import mpmath
 import numpy as np
 import pytest
+from flint import arb, arb_series, ctx
 from pyproj import Geod
 
 from geoind import (
@@ -15,6 +18,8 @@ from geoind.arrays import FloatArray
 from geoind.distances import EARTH_RADIUS, haversine
 from geoind.mechanisms.functions import ARRAYS, SCALARS
 from geoind.mechanisms.globe import WGS84_FACTOR, travel
+from geoind.mechanisms.noise import polynomial
+from geoind.mechanisms.sphere import FLAT, LEAST_SCALES
 from geoind.space.lattice import half_diagonal
 from tests.goodness import counts_fit, fits, is_uniform
 from tests.mechanisms.ground import CONFIDENCE, DRAWS, EPSILON, share_within
@@ -234,3 +239,118 @@ def test_on_the_globe_the_promise_holds_in_wgs84_metres_and_is_hardly_wasteful(l
     tolerance = 4.5 * math.sqrt(CONFIDENCE * (1 - CONFIDENCE) / DRAWS)
     assert share_within(mechanism, 30.0, lat, reach) >= CONFIDENCE - tolerance
     assert share_within(mechanism, 30.0, lat, 0.95 * (reach - 2 * half_diagonal(mechanism.decimals))) < CONFIDENCE
+
+
+SMALLEST_RADIUS, LARGEST_RADIUS = 6.8e-4, 19.2
+"""Planar radii, in units of the noise's scale, that doubles decide."""
+
+
+def radii() -> Iterator[tuple[float, float]]:
+    """Intervals that cover all of them."""
+    low = SMALLEST_RADIUS
+    while low < LARGEST_RADIUS:
+        yield low, (low := low + min(0.1, low / 10))
+
+
+def residual_of_the_series(r: Fraction) -> tuple[Fraction, Fraction]:
+    """Return the coefficients of h and h^2, where h = 1 / k^2, of what the series leaves of the law's equation.
+
+    With T = k tan(arc) the law is atan(T sqrt h) / sqrt h - ln(1 + T) + ln(1 + h T^2) / 2 = r - ln(1 + r).
+    """
+    first = r * (r**2 / 3 - r / 6 - Fraction(1, 2))
+    second = r * (
+        Fraction(2, 15) * r**4
+        - Fraction(31, 180) * r**3
+        - Fraction(17, 36) * r**2
+        + Fraction(5, 24) * r
+        + Fraction(3, 8)
+    )
+    log_first, log_second = first / (1 + r), second / (1 + r) - (first / (1 + r)) ** 2 / 2
+    return (
+        first - r**3 / 3 - log_first + r**2 / 2,
+        second - r**2 * first + r**5 / 5 - log_second + r * first - r**4 / 4,
+    )
+
+
+def test_the_series_for_near_reports_has_a_certificate() -> None:
+    """The tangent of the arc is off by less than 2e-12 of the noise's scale, for every k from `FLAT` on: a proof.
+
+    Both coefficients are polynomials of degree 8 at most over (1 + r)^2; they vanish at more places than that. So
+    the residual is h^3 times an enclosure of its third coefficient; the slope of the law is at least
+    T / (1 + T) / 1.1.
+    """
+    for n in range(1, 21):
+        assert not any(residual_of_the_series(Fraction(n, 3)))
+    r, k = 1.7, 3000.0
+    coefficients = SphericalLaplace(k * WGS84_FACTOR / EARTH_RADIUS)._tangent
+    h = k**-2
+    series = (1 + h * (r**2 / 3 - r / 6 - 1 / 2)) + h**2 * (
+        2 / 15 * r**4 - 31 / 180 * r**3 - 17 / 36 * r**2 + 5 / 24 * r + 3 / 8
+    )
+    assert k * polynomial(coefficients, r) == pytest.approx(series, rel=1e-15)
+    largest = FLAT**-2
+    cap, ctx.cap = ctx.cap, 4
+    try:
+        with ctx.workprec(128):
+            for low, high in radii():
+                radius = arb((low + high) / 2, 0.5001 * (high - low))
+                step = arb_series([arb(largest / 2, 0.5001 * largest), 1], prec=4)
+                factor = (
+                    step * (radius**2 / 3 - radius / 6 - arb(1) / 2)
+                    + step**2
+                    * (
+                        arb(2) / 15 * radius**4
+                        - arb(31) / 180 * radius**3
+                        - arb(17) / 36 * radius**2
+                        + arb(5) / 24 * radius
+                        + arb(3) / 8
+                    )
+                    + 1
+                )
+                tangent = factor * radius
+                square = step * tangent * tangent
+                # The arc tangent's series, with an error far below: its argument is at most 0.01.
+                arc = arb_series([arb(0)], prec=4)
+                for power in range(12, -1, -1):
+                    arc = arc * -square + arb(1) / (2 * power + 1)
+                residual = tangent * arc - ((1 + tangent) / (1 + radius)).log() + (1 + square).log() / 2 - radius
+                bound = abs(residual[3]) * arb(largest) ** 3 + arb(1e-40)
+                assert 1.1 * bound * (1 + radius) / radius < 2e-12
+    finally:
+        ctx.cap = cap
+
+
+def test_the_search_for_far_reports_has_a_certificate() -> None:
+    """Four steps of Newton's method end within 1e-30 of the arc, but for rounding, for k below `FLAT`: a proof.
+
+    f(s) = s - ln(cos a + k sin a) - excess, s = k a, is increasing and convex: f' = T (1 + h) / (1 + T) and
+    f'' = (1 + h) (1 + h T^2) / (1 + T)^2 with T = k tan a >= s. The start leaves h^2 times the second coefficient
+    of the residual, since the first vanishes; an error e becomes f'' / (2 f') e^2 at most.
+    """
+    for r in (Fraction(n, 3) for n in range(1, 9)):
+        assert r * (r + 3) / 6 * (1 + r) == r**2 / 2 + r**3 / 6 + r * (r + 3) / 6
+    cap, ctx.cap = ctx.cap, 3
+    try:
+        with ctx.workprec(128):
+            for largest in np.geomspace(FLAT**-2, 1.0001 * LEAST_SCALES**-2, 12)[1:].tolist():
+                for low, high in radii():
+                    radius = arb((low + high) / 2, 0.5001 * (high - low))
+                    h = arb_series([arb(largest / 2, 0.5001 * largest), 1], prec=3)
+                    start = radius - h * (radius * (radius + 3) / 6)
+                    square = h * start * start
+                    cos, sinc = arb_series([arb(0)], prec=3), arb_series([arb(0)], prec=3)
+                    for power in range(14, -1, -1):
+                        cos = cos * -square + 1 / arb(math.factorial(2 * power))
+                        sinc = sinc * -square + 1 / arb(math.factorial(2 * power + 1))
+                    left = start - ((cos + start * sinc) / (1 + radius)).log() - radius
+                    residual = float(abs(left[2]).abs_upper()) * largest**2 + 1e-30
+                    nearest = low - largest * high * (high + 3) / 6
+                    error = 1.2 * residual * (1 + nearest) / nearest
+                    least = nearest - error
+                    assert residual < error * least / (1 + least)
+                    bend = 1 + math.tan((high + error) * math.sqrt(largest)) ** 2
+                    for _ in range(4):
+                        error = bend * (1 + error) / (2 * least * (1 + least)) * error**2
+                    assert error < 1e-30
+    finally:
+        ctx.cap = cap
