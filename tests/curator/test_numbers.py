@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from geoind import InvalidInputError, Ledger, PersonLevel, release_mean, release_quantile, release_sum
+from geoind.arrays import IntArray
+from geoind.curator import numbers
 from geoind.curator.numbers import wrong_side
 
 RELEASES = [release_sum, release_mean, lambda values, **rest: release_quantile(values, 0.5, **rest)]
@@ -46,6 +48,23 @@ def test_a_mean_lies_within_its_limits_even_of_nothing_but_noise() -> None:
         assert mean.sensitivity == 5.0
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_a_mean_spends_its_epsilon_on_a_sum_and_a_count_with_their_sensitivities(
+    most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[tuple[float, int, int]] = []
+
+    def noisy(truth: IntArray, *, epsilon: float, sensitivity: int, source: object) -> IntArray:  # noqa: ARG001
+        drawn.append((epsilon, sensitivity, int(truth[0])))
+        return truth
+
+    monkeypatch.setattr(numbers, "noisy", noisy)
+    options = {"epsilon": 0.8, "person": ["ana", "ben", "cem"], "reports_per_person": most, "step": 1}
+    mean = release_mean([-50, 2, 9], lowest=0, highest=10, **options)  # type: ignore[arg-type]
+    assert mean.value == pytest.approx(11 / 3)
+    assert drawn == [(0.4, 5 * most, -4), (0.4, most, 3)]
+
+
 def law_of_quantile(values: tuple[int, ...], share: Fraction, rate: float) -> list[float]:
     """The probability of each candidate 0..3, by going through every set of accepted candidates."""
     wrong = wrong_side(np.array(values, np.int64), 4, share)
@@ -81,6 +100,16 @@ def test_quantiles_are_drawn_from_that_law() -> None:
     shares = np.bincount(np.array(drawn, int), minlength=4) / 4000
     assert np.abs(shares - law_of_quantile(values, Fraction(1, 2), 0.5)).max() < 0.03
     assert np.abs(shares - law_of_quantile(values, Fraction(1, 2), 1.0)).max() > 0.03
+
+
+@pytest.mark.parametrize(("q", "most", "sensitivity"), [(0.1, 1, 0.9), (0.5, 2, 1.0), (0.9, 3, 2.7)])
+def test_a_person_moves_a_quantile_by_the_larger_share_of_each_value(
+    q: float, most: int, sensitivity: float
+) -> None:
+    released = release_quantile(
+        [1.0], q, lowest=0, highest=1, epsilon=1.0, person=["ana"], reports_per_person=most
+    )
+    assert released.sensitivity == pytest.approx(sensitivity)
 
 
 def test_a_quantile_is_right_where_people_are_many() -> None:
