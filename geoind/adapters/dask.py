@@ -8,17 +8,28 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
+import geopandas
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoind.adapters.dataset import BATCH_ROWS, Piece, parquet_files, pieces_of, read_piece
 from geoind.adapters.frames import examined, placed, reported, table_of
+from geoind.adapters.traces import (
+    PERSON,
+    answered_frame,
+    charge_traces,
+    costs_frame,
+    costs_of,
+    in_time,
+    label_of,
+)
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 from geoind.pipeline import Budget
-from geoind.tables import Options, Recipe
+from geoind.tables import Options, Points, Recipe
 from geoind.tables.promise import ATTRS_KEY
+from geoind.tables.tracing import answered
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -43,7 +54,9 @@ def obfuscate(
     **options
         `epsilon`, or `level` and `radius`, or `mechanism`; `lon` and `lat`; `id_column`, which is needed here;
         `person_column`; `drop` and `keep`; `missing`; `order`; `key`: see `geoind.tables.Recipe`. Without `key`
-        one is made; it lives in the returned frame alone.
+        one is made; it lives in the returned frame alone. For people who move: `trace`, the columns of person and
+        time, and `method`. Dask then brings each person's rows together, in the order of time; a ledger charges
+        whole traces, and needs `key`.
 
     Examples
     --------
@@ -54,7 +67,10 @@ def obfuscate(
     >>> bool((reports.compute(scheduler="sync") == reports.compute(scheduler="sync")).all(axis=None))
     True
     """
-    recipe = Recipe.of(**options).in_parts(SHUFFLE)
+    recipe = Recipe.of(**options)
+    if recipe.trace is not None:
+        return _traces(frame, recipe, ledger)
+    recipe = recipe.in_parts(SHUFFLE)
     if recipe.id_column is None:
         raise InvalidInputError(
             "id_column must name the column that identifies a record, whatever the partitions; files without one "
@@ -121,6 +137,46 @@ def _obfuscate_partition(part: "pd.DataFrame", recipe: Recipe) -> Any:
         made = table.report(examined(some, table).raise_problems())
         done.append(reported(some, table, made))
     return done[0] if len(done) == 1 else pd.concat(done)
+
+
+def _traces(frame: "dd.DataFrame", recipe: Recipe, ledger: Budget | None) -> "dd.DataFrame":
+    """Return the lazy frame with answers of sessions, each person's rows in one partition."""
+    trace = recipe.trace
+    if trace is None:
+        raise InvalidInputError("there are no traces: give trace, the columns of person and time")
+    recipe.refuse_ledger_without_persons(ledger)
+    recipe = placed(frame._meta, recipe.with_key())
+    meta = _answered(frame._meta.assign(**{PERSON: pd.Series(dtype="object")}), recipe)
+    labels = frame[trace.person].map(label_of, meta=(PERSON, "object"))
+    together = frame.assign(**{PERSON: labels}).shuffle(on=PERSON)
+    if ledger is not None:
+        costs = together.map_partitions(_costs, recipe, meta=costs_frame(recipe.sessions())).compute()
+        charge_traces(ledger, costs_of(list(costs.itertuples(index=False, name=None))), "dask frame")
+    reports = together.map_partitions(_answered, recipe, meta=meta)
+    if getattr(reports, "spatial_partitions", None) is not None:
+        # The outlines of the partitions' true places.
+        reports.spatial_partitions = None
+    return reports
+
+
+def _answered(part: "pd.DataFrame", recipe: Recipe) -> Any:
+    """Return a partition of whole persons with the answers of their sessions."""
+    return answered_frame(_rows(part, recipe), recipe)[0]
+
+
+def _rows(part: "pd.DataFrame", recipe: Recipe) -> Any:
+    """Return a partition in the order of time; points are a GeoDataFrame again, which Dask's shuffle forgets."""
+    rows: Any = part.drop(columns=PERSON)
+    if recipe.places and isinstance(recipe.places[0], Points):
+        rows = geopandas.GeoDataFrame(rows, geometry=recipe.places[0].geometry)
+    return rows if recipe.trace is None else in_time(rows, recipe.trace.time)
+
+
+def _costs(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame":
+    """Return what the answers to a partition of whole persons cost."""
+    sessions, part = recipe.sessions(), _rows(part, recipe)
+    answered(examined(part, table_of(part, recipe)).raise_problems(), sessions)
+    return costs_frame(sessions)
 
 
 def _charge(frame: "dd.DataFrame", recipe: Recipe, ledger: Budget) -> None:

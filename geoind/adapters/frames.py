@@ -52,7 +52,7 @@ def table_of(frame: Any, recipe: Recipe) -> Table:
 def examined(frame: Any, table: Table) -> Examined:
     """Return the frame's rows, looked at; nothing is drawn."""
     needed = [*(name for place in table.places for name in place.names)]
-    needed += [name for name in (table.recipe.id_column, table.recipe.person_column) if name is not None]
+    needed += table.recipe.named
     batch = _batch(frame, list(dict.fromkeys(needed)))
     return table.examine(batch, beside=lambda rows: _batch(frame.iloc[rows]))
 

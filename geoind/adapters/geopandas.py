@@ -13,18 +13,20 @@ import pandas as pd
 import pyarrow as pa
 
 from geoind.adapters.frames import examined, reported, table_of
+from geoind.adapters.traces import answered_frame, as_frame
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.randomness import RandomnessLike
-from geoind.tables import Options, Recipe
+from geoind.tables import Options, Promise, Recipe
 from geoind.tables.identities import count_persons
+from geoind.tables.promise import ATTRS_KEY
 from geoind.tables.recipe import log
 from geoind.tables.summary import Tally
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
 
-__all__ = ["obfuscate_points"]
+__all__ = ["obfuscate_points", "obfuscate_traces"]
 
 Points: TypeAlias = "GeoSeries | GeoDataFrame | pd.DataFrame"
 Given = TypeVar("Given", bound=Points)
@@ -106,6 +108,49 @@ def obfuscate_points(
     log.info("%s", tally.summary(table.recipe.mechanism, table.promise))
     result = reported(frame, table, made)
     return cast("Given", result if frame is points else result.geometry.rename(points.name))
+
+
+def obfuscate_traces(
+    traces: Any,
+    *,
+    person: str,
+    time: str,
+    ledger: Budget | None = None,
+    **options: Unpack[Options],
+) -> "pd.DataFrame | GeoDataFrame":
+    """Return a frame of traces with what a session of each person answers in place of each true point.
+
+    Rows of one person must be in the order of time; persons may be mixed. `attrs["geoind"]` holds the promise:
+    its epsilon is that of a person's whole trace, the largest among all persons.
+
+    Parameters
+    ----------
+    traces : GeoDataFrame, DataFrame, or a Trajectory or TrajectoryCollection of MovingPandas
+        True points with a CRS, or columns of degrees. Of trajectories the frame of all their points is returned.
+    person, time : str
+        The columns, or levels of the index, that say who and when. Times without a zone are taken as UTC.
+    ledger : Ledger, optional
+        Pays for all persons' whole traces, or for none; then `key` is needed, too.
+    **options
+        `epsilon`, or `level` and `radius`, of one fresh report; `method`, "switching" (the default), "sparse",
+        "predictive", "independent" or a `TraceMethod`; `lon` and `lat`; `drop` and `keep`; `missing`; `key`: see
+        `geoind.tables.Recipe`.
+
+    Examples
+    --------
+    >>> import pandas
+    >>> walk = pandas.DataFrame({"who": ["ana"] * 2, "at": [0, 60], "lon": [2.29, 2.2901], "lat": [48.86, 48.86]})
+    >>> reports = obfuscate_traces(walk, person="who", time="at", level=1.386, radius=200)
+    >>> list(reports.columns), len(reports)
+    (['who', 'at', 'lon', 'lat'], 2)
+    """
+    options["trace"] = (person, time)
+    recipe = Recipe.of(**options)
+    recipe.refuse_ledger_without_persons(ledger)
+    result, tally, table = answered_frame(as_frame(traces), recipe, ledger)
+    promise = Promise.from_json(result.attrs[ATTRS_KEY])
+    log.info("%s", tally.summary(table.recipe.mechanism, promise))
+    return result
 
 
 @pd.api.extensions.register_dataframe_accessor("geoind")

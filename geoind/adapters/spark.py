@@ -8,6 +8,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
@@ -17,18 +18,21 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from geoind.adapters.traces import PERSON, charge_traces, costs_frame, costs_of, label_of
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.tables import LonLat, Options, Recipe, Table
 from geoind.tables.places import column_of
 from geoind.tables.promise import ATTRS_KEY
+from geoind.tables.times import seconds_of
+from geoind.tables.tracing import answered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["obfuscate", "register"]
 
-FILE, ROW = "geoind file", "geoind row"
+FILE, ROW, TIME = "geoind file", "geoind row", "geoind time"
 """Columns that tell where a row was read, while the frame is on its way."""
 
 
@@ -55,14 +59,19 @@ def obfuscate(
     **options
         `epsilon`, or `level` and `radius`, or `mechanism`; `lon` and `lat`, or `geometry` and `crs`; `id_column`;
         `person_column`; `drop` and `keep`; `missing`; `order`; `key`: see `geoind.tables.Recipe`. Without `key`
-        one is made; it lives in the returned frame alone.
+        one is made; it lives in the returned frame alone. For people who move: `trace`, the columns of person and
+        time, and `method`. Spark then brings each person's rows together, in the order of time; a ledger charges
+        whole traces, and needs `key`.
 
     Notes
     -----
     >>> frame = spark.read.parquet("trips")  # doctest: +SKIP
     >>> obfuscate(frame, epsilon=0.01, id_column="trip").write.parquet("reports")  # doctest: +SKIP
     """
-    recipe = Recipe.of(**options).in_parts("use orderBy(rand()) on the reports, with order='keep' here").with_key()
+    recipe = Recipe.of(**options)
+    if recipe.trace is not None:
+        return _traces(frame, recipe, ledger)
+    recipe = recipe.in_parts("use orderBy(rand()) on the reports, with order='keep' here").with_key()
     if (recipe.id_column is None) == (root is None):
         raise InvalidInputError("give id_column, or the root of a frame that was read from Parquet files")
     recipe.refuse_ledger_without_persons(ledger)
@@ -178,10 +187,68 @@ def _table(frame: "DataFrame", recipe: Recipe) -> Table:
     """Return the recipe for the frame; refuse at once what an empty batch would refuse in a task."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
-    schema = to_arrow_schema(frame.schema)
+    # Newer ones ask for the zone in which times are shown; which one makes no difference here.
+    zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
+    schema = to_arrow_schema(frame.schema, **zone)
     table = recipe.table(schema)
     table.obfuscate(pa.RecordBatch.from_pylist([], schema=schema), path="", rows=np.arange(0))
     return table
+
+
+def _traces(frame: "DataFrame", recipe: Recipe, ledger: Budget | None) -> "DataFrame":
+    """Return the lazy frame with answers of sessions: a person's rows are in one partition, in order."""
+    recipe.refuse_ledger_without_persons(ledger)
+    recipe = recipe.with_key()
+    table = _table(frame, recipe)
+    together = _together(frame, recipe)
+    if ledger is not None:
+        rows = together.mapInArrow(_costs(recipe), "person string, epsilon double, answers long").collect()
+        charge_traces(ledger, costs_of([(row[0], row[1], row[2]) for row in rows]), "spark frame")
+    reports = together.mapInArrow(_answered(recipe), frame.drop(*recipe.drop).schema)
+    [place] = table.places
+    return reports.withMetadata(place.names[0], {ATTRS_KEY: table.promise.to_json()})
+
+
+def _together(frame: "DataFrame", recipe: Recipe) -> "DataFrame":
+    from pyspark.sql.functions import col, pandas_udf
+
+    if recipe.trace is None:
+        raise InvalidInputError("there are no traces: give trace, the columns of person and time")
+
+    def labels(persons: pd.Series) -> pd.Series:
+        return persons.map(label_of)
+
+    def seconds(times: pd.Series) -> pd.Series:
+        return pd.Series(seconds_of(pa.array(times, pa.string()))[0])
+
+    moment = col(f"`{recipe.trace.time}`")
+    if dict(frame.dtypes)[recipe.trace.time] == "string":
+        moment = pandas_udf(seconds, "double")(moment)
+    person = pandas_udf(labels, "string")(col(f"`{recipe.trace.person}`").cast("string"))
+    return frame.withColumn(PERSON, person).withColumn(TIME, moment).repartition(PERSON).sortWithinPartitions(TIME)
+
+
+def _answered(recipe: Recipe) -> Batches:
+    def answers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        sessions = recipe.sessions()
+        for batch in batches:
+            plain = batch.drop_columns([PERSON, TIME])
+            table = recipe.table(plain.schema)
+            yield table.report(table.examine(plain, sessions=sessions).raise_problems(), sessions=sessions).batch
+
+    return answers
+
+
+def _costs(recipe: Recipe) -> Batches:
+    def costs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        sessions = recipe.sessions()
+        for batch in batches:
+            plain = batch.drop_columns([PERSON, TIME])
+            looked_at = recipe.table(plain.schema).examine(plain, sessions=sessions).raise_problems()
+            answered(looked_at, sessions)
+        yield pa.RecordBatch.from_pandas(costs_frame(sessions), preserve_index=False)
+
+    return costs
 
 
 def _charge(frame: "DataFrame", recipe: Recipe, ledger: Budget) -> None:

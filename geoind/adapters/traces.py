@@ -1,0 +1,98 @@
+"""Frames of traces: a session per person, whatever carries the rows.
+
+Pandas, geopandas and MovingPandas give a frame at once; Dask and Spark bring each person's rows together first.
+"""
+
+import unicodedata
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from geoind.adapters.frames import examined, reported, table_of
+from geoind.errors import InvalidInputError
+from geoind.pipeline import Budget
+from geoind.tables import Recipe, Table
+from geoind.tables.promise import ATTRS_KEY
+from geoind.tables.summary import Tally
+from geoind.tables.times import seconds_of
+from geoind.traces.many import Costs, TraceBudget, TraceSessions
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame
+
+__all__ = [
+    "PERSON",
+    "answered_frame",
+    "as_frame",
+    "charge_traces",
+    "costs_frame",
+    "costs_of",
+    "in_time",
+    "label_of",
+]
+
+PERSON = "geoind person"
+"""A column that brings a person's rows together, while a frame is on its way."""
+
+
+def as_frame(traces: Any) -> "pd.DataFrame | GeoDataFrame":
+    """Return a frame as it is, or the points of MovingPandas' trajectories, whose index is the time."""
+    if isinstance(traces, pd.DataFrame):
+        return traces
+    if hasattr(traces, "to_point_gdf"):
+        return traces.to_point_gdf()
+    raise InvalidInputError(
+        f"traces must be a frame, or trajectories of MovingPandas, got {type(traces).__name__}"
+    )
+
+
+def label_of(person: object) -> str:
+    """Return what brings a person's rows together; whether it is a name is looked at later."""
+    return unicodedata.normalize("NFC", str(person)).strip()
+
+
+def in_time(frame: Any, time: str) -> Any:
+    """Return the rows of a frame in the order of their times."""
+    column = frame[time] if time in frame.columns else frame.index.get_level_values(time)
+    array = pa.array(column, from_pandas=True)
+    seconds, _, _ = seconds_of(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
+    return frame.iloc[np.argsort(seconds, kind="stable")]
+
+
+def answered_frame(frame: Any, recipe: Recipe, ledger: Budget | None = None) -> tuple[Any, Tally, Table]:
+    """Return a frame of whole persons with the answers of their sessions, paid for, and what was counted."""
+    table, sessions = table_of(frame, recipe), recipe.sessions()
+    looked_at = examined(frame, table).raise_problems()
+    made = table.report(looked_at, sessions=sessions)
+    if ledger is not None:
+        charge_traces(ledger, sessions.costs, "frame")
+    tally = Tally()
+    tally.add(table, looked_at, made)
+    result = reported(frame, table, made)
+    result.attrs = {ATTRS_KEY: table.promise.for_traces(sessions.spent.values()).to_json()}
+    return result, tally, table
+
+
+def charge_traces(ledger: Budget, costs: Costs, label: str) -> None:
+    """Charge all persons for their whole traces, or none."""
+    if not isinstance(ledger, TraceBudget):
+        raise InvalidInputError("this ledger cannot charge traces: it has no charge_all")
+    ledger.charge_all(costs, label=label)
+
+
+def costs_frame(sessions: TraceSessions) -> pd.DataFrame:
+    """Return what persons paid for, a row for each epsilon, to travel from where it was counted."""
+    rows = [(name, cost, count) for name, counts in sessions.costs.items() for cost, count in counts.items()]
+    frame = pd.DataFrame(rows, columns=["person", "epsilon", "answers"])
+    return frame.astype({"person": "str", "epsilon": "float64", "answers": "int64"})
+
+
+def costs_of(rows: "list[tuple[str, float, int]]") -> Costs:
+    """Return what persons paid for, from such rows."""
+    costs: dict[str, dict[float, int]] = {}
+    for person, epsilon, answers in rows:
+        of_person = costs.setdefault(person, {})
+        of_person[epsilon] = of_person.get(epsilon, 0) + answers
+    return costs
