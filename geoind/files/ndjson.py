@@ -61,17 +61,20 @@ def ndjson_rows(
     """
     form: Form | None = None
     lines: list[bytes] = []
-    held, first = 0, 1
+    held, first, mark = 0, 1, b""
     for line in iter(lambda: stream.readline(LONGEST), b""):
         if len(line) == LONGEST:
             raise InvalidInputError(f"line {first + len(lines)}: the line has no end")
+        if first == 1 and not lines and line.startswith(BOM):
+            mark, line = BOM, line[len(BOM) :]
         lines.append(line)
         held += len(line)
         if 0 <= size < held:
             form = form or _form(lines, places)
-            yield _rows(lines, first, JsonRows(form, drop=drop, named=named, times=times))
-            lines, held, first = [], 0, first + len(lines)
-    yield _rows(lines, first, JsonRows(form or _form(lines, places), drop=drop, named=named, times=times))
+            yield _rows(lines, first, mark, JsonRows(form, drop=drop, named=named, times=times))
+            lines, held, first, mark = [], 0, first + len(lines), b""
+    form = form or _form(lines, places)
+    yield _rows(lines, first, mark, JsonRows(form, drop=drop, named=named, times=times))
 
 
 def _form(lines: Sequence[bytes], places: Sequence[Place]) -> Form:
@@ -88,8 +91,8 @@ def _form(lines: Sequence[bytes], places: Sequence[Place]) -> Form:
     return Form([FEATURE_PLACE], feature=True)
 
 
-def _rows(lines: Sequence[bytes], first: int, rows: JsonRows) -> JsonRows:
-    around = _Around()
+def _rows(lines: Sequence[bytes], first: int, mark: bytes, rows: JsonRows) -> JsonRows:
+    around = _Around(mark)
     rows.frame = around.framed
     for number, line in enumerate(lines, first):
         body = _body(line)
@@ -107,7 +110,7 @@ def _rows(lines: Sequence[bytes], first: int, rows: JsonRows) -> JsonRows:
 
 
 def _body(line: bytes) -> bytes:
-    return line.removeprefix(BOM).strip(b" \t\r\n" + SEPARATOR)
+    return line.strip(b" \t\r\n" + SEPARATOR)
 
 
 @dataclass

@@ -28,6 +28,7 @@ MISPLACED = (
     "a quote that neither opens nor closes a field: a field with quotes must be quoted and its own doubled, "
     "or turn quoting off"
 )
+UNCLOSED = "a quote is never closed"
 STRAY = {CR: "a carriage return without a line feed", 0: "a NUL byte: the text must be UTF-8"}
 
 
@@ -70,7 +71,7 @@ class _Part(NamedTuple):
     ends: npt.NDArray[np.bool_]
     stray: IntArray
     misplaced: int | None
-    open_quote: bool
+    unclosed: int | None
 
 
 def scan(text: bytes, dialect: Dialect, width: int, *, line: int = 1, final: bool = True) -> Scan:
@@ -114,22 +115,22 @@ def scan(text: bytes, dialect: Dialect, width: int, *, line: int = 1, final: boo
                 Problem(line_of(text, begin, line), why, text[begin:stop_at]) for begin, stop_at, why in bad
             ]
             at = min(end, stop)
-        if part.misplaced is not None:
+        wrong = part.unclosed if part.misplaced is None and whole else part.misplaced
+        if wrong is not None:
             # The record up to the end of the line with the quote; what it hides is anybody's guess.
-            stop = text.find(b"\n", part.misplaced) + 1
+            stop = text.find(b"\n", wrong) + 1
             if not stop and not final:
                 break
             stop = stop or len(text)
-            problems.append(Problem(line_of(text, at, line), MISPLACED, text[at:stop].rstrip(b"\r\n")))
+            why = UNCLOSED if part.misplaced is None else MISPLACED
+            problems.append(Problem(line_of(text, at, line), why, text[at:stop].rstrip(b"\r\n")))
             at, window = stop, WINDOW
-        elif whole and part.open_quote:
-            raise InvalidInputError(f"line {line_of(text, at, line)}: a quote is never closed")
         elif stop == len(text):
             break
         else:
             window *= 2
     if len(text) - at > LONGEST:
-        what = "a quote is never closed" if dialect.quoting and b'"' in text[at:] else "the line has no end"
+        what = UNCLOSED if dialect.quoting and b'"' in text[at:] else "the line has no end"
         raise InvalidInputError(f"line {line_of(text, at, line)}: {what}")
     return Scan(np.concatenate([np.empty((0, width, 2), np.int64), *bounds]), problems, at)
 
@@ -145,9 +146,7 @@ def first_record(text: bytes, dialect: Dialect) -> tuple[list[str], int]:
     data = np.frombuffer(text, np.uint8)
     part = _part(data, 0, len(text), dialect, True)
     if not part.ends.any():
-        raise InvalidInputError(
-            f"line 1: {MISPLACED if part.misplaced is not None else 'a quote is never closed'}"
-        )
+        raise InvalidInputError(f"line 1: {MISPLACED if part.misplaced is not None else UNCLOSED}")
     end = int(part.separators[np.argmax(part.ends)]) + 1
     good, bad = _records(text, data, part, 0, end, None)
     for _, _, why in bad:
@@ -169,23 +168,23 @@ def _part(data: npt.NDArray[np.uint8], at: int, stop: int, dialect: Dialect, who
     stray = np.flatnonzero((inside == CR) | (inside == 0)) + at
     # Of a carriage return at the very end, text to come decides, unless none will come.
     stray = stray[(data[stray] == 0) | (data[np.minimum(stray + 1, len(data) - 1)] != LF)]
-    misplaced, open_quote = None, False
+    misplaced, unclosed = None, None
     if dialect.quoting:
         quotes = np.flatnonzero(inside == QUOTE) + at
         if len(quotes):
             misplaced = _misplaced(data, at, stop, quotes, dialect.delimiter[0])
-            open_quote = len(quotes) % 2 == 1
+            unclosed = int(quotes[-1]) if len(quotes) % 2 else None
             separators = separators[np.searchsorted(quotes, separators) % 2 == 0]
             stray = stray[(data[stray] == 0) | (np.searchsorted(quotes, stray) % 2 == 0)]
     if misplaced is not None:
         separators = separators[separators < misplaced]
-    elif whole and not open_quote and inside.size and inside[-1] != LF:
+    elif whole and unclosed is None and inside.size and inside[-1] != LF:
         # The last record may do without a line break.
         separators = np.append(separators, stop)
     is_end = np.ones(len(separators), bool)
     within = separators < stop
     is_end[within] = data[separators[within]] == LF
-    return _Part(separators, is_end, stray, misplaced, open_quote)
+    return _Part(separators, is_end, stray, misplaced, unclosed)
 
 
 def _misplaced(data: npt.NDArray[np.uint8], at: int, stop: int, quotes: IntArray, delimiter: int) -> int | None:

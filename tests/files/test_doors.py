@@ -106,10 +106,13 @@ def test_what_is_dropped_is_gone_and_no_true_coordinate_is_left(tmp_path: Path, 
     assert b"note" not in made or door == "gpkg"
 
 
-@pytest.mark.parametrize("door", ["csv", "ndjson", "geojson", "parquet", "folder"])
-def test_without_the_policy_the_truth_would_pass(
+@pytest.mark.parametrize("door", DOORS)
+def test_the_checks_complain_without_the_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, door: str
 ) -> None:
-    monkeypatch.setattr(table, "refuse", lambda told: None)  # noqa: ARG005
-    passed = through(tmp_path, door, [f"at {lat}" for _, lat in TRUTH])
-    assert any(f"at {lat}".encode() in passed for _, lat in TRUTH)
+    monkeypatch.setattr(table, "refuse", lambda _: None)
+    with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+        test_a_column_that_repeats_the_truth_passes_no_door(tmp_path, door, "text")
+    (tmp_path / "again").mkdir()
+    passed = through(tmp_path / "again", door, [f"at {lat}" for _, lat in TRUTH])
+    assert b"at 48." in passed or door.endswith("parquet")

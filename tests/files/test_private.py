@@ -59,33 +59,64 @@ def test_unfinished_files_are_their_owners_alone(tmp_path: Path) -> None:
         assert open_to_others(tmp_path, set()) == []
 
 
-@pytest.mark.parametrize("folder", [False, True])
-def test_what_a_killed_job_leaves_is_whole_or_its_owners_alone(tmp_path: Path, folder: bool) -> None:
+def killed_job(tmp_path: Path, *, folder: bool, before: str = "", moment: float = 0) -> list[str]:
+    """Kill a job some time after it began to write, and return what is wrong with what is left.
+
+    Parameters
+    ----------
+    before : str
+        Python to run before the job.
+    moment : float
+        Seconds to wait.
+    """
     source, target, rejects = tmp_path / "in", tmp_path / "out", tmp_path / "rejects"
-    source.mkdir()
-    text = "id,lat,lon\n" + "".join(f"{row},48.858412,2.294512\n" for row in range(ROWS)) + "bad,91,2.294512\n"
-    (source / "a.csv").write_text(text)
+    if not source.exists():
+        source.mkdir()
+        text = "id,lat,lon\n" + "".join(f"{row},48.858412,2.294512\n" for row in range(ROWS)) + "bad,91,2.294512\n"
+        (source / "a.csv").write_text(text)
+    known = {source, source / "a.csv"}
     if not folder:
         source, target = source / "a.csv", tmp_path / "out.csv"
     run = ["obfuscate", str(source), str(target), "--epsilon", "0.001", "--rejects", str(rejects), "--quiet"]
-    known = {tmp_path / "in", tmp_path / "in" / "a.csv"}
+    start = f"import sys\n{before}\nfrom geoind.cli import main\nsys.exit(main({run!r}))"
+    job = subprocess.Popen([sys.executable, "-c", start])
+    while job.poll() is None and not list(tmp_path.rglob("*.partial")):
+        time.sleep(0.005)
+    time.sleep(moment)
+    job.send_signal(signal.SIGKILL)
+    job.wait()
+    reports = target / "a.csv" if folder else target
+    # A sidecar may come before its file, and holds no place.
+    known |= {Path(f"{reports}.geoind.json")}
+    wrong = []
+    if reports.exists():
+        known |= {target, reports}
+        if len(reports.read_text().splitlines()) != ROWS + 1 or not Path(f"{reports}.geoind.json").exists():
+            wrong.append("the reports are not whole")
+    wrong += open_to_others(tmp_path, known)
+    for left in (path for path in tmp_path.rglob("*") if path.is_file() and path not in known):
+        if mode(left) != 0o600 and not any(part.endswith(".partial") for part in left.parts):
+            wrong.append(f"{left} is left")
+    return wrong
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_what_a_killed_job_leaves_is_whole_or_its_owners_alone(tmp_path: Path, folder: bool) -> None:
     rng = random.Random(3)
     for _ in range(4):
-        job = subprocess.Popen([sys.executable, "-m", "geoind", *run])
-        while job.poll() is None and not list(tmp_path.rglob("*.partial")):
-            time.sleep(0.005)
-        time.sleep(rng.uniform(0, 0.6))
-        job.send_signal(signal.SIGKILL)
-        job.wait()
-        reports = target / "a.csv" if folder else target
-        if reports.exists():
-            assert len(reports.read_text().splitlines()) == ROWS + 1
-            known |= {target, reports, Path(f"{reports}.geoind.json")}
-            assert Path(f"{reports}.geoind.json").exists()
-        # A sidecar may come before its file, and holds no place.
-        known |= {Path(f"{reports}.geoind.json")}
-        assert open_to_others(tmp_path, known) == []
-        for left in (path for path in tmp_path.rglob("*") if path.is_file() and path not in known):
-            assert mode(left) == 0o600 or any(part.endswith(".partial") for part in left.parts)
-        if target.exists():
+        assert killed_job(tmp_path, folder=folder, moment=rng.uniform(0, 0.6)) == []
+        if (tmp_path / ("out" if folder else "out.csv")).exists():
             break
+
+
+MODES_OFF = """
+import os
+made, opened = os.mkdir, os.open
+os.mkdir = lambda path, mode=0o777, **more: made(path, 0o777, **more)
+os.open = lambda path, flags, mode=0o777, **more: opened(path, flags, 0o666, **more)
+"""
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_the_check_complains_when_files_are_made_for_everybody(tmp_path: Path, folder: bool) -> None:
+    assert killed_job(tmp_path, folder=folder, before=MODES_OFF) != []

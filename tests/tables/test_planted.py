@@ -69,10 +69,8 @@ def told(truth: Any, data: bytes) -> bool:
     return any(np.float64(axis).tobytes() in data or repr(axis).encode() in data for axis in own)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
-@given(copies())
-def test_a_planted_copy_is_refused_and_when_dropped_in_no_byte(case: tuple[Any, pa.Array]) -> None:
-    truth, column = case
+def check_copy(truth: Any, column: pa.Array) -> None:
+    """Fail unless a copy is refused, and dropped it is in no byte."""
     batch = batch_of(truth, column)
     with pytest.raises(InvalidInputError, match="'remark'"):
         Recipe.of(epsilon=0.01, order="keep").obfuscate(batch)
@@ -80,10 +78,20 @@ def test_a_planted_copy_is_refused_and_when_dropped_in_no_byte(case: tuple[Any, 
     assert not told(truth, parquet_bytes(report))
 
 
-def test_the_search_finds_what_passes_when_the_policy_is_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table, "refuse", lambda told: None)  # noqa: ARG005
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@given(copies())
+def test_a_planted_copy_is_refused_and_when_dropped_in_no_byte(case: tuple[Any, pa.Array]) -> None:
+    check_copy(*case)
+
+
+def test_the_check_complains_and_the_search_finds_the_truth_when_the_policy_is_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(table, "refuse", lambda _: None)
     truth = np.array([[2.294512, 48.858412], [2.321934, 48.842117]])
     for column in (pa.array(truth[:, 1]), pa.array([f"at {lat}" for _, lat in truth])):
+        with pytest.raises(pytest.fail.Exception, match="DID NOT RAISE"):
+            check_copy(truth, column)
         report = Recipe.of(epsilon=0.01).obfuscate(batch_of(truth, column))
         assert told(truth, parquet_bytes(report))
 
