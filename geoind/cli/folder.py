@@ -1,4 +1,4 @@
-"""`geoind obfuscate FOLDER OUT`: several files, or a folder of Parquet files that can be resumed."""
+"""`geoind obfuscate FOLDER OUT`: several files, in several processes, to be taken up again after a crash."""
 
 import argparse
 import sys
@@ -28,6 +28,8 @@ def run_folder(
 
     if options.target == "-":
         raise InvalidInputError("several files become a folder, not standard output")
+    if options.workers is not None and options.workers < 1:
+        raise InvalidInputError(f"--workers must be at least 1, got {options.workers}")
     reading = reading_of(options)
     kinds = {kind_of(path, reading.format) for path in sources_in(options.sources).values()}
     one_folder = len(options.sources) == 1 and Path(options.sources[0]).is_dir()
@@ -37,8 +39,6 @@ def run_folder(
         for kind in kinds:
             reading.fit(kind) if kind else None
         return _run_parquet(options, named, ledger, line)
-    if options.workers is not None:
-        raise InvalidInputError("--workers is for a folder of Parquet files without --rejects")
     job = Job(
         recipe=Recipe.of(**named),
         reading=reading,
@@ -46,7 +46,7 @@ def run_folder(
         ledger=ledger,
         progress=lambda count, share: line.count(count, "reports", share),
     )
-    return obfuscate_files(options.sources, options.target, job)
+    return obfuscate_files(options.sources, options.target, job, workers=options.workers)
 
 
 def _run_parquet(
@@ -55,8 +55,6 @@ def _run_parquet(
     """Obfuscate a folder of Parquet files in parallel; run again, it finishes what is missing."""
     from geoind.adapters.dataset import obfuscate_dataset
 
-    if options.workers is not None and options.workers < 1:
-        raise InvalidInputError(f"--workers must be at least 1, got {options.workers}")
     done = obfuscate_dataset(
         options.sources[0],
         options.target,

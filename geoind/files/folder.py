@@ -1,21 +1,31 @@
-"""Several files of places in, a folder of reports out: whole or not at all."""
+"""Several files of places in, a folder of reports out: whole or not at all, and taken up again after a crash."""
 
 import glob
-import os
+import json
 import secrets
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
 
 from geoind.errors import InvalidInputError
 from geoind.files.job import Job, Work, pay, within
 from geoind.files.places import files_in
-from geoind.tables.delivery import private_folder
+from geoind.parallel import in_processes
+from geoind.tables import Promise
+from geoind.tables.delivery import Delivery, private_folder
+from geoind.tables.recipe import log
 from geoind.tables.summary import Summary, Tally
 
 __all__ = ["is_several", "obfuscate_files", "sources_in"]
+
+FEW_BYTES = 32 << 20
+"""For less, other processes would not be ready before the work is done."""
+
+STATE = "job.json"
 
 
 def is_several(sources: Sequence[str | Path]) -> bool:
@@ -43,8 +53,13 @@ def sources_in(sources: Sequence[str | Path]) -> dict[str, Path]:
     return found
 
 
-def obfuscate_files(sources: Sequence[str | Path], target: str | Path, job: Job) -> Summary:
+def obfuscate_files(
+    sources: Sequence[str | Path], target: str | Path, job: Job, *, workers: int | None = None
+) -> Summary:
     r"""Obfuscate several files into a new folder, and return a summary of all.
+
+    A job that was killed or interrupted leaves what it finished in a hidden folder that only its owner can enter.
+    Run it again with the same arguments: it makes the files that are missing, and counts those in its summary.
 
     Parameters
     ----------
@@ -54,6 +69,9 @@ def obfuscate_files(sources: Sequence[str | Path], target: str | Path, job: Job)
         The folder of reports, which must not exist, or be empty. It appears whole, or after any error not at all.
     job : Job
         What is done to each file. Its `rejects` are a folder, with a file for each of the sources.
+    workers : int, optional
+        Processes; by default one per core where there is much to do. A person's trace may go from one file to the
+        next, so traces are read in order, by one process.
 
     Examples
     --------
@@ -68,49 +86,149 @@ def obfuscate_files(sources: Sequence[str | Path], target: str | Path, job: Job)
     place = Path(target)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise InvalidInputError(f"{target} must be a new or an empty folder")
+    if workers is not None and job.recipe.trace is not None:
+        raise InvalidInputError("workers are not for traces, whose files are read in order")
     files = sources_in(sources)
     for file in files.values():
         if place.resolve() in (file.resolve(), *file.resolve().parents):
             raise InvalidInputError("the folder of reports must be another one than the source's")
-    tally, works = Tally(), {}
-    with _appearing(place) as aside:
+    with Unfinished(place, _state(job, files)) as unfinished:
+        works = {}
         for path, file in files.items():
             with within(path):
-                (aside / path).parent.mkdir(parents=True, exist_ok=True)
-                works[path] = Work.begun(file, aside / path, replace(job, rejects=_rejects(job, path)))
-        pay(works, job, f"folder {place.name}")
-        promise = None
-        for path, work in works.items():
+                aside = unfinished.folder / path
+                aside.parent.mkdir(parents=True, exist_ok=True)
+                works[path] = Work.begun(file, aside, replace(job, rejects=_rejects(job, path)))
+                if work_rejects := works[path].job.rejects:
+                    private_folder(Path(work_rejects).parent)
+        if not unfinished.paid:
+            pay(works, job, f"folder {place.name}")
+            unfinished.note_paid()
+        missing = {path: work for path, work in works.items() if not Path(work.target).exists()}
+        if len(missing) < len(works):
+            log.warning("%d of %d files were there already", len(works) - len(missing), len(works))
+        return _made(missing, files, job, workers)
+
+
+def _made(missing: Mapping[str, Work], files: Mapping[str, Path], job: Job, workers: int | None) -> Summary:
+    """Make the files that are missing, in this process or in several, and return a summary of them."""
+    tally, promise = Tally(), None
+    if workers is None and sum(files[path].stat().st_size for path in missing) < FEW_BYTES:
+        workers = 1
+    if job.recipe.trace is not None or workers == 1 or len(missing) == 1:
+        for path, work in missing.items():
             with within(path):
-                if work.job.rejects is not None:
-                    private_folder(Path(work.job.rejects).parent)
                 work.write()
-                tally.merge(work.tally)
-                # Of traces the last file's: it counts all of them.
-                promise = work.promise
-    if promise is None:
-        raise InvalidInputError("there are no files")
-    return tally.summary(job.recipe.mechanism, promise)
+            tally.merge(work.tally)
+            # Of traces the last file's: it counts all of them.
+            promise = work.promise
+    else:
+        alone = replace(job, ledger=None, progress=None)
+        jobs = [
+            (path, files[path], work.target, replace(alone, rejects=work.job.rejects), work.charged)
+            for path, work in missing.items()
+        ]
+        for number, (part, told) in enumerate(in_processes(workers, _make, jobs), 1):
+            tally.merge(part)
+            promise = told
+            if job.progress is not None:
+                job.progress(tally.reports, number / len(jobs))
+    # Where an earlier run made all files, it told what they promise.
+    return tally.summary(job.recipe.mechanism, promise or Promise.of(job.recipe.mechanism))
+
+
+def _make(path: str, file: Path, target: str, job: Job, charged: Counter[str] | None) -> tuple[Tally, Promise]:
+    """Write the reports of one file, whole or not at all, and return what was counted and promised."""
+    with within(path):
+        work = Work.begun(file, target, job)
+        work.charged = charged
+        work.write()
+    return work.tally.settled(), work.promise
 
 
 def _rejects(job: Job, path: str) -> Path | None:
     return None if job.rejects is None else Path(job.rejects) / f"{path}.rejects.ndjson"
 
 
-@contextmanager
-def _appearing(place: Path) -> Iterator[Path]:
-    """Return a folder that only its owner can enter, which becomes the place if all goes well."""
-    aside = place.resolve().parent / f".{place.name}.{secrets.token_hex(4)}.partial"
-    try:
-        aside.mkdir(mode=0o700)
-    except OSError as error:
-        raise InvalidInputError(f"cannot write {place}: {error.strerror}") from None
-    try:
-        inside = aside / place.name
-        inside.mkdir()
-        yield inside
-        if place.exists():
-            place.rmdir()
-        os.replace(inside, place)  # noqa: PTH105
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+def _state(job: Job, files: Mapping[str, Path]) -> dict[str, str]:
+    """Return what must be the same for an unfinished job to be taken up again; traces cannot be."""
+    recipe = job.recipe
+    stamps = [(path, (stat := file.stat()).st_size, stat.st_mtime_ns) for path, file in files.items()]
+    told = replace(recipe, key=None)
+    return {
+        "options": repr((told, job.reading, None if job.rejects is None else str(job.rejects))),
+        "key fingerprint": "" if recipe.key is None else recipe.key.fingerprint,
+        "source files": repr(stamps),
+        "traces": "" if recipe.trace is None else secrets.token_hex(8),
+    }
+
+
+class Unfinished:
+    """A hidden folder, its owner's alone, in which a folder of reports grows until it is whole.
+
+    After an error it is removed. After an interrupt, or when the job is killed, it stays, and the same job goes on
+    from there.
+
+    Parameters
+    ----------
+    place : path
+        Where the folder of reports will be.
+    state : dict
+        What the job is.
+    """
+
+    def __init__(self, place: Path, state: Mapping[str, str]) -> None:
+        self._place = place
+        self._aside = place.resolve().parent / f".{place.name}.partial"
+        self._state = dict(state)
+        self.folder = self._aside / place.name
+        self.paid = False
+
+    def __enter__(self) -> Self:
+        if self._aside.exists():
+            found = self._found()
+            if any(found.get(name) != value for name, value in self._state.items()):
+                raise InvalidInputError(
+                    f"{self._aside} is what another job left unfinished, or is at work on: remove it, or use "
+                    "another folder"
+                )
+            self.paid = bool(found.get("paid"))
+            return self
+        try:
+            self._aside.mkdir(mode=0o700)
+            self.folder.mkdir()
+        except OSError as error:
+            raise InvalidInputError(f"cannot write {self._place}: {error.strerror}") from None
+        self._note(self._state)
+        return self
+
+    def note_paid(self) -> None:
+        """Remember that the persons' budgets were charged."""
+        self.paid = True
+        self._note({**self._state, "paid": "yes"})
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None and not issubclass(kind, Exception):
+            return
+        try:
+            if kind is None:
+                for left in self.folder.rglob(".*.partial"):
+                    shutil.rmtree(left, ignore_errors=True)
+                if self._place.exists():
+                    self._place.rmdir()
+                self.folder.replace(self._place)
+        finally:
+            shutil.rmtree(self._aside, ignore_errors=True)
+
+    def _found(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads((self._aside / STATE).read_text())
+        except (OSError, ValueError):
+            return {}
+        return found
+
+    def _note(self, state: Mapping[str, str]) -> None:
+        with Delivery() as delivery:
+            delivery.open(self._aside / STATE, private=True).write(json.dumps(state).encode())
