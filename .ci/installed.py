@@ -41,8 +41,9 @@ def try_demo() -> None:
         try:
             said = server.stdout.readline() if server.stdout else ""
             expect("http://127.0.0.1:" in said, f"`geoind demo` said {said!r}")
-            for path in ("", "static/js/app.js", "assets/leaflet"):
-                with urllib.request.urlopen(said.split()[4] + path, timeout=60) as answer:
+            root = said.split()[4].removesuffix("story/")
+            for path in ("", "story/", "story/town.js", "static/js/app.js", "assets/leaflet"):
+                with urllib.request.urlopen(root + path, timeout=60) as answer:
                     expect(answer.status == 200 and len(answer.read()) > 1000, f"the demo has no /{path}")
         finally:
             server.terminate()

@@ -158,6 +158,13 @@ def test_asked_again_and_again_one_building_glows(story: Page) -> None:
     assert number(story.locator("#finding")) < block
 
 
+def test_an_observer_who_is_sure_of_the_wrong_building_has_not_found_you(story: Page) -> None:
+    turn_to(story, "card=5")
+    story.evaluate("() => { scene.state.me = {...scene.state.me, building: scene.state.me.building + 1}; }")
+    story.locator("#play").click()
+    expect(story.locator("#finding")).to_have_text("400 reports. 90 % sure: this one building.")
+
+
 def test_playing_takes_its_time_unless_motion_is_unwanted(story: Page) -> None:
     story.emulate_media(reduced_motion="no-preference")
     try:

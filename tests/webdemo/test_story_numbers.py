@@ -22,6 +22,7 @@ from geoind import (
 )
 from geoind.traces import SparseVector, TraceSession
 from geoind.traces.attacks import middle
+from geoind.traces.laws import laplace_exceeds, laplace_quantile, shares
 from geoind.traces.session import Past, Published
 from geoind.traces.sparse import FAR
 from webdemo.town import Town
@@ -195,6 +196,26 @@ def test_what_an_observer_concludes_from_a_session_is_what_the_library_says(told
     np.testing.assert_allclose(believed, belief / belief.sum(), rtol=1e-7)
     assert told.evaluate("(e) => remedies.session(e).limit", epsilon) == pytest.approx(method.limit)
     assert told.evaluate("remedies.FAR") == FAR
+
+
+def test_a_session_ends_a_run_as_often_as_the_library_says(told: Page) -> None:
+    """Both noises count, the limit's and the test's: who is a little beyond the limit may not be seen to leave."""
+    epsilon = 0.02
+    script = """
+    ([e, beyond]) => {
+        const left = Array.from({length: 4000}, () => {
+            const session = remedies.session(e), report = session.answer({x: 0, y: 0});
+            return session.answer({x: report.x + session.limit + beyond, y: report.y}) !== report;
+        });
+        return left.filter(Boolean).length / left.length;
+    }
+    """
+    for_limit, for_tests = shares(epsilon)
+    hidden = (np.arange(4000) + 0.5) / 4000
+    for beyond in (-200.0, 200.0):
+        bar = laplace_quantile(hidden, 1 / for_limit) - beyond
+        expected = float(laplace_exceeds(bar, 2 / for_tests).mean())
+        assert told.evaluate(script, [epsilon, beyond]) == pytest.approx(expected, abs=0.025)
 
 
 def test_a_commuters_session_costs_what_it_costs_in_the_library(told: Page) -> None:
