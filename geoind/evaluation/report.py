@@ -215,7 +215,7 @@ def _claims_table(claims: "DataFrame") -> str:
                 f"<tr><th>{html.escape(claim.sentence)}<br><small>equal under {way}</small></th>{cells}</tr>"
             )
     head = "".join(f"<th>{html.escape(str(prior))}</th>" for prior in dict.fromkeys(claims["prior"]))
-    return f'<div class="wide"><table class="claims"><tr><th></th>{head}</tr>{"".join(rows)}</table></div>'
+    return _scrolled("Claims", f'<table class="claims"><tr><td></td>{head}</tr>{"".join(rows)}</table>')
 
 
 def html_table(wide: "DataFrame", digits: str) -> str:
@@ -225,7 +225,7 @@ def html_table(wide: "DataFrame", digits: str) -> str:
         return "∞" if value == math.inf else digits % value
 
     wide = wide.rename_axis(None).rename_axis(None, axis=1)
-    return f'<div class="wide">{wide.to_html(float_format=shown, border=0)}</div>'
+    return _scrolled("Numbers", wide.to_html(float_format=shown, border=0))
 
 
 def html_figure(picture: Picture) -> str:
@@ -233,8 +233,14 @@ def html_figure(picture: Picture) -> str:
     buffer = io.BytesIO()
     picture.figure.savefig(buffer, format="png", dpi=110)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    image = f'<img alt="{html.escape(picture.figure.get_suptitle())}" src="data:image/png;base64,{data}">'
-    return f"<figure>{image}<figcaption>{picture.caption}</figcaption></figure>"
+    title = html.escape(picture.figure.get_suptitle())
+    image = f'<img alt="{title}" src="data:image/png;base64,{data}">'
+    return f"<figure>{_scrolled(title, image)}<figcaption>{picture.caption}</figcaption></figure>"
+
+
+def _scrolled(name: str, content: str) -> str:
+    """Return what keeps its size on a phone, and is moved there by a finger or by keys."""
+    return f'<div class="wide" role="region" tabindex="0" aria-label="{name}">{content}</div>'
 
 
 def _where(table: "DataFrame", **wanted: str) -> "DataFrame":
@@ -251,5 +257,6 @@ figure { margin: 1.5rem 0 } img { max-width: 100%; height: auto } figcaption, sm
 .wide { overflow-x: auto } table { border-collapse: collapse; font-size: 0.85rem }
 th, td { padding: 0.25rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap }
 th:first-child { text-align: left } .claims th:first-child { white-space: normal; min-width: 16rem }
+@media (max-width: 60rem) { figure img { max-width: none; width: 56rem } }
 .claims td { text-align: left } .fails { background: #fbe3d6 } .depends { background: #fdf6d0 }
 """

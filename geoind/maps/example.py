@@ -19,16 +19,24 @@ WAY = "#8d99ae"
 WAYS = 60
 """So many people are joined to their reports, so that the eye can follow."""
 
+TITLE = "A made-up city, obfuscated"
+
 LEGEND = """
-<div style="position: fixed; z-index: 1000; left: 12px; bottom: 64px; max-width: 300px; padding: 10px 14px;
- background: white; border-radius: 6px; box-shadow: 0 1px 5px #0005; font: 13px/1.5 system-ui, sans-serif">
-<b>A made-up city, obfuscated</b><br>
-<span style="color: {truth}">&#9679;</span> where people are<br>
-<span style="color: {report}">&#9679;</span> what they report<br>
-<span style="color: {way}">&#9473;</span> from truth to report, for {ways} of them<br>
-<span style="color: {truth}">&#9711;</span> 95 % of one person's reports fall in here<br>
-epsilon {epsilon:.4g} per metre: a report is {mean:,.0f} m off on average
-</div>
+<style>
+.told { position: fixed; z-index: 900; left: 12px; bottom: 32px; max-width: 300px; padding: 10px 14px;
+  background: white; color: #1c2333; border-radius: 10px; box-shadow: 0 1px 5px #0005;
+  font: 13px/1.5 system-ui, sans-serif; }
+.told summary { font-weight: 600; cursor: pointer; }
+.told .truth { color: %(truth)s; } .told .report { color: %(report)s; } .told .way { color: %(way)s; }
+@media (max-width: 600px) { .told { right: 12px; max-width: none; padding: 6px 10px; font-size: 12px; } }
+</style>
+<details class="told" open><summary>%(title)s</summary>
+<span class="truth">&#9679;</span> where people are<br>
+<span class="report">&#9679;</span> what they report<br>
+<span class="way">&#9473;</span> from truth to report, for %(ways)d of them<br>
+<span class="truth">&#9711;</span> 95 %% of one person's reports fall in here<br>
+epsilon %(epsilon).4g per metre: a report is %(mean).0f m off on average
+</details>
 """
 
 
@@ -56,10 +64,18 @@ def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: Spherica
         [truth[0, 1], truth[0, 0]], radius=float(noise.radius_quantile(0.95)), color=TRUTH, weight=2, fill=False
     ).add_to(page)
     folium.LayerControl(collapsed=False).add_to(page)
-    legend = LEGEND.format(
-        truth=TRUTH, report=REPORT, way=WAY, ways=ways, epsilon=noise.epsilon, mean=noise.mean_radius
-    )
-    page.get_root().html.add_child(folium.Element(legend))
+    legend = LEGEND % {
+        "title": TITLE,
+        "truth": TRUTH,
+        "report": REPORT,
+        "way": WAY,
+        "ways": ways,
+        "epsilon": noise.epsilon,
+        "mean": noise.mean_radius,
+    }
+    root = page.get_root()
+    root.title = TITLE
+    root.html.add_child(folium.Element(legend))
     return page
 
 

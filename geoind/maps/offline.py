@@ -42,6 +42,9 @@ ICON_ASSETS = {
 }
 """What every folium map loads although only `folium.Icon` uses it."""
 
+LANGUAGE = "en"
+"""Of the words on our own pages."""
+
 MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".png": "image/png"}
 
 
@@ -60,7 +63,13 @@ def offline_html(folium_map: "Map") -> str:
     False
     """
     link_assets(folium_map, _data_uri)
-    return str(folium_map.get_root().render())
+    root = folium_map.get_root()
+    root.title = root.title or "Map"
+    # A screen reader must know the language, and who needs larger words may make them so.
+    page = str(root.render()).replace("<html>", f'<html lang="{LANGUAGE}">', 1)
+    return re.sub(
+        r"initial-scale=1\.0,\s*maximum-scale=1\.0,\s*user-scalable=no", "initial-scale=1", page, count=1
+    )
 
 
 def save_offline(folium_map: "Map", path: str | Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 import folium
 import numpy as np
-from folium.plugins import HeatMap
+from scipy.ndimage import gaussian_filter
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
@@ -30,22 +30,38 @@ CELLS = 256
 
 POINT = {"radius": 4, "stroke": False, "fill": True, "fill_opacity": 0.55}
 
-HEAT = {0.1: "#fbd9b5", 0.4: "#f39a4a", 0.7: "#d4500c", 1: "#7d1f00"}
+HEAT = ("#fbd9b5", "#f39a4a", "#d4500c", "#7d1f00")
 """One hue from light to dark: readable for everybody, and in print."""
 
-LEGEND = """
-<div style="position:fixed;right:12px;top:12px;z-index:900;max-width:20rem;padding:10px 14px;border-radius:10px;
-background:#fffffff0;color:#1c2333;font:14px/1.45 system-ui,sans-serif;box-shadow:0 1px 5px #0003">
-<b>{title}</b><br>{lines}</div>
+BLUR = 1.2
+"""Cells over which a count is spread: the eye then sees no cells."""
+
+DEGREE = 10
+"""Bins of a degree of longitude, to find where the reports are not."""
+
+STYLE = """
+<style>
+.told { position: fixed; right: 12px; top: 12px; z-index: 900; max-width: 20rem; padding: 10px 14px;
+  border-radius: 10px; background: #fffffff0; color: #1c2333; box-shadow: 0 1px 5px #0003;
+  font: 14px/1.45 system-ui, sans-serif; }
+.told summary { font-weight: 600; cursor: pointer; }
+.unprotected { position: fixed; left: 0; right: 0; bottom: 32px; margin: auto; width: fit-content; max-width: 80%;
+  z-index: 1000; padding: 10px 18px; border-radius: 10px; background: #b3261e; color: white;
+  font: 600 15px/1.4 system-ui, sans-serif; box-shadow: 0 1px 5px #0006; }
+@media (max-width: 600px) {
+  .told { left: 54px; right: 8px; top: 8px; max-width: none; padding: 6px 10px;
+    font-size: 12px; line-height: 1.35; }
+  .unprotected { max-width: 92%; font-size: 13px; padding: 8px 12px; }
+}
+</style>
 """
 
-UNPROTECTED = """
-<div role="alert" style="position:fixed;left:0;right:0;bottom:32px;margin:auto;width:fit-content;max-width:80%;
-z-index:1000;padding:10px 18px;border-radius:10px;background:#b3261e;color:white;
-font:600 15px/1.4 system-ui,sans-serif;
-box-shadow:0 1px 5px #0006">
-These are true places: nothing protects them. Do not share this page.</div>
-"""
+LEGEND = '<details class="told" open><summary>{title}</summary>{lines}</details>'
+
+UNPROTECTED = (
+    '<div class="unprotected" role="alert">'
+    "These are true places: nothing protects them. Do not share this page.</div>"
+)
 
 
 def report_map(
@@ -72,36 +88,58 @@ def report_map(
     >>> "https://cdn" in page, "These are true places" in page
     (False, True)
     """
-    count, low, high = _extent(places)
+    count, cut = _first_longitude(places)
+    unwrapped = _unwrap(places, cut)
+    low, high = _extent(unwrapped)
     chart = folium.Map(tiles=None, prefer_canvas=True, max_zoom=20, control_scale=True, zoom_snap=0.25)
     if basemap is not None:
         basemap.to_folium().add_to(chart)
     if count <= MOST_POINTS:
-        _points(np.concatenate(list(places())), TRUTH if promise is None else REPORT).add_to(chart)
+        _points(np.concatenate(list(unwrapped())), TRUTH if promise is None else REPORT).add_to(chart)
     else:
-        _heat(places, low, high).add_to(chart)
+        _heat(unwrapped, low, high).add_to(chart)
     chart.fit_bounds([low[::-1].tolist(), high[::-1].tolist()], padding=(24, 24), max_zoom=17)
     lines = [f"{count:,} true places"] if promise is None else [f"{count:,} reports", *_promised(promise)]
     if basemap is not None:
         lines.append(escape(basemap.attribution))
     root = chart.get_root()
     root.title = title
+    root.header.add_child(folium.Element(STYLE), name="style_of_reports")
     root.html.add_child(folium.Element(LEGEND.format(title=escape(title), lines="<br>".join(lines))))
     if promise is None:
         root.html.add_child(folium.Element(UNPROTECTED))
     return offline_html(chart)
 
 
-def _extent(places: Places) -> tuple[int, FloatArray, FloatArray]:
-    count, low, high = 0, np.full(2, np.inf), np.full(2, -np.inf)
+def _first_longitude(places: Places) -> tuple[int, float]:
+    """Return how many places there are, and the longitude after the widest stretch of Earth without any."""
+    count, taken = 0, np.zeros(360 * DEGREE, dtype=bool)
     for batch in places():
-        if len(batch):
-            count += len(batch)
-            low, high = np.minimum(low, batch.min(axis=0)), np.maximum(high, batch.max(axis=0))
+        count += len(batch)
+        taken[np.floor((batch[:, 0] + 180) * DEGREE).astype(np.int64) % len(taken)] = True
     if not count:
         raise InvalidInputError("the file has no places to draw")
+    used = np.flatnonzero(taken)
+    gaps = np.diff(np.append(used, used[0] + len(taken)))
+    after = int(used[(int(gaps.argmax()) + 1) % len(used)])
+    return count, after / DEGREE - 180
+
+
+def _unwrap(places: Places, cut: float) -> Places:
+    """Return the places with longitudes from `cut` on: both sides of 180 degrees are drawn together."""
+    return lambda: (
+        np.column_stack([np.where(batch[:, 0] < cut, batch[:, 0] + 360, batch[:, 0]), batch[:, 1]])
+        for batch in places()
+    )
+
+
+def _extent(places: Places) -> tuple[FloatArray, FloatArray]:
+    low, high = np.full(2, np.inf), np.full(2, -np.inf)
+    for batch in places():
+        if len(batch):
+            low, high = np.minimum(low, batch.min(axis=0)), np.maximum(high, batch.max(axis=0))
     # One place alone has no extent: a hundred metres around it.
-    return count, low - 1e-3, high + 1e-3
+    return low - 1e-3, high + 1e-3
 
 
 def _points(lonlat: FloatArray, colour: str) -> "folium.GeoJson":
@@ -112,18 +150,42 @@ def _points(lonlat: FloatArray, colour: str) -> "folium.GeoJson":
 
 
 def _heat(places: Places, low: FloatArray, high: FloatArray) -> Any:
+    """Return the counts as one picture, which the browser makes larger smoothly."""
     counts = np.zeros((CELLS, CELLS))
-    scale = CELLS / (high - low)
+    # Room for the blur at the border; rows are even on the map, which is Mercator's.
+    margin = 3 * BLUR * (_flat(high) - _flat(low)) / CELLS
+    south_west, north_east = _flat(low) - margin, _flat(high) + margin
+    scale = CELLS / (north_east - south_west)
     for batch in places():
-        cell = np.minimum(((batch - low) * scale).astype(np.int64), CELLS - 1)
+        cell = np.minimum(((_flat(batch) - south_west) * scale).astype(np.int64), CELLS - 1)
         counts += np.bincount(cell[:, 1] * CELLS + cell[:, 0], minlength=CELLS**2).reshape(CELLS, CELLS)
-    row, column = np.nonzero(counts)
     # Square roots: a town's centre has a thousand times the reports of its outskirts, and both must be seen.
-    weight = np.sqrt(counts[row, column])
-    weight = np.minimum(1.0, weight / np.quantile(weight, 0.99))
-    lat, lon = (low[axis] + (index + 0.5) / scale[axis] for axis, index in ((1, row), (0, column)))
-    data = np.column_stack([lat.round(6), lon.round(6), weight.round(3)]).tolist()
-    return HeatMap(data, name="reports", radius=8, blur=8, max_zoom=1, min_opacity=0.05, gradient=HEAT)
+    heat = np.sqrt(gaussian_filter(counts, BLUR, mode="constant"))
+    heat = np.minimum(1.0, heat / np.quantile(heat[heat > 0.05], 0.99))
+    west, south = _round(south_west)
+    east, north = _round(north_east)
+    return folium.raster_layers.ImageOverlay(
+        _coloured(heat)[::-1], bounds=[[south, west], [north, east]], name="reports", alt="where reports are many"
+    )
+
+
+def _flat(lonlat: FloatArray) -> FloatArray:
+    """Return degrees on Mercator's map; the poles themselves are not on it."""
+    lat = np.radians(np.clip(lonlat[..., 1], -85, 85))
+    return np.stack([lonlat[..., 0], np.degrees(np.arcsinh(np.tan(lat)))], axis=-1)
+
+
+def _round(flat: FloatArray) -> tuple[float, float]:
+    """Return longitude and latitude of a point on Mercator's map."""
+    return float(flat[0]), math.degrees(math.atan(math.sinh(math.radians(flat[1]))))
+
+
+def _coloured(heat: FloatArray) -> Any:
+    stops = np.linspace(0.1, 1, len(HEAT))
+    channels = [[int(colour[at : at + 2], 16) for colour in HEAT] for at in (1, 3, 5)]
+    rgb = [np.interp(heat, stops, channel) for channel in channels]
+    alpha = 255 * np.clip(heat * 6, 0, 0.85)
+    return np.dstack([*rgb, alpha]).round().astype(np.uint8)
 
 
 def _promised(promise: Promise) -> list[str]:

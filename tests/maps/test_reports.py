@@ -1,6 +1,9 @@
 """Maps of files: every format, any size, nothing from the network, and what was promised."""
 
+import base64
+import io
 import json
+import math
 import re
 from pathlib import Path
 
@@ -8,6 +11,8 @@ import geopandas
 import numpy as np
 import pandas as pd
 import pytest
+from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
 from playwright.sync_api import Page, expect
 
 from geoind.cli import main
@@ -60,36 +65,81 @@ def test_columns_can_be_chosen_and_rows_without_a_place_are_left_out(tmp_path: P
     assert found.tolist() == [[1, 4], [3, 6]]
 
 
-def heat_cells(page: str) -> list[tuple[float, float, float]]:
-    """Latitude, longitude and weight of each cell of the page's heat map."""
-    found = re.search(r"L\.heatLayer\(\s*(\[\[.*?\]\])", page, re.DOTALL)
+def heat_picture(page: str) -> np.ndarray:
+    """The page's heat map: red, green, blue and alpha of each cell, from the north-west."""
+    found = re.search(r"L\.imageOverlay\(\s*\"data:image/png;base64,([^\"]+)\"", page)
     assert found
-    return [(lat, lon, weight) for lat, lon, weight in json.loads(found[1])]
+    return np.asarray(Image.open(io.BytesIO(base64.b64decode(found[1]))))
+
+
+def heat_bounds(page: str) -> list[list[float]]:
+    """South-west and north-east corner of the heat map."""
+    found = re.search(r"L\.imageOverlay\(\s*\"[^\"]+\",\s*(\[\[.*?\]\])", page, re.DOTALL)
+    assert found
+    bounds: list[list[float]] = json.loads(found[1])
+    return bounds
 
 
 def test_few_reports_are_points_and_many_a_heat_map_of_bounded_size() -> None:
     rng = np.random.default_rng(1)
     few = report_map(lambda: iter([LONLAT]), title="few")
     assert "MultiPoint" in few
-    assert "L.heatLayer(" not in few.replace("L.heatLayer=function", "")
-    sizes = []
+    assert "L.imageOverlay(" not in few.split("</script>")[-2]
     for count in (MOST_POINTS + 1, 40 * MOST_POINTS):
         lonlat = rng.normal([24.94, 60.17], [0.02, 0.01], (count, 2))
         page = report_map(np.array_split(lonlat, 7).__iter__, title="many")
-        cells = heat_cells(page)
-        assert max(weight for _, _, weight in cells) == 1
-        centre = max(cells, key=lambda cell: cell[2])
-        assert centre[:2] == pytest.approx((60.17, 24.94), abs=0.05)
-        sizes.append(len(cells))
-    assert sizes[1] <= CELLS**2
+        picture = heat_picture(page)
+        assert picture.shape == (CELLS, CELLS, 4)
+        # The more reports, the darker: around the centre.
+        (south, west), (north, east) = heat_bounds(page)
+        row, column = np.argwhere(picture[..., 0] == picture[..., 0][picture[..., 3] > 0].min()).mean(axis=0)
+        assert north - (north - south) * row / CELLS == pytest.approx(60.17, abs=0.01)
+        assert west + (east - west) * column / CELLS == pytest.approx(24.94, abs=0.02)
     assert f"{40 * MOST_POINTS:,} true places" in page
 
 
-def test_heat_counts_every_report_once() -> None:
-    lonlat = np.repeat([[10.0, 50.0], [10.1, 50.1]], [4 * MOST_POINTS, MOST_POINTS], axis=0)
+def test_heat_is_where_the_reports_are_and_stronger_where_they_are_more() -> None:
+    lonlat = np.repeat([[10.0, 50.0], [10.1, 60.0]], [4 * MOST_POINTS, MOST_POINTS], axis=0)
     page = report_map(lambda: iter([lonlat]), title="two places")
-    cells = heat_cells(page)
-    assert sorted(weight for _, _, weight in cells) == pytest.approx([0.5, 1.0], abs=0.01)
+    picture, ((south, west), (north, east)) = heat_picture(page), heat_bounds(page)
+    flat = [math.asinh(math.tan(math.radians(lat))) for lat in (south, 50.0, 60.0, north)]
+    for place, lon in ((1, 10.0), (2, 10.1)):
+        row = CELLS - 1 - int(CELLS * (flat[place] - flat[0]) / (flat[3] - flat[0]))
+        column = int(CELLS * (lon - west) / (east - west))
+        assert picture[row, column, 3] > 200
+    reds = [
+        picture[: CELLS // 2, :, 0][picture[: CELLS // 2, :, 3] > 200].min(),
+        picture[CELLS // 2 :, :, 0].min(),
+    ]
+    assert reds[1] < reds[0]
+
+
+def test_an_even_crowd_gives_an_even_picture() -> None:
+    lonlat = np.random.default_rng(5).uniform([24.9, 60.1], [25.0, 60.2], (400_000, 2))
+    picture = heat_picture(report_map(lambda: iter([lonlat]), title="even")).astype(float)
+    inner = picture[20:-20, 20:-20, 1]
+    # No rows or columns stand out, as they did when cells were drawn one by one.
+    for axis in (0, 1):
+        assert np.ptp(inner.mean(axis=axis)) < 0.15 * inner.mean()
+
+
+@pytest.mark.parametrize("count", [100, MOST_POINTS + 100])
+def test_reports_on_both_sides_of_the_antimeridian_are_drawn_together(count: int) -> None:
+    rng = np.random.default_rng(2)
+    lonlat = np.column_stack([rng.normal(180.0, 0.02, count), rng.normal(-16.8, 0.02, count)])
+    lonlat[:, 0] = (lonlat[:, 0] + 180) % 360 - 180
+    assert np.ptp(lonlat[:, 0]) > 359
+    page = report_map(lambda: iter([lonlat]), title="Fiji")
+    found = re.search(r"\.fitBounds\(\s*(\[\[.*?\]\])", page, re.DOTALL)
+    assert found
+    (_, west), (_, east) = json.loads(found[1])
+    assert 179.8 < west < 180 < east < 180.2
+    if count <= MOST_POINTS:
+        drawn = re.search(r'"coordinates": (\[\[.*?\]\])', page, re.DOTALL)
+        assert drawn
+        longitudes = np.array(json.loads(drawn[1]))[:, 0]
+        assert np.sort(longitudes % 360) == pytest.approx(np.sort(lonlat[:, 0] % 360), abs=1e-5)
+        assert np.ptp(longitudes) < 1
 
 
 @pytest.mark.parametrize(
@@ -159,6 +209,20 @@ def test_the_page_of_a_file_without_a_promise_says_that_its_places_are_true(
     watched.goto(out.as_uri())
     expect(watched.get_by_role("alert")).to_contain_text("These are true places")
     expect(watched.get_by_text("3 true places")).to_be_visible()
+    expect(watched.locator("html")).to_have_attribute("lang", "en")
+    # On a phone the legend leaves the map to the reports, and folds away.
+    watched.set_viewport_size({"width": 390, "height": 844})
+    legend = watched.locator("details.told").bounding_box()
+    assert legend is not None
+    assert legend["x"] >= 50
+    assert legend["x"] + legend["width"] <= 390
+    assert legend["height"] < 200
+    watched.locator("details.told summary").click()
+    folded = watched.locator("details.told").bounding_box()
+    assert folded is not None
+    assert folded["height"] < legend["height"] - 10
+    rules = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa"]}}
+    assert Axe().run(watched, options=rules).response["violations"] == []
 
 
 def test_the_page_of_reports_does_not_warn(tmp_path: Path) -> None:

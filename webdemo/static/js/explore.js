@@ -16,11 +16,13 @@ let app = null, told = null, asked = null, active = false, refit = true, before 
 const ask = asker("/api/explore", (answer, question) => {
   app.accepted(question);
   const turned = refit || asked.radius !== question.radius || asked.factor !== question.factor;
+  const redrawn = !asked || asked.seed !== question.seed;
   told = answer;
   asked = question;
   refit = false;
   draw();
-  if (active && turned) fit(circleAround(rings(0.95)));
+  const report = L.latLng(told.report.lat, told.report.lon);
+  if (active && (turned || (redrawn && !map.getBounds().contains(report)))) fit(circleAround(rings(0.95)).extend(report));
 }, (question) => app.refused(question));
 
 const rings = (share) => told.rings.find((ring) => ring.share === share).radius;

@@ -9,6 +9,8 @@ function imageOf(svg) {
   const copy = svg.cloneNode(true), originals = svg.querySelectorAll("path");
   // A picture has no style sheet: what the page's one says becomes attributes.
   copy.querySelectorAll("path").forEach((path, at) => path.setAttribute("stroke", getComputedStyle(originals[at]).stroke));
+  // Where the map has moved its layer to is where we put the picture.
+  copy.removeAttribute("style");
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   const image = new Image();
   return new Promise((done, failed) => {
