@@ -1,32 +1,35 @@
 """What a moving person pays, and what somebody learns who sees every report.
 
-python3 dev.py bench traces     prints the tables, writes docs/benchmarks/traces.md and docs/figures/traces.png
+python3 dev.py bench traces [FILE]    prints the tables, writes docs/benchmarks/traces.md, docs/figures/traces.png;
+                                      with a file of traces, GeoLife's for one, evaluates on them, too
 """
 
+import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from geoind import Mobility, SamePlace, TraceSession, trace_adversary_error
+from geoind import Mobility, PlanarLaplace, Prior, TraceSession, trace_adversary_error
 from geoind.arrays import FloatArray
+from geoind.evaluation.drives import drives_of, read_traces
+from geoind.evaluation.homes import HomesKnown, days_until_home_is_known
+from geoind.evaluation.traces import evaluate_traces
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 from geoind.traces import (
     Independent,
+    LearnedMobility,
     Predictive,
-    PrivateZone,
     SparseVector,
     Switching,
     TraceMethod,
-    average,
     commuter,
-    middle,
+    most_likely_path,
     most_likely_places,
     smooth,
 )
-from geoind.traces.commuter import HOME
+from geoind.traces.commuter import HOME, WORK
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "traces.md"
@@ -34,10 +37,8 @@ OUT, FIGURE = ROOT / "docs" / "benchmarks" / "traces.md", ROOT / "docs" / "figur
 PLANE = Projection(*HOME)
 ACCURACY = 500.0
 EPSILON = Independent.for_accuracy(ACCURACY).epsilon
-MEAN_ERROR = 2 / EPSILON
 PERSONS, DAYS, EVERY = 12, 30, 600.0
-KNOWN = 100.0
-WEEKS = 60
+WEEKS = 40
 """How many persons' weeks the averages are over."""
 
 
@@ -83,6 +84,7 @@ def budgets(times: FloatArray, truth: FloatArray, keys: int, accuracy: float = A
         "sparse vector, without memory": SparseVector(sparse.fresh, sparse.test, sparse.limit),
         "sparse vector, with memory": sparse,
         "switching": Switching(sparse),
+        "sparse vector, every answer within": SparseVector.within(accuracy),
     }
     rows, first = [], None
     for name, method in methods.items():
@@ -112,130 +114,133 @@ def budgets(times: FloatArray, truth: FloatArray, keys: int, accuracy: float = A
 def learned() -> str:
     """Return what each attack makes of two days of reports."""
     times, truth = commuter(days=2, every=EVERY)
-    mobility = Mobility(Grid(-2500.0, -7000.0, cell=200.0, columns=60, rows=50), PLANE, stay=0.9)
+    grid = Grid(-2500.0, -7000.0, cell=200.0, columns=60, rows=50)
+    road = Prior.over(grid, np.unique(grid.nearest(np.linspace([0, 0], WORK, 400))))
+    free, on_road = (Mobility(grid, PLANE, stay=0.9, prior=prior) for prior in (None, road))
+    when, others = commuter(days=5, every=EVERY, rng=99)
+    public = LearnedMobility.learn(
+        others, persons=["a neighbour"] * len(when), times=when, grid=grid, projection=PLANE, step=EVERY
+    )
     rows = []
     for name, method in (("independent", Independent(EPSILON)), ("session", SparseVector.for_accuracy(ACCURACY))):
         reports = replay(TraceSession(method, key=key(1)), times, truth)
-        guesses = {
-            "the reports": reports,
-            "smoothed over an hour": smooth(reports, times),
-            "most likely cells": most_likely_places(reports, times, method=method, mobility=mobility),
+        guesses = {"the reports": reports, "smoothed": smooth(reports, times)}
+        guesses["most likely cells"] = most_likely_places(reports, times, method=method, mobility=free)
+        guesses["most likely path"] = most_likely_path(reports, times, method=method, mobility=free)
+        bayesian = {
+            told: trace_adversary_error(reports, truth, times=times, method=method, mobility=mobility)
+            for told, mobility in (
+                ("`trace_adversary_error`", free),
+                ("who knows the road", on_road),
+                ("who knows the traffic", public),
+            )
         }
-        bayesian = trace_adversary_error(reports, truth, times=times, method=method, mobility=mobility)
-        rows.append(
-            [name, *(f"{apart(guess, truth).mean():.0f}" for guess in guesses.values()), f"{bayesian:.0f}"]
-        )
-    return table(["mean error in metres of", *guesses, "`trace_adversary_error`"], rows)
+        errors = [*(apart(guess, truth).mean() for guess in guesses.values()), *bayesian.values()]
+        rows.append([name, *(f"{error:.0f}" for error in errors)])
+    return table(["mean error in metres of", *guesses, *bayesian], rows)
 
 
-def same_place(number: int, _times: FloatArray, truth: FloatArray) -> FloatArray:
-    """Return one report for each cell that a person visits."""
-    memory = SamePlace(key(number))
-    answers = [memory.obfuscate(lat=lat, lon=lon, epsilon=EPSILON, person=number) for lon, lat in truth.tolist()]
-    return np.array([(answer.lon, answer.lat) for answer in answers])
-
-
-def zoned(number: int, times: FloatArray, truth: FloatArray) -> FloatArray:
-    """Return a session's answers with a zone around home."""
-    zone = PrivateZone.around(lat=HOME[1], lon=HOME[0], epsilon=EPSILON, key=key(number))
-    return replay(TraceSession(SparseVector.for_accuracy(ACCURACY), key=key(number), zone=zone), times, truth)
-
-
-def cloaked(number: int, _times: FloatArray, truth: FloatArray) -> FloatArray:
-    """Return centres of grid cells; the grid lies anyhow to each person's home."""
-    cell = MEAN_ERROR / 0.3826  # mean distance of a uniform place from the centre of its square
-    shift = np.random.default_rng(number).uniform(0, cell, 2)
-    return PLANE.to_lonlat((np.floor((PLANE.to_xy(truth) + shift) / cell) + 0.5) * cell - shift)
-
-
-def drifting(number: int, times: FloatArray, truth: FloatArray) -> FloatArray:
-    """Return places beside the truth: an offset that is another one after about six hours."""
-    generator = np.random.default_rng(number)
-    kept = np.exp(-EVERY / (6 * 3600))
-    spread = MEAN_ERROR / np.sqrt(np.pi / 2)
-    offset, offsets = generator.normal(0, spread, 2), []
-    for _ in times:
-        offset = kept * offset + np.sqrt(1 - kept**2) * generator.normal(0, spread, 2)
-        offsets.append(offset)
-    return PLANE.to_lonlat(PLANE.to_xy(truth) + np.array(offsets))
-
-
-Defence = Callable[[int, FloatArray, FloatArray], FloatArray]
-DEFENCES: dict[str, Defence] = {
-    "fresh noise per report": lambda n, t, x: replay(TraceSession(Independent(EPSILON), key=key(n)), t, x),
-    "the same report for the same place": same_place,
-    "sparse vector session": lambda n, t, x: replay(
-        TraceSession(SparseVector.for_accuracy(ACCURACY), key=key(n)), t, x
-    ),
-    "session with a private zone": zoned,
-    "cloaking to a grid": cloaked,
-    "an offset that drifts": drifting,
-}
-
-
-def home_errors(reports: FloatArray, times: FloatArray) -> FloatArray:
-    """Return the error about home after each day, (attacks, days), from what was reported at night."""
-    night = (times / 3600 % 24 < 7) | (times / 3600 % 24 > 20)
-    errors = []
-    for day in range(1, DAYS + 1):
-        seen = reports[night & (times < 86_400 * day)]
-        distinct = np.unique(seen, axis=0)
-        guesses = [average(seen), middle(seen), average(distinct), middle(distinct)]
-        errors.append(apart(np.array(guesses), np.array([HOME] * len(guesses))))
-    return np.array(errors).T
-
-
-def until_known(errors: FloatArray) -> float:
-    """Return the first day from which on a guess stays within 100 m; infinite if there is none."""
-    wrong = np.flatnonzero(errors > KNOWN)
-    day = 1 if not len(wrong) else int(wrong[-1]) + 2
-    return day if day <= DAYS else np.inf
-
-
-def homes() -> str:
-    """Return the days until home is known, and draw them."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
-    axes = figure.add_subplot(xlabel="days of reports", ylabel="error about home, m (median person)")
-    rows = []
-    for name, defence in DEFENCES.items():
-        persons = []
-        for number in range(PERSONS):
-            times, truth = commuter(days=DAYS, every=EVERY, rng=number)
-            persons.append(home_errors(defence(number, times, truth), times))
-        every = np.array(persons)
-        # The attack that does best against the whole crowd: the attacker knows the defence.
-        best = int(every[:, :, -1].mean(axis=0).argmin())
-        days = np.array([until_known(errors) for errors in every[:, best]])
-        median = np.median(days)
-        rows.append(
-            [
-                name,
-                ("mean", "geometric median", "mean of distinct ones", "geometric median of distinct ones")[best],
-                f"{median:.0f}" if np.isfinite(median) else f"more than {DAYS}",
-                f"{np.isfinite(days).sum()} of {PERSONS}",
-                f"{np.median(every[:, best, -1]):.0f}",
-            ]
-        )
-        axes.plot(range(1, DAYS + 1), np.median(every[:, best], axis=0), label=name)
-    axes.axhline(KNOWN, color="grey", linestyle=":")
-    axes.set_ylim(0)
-    axes.legend(fontsize="small")
-    figure.savefig(FIGURE, dpi=110)
+def homes(found: HomesKnown) -> str:
+    """Return the days until home is known."""
+    rows = [
+        [
+            str(row.defence),
+            str(row.attack),
+            f"{row.days:.0f}" if np.isfinite(float(str(row.days))) else f"more than {DAYS}",
+            f"{row.known} of {PERSONS}",
+            f"{row.error:.0f}",
+        ]
+        for row in found.table.itertuples()
+    ]
     header = ["", "best attack on night reports", "days until 100 m (median)", "ever known", "error at the end, m"]
+    return table(header, rows)
+
+
+def borders() -> str:
+    """Return how far from home the entries and exits of a zone lead, around the home and around a report.
+
+    Somebody leaves home straight on, in any direction, and everybody sees exactly where the border was crossed.
+    """
+    rng = np.random.default_rng(6)
+    counts = (10, 100, 1000)
+    noise = PlanarLaplace(EPSILON)
+    found: dict[str, list[list[float]]] = {}
+    for _ in range(20):
+        centre = noise.sample(np.zeros((1, 2)), rng=rng)[0]
+        radius = noise.reach(0.99) + 200.0
+        angles = rng.uniform(0, 2 * np.pi, counts[-1])
+        ways = np.column_stack((np.cos(angles), np.sin(angles)))
+        for name, middle_ in (("around the home itself", np.zeros(2)), ("around a noisy home", centre)):
+            along = ways @ middle_
+            crossed = (along + np.sqrt(along**2 + radius**2 - middle_ @ middle_))[:, None] * ways
+            inside = bool(np.hypot(*middle_) < radius)
+            mean = [float(np.hypot(*crossed[:count].mean(axis=0))) for count in counts]
+            fitted = float(np.hypot(*straight_home(crossed, middle_, radius))) if inside else np.nan
+            found.setdefault(f"zone {name}", []).append([*mean, fitted])
+    rows = [[name, *(f"{value:.0f}" for value in np.nanmean(values, axis=0))] for name, values in found.items()]
+    header = ["error about home, m", *(f"mean of {count} crossings" for count in counts)]
+    return table([*header, f"fit of straight ways to {counts[-1]} crossings"], rows)
+
+
+def straight_home(crossed: FloatArray, centre: FloatArray, radius: float) -> FloatArray:
+    """Return the most likely home of somebody who leaves straight on in a uniform direction."""
+    grid = np.arange(-radius, radius, 25.0)
+    homes_ = np.column_stack([part.ravel() for part in np.meshgrid(grid, grid)])
+    homes_ = homes_[np.hypot(*homes_.T) < 0.98 * radius] + centre
+    score = np.zeros(len(homes_))
+    for place in crossed:
+        away = place - homes_
+        score += np.log((away @ ((place - centre) / radius)) / (away**2).sum(axis=1))
+    return np.asarray(homes_[score.argmax()])
+
+
+def speed() -> str:
+    """Return seconds of the filter and of the path on 100 x 100 cells and 1 000 steps."""
+    times, truth = commuter(days=4, every=345.6)
+    mobility = Mobility(Grid(-3000.0, -8000.0, cell=120.0, columns=100, rows=100), PLANE, stay=0.9)
+    rows = []
+    for name, method in (("independent", Independent(EPSILON)), ("session", SparseVector.for_accuracy(ACCURACY))):
+        reports = replay(TraceSession(method, key=key(1)), times[:1000], truth[:1000])
+        seconds = []
+        for attack in (trace_adversary_error, most_likely_path):
+            began = time.process_time()
+            if attack is trace_adversary_error:
+                trace_adversary_error(reports, truth[:1000], times=times[:1000], method=method, mobility=mobility)
+            else:
+                most_likely_path(reports, times[:1000], method=method, mobility=mobility)
+            seconds.append(time.process_time() - began)
+        rows.append([name, *(f"{value:.0f}" for value in seconds)])
+    return table(["seconds of processor", "forward-backward filter and medians", "most likely path"], rows)
+
+
+def evaluated(path: str) -> str:
+    """Return what the evaluation finds on the traces of a file, for fresh reports within 500 m."""
+    found = evaluate_traces(drives_of(read_traces(path), most=12), accuracies=[ACCURACY])
+    audits = found.audits.set_index("contender")
+    columns = ["mean_error", "error_90", "smoothed_error", "level_per_hour"]
+    rows = []
+    for row in found.table[found.table["traces"] != "one drive"].to_dict("records"):
+        refuted = "refuted" if audits.loc[row["contender"], "refuted"] else "not refuted"
+        rows.append([str(row["contender"]), *(f"{row[column]:.4g}" for column in columns), refuted])
+    header = ["", "mean error, m", "90 % error, m", "smoothed, m", "level within 200 m per hour", "audit"]
     return table(header, rows)
 
 
 def main() -> None:
     """Measure, print, write."""
+    known = days_until_home_is_known(persons=PERSONS, days=DAYS, every=EVERY, accuracy=ACCURACY)
+    known.figure().savefig(FIGURE, dpi=110)
     tables = {
         "commuter": budgets(*commuter(), keys=WEEKS),
         "commuter within 1 km": budgets(*commuter(), keys=WEEKS, accuracy=1000.0),
         "driver": budgets(*driver(), keys=WEEKS),
         "learned": learned(),
-        "homes": homes(),
+        "homes": homes(known),
+        "borders": borders(),
+        "speed": speed(),
     }
+    if sys.argv[1:]:
+        tables["geolife"] = evaluated(sys.argv[1])
     page = f"""# What people who move pay, and what they give away
 
 Written by `python3 dev.py bench traces`. Fresh reports are within {ACCURACY:.0f} m nine times in ten.
@@ -263,10 +268,22 @@ A commuter, two days, a position every ten minutes; 60 x 50 cells of 200 m.
 ## Days until home is known to 100 m
 
 {PERSONS} commuters, {DAYS} days, a position every {EVERY / 60:.0f} minutes.
-Each defence has a mean error of about {MEAN_ERROR:.0f} m. The attacker averages what was reported at night, and
-uses the one way, of four, that does best against the whole crowd.
+Each defence has a mean error of about {2 / EPSILON:.0f} m. The attacker averages what was reported at night, or is
+a Bayesian who hears a session's silence, too: the attack that does best against the whole crowd.
 
 {tables["homes"]}
+
+## The borders of a private zone
+
+20 persons, who leave home straight on, each time in another direction; the crossings are seen exactly.
+
+{tables["borders"]}
+
+## The speed of the adversary
+
+100 x 100 cells, 1 000 steps.
+
+{tables["speed"]}
 """
     OUT.write_text(page)
     text = PAGE.read_text()

@@ -1,13 +1,15 @@
 """A trace: a walk reported at each step, against the same walk within a budget."""
 
 import math
+import secrets
 
 import numpy as np
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from geoind import InvalidInputError, SphericalLaplace, obfuscate_lonlat
-from geoind.arrays import FloatArray, IntArray
+from geoind import Grid, InvalidInputError, Mobility, TraceSession, trace_beliefs
+from geoind.arrays import FloatArray
+from geoind.traces import Independent, Rationed, TraceMethod
 
 from .requests import MAX_SEED, Point, Privacy, Promised
 from .town import Town, to_latlon
@@ -15,6 +17,12 @@ from .town import Town, to_latlon
 __all__ = ["trace_router"]
 
 MAX_STEPS = 500
+PACE = 1.4
+"""Metres that people walk in a second."""
+CELLS = 70
+"""Cells along the longer side of the observer's map."""
+LONG = 10_000.0
+"""Hours: longer than any walk."""
 
 
 class TraceAsk(Privacy):
@@ -30,7 +38,9 @@ class Walk(BaseModel):
     """What one way of reporting sends, costs and gives away."""
 
     reports: list[tuple[float, float]]
-    guess: list[tuple[float, float]] = Field(description="The path that an observer draws through the reports")
+    guess: list[tuple[float, float]] = Field(
+        description="Where an observer believes the walker to be, given all reports"
+    )
     spent: float = Field(description="Sum of epsilons, per metre")
     factor: str = Field(description="Two walks that are the radius apart can be told apart by this factor at most")
     report_error: float = Field(description="Mean distance of the app's latest report from the walker, in metres")
@@ -53,20 +63,18 @@ def trace_router(town: Town) -> APIRouter:
 
     @router.post("/trace")
     def trace(ask: TraceAsk) -> Trace:
-        """Report a walk with independent noise at each step, and as rarely as a budget allows."""
+        """Report a walk with independent noise at each step, and as often as a budget lasts."""
         corners = town.projection.to_xy(town.here(*ask.path))
         walk, length = steps_along(corners, ask.step)
-        noise = ask.noise
-        everything = np.arange(len(walk), dtype=np.int64)
-        allowed = np.unique(np.linspace(0, len(walk) - 1, min(ask.budget, len(walk))).round().astype(np.int64))
-        truth = town.projection.to_lonlat(walk)
-        reports = obfuscate_lonlat(truth, noise, rng=ask.seed)
+        times = np.linspace(0, length / PACE, len(walk))
+        key = secrets.token_bytes(32) if ask.seed is None else ask.seed.to_bytes(32)
+        each = Independent(ask.noise.epsilon)
         return Trace(
             promise=ask.promise,
-            steps=to_latlon(truth).tolist(),
+            steps=to_latlon(town.projection.to_lonlat(walk)).tolist(),
             length=length,
-            naive=_walk(town, noise, ask.radius, walk, everything, reports),
-            budgeted=_walk(town, noise, ask.radius, walk, allowed, reports[allowed]),
+            naive=_walk(town, each, ask.radius, walk, times, key),
+            budgeted=_walk(town, lasting(each, ask.budget, times), ask.radius, walk, times, key),
         )
 
     return router
@@ -85,30 +93,52 @@ def steps_along(corners: FloatArray, step: float) -> tuple[FloatArray, float]:
     return np.column_stack([np.interp(at, travelled, corners[:, axis]) for axis in (0, 1)]), length
 
 
-def smoothed(when: IntArray, places: FloatArray, times: IntArray, width: float) -> FloatArray:
-    """Return the local average of places at other times: nearby reports count more, by a bell curve."""
-    weights = np.exp(-0.5 * ((times[:, None] - when) / width) ** 2) + 1e-300
-    return np.asarray(weights @ places / weights.sum(axis=1, keepdims=True))
+def lasting(each: Independent, budget: int, times: FloatArray) -> TraceMethod:
+    """Return the method that makes so many reports last for all the times."""
+    if budget >= len(times):
+        return each
+    if budget == 1:
+        return Rationed(each, each.epsilon / LONG, saved=LONG)  # the next one would come after a year and a half
+    hours = (times[-1] - times[0]) / 3600
+    # What a step waits for its turn is saved, too.
+    saved = hours / (budget - 1) + hours / (len(times) - 1)
+    return Rationed(each, (budget - 1) * each.epsilon / hours * (1 + 1e-9), saved=saved)
 
 
-def _walk(
-    town: Town, noise: SphericalLaplace, radius: float, walk: FloatArray, when: IntArray, reports: FloatArray
-) -> Walk:
-    times = np.arange(len(walk), dtype=np.int64)
+def observed(town: Town, reports: FloatArray, times: FloatArray, method: TraceMethod) -> FloatArray:
+    """Return where an observer believes the walker to be at each time: who knows the noise and how people walk.
+
+    Nothing but the reports and the public map is looked at.
+    """
     sent = town.projection.to_xy(reports)
-    latest = sent[np.searchsorted(when, times, side="right") - 1]
-    # An observer who knows how people walk: of all widths the one that errs least.
-    guesses = [smoothed(when, sent, times, width) for width in np.geomspace(0.5, 2 * len(walk), 16)]
-    errors = [float(np.linalg.norm(guess - walk, axis=1).mean()) for guess in guesses]
-    best = int(np.argmin(errors))
-    spent = len(when) * noise.epsilon
+    west, south = np.minimum(town.extent[0], sent.min(axis=0))
+    east, north = np.maximum(town.extent[1], sent.max(axis=0))
+    cell = max(east - west, north - south) / CELLS
+    columns, rows = (math.ceil(side / cell) + 1 for side in (east - west, north - south))
+    grid = Grid(west, south, cell=cell, columns=columns, rows=rows)
+    # As fast as people walk, but from one cell to the next at least.
+    speed = max(PACE * 3600, cell / (times[1] / 3600))
+    mobility = Mobility(grid, town.projection, speed=speed, stay=0.0)
+    beliefs = trace_beliefs(reports, times, method=method, mobility=mobility)
+    return np.array([belief.ravel() @ grid.xy for belief in beliefs])
+
+
+def _walk(town: Town, method: TraceMethod, radius: float, walk: FloatArray, times: FloatArray, key: bytes) -> Walk:
+    session = TraceSession(method, key=key)
+    answers, fresh = np.empty_like(walk), []
+    for step, (lon, lat) in enumerate(town.projection.to_lonlat(walk).tolist()):
+        before = session.spent
+        answer = session.report(lat=lat, lon=lon, time=times[step])
+        answers[step] = answer.lon, answer.lat
+        fresh.append(session.spent > before)
+    guess = observed(town, answers, times, method)
     return Walk(
-        reports=to_latlon(reports).tolist(),
-        guess=to_latlon(town.projection.to_lonlat(guesses[best])).tolist(),
-        spent=spent,
-        factor=_large(spent * radius),
-        report_error=float(np.linalg.norm(latest - walk, axis=1).mean()),
-        guess_error=errors[best],
+        reports=to_latlon(answers[fresh]).tolist(),
+        guess=to_latlon(town.projection.to_lonlat(guess)).tolist(),
+        spent=session.spent,
+        factor=_large(session.spent * radius),
+        report_error=float(np.linalg.norm(town.projection.to_xy(answers) - walk, axis=1).mean()),
+        guess_error=float(np.linalg.norm(guess - walk, axis=1).mean()),
     )
 
 

@@ -1,7 +1,7 @@
 """A person who moves: sessions over time, and what somebody learns who sees every report."""
 
 from geoind.traces.adversary import most_likely_path
-from geoind.traces.attacks import average, middle, most_likely_places, smooth
+from geoind.traces.attacks import average, home_beliefs, middle, most_likely_places, smooth
 from geoind.traces.audit import Answering, TraceAudit, audit_traces
 from geoind.traces.cached import LOCATION_GUARD, Cached
 from geoind.traces.commuter import commuter
@@ -37,6 +37,7 @@ __all__ = [
     "audit_traces",
     "average",
     "commuter",
+    "home_beliefs",
     "last_report",
     "middle",
     "most_likely_path",

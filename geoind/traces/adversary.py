@@ -16,7 +16,7 @@ from geoind.errors import InvalidInputError
 from geoind.traces.mobility import Moves
 from geoind.traces.session import Past, Place, Published, TraceMethod
 
-__all__ = ["most_likely_path", "trace_adversary_error", "trace_beliefs"]
+__all__ = ["Answers", "most_likely_path", "trace_adversary_error", "trace_beliefs"]
 
 LEVELS = (np.arange(12) + 0.5) / 12
 """Quantiles that stand for the noise that a run of tests shares."""
@@ -26,7 +26,7 @@ COARSE = (np.arange(3) + 0.5) / 3
 
 
 @dataclass(frozen=True)
-class _Answers:
+class Answers:
     """What everybody saw: before each answer the public past, and whether a run of tests began with it."""
 
     pasts: list[Past]
@@ -40,7 +40,8 @@ class _Answers:
     @classmethod
     def of(
         cls, reports: ArrayLike, times: ArrayLike, method: TraceMethod, mobility: Moves, levels: FloatArray
-    ) -> "_Answers":
+    ) -> "Answers":
+        """Return what everybody saw of a session's answers."""
         lonlat, seconds = as_lonlat(reports, "reports"), as_floats(times, "times")
         if seconds.shape != (len(lonlat),) or not len(lonlat):
             raise InvalidInputError(f"times must be one per report, got {seconds.shape} and {len(lonlat)} reports")
@@ -102,7 +103,7 @@ def trace_beliefs(
     mobility : Mobility or LearnedMobility
         How people move.
     """
-    answers = _Answers.of(reports, times, method, mobility, LEVELS)
+    answers = Answers.of(reports, times, method, mobility, LEVELS)
     # Only some beliefs are kept on the way there; the others are computed again on the way back.
     every = math.isqrt(len(answers)) + 1
     kept: dict[int, FloatArray] = {}
@@ -152,7 +153,7 @@ def most_likely_path(reports: ArrayLike, times: ArrayLike, *, method: TraceMetho
     Parameters as in `trace_beliefs`. Each moment's likeliest place need not lie on one path that somebody can
     walk; this one can be walked.
     """
-    answers = _Answers.of(reports, times, method, mobility, COARSE)
+    answers = Answers.of(reports, times, method, mobility, COARSE)
     with np.errstate(divide="ignore"):
         score = np.log(answers.ahead(0, None))
         came: list[IntArray] = []

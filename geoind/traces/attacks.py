@@ -1,16 +1,18 @@
 """Simple guesses of somebody who sees every report, beside the Bayesian: no weak attack passes for privacy."""
 
+from collections.abc import Iterator
+
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive
 from geoind.channels.median import geometric_median
 from geoind.errors import InvalidInputError
 from geoind.space.projection import Projection
-from geoind.traces.adversary import trace_beliefs
+from geoind.traces.adversary import LEVELS, Answers, trace_beliefs
 from geoind.traces.mobility import Moves
 from geoind.traces.session import TraceMethod
 
-__all__ = ["average", "middle", "most_likely_places", "smooth"]
+__all__ = ["average", "home_beliefs", "middle", "most_likely_places", "smooth"]
 
 
 def average(reports: ArrayLike) -> FloatArray:
@@ -84,6 +86,43 @@ def most_likely_places(
     """Return the cell with the most belief at each moment, given all reports: (n, 2) longitudes and latitudes."""
     best = [int(belief.argmax()) for belief in trace_beliefs(reports, times, method=method, mobility=mobility)]
     return np.asarray(mobility.projection.to_lonlat(mobility.grid.xy[best]))
+
+
+def home_beliefs(
+    reports: ArrayLike, times: ArrayLike, *, at_home: ArrayLike, method: TraceMethod, mobility: Moves
+) -> Iterator[FloatArray]:
+    """Yield after each answer what a Bayesian believes about a home, rows by columns, who knows when it is one.
+
+    The silence of tests counts as well as the reports: nobody who only averages places sees what it tells.
+
+    Parameters
+    ----------
+    reports, times, method, mobility
+        As in `trace_beliefs`; of the mobility only the grid and where people are.
+    at_home : (n,) array of bool
+        Which answers were given at home: those of the night.
+    """
+    answers = Answers.of(reports, times, method, mobility, LEVELS)
+    known = np.asarray(at_home, bool)
+    if known.shape != (len(answers),):
+        raise InvalidInputError(f"at_home must be one per report, got {known.shape} and {len(answers)} reports")
+    with np.errstate(divide="ignore"):
+        done = np.log(mobility.mass)
+        run = np.zeros((len(answers.levels), *mobility.mass.shape))
+        for step in range(len(answers)):
+            if known[step]:
+                run = run + np.log(answers.likelihood(step))
+            told = done + _mean_log(run)
+            if answers.begins[step]:
+                done, run = told - told.max(), np.zeros_like(run)
+            belief = np.exp(told - told.max())
+            yield belief / belief.sum()
+
+
+def _mean_log(run: FloatArray) -> FloatArray:
+    """Return the logarithm of the mean over the levels of a run's noise."""
+    best = run.max(axis=0)
+    return np.asarray(best + np.log(np.exp(run - best).mean(axis=0)))
 
 
 def _some(reports: ArrayLike) -> FloatArray:

@@ -77,12 +77,15 @@ class Rationed:
     def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, Place]:
         """Return the method's answer, or the last one again."""
         past = self._counted(past)
-        return self.method.answer(past, place) if self._is_affordable(past) else (past, past.last.place)
+        if not self._is_affordable(past):
+            return past, past.last.place
+        after, report = self.method.answer(past, place)
+        return self._paid(past, after, report), report
 
     def seen(self, past: Past, report: Place) -> Past:
         """Return the past after an answer, as everybody sees it."""
         past = self._counted(past)
-        return self.method.seen(past, report) if self._is_affordable(past) else past
+        return self._paid(past, self.method.seen(past, report), report) if self._is_affordable(past) else past
 
     def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:
         """Return the probability of the answer for each quantile of the shared noise and each true place."""
@@ -95,13 +98,18 @@ class Rationed:
         """Return how many hours of allowance are left."""
         return self.saved if past.used_until is None else min(self.saved, (past.time - past.used_until) / HOUR)
 
+    def _paid(self, past: Past, after: Past, report: Place) -> Past:
+        """Return the past after an answer with its price in the allowance."""
+        cost = self.method.price(past, report)
+        return replace(after, counted=past.spent + cost, used_until=self._used(past, cost)) if cost else after
+
     def _counted(self, past: Past) -> Past:
-        """Return the past with all that was spent, also by steps that were refused later, in the allowance."""
+        """Return the past with what steps paid that were refused later in the allowance, too."""
         spent = past.spent - past.counted
-        if not spent > 0:
-            return past
-        hours = self._hours(past) - spent / self.per_hour
-        return replace(past, counted=past.spent, used_until=past.time - hours * HOUR)
+        return replace(past, counted=past.spent, used_until=self._used(past, spent)) if spent > 0 else past
+
+    def _used(self, past: Past, spent: float) -> float:
+        return past.time - (self._hours(past) - spent / self.per_hour) * HOUR
 
     def _is_affordable(self, past: Past) -> bool:
         # A billionth less will do: whoever adds up the prices of answers must come to the same decision.

@@ -20,7 +20,8 @@ from geoind.traces import (
     most_likely_path,
     smooth,
 )
-from geoind.traces.adversary import COARSE, LEVELS, _Answers
+from geoind.traces.adversary import COARSE, LEVELS, Answers
+from geoind.traces.attacks import home_beliefs
 from geoind.traces.commuter import HOME
 from geoind.traces.mobility import Moves
 from geoind.traces.session import Published
@@ -64,7 +65,7 @@ def reports_of(method: TraceMethod) -> FloatArray:
 
 def every_path(method: TraceMethod, mobility: Moves, levels: FloatArray) -> dict[tuple[int, ...], FloatArray]:
     """Return for each path of cells its joint probability with the reports, for each way to draw the levels."""
-    answers = _Answers.of(reports_of(method), TIMES, method, mobility, levels)
+    answers = Answers.of(reports_of(method), TIMES, method, mobility, levels)
     count, size = len(answers.levels), len(GRID)
     told = [answers.likelihood(step).reshape(count, size) for step in range(len(TIMES))]
     unit = np.eye(size).reshape(size, GRID.rows, GRID.columns)
@@ -172,3 +173,35 @@ def test_a_learned_model_predicts_where_the_public_went() -> None:
         LearnedMobility.learn([[9.0, 9.0]], persons=[1], times=[0], grid=grid, projection=PLANE)
     with pytest.raises(InvalidInputError, match="one per position"):
         LearnedMobility.learn(public, persons=[1], times=times, grid=grid, projection=PLANE)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+def test_the_belief_about_a_home_is_the_product_of_what_each_run_tells(method: TraceMethod) -> None:
+    mobility = MOBILITIES[1]
+    reports = reports_of(method)
+    answers = Answers.of(reports, TIMES, method, mobility, LEVELS)
+    blocks = np.concatenate(([0], np.cumsum(answers.begins[:-1])))
+    at_home = [True, True, False, True]
+    expected = mobility.mass.ravel()
+    for block in np.unique(blocks):
+        steps = [step for step in np.flatnonzero(blocks == block).tolist() if at_home[step]]
+        told = [answers.likelihood(step).reshape(len(answers.levels), -1) for step in steps]
+        expected = expected * np.prod(told, axis=0).mean(axis=0) if told else expected
+    *_, found = home_beliefs(reports, TIMES, at_home=at_home, method=method, mobility=mobility)
+    np.testing.assert_allclose(found.ravel(), expected / expected.sum(), rtol=1e-9, atol=1e-14)
+
+
+def test_a_bayesian_finds_the_home_that_fresh_noise_hides_badly() -> None:
+    method = Independent(0.004)
+    session = TraceSession(method, key=bytes(32))
+    times = 600.0 * np.arange(60)
+    lon, lat = PLANE.to_lonlat(GRID.xy[[4]])[0]
+    answers = [session.report(lat=lat, lon=lon, time=time) for time in times.tolist()]
+    reports = [(answer.lon, answer.lat) for answer in answers]
+    beliefs = list(
+        home_beliefs(reports, times, at_home=np.ones(60), method=method, mobility=Mobility(GRID, PLANE))
+    )
+    assert beliefs[-1].argmax() == 4
+    assert beliefs[-1].max() > 0.9 > beliefs[0].max()
+    with pytest.raises(InvalidInputError, match="at_home"):
+        list(home_beliefs(reports, times, at_home=[True], method=method, mobility=Mobility(GRID, PLANE)))

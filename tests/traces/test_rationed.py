@@ -50,10 +50,10 @@ def test_no_stretch_of_time_costs_more_than_its_hours_and_what_was_saved(
 def test_without_allowance_the_last_answer_comes_again_and_the_place_is_not_asked() -> None:
     session = TraceSession(Rationed(Independent(0.01), 0.01, 1.0), key=KEY)
     first = session.report(lat=LAT, lon=LON, time=0)
-    for minute in range(1, 61):  # what is spent is counted at the next step, after a minute
+    for minute in range(1, 60):
         assert session.report(lat=LAT + 1, lon=LON, time=60 * minute) == first
     assert session.spent == 0.01
-    assert session.report(lat=LAT + 1, lon=LON, time=3660) != first
+    assert session.report(lat=LAT + 1, lon=LON, time=3600) != first
     assert session.spent == 0.02
 
 

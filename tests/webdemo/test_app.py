@@ -14,10 +14,11 @@ from fastapi import FastAPI
 from hypothesis import HealthCheck, given, settings
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from geoind import SphericalLaplace
+from geoind import SphericalLaplace, TraceSession
+from geoind.traces import Independent
 from webdemo.page import stops_of
 from webdemo.requests import Privacy
-from webdemo.trace import smoothed, steps_along
+from webdemo.trace import lasting, steps_along
 
 HERE = {"lat": 60.1705, "lon": 24.9423}
 FAR = {"lat": 48.8584, "lon": 2.2945}
@@ -346,11 +347,17 @@ def test_a_walk_is_cut_into_even_steps_with_both_ends() -> None:
     assert len(steps) == 5
 
 
-def test_smoothing_keeps_a_constant_and_averages_noise() -> None:
-    when = np.arange(50)
-    assert smoothed(when, np.full((50, 2), 3.0), when, 2.0) == pytest.approx(3.0)
-    noise = np.random.default_rng(0).normal(size=(50, 2))
-    assert smoothed(when, noise, when, 5.0).std() < 0.4
+@pytest.mark.parametrize("budget", [1, 2, 3, 7, 19, 20, 50])
+def test_a_budget_lasts_for_the_whole_walk_and_is_used(budget: int) -> None:
+    times = np.linspace(0, 900, 20)
+    session = TraceSession(lasting(Independent(0.01), budget, times), key=bytes(32))
+    spent = []
+    for time in times.tolist():
+        session.report(lat=60.17, lon=24.94, time=time)
+        spent.append(session.spent)
+    assert spent[-1] == pytest.approx(0.01 * min(budget, 20))
+    # Never more than the share of the walk so far and one report.
+    assert all(used <= 0.01 * (1.01 + budget * time / 900) for used, time in zip(spent, times, strict=True))
 
 
 def test_reports_at_each_step_cost_more_and_tell_more(client: httpx.Client) -> None:
