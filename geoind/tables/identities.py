@@ -65,6 +65,8 @@ def count_persons(column: pa.Array, reports: np.ndarray, name: str) -> Counter[s
         raise InvalidInputError(f"column {name!r} must name persons in text or whole numbers, got {kind}")
     used = np.flatnonzero(reports)
     column, reports = column.take(pa.array(used)), reports[used]
+    if column.null_count:
+        raise InvalidInputError(f"column {name!r} must name a person for every report")
     coded = column.dictionary_encode()
     totals = np.bincount(coded.indices.to_numpy(zero_copy_only=False), reports, len(coded.dictionary))
     result: Counter[str] = Counter()

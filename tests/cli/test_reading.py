@@ -1,0 +1,29 @@
+import argparse
+
+import pytest
+
+from geoind.cli.reading import add_reading, reading_of, where_of
+
+
+def options(*arguments: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_reading(parser, "where the places are")
+    return parser.parse_args(arguments)
+
+
+@pytest.mark.parametrize(("text", "delimiter"), [("tab", "\t"), ("\\t", "\t"), (";", ";")])
+def test_a_tab_can_be_typed(text: str, delimiter: str) -> None:
+    assert reading_of(options("--delimiter", text)).delimiter == delimiter
+
+
+def test_every_option_reaches_the_reading() -> None:
+    reading = reading_of(options("--format", "csv", "--no-quoting", "--no-header", "--layer", "homes"))
+    assert (reading.format, reading.quoting, reading.header, reading.layer) == ("csv", False, False, "homes")
+    plain = reading_of(options())
+    assert (plain.format, plain.quoting, plain.header, plain.layer) == (None, None, True, None)
+
+
+def test_places_are_named_as_often_as_there_are_any() -> None:
+    where = where_of(options("--lat", "a", "--lon", "b", "--lat", "c", "--lon", "d"))
+    assert where == {"lat": ["a", "c"], "lon": ["b", "d"], "geometry": None, "crs": None}
+    assert where_of(options("--geometry", "spot", "--crs", "EPSG:2154"))["crs"] == "EPSG:2154"

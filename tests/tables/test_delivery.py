@@ -1,0 +1,80 @@
+import stat
+from pathlib import Path
+
+import pytest
+
+from geoind.errors import InvalidInputError
+from geoind.tables.delivery import Delivery, private_folder
+
+
+def test_files_appear_together_at_the_end_the_one_opened_first_last(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order: list[str] = []
+    replace = Path.replace
+
+    def noted(self: Path, target: Path) -> Path:
+        order.append(Path(target).name)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", noted)
+    with Delivery() as delivery:
+        for name in ("reports.csv", "reports.csv.geoind.json", "rejects"):
+            delivery.open(tmp_path / name).write(b"x")
+        assert not [path for path in tmp_path.iterdir() if path.name[0] != "."]
+    assert order == ["rejects", "reports.csv.geoind.json", "reports.csv"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(order)
+
+
+def test_companions_of_a_file_come_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    replace = Path.replace
+
+    def noted(self: Path, target: Path) -> Path:
+        order.append(Path(target).name)
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", noted)
+    with Delivery() as delivery:
+        main = delivery.path(tmp_path / "homes.shp")
+        for suffix in (".shp", ".dbf", ".shx"):
+            main.with_suffix(suffix).write_bytes(b"x")
+    assert order[-1] == "homes.shp"
+    assert len(order) == 3
+
+
+def test_after_an_error_nothing_is_left_and_what_was_there_stays(tmp_path: Path) -> None:
+    (tmp_path / "reports.csv").write_text("old")
+
+    def fail() -> None:
+        with Delivery() as delivery:
+            delivery.open(tmp_path / "reports.csv").write(b"new")
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        fail()
+    assert [path.name for path in tmp_path.iterdir()] == ["reports.csv"]
+    assert (tmp_path / "reports.csv").read_text() == "old"
+
+
+def test_what_holds_true_places_is_its_owners_alone_and_so_is_everything_unfinished(tmp_path: Path) -> None:
+    with Delivery() as delivery:
+        delivery.open(tmp_path / "rejects", private=True).write(b"x")
+        [aside] = tmp_path.iterdir()
+        assert stat.S_IMODE(aside.stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "rejects").stat().st_mode) & 0o077 == 0
+    assert stat.S_IMODE(private_folder(tmp_path / "deep" / "er").stat().st_mode) == 0o700
+
+
+def test_standard_output_gets_everything_at_the_end_or_nothing(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    with Delivery() as delivery:
+        delivery.open("-").write(b"lon,lat\n")
+        assert capfdbinary.readouterr().out == b""
+    assert capfdbinary.readouterr().out == b"lon,lat\n"
+
+
+def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="regular file"):
+        Delivery().open(tmp_path)
+    with pytest.raises(InvalidInputError, match="cannot write"):
+        Delivery().open(tmp_path / "nowhere" / "reports.csv")

@@ -1,0 +1,55 @@
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from geoind.errors import InvalidInputError
+from geoind.tables.identities import count_persons, labels_of, plain
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array(["a", "b", "a"]),
+        pa.array(["a", "b", "a"], pa.large_string()),
+        pa.array(["a", "b", "a"], pa.string_view()),
+        pa.array(["a", "b", "a"]).dictionary_encode(),
+    ],
+)
+def test_text_is_the_same_identity_in_every_type(column: pa.Array) -> None:
+    assert list(labels_of(column, "id")) == ["a", "b", "a"]
+    assert count_persons(column, np.array([1, 1, 5]), "person") == {"a": 6, "b": 1}
+    assert plain(column).type == pa.large_string()
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint64(), pa.int32()])
+def test_whole_numbers_are_identities_and_persons(kind: pa.DataType) -> None:
+    column = pa.array([7, 8, 7], kind)
+    assert np.asarray(labels_of(column, "id")).tolist() == [7, 8, 7]
+    assert count_persons(column, np.array([1, 0, 2]), "person") == {"7": 3}
+
+
+@pytest.mark.parametrize("values", [[7.0, 8.0], [True, False], [[1], [2]]])
+def test_nothing_else_names_a_record_or_a_person(values: list[object]) -> None:
+    with pytest.raises(InvalidInputError, match="column 'id' must be whole numbers, text or bytes"):
+        labels_of(pa.array(values), "id")
+    with pytest.raises(InvalidInputError, match="column 'who' must name persons"):
+        count_persons(pa.array(values), np.array([1, 1]), "who")
+
+
+def test_bytes_name_records_but_no_persons() -> None:
+    assert list(labels_of(pa.array([b"\xff", b""]), "id")) == [b"\xff", b""]
+    with pytest.raises(InvalidInputError, match="must name persons"):
+        count_persons(pa.array([b"\xff"]), np.array([1]), "who")
+
+
+def test_an_empty_column_without_a_type_names_nobody() -> None:
+    assert list(labels_of(pa.nulls(0), "id")) == []
+    assert count_persons(pa.nulls(0), np.array([], int), "who") == {}
+    with pytest.raises(InvalidInputError):
+        labels_of(pa.nulls(2), "id")
+
+
+def test_rows_without_a_report_need_no_person() -> None:
+    assert count_persons(pa.array(["a", None]), np.array([1, 0]), "who") == {"a": 1}
+    with pytest.raises(InvalidInputError):
+        count_persons(pa.array(["a", None]), np.array([1, 1]), "who")

@@ -1,0 +1,80 @@
+"""A module's tests are where its name says: geoind/a/b.py is tested by tests/a/test_b.py."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+NOTHING_TO_TEST = {
+    "__main__.py": "calls the command line, which tests/cli tests",
+    "version.py": "a number",
+    "errors.py": "names of errors, which the tests of whoever raises them catch",
+    "adapters/geoparquet.py": "another name of tables/geoparquet.py",
+    "adapters/keys.py": "another name of tables/keys.py",
+    "adapters/points.py": "another name of tables/places.py",
+    "maps/colours.py": "colours",
+    "mechanisms/functions.py": "a table of functions of math and numpy",
+    "optimal/certificate.py": "a value; test_optimum.py measures what it says",
+}
+"""Modules without logic of their own, and why."""
+
+BY_ANOTHER_NAME = {
+    "accounting/promise.py": "accounting/test_calibration.py",
+    "adapters/frames.py": "adapters/test_geopandas.py",
+    "cli/report_map.py": "maps/test_reports.py",
+    "evaluation/drives.py": "evaluation/test_traces.py",
+    "evaluation/evaluate.py": "evaluation/test_report.py",
+    "evaluation/figures.py": "evaluation/test_report.py",
+    "files/jsontext.py": "files/test_jsonrows.py",
+    "files/jsonvalues.py": "files/test_jsonrows.py",
+    "maps/example.py": "cli/test_example.py",
+    "optimal/game/least_worst_loss.py": "optimal/game/test_adversary_error.py",
+    "optimal/game/program.py": "optimal/game/test_adversary_error.py",
+    "tables/drawing.py": "tables/test_table.py",
+    "tables/geoparquet.py": "adapters/test_dataset.py",
+    "tables/names.py": "tables/test_policy.py",
+    "tables/order.py": "tables/test_table.py",
+    "tables/places.py": "tables/test_table.py",
+    "tables/reading.py": "adapters/test_dataset.py",
+    "tables/recipe.py": "adapters/test_recipe.py",
+    "tables/rows.py": "tables/test_table.py",
+    "tables/tracing.py": "files/test_traces.py",
+    "traces/attacks.py": "traces/test_moving.py",
+    "traces/audit.py": "traces/test_promise.py",
+    "traces/commuter.py": "traces/test_moving.py",
+    "traces/memory.py": "traces/test_session.py",
+    "traces/mobility.py": "traces/test_adversary.py",
+    "traces/predictors.py": "traces/test_session.py",
+    "traces/rounds.py": "traces/test_many.py",
+    "traces/sparse.py": "traces/test_promise.py",
+    "traces/switching.py": "traces/test_moving.py",
+    "traces/vectors.py": "traces/test_many.py",
+    "traces/zones.py": "traces/test_moving.py",
+}
+"""Modules that are tested through the one that uses them, and where."""
+
+
+def modules() -> list[str]:
+    found = sorted(path.relative_to(ROOT / "geoind").as_posix() for path in (ROOT / "geoind").rglob("*.py"))
+    return [name for name in found if not name.endswith("__init__.py")]
+
+
+def own_test(name: str) -> Path:
+    path = Path(name)
+    return ROOT / "tests" / path.parent / f"test_{path.name}"
+
+
+@pytest.mark.parametrize("name", modules())
+def test_a_module_has_its_tests_where_its_name_says_or_a_reason_why_not(name: str) -> None:
+    if own_test(name).exists():
+        assert name not in NOTHING_TO_TEST
+        assert name not in BY_ANOTHER_NAME
+    elif name in BY_ANOTHER_NAME:
+        assert (ROOT / "tests" / BY_ANOTHER_NAME[name]).exists()
+    else:
+        assert name in NOTHING_TO_TEST, f"write {own_test(name).relative_to(ROOT)}"
+
+
+def test_exceptions_are_for_modules_that_are_there() -> None:
+    assert {*NOTHING_TO_TEST, *BY_ANOTHER_NAME} <= set(modules())
