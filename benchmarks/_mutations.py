@@ -41,11 +41,11 @@ Path = tuple[tuple[str, int | None], ...]
 
 @dataclass(frozen=True)
 class Mutation:
-    """One change: its lines, the function it is in, what it says, and the node that replaces another."""
+    """One change: its lines and those of its function, what it says, and the node that replaces another."""
 
     lines: tuple[int, int]
     where: str
-    in_function: bool
+    function: tuple[int, int] | None
     what: str
     path: Path
     node: ast.AST
@@ -70,15 +70,15 @@ def mutations_of(source: str) -> list[Mutation]:
     >>> [change.what for change in mutations_of("y = x + 1 if x < 2 else x")][1:4]
     ['x < 2 -> x <= 2', '2 -> 3', 'x + 1 -> x - 1']
     """
-    return list(_walk(ast.parse(source), (), "module", False))
+    return list(_walk(ast.parse(source), (), "module", None))
 
 
-def _walk(node: ast.AST, path: Path, where: str, in_function: bool) -> Iterator[Mutation]:
+def _walk(node: ast.AST, path: Path, where: str, function: tuple[int, int] | None) -> Iterator[Mutation]:
     lines = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
     if isinstance(node, ast.If):
         lines = lines[0], node.test.end_lineno or lines[0]
     for changed in _changes(node):
-        yield Mutation(lines, where, in_function, f"{_text(node)} -> {_text(changed)}", path, changed)
+        yield Mutation(lines, where, function, f"{_text(node)} -> {_text(changed)}", path, changed)
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         where = node.name if where == "module" else f"{where}.{node.name}"
     if _is_minus_one(node):
@@ -87,7 +87,7 @@ def _walk(node: ast.AST, path: Path, where: str, in_function: bool) -> Iterator[
         if _untouched(node, field):
             continue
         # What a function has beside its body, such as its defaults, is computed where it is defined.
-        inside = in_function or (field == "body" and isinstance(node, ast.FunctionDef | ast.Lambda))
+        inside = lines if field == "body" and isinstance(node, ast.FunctionDef | ast.Lambda) else function
         if isinstance(value, ast.AST):
             yield from _walk(value, (*path, (field, None)), where, inside)
         elif isinstance(value, list):

@@ -54,11 +54,14 @@ class Knowledge:
     seconds: dict[str, float] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
 
-    def tests_of(self, file: str, first: int, last: int) -> list[str]:
-        """Return the tests that execute one of these lines of a file, all of the file's if none is known to."""
+    def tests_of(self, file: str, *places: tuple[int, int]) -> list[str]:
+        """Return the tests that execute one of the lines of a file: of the first place where there are any."""
         known = self.lines.get(file, {})
-        found = {test for line in range(first, last + 1) for test in known.get(line, ())}
-        return sorted(found or {test for tests in known.values() for test in tests})
+        for first, last in places:
+            found = {test for line in range(first, last + 1) for test in known.get(line, ())}
+            if found:
+                return sorted(found)
+        return []
 
 
 class _Watch:

@@ -32,6 +32,7 @@ ALSO = {
     "geoind/randomness.py": ["tests/test_known_answers.py", "tests/mechanisms"],
     "geoind/mechanisms": ["tests/test_known_answers.py"],
     "geoind/arrays.py": ["tests/test_pipeline.py"],
+    "geoind/channels": ["tests/pictures/test_cells.py"],
     "geoind/optimal/repair.py": ["tests/optimal/least_loss"],
 }
 """Tests beside those of the same folder, by the beginning of a path."""
@@ -118,11 +119,14 @@ def try_file(file: str, loaded: Loaded, known: Knowledge, *, chosen: tuple[int, 
         tree = mutation.apply(source)
         # Processes that a test starts read the file.
         _write(path, ast.unparse(tree))
-        tests = known.tests_of(file, *(mutation.lines if mutation.in_function else (0, 0)))
+        inside = mutation.function
+        # A computed constant may have no line of its own; what a module does while it loads concerns all tests.
+        places = [mutation.lines, inside] if inside else [(1, len(source))]
+        tests = known.tests_of(file, *places)
         patience = 20 + 5 * sum(known.seconds[test] for test in tests)
-        failed = loaded.fails(file, tree, tests, patience) if mutation.in_function else None
+        failed = loaded.fails(file, tree, tests, patience) if inside and tests else None
         if failed is None:
-            failed = fails(tests, known, patience)
+            failed = bool(tests) and fails(tests, known, patience)
         _write(path, source)
         if failed:
             score.killed += 1

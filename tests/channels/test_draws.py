@@ -1,3 +1,6 @@
+from fractions import Fraction
+from itertools import accumulate
+
 import numpy as np
 import pytest
 
@@ -43,3 +46,24 @@ def test_a_source_that_repeats_itself_for_ever_is_an_error() -> None:
     twos = ONES // 3 * 2
     with pytest.raises(RuntimeError, match="same bits for ever"):
         choose_exactly(np.array([1.0, 0.5]), twos, lambda _: (twos, twos))
+
+
+def test_doubles_decide_nothing_that_exact_sums_decide_in_another_way() -> None:
+    """Words on both sides of every border of a long row, from one bit away to the largest error of the sums."""
+    row = np.random.default_rng(3).dirichlet(np.ones(400))
+    cumulative = np.cumsum(row)
+    cumulative /= cumulative[-1]
+    borders = list(accumulate(Fraction(entry) for entry in row.tolist()))
+    words, outputs = [], []
+    for number, border in enumerate(borders[:-1]):
+        word = int(border / borders[-1] * 2**64)
+        for bits in range(15):
+            words += [word - 2**bits, word + 2**bits]
+            outputs += [number, number + 1]
+    found, undecided = choose(cumulative, np.array(words, np.uint64))
+    wrong = np.flatnonzero(found != outputs)
+    assert len(wrong) > 100, "doubles alone would choose another output"
+    assert set(wrong) <= set(undecided)
+    # Not all is left to exact sums: random words hardly ever are.
+    _, rare = choose(cumulative, np.random.default_rng(4).integers(0, 2**64, 10_000, np.uint64))
+    assert len(rare) == 0

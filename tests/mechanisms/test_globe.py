@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from geoind import SphericalGaussian, SphericalLaplace
+from geoind.mechanisms.globe import POLAR_FACTOR, TEMPERATE_FACTOR
 from tests.given_words import GivenWords
 from tests.mechanisms.draws import GLOBES, globe_draws, polar_draws, source_of
 
@@ -49,3 +50,19 @@ def test_one_place_gets_the_report_that_it_gets_among_others(globe: SphericalLap
         for p, w in zip(points[:200].tolist(), words[:200].tolist(), strict=True)
     ]
     assert exactly == apart[:200]
+
+
+@pytest.mark.parametrize(
+    ("lat", "factor"),
+    [(60.0, TEMPERATE_FACTOR), (83.0, POLAR_FACTOR), (-85.0, POLAR_FACTOR), (89.5, POLAR_FACTOR)],
+)
+def test_longitudes_are_left_to_exact_arithmetic_as_near_to_a_border_as_their_bound_says(
+    lat: float, factor: float
+) -> None:
+    """With a bound wide enough to be counted: that share of the steps of a row is undecided, on both sides."""
+    wide = replace(SphericalLaplace(0.05)._draws, error=0.01)
+    points = np.column_stack([np.random.default_rng(1).uniform(-180, 180, 20_000), np.full(20_000, lat)])
+    words = np.random.default_rng(2).integers(0, 1 << 64, (20_000, 2), np.uint64)
+    undecided = wide._block(points, words, np.empty_like(points))
+    decided = (1 - 2 * wide.error) * (1 - 2 * factor * wide.error)
+    assert 1 - len(undecided) / len(points) == pytest.approx(decided, abs=0.02)
