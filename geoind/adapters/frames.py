@@ -18,6 +18,7 @@ import shapely
 from geoind.errors import InvalidInputError
 from geoind.space.crs import as_crs
 from geoind.tables import Examined, Obfuscated, Points, Recipe, Table
+from geoind.tables.names import listed
 from geoind.tables.promise import ATTRS_KEY
 from geoind.tables.values import ROWS
 
@@ -44,7 +45,7 @@ def table_of(frame: Any, recipe: Recipe) -> Table:
     names = [str(label) for label in frame.columns]
     twice = [name for name in names if names.count(name) > 1]
     if twice:
-        raise InvalidInputError(f"column {twice[0]!r} must be there once, the columns are {names}")
+        raise InvalidInputError(f"column {twice[0]!r} must be there once, the columns are {listed(names)}")
     some = np.unique(np.linspace(0, len(frame) - 1, min(ROWS, len(frame))).astype(np.int64))
     return placed(frame, recipe).table(_batch(frame.iloc[some]).schema)
 

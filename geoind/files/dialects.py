@@ -159,7 +159,7 @@ class Guess:
         try:
             return [coordinate_columns(names, *place) for place in self.places]
         except InvalidInputError as error:
-            numbers = sum(1 for field in fields if NUMBER.fullmatch(field))
+            numbers = sum(1 for field in fields if field.strip() and not any(map(str.isalpha, field)))
             if self.header and numbers > 1:
                 raise InvalidInputError(
                     f"{error}; the first line looks like a record: is there no header?"

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from geoind.errors import InvalidInputError
 
-__all__ = ["coordinate_columns", "is_time", "paired", "tells_motion", "tells_place", "words_of"]
+__all__ = ["coordinate_columns", "is_time", "listed", "paired", "tells_motion", "tells_place", "words_of"]
 
 LAT_NAMES = ("lat", "latitude")
 LON_NAMES = ("lon", "lng", "long", "longitude")
@@ -179,6 +179,17 @@ def is_time(name: str) -> bool:
     return bool(TIMES & set(words_of(name)))
 
 
+def listed(names: Iterable[str]) -> str:
+    """Return names for a message, without those that may be values: where a header is missing, true places.
+
+    Examples
+    --------
+    >>> listed(["trip", "lat", "h3_9"]), listed(["7", "48.8584", "2.2945"])
+    ('trip, lat, h3_9', '7, ..., ...')
+    """
+    return ", ".join("..." if sum(map(str.isdigit, str(name))) > 2 else str(name) for name in names)
+
+
 def coordinate_columns(names: Sequence[str], lon: str | None, lat: str | None) -> tuple[str, str]:
     """Return the names of the longitude and the latitude: as chosen, or the only ones that look like it.
 
@@ -198,8 +209,6 @@ def _choose(names: Sequence[str], chosen: str | None, usual: Sequence[str], opti
     if len(found) == 1:
         return found[0]
     if chosen is not None:
-        raise InvalidInputError(
-            f"{option}: column {chosen!r} must be there once, the columns are {', '.join(map(str, names))}"
-        )
+        raise InvalidInputError(f"{option}: column {chosen!r} must be there once, the columns are {listed(names)}")
     problem = "no column is" if not found else "several columns are"
     raise InvalidInputError(f"{problem} called {', '.join(usual[:-1])} or {usual[-1]}: say which with {option}")

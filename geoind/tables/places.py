@@ -13,6 +13,7 @@ import shapely
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
+from geoind.tables.names import listed
 
 __all__ = [
     "Flags",
@@ -61,7 +62,9 @@ class PlaceColumns(Protocol):
 def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     """Return the column of that name, which must be there exactly once."""
     if batch.schema.names.count(name) != 1:
-        raise InvalidInputError(f"column {name!r} must be there once, the columns are {batch.schema.names}")
+        raise InvalidInputError(
+            f"column {name!r} must be there once, the columns are {listed(batch.schema.names)}"
+        )
     return batch.column(batch.schema.get_field_index(name))
 
 

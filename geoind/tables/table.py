@@ -22,7 +22,7 @@ from geoind.tables.geoparquet import (
     published_metadata,
 )
 from geoind.tables.identities import count_persons
-from geoind.tables.names import coordinate_columns
+from geoind.tables.names import coordinate_columns, listed
 from geoind.tables.order import refuse_sorted
 from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, finite, nulls, rows_of
 from geoind.tables.policy import refuse, telling_entries, telling_schema, telling_values
@@ -70,11 +70,13 @@ class Table:
         named = self.recipe.named
         for name in (*(name for place in self.places for name in place.names), *named):
             if names.count(name) != 1:
-                raise InvalidInputError(f"column {name!r} must be there once, the columns are {names}")
+                raise InvalidInputError(f"column {name!r} must be there once, the columns are {listed(names)}")
         entries = {entry.decode(errors="replace") for entry in self.schema.metadata or {}}
         for name in () if self.open_ended else (*self.recipe.drop, *self.recipe.keep):
             if name not in names and name not in entries:
-                raise InvalidInputError(f"there is no column {name!r} to drop or keep, the columns are {names}")
+                raise InvalidInputError(
+                    f"there is no column {name!r} to drop or keep, the columns are {listed(names)}"
+                )
         lost = set(self.recipe.drop) & {*self._place_names, *named}
         if lost:
             raise InvalidInputError(f"column {min(map(str, lost))!r} is needed: it cannot be dropped")
@@ -247,7 +249,7 @@ class Table:
     def _crs_of(self, place: Points) -> str:
         if place.geometry is None or place.geometry not in self.schema.names:
             raise InvalidInputError(
-                f"column {place.geometry!r} must be there once, the columns are {self.schema.names}"
+                f"column {place.geometry!r} must be there once, the columns are {listed(self.schema.names)}"
             )
         declared = declared_crs(self.schema, place.geometry)
         crs = as_crs(declared or place.crs, f"column {place.geometry!r}")

@@ -1,4 +1,7 @@
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.files.test_delimited import obfuscated, reason
 
@@ -39,3 +42,11 @@ def test_without_a_header_columns_are_numbers(tmp_path: Path) -> None:
     result = obfuscated(tmp_path, "7,1,2\n8,3,4\n", header=False, lat="2", lon="3")
     assert result == b"7,1.00000,2.00000\n8,3.00000,4.00000\n"
     assert obfuscated(tmp_path, '"a\nb",1,2\n', header=False, lat="2", lon="3") == b'"a\nb",1.00000,2.00000\n'
+
+
+@pytest.mark.parametrize("options", [{}, {"lat": "2", "lon": "3"}, {"lat": "lat", "lon": "lon"}])
+def test_a_missing_header_is_hinted_at_and_no_coordinate_is_repeated(tmp_path: Path, options: Any) -> None:
+    for text in ("7,48.8584,2.2945\n", "7;48,8584;2,2945\n", "a,48 51.504N,2 17.67E\n"):
+        said = reason(tmp_path, text, **options)
+        assert not any(part in said for part in ("8584", "2945", "51.5", "17.67"))
+        assert "is there no header?" in said or "N" in text
