@@ -7,10 +7,13 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import geoind
+
+ROOT = Path(geoind.__file__).resolve().parent.parent
 
 HEAVY = [
     "pandas",
@@ -69,3 +72,21 @@ def test_heavy_packages_load_only_when_used(module: str) -> None:
         check=True,
     )
     assert loaded.stdout.strip() == "False"
+
+
+def functions_of_many_parameters() -> Iterator[tuple[str, ast.arguments]]:
+    for path in sorted((ROOT / "geoind").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                given = node.args
+                names = {part.arg for part in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+                if len(names - {"self", "cls"}) > 7:
+                    yield node.name, given
+
+
+def test_many_parameters_are_keywords_of_the_public_face_or_what_a_value_is_made_of() -> None:
+    found = dict(functions_of_many_parameters())
+    assert "obfuscate" in found
+    for name, given in found.items():
+        assert name in dir(geoind) or name == "of", f"{name}: let a value object gather its parameters"
+        assert len(given.posonlyargs + given.args) <= 3, f"{name}: keywords only"

@@ -32,3 +32,19 @@ def test_points_on_a_line_give_the_weighted_median() -> None:
 
 def test_a_single_point_is_its_own_median() -> None:
     assert (geometric_median(np.array([[3.0, 4.0]]), np.array([[1.0]])) == [3, 4]).all()
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e9])
+def test_only_the_proportions_of_weights_count(scale: float) -> None:
+    rng = np.random.default_rng(1)
+    points, weights = rng.normal(size=(20, 2)) * 1000, rng.dirichlet(np.ones(20), 5)
+    np.testing.assert_allclose(
+        geometric_median(points, scale * weights), geometric_median(points, weights), atol=1e-3
+    )
+
+
+@pytest.mark.parametrize("along", [[1.0, 1.0], [1.0, -1.0], [0.0, 1.0]])
+def test_points_on_a_line_in_any_direction_have_a_median(along: list[float]) -> None:
+    points = 100 * np.outer(np.arange(5.0), along)
+    found = geometric_median(points, np.array([[1.0, 1, 1, 1, 1.5]]))
+    np.testing.assert_allclose(found, points[2:3], atol=1e-4)

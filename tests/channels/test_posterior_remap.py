@@ -17,6 +17,7 @@ from geoind import (
 )
 from geoind.arrays import FloatArray
 from geoind.channels.median import geometric_median
+from geoind.channels.posterior_remap import _Buckets
 from geoind.distances import euclidean, manhattan, squared
 
 NOISE = PlanarLaplace(math.log(4) / 200)
@@ -146,3 +147,17 @@ def test_the_bound_is_for_truths_among_the_places_of_the_prior() -> None:
     for outside in ([-1.0, 10.0], [300.0, 801.0], [601.0, 300.0], [300.0, -1.0]):
         with pytest.raises(InvalidInputError, match="row 1 lies outside"):
             remap.check_inside(np.array([[1.0, 1.0], outside]))
+
+
+@pytest.mark.parametrize("spread", [3.0, 300.0])
+def test_buckets_hold_every_place_once_and_a_rectangle_meets_all_that_hold_its_places(spread: float) -> None:
+    rng = np.random.default_rng(7)
+    buckets = _Buckets(spread * rng.normal(size=(400, 2)), rng.uniform(1, 2, 400), 10.0)
+    every = buckets.members(np.arange(len(buckets.mass)))
+    assert np.sort(every).tolist() == list(range(400))
+    squares = np.floor((buckets.xy - buckets.origin) / 10.0)
+    assert len(np.unique(squares, axis=0)) == len(buckets.mass)
+    for low in rng.normal(size=(20, 2)) * spread:
+        high = low + spread
+        inside = np.flatnonzero(((buckets.xy >= low) & (buckets.xy <= high)).all(axis=1))
+        assert set(inside) <= set(buckets.members(buckets.within(low, high)))

@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 from geoind import (
@@ -8,6 +9,7 @@ from geoind import (
     PlanarLaplace,
     Projected,
 )
+from geoind.channels.reach import reach_of_rows
 from tests.mechanisms.ground import EPSILON, PARIS
 
 
@@ -25,3 +27,9 @@ def report_planar(confidence: float) -> float:
     noise = PlanarLaplace(EPSILON)
     quantile = float(noise.radius_quantile(confidence)) * noise.epsilon / noise.noise_epsilon
     return quantile + noise.lattice_step / math.sqrt(2)
+
+
+def test_a_row_that_sums_to_a_little_less_than_the_confidence_reaches_its_farthest_report() -> None:
+    street = Grid(0, 0, cell=100, columns=2, rows=1)
+    rows = np.array([[0.5, 0.5 - 1e-12], [0.5 - 1e-12, 0.5]])
+    assert reach_of_rows(rows, street, street, 1 - 1e-13) == pytest.approx(100 + street.cell_radius)

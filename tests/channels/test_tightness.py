@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from mpmath import mp, mpf
 
+from geoind import Channel, Grid
 from geoind.arrays import FloatArray
 from geoind.channels.tightness import steepest_ratio, steepest_slope
 from geoind.distances import euclidean
@@ -84,3 +85,10 @@ def test_a_slope_is_the_largest_difference_per_distance() -> None:
     table = np.array([[0.0, 5.0], [3.0, 4.0], [-2.0, 4.5]])
     points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 10.0]])
     assert steepest_slope(table, euclidean(points, points)) == (3.0, 1, 0, 0)
+
+
+def test_the_smallest_double_is_a_probability_too() -> None:
+    """A ratio that no double can hold has a logarithm that one can."""
+    street = Grid(0, 0, cell=100, columns=2, rows=1)
+    channel = Channel(street, street, [[1.0, 5e-324], [0.5, 0.5]])
+    assert channel.epsilon == pytest.approx((math.log(0.5) - math.log(5e-324)) / 100)
