@@ -99,8 +99,6 @@ def obfuscate_files(
                 aside = unfinished.folder / path
                 aside.parent.mkdir(parents=True, exist_ok=True)
                 works[path] = Work.begun(file, aside, replace(job, rejects=_rejects(job, path)))
-                if work_rejects := works[path].job.rejects:
-                    private_folder(Path(work_rejects).parent)
         if not unfinished.paid:
             pay(works, job, f"folder {place.name}")
             unfinished.note_paid()
@@ -118,7 +116,7 @@ def _made(missing: Mapping[str, Work], files: Mapping[str, Path], job: Job, work
     if job.recipe.trace is not None or workers == 1 or len(missing) == 1:
         for path, work in missing.items():
             with within(path):
-                work.write()
+                _write(work)
             tally.merge(work.tally)
             # Of traces the last file's: it counts all of them.
             promise = work.promise
@@ -137,12 +135,18 @@ def _made(missing: Mapping[str, Work], files: Mapping[str, Path], job: Job, work
     return tally.summary(job.recipe.mechanism, promise or Promise.of(job.recipe.mechanism))
 
 
+def _write(work: Work) -> None:
+    if work.job.rejects is not None:
+        private_folder(Path(work.job.rejects).parent)
+    work.write()
+
+
 def _make(path: str, file: Path, target: str, job: Job, charged: Counter[str] | None) -> tuple[Tally, Promise]:
     """Write the reports of one file, whole or not at all, and return what was counted and promised."""
     with within(path):
         work = Work.begun(file, target, job)
         work.charged = charged
-        work.write()
+        _write(work)
     return work.tally.settled(), work.promise
 
 

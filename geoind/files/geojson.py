@@ -34,7 +34,10 @@ LONGEST = 64 << 20
 
 WGS84_NAMES = ("crs84", "epsg::4326", "epsg:4326")
 
-NO_FEATURES = "a GeoJSON file must be a FeatureCollection, this one has no features"
+NO_FEATURES = (
+    "a GeoJSON file must be a FeatureCollection, this one has no features; an object per line is NDJSON (--format "
+    "ndjson)"
+)
 LIST = '{"features": ['
 
 BOM = "\ufeff"

@@ -322,9 +322,10 @@ def _kinds(source: str, target: str, chosen: str | None) -> tuple[Kind, Kind]:
     if second.format == "ogr" and first.format in TEXT and (chosen or Path(target).suffix.lower() == ".zip"):
         second = Kind(first.format, "zip" if Path(target).suffix.lower() == ".zip" else "")
     if first.format != second.format and not {first.format, second.format} <= set(CONVERTIBLE):
+        names = ["for GDAL" if kind.format == "ogr" else kind.format for kind in (first, second)]
         raise InvalidInputError(
-            f"the input is {first.format} and the output {second.format}: only {', '.join(CONVERTIBLE)} may "
-            "become each other"
+            f"the input is {names[0]} and the output {names[1]}: only {', '.join(CONVERTIBLE)} may become each "
+            "other"
         )
     if first.format == "ogr" and len(named) < 2:
         raise InvalidInputError("GDAL's formats need files with names, not standard input or output")
