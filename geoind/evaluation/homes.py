@@ -135,7 +135,7 @@ class HomesKnown:
 
     def figure(self) -> "Figure":
         """Return the errors over the days."""
-        figure = new_figure(8, 4.5, "Fresh noise is gone in a day, an offset in days")
+        figure = new_figure(9.5, 4.5, "Fresh noise is gone in a day, an offset in days")
         axes = figure.add_subplot(xlabel="days of reports", ylabel="error about home, m (median person)")
         for style, (name, errors) in zip(
             ("-", "--", "-.", "-", ":", "--", "-."), self.curves.items(), strict=True
@@ -143,7 +143,7 @@ class HomesKnown:
             axes.plot(range(1, len(errors) + 1), errors, style, label=name)
         axes.axhline(KNOWN, color="grey", linewidth=0.8)
         axes.set_ylim(0)
-        axes.legend(fontsize="small")
+        figure.legend(loc="outside right upper", fontsize="small")
         return figure
 
 

@@ -231,7 +231,7 @@ def evaluate_traces(
     """
     if not drives:
         raise InvalidInputError("there must be at least one drive")
-    sets = {"one drive": 1, f"all {len(drives)} drives": len(drives)}
+    sets = {"one drive": 1} if len(drives) == 1 else {"one drive": 1, f"all {len(drives)} drives": len(drives)}
     rows, audits = [], []
     for number, (name, contender) in enumerate(CONTENDERS.items()):
         for accuracy in accuracies:
