@@ -46,8 +46,8 @@ RADIUS = 300.0
 CONFIDENCE = 0.95
 BUDGET = 20 * EPSILON
 WINDOW = timedelta(days=1)
-MOVING = SparseVector.for_accuracy(1000)
-"""How a delivery shares its position: somebody who stays pays nothing."""
+MOVING = SparseVector.for_accuracy(1200)
+"""How a delivery shares its position: an hour on the road fits into the budget, and waiting costs nothing."""
 TIMEOUT = 10.0
 """Seconds that the ledger has, and the provider for its whole answer, unless GEOIND_TIMEOUT says otherwise."""
 MOST_BYTES = 5_000_000

@@ -29,6 +29,9 @@ __all__ = ["Bytes", "Reading", "Source", "TextSource", "Wanted"]
 
 EVERYTHING = -1
 
+TRACE_BYTES = 8 << 20
+"""Text of traces handled at once."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reading:
@@ -234,6 +237,9 @@ class TextSource:
             named=(*wanted.named, *wanted.times),
             every_column=wanted.every_column,
         )
+        if wanted.times and not wanted.at_once:
+            # Sessions of many persons are answered at once: the more of them, the less each costs.
+            size = {"size": TRACE_BYTES}
         return delimited_rows(stream, guess, **size)
 
     def _gpx(self, stream: BinaryIO, size: dict[str, int]) -> Iterator[Rows]:

@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -50,8 +51,15 @@ class Steps:
     times: FloatArray
     lonlat: FloatArray = field(repr=False)
 
+    @cached_property
+    def order(self) -> IntArray:
+        """The rows, sorted by person."""
+        return np.argsort(self.codes, kind="stable")
+
     def only(self, rows: IntArray) -> "Steps":
-        """Return some of the rows."""
+        """Return some of the rows, which are given in their order."""
+        if len(rows) == len(self.codes):
+            return self
         return replace(self, codes=self.codes[rows], times=self.times[rows], lonlat=self.lonlat[rows])
 
 
@@ -98,7 +106,7 @@ class TraceSessions:
     def flaws(self, steps: Steps) -> dict[int, str]:
         """Return the rows that no session could answer, and why; nothing is drawn."""
         known = [self._numbers.get(name, -1) for name in steps.names]
-        order = np.argsort(steps.codes, kind="stable")
+        order = steps.order
         times, _ = self._before(steps, order, known)
         if (steps.times[order] > times).all():
             return {}
@@ -125,7 +133,7 @@ class TraceSessions:
         for row, reason in flaws.items():
             raise InvalidInputError(f"row {row}: {reason} ({len(flaws)} such rows)")
         numbers = self._known(steps)
-        order = np.argsort(steps.codes, kind="stable")
+        order = steps.order
         codes = steps.codes[order]
         times, answers = self._before(steps, order, numbers)
         again = steps.times[order] == times
@@ -219,7 +227,7 @@ class _EachSession:
 
 def first_not_later(steps: Steps) -> int | None:
     """Return the first row that is not later than the one before it of the same person."""
-    order = np.argsort(steps.codes, kind="stable")
+    order = steps.order
     late = (np.diff(steps.times[order]) <= 0) & (np.diff(steps.codes[order]) == 0)
     return int(order[1:][late].min()) if late.any() else None
 

@@ -54,7 +54,9 @@ class StepWords:
 
     def person(self, name: str) -> bytes:
         """Return what stands for a person, "" for nobody in particular."""
-        digest = hashlib.blake2b(name.encode(), key=self._key, digest_size=BLOCK, person=b"geoind person").digest()
+        digest = hashlib.blake2b(
+            name.encode(), key=self._key, digest_size=BLOCK, person=b"geoind traveller"
+        ).digest()
         return self.encipher(digest)
 
     def steps(self, persons: Words, times: FloatArray, lonlat: FloatArray) -> Words:

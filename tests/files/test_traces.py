@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import geopandas
 import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
@@ -101,6 +102,20 @@ def test_every_format_gives_the_same_answers(tmp_path: Path, suffix: str) -> Non
         lines = [json.loads(line) for line in target.read_text().splitlines()]
         assert [(line["lon"], line["lat"]) for line in lines] == expected
     assert read_promise(target).session is not None
+
+
+@pytest.mark.parametrize("suffix", ["geojson", "gpkg", "geo.parquet"])
+def test_files_of_geometries_give_the_same_answers(tmp_path: Path, suffix: str) -> None:
+    table = rows()
+    records = pyarrow.csv.read_csv(written(tmp_path / "in.csv", table)).to_pandas()
+    shapes = geopandas.points_from_xy(records["lon"], records["lat"], crs=4326)
+    frame = geopandas.GeoDataFrame(records.drop(columns=["lon", "lat"]), geometry=shapes)
+    source, target = tmp_path / f"in.{suffix}", tmp_path / f"out.{suffix}"
+    frame.to_parquet(source) if suffix == "geo.parquet" else frame.to_file(source)
+    obfuscate_file(source, target, epsilon=0.01, trace="who,when", key=KEY)
+    made = geopandas.read_parquet(target) if suffix == "geo.parquet" else geopandas.read_file(target)
+    assert list(zip(made.geometry.x, made.geometry.y, strict=True)) == alone(table, epsilon=0.01)
+    assert read_promise(target).epsilon < 1
 
 
 @pytest.mark.parametrize("target", ["out.csv", "out.parquet"])

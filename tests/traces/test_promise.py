@@ -226,5 +226,5 @@ def test_an_audit_of_sequences_refutes_tests_without_noise() -> None:
     # Silent where the second trace is farther than where its test says yes: impossible there, if only T is noisy.
     traces = (walk([0, 295, 305]), walk([0, 305, 295]))
     wrong, right = Leaking(0.03, 0.03, 300.0), SparseVector(0.03, 0.03, 300.0)
-    assert audit_traces(sessions(wrong), *traces, draws=2000).refuted
+    assert audit_traces(sessions(wrong), *traces, draws=8000).refuted
     assert not audit_traces(sessions(right), *traces, draws=2000).refuted

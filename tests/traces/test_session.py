@@ -142,6 +142,8 @@ def test_a_guarded_place_shows_nothing() -> None:
         ({"lat": 91.0}, "latitude"),
         ({"lat": math.nan}, "finite|NaN|number"),
         ({"time": math.nan}, "time"),
+        ({"time": None}, "time"),
+        ({"lon": None}, "lon"),
         ({"time": datetime(2026, 1, 1)}, "time zone"),
         ({"time": -1.0}, "before the last"),
         ({"lat": 48.9}, "same time"),
@@ -198,3 +200,18 @@ def test_predictions_see_the_past_only() -> None:
 def test_a_name_with_space_around_it_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="without space"):
         TraceSession(Independent(0.01), person="ana ")
+
+
+def test_jumps_gaps_and_repeated_steps_are_answered() -> None:
+    session = TraceSession(Independent(0.01), key=KEY)
+    first = session.report(**PARIS, time=0)
+    assert session.report(**PARIS, time=0) == first
+    far = session.report(lat=-33.8688, lon=151.2093, time=1)
+    assert abs(far.lat + 33.8688) < 1
+    assert session.report(**PARIS, time=1e9) != first
+    assert session.spent == pytest.approx(0.03)
+
+
+def test_one_person_typed_in_two_ways_has_one_session() -> None:
+    one, other = (TraceSession(Independent(0.01), key=KEY, person=name) for name in ("Zoe\u0308", "Zo\u00eb"))
+    assert one.report(**PARIS, time=0) == other.report(**PARIS, time=0)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
@@ -324,6 +325,28 @@ def test_a_delivery_shares_its_position_until_its_budget_is_used_up(tmp_path: Pa
         [refused] = posted(app, [{"lat": 91, "lon": 0}])
         assert refused.status_code == 422
         assert ledger.spent("ana") <= BUDGET
+
+
+def test_an_hour_of_a_delivery_is_within_a_days_budget_which_is_shown_after_each_position(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger(f"sqlite:///{tmp_path}/ledger.db", budget=BUDGET, window=timedelta(days=1)) as ledger:
+        app = create_backend(ledger, SamePlace(bytes(range(32))), "http://127.0.0.1:1/search")
+        shown = []
+        for minute in range(61):
+            monkeypatch.setattr("webdemo.backend_example.time.time", lambda now=60.0 * minute: 1.7e9 + now)
+            north = 8 * 60 * minute / 111_195  # 8 m/s
+            place = {"lat": 48.5 + north, "lon": 2.35}
+            answer = call(app, "POST", "/track", json=place, headers={"X-Person": "ana"})
+            assert answer.status_code == 200
+            shown.append(answer.json())
+        remaining = [one["remaining"] for one in shown]
+        assert remaining == sorted(remaining, reverse=True)
+        assert 0 < remaining[-1] < remaining[0] < BUDGET
+        told = call(app, "GET", "/budget", headers={"X-Person": "ana"}).json()
+        assert told["remaining"] == pytest.approx(remaining[-1])
+        # What the customer sees follows the delivery: the last answer is nearer to the end than to the start.
+        assert shown[-1]["lat"] > 48.5 + 0.5 * 8 * 3600 / 111_195
 
 
 def test_the_provider_alone_finds_what_is_near(places: np.ndarray) -> None:
