@@ -7,6 +7,7 @@ else has.
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,9 @@ __all__ = ["cells_of", "geohash", "is_h3", "quadkey", "s2_leaf"]
 
 LOOKED_AT = 24
 """So many values of a column."""
+
+WRONG = 6
+"""After so many cells of other places the rest will be no better."""
 
 LETTERS = "0123456789bcdefghjkmnpqrstuvwxyz"
 GEOHASH = re.compile(f"[{LETTERS}]{{6,12}}")
@@ -45,25 +49,33 @@ def cells_of(column: pa.Array, lonlat: FloatArray, rows: IntArray) -> str | None
     """
     if not is_text(column.type) and column.type not in (pa.int64(), pa.uint64()):
         return None
-    present = np.flatnonzero(np.asarray(column.is_valid()))[:LOOKED_AT]
-    texts = [str(value) for value in column.take(pa.array(present)).to_pylist()]
-    places = lonlat[rows[present]].tolist()
+    if column.null_count:
+        present = np.flatnonzero(np.asarray(column.is_valid()))[:LOOKED_AT]
+        column, rows = column.take(pa.array(present)), rows[present]
+    texts = [str(value) for value in column.slice(0, LOOKED_AT).to_pylist()]
+    places = lonlat[rows[: len(texts)]].tolist()
     found = [(text, place) for text, place in zip(texts, places, strict=True) if text and math.isfinite(place[0])]
     if not found:
         return None
     words = [text for text, _ in found]
     if all(PLUS_CODE.fullmatch(text.upper()) for text in words):
         return "plus codes"
-    numbers = [next(filter(is_h3, _numbers(text)), None) for text in words]
+    numbers = list(takewhile(bool, (next(filter(is_h3, _numbers(text)), 0) for text in words)))
     # One number alone may be of that form by chance, unless its cell is one of those that end with sevens.
-    if None not in numbers and (len(set(numbers)) > 1 or (numbers[0] or 0) & 511 == 511):
+    if len(numbers) == len(words) and (len(set(numbers)) > 1 or numbers[0] & 511 == 511):
         return "H3 cells"
     return next((name for name, tells in COMPARED.items() if _agree(found, tells)), None)
 
 
 def _agree(found: Sequence[tuple[str, Sequence[float]]], tells: "Tells") -> bool:
     """Return whether most of the different texts that may be cells are those of their places."""
-    answers = {text: right for text, (lon, lat) in found if (right := tells(text, lon, lat)) is not None}
+    answers: dict[str, bool] = {}
+    for text, (lon, lat) in found:
+        right = tells(text, lon, lat)
+        if right is not None:
+            answers[text] = right
+        if len(answers) == WRONG and not any(answers.values()):
+            return False
     return sum(answers.values()) * 2 > len(answers)
 
 
