@@ -10,7 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, epsilon_for, obfuscate
+from geoind import (
+    BudgetExceededError,
+    InvalidInputError,
+    Ledger,
+    PlanarGaussian,
+    Promise,
+    SphericalLaplace,
+    epsilon_for,
+    obfuscate,
+)
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import Randomness, RandomnessLike, Words
@@ -421,3 +430,45 @@ def test_several_costs_of_several_persons_are_charged_together_or_not_at_all(url
         with pytest.raises(BudgetExceededError, match="ana"):
             ledger.charge_all({"ben": {0.01: 1}, "ana": {0.01: 1, 0.02: 1}})
         assert (ledger.spent("ana"), ledger.spent("ben")) == (0.04, 0.0)
+
+
+@pytest.mark.parametrize("keep", [-DAY, 86_400, "1 day"], ids=repr)
+def test_pruning_needs_a_length_of_time(keep: timedelta) -> None:
+    with (
+        Ledger("sqlite://", budget=1) as ledger,
+        pytest.raises(InvalidInputError, match="keep must be a timedelta"),
+    ):
+        ledger.prune(keep=keep)
+    with Ledger("sqlite://", budget=1) as ledger:
+        assert ledger.prune(keep=timedelta(0)) == 0
+
+
+def test_what_a_budget_cannot_count_is_refused_even_for_nobody() -> None:
+    with Ledger("sqlite://", budget=1) as ledger:
+        for charge in (ledger.charge_counts, ledger.charge_reports):
+            with pytest.raises(InvalidInputError, match="keeps no epsilon"):
+                charge({}, PlanarGaussian(500))
+
+
+def test_a_session_is_saved_by_one_of_those_who_would_save_it_and_forgotten_with_its_person(url: str) -> None:
+    with Ledger(url, budget=1) as ledger:
+        assert ledger.session("ana") is None
+        assert ledger.save_session("ana", 1, "here") is True
+        assert ledger.save_session("ana", 1, "there") is False
+        assert ledger.save_session("ana", 3, "too early") is False
+        assert ledger.session("ana") == (1, "here")
+        assert ledger.save_session("ana", 2, "on the way") is True
+        assert ledger.save_session("ana", 2, "elsewhere") is False
+        assert ledger.session("ana") == (2, "on the way")
+        assert ledger.session("ben") is None
+        ledger.forget("ana")
+        assert ledger.session("ana") is None
+
+
+def test_a_history_says_what_drew_each_report_and_what_it_cost() -> None:
+    with Ledger("sqlite://", budget=Promise(level=5, radius=200, delta=1e-5)) as ledger:
+        ledger.charge("ana", SphericalLaplace(0.001), reports=2)
+        ledger.charge("ben", PlanarGaussian(5000.0), reports=3)
+        entries = [*ledger.history("ana"), *ledger.history("ben")]
+        told = [(entry.epsilon, entry.reports, entry.mechanism) for entry in entries]
+    assert told == [(0.002, 2, "SphericalLaplace(0.001)"), (math.inf, 3, "PlanarGaussian(5000)")]

@@ -38,8 +38,8 @@ from geoind import (
 )
 from geoind.accounting.bounds import level_of_losses
 from geoind.accounting.calibration import Family
-from geoind.budgets.limits import Accounted, Sum
-from geoind.budgets.release import Release, release_of
+from geoind.budgets.limits import Accounted, Sum, _most
+from geoind.budgets.release import UNITS, Release, release_of
 from geoind.mechanisms.protocol import Space
 from tests.keywords import Place
 
@@ -387,3 +387,26 @@ def test_a_sum_is_infinite_where_another_ledger_of_the_database_counted_another_
         assert curator.charge("ben", PersonLevel(0.5)) == 0.5
         with pytest.raises(BudgetExceededError):
             reports.charge("ben", 0.01)
+
+
+@pytest.mark.parametrize(("budget", "kind"), [(1.0, "any"), (PersonLevel(1.0), "PersonLevel")])
+def test_a_sum_may_be_passed_by_a_billionth_and_by_no_unit_more(budget: float | PersonLevel, kind: str) -> None:
+    limit = Sum(budget)
+    assert limit.total == 1
+    assert limit.allows({Release(kind, UNITS + UNITS // 10**9): 1})
+    assert not limit.allows({Release(kind, UNITS + UNITS // 10**9 + 1): 1})
+
+
+def test_the_accountant_counts_before_anybody_waits_for_the_database() -> None:
+    limit = Accounted(promise(3.3))
+    release = release_of(SphericalLaplace(0.0033))
+    limit.check(release)
+    computed = _most.cache_info().misses
+    assert limit.allows({release: 1})
+    assert _most.cache_info().misses == computed
+
+
+def test_a_limit_says_in_which_unit_it_counts() -> None:
+    assert Sum(1.0).measure == "per metre"
+    assert Sum(PersonLevel(1.0)).measure == "of level per person"
+    assert Accounted(promise(2.0, 1e-6)).measure == "of level within 200 m up to delta 1e-06"

@@ -120,6 +120,41 @@ def test_the_centre_of_a_cell_is_within_reach_of_all_of_it() -> None:
         assert GEOD.inv(lon, lat, centre_lon, centre_lat)[2] <= memory.cell_radius
 
 
+def test_the_poles_of_the_turned_grid_lie_in_cells_of_it() -> None:
+    """There the sine of the latitude is one, or rounds to more."""
+    for number in range(300):
+        memory = SamePlace(secret(number), cell=1000.0)
+        rows = math.ceil(math.pi * EARTH_RADIUS / memory.cell)
+        x, y, z = _rotation(memory._secret("ana"))[:, 2].tolist()
+        lon, lat = math.degrees(math.atan2(y, x)), math.degrees(math.asin(z))
+        for pole, end in (((lon, lat), rows - 1), (((lon + 360) % 360 - 180, -lat), 0)):
+            (row, _), [[centre_lon, centre_lat]] = memory._cell(memory._secret("ana"), *pole)
+            assert row == end
+            assert GEOD.inv(*pole, centre_lon, centre_lat)[2] <= memory.cell_radius
+
+
+def test_a_cell_may_have_a_pole_of_the_earth_for_its_centre(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = SamePlace(secret(1), cell=1000.0)
+    rows = math.ceil(math.pi * EARTH_RADIUS / memory.cell)
+    for row in range(rows // 4, rows // 4 + 200):
+        rise = (row + 0.5) * math.pi / rows - math.pi / 2
+        columns = math.ceil(2 * rows * math.cos(rise))
+        turn = (row % columns + 0.5) * 2 * math.pi / columns - math.pi
+        cosine, sine = math.cos(rise), math.sin(rise)
+        up = np.array([cosine * math.cos(turn), cosine * math.sin(turn), sine])
+        east = np.array([-math.sin(turn), math.cos(turn), 0.0])
+        for sign in (1, -1):
+            turned = np.array([east, np.cross(sign * up, east), sign * up])
+            monkeypatch.setattr("geoind.budgets.same_place._rotation", lambda _, turned=turned: turned)
+            number, [[_, lat]] = memory._cell(bytes(32), 0.0, 90.0 * sign)
+            assert number == (row, row % columns)
+            assert lat == pytest.approx(90 * sign, abs=1e-5)
+
+
+def test_a_cell_is_a_hundred_metres_wide_unless_told() -> None:
+    assert SamePlace(secret(1)) == SamePlace(secret(1), cell=100)
+
+
 def centres(lat: float, count: int, cell: float) -> tuple[np.ndarray, np.ndarray]:
     """Distances and bearings from one truth to the centre of its cell, for many secrets."""
     moved = [SamePlace(secret(n), cell=cell)._cell(secret(n + 10**6), 10.0, lat)[1][0] for n in range(count)]
@@ -186,6 +221,7 @@ def test_given_the_cell_the_noise_is_the_mechanisms() -> None:
         ({"cell": 0}, "cell"),
         ({"cell": 0.5}, "cell"),
         ({"cell": math.nan}, "cell"),
+        ({"cell": 100_000.5}, "cell"),
     ],
     ids=str,
 )

@@ -8,6 +8,7 @@ import pytest
 
 from geoind import InvalidInputError
 from geoind.adapters.keys import VARIABLE, Key, as_key
+from geoind.tables.keys import key_of_place
 
 SECRET = hashlib.sha256(b"a key for tests").digest()
 
@@ -96,3 +97,35 @@ def test_a_key_file_that_others_can_read_or_write_is_refused(mode: int, tmp_path
     (tmp_path / "key").chmod(mode)
     with pytest.raises(InvalidInputError, match="must be its owner's alone: chmod 600"):
         Key.in_file(tmp_path / "key")
+
+
+def test_each_further_place_of_a_row_has_a_key_of_its_own() -> None:
+    keys = [key_of_place(secret, number) for secret in (SECRET, bytes(32)) for number in (1, 2, 10)]
+    assert len({*keys, SECRET, bytes(32)}) == 8
+    assert {len(key) for key in keys} == {32}
+    assert key_of_place(SECRET, 2) == keys[1]
+
+
+def test_plans_are_told_apart_by_the_key_and_by_where_it_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(SECRET.hex())
+    (tmp_path / "key").chmod(0o600)
+    tokens = [key.__dask_tokenize__() for key in (Key(SECRET), Key(bytes(32)), Key.in_file(tmp_path / "key"))]
+    assert len(set(tokens)) == 3
+    assert Key(SECRET).__dask_tokenize__() == tokens[0]
+    assert not any(form in str(tokens) for form in shown(SECRET))
+
+
+def test_a_key_is_no_other_thing_with_the_same_fingerprint() -> None:
+    class Posing:
+        fingerprint = Key(SECRET).fingerprint
+
+    assert Key(SECRET) != Posing()
+    assert Key(SECRET) != SECRET
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX lists open files")
+def test_no_key_file_stays_open(tmp_path: Path) -> None:
+    before = len(list(Path("/dev/fd").iterdir()))
+    for number in range(3):
+        Key.new_file(tmp_path / str(number)).read()
+    assert len(list(Path("/dev/fd").iterdir())) == before

@@ -1,4 +1,5 @@
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow
@@ -10,6 +11,7 @@ import geoind
 from geoind import Channel, Grid, Places, PlanarGaussian, PlanarLaplace, Projected, Projection, SphericalLaplace
 from geoind.errors import InvalidInputError
 from geoind.tables.promise import Promise, read_promise, sidecar_of
+from geoind.tables.tracing import tracing_of
 
 
 def promise_of(*, level: float | None = None, radius: float | None = None) -> Promise:
@@ -140,3 +142,64 @@ def test_a_projected_sigma_is_told_on_the_ground() -> None:
     oslo = Projected(geoind.PlanarGaussian(500), web, domain=shapely.box(10, 59.8, 11, 60.2))
     assert Promise.of(oslo).sigma == pytest.approx(250, rel=0.02)
     assert Promise.from_json(Promise.of(oslo).to_json()).epsilon == float("inf")
+
+
+def test_a_promise_is_of_one_report_without_delta_unless_it_says_so() -> None:
+    plain = Promise(mechanism="SphericalLaplace", epsilon=0.01, version=geoind.__version__)
+    assert plain == promise_of() == Promise.from_json(plain.to_json())
+    assert (plain.reports, plain.delta, plain.off_site_level) == (1, 0.0, 0.0)
+
+
+def test_a_level_means_nothing_without_its_radius() -> None:
+    for promise in (promise_of(level=2.0), promise_of(radius=200.0)):
+        assert promise.to_json() == promise_of().to_json()
+
+
+def test_a_promise_up_to_delta_says_of_how_many_reports_it_speaks() -> None:
+    noise = geoind.SphericalGaussian(3000.0)
+    for reports, many in ((1, "each"), (2, "2 reports together")):
+        promise = Promise.of(noise, level=1.5, radius=200.0, delta=1e-5, reports=reports)
+        assert str(promise) == f"level 1.5 within 200 m, {many}, up to delta 1e-05"
+        assert Promise.from_json(promise.to_json()).reports == reports
+
+
+def test_traces_promise_what_the_most_expensive_one_cost() -> None:
+    mechanism = SphericalLaplace(0.01)
+    promise = Promise.of(mechanism, trace=tracing_of("who,when", "independent", mechanism))
+    assert (promise.mechanism, promise.epsilon, promise.fresh) == ("Independent", float("inf"), 0.01)
+    assert str(promise) == "not known yet for each person's whole trace (Independent)"
+    known = promise.for_traces([0.02, 0.05, 0.03])
+    assert str(known) == "at most epsilon 0.05 per metre for each person's whole trace (Independent)"
+    assert promise.for_traces([]).epsilon == 0.01
+    for one in (promise, known):
+        assert Promise.from_json(one.to_json()) == one
+        assert json.loads(one.to_json())["session"] == "Independent(epsilon=0.01)"
+    # Of single reports nothing has to be added up.
+    assert promise_of().for_traces([0.05]) == promise_of()
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        lambda text: {b"PANDAS_ATTRS": json.dumps({"geoind": text})},
+        lambda text: {
+            b"org.apache.spark.sql.parquet.row.metadata": json.dumps(
+                {"fields": [{"name": "trip"}, {"name": "lon", "metadata": {"geoind": text}}]}
+            )
+        },
+    ],
+    ids=["pandas", "Spark"],
+)
+def test_reading_finds_what_pandas_and_spark_make_of_a_promise(
+    metadata: Callable[[str], dict[bytes, str]], tmp_path: Path
+) -> None:
+    table = pyarrow.table({"lon": [0.0]}).replace_schema_metadata(metadata(promise_of().to_json()))
+    pyarrow.parquet.write_table(table, tmp_path / "reports.parquet")
+    assert read_promise(tmp_path / "reports.parquet") == promise_of()
+
+
+def test_a_folder_promises_what_the_file_beside_it_says(tmp_path: Path) -> None:
+    folder = tmp_path / "reports"
+    folder.mkdir()
+    sidecar_of(folder).write_text(promise_of().to_json())
+    assert read_promise(folder) == promise_of()
