@@ -146,3 +146,8 @@ def test_probabilities_of_a_quantile_are_below_one(p: float) -> None:
 def test_a_negative_radius_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="radius"):
         NOISE.radius_cdf([-1.0])
+
+
+def test_the_reach_allows_for_the_way_to_the_nearest_place_of_the_lattice() -> None:
+    """Almost no noise: what is left is half the diagonal of a cell."""
+    assert NOISE.reach(1e-15) == pytest.approx(NOISE.lattice_step * math.sqrt(0.5), rel=1e-3)
