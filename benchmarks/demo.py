@@ -71,7 +71,7 @@ def main() -> None:
             )
             page = browser.new_page(viewport={"width": 1280, "height": 800})
             times = measure(page, address)
-            page.goto(f"{address}?picture#tab=explore&show-belief=1&show-remapped=1")
+            page.goto(f"{address}?picture#tab=explore&show-belief=1&show-cloud=0&seed=25")
             page.wait_for_load_state("networkidle")
             page.wait_for_timeout(500)
             picture = DOCS / "figures" / "demo.png"
@@ -83,11 +83,11 @@ def main() -> None:
     finally:
         server.should_exit = True
         thread.join()
-    lines = ["| what | fastest | median | median, times a bare request |", "| --- | --- | --- | --- |"]
+    lines = ["| what | fastest | median | median, over a bare request |", "| --- | --- | --- | --- |"]
     bare = statistics.median(times["a bare request"])
     for name, taken in times.items():
         median = statistics.median(taken)
-        lines.append(f"| {name} | {min(taken):.0f} ms | {median:.0f} ms | {median / bare:.1f} |")
+        lines.append(f"| {name} | {min(taken):.0f} ms | {median:.0f} ms | {median - bare:.0f} ms |")
     table = "\n".join(lines)
     print(table)
     load, cores = os.getloadavg()[0], os.cpu_count() or 1

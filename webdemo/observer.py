@@ -16,7 +16,6 @@ __all__ = [
     "Region",
     "best_guess",
     "by_shape",
-    "credible_radius",
     "likeliest_region",
     "odds_between",
     "posterior",
@@ -56,14 +55,6 @@ def best_guess(town: Town, noise: SphericalLaplace, report: FloatArray) -> Float
     # Within a town the globe's noise is the plane's.
     remap = PosteriorRemap(town.prior, PlanarLaplace(noise.noise_epsilon))
     return np.asarray(remap(town.projection.to_xy(report))[0])
-
-
-def credible_radius(town: Town, weights: FloatArray, guess: FloatArray, share: float) -> float:
-    """Return the radius around the guess that holds a share of the belief, in metres."""
-    apart = np.linalg.norm(town.prior.sites.xy - guess, axis=1)
-    order = np.argsort(apart)
-    reached = np.searchsorted(np.cumsum(weights[order]), share)
-    return float(apart[order][min(reached, len(apart) - 1)])
 
 
 def by_shape(town: Town, weights: FloatArray) -> FloatArray:

@@ -28,7 +28,10 @@ LEGEND = """
   font: 13px/1.5 system-ui, sans-serif; }
 .told summary { font-weight: 600; cursor: pointer; }
 .told .truth { color: %(truth)s; } .told .report { color: %(report)s; } .told .way { color: %(way)s; }
-@media (max-width: 600px) { .told { right: 12px; max-width: none; padding: 6px 10px; font-size: 12px; } }
+@media (max-width: 600px) {
+  .told { right: 12px; bottom: 60px; max-width: none; padding: 6px 10px; font-size: 12px; }
+  .leaflet-control-layers label { font-size: 12px; }
+}
 </style>
 <details class="told" open><summary>%(title)s</summary>
 <span class="truth">&#9679;</span> where people are<br>

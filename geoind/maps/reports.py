@@ -41,6 +41,7 @@ DEGREE = 10
 
 STYLE = """
 <style>
+.leaflet-container { background: #f7f5f0; }
 .told { position: fixed; right: 12px; top: 12px; z-index: 900; max-width: 20rem; padding: 10px 14px;
   border-radius: 10px; background: #fffffff0; color: #1c2333; box-shadow: 0 1px 5px #0003;
   font: 14px/1.45 system-ui, sans-serif; }

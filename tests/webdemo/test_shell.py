@@ -223,5 +223,6 @@ def test_a_short_window_leaves_room_for_map_and_controls(watched: Page, demo_url
 
 def test_the_map_fills_a_laptop_without_bars(watched: Page, demo_url: str) -> None:
     watched.set_viewport_size({"width": 1440, "height": 900})
-    show(watched, demo_url, "explore")
+    # A report far away would widen the view to hold it: this one is near.
+    show(watched, demo_url, "explore", "&seed=7")
     assert watched.evaluate("demo_base.getBounds().pad(0.02).contains(demo_map.getBounds())")

@@ -16,7 +16,7 @@ const REACH = 4.744;   // 95 % of reports fall within this many 1 / epsilon
 const askPromise = asker("/api/promise", (told) => {
   if (!active) return;
   app.promise({ promise: told });
-  fit(app.me.toBounds((2 * REACH) / told.epsilon));
+  fit(app.me.toBounds((2 * REACH) / told.epsilon), true);
 });
 
 const mode = () => document.querySelector("input[name=answer]:checked").value;

@@ -26,7 +26,7 @@ const drawn = () => Boolean(shapes && map.hasLayer(shapes.group));
 
 async function make() {
   const known = await buildings();
-  const renderer = L.canvas({ pane: "belief", padding: 0.5 });
+  const renderer = L.canvas({ pane: "belief", padding: 0.15 });
   const all = known.map(({ rings }) => L.polygon(rings, { renderer, pane: "belief", weight: 0.5, interactive: false, stroke: false, fill: false }));
   shapes = { all, group: L.layerGroup(all) };
 }
@@ -48,7 +48,7 @@ export async function showBelief(belief) {
 }
 
 let outlining = null;
-const outlineRenderer = () => (outlining ??= L.svg({ pane: "belief", padding: 0.5 }));
+const outlineRenderer = () => (outlining ??= L.svg({ pane: "belief", padding: 0.15 }));
 
 export function hideBelief() {
   shapes?.group.remove();

@@ -15,14 +15,14 @@ const LATTICE_ZOOM = 19.5;
 let app = null, told = null, asked = null, active = false, refit = true, before = null, other = null, pin = null;
 const ask = asker("/api/explore", (answer, question) => {
   app.accepted(question);
-  const turned = refit || asked.radius !== question.radius || asked.factor !== question.factor;
+  const entered = refit, turned = refit || asked.radius !== question.radius || asked.factor !== question.factor;
   const redrawn = !asked || asked.seed !== question.seed;
   told = answer;
   asked = question;
   refit = false;
   draw();
   const report = L.latLng(told.report.lat, told.report.lon);
-  if (active && (turned || (redrawn && !map.getBounds().contains(report)))) fit(circleAround(rings(0.95)).extend(report));
+  if (active && (turned || (redrawn && !map.getBounds().contains(report)))) fit(circleAround(rings(0.95)).extend(report), entered);
 }, (question) => app.refused(question));
 
 const rings = (share) => told.rings.find((ring) => ring.share === share).radius;

@@ -25,8 +25,9 @@ export function paint() {
 for (const [name, height] of [["belief", 410], ["drawn", 450]]) {
   Object.assign(map.createPane(name).style, { zIndex: height, pointerEvents: "none" });
 }
-const lines = L.svg({ pane: "drawn", padding: 1 });
-const crowd = L.canvas({ pane: "drawn", padding: 0.5 });
+// Little beyond the window: what a browser must paint again at every answer.
+const lines = L.svg({ pane: "drawn", padding: 0.3 });
+const crowd = L.canvas({ pane: "drawn", padding: 0.15 });
 
 export const circle = (at, radius, colourName, options = {}) =>
   L.circle(at, { renderer: lines, radius, color: colour[colourName], weight: 2, fill: false, interactive: false, className: `circle-${colourName}`, ...options });

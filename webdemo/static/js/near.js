@@ -10,12 +10,12 @@ let app = null, told = null, asked = null, active = false, refit = true;
 const ask = asker("/api/near", (answer, question) => { app.accepted(question); shown(answer, question); }, (question) => app.refused(question));
 
 function shown(answer, question) {
-  const same = !refit && ["radius", "factor", "interest", "confidence"].every((name) => asked[name] === question[name]);
+  const entered = refit, same = !refit && ["radius", "factor", "interest", "confidence"].every((name) => asked[name] === question[name]);
   told = answer;
   asked = question;
   refit = false;
   draw();
-  if (active && !same) fit(L.latLng(told.centre).toBounds(2 * told.retrieval_radius).extend(app.me.toBounds(2 * asked.interest)));
+  if (active && !same) fit(L.latLng(told.centre).toBounds(2 * told.retrieval_radius).extend(app.me.toBounds(2 * asked.interest)), entered);
 }
 
 function question() {

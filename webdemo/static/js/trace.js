@@ -1,7 +1,7 @@
 // A trace: a walk reported at each step, against the same walk within a budget.
 
 import { asker } from "./ask.js";
-import { dot, line, speck } from "./map.js";
+import { dot, fit, line, speck } from "./map.js";
 import { metres, put, small, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -62,7 +62,12 @@ export const trace = {
     $("trace-clear").addEventListener("click", () => { path = []; question(); });
     $("trace-undo").addEventListener("click", () => { path = path.slice(0, -1); question(); });
   },
-  enter() { active = true; draw(); question(); },
+  enter() {
+    active = true;
+    if (path.length > 1) fit(L.latLngBounds(path).pad(0.25), true);
+    draw();
+    question();
+  },
   leave() { active = false; },
   // The walk in the link.
   places: ["path"],
