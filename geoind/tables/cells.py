@@ -20,8 +20,11 @@ __all__ = ["cells_of", "geohash", "is_h3", "quadkey", "s2_leaf"]
 LOOKED_AT = 24
 """So many values of a column."""
 
-WRONG = 6
+WRONG = 3
 """After so many cells of other places the rest will be no better."""
+
+FORM = re.compile(r"-?[0-9A-Za-z]{6,30}|[^ ]*\+.*")
+"""What none of the codes does without: most columns are done with after a look at their first values."""
 
 LETTERS = "0123456789bcdefghjkmnpqrstuvwxyz"
 GEOHASH = re.compile(f"[{LETTERS}]{{6,12}}")
@@ -47,7 +50,8 @@ def cells_of(column: pa.Array, lonlat: FloatArray, rows: IntArray) -> str | None
     rows : array of int
         The place of each value.
     """
-    if not is_text(column.type) and column.type not in (pa.int64(), pa.uint64()):
+    kind = column.type
+    if not (pa.types.is_int64(kind) or pa.types.is_uint64(kind) or is_text(kind)):
         return None
     if column.null_count:
         present = np.flatnonzero(np.asarray(column.is_valid()))[:LOOKED_AT]
@@ -58,6 +62,8 @@ def cells_of(column: pa.Array, lonlat: FloatArray, rows: IntArray) -> str | None
     if not found:
         return None
     words = [text for text, _ in found]
+    if not any(map(FORM.fullmatch, words[: WRONG + 1])):
+        return None
     if all(PLUS_CODE.fullmatch(text.upper()) for text in words):
         return "plus codes"
     numbers = list(takewhile(bool, (next(filter(is_h3, _numbers(text)), 0) for text in words)))
@@ -94,7 +100,7 @@ def _is_quadkey(text: str, lon: float, lat: float) -> bool | None:
 def _is_s2(text: str, lon: float, lat: float) -> bool | None:
     # Of a cell's number the lowest bit that is set tells its level.
     cells = [(number, number & -number) for number in _numbers(text)]
-    cells = [(number, low) for number, low in cells if 0 < low <= 4 ** (30 - S2_LEVEL)]
+    cells = [(number, low) for number, low in cells if 0 < low <= 4 ** (30 - S2_LEVEL) and low.bit_length() % 2]
     leaf = s2_leaf(lon, lat) if cells else 0
     return any((leaf & -low) | low == number for number, low in cells) if cells else None
 

@@ -88,6 +88,7 @@ MOTION = frozenset(_MOTION.split())
 """What is measured on the way. A drive is found on the map from its speeds alone (Gao et al., UbiComp 2014)."""
 
 
+@lru_cache(maxsize=4096)
 def words_of(name: str) -> tuple[str, ...]:
     """Return the words of a name, in lower case and without accents.
 

@@ -49,7 +49,8 @@ def telling_schema(schema: pa.Schema, passing: Sequence[str], *, moving: bool = 
     """
     told: Told = {}
     declared = set(geometry_columns(schema))
-    fields = [schema.field(position) for position, name in enumerate(schema.names) if name in set(passing)]
+    wanted = set(passing)
+    fields = [schema.field(position) for position, name in enumerate(schema.names) if name in wanted]
     for field in fields:
         if field.name in declared:
             told[field.name] = "holds geometries"
