@@ -27,6 +27,7 @@ from geoind.traces import (
     commuter,
     most_likely_path,
     most_likely_places,
+    obfuscate_traces,
     smooth,
 )
 from geoind.traces.commuter import HOME, WORK
@@ -40,6 +41,8 @@ EPSILON = Independent.for_accuracy(ACCURACY).epsilon
 PERSONS, DAYS, EVERY = 12, 30, 600.0
 WEEKS = 40
 """How many persons' weeks the averages are over."""
+CROWD = 150
+"""The same for the session with memory, whose error is one draw a person."""
 
 
 def key(number: int) -> bytes:
@@ -109,6 +112,28 @@ def budgets(times: FloatArray, truth: FloatArray, keys: int, accuracy: float = A
         "microseconds of processor per step",
     ]
     return table(header, rows)
+
+
+def crowd() -> str:
+    """Return error and rate of the sparse vector session with memory, over enough persons to see the mean."""
+    times, _ = commuter()
+    truth = np.concatenate([commuter(rng=number)[1] for number in range(CROWD)])
+    persons = np.repeat(np.arange(CROWD), len(times)).tolist()
+    rows = []
+    for accuracy in (500.0, 1000.0):
+        method = SparseVector.for_accuracy(accuracy)
+        found = obfuscate_traces(truth, persons=persons, times=np.tile(times, CROWD), method=method, key=bytes(32))
+        errors = apart(found.lonlat, truth)
+        rate = float(np.mean([*found.spent.values()])) / (float(times[-1]) / 3600)
+        independent = Independent.for_accuracy(accuracy).epsilon * 12
+        told = (
+            f"{errors.mean():.0f}",
+            f"{np.quantile(errors, 0.9):.0f}",
+            f"{rate:.4f}",
+            f"{independent / rate:.1f}",
+        )
+        rows.append([f"within {accuracy:.0f} m", *told])
+    return table(["", "mean error, m", "90 % error, m", "epsilon per hour", "times less than fresh noise"], rows)
 
 
 def learned() -> str:
@@ -233,6 +258,7 @@ def main() -> None:
     tables = {
         "commuter": budgets(*commuter(), keys=WEEKS),
         "commuter within 1 km": budgets(*commuter(), keys=WEEKS, accuracy=1000.0),
+        "crowd": crowd(),
         "driver": budgets(*driver(), keys=WEEKS),
         "learned": learned(),
         "homes": homes(known),
@@ -254,6 +280,10 @@ Errors and rates are averages over {WEEKS} persons.
 Fresh reports within 1 000 m nine times in ten:
 
 {tables["commuter within 1 km"]}
+
+The session with memory over {CROWD} persons:
+
+{tables["crowd"]}
 
 ## Somebody who never stays, a day, a position every five minutes
 
