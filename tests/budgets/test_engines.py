@@ -12,6 +12,7 @@ import pytest
 import sqlalchemy
 
 from geoind import InvalidInputError, Ledger, LedgerError, obfuscate
+from geoind.budgets.engines import open_engine
 from tests.budgets.test_database import DAY, EPSILON, FORKED
 from tests.postgres import Server
 
@@ -118,3 +119,34 @@ def test_a_ledger_in_memory_is_over_when_it_is_closed() -> None:
         ledger.charge("ana", 1.0)
     with pytest.raises(LedgerError, match="memory ends"):
         ledger.charge("ana", 1.0)
+
+
+@pytest.mark.parametrize(("timeout", "wait", "silence"), [(0.5, 2, 500), (2.5, 3, 2500), (10.0, 10, 10_000)])
+def test_a_server_is_waited_for_as_long_as_was_said(timeout: float, wait: int, silence: int) -> None:
+    engine = open_engine("postgresql://nobody@/nowhere", timeout)
+    asked: dict[str, object] = {}
+
+    @sqlalchemy.event.listens_for(engine, "do_connect")
+    def note(_dialect: object, _record: object, _arguments: object, options: dict[str, object]) -> None:
+        asked.update(options)
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        engine.connect()
+    assert (asked["connect_timeout"], asked["tcp_user_timeout"]) == (wait, silence)
+    assert engine.pool._timeout == timeout  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("url", ["sqlite://", "postgresql://nobody@/nowhere"])
+def test_no_engine_tells_the_values_of_a_statement_that_failed(url: str) -> None:
+    assert open_engine(url, 1.0).hide_parameters
+
+
+def test_a_database_in_memory_has_one_connection_and_a_file_several(tmp_path: Path) -> None:
+    memory, file = open_engine("sqlite://", 0.01), open_engine(f"sqlite:///{tmp_path / 'ledger.db'}", 0.01)
+    with memory.connect(), pytest.raises(sqlalchemy.exc.TimeoutError):
+        memory.connect()
+    with file.connect(), file.connect():
+        pass
+    memory.dispose()
+    file.dispose()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from geoind import BudgetExceededError, Ledger, LedgerError
+from geoind.budgets.schema import metadata
 
 DAY = timedelta(days=1)
 NOW = {
@@ -188,3 +189,9 @@ def test_a_file_that_others_could_read_is_closed_to_them_when_it_is_updated(tmp_
     path.chmod(0o644)
     with Ledger(f"sqlite:///{path}", budget=1):
         assert modes(tmp_path) == {0o600}
+
+
+def test_nothing_that_a_ledger_keeps_can_be_missing() -> None:
+    columns = [column for table in metadata.tables.values() for column in table.columns]
+    assert [str(column) for column in columns if column.nullable] == []
+    assert all(column.primary_key for column in metadata.tables["geoind_once"].columns)
