@@ -1,3 +1,4 @@
+import os
 import stat
 from pathlib import Path
 
@@ -78,3 +79,13 @@ def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
         Delivery().open(tmp_path)
     with pytest.raises(InvalidInputError, match="cannot write"):
         Delivery().open(tmp_path / "nowhere" / "reports.csv")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="only POSIX has such modes")
+def test_a_file_is_as_open_as_any_other_unless_it_holds_true_places(tmp_path: Path) -> None:
+    (tmp_path / "usual").touch()
+    with Delivery() as delivery:
+        delivery.open(tmp_path / "reports").write(b"lon,lat")
+        delivery.open(tmp_path / "rejects", private=True).write(b"lon,lat")
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
+    assert modes == {"usual": modes["usual"], "reports": modes["usual"], "rejects": 0o600}
