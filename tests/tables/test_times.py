@@ -1,6 +1,6 @@
 """A moment is the same number however a column writes it."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import numpy as np
 import pyarrow as pa
@@ -58,3 +58,19 @@ def test_mixed_ways_of_writing_agree_with_each_alone() -> None:
 )
 def test_milliseconds_and_what_is_no_time_are_bad(column: pa.Array) -> None:
     assert seconds_of(column)[2].tolist() == [True]
+
+
+@pytest.mark.parametrize("kind", [pa.date32(), pa.date64()], ids=str)
+def test_a_day_begins_at_midnight_utc(kind: pa.DataType) -> None:
+    seconds, missing, bad = seconds_of(pa.array([date(2024, 5, 1), None], kind))
+    assert seconds[0] == datetime(2024, 5, 1, tzinfo=UTC).timestamp()
+    assert (missing.tolist(), bad.tolist()) == ([False, True], [False, False])
+
+
+def test_the_latest_second_is_a_time_and_the_next_one_is_not() -> None:
+    assert seconds_of(pa.array([10**11, -(10**11), 10**11 + 1, -(10**11) - 1]))[2].tolist() == [
+        False,
+        False,
+        True,
+        True,
+    ]
