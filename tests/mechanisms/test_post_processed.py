@@ -14,9 +14,12 @@ from geoind import (
     PostProcessed,
     Prior,
     Projected,
+    Projection,
     SphericalLaplace,
+    discretise,
 )
 from geoind.arrays import FloatArray
+from geoind.mechanisms.protocol import check_inside, check_truths
 from tests.mechanisms.ground import CONFIDENCE, EPSILON, PARIS, share_within
 
 NOISE = PlanarLaplace(0.01)
@@ -90,3 +93,16 @@ def test_truncation_to_a_region_with_a_gap_can_double_the_error_and_is_allowed_f
 def test_a_mechanism_without_a_known_bound_is_refused(mechanism: Mechanism) -> None:
     with pytest.raises(InvalidInputError, match="report_reach"):
         mechanism.reach(0.95)
+
+
+def test_a_truth_that_the_mechanism_refuses_is_refused_whatever_the_step() -> None:
+    grid = Grid(0, 0, cell=100, columns=9, rows=9)
+    finite = PostProcessed(discretise(PlanarLaplace(EPSILON), grid), lambda reports: reports)
+    with pytest.raises(InvalidInputError, match="outside the grid"):
+        check_inside(finite, np.array([[5000.0, 0.0]]))
+    check_inside(finite, np.array([[100.0, 100.0]]))
+    oslo = Projected(PlanarLaplace(EPSILON), Projection(10.75, 59.91), domain=shapely.box(10, 59.8, 11.5, 60.2))
+    near_oslo = PostProcessed(oslo, lambda reports: reports)
+    with pytest.raises(InvalidInputError):
+        check_truths(near_oslo, np.array([[2.35, 48.86]]))
+    check_truths(near_oslo, np.array([[10.75, 59.91]]))

@@ -7,6 +7,7 @@ import pytest
 
 from geoind import InvalidInputError, corrected_epsilon, guarantee_of_noise
 from geoind.arrays import FloatArray
+from geoind.mechanisms.precision import matrix_epsilon
 
 TURN = 2 * math.pi
 
@@ -104,3 +105,9 @@ def test_nonsense_is_refused(bad: dict[str, float]) -> None:
     arguments = {"cell": 1.0, "r_max": 8.0, "angle_resolution": 1e-9} | bad
     with pytest.raises(InvalidInputError, match=next(iter(bad))):
         corrected_epsilon(1.0, **arguments)
+
+
+@pytest.mark.parametrize("closest", [0.01, 1.0, 100.0])
+def test_what_a_matrix_holds_back_is_the_same_between_the_two_closest_inputs(closest: float) -> None:
+    held_back = 0.01 - matrix_epsilon(0.01, closest=closest)
+    assert held_back * closest == pytest.approx(2.0**-40, rel=0.01)
