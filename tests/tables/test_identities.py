@@ -53,3 +53,9 @@ def test_rows_without_a_report_need_no_person() -> None:
     assert count_persons(pa.array(["a", None]), np.array([1, 0]), "who") == {"a": 1}
     with pytest.raises(InvalidInputError):
         count_persons(pa.array(["a", None]), np.array([1, 1]), "who")
+
+
+@pytest.mark.parametrize("column", [pa.nulls(2), pa.array([], pa.float64())], ids=["nobody twice", "no floats"])
+def test_a_column_that_cannot_name_persons_is_refused_even_without_values(column: pa.Array) -> None:
+    with pytest.raises(InvalidInputError, match="column 'who' must name persons"):
+        count_persons(column, np.ones(len(column), int), "who")
