@@ -1,5 +1,6 @@
 import os
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,11 @@ def test_a_file_is_as_open_as_any_other_unless_it_holds_true_places(tmp_path: Pa
         delivery.open(tmp_path / "rejects", private=True).write(b"lon,lat")
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
     assert modes == {"usual": modes["usual"], "reports": modes["usual"], "rejects": 0o600}
+
+
+def test_standard_output_is_through_when_the_context_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with (tmp_path / "out").open("w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        with Delivery() as delivery:
+            delivery.open("-").write(b"lon,lat")
+        assert (tmp_path / "out").read_bytes() == b"lon,lat"
