@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from geoind import InvalidInputError, Ledger
+from geoind.budgets.persons import as_person
 
 
 def test_names_are_stored_as_given_whatever_they_look_like(url: str) -> None:
@@ -21,3 +22,9 @@ def test_one_person_has_one_name_however_it_was_typed(url: str) -> None:
             ledger.charge_reports(["ana", 7.0], 0.25)  # type: ignore[list-item]
         assert ledger.remaining("ana") == 1.0
         assert ledger.forget("Zoe\u0301") == 1
+
+
+@pytest.mark.parametrize("name", ["", " ", "\u2003", "a\nb", "a\0b", "\ud800"], ids=ascii)
+def test_a_name_is_printable_and_not_empty(name: str) -> None:
+    with pytest.raises(InvalidInputError, match="printable"):
+        as_person(name)
