@@ -48,10 +48,13 @@ ${answer === "same" ? "memory = geoind.SamePlace(secrets.token_bytes(32), cell=2
     print(report.lat, report.lon, ledger.remaining("anna"))`,
   trace: ({ path = [], factor, radius }) => `import math
 import geoind
+from geoind.traces import Independent
 
-noise = geoind.SphericalLaplace(geoind.epsilon_for(level=math.log(${factor}), radius=${radius}))
-walk = [${path.map((corner) => `(${degrees(corner.lon)}, ${degrees(corner.lat)})`).join(", ")}]
-print(geoind.obfuscate_lonlat(walk, noise))  # one by one: their epsilons add up`,
+session = geoind.TraceSession(Independent(geoind.epsilon_for(level=math.log(${factor}), radius=${radius})))
+walk = [${path.map((corner) => `(${degrees(corner.lat)}, ${degrees(corner.lon)})`).join(", ")}]
+for minute, (lat, lon) in enumerate(walk):
+    print(session.report(lat=lat, lon=lon, time=60 * minute))
+print(session.spent)  # fresh noise each time: their epsilons add up`,
   compare: () => `from geoind.evaluation import stored_comparison
 
 for row in stored_comparison()["rows"]:
