@@ -44,6 +44,9 @@ execute the broken line. "Killed" means that a test failed or that the tests too
 Equivalent mutants, which no caller could tell from the original, are listed with a reason in
 `benchmarks/equivalent_mutants.txt` and do not count.
 
+The mutants are those of `--seed 1`, and tests were written for the ones that survived: the shares say what is left
+of this sample. Another seed draws mutants that nobody has looked at yet, of which more survive.
+
 | file | possible | tried | equivalent | killed | share |
 | --- | --- | --- | --- | --- | --- |
 """
