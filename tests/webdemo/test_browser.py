@@ -429,6 +429,7 @@ def test_a_drawn_walk_is_compared(watched: Page, demo_url: str) -> None:
     set_slider(watched, "step", 50)
     expect(watched.locator("#step-out")).to_have_text("50 m")
     expect(watched.locator("#budgeted-factor")).to_have_text("64 ×")
+    expect(watched.locator("#map-summary")).to_contain_text("with 3 reports in all")
     settle(watched)
     seeds = []
     for _ in range(2):

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from geoind.maps.colours import TRUTH
+from geoind.maps.colours import REPORT, TRUTH
 from tests.webdemo.browser import TABS, set_slider, settle, show
 
 
@@ -53,26 +53,34 @@ def test_the_code_for_a_view_runs_and_tells_no_place_unless_asked(
         assert str(body["lat"]) in watched.locator("#code-python").inner_text()
 
 
-def test_the_picture_shows_the_map_and_whose_data_it_is(watched: Page, demo_url: str, tmp_path: Path) -> None:
+def colours_of_picture(page: Page, path: Path, name: str) -> tuple[int, dict[object, int]]:
+    """Return the width of the picture to download, and how often each colour is in it."""
+    with page.expect_download() as started:
+        page.get_by_role("button", name="Download a picture").click()
+    started.value.save_as(path)
+    assert started.value.suggested_filename == name
+    picture = Image.open(path).convert("RGB")
+    return picture.width, {rgb: count for count, rgb in picture.getcolors(maxcolors=1 << 24) or []}
+
+
+def test_the_picture_shows_the_view_and_whose_data_it_is(watched: Page, demo_url: str, tmp_path: Path) -> None:
     show(watched, demo_url, "explore", "&show-belief=1")
     expect(watched.locator("path.contour")).to_have_count(2)
-    with watched.expect_download() as started:
-        watched.get_by_role("button", name="Download a picture").click()
-    path = tmp_path / "map.png"
-    started.value.save_as(path)
-    assert started.value.suggested_filename == "geoind-explore.png"
-    picture = Image.open(path).convert("RGB")
+    width, colours = colours_of_picture(watched, tmp_path / "map.png", "geoind-explore.png")
     frame = watched.locator("#mapframe").bounding_box()
     assert frame is not None
-    assert picture.width == 2 * int(frame["width"])
-    colours = {rgb: count for count, rgb in picture.getcolors(maxcolors=1 << 24) or []}
-    truth = tuple(int(TRUTH[at : at + 2], 16) for at in (1, 3, 5))
+    assert width == 2 * int(frame["width"])
+    truth, report = (tuple(int(colour[at : at + 2], 16) for at in (1, 3, 5)) for colour in (TRUTH, REPORT))
     assert colours.get(truth, 0) > 300
     assert len(colours) > 50
     # Rings and outlines are there as well: the last layer is drawn by other means than the first.
     assert colours.get((0x4D, 0x56, 0x6B), 0) > 300
     watched.get_by_role("tab", name="Compare").click()
-    expect(watched.get_by_role("button", name="Download a picture")).to_be_hidden()
+    expect(watched.locator("#four svg")).to_have_count(4)
+    _, colours = colours_of_picture(watched, tmp_path / "four.png", "geoind-compare.png")
+    # You and this time's report, on each of the small maps.
+    assert colours.get(truth, 0) > 300
+    assert colours.get(report, 0) > 300
 
 
 def test_a_link_with_the_place_keeps_the_whole_view(watched: Page, demo_url: str) -> None:

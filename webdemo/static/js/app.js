@@ -7,7 +7,7 @@ import { follow, prepareDial, privacy } from "./dial.js";
 import { put, metres, small } from "./words.js";
 import { say } from "./ask.js";
 import { prepareCode, showCode } from "./code.js";
-import { download, takePicture } from "./picture.js";
+import { download, takeFigures, takePicture } from "./picture.js";
 import { buildings } from "./town.js";
 import { explore } from "./explore.js";
 import { near } from "./near.js";
@@ -159,7 +159,6 @@ function show() {
   put("hint", hint);
   $("hint").hidden = !hint;
   code();
-  $("picture").hidden = figures;
   document.title = `${$(`tab-${tab}`).textContent} · geoind: what epsilon means`;
   app.describe(hint);
   parts[tab].enter(app);
@@ -198,8 +197,9 @@ $("share").addEventListener("click", async () => {
 });
 
 $("picture").addEventListener("click", async () => {
-  const { attribution } = document.body.dataset;
-  download(await takePicture($("promise").textContent, `${attribution} · geoind`), `geoind-${tab}.png`);
+  const whose = `${document.body.dataset.attribution} · geoind`;
+  const taken = tab === "compare" ? takeFigures($("four"), $("mechanisms-title").textContent, whose) : takePicture($("promise").textContent, whose);
+  download(await taken, `geoind-${tab}.png`);
 });
 
 for (const part of Object.values(parts)) part.init?.(app);

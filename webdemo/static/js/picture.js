@@ -1,18 +1,24 @@
-// The map as a picture: what the browser has drawn, layer by layer, with a caption.
+// A view as a picture with a caption: the map as the browser has drawn it, layer by layer, or small maps.
 
 import { map } from "./map.js";
 
-const CAPTION = 54, SCALE = 2;
+const CAPTION = 54, SCALE = 2, EDGE = 12, LINE = 18;
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
+// A picture has no style sheet: what the page's one says becomes attributes.
+const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray"];
+
 function imageOf(svg) {
-  const copy = svg.cloneNode(true), originals = svg.querySelectorAll("path");
-  // A picture has no style sheet: what the page's one says becomes attributes.
-  copy.querySelectorAll("path").forEach((path, at) => path.setAttribute("stroke", getComputedStyle(originals[at]).stroke));
-  // Where the map has moved its layer to is where we put the picture.
+  const copy = svg.cloneNode(true), originals = svg.querySelectorAll("path, rect, line");
+  copy.querySelectorAll("path, rect, line").forEach((shape, at) => {
+    const look = getComputedStyle(originals[at]);
+    for (const name of LOOKS) shape.setAttribute(name, look.getPropertyValue(name));
+  });
+  // Where the page has moved it to is where we put the picture.
   copy.removeAttribute("style");
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  const image = new Image();
+  const { width, height } = svg.getBoundingClientRect(), image = new Image();
+  Object.entries({ width, height }).forEach(([name, value]) => copy.setAttribute(name, value));
   return new Promise((done, failed) => {
     image.onload = () => done(image);
     image.onerror = failed;
@@ -33,13 +39,42 @@ function write(pen, text, x, y, { size = 13, weight = 500, align = "left", groun
   pen.fillText(text, x, y);
 }
 
-export async function takePicture(sentence, attribution) {
-  const frame = map.getContainer().getBoundingClientRect(), sheet = document.createElement("canvas"), pen = sheet.getContext("2d");
-  sheet.width = frame.width * SCALE;
-  sheet.height = (frame.height + CAPTION) * SCALE;
+// A sheet of that size with a caption, and how to finish it.
+function sheetOf(width, height, ground, sentence, attribution) {
+  const sheet = document.createElement("canvas"), pen = sheet.getContext("2d");
+  sheet.width = width * SCALE;
+  sheet.height = (height + CAPTION) * SCALE;
   pen.scale(SCALE, SCALE);
-  pen.fillStyle = css("outside");
-  pen.fillRect(0, 0, frame.width, frame.height);
+  pen.fillStyle = ground;
+  pen.fillRect(0, 0, width, height);
+  return [pen, () => {
+    pen.fillStyle = css("panel");
+    pen.fillRect(0, height, width, CAPTION);
+    write(pen, sentence, 12, height + 18, { weight: 600, ground: false });
+    write(pen, attribution, 12, height + 38, { size: 11, ground: false });
+    return new Promise((done) => { sheet.toBlob(done, "image/png"); });
+  }];
+}
+
+// Small maps with their names and numbers below: the figures of `holder`.
+export async function takeFigures(holder, sentence, attribution) {
+  const frame = holder.getBoundingClientRect(), figures = [...holder.querySelectorAll("figure")];
+  const boxOf = (figure) => figure.querySelector("svg").getBoundingClientRect();
+  const height = Math.max(...figures.map((figure) => boxOf(figure).bottom)) - frame.top + EDGE + 4 * LINE;
+  const [pen, finished] = sheetOf(frame.width + 2 * EDGE, height, css("panel"), sentence, attribution);
+  for (const figure of figures) {
+    const box = boxOf(figure), left = box.left - frame.left + EDGE, top = box.top - frame.top + EDGE;
+    pen.drawImage(await imageOf(figure.querySelector("svg")), left, top, box.width, box.height);
+    [figure.querySelector("b").textContent, ...figure.querySelector(".numbers").textContent.split(" · ")].forEach((words, at) => {
+      write(pen, words, left, top + box.height + (at + 0.8) * LINE, { size: 12, weight: at ? 400 : 600, ground: false });
+    });
+  }
+  return finished();
+}
+
+export async function takePicture(sentence, attribution) {
+  const frame = map.getContainer().getBoundingClientRect();
+  const [pen, finished] = sheetOf(frame.width, frame.height, css("outside"), sentence, attribution);
   for (const name of ["overlayPane", "belief", "drawn"]) {
     for (const drawn of map.getPane(name).querySelectorAll("canvas, svg")) {
       const box = drawn.getBoundingClientRect();
@@ -56,11 +91,7 @@ export async function takePicture(sentence, attribution) {
     pen.stroke();
   }
   for (const words of map.getContainer().querySelectorAll(".ring-label span, .leaflet-tooltip")) write(pen, words.textContent, ...centre(words), { size: 12, align: "center" });
-  pen.fillStyle = css("panel");
-  pen.fillRect(0, frame.height, frame.width, CAPTION);
-  write(pen, sentence, 12, frame.height + 18, { weight: 600, ground: false });
-  write(pen, attribution, 12, frame.height + 38, { size: 11, ground: false });
-  return new Promise((done) => { sheet.toBlob(done, "image/png"); });
+  return finished();
 }
 
 export function download(blob, name) {
