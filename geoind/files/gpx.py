@@ -203,7 +203,8 @@ class _Document:
         self._dropped: set[str] = set()
         if person in ("lat", "lon", "ele", *ORDER):
             raise InvalidInputError(
-                f"of a GPX file, which has no column of persons, {person!r} must be a person's name"
+                f"a GPX file has no column of persons: say whose trace it is with a name of your choice, as in "
+                f"trace='ana,time' (--trace ana,time), and not {person!r}, a word of the format"
             )
         self._parser = parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
