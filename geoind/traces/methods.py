@@ -99,7 +99,7 @@ class Predictive:
     --------
     >>> from geoind import TraceSession
     >>> method = Predictive.for_accuracy(500)
-    >>> session = TraceSession(method, key=bytes(32))
+    >>> session = TraceSession(method, key=bytes(range(32)))
     >>> first = session.report(lat=48.8584, lon=2.2945, time=0)
     >>> first == session.report(lat=48.8585, lon=2.2946, time=300), session.spent == method.fresh + method.test
     (True, True)
