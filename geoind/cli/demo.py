@@ -24,7 +24,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "demo",
         help="see and feel what epsilon means, on a map in the browser",
         description="Serve a page to this machine alone: a story in six cards, then instruments: place yourself, "
-        "move two sliders, and see what a report gives away, what a private query costs, how a budget runs down.",
+        "turn a dial, and see what a report gives away, what a private query costs, how a budget runs down.",
     )
     parser.add_argument("--port", type=int, default=8765, help="port on this machine, 0 for any [%(default)s]")
     parser.add_argument(
