@@ -200,7 +200,8 @@ def complaint(folder: Path, text: bytes, name: str) -> str | None:
     for number, ((_, truth), (_, report)) in enumerate(zip(before, after, strict=True)):
         if not number and name != "ndjson":
             continue
-        if len(report) != 2 or any(one == other for one, other in zip(truth, report, strict=True)):
+        # Both of them: one coordinate with a last 0 is met by chance, by one report in some thousands.
+        if len(report) != 2 or all(one == other for one, other in zip(truth, report, strict=True)):
             return f"the row {truth!r} became {report!r}"
         if not all(np.isfinite(float(value)) for value in report):
             return f"the row {truth!r} became {report!r}"
