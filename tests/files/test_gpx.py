@@ -73,7 +73,7 @@ def test_no_byte_of_the_output_was_said_about_the_place(tmp_path: Path) -> None:
     more = "<ele>35.25</ele><name>bench</name><extensions><t:hr>88</t:hr></extensions>"
     body = track(*(point(*step, more) for step in WALK)) + "<!-- at home --><extensions>far</extensions>"
     source, target = gpx(tmp_path / "in.gpx", body), tmp_path / "out.gpx"
-    obfuscate_file(source, target, epsilon=0.01, trace="ana,time", drop=["ele", "name", "extensions"])
+    obfuscate_file(source, target, epsilon=0.01, trace="ana,time", drop=["ele", "name", "extensions"], key=KEY)
     text = target.read_text()
     for said in (
         "35.25",
