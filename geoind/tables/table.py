@@ -47,7 +47,7 @@ class Table:
     schema : pyarrow.Schema
         The columns of the table.
     open_ended : bool
-        Whether later records may have more members; each new name goes to `refuse_names`.
+        Whether it is one file of several: what is dropped or kept may be a column of another one.
 
     Examples
     --------
@@ -131,12 +131,6 @@ class Table:
     def reported_schema(self) -> pa.Schema:
         """The schema of the batches of reports: without dropped columns and true boxes, with the promise."""
         return self._published(self.schema)
-
-    def refuse_names(self, names: Sequence[str]) -> None:
-        """Refuse columns, or members of records, that the schema does not have yet and that tell the place."""
-        new = [name for name in names if name not in self.schema.names and name not in self.recipe.drop]
-        schema = pa.schema([pa.field(name, pa.string()) for name in new])
-        refuse(telling_schema(schema, [name for name in new if name not in self.recipe.keep]))
 
     def examine(
         self, batch: pa.RecordBatch, *, beside: Beside | None = None, sessions: TraceSessions | None = None

@@ -127,11 +127,3 @@ def test_a_column_into_which_nobody_looks_is_refused() -> None:
     table = cases.table_with(truth, ["a"] * 20)
     with pytest.raises(InvalidInputError, match="'note' is of a type into which nobody looks"):
         obfuscated(table.set_column(3, "note", pc.run_end_encode(pa.array(truth[:, 1]))))
-
-
-def test_members_of_later_records_are_judged_too() -> None:
-    schema = pa.schema({"lon": pa.float64(), "lat": pa.float64()})
-    table = Recipe.of(epsilon=0.01, keep=["venue"]).table(schema, open_ended=True)
-    table.refuse_names(["speed", "venue"])
-    with pytest.raises(InvalidInputError, match="'geohash'"):
-        table.refuse_names(["geohash"])
