@@ -20,7 +20,9 @@ def test_the_code_for_a_view_runs_and_tells_no_place_unless_asked(
     watched: Page, demo_url: str, tab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     show(watched, demo_url, tab)
+    watched.get_by_text("The code for this view").click()
     if tab != "compare":
+        set_slider(watched, "radius", 400)
         set_slider(watched, "radius", 150)
         settle(watched)
     if tab == "again":
@@ -30,7 +32,6 @@ def test_the_code_for_a_view_runs_and_tells_no_place_unless_asked(
     if tab == "explore":
         watched.get_by_role("button", name="Another place").click()
         settle(watched)
-    watched.get_by_text("The code for this view").click()
     python, curl = (watched.locator(f"#code-{name}").inner_text() for name in ("python", "curl"))
     monkeypatch.chdir(tmp_path)
     said = io.StringIO()

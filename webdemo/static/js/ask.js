@@ -62,11 +62,12 @@ async function lookForServer() {
 }
 
 export const get = (path) => answerOf(path);
-// What was last asked under a path, for whoever wants to ask the same elsewhere.
+// What was last asked under a path, for whoever wants to ask the same elsewhere; the event "asked" tells when that changes.
 const questions = new Map();
 export const asked = (path) => questions.get(path) ?? {};
 export function post(path, body) {
   questions.set(path, body);
+  document.dispatchEvent(new Event("asked"));
   return answerOf(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
 }
 

@@ -65,7 +65,7 @@ for row in stored_comparison()["rows"]:
 export function showCode(tab, view) {
   const known = tab in PYTHON;
   $("code").hidden = !known;
-  if (!known || !$("code").open) return;
+  if (!known) return;
   const body = bodyOf(tab, view);
   $("code-python").textContent = PYTHON[tab](body);
   $("code-curl").textContent = `curl -s ${location.origin}${PATHS[tab]} \\
@@ -74,7 +74,7 @@ export function showCode(tab, view) {
 }
 
 export function prepareCode(again) {
-  $("code").addEventListener("toggle", again);
+  document.addEventListener("asked", again);
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.addEventListener("click", async () => {
       try { await navigator.clipboard.writeText($(button.dataset.copy).textContent); button.textContent = "Copied"; } catch { button.textContent = "Select and copy"; }
