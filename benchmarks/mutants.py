@@ -123,9 +123,9 @@ def try_file(file: str, loaded: Loaded, known: Knowledge, *, chosen: tuple[int, 
         # Processes that a test starts read the file.
         _write(path, ast.unparse(tree))
         inside = mutation.function
-        # A computed constant may have no line of its own; what a module does while it loads concerns all tests.
-        places = [mutation.lines, inside] if inside else [(1, len(source))]
-        tests = known.tests_of(file, *places)
+        # A computed constant may have no line of its own.
+        # What a module does while it loads concerns all tests: a constant may be used in other files alone.
+        tests = known.tests_of(file, mutation.lines, inside) if inside else sorted(known.seconds)
         patience = 20 + 5 * sum(known.seconds[test] for test in tests)
         failed = loaded.fails(file, tree, tests, patience) if inside and tests else None
         if failed is None:
