@@ -65,8 +65,10 @@ from .channels.vulnerability import identity_gain as identity_gain
 from .channels.vulnerability import min_entropy_leakage as min_entropy_leakage
 from .channels.vulnerability import multiplicative_leakage as multiplicative_leakage
 from .channels.vulnerability import prior_vulnerability as prior_vulnerability
+from .curator.contributions import Contributors as Contributors
 from .curator.counts import ReleasedCounts as ReleasedCounts
 from .curator.counts import release_counts as release_counts
+from .curator.limits import Limits as Limits
 from .curator.numbers import ReleasedNumber as ReleasedNumber
 from .curator.numbers import release_mean as release_mean
 from .curator.numbers import release_quantile as release_quantile

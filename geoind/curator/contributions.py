@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -13,13 +14,80 @@ from geoind.budgets.ledger import Ledger
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 
-__all__ = ["Persons", "as_person_level", "bounded", "charge", "names_of"]
-
-Persons: TypeAlias = Iterable[str] | Iterable[int]
-"""Whose each record is."""
+__all__ = ["Contributors", "Persons", "as_contributors", "as_person_level", "bounded"]
 
 LARGEST = 20.0
 """Largest level of a release: e^20 hides nobody."""
+
+
+@dataclass(frozen=True, init=False)
+class Contributors:
+    """Whose each record of a table is, how many of one person's count, and who pays for a release.
+
+    For several releases from one table. Where the defaults do, a list of names is enough: `person=names`.
+
+    Parameters
+    ----------
+    person : list of str or int
+        Whose each record is. Where every record is somebody else's: `range(len(records))`.
+    reports_per_person : int
+        How many records of one person count at most, the first ones in the table: one person changes a release by
+        so much, and the noise grows with it.
+    ledger : Ledger, optional
+        With `budget=PersonLevel(...)`. Everybody is charged once per release, before anything is drawn.
+    label : str
+        What for, in the ledger's history; the name of the release by default.
+
+    Examples
+    --------
+    >>> Contributors(["ana", "ben", "ana"], reports_per_person=2)
+    Contributors(reports_per_person=2, ledger=None, label='')
+    """
+
+    names: tuple[str, ...] = field(repr=False)
+    reports_per_person: int
+    ledger: Ledger | None
+    label: str
+
+    def __init__(
+        self,
+        person: Iterable[str] | Iterable[int],
+        *,
+        reports_per_person: int = 1,
+        ledger: Ledger | None = None,
+        label: str = "",
+    ) -> None:
+        if isinstance(person, (str, bytes)) or not isinstance(person, Iterable):
+            raise InvalidInputError("person must be a list: whose each record is, one name per record")
+        object.__setattr__(self, "names", tuple(as_person(name) for name in person))
+        object.__setattr__(self, "reports_per_person", as_count(reports_per_person, "reports_per_person"))
+        object.__setattr__(self, "ledger", ledger)
+        object.__setattr__(self, "label", label)
+
+    def charge(self, promise: PersonLevel, release: str) -> None:
+        """Charge everybody in the table for one release, before anything is drawn: all of them, or none."""
+        if self.ledger is not None:
+            self.ledger.charge_counts(dict.fromkeys(self.names, 1), promise, label=self.label or release)
+
+
+Persons: TypeAlias = Iterable[str] | Iterable[int] | Contributors
+"""Whose each record is: one name per record, or with what else there is to say."""
+
+
+def as_contributors(person: Persons, count: int) -> Contributors:
+    """Return the contributors of so many records.
+
+    Examples
+    --------
+    >>> as_contributors(range(3), 3).names
+    ('0', '1', '2')
+    """
+    people = person if isinstance(person, Contributors) else Contributors(person)
+    if len(people.names) != count:
+        raise InvalidInputError(f"person must be one name per record: {len(people.names)} for {count} records")
+    if not count:
+        raise InvalidInputError("there must be at least one record: nothing was drawn or charged")
+    return people
 
 
 def as_person_level(epsilon: float) -> PersonLevel:
@@ -39,19 +107,7 @@ def as_person_level(epsilon: float) -> PersonLevel:
     return PersonLevel(level)
 
 
-def names_of(person: Persons, count: int) -> list[str]:
-    """Return the name of each record's person."""
-    if isinstance(person, (str, bytes)) or not isinstance(person, Iterable):
-        raise InvalidInputError("person must be a list: whose each record is, one name per record")
-    names = [as_person(name) for name in person]
-    if len(names) != count:
-        raise InvalidInputError(f"person must be one name per record: {len(names)} for {count} records")
-    if not count:
-        raise InvalidInputError("there must be at least one record: nothing was drawn or charged")
-    return names
-
-
-def bounded(names: list[str], reports_per_person: int) -> npt.NDArray[np.bool_]:
+def bounded(names: Iterable[str], most: int) -> npt.NDArray[np.bool_]:
     """Return which records count: the first ones of each person, at most so many.
 
     What counts of one person depends on nobody else, so one person changes so many records at most.
@@ -61,16 +117,9 @@ def bounded(names: list[str], reports_per_person: int) -> npt.NDArray[np.bool_]:
     >>> bounded(["ana", "ben", "ana", "ana"], 2)
     array([ True,  True,  True, False])
     """
-    most = as_count(reports_per_person, "reports_per_person")
     seen: Counter[str] = Counter()
-    counts = np.zeros(len(names), dtype=np.bool_)
-    for row, name in enumerate(names):
+    counts = []
+    for name in names:
         seen[name] += 1
-        counts[row] = seen[name] <= most
-    return counts
-
-
-def charge(ledger: Ledger | None, names: list[str], promise: PersonLevel, label: str) -> None:
-    """Charge everybody in the table for one release, before anything is drawn: all of them, or none."""
-    if ledger is not None:
-        ledger.charge_counts(dict.fromkeys(names, 1), promise, label=label)
+        counts.append(seen[name] <= most)
+    return np.array(counts, dtype=np.bool_)

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from geoind.accounting.promise import PersonLevel
-from geoind.arrays import ArrayLike, FloatArray, IntArray, as_count, as_lonlat, as_points, as_unit
-from geoind.budgets.ledger import Ledger
+from geoind.arrays import ArrayLike, FloatArray, IntArray, as_lonlat, as_points, as_unit
 from geoind.channels.priors import Prior
-from geoind.curator.contributions import Persons, as_person_level, bounded, charge, names_of
+from geoind.curator.contributions import Persons, as_contributors, as_person_level, bounded
 from geoind.curator.whole_noise import as_fresh_randomness, noisy
 from geoind.errors import InvalidInputError
 from geoind.estimate.inversion import nearest_distribution
@@ -100,11 +99,8 @@ def release_counts(
     *,
     epsilon: float,
     person: Persons,
-    reports_per_person: int = 1,
     projection: Projection | None = None,
     outside: Outside = "raise",
-    ledger: Ledger | None = None,
-    label: str = "release_counts",
     rng: RandomnessLike = None,
 ) -> ReleasedCounts:
     """Return how many reports lie in each cell, with exact geometric noise: a heat map that may be published.
@@ -122,19 +118,13 @@ def release_counts(
         Public: chosen without a look at the points.
     epsilon : float
         Level per person, without a unit; 1 is usual, at most 20.
-    person : list of str or int
-        Whose each point is. Where every row is somebody else: `range(len(points))`.
-    reports_per_person : int
-        How many points of one person count at most, the first ones in the table: one person changes the counts by
-        so much, and the noise grows with it.
+    person : list of str or int, or Contributors
+        Whose each point is. Where every row is somebody else: `range(len(points))`. `Contributors` also say how
+        many points of one person count (otherwise 1), and which ledger they are charged in.
     projection : Projection, optional
         From degrees to the grid's metres.
     outside : "raise" or "drop"
         What becomes of points outside of the grid: an error, or left out.
-    ledger : Ledger, optional
-        With `budget=PersonLevel(...)`. Everybody in the table is charged once, before anything is drawn.
-    label : str
-        What for, in the ledger's history.
     rng : RandomnessLike
         None for cryptographic noise; a Generator or a seed for simulation only. Keyed noise is refused.
 
@@ -147,15 +137,15 @@ def release_counts(
     True
     """
     promise, source = as_person_level(epsilon), as_fresh_randomness(rng)
-    most = as_count(reports_per_person, "reports_per_person")
     if not isinstance(grid, Grid):
         raise InvalidInputError(f"grid must be a Grid, got {type(grid).__name__}")
     xy = _in_plane(points, projection)
-    names = names_of(person, len(xy))
+    people = as_contributors(person, len(xy))
+    most = people.reports_per_person
     cells = _cells(xy, grid, outside)
     inside = np.flatnonzero(cells >= 0)
-    counted = inside[bounded([names[row] for row in inside.tolist()], most)]
-    charge(ledger, names, promise, label)
+    counted = inside[bounded((people.names[row] for row in inside.tolist()), most)]
+    people.charge(promise, "release_counts")
     truth = np.bincount(cells[counted], minlength=len(grid))
     counts = noisy(truth, epsilon=promise.level, sensitivity=most, source=source)
     counts.flags.writeable = False

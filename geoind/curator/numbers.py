@@ -6,22 +6,14 @@ from fractions import Fraction
 import numpy as np
 
 from geoind.accounting.promise import PersonLevel
-from geoind.arrays import ArrayLike, FloatArray, IntArray, as_count, as_finite, as_floats, as_positive, as_unit
-from geoind.budgets.ledger import Ledger
-from geoind.curator.contributions import Persons, as_person_level, bounded, charge, names_of
+from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_unit
+from geoind.curator.contributions import Contributors, Persons, as_contributors, as_person_level, bounded
+from geoind.curator.limits import Limits
 from geoind.curator.whole_noise import LARGEST, as_fresh_randomness, geometric_pairs, noisy, uniform_number
 from geoind.errors import InvalidInputError
 from geoind.randomness import Randomness, RandomnessLike
 
 __all__ = ["ReleasedNumber", "release_mean", "release_quantile", "release_sum"]
-
-STEPS = 1024
-"""Steps between the limits, unless the caller chooses: values are rounded to a thousandth of their range."""
-
-MOST_STEPS = 1 << 20
-
-WIDEST = 2.0**40
-"""Steps between zero and a limit."""
 
 FINEST = 10_000
 """Largest denominator of a quantile."""
@@ -51,63 +43,51 @@ class ReleasedNumber:
 
 def release_sum(
     values: ArrayLike,
+    limits: Limits,
     *,
-    lowest: float,
-    highest: float,
     epsilon: float,
     person: Persons,
-    reports_per_person: int = 1,
-    step: float | None = None,
-    ledger: Ledger | None = None,
-    label: str = "release_sum",
     rng: RandomnessLike = None,
 ) -> ReleasedNumber:
     """Return the sum of the clipped values, with exact geometric noise.
 
     For a trusted curator; epsilon is a level *per person*, not per metre, as in `release_counts`. The sensitivity
-    is `reports_per_person * max(|lowest|, |highest|)`.
+    is `reports_per_person * max(|limits.lowest|, |limits.highest|)`.
 
     Parameters
     ----------
     values : (n,) array
         Such as kilometres driven, or minutes at a place.
-    lowest, highest : float
-        Public limits, chosen without a look at the values: what lies beyond counts as the limit.
-    epsilon, person, reports_per_person, ledger, label, rng
+    limits : Limits
+        Public, chosen without a look at the values: what lies beyond counts as the limit.
+    epsilon, person, rng
         As in `release_counts`.
-    step : float, optional
-        Values are rounded to multiples of this one; by default 1024 steps from `lowest` to `highest`.
 
     Examples
     --------
     >>> trips = [1.5] * 3000 + [80.0]     # kilometres
-    >>> total = release_sum(trips, lowest=0, highest=10, epsilon=1.0, person=range(3001))
+    >>> total = release_sum(trips, Limits(0, 10), epsilon=1.0, person=range(3001))
     >>> total.sensitivity, abs(total.value - 4510) < 300
     (10.0, True)
     """
-    table = _Table.of(values, lowest, highest, epsilon, person, reports_per_person, step, rng)
-    per_value = round(max(abs(table.lowest), abs(table.highest)) / table.step)
-    steps = table.steps_from(0.0, -per_value, per_value)
+    table = _Table.of(values, limits, epsilon, person, rng)
+    per_value = round(max(abs(limits.lowest), abs(limits.highest)) / limits.step)
+    steps = limits.steps_from(0.0, table.values, least=-per_value, most=per_value)
     sensitivity = per_value * table.most
     if per_value * len(steps) > LARGEST:
         raise InvalidInputError("the sum has more steps than there are integers: take a larger step")
-    charge(ledger, table.names, table.promise, label)
+    table.people.charge(table.promise, "release_sum")
     truth = np.array([steps.sum()])
     [total] = noisy(truth, epsilon=table.promise.level, sensitivity=max(1, sensitivity), source=table.source)
-    return table.released(float(total) * table.step, sensitivity * table.step)
+    return table.released(float(total) * limits.step, sensitivity * limits.step)
 
 
 def release_mean(
     values: ArrayLike,
+    limits: Limits,
     *,
-    lowest: float,
-    highest: float,
     epsilon: float,
     person: Persons,
-    reports_per_person: int = 1,
-    step: float | None = None,
-    ledger: Ledger | None = None,
-    label: str = "release_mean",
     rng: RandomnessLike = None,
 ) -> ReleasedNumber:
     """Return the mean of the clipped values: a noisy sum over a noisy count, half of epsilon for each.
@@ -117,41 +97,36 @@ def release_mean(
 
     Parameters
     ----------
-    values, lowest, highest, epsilon, person, reports_per_person, step, ledger, label, rng
+    values, limits, epsilon, person, rng
         As in `release_sum`.
 
     Examples
     --------
     >>> speeds = [30.0] * 500 + [50.0] * 500
-    >>> mean = release_mean(speeds, lowest=0, highest=130, epsilon=1.0, person=range(1000))
+    >>> mean = release_mean(speeds, Limits(0, 130), epsilon=1.0, person=range(1000))
     >>> mean.sensitivity, abs(mean.value - 40) < 5
     (65.0, True)
     """
-    table = _Table.of(values, lowest, highest, epsilon, person, reports_per_person, step, rng)
-    middle = (table.lowest + table.highest) / 2
-    per_value = round((table.highest - middle) / table.step)
-    steps = table.steps_from(middle, -per_value, per_value)
+    table = _Table.of(values, limits, epsilon, person, rng)
+    middle = (limits.lowest + limits.highest) / 2
+    per_value = round((limits.highest - middle) / limits.step)
+    steps = limits.steps_from(middle, table.values, least=-per_value, most=per_value)
     sensitivity = per_value * table.most
-    charge(ledger, table.names, table.promise, label)
+    table.people.charge(table.promise, "release_mean")
     half, source = table.promise.level / 2, table.source
     [total] = noisy(np.array([steps.sum()]), epsilon=half, sensitivity=max(1, sensitivity), source=source)
     [count] = noisy(np.array([len(steps)]), epsilon=half, sensitivity=table.most, source=source)
-    mean = middle + float(total) * table.step / max(1, int(count))
-    return table.released(float(np.clip(mean, table.lowest, table.highest)), sensitivity * table.step)
+    mean = middle + float(total) * limits.step / max(1, int(count))
+    return table.released(float(np.clip(mean, limits.lowest, limits.highest)), sensitivity * limits.step)
 
 
 def release_quantile(
     values: ArrayLike,
     q: float,
+    limits: Limits,
     *,
-    lowest: float,
-    highest: float,
     epsilon: float,
     person: Persons,
-    reports_per_person: int = 1,
-    step: float | None = None,
-    ledger: Ledger | None = None,
-    label: str = "release_quantile",
     rng: RandomnessLike = None,
 ) -> ReleasedNumber:
     """Return a value that about a share q of the clipped values lies below, chosen in private.
@@ -166,25 +141,26 @@ def release_quantile(
     values : (n,) array
     q : float
         Strictly between 0 and 1: 0.5 is the median.
-    lowest, highest, epsilon, person, reports_per_person, step, ledger, label, rng
-        As in `release_sum`. The candidates are the steps from `lowest` to `highest`.
+    limits, epsilon, person, rng
+        As in `release_sum`. The candidates are the steps from the lowest to the highest.
 
     Examples
     --------
     >>> minutes = np.arange(1000) % 60
-    >>> median = release_quantile(minutes, 0.5, lowest=0, highest=60, step=1, epsilon=1.0, person=range(1000))
+    >>> median = release_quantile(minutes, 0.5, Limits(0, 60, step=1), epsilon=1.0, person=range(1000))
     >>> abs(median.value - 30) < 5
     True
     """
     share = Fraction(repr(as_unit(q, "q"))).limit_denominator(FINEST)
     if not 0 < share < 1:
         raise InvalidInputError(f"q must be at least {1 / FINEST:g} from 0 and 1, got {q!r}")
-    table = _Table.of(values, lowest, highest, epsilon, person, reports_per_person, step, rng)
-    candidates = round((table.highest - table.lowest) / table.step) + 1
-    wrong = wrong_side(table.steps_from(table.lowest, 0, candidates - 1), candidates, share)
+    table = _Table.of(values, limits, epsilon, person, rng)
+    candidates = round((limits.highest - limits.lowest) / limits.step) + 1
+    steps = limits.steps_from(limits.lowest, table.values, least=0, most=candidates - 1)
+    wrong = wrong_side(steps, candidates, share)
     # One value more moves the counts by one and the target by q, in units of 1 / denominator.
     per_value = max(share.numerator, share.denominator - share.numerator)
-    charge(ledger, table.names, table.promise, label)
+    table.people.charge(table.promise, "release_quantile")
     accepted = np.flatnonzero(
         geometric_pairs(
             candidates, epsilon=table.promise.level, sensitivity=2 * per_value * table.most, source=table.source
@@ -192,7 +168,7 @@ def release_quantile(
         >= wrong - wrong.min()
     )
     chosen = accepted[uniform_number(len(accepted), table.source)]
-    value = float(table.lowest + chosen * table.step)
+    value = float(limits.lowest + chosen * limits.step)
     return table.released(value, per_value / share.denominator * table.most)
 
 
@@ -216,52 +192,32 @@ def wrong_side(steps: IntArray, candidates: int, share: Fraction) -> IntArray:
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of numbers whose every rule was checked: the values that count, clipped, and who is in it."""
+    """A table of numbers whose every rule was checked: the values that count, and who is in it."""
 
     values: FloatArray
-    names: list[str]
-    lowest: float
-    highest: float
-    step: float
+    people: Contributors
     promise: PersonLevel
-    most: int
     source: Randomness
 
     @classmethod
     def of(
-        cls,
-        values: ArrayLike,
-        lowest: float,
-        highest: float,
-        epsilon: float,
-        person: Persons,
-        reports_per_person: int,
-        step: float | None,
-        rng: RandomnessLike,
+        cls, values: ArrayLike, limits: Limits, epsilon: float, person: Persons, rng: RandomnessLike
     ) -> "_Table":
         promise, source = as_person_level(epsilon), as_fresh_randomness(rng)
-        most = as_count(reports_per_person, "reports_per_person")
-        low, high = as_finite(lowest, "lowest"), as_finite(highest, "highest")
-        if not low < high:
-            raise InvalidInputError(f"lowest must be below highest, got {lowest!r} and {highest!r}")
-        size = (high - low) / STEPS if step is None else as_positive(step, "step")
-        if not 1 <= (high - low) / size <= MOST_STEPS or not max(-low, high) / size < WIDEST:
-            raise InvalidInputError(
-                f"step must be 1 to {MOST_STEPS} times in the range of the limits, got {step!r}"
-            )
+        if not isinstance(limits, Limits):
+            raise InvalidInputError(f"limits must be Limits(lowest, highest), got {type(limits).__name__}")
         numbers = as_floats(values, "values")
         if numbers.ndim != 1:
             raise InvalidInputError(f"values must be a list of numbers, got shape {numbers.shape}")
         if not np.isfinite(numbers).all():
             raise InvalidInputError(f"values must be finite, row {np.argmin(np.isfinite(numbers))} is not")
-        names = names_of(person, len(numbers))
-        clipped = np.clip(numbers[bounded(names, most)], low, high)
-        return cls(clipped, names, low, high, size, promise, most, source)
+        people = as_contributors(person, len(numbers))
+        return cls(numbers[bounded(people.names, people.reports_per_person)], people, promise, source)
 
-    def steps_from(self, origin: float, least: int, most: int) -> IntArray:
-        """Return the values as whole steps from an origin, never beyond the steps that the sensitivity counts."""
-        steps = np.rint((self.values - origin) / self.step)
-        return np.asarray(np.clip(steps, least, most), dtype=np.int64)
+    @property
+    def most(self) -> int:
+        """How many values of one person count."""
+        return self.people.reports_per_person
 
     def released(self, value: float, sensitivity: float) -> ReleasedNumber:
         return ReleasedNumber(value, self.promise, sensitivity, self.most)

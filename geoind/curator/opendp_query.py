@@ -4,9 +4,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, as_count
-from geoind.budgets.ledger import Ledger
-from geoind.curator.contributions import Persons, as_person_level, bounded, charge, names_of
+from geoind.arrays import ArrayLike
+from geoind.curator.contributions import Persons, as_contributors, as_person_level, bounded
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 
@@ -16,16 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["release_query"]
 
 
-def release_query(
-    values: ArrayLike,
-    query: "Measurement",
-    *,
-    epsilon: float,
-    person: Persons,
-    reports_per_person: int = 1,
-    ledger: Ledger | None = None,
-    label: str = "release_query",
-) -> object:
+def release_query(values: ArrayLike, query: "Measurement", *, epsilon: float, person: Persons) -> object:
     """Return what an OpenDP measurement answers on the records that count.
 
     For what geoind does not answer itself. The query's own privacy map is asked what it tells about a person of so
@@ -38,24 +28,25 @@ def release_query(
         One record per row. Of places, their cells: `grid.nearest(xy)`.
     query : opendp.mod.Measurement
         From vectors under the symmetric distance to pure differential privacy (`dp.max_divergence()`).
-    epsilon, person, reports_per_person, ledger, label
+    epsilon, person
         As in `release_counts`.
 
     Examples
     --------
     >>> import opendp.prelude as dp
+    >>> from geoind import Contributors
     >>> dp.enable_features("contrib")
     >>> records = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> query = records >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    >>> visits, visitors = [3, 1, 2] * 100, [*range(150)] * 2
-    >>> count = release_query(visits, query, epsilon=1.0, person=visitors, reports_per_person=2)
+    >>> visits, visitors = [3, 1, 2] * 100, Contributors([*range(150)] * 2, reports_per_person=2)
+    >>> count = release_query(visits, query, epsilon=1.0, person=visitors)
     >>> abs(count - 300) < 80
     True
     """
     require("a query of OpenDP", "opendp")
     import opendp.prelude as dp
 
-    promise, most = as_person_level(epsilon), as_count(reports_per_person, "reports_per_person")
+    promise = as_person_level(epsilon)
     if not isinstance(query, dp.Measurement):
         raise InvalidInputError(f"query must be a Measurement of OpenDP, got {type(query).__name__}")
     if query.input_metric != dp.symmetric_distance() or query.output_measure != dp.max_divergence():
@@ -63,15 +54,15 @@ def release_query(
             "query must go from the symmetric distance to dp.max_divergence(): others promise something else, got "
             f"{query.input_metric} and {query.output_measure}"
         )
+    records = np.asarray(values)
+    if records.ndim != 1:
+        raise InvalidInputError(f"values must be a list of records, got shape {records.shape}")
+    people = as_contributors(person, len(records))
+    most = people.reports_per_person
     told = query.map(most)
     if not told <= promise.level:
         raise InvalidInputError(
             f"the query tells {told:g} about a person of {most} records, more than epsilon {promise.level:g}"
         )
-    records = np.asarray(values)
-    if records.ndim != 1:
-        raise InvalidInputError(f"values must be a list of records, got shape {records.shape}")
-    names = names_of(person, len(records))
-    counted = records[bounded(names, most)].tolist()
-    charge(ledger, names, promise, label)
-    return query(counted)
+    people.charge(promise, "release_query")
+    return query(records[bounded(people.names, most)].tolist())

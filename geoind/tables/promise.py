@@ -97,11 +97,9 @@ class Promise:
         radius: float | None = None,
         reports: int | None = None,
         delta: float | None = None,
-        places: tuple[tuple[str, ...], ...] = (),
-        kept: tuple[str, ...] = (),
         trace: Tracing | None = None,
     ) -> Self:
-        """Return what this geoind promises with a mechanism that reports lon/lat."""
+        """Return what this geoind promises with a mechanism that reports lon/lat, whatever the table."""
         return cls(
             mechanism=_name(mechanism) if trace is None else type(trace.method).__name__,
             epsilon=float(mechanism.epsilon) if trace is None else math.inf,
@@ -112,8 +110,6 @@ class Promise:
             sigma=_sigma(mechanism),
             off_site_level=off_site_level(mechanism),
             decimals=getattr(mechanism, "decimals", DECIMALS),
-            places=places,
-            kept=kept,
             session=None if trace is None else trace.told,
             fresh=None if trace is None else float(mechanism.epsilon),
             version=__version__,

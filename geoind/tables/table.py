@@ -116,16 +116,15 @@ class Table:
     @cached_property
     def promise(self) -> Promise:
         """What the reports promise."""
-        return Promise.of(
+        promise = Promise.of(
             self.recipe.mechanism,
             level=self.recipe.level,
             radius=self.recipe.radius,
             delta=self.recipe.delta,
             reports=self.recipe.reports,
-            places=tuple(place.names for place in self.places),
-            kept=tuple(name for name in self.recipe.keep),
             trace=self.recipe.trace,
         )
+        return replace(promise, places=tuple(place.names for place in self.places), kept=tuple(self.recipe.keep))
 
     @cached_property
     def reported_schema(self) -> pa.Schema:

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geoind import InvalidInputError, PersonLevel
-from geoind.curator.contributions import as_person_level, bounded, names_of
+from geoind import Contributors, InvalidInputError, Ledger, PersonLevel
+from geoind.curator.contributions import as_contributors, as_person_level, bounded
 
 TABLES = st.lists(st.sampled_from(["ana", "ben", "cem"]), max_size=12)
 
@@ -26,23 +26,23 @@ def test_what_counts_of_others_does_not_change_when_a_person_leaves(names: list[
 
 
 def test_one_person_has_one_name_however_it_is_typed() -> None:
-    names = names_of(["Zoe\u0301", "Zo\u00e9"], 2)
-    assert bounded(names, 1).tolist() == [True, False]
+    people = Contributors(["Zoe\u0301", "Zo\u00e9"])
+    assert bounded(people.names, 1).tolist() == [True, False]
 
 
 @pytest.mark.parametrize("person", ["ana", None, 7, ["ana"], ["ana", None], [1.0, 2.0], ["ana", ""]])
 def test_whose_a_record_is_must_be_known(person: object) -> None:
     with pytest.raises(InvalidInputError, match="person must be"):
-        names_of(person, 2)  # type: ignore[arg-type]
+        as_contributors(person, 2)  # type: ignore[arg-type]
 
 
 def test_an_empty_table_is_an_error() -> None:
     with pytest.raises(InvalidInputError, match="at least one record"):
-        names_of([], 0)
+        as_contributors([], 0)
 
 
 def test_the_names_of_an_array_are_those_of_its_numbers() -> None:
-    assert names_of(np.array([3, 4]).tolist(), 2) == names_of(np.array([3, 4]), 2) == ["3", "4"]
+    assert Contributors(np.array([3, 4]).tolist()).names == Contributors(np.array([3, 4])).names == ("3", "4")
 
 
 @pytest.mark.parametrize("epsilon", [0, -1, np.nan, np.inf, "1", True])
@@ -55,3 +55,29 @@ def test_a_level_that_hides_nobody_is_an_error_that_names_the_unit() -> None:
     assert as_person_level(20) == PersonLevel(20.0)
     with pytest.raises(InvalidInputError, match="per person here, not per metre"):
         as_person_level(20.1)
+
+
+def test_contributors_are_as_many_as_the_records_of_every_release() -> None:
+    people = Contributors(iter(["ana", "ben"]), reports_per_person=2)
+    assert as_contributors(people, 2) is as_contributors(people, 2) is people
+    with pytest.raises(InvalidInputError, match="one name per record: 2 for 3"):
+        as_contributors(people, 3)
+
+
+def test_whoever_prints_contributors_sees_no_names() -> None:
+    assert "ana" not in repr(Contributors(["ana", "ben"]))
+
+
+@pytest.mark.parametrize("most", [0, -1, 1.5, "2"])
+def test_how_many_records_count_is_a_whole_number(most: int) -> None:
+    with pytest.raises(InvalidInputError, match="reports_per_person"):
+        Contributors(["ana"], reports_per_person=most)
+
+
+@pytest.mark.parametrize(("label", "told"), [("", "release_sum"), ("trips of May", "trips of May")])
+def test_everybody_is_charged_once_per_release_under_its_label(label: str, told: str) -> None:
+    ledger = Ledger("sqlite://", budget=PersonLevel(1.0))
+    people = Contributors(["ana", "ben", "ana"], ledger=ledger, label=label)
+    people.charge(PersonLevel(0.25), "release_sum")
+    assert (ledger.remaining("ana"), ledger.remaining("ben")) == (0.75, 0.75)
+    assert [one.label for one in ledger.history("ana")] == [told]

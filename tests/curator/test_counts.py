@@ -7,6 +7,7 @@ import pytest
 
 from geoind import (
     BudgetExceededError,
+    Contributors,
     Grid,
     InvalidInputError,
     Ledger,
@@ -33,9 +34,10 @@ def test_no_person_changes_the_counts_by_more_than_their_share_of_the_noise_allo
             for most in largest:
                 rows = np.array([row for row in range(5) if owners[row]])
                 xy, person = STREET.xy[list(cells)], np.array(owners)
-                options = {"epsilon": 1.0, "reports_per_person": most, "rng": 7}
-                both = release_counts(xy, STREET, person=person.tolist(), **options)  # type: ignore[arg-type]
-                one = release_counts(xy[rows], STREET, person=person[rows].tolist(), **options)  # type: ignore[arg-type]
+                everybody = Contributors(person, reports_per_person=most)
+                others = Contributors(person[rows], reports_per_person=most)
+                both = release_counts(xy, STREET, epsilon=1.0, person=everybody, rng=7)
+                one = release_counts(xy[rows], STREET, epsilon=1.0, person=others, rng=7)
                 apart = int(np.abs(both.counts - one.counts).sum())
                 assert apart <= most
                 largest[most] = max(largest[most], apart)
@@ -45,7 +47,8 @@ def test_no_person_changes_the_counts_by_more_than_their_share_of_the_noise_allo
 @pytest.mark.parametrize("most", [1, 3])
 def test_the_noise_of_a_release_has_the_rate_epsilon_over_the_reports_of_a_person(most: int) -> None:
     wide = Grid(0, 0, cell=10, columns=400, rows=100)
-    released = release_counts([[0, 0]] * 4, wide, epsilon=0.6, person=["ana"] * 4, reports_per_person=most, rng=11)
+    ana = Contributors(["ana"] * 4, reports_per_person=most)
+    released = release_counts([[0, 0]] * 4, wide, epsilon=0.6, person=ana, rng=11)
     assert abs(released.counts[1:]).mean() == pytest.approx(1 / math.sinh(0.6 / most), rel=0.03)
     noise = noisy(np.zeros(len(wide), np.int64), epsilon=0.6, sensitivity=most, source=as_fresh_randomness(11))
     assert (released.counts - noise)[0] == most
@@ -62,13 +65,14 @@ def test_a_release_holds_nothing_but_what_is_public() -> None:
 
 def test_everybody_in_the_table_pays_once_before_anything_is_drawn() -> None:
     ledger = Ledger("sqlite://", budget=PersonLevel(1.0))
-    points, person = [[0, 0], [0, 0], [999, 0]], ["ana", "ana", "ben"]
-    release_counts(points, STREET, epsilon=0.6, person=person, outside="drop", ledger=ledger)
+    points, people = [[0, 0], [0, 0], [999, 0]], Contributors(["ana", "ana", "ben"], ledger=ledger)
+    release_counts(points, STREET, epsilon=0.6, person=people, outside="drop")
     assert (ledger.remaining("ana"), ledger.remaining("ben")) == (0.4, 0.4)
     assert [(one.epsilon, one.mechanism) for one in ledger.history("ana")] == [(0.6, "PersonLevel(0.6)")]
     ledger.charge("cem", PersonLevel(0.3))
+    ana = Contributors(["ana"], ledger=ledger)
     with pytest.raises(BudgetExceededError, match="of level per person requested"):
-        release_counts(points[:1], STREET, epsilon=0.6, person=["ana"], ledger=ledger, rng=_Never())  # type: ignore[arg-type]
+        release_counts(points[:1], STREET, epsilon=0.6, person=ana, rng=_Never())  # type: ignore[arg-type]
     assert ledger.remaining("ana") == 0.4
 
 
@@ -88,7 +92,6 @@ class _Never:
         ({"points": [], "person": []}, "at least one record"),
         ({"grid": [[0, 0]]}, "grid must be a Grid"),
         ({"epsilon": 0.0}, "epsilon must be positive"),
-        ({"reports_per_person": 0}, "reports_per_person"),
         ({"person": ["ana", "ben"]}, "one name per record"),
         ({"points": geopandas.GeoSeries.from_xy([2.35], [48.86], crs=4326)}, "need the projection"),
         ({"rng": -1}, "rng must not be negative"),
@@ -96,17 +99,18 @@ class _Never:
 )
 def test_bad_input_is_an_error_and_charges_nobody(options: dict[str, object], message: str) -> None:
     ledger = Ledger("sqlite://", budget=PersonLevel(1.0))
-    call = {"points": [[0, 0]], "grid": STREET, "epsilon": 0.5, "person": ["ana"], "ledger": ledger, **options}
+    call = {"points": [[0, 0]], "grid": STREET, "epsilon": 0.5, "person": ["ana"], **options}
     points, grid = call.pop("points"), call.pop("grid")
+    people = Contributors(call.pop("person"), ledger=ledger)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=message):
-        release_counts(points, grid, **call)  # type: ignore[arg-type]
+        release_counts(points, grid, person=people, **call)  # type: ignore[arg-type]
     assert ledger.remaining("ana") == 1.0
 
 
 def test_reports_and_releases_are_not_added_up() -> None:
     per_metre = Ledger("sqlite://", budget=0.01)
     with pytest.raises(InvalidInputError, match="level per person and this budget an epsilon per metre"):
-        release_counts([[0, 0]], STREET, epsilon=0.005, person=["ana"], ledger=per_metre)
+        release_counts([[0, 0]], STREET, epsilon=0.005, person=Contributors(["ana"], ledger=per_metre))
     per_person = Ledger("sqlite://", budget=PersonLevel(1.0))
     with pytest.raises(InvalidInputError, match="is a report and this budget a level per person"):
         per_person.charge("ana", SphericalLaplace(0.01))

@@ -5,22 +5,35 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from geoind import InvalidInputError, Ledger, PersonLevel, release_mean, release_quantile, release_sum
+from geoind import (
+    Contributors,
+    InvalidInputError,
+    Ledger,
+    Limits,
+    PersonLevel,
+    release_mean,
+    release_quantile,
+    release_sum,
+)
 from geoind.arrays import IntArray
 from geoind.curator import numbers
 from geoind.curator.numbers import wrong_side
 
-RELEASES = [release_sum, release_mean, lambda values, **rest: release_quantile(values, 0.5, **rest)]
-LIMITS = {"lowest": -2.0, "highest": 10.0, "step": 1.0}
+RELEASES = [
+    release_sum,
+    release_mean,
+    lambda values, limits, **rest: release_quantile(values, 0.5, limits, **rest),
+]
+LIMITS = Limits(-2, 10, step=1)
 
 
 def test_no_person_changes_a_sum_by_more_than_its_sensitivity() -> None:
     seen = 0.0
     for values in itertools.product([-50.0, -2.0, 0.4, 9.9, 1e9], repeat=3):
         for most in (1, 2):
-            options = {"epsilon": 1.0, "reports_per_person": most, "rng": 5, **LIMITS}
-            both = release_sum(values, person=["ana", "ana", "ben"], **options)  # type: ignore[arg-type]
-            one = release_sum(values[2:], person=["ben"], **options)  # type: ignore[arg-type]
+            everybody = Contributors(["ana", "ana", "ben"], reports_per_person=most)
+            both = release_sum(values, LIMITS, epsilon=1.0, person=everybody, rng=5)
+            one = release_sum(values[2:], LIMITS, epsilon=1.0, person=["ben"], rng=5)
             assert abs(both.value - one.value) <= both.sensitivity == 10.0 * most
             seen = max(seen, abs(both.value - one.value))
     assert seen == 20.0
@@ -28,14 +41,16 @@ def test_no_person_changes_a_sum_by_more_than_its_sensitivity() -> None:
 
 def test_clipped_sums_and_means_are_right_where_noise_is_small() -> None:
     values = np.array([1.0, 2.0, 3.0, 99.0] * 5000)
-    options = {"epsilon": 5.0, "person": range(20_000), "rng": 2, **LIMITS}
-    assert release_sum(values, **options).value == pytest.approx(80_000, abs=60)  # type: ignore[arg-type]
-    assert release_mean(values, **options).value == pytest.approx(4.0, abs=0.01)  # type: ignore[arg-type]
+    people = Contributors(range(20_000))
+    total = release_sum(values, LIMITS, epsilon=5.0, person=people, rng=2)
+    mean = release_mean(values, LIMITS, epsilon=5.0, person=people, rng=2)
+    assert total.value == pytest.approx(80_000, abs=60)
+    assert mean.value == pytest.approx(4.0, abs=0.01)
 
 
 def test_the_noise_of_a_sum_has_the_scale_of_its_sensitivity() -> None:
     drawn = [
-        release_sum([0.0], lowest=-3, highest=1, step=1, epsilon=0.5, person=["ana"], rng=seed).value
+        release_sum([0.0], Limits(-3, 1, step=1), epsilon=0.5, person=["ana"], rng=seed).value
         for seed in range(4000)
     ]
     assert np.abs(drawn).mean() == pytest.approx(1 / math.sinh(0.5 / 3), rel=0.05)
@@ -43,7 +58,7 @@ def test_the_noise_of_a_sum_has_the_scale_of_its_sensitivity() -> None:
 
 def test_a_mean_lies_within_its_limits_even_of_nothing_but_noise() -> None:
     for seed in range(200):
-        mean = release_mean([3.0], lowest=0, highest=10, epsilon=0.01, person=["ana"], rng=seed)
+        mean = release_mean([3.0], Limits(0, 10), epsilon=0.01, person=["ana"], rng=seed)
         assert 0 <= mean.value <= 10
         assert mean.sensitivity == 5.0
 
@@ -59,8 +74,8 @@ def test_a_mean_spends_its_epsilon_on_a_sum_and_a_count_with_their_sensitivities
         return truth
 
     monkeypatch.setattr(numbers, "noisy", noisy)
-    options = {"epsilon": 0.8, "person": ["ana", "ben", "cem"], "reports_per_person": most, "step": 1}
-    mean = release_mean([-50, 2, 9], lowest=0, highest=10, **options)  # type: ignore[arg-type]
+    people = Contributors(["ana", "ben", "cem"], reports_per_person=most)
+    mean = release_mean([-50, 2, 9], Limits(0, 10, step=1), epsilon=0.8, person=people)
     assert mean.value == pytest.approx(11 / 3)
     assert drawn == [(0.4, 5 * most, -4), (0.4, most, 3)]
 
@@ -94,7 +109,7 @@ def test_a_quantile_keeps_epsilon_between_every_two_neighbouring_tables(share: F
 def test_quantiles_are_drawn_from_that_law() -> None:
     values = (0, 1, 1, 3, 3)
     drawn = [
-        release_quantile(values, 0.5, lowest=0, highest=3, step=1, epsilon=1.0, person=range(5), rng=seed).value
+        release_quantile(values, 0.5, Limits(0, 3, step=1), epsilon=1.0, person=range(5), rng=seed).value
         for seed in range(4000)
     ]
     shares = np.bincount(np.array(drawn, int), minlength=4) / 4000
@@ -106,17 +121,16 @@ def test_quantiles_are_drawn_from_that_law() -> None:
 def test_a_person_moves_a_quantile_by_the_larger_share_of_each_value(
     q: float, most: int, sensitivity: float
 ) -> None:
-    released = release_quantile(
-        [1.0], q, lowest=0, highest=1, epsilon=1.0, person=["ana"], reports_per_person=most
-    )
+    ana = Contributors(["ana"], reports_per_person=most)
+    released = release_quantile([1.0], q, Limits(0, 1), epsilon=1.0, person=ana)
     assert released.sensitivity == pytest.approx(sensitivity)
 
 
 def test_a_quantile_is_right_where_people_are_many() -> None:
     ages = np.random.default_rng(1).integers(18, 90, 20_000)
-    options = {"lowest": 0, "highest": 120, "step": 1, "epsilon": 1.0, "person": range(20_000), "rng": 4}
+    people = Contributors(range(20_000))
     for q in (0.1, 0.5, 0.9):
-        found = release_quantile(ages, q, **options)  # type: ignore[arg-type]
+        found = release_quantile(ages, q, Limits(0, 120, step=1), epsilon=1.0, person=people, rng=4)
         assert abs(found.value - np.quantile(ages, q)) <= 1
 
 
@@ -124,11 +138,7 @@ def test_a_quantile_is_right_where_people_are_many() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lowest": 3, "highest": 3}, "lowest must be below highest"),
-        ({"lowest": math.nan}, "lowest must be finite"),
-        ({"step": 0}, "step must be positive"),
-        ({"step": 100.0}, "step must be 1 to"),
-        ({"step": 1e-9}, "step must be 1 to"),
+        ({"limits": (0, 4)}, "limits must be Limits"),
         ({"values": [math.nan]}, "values must be finite, row 0"),
         ({"values": [[1.0]]}, "list of numbers"),
         ({"values": [], "person": []}, "at least one record"),
@@ -138,28 +148,23 @@ def test_a_quantile_is_right_where_people_are_many() -> None:
 )
 def test_bad_input_is_an_error_and_charges_nobody(release, options: dict[str, object], message: str) -> None:  # type: ignore[no-untyped-def]
     ledger = Ledger("sqlite://", budget=PersonLevel(1.0))
-    call = {
-        "values": [1.0],
-        "lowest": 0,
-        "highest": 4,
-        "epsilon": 0.5,
-        "person": ["ana"],
-        "ledger": ledger,
-        **options,
-    }
+    call = {"values": [1.0], "limits": Limits(0, 4), "epsilon": 0.5, "person": ["ana"], **options}
+    people = Contributors(call.pop("person"), ledger=ledger)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=message):
-        release(call.pop("values"), **call)
+        release(call.pop("values"), person=people, **call)
     assert ledger.remaining("ana") == 1.0
 
 
 @pytest.mark.parametrize("q", [0, 1, 1e-9, math.nan, "half"])
 def test_a_quantile_is_of_a_share_between_0_and_1(q: float) -> None:
     with pytest.raises(InvalidInputError, match="q must"):
-        release_quantile([1.0], q, lowest=0, highest=1, epsilon=1.0, person=["ana"])
+        release_quantile([1.0], q, Limits(0, 1), epsilon=1.0, person=["ana"])
 
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_number_is_paid_for_by_everybody_once(release) -> None:  # type: ignore[no-untyped-def]
     ledger = Ledger("sqlite://", budget=PersonLevel(1.0))
-    release([1.0, 2.0, 3.0], lowest=0, highest=4, epsilon=0.25, person=["ana", "ana", "ben"], ledger=ledger)
+    people = Contributors(["ana", "ana", "ben"], ledger=ledger)
+    release([1.0, 2.0, 3.0], Limits(0, 4), epsilon=0.25, person=people)
     assert (ledger.remaining("ana"), ledger.remaining("ben")) == (0.75, 0.75)
+    assert [one.label.split("_")[0] for one in ledger.history("ana")] == ["release"]

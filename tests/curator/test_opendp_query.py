@@ -3,7 +3,7 @@ import opendp.prelude as dp
 import pytest
 
 import geoind.extras
-from geoind import Grid, InvalidInputError, Ledger, MissingExtraError, PersonLevel, release_query
+from geoind import Contributors, Grid, InvalidInputError, Ledger, MissingExtraError, PersonLevel, release_query
 
 dp.enable_features("contrib")
 RECORDS = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
@@ -30,10 +30,11 @@ def test_opendp_counts_the_cells_of_a_grid() -> None:
 
 def test_a_query_that_tells_more_than_epsilon_of_a_person_is_refused_before_anybody_pays() -> None:
     ledger = Ledger("sqlite://", budget=PersonLevel(9.0))
+    ana = Contributors(["ana"], reports_per_person=3, ledger=ledger)
     with pytest.raises(InvalidInputError, match="tells 3 about a person of 3 records, more than epsilon 2"):
-        release_query([1], COUNT, epsilon=2.0, person=["ana"], reports_per_person=3, ledger=ledger)
+        release_query([1], COUNT, epsilon=2.0, person=ana)
     assert ledger.remaining("ana") == 9.0
-    release_query([1], COUNT, epsilon=3.0, person=["ana"], reports_per_person=3, ledger=ledger)
+    release_query([1], COUNT, epsilon=3.0, person=ana)
     assert ledger.remaining("ana") == 6.0
 
 

@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow
@@ -107,9 +108,8 @@ def test_a_projected_promise_is_the_one_on_the_ground() -> None:
 
 
 def test_several_places_and_what_was_kept_are_told_and_read_again() -> None:
-    promise = Promise.of(
-        geoind.SphericalLaplace(0.01), places=(("from_lon", "from_lat"), ("to",)), kept=("street", "ele")
-    )
+    one = Promise.of(geoind.SphericalLaplace(0.01))
+    promise = replace(one, places=(("from_lon", "from_lat"), ("to",)), kept=("street", "ele"))
     told = json.loads(promise.to_json())
     assert told["places"] == [{"lon": "from_lon", "lat": "from_lat"}, {"geometry": "to"}]
     assert told["kept"] == ["street", "ele"]
