@@ -1,17 +1,17 @@
 """What is known about a person's whereabouts before the report."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 import shapely
 
-from geoind.arrays import ArrayLike, FloatArray, as_finite, as_floats, as_lonlat, as_points, frozen
+from geoind.arrays import ArrayLike, FloatArray, as_finite, as_floats, as_points, frozen
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
 from geoind.pictures.card import card
 from geoind.pictures.cells import as_grid_of, axes_or_new, density_layer, draw_density, layer_on_map, thumbnail
 from geoind.space.crs import as_crs, points_lonlat
-from geoind.space.sites import Grid, Sites
+from geoind.space.sites import Grid, Outside, Sites, inside
 
 if TYPE_CHECKING:
     from folium import Map
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 __all__ = ["Prior"]
 
 SUM_TOLERANCE = 1e-9
-
-Outside: TypeAlias = Literal["raise", "drop"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -220,17 +218,8 @@ class Prior:
             raise InvalidInputError("weights must not be negative")
         if not as_finite(smoothing, "smoothing") >= 0:
             raise InvalidInputError(f"smoothing must not be negative, got {smoothing!r}")
-        if outside not in get_args(Outside):
-            raise InvalidInputError(f"outside must be 'raise' or 'drop', got {outside!r}")
-        if isinstance(sites, Grid):
-            inside = sites.contains(points)
-            if outside == "raise" and not inside.all():
-                raise InvalidInputError(
-                    f"{len(points) - inside.sum()} of {len(points)} points lie outside of the grid: "
-                    "choose a grid that covers them, or leave them out with outside='drop'"
-                )
-            points, counted = points[inside], counted[inside]
-        counts = np.bincount(sites.nearest(points), weights=counted, minlength=len(sites))
+        kept = inside(sites, points, outside)
+        counts = np.bincount(sites.nearest(points[kept]), weights=counted[kept], minlength=len(sites))
         return cls.from_counts(sites, counts + smoothing)
 
     @classmethod
@@ -264,8 +253,7 @@ class Prior:
         >>> Prior.from_lonlat(around, visits, projection=Projection(2.35, 48.86)).mass.round(3)
         array([0.   , 0.667, 0.333])
         """
-        places = points_lonlat(lonlat, "places") if hasattr(lonlat, "crs") else as_lonlat(lonlat)
-        xy = projection.to_xy(places)
+        xy = projection.to_xy(points_lonlat(lonlat, "lonlat"))
         return cls.from_points(sites, xy, weights=weights, smoothing=smoothing, outside=outside)
 
     @classmethod

@@ -2,12 +2,12 @@
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geoind.accounting.promise import PersonLevel
-from geoind.arrays import ArrayLike, FloatArray, IntArray, as_lonlat, as_points, as_unit
+from geoind.arrays import ArrayLike, IntArray, as_unit
 from geoind.channels.priors import Prior
 from geoind.curator.contributions import Persons, as_contributors, as_person_level, bounded
 from geoind.curator.whole_noise import as_fresh_randomness, noisy
@@ -16,16 +16,13 @@ from geoind.estimate.inversion import nearest_distribution
 from geoind.pictures.card import card
 from geoind.pictures.cells import thumbnail
 from geoind.randomness import RandomnessLike
-from geoind.space.crs import points_lonlat
-from geoind.space.projection import Projection
-from geoind.space.sites import Grid
+from geoind.space.projection import Projection, points_xy
+from geoind.space.sites import Grid, Outside, inside
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
 
 __all__ = ["ReleasedCounts", "release_counts"]
-
-Outside = Literal["raise", "drop"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -139,37 +136,13 @@ def release_counts(
     promise, source = as_person_level(epsilon), as_fresh_randomness(rng)
     if not isinstance(grid, Grid):
         raise InvalidInputError(f"grid must be a Grid, got {type(grid).__name__}")
-    xy = _in_plane(points, projection)
+    xy = points_xy(points, projection, "points")
     people = as_contributors(person, len(xy))
     most = people.reports_per_person
-    cells = _cells(xy, grid, outside)
-    inside = np.flatnonzero(cells >= 0)
-    counted = inside[bounded((people.names[row] for row in inside.tolist()), most)]
+    rows = np.flatnonzero(inside(grid, xy, outside))
+    counted = rows[bounded((people.names[row] for row in rows.tolist()), most)]
     people.charge(promise, "release_counts")
-    truth = np.bincount(cells[counted], minlength=len(grid))
+    truth = np.bincount(grid.nearest(xy[counted]), minlength=len(grid))
     counts = noisy(truth, epsilon=promise.level, sensitivity=most, source=source)
     counts.flags.writeable = False
     return ReleasedCounts(grid, counts, promise, most)
-
-
-def _cells(xy: FloatArray, grid: Grid, outside: Outside) -> IntArray:
-    """Return each point's cell, -1 for those that are left out."""
-    if outside not in get_args(Outside):
-        raise InvalidInputError(f"outside must be 'raise' or 'drop', got {outside!r}")
-    inside = grid.contains(xy)
-    if outside == "raise" and not inside.all():
-        raise InvalidInputError(
-            f"{len(xy) - inside.sum()} of {len(xy)} points lie outside of the grid: "
-            "choose a grid that covers them, or leave them out with outside='drop'"
-        )
-    return np.where(inside, grid.nearest(xy), -1)
-
-
-def _in_plane(points: "ArrayLike | GeoDataFrame | GeoSeries", projection: Projection | None) -> FloatArray:
-    if projection is None:
-        if hasattr(points, "crs"):
-            raise InvalidInputError("points with a CRS need the projection to the grid's metres")
-        return as_points(points)
-    return projection.to_xy(
-        points_lonlat(points, "points") if hasattr(points, "crs") else as_lonlat(points, "points")
-    )

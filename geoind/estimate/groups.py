@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray, as_floats, as_points
+from geoind.arrays import ArrayLike, FloatArray, as_floats
 from geoind.channels.channel import Channel
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
@@ -14,8 +14,7 @@ from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.mechanisms.projected import Projected
 from geoind.mechanisms.protocol import Mechanism, is_mechanism
 from geoind.mechanisms.sphere import SphericalLaplace
-from geoind.space.crs import points_lonlat
-from geoind.space.projection import Projection
+from geoind.space.projection import Projection, points_xy
 from geoind.space.sites import Grid
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def grouped(
     """Return (mechanism, (n, 2) metres) for each different mechanism, and the projection into the plane."""
     projection = _common_projection(mechanism, projection)
     columns = mechanism.outputs.xy.shape[1] if isinstance(mechanism, Channel) else 2
-    xy = _in_plane(reports, projection, columns)
+    xy = points_xy(reports, projection, "reports", columns=columns)
     if not len(xy):
         raise InvalidInputError("reports must not be empty")
     split = _split(mechanism, len(xy), on_globe=projection is not None)
@@ -85,16 +84,6 @@ def _common_projection(mechanism: Mechanisms, projection: Projection | None) -> 
                 raise InvalidInputError("the mechanism's projection differs from the one given")
             projection = one.projection
     return projection
-
-
-def _in_plane(reports: Reports, projection: Projection | None, columns: int) -> FloatArray:
-    if hasattr(reports, "crs") and hasattr(reports, "geometry"):
-        if projection is None:
-            raise InvalidInputError("reports have a CRS: give the projection into the grid's plane")
-        return projection.to_xy(points_lonlat(reports, "reports"))
-    if projection is None:
-        return as_points(reports, "reports", columns=columns)
-    return projection.to_xy(reports)
 
 
 def _split(mechanism: Mechanisms, count: int, *, on_globe: bool) -> list[tuple[Mechanism, Any]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 import numpy as np
 import pandas as pd
 
-from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_positive
+from geoind.arrays import ArrayLike, FloatArray, as_count, as_positive
 from geoind.channels.priors import Prior
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
@@ -202,7 +202,7 @@ def window_of(
     >>> window.prior.mass.max().round(3), [round(side, 2) for side in window.bounds]
     (np.float64(0.667), [2.34, 48.85, 2.35, 48.86])
     """
-    points = points_lonlat(lonlat, "lonlat") if hasattr(lonlat, "crs") else as_lonlat(lonlat)
+    points = points_lonlat(lonlat, "lonlat")
     if not len(points):
         raise InvalidInputError("lonlat must hold at least one position")
     cell = as_positive(cell, "cell")

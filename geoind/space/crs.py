@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyproj
 
-from geoind.arrays import FloatArray
+from geoind.arrays import FloatArray, as_lonlat
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -58,8 +58,8 @@ def from_lonlat(lonlat: FloatArray, crs: str) -> FloatArray:
     return _carried(lonlat, transformer(crs, inverse=True))
 
 
-def points_lonlat(frame: Any, what: str) -> FloatArray:
-    """Return WGS84 degrees, (n, 2), of a GeoDataFrame's or GeoSeries' points.
+def points_lonlat(points: Any, what: str) -> FloatArray:
+    """Return WGS84 degrees, (n, 2), of a GeoDataFrame's or GeoSeries' points, or of an array of degrees.
 
     Examples
     --------
@@ -67,11 +67,13 @@ def points_lonlat(frame: Any, what: str) -> FloatArray:
     >>> points_lonlat(geopandas.GeoSeries.from_xy([0.0], [0.0], crs="EPSG:3857"), "places").tolist()
     [[0.0, 0.0]]
     """
-    as_crs(frame.crs, what)
-    points = frame.geometry.to_crs("EPSG:4326")
-    if not (points.geom_type == "Point").all():
+    if not hasattr(points, "crs"):
+        return as_lonlat(points, what)
+    as_crs(points.crs, what)
+    degrees = points.geometry.to_crs("EPSG:4326")
+    if not (degrees.geom_type == "Point").all():
         raise InvalidInputError(f"{what} must be points, without gaps")
-    return np.column_stack([points.x, points.y])
+    return np.column_stack([degrees.x, degrees.y])
 
 
 def _carried(points: FloatArray, way: "Transformer | None") -> FloatArray:

@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyproj
@@ -13,11 +13,12 @@ from pyproj.transformer import Transformer, TransformerGroup
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_number, as_points
 from geoind.errors import InvalidInputError
+from geoind.space.crs import points_lonlat
 
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
 
-__all__ = ["Projection"]
+__all__ = ["Projection", "points_xy"]
 
 SAMPLES = 50
 """Points per side at which a region's scale is measured."""
@@ -164,6 +165,21 @@ class Projection:
             row = np.argmin(np.isfinite(result).all(axis=1))
             raise InvalidInputError(f"row {row} lies outside what the projection can show")
         return result
+
+
+def points_xy(points: Any, projection: Projection | None, what: str, *, columns: int = 2) -> FloatArray:
+    """Return metres of points: of degrees or of a frame with a CRS by the projection, of metres without one.
+
+    Examples
+    --------
+    >>> points_xy([[2.35, 48.86]], Projection(2.35, 48.86), "places").round() + 0.0
+    array([[0., 0.]])
+    """
+    if projection is not None:
+        return projection.to_xy(points_lonlat(points, what))
+    if hasattr(points, "crs"):
+        raise InvalidInputError(f"{what} with a CRS need the projection to the grid's metres")
+    return as_points(points, what, columns=columns)
 
 
 @lru_cache(maxsize=64)

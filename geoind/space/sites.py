@@ -3,7 +3,7 @@
 import math
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,10 +28,13 @@ if TYPE_CHECKING:
 
     from geoind.space.projection import Projection
 
-__all__ = ["Grid", "Places", "Sites", "as_plane", "as_sites", "same_sites", "sites_array"]
+__all__ = ["Grid", "Outside", "Places", "Sites", "as_plane", "as_sites", "inside", "same_sites", "sites_array"]
 
 ROUNDING = 1e-9
 """In cells: what lies so little outside of a grid lies on its border."""
+
+Outside: TypeAlias = Literal["raise", "drop"]
+"""What becomes of points outside of a grid: an error, or left out."""
 
 
 class Sites(Protocol):
@@ -269,6 +272,26 @@ def as_plane(sites: Sites, name: str = "sites") -> Sites:
             f"{name} must be points of the plane, got records with {sites.xy.shape[1]} columns"
         )
     return sites
+
+
+def inside(sites: Sites, points: FloatArray, outside: Outside) -> npt.NDArray[np.bool_]:
+    """Return which points lie inside of a grid, all of them for `Places`; raise for others if asked to.
+
+    Examples
+    --------
+    >>> grid = Grid(0, 0, cell=100, columns=2, rows=1)
+    >>> inside(grid, np.array([[10.0, 20.0], [900.0, 0.0]]), "drop").tolist()
+    [True, False]
+    """
+    if outside not in get_args(Outside):
+        raise InvalidInputError(f"outside must be 'raise' or 'drop', got {outside!r}")
+    found = sites.contains(points) if isinstance(sites, Grid) else np.ones(len(points), dtype=bool)
+    if outside == "raise" and not found.all():
+        raise InvalidInputError(
+            f"{len(points) - found.sum()} of {len(points)} points lie outside of the grid: "
+            "choose a grid that covers them, or leave them out with outside='drop'"
+        )
+    return found
 
 
 def same_sites(one: Sites, other: Sites) -> bool:
