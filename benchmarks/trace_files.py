@@ -1,4 +1,4 @@
-"""What traces cost in time: through the file door, against independent noise, and one report at a time.
+"""What traces cost in time: files of them against independent noise, and one report at a time.
 
 python3 dev.py bench trace_files     prints the tables, writes docs/benchmarks/trace_files.md
 """
@@ -58,7 +58,7 @@ def obfuscate(source: Path, *options: str) -> tuple[float, int]:
     return float(told[0]), int(told[1]) // 1024
 
 
-def doors() -> str:
+def files() -> str:
     """Return what a file of traces costs by each method, and by independent noise, in one run."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
@@ -115,14 +115,14 @@ def main() -> None:
 
 Written by `python3 dev.py bench trace_files`, all in one run on two shared cores.
 
-## Through the file door
+## Files
 
 CSV to CSV, {PERSONS:,} commuters with a position every five minutes. Processor time of the command without the
 start of Python, which takes longer than a million rows: the best of {REPEATS}. `independent noise` is
 `geoind obfuscate --person person` on the same file,
 which answers each row on its own; the others are `--trace person,time --method ...`.
 
-{doors()}
+{files()}
 
 ## One report
 

@@ -138,7 +138,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _named(options: argparse.Namespace) -> "Options":
-    """Return what every door of tables understands."""
+    """Return the options of the command as keywords for any table."""
     from geoind.tables.keys import Key
 
     return {

@@ -48,7 +48,7 @@ def files_in(paths: Sequence[str | Path]) -> list[Path]:
 
 
 class Where(TypedDict, total=False):
-    """Where in a file its places are, in the words of every door."""
+    """Where in a file its places are, in the words of every command and call."""
 
     lon: str | Sequence[str] | None
     lat: str | Sequence[str] | None

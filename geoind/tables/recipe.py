@@ -76,7 +76,7 @@ class TableOptions(TypedDict, total=False):
 
 
 class Options(TableOptions, total=False):
-    """The keywords that every door understands: which noise, and about the table."""
+    """The keywords that everything takes that obfuscates a table: which noise, and about the table."""
 
     epsilon: float | None
     level: float | None
@@ -169,7 +169,7 @@ class Recipe:
 
     @classmethod
     def of(cls, **options: Unpack[Options]) -> "Recipe":
-        """Return the recipe that a door's keywords describe."""
+        """Return the recipe that these keywords describe."""
         unknown = set(options) - Options.__optional_keys__
         if unknown:
             raise InvalidInputError(f"there is no option {min(unknown)!r}")
@@ -234,9 +234,12 @@ class Recipe:
         return self
 
     def refuse_traces(self) -> None:
-        """Refuse traces at a door that does not bring each person's rows together, in the order of time."""
+        """Refuse traces where nothing brings each person's rows together, in the order of time."""
         if self.trace is not None:
-            raise InvalidInputError("trace is not for this door: a person's rows must come together, in order")
+            raise InvalidInputError(
+                "trace needs a person's rows together, in the order of time: "
+                "give a file, or use geoind.adapters.geopandas.obfuscate_traces, Dask or Spark"
+            )
 
     def refuse_ledger_without_persons(self, ledger: object) -> None:
         """Refuse a ledger without persons, and one for traces that could be drawn again until they fit."""

@@ -1,4 +1,4 @@
-"""What somebody needs to notice a mistake: counted while reports are made, the same at every door."""
+"""What somebody needs to notice a mistake: counted while reports are made, the same for every kind of table."""
 
 import contextlib
 from collections import Counter

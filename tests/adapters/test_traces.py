@@ -145,7 +145,7 @@ def test_what_is_no_frame_and_columns_that_tell_the_way_are_refused() -> None:
         obfuscate_traces([1, 2], person="who", time="when", **OPTIONS)
     with pytest.raises(InvalidInputError, match="'speed' tells how somebody moved"):
         obfuscate_traces(walks().assign(speed=3.0), person="who", time="when", **OPTIONS)
-    with pytest.raises(InvalidInputError, match="trace is not for this door"):
+    with pytest.raises(InvalidInputError, match="trace needs a person's rows together"):
         obfuscate_points(points(walks()), trace="who,when", **OPTIONS)
 
 
