@@ -21,9 +21,9 @@ from geoind.space.lattice import snap_lonlat
 __all__ = ["Location", "choose_mechanism", "enough_noise", "epsilon_for", "obfuscate", "obfuscate_lonlat"]
 
 
-Person: TypeAlias = str | int | Iterable[str | int] | None
+Persons: TypeAlias = str | int | Iterable[str | int] | None
 
-Reports: TypeAlias = Mapping[str, int] | Mapping[int, int] | Mapping[str | int, int]
+ReportCounts: TypeAlias = Mapping[str, int] | Mapping[int, int] | Mapping[str | int, int]
 """How many reports each person makes."""
 
 LEAST_MEAN_ERROR = 10.0
@@ -35,7 +35,7 @@ _two_words = Struct("<QQ").unpack
 class Budget(Protocol):
     """What a `Ledger` is to whoever makes reports: calls, tables and engines."""
 
-    def charge_counts(self, reports: Reports, cost: Mechanism, *, label: str = "") -> None:
+    def charge_counts(self, reports: ReportCounts, cost: Mechanism, *, label: str = "") -> None:
         """Charge each person for their number of the mechanism's reports, all of them or none."""
         ...
 
@@ -157,7 +157,7 @@ def obfuscate(
     reports: int | None = None,
     mechanism: Mechanism | None = None,
     ledger: Budget | None = None,
-    person: Person = None,
+    person: Persons = None,
     rng: RandomnessLike = None,
 ) -> Location[float]: ...
 @overload
@@ -172,7 +172,7 @@ def obfuscate(
     reports: int | None = None,
     mechanism: Mechanism | None = None,
     ledger: Budget | None = None,
-    person: Person = None,
+    person: Persons = None,
     rng: RandomnessLike = None,
 ) -> Location[FloatArray]: ...
 def obfuscate(
@@ -186,7 +186,7 @@ def obfuscate(
     reports: int | None = None,
     mechanism: Mechanism | None = None,
     ledger: Budget | None = None,
-    person: Person = None,
+    person: Persons = None,
     rng: RandomnessLike = None,
 ) -> Location[float] | Location[FloatArray]:
     """Return a report that keeps the promise of geo-indistinguishability for a true location.
@@ -247,7 +247,7 @@ def obfuscate_lonlat(
     mechanism: Mechanism,
     *,
     ledger: Budget | None = None,
-    person: Person = None,
+    person: Persons = None,
     rng: RandomnessLike = None,
 ) -> FloatArray:
     """Return one report for each (n, 2) lon/lat location, in degrees on a public lattice.
@@ -269,7 +269,7 @@ def obfuscate_lonlat(
     return reports if hasattr(mechanism, "decimals") else snap_lonlat(reports)
 
 
-def charge(ledger: Budget | None, person: Person, count: int, mechanism: Mechanism) -> None:
+def charge(ledger: Budget | None, person: Persons, count: int, mechanism: Mechanism) -> None:
     """Charge `count` reports to one person, or one report to each of `count` persons."""
     if ledger is None or person is None:
         raise InvalidInputError("ledger and person go together: give both or neither")

@@ -28,7 +28,7 @@ from geoind import (
 )
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.mechanisms.protocol import Space
-from geoind.pipeline import Reports
+from geoind.pipeline import ReportCounts
 from geoind.randomness import RandomnessLike, Words
 from tests.keywords import Place, Together
 
@@ -172,7 +172,7 @@ class Purse:
     left: float = 1.0
     notes: list[str] = field(default_factory=list)
 
-    def charge_counts(self, reports: Reports, cost: Mechanism, *, label: str = "") -> None:
+    def charge_counts(self, reports: ReportCounts, cost: Mechanism, *, label: str = "") -> None:
         assert not label
         count = sum(reports.values())
         if count * cost.epsilon > self.left:

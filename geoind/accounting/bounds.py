@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeAlias
 
 from scipy.optimize import brentq
 
-from geoind.accounting.composed import Part, beyond_all, compose, tilt_for_delta, tilt_for_level
+from geoind.accounting.composed import Part, beyond_all, composed_of, tilt_for_delta, tilt_for_level
 from geoind.accounting.finite import ChannelLoss
 from geoind.accounting.losses import GAUSSIAN_REACH, GaussianLoss, Loss
 from geoind.accounting.rounding import OnGrid, rounded_down, rounded_up
@@ -60,7 +60,7 @@ def level_of_losses(losses: Losses, delta: float, *, above: bool) -> float:
     parts = _parts(losses, above)
     if beyond_all(parts) >= delta:
         return math.inf
-    composed = compose(parts, tilt_for_delta(parts, delta))
+    composed = composed_of(parts, tilt_for_delta(parts, delta))
     delta_at = composed.delta_above if above else composed.delta_below
     return _crossing(delta_at, delta, composed.mean, composed.deviation, total, above)
 
@@ -76,7 +76,7 @@ def delta_of_losses(losses: Losses, level: float, *, above: bool) -> float:
     parts = _parts(losses, above)
     if beyond_all(parts) == 1:
         return 1.0
-    composed = compose(parts, tilt_for_level(parts, level))
+    composed = composed_of(parts, tilt_for_level(parts, level))
     return composed.delta_above(level) if above else composed.delta_below(level)
 
 

@@ -16,7 +16,7 @@ from scipy import fft
 from geoind.accounting.rounding import OnGrid
 from geoind.arrays import FloatArray
 
-__all__ = ["Composed", "Part", "beyond_all", "compose", "tilt_for_delta", "tilt_for_level"]
+__all__ = ["Composed", "Part", "beyond_all", "composed_of", "tilt_for_delta", "tilt_for_level"]
 
 ROUNDOFF = 2.0**-53
 
@@ -167,7 +167,7 @@ def beyond_all(parts: Sequence[Part]) -> float:
     return min(1.0, 1 - stays + small)
 
 
-def compose(parts: Sequence[Part], tilt: float) -> Composed:
+def composed_of(parts: Sequence[Part], tilt: float) -> Composed:
     """Return the distribution of the sum of all parts' losses, tilted."""
     step = parts[0].loss.step
     cumulants = _Cumulants(parts)

@@ -9,15 +9,17 @@ from geoind.arrays import as_count, as_finite, as_positive, as_unit
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
 
-__all__ = ["Reports", "delta_bounds", "delta_of_reports", "level_bounds", "level_of_reports"]
+__all__ = ["MechanismCounts", "delta_bounds", "delta_of_reports", "level_bounds", "level_of_reports"]
 
-Reports: TypeAlias = Mechanism | Mapping[Mechanism, int] | Sequence[tuple[Mechanism, int]]
+MechanismCounts: TypeAlias = Mechanism | Mapping[Mechanism, int] | Sequence[tuple[Mechanism, int]]
 """One mechanism, or several with the number of reports of each."""
 
 MOST_REPORTS = 10**7
 
 
-def level_of_reports(mechanism: Reports, *, reports: int | None = None, radius: float, delta: float) -> float:
+def level_of_reports(
+    mechanism: MechanismCounts, *, reports: int | None = None, radius: float, delta: float
+) -> float:
     """Return the level that n independent reports keep together, up to a probability delta.
 
     Places up to `radius` metres apart can be told apart by a factor e^level from all of the reports, except with
@@ -49,7 +51,7 @@ def level_of_reports(mechanism: Reports, *, reports: int | None = None, radius: 
     return level_of_losses(_losses(mechanism, reports, radius), as_unit(delta, "delta"), above=True)
 
 
-def level_bounds(mechanism: Reports, *, reports: int | None = None, radius: float, delta: float) -> Bounds:
+def level_bounds(mechanism: MechanismCounts, *, reports: int | None = None, radius: float, delta: float) -> Bounds:
     """Return `level_of_reports` with a lower bound beside it: no accountant can promise less.
 
     Examples
@@ -65,7 +67,9 @@ def level_bounds(mechanism: Reports, *, reports: int | None = None, radius: floa
     return Bounds(min(level_of_losses(losses, delta, above=False), upper), upper)
 
 
-def delta_of_reports(mechanism: Reports, *, reports: int | None = None, radius: float, level: float) -> float:
+def delta_of_reports(
+    mechanism: MechanismCounts, *, reports: int | None = None, radius: float, level: float
+) -> float:
     """Return the delta that n independent reports have together at a level: an upper bound.
 
     Parameters are those of `level_of_reports`, of which it is the inverse.
@@ -81,7 +85,7 @@ def delta_of_reports(mechanism: Reports, *, reports: int | None = None, radius: 
     return delta_of_losses(_losses(mechanism, reports, radius), _level(level), above=True)
 
 
-def delta_bounds(mechanism: Reports, *, reports: int | None = None, radius: float, level: float) -> Bounds:
+def delta_bounds(mechanism: MechanismCounts, *, reports: int | None = None, radius: float, level: float) -> Bounds:
     """Return `delta_of_reports` with a lower bound beside it.
 
     Examples
@@ -97,7 +101,7 @@ def delta_bounds(mechanism: Reports, *, reports: int | None = None, radius: floa
     return Bounds(min(delta_of_losses(losses, level, above=False), upper), upper)
 
 
-def _losses(mechanism: Reports, reports: int | None, radius: float) -> Losses:
+def _losses(mechanism: MechanismCounts, reports: int | None, radius: float) -> Losses:
     radius = as_positive(radius, "radius")
     if hasattr(mechanism, "sample") or not isinstance(mechanism, Iterable):
         if reports is None:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["obfuscate_points", "obfuscate_traces"]
 
-Points: TypeAlias = "GeoSeries | GeoDataFrame | pd.DataFrame"
-Given = TypeVar("Given", bound=Points)
+Frame: TypeAlias = "GeoSeries | GeoDataFrame | pd.DataFrame"
+Given = TypeVar("Given", bound=Frame)
 
 
 def obfuscate_points(
@@ -158,18 +158,18 @@ def obfuscate_traces(
 class GeoindAccessor:
     """`frame.geoind` and `series.geoind`."""
 
-    def __init__(self, points: Points) -> None:
+    def __init__(self, points: Frame) -> None:
         if not isinstance(points, (pd.DataFrame, geopandas.GeoSeries)):
             # The error that `hasattr` expects: pandas offers an accessor to every series.
             raise AttributeError("only a frame or a GeoSeries has .geoind")
         self._points = points
 
-    def obfuscate(self, **options: Any) -> Points:
+    def obfuscate(self, **options: Any) -> Frame:
         """Return `obfuscate_points(frame, **options)`."""
         return obfuscate_points(self._points, **options)
 
 
-def _names(points: Points, person: Any) -> pa.Array:
+def _names(points: Frame, person: Any) -> pa.Array:
     """Return who pays for each row."""
     if isinstance(person, str):
         person = [person] * len(points)

@@ -23,7 +23,7 @@ from geoind.budgets.persons import as_person
 from geoind.budgets.release import UNITS, Cost, Release, release_of
 from geoind.errors import BudgetExceededError, InvalidInputError, LedgerError
 from geoind.extras import require
-from geoind.pipeline import Reports
+from geoind.pipeline import ReportCounts
 
 if TYPE_CHECKING:
     from geoind.budgets.database import Database
@@ -186,7 +186,7 @@ class Ledger:
         """
         self.charge_counts(Counter(map(as_person, persons)), cost, label=label)
 
-    def charge_counts(self, reports: Reports, cost: Cost, *, label: str = "") -> None:
+    def charge_counts(self, reports: ReportCounts, cost: Cost, *, label: str = "") -> None:
         """Charge each person for their number of reports: all of them, or none and an error.
 
         Examples
@@ -306,7 +306,9 @@ class Ledger:
         if database.in_memory:
             raise LedgerError("a ledger in memory ends with its connection and its process: give it a file")
 
-    def _charge(self, reports: Reports, cost: Cost, label: str, once: str | None) -> dict[str, dict[Release, int]]:
+    def _charge(
+        self, reports: ReportCounts, cost: Cost, label: str, once: str | None
+    ) -> dict[str, dict[Release, int]]:
         """Charge every person or none, and return what each has reported."""
         release = release_of(cost)
         self._limit.check(release)

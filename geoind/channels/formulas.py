@@ -161,7 +161,7 @@ def _cases(steps: int, count: int, counts: FloatArray) -> FloatArray:
     return cases
 
 
-def _lattice_steps(count: int, rate: float, reach: int) -> tuple[FloatArray, FloatArray]:
+def _lattice_steps(count: int, rate: float, farthest: int) -> tuple[FloatArray, FloatArray]:
     """Return steps 0, 1, 2, ... along an axis, far ones in blocks by a few weighted representatives.
 
     Blocks are as long as the noise is smooth, and their representatives integrate polynomials of degree 39 over
@@ -169,7 +169,7 @@ def _lattice_steps(count: int, rate: float, reach: int) -> tuple[FloatArray, Flo
     infinite lattice takes a few hundred terms however wide the noise.
     """
     steps, counts = list(np.arange(max(count, EXACT), dtype=np.float64)), [1.0] * max(count, EXACT)
-    start, last = len(steps), reach + DECAY / rate
+    start, last = len(steps), farthest + DECAY / rate
     while start < last:
         size = int(min(start // 2, max(1, SWING / rate)))
         nodes, weights = _counting_quadrature(size)

@@ -26,9 +26,10 @@ from geoind.tables.summary import Summary, Tally
 from geoind.tables.tracing import answered
 from geoind.traces.many import TraceBudget, TraceSessions
 
-__all__ = ["Job", "Progress", "Summary", "Work", "obfuscate_file", "pay", "run", "source_of", "within"]
+__all__ = ["Job", "OnReports", "Summary", "Work", "obfuscate_file", "pay", "run", "source_of", "within"]
 
-Progress: TypeAlias = Callable[[int, float | None], None]
+OnReports: TypeAlias = Callable[[int, float | None], None]
+"""Called with the number of reports so far and the share of the input, None where unknown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +54,7 @@ class Job:
     reading: Reading = field(default_factory=Reading)
     rejects: str | Path | None = None
     ledger: Budget | None = None
-    progress: Progress | None = None
+    progress: OnReports | None = None
 
     def __post_init__(self) -> None:
         self.recipe.refuse_ledger_without_persons(self.ledger)
@@ -72,7 +73,7 @@ def obfuscate_file(
     reading: Reading | None = None,
     rejects: str | Path | None = None,
     ledger: Budget | None = None,
-    progress: Progress | None = None,
+    progress: OnReports | None = None,
     **options: Unpack[Options],
 ) -> Summary:
     r"""Write a file of reports and return a summary.

@@ -19,7 +19,7 @@ from geoind.tables.promise import Promise
 
 __all__ = ["report_map"]
 
-Places: TypeAlias = Callable[[], Iterator[FloatArray]]
+Batches: TypeAlias = Callable[[], Iterator[FloatArray]]
 """Starts reading (n, 2) lon/lat batches from the beginning."""
 
 MOST_POINTS = 5000
@@ -66,7 +66,7 @@ UNPROTECTED = (
 
 
 def report_map(
-    places: Places, *, title: str, promise: Promise | None = None, basemap: Basemap | None = None
+    places: Batches, *, title: str, promise: Promise | None = None, basemap: Basemap | None = None
 ) -> str:
     """Return the page: reports as points or, if they are many, as a heat map, and what was promised.
 
@@ -112,7 +112,7 @@ def report_map(
     return offline_html(chart)
 
 
-def _first_longitude(places: Places) -> tuple[int, float]:
+def _first_longitude(places: Batches) -> tuple[int, float]:
     """Return how many places there are, and the longitude after the widest stretch of Earth without any."""
     count, taken = 0, np.zeros(360 * DEGREE, dtype=bool)
     for batch in places():
@@ -126,7 +126,7 @@ def _first_longitude(places: Places) -> tuple[int, float]:
     return count, after / DEGREE - 180
 
 
-def _unwrap(places: Places, cut: float) -> Places:
+def _unwrap(places: Batches, cut: float) -> Batches:
     """Return the places with longitudes from `cut` on: both sides of 180 degrees are drawn together."""
     return lambda: (
         np.column_stack([np.where(batch[:, 0] < cut, batch[:, 0] + 360, batch[:, 0]), batch[:, 1]])
@@ -134,7 +134,7 @@ def _unwrap(places: Places, cut: float) -> Places:
     )
 
 
-def _extent(places: Places) -> tuple[FloatArray, FloatArray]:
+def _extent(places: Batches) -> tuple[FloatArray, FloatArray]:
     low, high = np.full(2, np.inf), np.full(2, -np.inf)
     for batch in places():
         if len(batch):
@@ -150,7 +150,7 @@ def _points(lonlat: FloatArray, colour: str) -> "folium.GeoJson":
     return folium.GeoJson({"type": "FeatureCollection", "features": [feature]}, name="reports", marker=marker)
 
 
-def _heat(places: Places, low: FloatArray, high: FloatArray) -> Any:
+def _heat(places: Batches, low: FloatArray, high: FloatArray) -> Any:
     """Return the counts as one picture, which the browser makes larger smoothly."""
     counts = np.zeros((CELLS, CELLS))
     # Room for the blur at the border; rows are even on the map, which is Mercator's.

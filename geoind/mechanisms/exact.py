@@ -73,10 +73,10 @@ def planar_place(
     """Return the function that finds the report's place, in steps of the lattice."""
 
     def place(survival: arb, turn: arb) -> tuple[int, int] | None:
-        reach = radius(survival)
+        apart = radius(survival)
         sine, cosine = (2 * turn).sin_cos_pi()
-        column = _nearest((x + reach * cosine) / step)
-        row = _nearest((y + reach * sine) / step)
+        column = _nearest((x + apart * cosine) / step)
+        row = _nearest((y + apart * sine) / step)
         return None if column is None or row is None else (column, row)
 
     return place

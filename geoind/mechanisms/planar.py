@@ -98,6 +98,6 @@ def coordinates(
     points: FloatArray, survival: FloatArray, words: Words, step: float, steps: Callable[[FloatArray], FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """Return x and y of the drawn points in steps of the lattice, within `ERROR` and `RELATIVE_ERROR`."""
-    reach = steps(np.sqrt(-2.0 * np.log(survival)))
+    radius = steps(np.sqrt(-2.0 * np.log(survival)))
     cos, sin = direction(half_angles(words), ARRAYS)
-    return points[:, 0] / step + reach * cos, points[:, 1] / step + reach * sin
+    return points[:, 0] / step + radius * cos, points[:, 1] / step + radius * sin

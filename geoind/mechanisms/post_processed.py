@@ -28,7 +28,7 @@ truth after the step if it was within `reach` before; and `check_inside(points)`
 
 
 @runtime_checkable
-class _Bounded(Protocol):
+class _Reaching(Protocol):
     def reach_after(self, reach: float) -> float: ...
 
 
@@ -86,7 +86,7 @@ class PostProcessed:
         """
         # A step that does not say where it works measures in the plane.
         step: object = self.step
-        if not isinstance(step, _Bounded) or getattr(step, "space", "xy") != self.space:
+        if not isinstance(step, _Reaching) or getattr(step, "space", "xy") != self.space:
             raise InvalidInputError(
                 f"how far the step of this PostProcessed moves a report, in metres, is not known: it needs a "
                 f"reach_after for {SPOKEN[self.space]}, or the caller's own bound (report_reach)"

@@ -13,10 +13,10 @@ from geoind.tables.places import column_of
 from geoind.tables.recipe import Recipe
 from geoind.tables.rows import Examined
 
-__all__ = ["drawn", "permutation", "source_of"]
+__all__ = ["drawn", "permutation", "randomness_of"]
 
 
-def source_of(
+def randomness_of(
     recipe: Recipe, examined: Examined, path: str | None, rows: IntArray | None, rng: RandomnessLike
 ) -> RandomnessLike:
     """Return the randomness of the examined rows: the recipe's key with their identities, or what was given."""

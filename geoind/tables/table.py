@@ -12,7 +12,7 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 from geoind.randomness import RandomnessLike
 from geoind.space.crs import LONLAT, as_crs, from_lonlat, same_crs, to_lonlat
-from geoind.tables.drawing import drawn, permutation, source_of
+from geoind.tables.drawing import drawn, permutation, randomness_of
 from geoind.tables.geoparquet import (
     box_columns,
     covering_of,
@@ -186,7 +186,7 @@ class Table:
         sessions : TraceSessions, optional
             Of a table of traces that comes in batches: what answered the batches before. They go on.
         """
-        source = None if self.recipe.trace else source_of(self.recipe, examined, path, rows, rng)
+        source = None if self.recipe.trace else randomness_of(self.recipe, examined, path, rows, rng)
         batch, reports = examined.batch, []
         changed: dict[str, pa.Array] = {}
         for number, (place, truth) in enumerate(zip(self.places, examined.truths, strict=True)):

@@ -60,22 +60,22 @@ def smooth(reports: ArrayLike, times: ArrayLike, *, window: float | None = None)
     xy = plane.to_xy(lonlat)
     if window is None:
         tried = np.geomspace(60.0, max(120.0, float(np.ptp(seconds))), 16)
-        window = min(tried.tolist(), key=lambda reach: _left_out_error(xy, seconds, reach))
+        window = min(tried.tolist(), key=lambda width: _left_out_error(xy, seconds, width))
     totals, counts = _around(xy, seconds, as_positive(window, "window"))
     return np.asarray(plane.to_lonlat(totals / counts))
 
 
-def _around(xy: FloatArray, seconds: FloatArray, reach: float) -> tuple[FloatArray, FloatArray]:
+def _around(xy: FloatArray, seconds: FloatArray, window: float) -> tuple[FloatArray, FloatArray]:
     """Return the sum and the number of the reports around each moment."""
     sums = np.vstack((np.zeros(2), xy.cumsum(axis=0)))
-    begins = np.searchsorted(seconds, seconds - reach, "left")
-    ends = np.searchsorted(seconds, seconds + reach, "right")
+    begins = np.searchsorted(seconds, seconds - window, "left")
+    ends = np.searchsorted(seconds, seconds + window, "right")
     return sums[ends] - sums[begins], (ends - begins)[:, None].astype(float)
 
 
-def _left_out_error(xy: FloatArray, seconds: FloatArray, reach: float) -> float:
+def _left_out_error(xy: FloatArray, seconds: FloatArray, window: float) -> float:
     """Return how far the mean of the others around a moment is from its own report; a lone report is no help."""
-    totals, counts = _around(xy, seconds, reach)
+    totals, counts = _around(xy, seconds, window)
     others = np.where(counts > 1, (totals - xy) / np.maximum(counts - 1, 1), xy.mean(axis=0))
     return float(np.hypot(*(others - xy).T).mean())
 

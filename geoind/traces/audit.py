@@ -13,10 +13,11 @@ from geoind.traces.comparison import arc_length
 
 __all__ = ["Answering", "TraceAudit", "audit_traces"]
 
-Step: TypeAlias = tuple[float, float, float]
+Position: TypeAlias = tuple[float, float, float]
 """Time in seconds, longitude, latitude."""
 
-Answers: TypeAlias = tuple[str, ...]
+Kind: TypeAlias = tuple[str, ...]
+"""What kind of answer each position got."""
 
 
 class Answering(Protocol):
@@ -47,7 +48,7 @@ class TraceAudit:
         What the session says that this costs: spent epsilon times the distance of the traces.
     """
 
-    event: Answers
+    event: Kind
     loss: float
     allowed: float
 
@@ -59,8 +60,8 @@ class TraceAudit:
 
 def audit_traces(
     session: Callable[[], Answering],
-    first: Sequence[Step],
-    second: Sequence[Step],
+    first: Sequence[Position],
+    second: Sequence[Position],
     *,
     draws: int = 2000,
     risk: float = 0.01,
@@ -92,10 +93,10 @@ def audit_traces(
     runs = as_count(draws, "draws") // 2
     as_unit(risk, "risk")
     apart = max(arc_length(*a[1:], *b[1:]) for a, b in zip(first, second, strict=True))
-    costs: defaultdict[Answers, float] = defaultdict(float)
+    costs: defaultdict[Kind, float] = defaultdict(float)
 
-    def counted(steps: Sequence[Step]) -> Counter[Answers]:
-        seen: Counter[Answers] = Counter()
+    def counted(steps: Sequence[Position]) -> Counter[Kind]:
+        seen: Counter[Kind] = Counter()
         for _ in range(runs):
             one = session()
             places = [tuple(one.report(lat=lat, lon=lon, time=time)) for time, lon, lat in steps]
@@ -106,7 +107,7 @@ def audit_traces(
 
     chosen_here, chosen_there = counted(first), counted(second)
 
-    def promising(event: Answers) -> float:
+    def promising(event: Kind) -> float:
         return bound(chosen_here[event], chosen_there[event], runs, risk) - costs[event] * apart
 
     event = max(chosen_here, key=promising)
@@ -114,7 +115,7 @@ def audit_traces(
     return TraceAudit(event, loss, costs[event] * apart)
 
 
-def _kinds(places: list[tuple[float, ...]], first: Sequence[Step], second: Sequence[Step]) -> list[Answers]:
+def _kinds(places: list[tuple[float, ...]], first: Sequence[Position], second: Sequence[Position]) -> list[Kind]:
     """Return what a sequence is an example of: which answers came again, with and without where new ones were."""
     known: dict[tuple[float, ...], int] = {}
     coarse: list[str] = []

@@ -107,7 +107,7 @@ class Mobility:
         return np.asarray(flat).reshape(self.grid.rows, self.grid.columns)
 
     def forward(self, belief: FloatArray, hours: float) -> FloatArray:
-        """Return the belief so many hours later: from a cell to each one by its reach and the people there."""
+        """Return the belief so many hours later: to a cell by its distance and the people there."""
         walk = self._walk(hours)
         return np.asarray(self.mass * walk.spread(belief / walk.norm))
 
@@ -138,13 +138,13 @@ class Mobility:
             if len(self._walks) > 64:
                 self._walks.clear()
             # A walk, not a flight: the distance grows with the time, the direction is kept.
-            reach = max(self.speed * hours, self.grid.cell / 4)
+            spread = max(self.speed * hours, self.grid.cell / 4)
             stay = self.stay**hours
             (rows, across), (columns, along) = (
-                _bell(count, self.grid.cell / reach) for count in (self.grid.rows, self.grid.columns)
+                _bell(count, self.grid.cell / spread) for count in (self.grid.rows, self.grid.columns)
             )
             free = _Walk(stay, (1 - stay) / (across * along), rows, columns, np.ones(()))
-            # Where nobody is within reach, nobody comes from either.
+            # Where nobody can arrive, nobody comes from either.
             norm = np.maximum(free.spread(self.mass), np.finfo(float).tiny)
             self._walks[hours] = free._replace(norm=norm)
         return self._walks[hours]

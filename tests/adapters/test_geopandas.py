@@ -13,7 +13,7 @@ from geoind import Mechanism
 from geoind.adapters.geopandas import obfuscate_points
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
-from geoind.pipeline import Reports
+from geoind.pipeline import ReportCounts
 from geoind.tables import Promise, read_promise
 from tests.goodness import p_value
 
@@ -27,7 +27,7 @@ class Book:
     def __init__(self) -> None:
         self.charged: list[tuple[dict[str | int, int], float]] = []
 
-    def charge_counts(self, reports: Reports, cost: Mechanism, *, label: str = "") -> None:
+    def charge_counts(self, reports: ReportCounts, cost: Mechanism, *, label: str = "") -> None:
         assert label
         counts: dict[str | int, int] = {}
         counts.update(reports.items())
