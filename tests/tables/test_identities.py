@@ -59,3 +59,9 @@ def test_rows_without_a_report_need_no_person() -> None:
 def test_a_column_that_cannot_name_persons_is_refused_even_without_values(column: pa.Array) -> None:
     with pytest.raises(InvalidInputError, match="column 'who' must name persons"):
         count_persons(column, np.ones(len(column), int), "who")
+
+
+@pytest.mark.parametrize("kind", [pa.float64(), pa.bool_(), pa.list_(pa.int64())], ids=str)
+def test_a_column_that_cannot_name_records_is_refused_even_without_values(kind: pa.DataType) -> None:
+    with pytest.raises(InvalidInputError, match="column 'id' must be whole numbers, text or bytes"):
+        labels_of(pa.array([], kind), "id")
