@@ -2,7 +2,8 @@ import argparse
 
 import pytest
 
-from geoind.cli.reading import add_reading, reading_of, where_of
+from geoind.cli.reading import FORMATS, add_reading, reading_of, where_of
+from geoind.files import formats
 
 
 def options(*arguments: str) -> argparse.Namespace:
@@ -27,3 +28,7 @@ def test_places_are_named_as_often_as_there_are_any() -> None:
     where = where_of(options("--lat", "a", "--lon", "b", "--lat", "c", "--lon", "d"))
     assert where == {"lat": ["a", "c"], "lon": ["b", "d"], "geometry": None, "crs": None}
     assert where_of(options("--geometry", "spot", "--crs", "EPSG:2154"))["crs"] == "EPSG:2154"
+
+
+def test_a_format_can_be_chosen_by_every_name_that_the_library_knows() -> None:
+    assert FORMATS == formats.FORMATS
