@@ -2,7 +2,7 @@
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from geoind.cli.parameters import add_privacy, epsilon_of
 from geoind.cli.progress import Progress
@@ -15,11 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["add_to"]
 
+CHOICES = ("symmetric", "vertex", "entropy", "worst_loss")
+"""Which of many optima: as the library names them, which takes too long to load for every help."""
+
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command."""
-    from geoind.optimal.game.adversary_error import Choice
-
     parser = commands.add_parser(
         "optimal",
         help="the best mechanism on a grid, with its proof",
@@ -52,9 +53,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     game.add_argument(
         "--adversary-loss", choices=("euclidean", "squared", "discrete"), default="euclidean", help="[%(default)s]"
     )
-    game.add_argument(
-        "--choose", choices=get_args(Choice), default="symmetric", help="which optimum [%(default)s]"
-    )
+    game.add_argument("--choose", choices=CHOICES, default="symmetric", help="which optimum [%(default)s]")
     parser.set_defaults(run=run)
 
 

@@ -1,10 +1,15 @@
+import subprocess
+import sys
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 from geoind import Channel, Grid, Prior, expected_loss
 from geoind.cli import main
+from geoind.cli.optimal import CHOICES
+from geoind.optimal.game.adversary_error import Choice
 
 GRID = ["--columns", "3", "--rows", "2", "--cell", "100"]
 
@@ -73,3 +78,13 @@ def test_progress_is_shown_on_a_terminal(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     assert main(["optimal", "--epsilon", "0.01", *GRID, "--out", str(tmp_path / "best.npz")]) == 0
     assert "iteration 0: loss between" in capsys.readouterr().err
+
+
+def test_every_optimum_of_the_library_can_be_chosen() -> None:
+    assert get_args(Choice) == CHOICES
+
+
+def test_help_loads_nothing_that_is_slow() -> None:
+    asked = "from geoind.cli import command_parsers; import sys; command_parsers(); print(*sys.modules)"
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert not {"scipy", "pyproj", "shapely", "pyarrow", "pandas", "folium"} & set(told.stdout.split())
