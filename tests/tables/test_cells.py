@@ -8,7 +8,7 @@ from geoind.tables.cells import cells_of, geohash, is_h3, quadkey, s2_leaf
 from tests.tables.cases import lonlat, plus_code
 
 # A place, and what the libraries of their inventors, or close to them, say of it: s2sphere 0.2.5, pygeohash 3.5,
-# mercantile 1.2, openlocationcode 1.0 and h3 4.5.
+# mercantile 1.2, openlocationcode 1.0 and h3 4.5. The places lie on all six faces of the cube of S2.
 KNOWN = [
     ((2.2945, 48.8584), 0x47E66FE1F36A36A5, "u09tun", "1202200110120003", "8FW4V75V+9R", 0x891FB46741BFFFF),
     ((151.2153, -33.8568), 0x6B12AE669072A21F, "r3gx2u", "3112301330022313", "4RRH46V8+74", 0x89BE0E35C0BFFFF),
@@ -16,6 +16,8 @@ KNOWN = [
     ((-122.4783, 37.8199), 0x80858690648AA983, "9q8zhu", "0230102033302111", "849VRG9C+XM", 0x89283087023FFFF),
     ((25.7847, 71.1725), 0x45C84DA640658E45, "usdkfs", "1023023023012101", "CG375QFM+2V", 0x890123D814FFFFF),
     ((179.9, -77.85), 0xAF7DFF39B0BC9939, "pfpvje", "3313313313101323", "2VJX5W22+22", 0x89F3125B64FFFFF),
+    ((36.8219, -1.2921), 0x182F10DEDC46C02F, "kzf0tu", "3001101022303133", "6GCRPR5C+5Q", 0x897A6E42CA3FFFF),
+    ((77.2295, 28.6129), 0x390CE2DAA9A4364D, "ttnfv2", "1231213033101011", "7JWVJ67H+5R", 0x893DA1143D3FFFF),
 ]
 
 
