@@ -58,7 +58,7 @@ def reduced(edges: Edges) -> Edges:
 def arranged(levels: list[list[str]], edges: Edges) -> dict[str, tuple[float, float]]:
     """Return where each box stands: of many random arrangements the one whose arrows cross fewest boxes."""
     random = Random(1)
-    arrows = [(name, other) for name, others in edges.items() for other in others - FOUNDATION]
+    arrows = [(name, other) for name, others in edges.items() for other in sorted(others - FOUNDATION)]
     height = {name: len(levels) - 1 - row for row, level in enumerate(levels) for name in level}
     centred = {
         name: 1.5 * (number - (len(level) - 1) / 2) for level in levels for number, name in enumerate(level)
@@ -88,7 +88,7 @@ def draw(levels: list[list[str]], edges: Edges) -> None:
     figure, axes = plt.subplots(figsize=(7, 0.62 * len(levels)))
     place = arranged(levels, edges)
     for name, others in edges.items():
-        for other in others - FOUNDATION:
+        for other in sorted(others - FOUNDATION):
             axes.annotate(
                 "",
                 xy=place[other],
