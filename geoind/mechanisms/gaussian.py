@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 from geoind.arrays import ArrayLike, FloatArray, as_number, as_points, as_positive, as_unit
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.planar import planar_reports
+from geoind.mechanisms.noise import as_noise
+from geoind.mechanisms.planar import planar_reports, step_of
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
 
@@ -45,7 +46,7 @@ class PlanarGaussian:
     space: ClassVar[Space] = "xy"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "sigma", as_positive(self.sigma, "sigma"))
+        object.__setattr__(self, "sigma", as_noise(self.sigma, "sigma"))
 
     @classmethod
     def calibrated(cls, *, epsilon: float, delta: float, radius: float) -> "PlanarGaussian":
@@ -120,7 +121,7 @@ class PlanarGaussian:
     @cached_property
     def lattice_step(self) -> float:
         """Step of the public lattice that reports are rounded to, in metres: about sigma / 1000."""
-        return math.ldexp(1.0, math.floor(math.log2(self.sigma)) - 10)
+        return step_of(self.sigma)
 
     def reach(self, confidence: float) -> float:
         """Return the metres within which a report lies of its truth with at least this probability.

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray, as_floats, as_points, as_positive, as_probabilities, as_unit
+from geoind.arrays import ArrayLike, FloatArray, as_floats, as_points, as_probabilities, as_unit
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.noise import laplace_radius, radius_of
-from geoind.mechanisms.planar import planar_reports
+from geoind.mechanisms.noise import as_noise, laplace_radius, radius_of
+from geoind.mechanisms.planar import planar_reports, step_of
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
 
@@ -44,7 +44,7 @@ class PlanarLaplace:
     epsilon: float
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", as_positive(self.epsilon, "epsilon"))
+        object.__setattr__(self, "epsilon", as_noise(self.epsilon, "epsilon"))
 
     space: ClassVar[Space] = "xy"
 
@@ -54,7 +54,7 @@ class PlanarLaplace:
 
         A power of two, so that every place of the lattice is an exact double.
         """
-        return math.ldexp(1.0, math.floor(math.log2(1 / self.epsilon)) - 10)
+        return step_of(1 / self.epsilon)
 
     @property
     def noise_epsilon(self) -> float:

@@ -10,7 +10,8 @@ import math
 
 import numpy as np
 
-from geoind.arrays import FloatArray, IntArray
+from geoind.arrays import FloatArray, IntArray, as_positive
+from geoind.errors import InvalidInputError
 from geoind.mechanisms.functions import Functions, Number
 from geoind.randomness import Words
 
@@ -19,6 +20,7 @@ __all__ = [
     "LARGEST_SURVIVAL",
     "RADIUS_ERROR",
     "SMALLEST_SURVIVAL",
+    "as_noise",
     "direction",
     "half_angle_scalar",
     "half_angles",
@@ -39,6 +41,18 @@ RADIUS_ERROR = 2.0**-36
 
 DIRECTION_ERROR = 2.0**-47
 """How far a computed sine or cosine of the direction is from that of the drawn number, at most."""
+
+
+EXTREME = 1e200
+"""No epsilon or sigma is larger, or smaller than its inverse: reports stay far from where doubles end."""
+
+
+def as_noise(value: float, name: str) -> float:
+    """Return an epsilon or a sigma, in (or per) metres, whose noise doubles can hold."""
+    number = as_positive(value, name)
+    if not 1 / EXTREME <= number <= EXTREME:
+        raise InvalidInputError(f"{name} must be between {1 / EXTREME:g} and {EXTREME:g}, got {value!r}")
+    return number
 
 
 def survivals(words: Words) -> FloatArray:

@@ -1,5 +1,6 @@
 """Reports of noise in the plane: doubles decide almost all, exact arithmetic the rest."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from geoind.randomness import Randomness, Words, words_by_block
 if TYPE_CHECKING:
     from flint import arb
 
-__all__ = ["ERROR", "RELATIVE_ERROR", "coordinates", "planar_reports"]
+__all__ = ["ERROR", "RELATIVE_ERROR", "coordinates", "planar_reports", "step_of"]
 
 FARTHEST = 2.0**50
 """Steps from the origin that a true place may have: every place of the lattice around it is an exact double."""
@@ -26,6 +27,20 @@ ERROR = 2.0**-24
 
 RELATIVE_ERROR = 2.0**-50
 """The same as a part of the coordinate itself: its sums and quotients are rounded."""
+
+
+def step_of(scale: float) -> float:
+    """Return the step of the public lattice: a power of two, of which 1024 to 2048 make the noise's scale.
+
+    Read off the scale's bits: a logarithm that another machine rounds in another way could make another lattice.
+
+    Examples
+    --------
+    >>> step_of(1024.0), step_of(math.nextafter(1024.0, 0))
+    (1.0, 0.5)
+    """
+    _, exponent = math.frexp(scale)
+    return math.ldexp(1.0, exponent - 11)
 
 
 def planar_reports(

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive, as_probabilities, as_unit
+from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_probabilities, as_unit
 from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.functions import ARRAYS, Functions, Number
 from geoind.mechanisms.globe import WGS84_FACTOR, GlobeDraws, as_decimals, error_of
-from geoind.mechanisms.noise import laplace_radius, polynomial, radius_of
+from geoind.mechanisms.noise import as_noise, laplace_radius, polynomial, radius_of
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import Randomness, RandomnessLike, as_randomness
 from geoind.space.lattice import DECIMALS, half_diagonal
@@ -60,7 +60,7 @@ class SphericalLaplace:
     decimals: int = DECIMALS
 
     def __post_init__(self) -> None:
-        epsilon = as_positive(self.epsilon, "epsilon")
+        epsilon = as_noise(self.epsilon, "epsilon")
         object.__setattr__(self, "epsilon", epsilon)
         smallest = LEAST_SCALES * WGS84_FACTOR / EARTH_RADIUS
         if epsilon < smallest:

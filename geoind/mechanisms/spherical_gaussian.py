@@ -5,11 +5,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 
-from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_positive, as_unit
+from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_unit
 from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.functions import Functions, Number
 from geoind.mechanisms.globe import WGS84_FACTOR, GlobeDraws, as_decimals, error_of
+from geoind.mechanisms.noise import as_noise
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
 from geoind.space.lattice import DECIMALS, half_diagonal
@@ -54,7 +55,7 @@ class SphericalGaussian:
     space: ClassVar[Space] = "lonlat"
 
     def __post_init__(self) -> None:
-        sigma = as_positive(self.sigma, "sigma")
+        sigma = as_noise(self.sigma, "sigma")
         if sigma > LARGEST_SIGMA:
             raise InvalidInputError(
                 f"sigma must be at most {LARGEST_SIGMA:.0f} m on the globe, got {self.sigma!r}: "

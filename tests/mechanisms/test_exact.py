@@ -1,9 +1,18 @@
 """Every report is that of the whole real numbers, however close they come to a border or however far they lead."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from geoind import PlanarLaplace, SphericalLaplace
+from geoind import (
+    InvalidInputError,
+    Mechanism,
+    PlanarGaussian,
+    PlanarLaplace,
+    SphericalGaussian,
+    SphericalLaplace,
+)
 from geoind.arrays import FloatArray
 from geoind.mechanisms import noise as noise_module
 from tests.given_words import GivenWords, pairs_of
@@ -61,3 +70,39 @@ def test_a_source_that_returns_one_word_for_ever_is_an_error_not_an_endless_loop
 
     with pytest.raises(RuntimeError, match="same bits for ever"):
         PlanarLaplace(1.0).sample([[0, 0]], rng=Stuck([(0, 0)]))
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [PlanarLaplace(1e-200), PlanarLaplace(1e200), PlanarGaussian(1e-200), PlanarGaussian(1e200)],
+    ids=repr,
+)
+def test_the_widest_and_the_narrowest_noise_is_ordinary_noise_in_other_units(
+    noise: PlanarLaplace | PlanarGaussian,
+) -> None:
+    unit = noise.lattice_step
+    ordinary: PlanarLaplace | PlanarGaussian
+    if isinstance(noise, PlanarLaplace):
+        ordinary = PlanarLaplace(noise.epsilon * unit)
+    else:
+        ordinary = PlanarGaussian(noise.sigma / unit)
+    words = np.random.default_rng(4).integers(0, 1 << 64, size=(500, 2), dtype=np.uint64)
+    words[0, 0] = 5
+    given = [(*pair, 7, 7) for pair in words.tolist()]
+    wanted = ordinary.sample(np.zeros((500, 2)), rng=GivenWords(given)) * unit
+    assert noise.sample(np.zeros((500, 2)), rng=GivenWords(given)).tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("narrow", [SphericalLaplace(1e200, decimals=0), SphericalGaussian(1e-200, decimals=0)])
+def test_the_narrowest_noise_falls_on_either_side_of_a_border_that_is_the_truth(narrow: Mechanism) -> None:
+    reports = narrow.sample(np.tile([2.5, 48.5], (60, 1)), rng=1)
+    assert set(map(tuple, reports.tolist())) == {(2.0, 48.0), (2.0, 49.0), (3.0, 48.0), (3.0, 49.0)}
+
+
+@pytest.mark.parametrize("kind", [PlanarLaplace, PlanarGaussian, SphericalLaplace, SphericalGaussian])
+@pytest.mark.parametrize("value", [5e-324, 1e-201, 1e201, 1.7e308])
+def test_noise_beyond_the_ends_of_doubles_is_refused_when_it_is_named(
+    kind: Callable[[float], Mechanism], value: float
+) -> None:
+    with pytest.raises(InvalidInputError, match="must be between 1e-200 and 1e"):
+        kind(value)

@@ -1,5 +1,7 @@
 """Every report in the plane is that of the whole real numbers, however close they come to a border."""
 
+import math
+
 import pytest
 
 from geoind import PlanarGaussian, PlanarLaplace
@@ -46,3 +48,13 @@ def test_computed_coordinates_keep_their_error(noise: PlanarLaplace | PlanarGaus
         for axis in (0, 1):
             allowed = planar.ERROR + planar.RELATIVE_ERROR * abs(float(drawn[axis]))
             assert abs(computed[axis][row] - drawn[axis]) < allowed / 4
+
+
+@pytest.mark.parametrize("power", [-600, -7, 0, 1, 7, 600])
+def test_the_lattice_does_not_depend_on_how_a_logarithm_is_rounded(power: int) -> None:
+    """Next to a power of two a logarithm is rounded to a whole number, on one machine or on another."""
+    scale = 2.0**power
+    for near in (math.nextafter(scale, 0), scale, math.nextafter(scale, math.inf)):
+        assert 1024 <= near / planar.step_of(near) < 2048
+    assert PlanarGaussian(math.nextafter(scale, 0)).lattice_step == PlanarGaussian(scale).lattice_step / 2
+    assert PlanarLaplace(1 / scale).lattice_step == PlanarGaussian(scale).lattice_step == scale / 1024
