@@ -6,7 +6,7 @@ from typing import Protocol
 from geoind.errors import InvalidInputError, LedgerError
 from geoind.pipeline import Location
 from geoind.randomness import KEY_BYTES
-from geoind.traces.session import Payer, Time, TraceMethod, TraceSession
+from geoind.traces.session import Payer, Time, TraceMethod, TraceSession, Zone
 
 __all__ = ["SessionLedger", "SessionStore"]
 
@@ -59,9 +59,14 @@ class SessionStore:
         if not isinstance(self.key, bytes) or len(self.key) != KEY_BYTES:
             raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
 
-    def report(self, person: str | int, *, lat: float, lon: float, time: Time) -> Location[float]:
-        """Return the place to publish for a person's true position at a time."""
-        number, session = self._load(person)
+    def report(
+        self, person: str | int, *, lat: float, lon: float, time: Time, zone: Zone | None = None
+    ) -> Location[float]:
+        """Return the place to publish for a person's true position at a time.
+
+        `zone` is the person's `PrivateZone`, the same at every report.
+        """
+        number, session = self._load(person, zone)
         before = session.state()
         try:
             answer = session.report(lat=lat, lon=lon, time=time)
@@ -76,12 +81,15 @@ class SessionStore:
         """Return epsilon of everything that a person's session answered, per metre."""
         return self._load(person)[1].spent
 
-    def _load(self, person: str | int) -> tuple[int, TraceSession]:
+    def _load(self, person: str | int, zone: Zone | None = None) -> tuple[int, TraceSession]:
         kept = self.ledger.session(person)
         if kept is None:
-            return 0, TraceSession(self.method, key=self.key, ledger=self.ledger, person=person)
+            return 0, TraceSession(self.method, key=self.key, ledger=self.ledger, person=person, zone=zone)
         number, state = kept
-        return number, TraceSession.resume(state, self.method, key=self.key, ledger=self.ledger, person=person)
+        session = TraceSession.resume(
+            state, self.method, key=self.key, ledger=self.ledger, person=person, zone=zone
+        )
+        return number, session
 
     def _save(self, person: str | int, number: int, before: str, after: str) -> None:
         if after != before and not self.ledger.save_session(person, number + 1, after):

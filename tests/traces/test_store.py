@@ -1,15 +1,23 @@
 """Sessions in the ledger's database."""
 
 from pathlib import Path
+from typing import TypedDict
 
 import pytest
 import sqlalchemy as sql
 
 from geoind import BudgetExceededError, InvalidInputError, Ledger, LedgerError, TraceSession
-from geoind.traces import Independent, SessionStore, SparseVector
+from geoind.traces import Independent, PrivateZone, SessionStore, SparseVector
 
 KEY = bytes(range(32))
-PARIS = {"lat": 48.8584, "lon": 2.2945}
+
+
+class Where(TypedDict):
+    lat: float
+    lon: float
+
+
+PARIS: Where = {"lat": 48.8584, "lon": 2.2945}
 WALK = [(48.85 + 0.02 * (step // 8), 2.29, 300.0 * step) for step in range(24)]
 SPARSE = SparseVector(0.01, 0.01, 1500, 0.005)
 
@@ -97,3 +105,14 @@ def test_a_database_of_version_2_gets_sessions_and_keeps_its_charges(tmp_path: P
         assert not ledger.save_session("ana", 1, "{}")
         assert not ledger.save_session("ana", 3, "{}")
         assert ledger.session("ana") == (1, "{}")
+
+
+def test_inside_a_persons_zone_the_stored_session_answers_its_centre_and_pays_nothing() -> None:
+    with Ledger("sqlite://", budget=1) as ledger:
+        store = SessionStore(ledger, SPARSE, KEY)
+        zone = PrivateZone.around(**PARIS, epsilon=0.01, key=KEY, ledger=ledger, person="ana")
+        for minute in range(3):
+            assert store.report("ana", **PARIS, time=60 * minute, zone=zone) == (zone.lat, zone.lon)
+        assert ledger.spent("ana") == pytest.approx(0.01)
+        assert store.report("ana", lat=48.95, lon=2.4, time=600, zone=zone) != (zone.lat, zone.lon)
+        assert ledger.spent("ana") == pytest.approx(0.01 + SPARSE.fresh + SPARSE.test)
