@@ -5,11 +5,12 @@ from geoind.traces.attacks import average, home_beliefs, middle, most_likely_pla
 from geoind.traces.audit import Answering, TraceAudit, audit_traces
 from geoind.traces.cached import LOCATION_GUARD, Cached
 from geoind.traces.commuter import commuter
+from geoind.traces.guarded import GuardedPlace, Run
 from geoind.traces.methods import Independent, Predictive
 from geoind.traces.mobility import LearnedMobility
 from geoind.traces.predictors import last_report, straight_on
 from geoind.traces.rationed import Rationed
-from geoind.traces.session import GuardedPlace, Past, TraceMethod, TraceSession
+from geoind.traces.session import Past, TraceMethod, TraceSession
 from geoind.traces.sparse import SparseVector
 from geoind.traces.store import SessionStore
 from geoind.traces.switching import Switching
@@ -28,6 +29,7 @@ __all__ = [
     "Predictive",
     "PrivateZone",
     "Rationed",
+    "Run",
     "SessionStore",
     "SparseVector",
     "Switching",

@@ -13,8 +13,9 @@ import numpy as np
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_lonlat
 from geoind.channels.median import geometric_median
 from geoind.errors import InvalidInputError
+from geoind.traces.guarded import Place
 from geoind.traces.mobility import Moves
-from geoind.traces.session import Past, Place, Published, TraceMethod
+from geoind.traces.session import Past, TraceMethod
 
 __all__ = ["Answers", "most_likely_path", "trace_adversary_error", "trace_beliefs"]
 
@@ -56,9 +57,8 @@ class Answers:
             pasts.append(past)
             after = method.seen(past, place)
             begins.append(after.runs != past.runs)
-            published = Published(time, *place, fresh=after.anchors != past.anchors)
-            kept = (*after.reports, published)[-max(1, method.remembered) :]
-            past = replace(after, reports=kept, spent=past.spent + method.price(past, place))
+            spent = past.spent + method.price(past, place)
+            past = replace(past.published(after, place, method.remembered), spent=spent)
         used = levels if method.tests_in_runs else np.array([0.5])
         return cls(pasts, places, begins, (np.diff(seconds) / 3600).tolist(), method, mobility, used[:, None])
 

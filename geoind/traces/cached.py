@@ -8,8 +8,9 @@ import numpy as np
 
 from geoind.arrays import FloatArray, as_positive
 from geoind.pipeline import epsilon_for
+from geoind.traces.guarded import GuardedPlace, Place
 from geoind.traces.laws import laplace_density
-from geoind.traces.session import Apart, GuardedPlace, Past, Place, Published
+from geoind.traces.session import Apart, Past, Published
 
 __all__ = ["LOCATION_GUARD", "Cached"]
 

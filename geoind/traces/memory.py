@@ -9,7 +9,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.randomness import Words
-from geoind.traces.session import GuardedPlace
+from geoind.traces.guarded import GuardedPlace, Run
 from geoind.traces.words import SessionSource, StepWords
 
 __all__ = ["Batch", "Memory"]
@@ -112,11 +112,11 @@ class Memory:
         """Add what one step cost."""
         self.paid[person] = math.fsum([self.paid[person], *prices])
 
-    def exactly(self, person: int, time: float, place: FloatArray) -> GuardedPlace:
+    def exactly(self, person: int, time: float, place: FloatArray, run: Run | None = None) -> GuardedPlace:
         """Return one step as a person's own session sees it, for a comparison that doubles cannot decide."""
         lon, lat = place.tolist()
         source = SessionSource(self._key, self._names[person])
-        return GuardedPlace(lon, lat, source, source.step(time, lon, lat), _paid_elsewhere)
+        return GuardedPlace(lon, lat, source, source.step(time, lon, lat), _paid_elsewhere, run)
 
     def note_change(self, persons: IntArray, steps: IntArray, times: FloatArray) -> None:
         """Remember the steps at which answers changed, and when the answers before were given."""

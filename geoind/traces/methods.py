@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from geoind.arrays import FloatArray, as_positive, as_unit
 from geoind.errors import InvalidInputError
+from geoind.traces.guarded import GuardedPlace, Place
 from geoind.traces.laws import epsilon_within, laplace_density, laplace_exceeds
 from geoind.traces.predictors import Predictor, last_report
-from geoind.traces.session import ANCHORS, Apart, GuardedPlace, Past, Place
+from geoind.traces.session import ANCHORS, Apart, Past
 
 __all__ = ["Independent", "Predictive"]
 

@@ -11,7 +11,8 @@ from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError, SitesMismatchError
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid, same_sites
-from geoind.traces.session import Past, Place
+from geoind.traces.guarded import Place
+from geoind.traces.session import Past
 
 __all__ = ["LearnedMobility", "Mobility", "Moves"]
 

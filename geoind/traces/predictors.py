@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from geoind.traces.session import Past, Place
+from geoind.traces.guarded import Place
+from geoind.traces.session import Past
 
 __all__ = ["Predictor", "last_report", "straight_on"]
 

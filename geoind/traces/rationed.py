@@ -6,7 +6,8 @@ import numpy as np
 
 from geoind.arrays import FloatArray, as_positive
 from geoind.errors import InvalidInputError
-from geoind.traces.session import Apart, GuardedPlace, Past, Place, TraceMethod
+from geoind.traces.guarded import GuardedPlace, Place
+from geoind.traces.session import Apart, Past, TraceMethod
 
 __all__ = ["Rationed"]
 

@@ -13,6 +13,7 @@ from geoind.distances import EARTH_RADIUS
 from geoind.mechanisms.globe import WGS84_FACTOR
 from geoind.randomness import Words
 from geoind.traces.comparison import CLOSE, SURE, TAIL
+from geoind.traces.guarded import Run
 from geoind.traces.laws import shares
 from geoind.traces.memory import Batch, Memory
 from geoind.traces.sparse import FAR, SparseVector
@@ -160,9 +161,10 @@ class Rounds:
         doubtful = ~(np.abs(apart) > CLOSE + SURE * size) | self.tail[rows]
         for row in np.flatnonzero(doubtful).tolist():
             person = int(persons[owner[row]])
-            place = memory.exactly(person, float(self.batch.times[rows[row]]), self.batch.lonlat[rows[row]])
             other = (float(last[owner[row], 0]), float(last[owner[row], 1]))
-            yes[row] = place.has_left(other, method.limit, method.test, int(memory.run[person]))
+            run = Run(int(memory.run[person]), method.test, other)
+            place = memory.exactly(person, float(self.batch.times[rows[row]]), self.batch.lonlat[rows[row]], run)
+            yes[row] = place.has_left(method.limit)
         counts = _until(yes, owner, len(active))
         at = self.at[active]
         silent = rows - at[owner] < counts[owner]

@@ -3,28 +3,22 @@
 import json
 import math
 import secrets
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from functools import lru_cache
 from itertools import islice
 from typing import Protocol, TypeAlias
 
 from geoind.arrays import FloatArray, as_finite, as_lonlat, as_number
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.globe import WGS84_FACTOR
-from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.pipeline import Location
 from geoind.randomness import KEY_BYTES
-from geoind.traces.comparison import Further, Noise, Quantity, arc_length, at_least, smallest, surely_smallest
-from geoind.traces.laws import shares
-from geoind.traces.words import CHOICE, FRESH, LIMIT, NEAR, NO_CHOICE, SEEN, TEST, SessionSource
+from geoind.traces.guarded import GuardedPlace, Place, Run
+from geoind.traces.words import SEEN, SessionSource
 
-__all__ = ["ANCHORS", "GuardedPlace", "Past", "Payer", "Place", "Published", "TraceMethod", "TraceSession", "Zone"]
-
-Place: TypeAlias = tuple[float, float]
-"""Longitude and latitude."""
+__all__ = ["ANCHORS", "Past", "Payer", "Published", "TraceMethod", "TraceSession", "Zone"]
 
 ANCHORS = 64
 """How many places a session remembers."""
@@ -38,7 +32,7 @@ Apart: TypeAlias = Callable[[tuple[float, float]], FloatArray]
 
 @dataclass(frozen=True)
 class Published:
-    """One answer of a session: when, where, and whether it was drawn for this moment."""
+    """One answer of a session: when, where, and whether it is new among the places that the method remembers."""
 
     time: float
     lon: float
@@ -63,10 +57,10 @@ class Past:
         What was answered so far, oldest first; only as many as a method asks to remember.
     anchors : tuple of (lon, lat)
         The places that were drawn freshly, oldest first.
-    run : int or None
-        Number of the test that is going on against the last report, None if there is none.
+    run : Run, optional
+        The run of tests that is going on.
     runs : int
-        How many such tests there have been.
+        How many there have been.
     spent : float
         Epsilon so far, per metre.
     began : float
@@ -80,7 +74,7 @@ class Past:
     time: float
     reports: tuple[Published, ...] = ()
     anchors: tuple[tuple[float, float], ...] = ()
-    run: int | None = None
+    run: Run | None = None
     runs: int = 0
     spent: float = 0.0
     began: float = math.nan
@@ -91,6 +85,12 @@ class Past:
     def last(self) -> Published:
         """The last answer."""
         return self.reports[-1]
+
+    def published(self, after: "Past", place: Place, remembered: int) -> "Past":
+        """Return the past after this step's answer, of which a method made the past `after`."""
+        new = after.anchors != self.anchors and place not in self.anchors
+        reports = (*after.reports, Published(self.time, *place, new))
+        return replace(after, reports=reports[-max(1, remembered) :])
 
 
 class Payer(Protocol):
@@ -126,7 +126,7 @@ class TraceMethod(Protocol):
     are private and paid for, so whatever it decides depends on public things and on paid answers alone.
     """
 
-    def answer(self, past: Past, place: "GuardedPlace") -> tuple[Past, tuple[float, float]]:
+    def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
         """Return the past as it is after this step, and the longitude and latitude to publish."""
         ...
 
@@ -162,98 +162,6 @@ class TraceMethod(Protocol):
     def tests_in_runs(self) -> bool:
         """Whether tests share noise until one says yes."""
         ...
-
-
-class GuardedPlace:
-    """A true place that can only be asked, and answers with noise after it was paid for.
-
-    Every question that has a cost charges it before anything is drawn.
-    """
-
-    __slots__ = ("_charge", "_lat", "_lon", "_seed", "_source", "run_ended")
-
-    def __init__(
-        self, lon: float, lat: float, source: SessionSource, seed: int, charge: Callable[[float, str], None]
-    ) -> None:
-        self._lon, self._lat = lon, lat
-        # The seed is of the place, too: another place at the same time, after a step that was undone, must not
-        # meet the same noise.
-        self._source, self._seed, self._charge = source, seed, charge
-        self.run_ended = False
-
-    def __repr__(self) -> str:
-        return "GuardedPlace(...)"
-
-    def __reduce__(self) -> str:
-        raise InvalidInputError("a guarded place stays in its process")
-
-    def report(self, epsilon: float) -> tuple[float, float]:
-        """Return a fresh report of the place; costs epsilon."""
-        self._charge(epsilon, "fresh report")
-        words = self._source.stream(self._seed, epsilon, FRESH)
-        return _globe(epsilon).sample_one(self._lon, self._lat, next(words), next(words), further=Further(words))
-
-    def is_near(self, other: tuple[float, float], limit: float, epsilon: float) -> bool:
-        """Return whether the place lies within about `limit` metres of another; costs epsilon.
-
-        distance < limit + Laplace noise of scale 1 / epsilon.
-        """
-        self._charge(epsilon, "test")
-        noise = _noise(self._source.stream(self._seed, epsilon, NEAR), 1 / epsilon, signed=True)
-        return not at_least(Quantity.distance(self._lon, self._lat, other, None), Quantity(noise, limit))
-
-    def begin_run(self, number: int, epsilon: float) -> None:
-        """Pay for a run of tests that ends with the first yes; costs epsilon."""
-        self._charge(epsilon, f"tests until a move, run {number}")
-
-    def has_left(self, other: tuple[float, float], limit: float, epsilon: float, run: int) -> bool:
-        """Return whether the place lies about `limit` metres or more from another; paid for by the run.
-
-        The sparse vector technique (AboveThreshold; Dwork and Roth 2014, Lyu, Su and Li 2017): the limit's noise
-        is drawn once per run, each test's noise afresh. All answers of a run up to its first yes cost `epsilon`
-        together, however many they are. After a yes the run is over.
-        """
-        for_limit, for_tests = shares(epsilon)
-        seed = self._source.run(run, *other)
-        bar = _noise(self._source.stream(seed, epsilon, LIMIT), 1 / for_limit, signed=True)
-        noise = _noise(self._source.stream(self._seed, epsilon, TEST), 2 / for_tests, signed=True)
-        self.run_ended = at_least(Quantity.distance(self._lon, self._lat, other, noise), Quantity(bar, limit))
-        return self.run_ended
-
-    def nearest(self, places: tuple[tuple[float, float], ...], limit: float, epsilon: float) -> int | None:
-        """Return the number of the place that is probably nearest, or None if none is within about `limit`.
-
-        Costs epsilon. Noisy minimum with exponential noise (permute-and-flip; McKenna and Sheldon 2020).
-        """
-        self._charge(epsilon, "choice among known places")
-        purposes = [*((CHOICE, number) for number in range(len(places))), (NO_CHOICE, 0)]
-        numbers = [*(arc_length(self._lon, self._lat, *place) for place in places), limit]
-        words = self._source.first_words(self._seed, epsilon, purposes)
-        best = surely_smallest(numbers, words, WGS84_FACTOR * 2 / epsilon)
-        if best is None:
-            best = self._nearest_exactly(places, limit, epsilon, purposes)
-        return best if best < len(places) else None
-
-    def _nearest_exactly(
-        self, places: tuple[Place, ...], limit: float, epsilon: float, purposes: list[tuple[int, int]]
-    ) -> int:
-        streams = (self._source.stream(self._seed, epsilon, *purpose) for purpose in purposes)
-        *noises, none = (_noise(words, 2 / epsilon, signed=False) for words in streams)
-        scores = [
-            Quantity.distance(self._lon, self._lat, place, noise)
-            for place, noise in zip(places, noises, strict=True)
-        ]
-        return smallest([*scores, Quantity(none, limit)])
-
-
-def _noise(words: Iterator[int], scale: float, *, signed: bool) -> Noise:
-    # A great-circle metre may be 1.0057 WGS84 metres short: the noise is wider by as much.
-    return Noise(words, WGS84_FACTOR * scale, signed=signed)
-
-
-@lru_cache(maxsize=256)
-def _globe(epsilon: float) -> SphericalLaplace:
-    return SphericalLaplace(epsilon)
 
 
 class TraceSession:
@@ -306,6 +214,8 @@ class TraceSession:
         self._ledger, self._person, self._zone = ledger, person, zone
         self._past: Past | None = None
         self._seen = ""
+        # Two threads would both go on from the same past, with one run paid for both.
+        self._lock = threading.Lock()
 
     @property
     def spent(self) -> float:
@@ -328,7 +238,10 @@ class TraceSession:
         """
         if not (type(lon) is type(lat) is float and -180 <= lon <= 180 and -90 <= lat <= 90):
             [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "location").tolist()
-        now = as_seconds(time)
+        with self._lock:
+            return self._answer(lon, lat, as_seconds(time))
+
+    def _answer(self, lon: float, lat: float, now: float) -> Location[float]:
         past = self._past or Past(now, began=now)
         seed = self._source.step(now, lon, lat)
         seen = "{:016x}{:016x}".format(*islice(self._source.stream(seed, 0.0, SEEN), 2))
@@ -346,25 +259,25 @@ class TraceSession:
                 self._ledger.charge(self._person, epsilon, label=label, once=token)
             spent.append(epsilon)
 
-        place = GuardedPlace(lon, lat, self._source, seed, charge)
+        place = GuardedPlace(lon, lat, self._source, seed, charge, past.run)
         try:
             if self._zone is not None and self._zone.contains(lon, lat):
                 # A run is paid for with its own place: tests against the zone's centre would be another run.
-                after, (report_lon, report_lat) = replace(before, run=None), (self._zone.lon, self._zone.lat)
+                after, report = replace(before, run=None), (self._zone.lon, self._zone.lat)
             else:
-                after, (report_lon, report_lat) = self.method.answer(before, place)
+                after, report = self.method.answer(before, place)
+                if after.run not in (None, place.run):
+                    raise InvalidInputError("a run of tests must be begun, and paid for, before it goes on")
         except BaseException:
             # What was paid stays paid, and a run whose yes was given is over, even if what follows was refused.
             if self._past is not None:
-                run = None if place.run_ended else past.run
+                run = past.run if place.run == past.run else None
                 self._past = replace(past, run=run, spent=math.fsum(spent))
             raise
-        fresh = len(after.anchors) > len(past.anchors)
-        published = Published(now, report_lon, report_lat, fresh)
-        kept = (*after.reports, published)[-max(1, self.method.remembered) :]
-        self._past = replace(after, reports=kept, spent=math.fsum(spent))
+        self._past = replace(before.published(after, report, self.method.remembered), spent=math.fsum(spent))
         self._seen = seen
-        return Location(report_lat, report_lon)
+        lon, lat = report
+        return Location(lat, lon)
 
     def state(self) -> str:
         """Return what `resume` needs beside the method and the key, as JSON: nothing in it was not published.
@@ -379,7 +292,8 @@ class TraceSession:
         >>> again.report(lat=48.8584, lon=2.2945, time=60) == before, again.spent == session.spent
         (True, True)
         """
-        return json.dumps({"past": None if self._past is None else asdict(self._past), "seen": self._seen})
+        with self._lock:
+            return json.dumps({"past": None if self._past is None else asdict(self._past), "seen": self._seen})
 
     @classmethod
     def resume(
@@ -400,6 +314,8 @@ class TraceSession:
             if past is not None:
                 past["reports"] = tuple(Published(**report) for report in past["reports"])
                 past["anchors"] = tuple((float(lon), float(lat)) for lon, lat in past["anchors"])
+                # Earlier states told a run's number and not what was paid for it: such a run is over.
+                past["run"] = Run.of(past["run"]) if isinstance(past["run"], dict) else None
                 session._past = Past(**past)
             session._seen = str(told["seen"])
         except (ValueError, KeyError, TypeError):

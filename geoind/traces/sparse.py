@@ -7,6 +7,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_positive
 from geoind.errors import InvalidInputError
+from geoind.traces.guarded import GuardedPlace, Place, Run
 from geoind.traces.laws import (
     epsilon_within,
     laplace_density,
@@ -16,7 +17,7 @@ from geoind.traces.laws import (
     run_quantile,
     shares,
 )
-from geoind.traces.session import ANCHORS, Apart, GuardedPlace, Past, Place
+from geoind.traces.session import ANCHORS, Apart, Past
 
 __all__ = ["SparseVector"]
 
@@ -139,16 +140,19 @@ class SparseVector:
 
     def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, Place]:
         """Return the last report again, one of the earlier ones, or a fresh one."""
-        if past.run is not None and not place.has_left(past.last.place, self.limit, self.test, past.run):
+        if past.run is not None and not place.has_left(self.limit):
             return past, past.last.place
         found = self._earlier(self._known(past), place) if past.reports else None
         report = place.report(self.fresh) if found is None else found
-        place.begin_run(past.runs, self.test)
-        return self._moved(past, report), report
+        run = Run(past.runs, self.test, report)
+        place.begin_run(run)
+        return self._moved(past, run), report
 
     def seen(self, past: Past, report: Place) -> Past:
         """Return the past after an answer, as everybody sees it."""
-        return past if past.reports and report == past.last.place else self._moved(past, report)
+        if past.reports and report == past.last.place:
+            return past
+        return self._moved(past, Run(past.runs, self.test, report))
 
     def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:
         """Return the probability of the answer for each quantile of the limit's noise and each true place."""
@@ -175,13 +179,13 @@ class SparseVector:
         here = past.last.place
         return tuple([place for place in past.anchors[-self.places - 1 :] if place != here][-self.places :])
 
-    def _moved(self, past: Past, report: Place) -> Past:
+    def _moved(self, past: Past, run: Run) -> Past:
         # The place that was used last is remembered longest.
         anchors = past.anchors
-        if report in anchors:
-            anchors = tuple([anchor for anchor in anchors if anchor != report])
-        anchors = (*anchors, report)[-ANCHORS:]
-        return replace(past, anchors=anchors, run=past.runs, runs=past.runs + 1)
+        if run.place in anchors:
+            anchors = tuple([anchor for anchor in anchors if anchor != run.place])
+        anchors = (*anchors, run.place)[-ANCHORS:]
+        return replace(past, anchors=anchors, run=run, runs=past.runs + 1)
 
     def _earlier(self, known: tuple[Place, ...], place: GuardedPlace) -> Place | None:
         if not self.choice or not known:

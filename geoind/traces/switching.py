@@ -3,8 +3,9 @@
 from dataclasses import dataclass, replace
 
 from geoind.arrays import FloatArray, as_count
+from geoind.traces.guarded import GuardedPlace, Place
 from geoind.traces.laws import laplace_density
-from geoind.traces.session import Apart, GuardedPlace, Past, Place
+from geoind.traces.session import Apart, Past
 from geoind.traces.sparse import SparseVector
 
 __all__ = ["Switching"]

@@ -1,6 +1,7 @@
 """The filter and the most likely path against all paths, one by one."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,9 +17,11 @@ from geoind.traces import (
     Predictive,
     Rationed,
     SparseVector,
+    Switching,
     TraceMethod,
     most_likely_path,
     smooth,
+    straight_on,
 )
 from geoind.traces.adversary import COARSE, LEVELS, Answers
 from geoind.traces.attacks import home_beliefs
@@ -83,6 +86,40 @@ def every_path(method: TraceMethod, mobility: Moves, levels: FloatArray) -> dict
         of_blocks[0] = chance * of_blocks[0]
         found[path] = np.array(of_blocks)
     return found
+
+
+@pytest.mark.parametrize(
+    "method",
+    [*METHODS, Predictive(0.05, 0.05, 300.0, straight_on), Switching(SparseVector.for_accuracy(200))],
+    ids=lambda method: type(method).__name__,
+)
+def test_the_adversary_sees_the_past_that_the_session_looks_at(method: TraceMethod) -> None:
+    session = TraceSession(method, key=bytes(32))
+    times = [300.0 * step for step in range(120)]
+    answers = [session.report(lat=48.0 + 0.01 * step, lon=2.0, time=time) for step, time in enumerate(times[:-1])]
+    kept = TraceSession.resume(session.state(), method, key=bytes(32))._past
+    answers.append(session.report(lat=50.0, lon=2.0, time=times[-1]))
+    places = [(answer.lon, answer.lat) for answer in answers]
+    seen = Answers.of(places, times, method, MOBILITIES[0], LEVELS).pasts[-1]
+    assert kept is not None
+    assert seen == replace(
+        kept, time=times[-1], spent=seen.spent, counted=seen.counted, used_until=seen.used_until
+    )
+    assert (seen.spent, seen.counted) == pytest.approx((kept.spent, kept.counted))
+
+
+def test_a_predictor_goes_straight_on_however_long_the_way() -> None:
+    asked: list[tuple[Past, tuple[float, float]]] = []
+
+    def predict(past: Past) -> tuple[float, float]:
+        asked.append((past, straight_on(past)))
+        return asked[-1][1]
+
+    session = TraceSession(Predictive(1.0, 1.0, 100.0, predict), key=bytes(32))
+    for step in range(300):
+        # A step of 500 m and one of 1500 m, so that each prediction fails.
+        session.report(lat=48.0 + 0.009 * step + 0.0045 * (step % 2), lon=2.0, time=60.0 * step)
+    assert all(place != past.last.place for past, place in asked[-50:])
 
 
 @pytest.mark.parametrize("mobility", MOBILITIES, ids=["walk", "road", "learned"])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from geoind.traces import Past, Predictive, SparseVector, TraceMethod, TraceSession
+from geoind.traces import Past, Predictive, Run, SparseVector, TraceMethod, TraceSession
 from geoind.traces.comparison import arc_length
 from geoind.traces.laws import (
     laplace_density,
@@ -74,7 +74,7 @@ def test_sessions_repeat_their_answer_as_often_as_the_law_says(method: TraceMeth
         again = session.report(lat=LAT + METRE * north, lon=LON, time=60)
         place = (first.lon, first.lat)
         past = Past(
-            60.0, reports=(Published(0.0, *place, fresh=True),), anchors=(place,), run=0, runs=1, began=0.0
+            60.0, reports=(Published(0.0, *place, fresh=True),), anchors=(place,), run=Run(0, 0.01, place), runs=1
         )
         p = probability(method, past, place, north)
         expected, variance, found = expected + p, variance + p * (1 - p), found + (again == first)
@@ -92,7 +92,8 @@ def test_the_choice_among_known_places_follows_its_law() -> None:
             for step, north in enumerate([0.0, 2000.0, 450.0])
         ]
         first, second, third = ((place.lon, place.lat) for place in places)
-        past = Past(120.0, reports=(Published(60.0, *second, fresh=True),), anchors=(first, second), run=1, runs=2)
+        last = Published(60.0, *second, fresh=True)
+        past = Past(120.0, reports=(last,), anchors=(first, second), run=Run(1, method.test, second))
         p = probability(method, past, first, 450.0)
         counts, expected, variance = counts + (third == first), expected + p, variance + p * (1 - p)
     assert abs(counts - expected) < 3.5 * math.sqrt(variance)
@@ -102,7 +103,7 @@ def test_the_choice_among_known_places_follows_its_law() -> None:
 def test_silence_and_a_fresh_report_are_all_that_can_happen() -> None:
     method = SparseVector(0.01, 0.01, 500)
     here = (0.0, 0.0)
-    past = Past(60.0, reports=(Published(0.0, *here, fresh=True),), anchors=(here,), run=0, runs=1)
+    past = Past(60.0, reports=(Published(0.0, *here, fresh=True),), anchors=(here,), run=Run(0, 0.01, here))
     # On a plane in metres, the truth 400 m away: a fresh report may be anywhere.
     step = 20.0
     xs, ys = np.meshgrid(np.arange(-2990, 3010, step), np.arange(-2990, 3010, step))

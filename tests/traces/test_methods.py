@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from geoind import InvalidInputError, PlanarLaplace, TraceSession
-from geoind.traces import Past, Predictive, SparseVector, commuter
+from geoind.traces import Past, Predictive, Run, SparseVector, commuter
 from geoind.traces.comparison import arc_length
 from geoind.traces.laws import run_quantile, shares
 from geoind.traces.session import Published
 
 HERE = (2.2945, 48.8584)
 HIDDEN = ((np.arange(4000) + 0.5) / 4000)[:, None]
-KEPT = Past(60.0, reports=(Published(0.0, *HERE, fresh=True),), anchors=(HERE,), run=0, runs=1)
+KEPT = Past(60.0, reports=(Published(0.0, *HERE, fresh=True),), anchors=(HERE,), run=Run(0, 0.01, HERE))
 
 
 @pytest.mark.parametrize("confidence", [0.6, 0.9, 0.99])

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from geoind.arrays import FloatArray
-from geoind.traces import Independent, Past, Predictive, SparseVector, TraceMethod, TraceSession, audit_traces
+from geoind.traces import Independent, Past, Predictive, Run, SparseVector, TraceMethod, TraceSession, audit_traces
 from geoind.traces.comparison import Noise, Quantity, at_least
+from geoind.traces.guarded import GuardedPlace
 from geoind.traces.laws import laplace_density, laplace_exceeds, laplace_quantile, shares
-from geoind.traces.session import Apart, GuardedPlace, Published
+from geoind.traces.session import Apart, Published
 
 D = 200.0
 PLACES = ((-900.0, 0.0), (0.0, 0.0), (700.0, 0.0))
@@ -58,8 +59,7 @@ def paths(method: TraceMethod, truths: list[Truth]) -> Iterator[tuple[tuple[Plac
             after = method.seen(past, report)
             paid = price(method, past, after, report)
             told = law(past, report, truths[step])
-            published = Published(step, report[0], report[1], fresh=after.anchors != past.anchors)
-            after = replace(after, time=step + 1.0, reports=(*after.reports, published))
+            after = replace(past.published(after, report, method.remembered), time=step + 1.0)
             if after.runs != past.runs:
                 yield from follow(
                     after,
@@ -130,7 +130,7 @@ def test_the_price_is_nearly_attained(method: TraceMethod) -> None:
 def long_run(method: SparseVector, quiet: int) -> float:
     """Return the loss of one run that ends after many silent tests, over its price; the fresh reports left out."""
     silent, yes = np.array([[100.0, 100.0 + D], [300.0 + D, 300.0]])
-    past = replace(Past(1.0), reports=(Published(0.0, 0.0, 0.0, fresh=True),), run=0, runs=1)
+    past = replace(Past(1.0), reports=(Published(0.0, 0.0, 0.0, fresh=True),), run=Run(0, method.test, (0.0, 0.0)))
 
     def law(report: Place, truth: FloatArray) -> FloatArray:
         return method.likelihood(past, report, lambda _: np.abs(truth), HIDDEN[:, None])
@@ -217,9 +217,11 @@ class Leaking(SparseVector):
             GuardedPlace.has_left = original  # type: ignore[method-assign]
 
 
-def _without_noise(self: GuardedPlace, other: Place, limit: float, epsilon: float, run: int) -> bool:
-    bar = Noise(self._source.words(f"limit {run}"), 1 / shares(epsilon)[0], signed=True)
-    return at_least(Quantity.distance(self._lon, self._lat, other, None), Quantity(bar, limit))
+def _without_noise(self: GuardedPlace, limit: float) -> bool:
+    run = self.run
+    assert run is not None
+    bar = Noise(self._source.words(f"limit {run.number}"), 1 / shares(run.epsilon)[0], signed=True)
+    return at_least(Quantity.distance(self._lon, self._lat, run.place, None), Quantity(bar, limit))
 
 
 def test_an_audit_of_sequences_refutes_tests_without_noise() -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -113,8 +114,6 @@ def test_everybody_can_tell_what_each_answer_cost(method: TraceMethod) -> None:
         report = (answer.lon, answer.lat)
         cost = method.price(past, report)
         after = method.seen(past, report)
-        published = Published(past.time, *report, fresh=after.anchors != past.anchors)
-        kept = (*after.reports, published)[-max(1, method.remembered) :]
-        past = Past(**{**vars(after), "reports": kept, "spent": past.spent + cost})
+        past = replace(past.published(after, report, method.remembered), spent=past.spent + cost)
         assert past.spent == pytest.approx(session.spent, rel=1e-9)
         assert cost <= method.most

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import threading
 from datetime import UTC, datetime
 
 import pytest
@@ -215,3 +216,26 @@ def test_jumps_gaps_and_repeated_steps_are_answered() -> None:
 def test_one_person_typed_in_two_ways_has_one_session() -> None:
     one, other = (TraceSession(Independent(0.01), key=KEY, person=name) for name in ("Zoe\u0308", "Zo\u00eb"))
     assert one.report(**PARIS, time=0) == other.report(**PARIS, time=0)
+
+
+def test_two_threads_do_not_answer_from_the_same_past() -> None:
+    done = threading.Event()
+
+    def meanwhile(past: Past) -> tuple[float, float]:
+        if past.time == 60:
+            threading.Thread(target=later).start()
+            # Without taking turns the other thread answers now.
+            done.wait(0.5)
+            assert not done.is_set()
+        return past.last.place
+
+    def later() -> None:
+        session.report(**PARIS, time=120)
+        done.set()
+
+    session = TraceSession(Predictive(0.01, 0.01, 1000, meanwhile), key=KEY)
+    session.report(**PARIS, time=0)
+    session.report(**PARIS, time=60)
+    assert done.wait(60)
+    with pytest.raises(InvalidInputError, match="before the last"):
+        session.report(**PARIS, time=90)

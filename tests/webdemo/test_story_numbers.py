@@ -20,7 +20,7 @@ from geoind import (
     level_of_reports,
     retrieval_radius,
 )
-from geoind.traces import SparseVector, TraceSession
+from geoind.traces import Run, SparseVector, TraceSession
 from geoind.traces.attacks import middle
 from geoind.traces.laws import laplace_exceeds, laplace_quantile, shares
 from geoind.traces.session import Past, Published
@@ -178,11 +178,11 @@ def test_what_an_observer_concludes_from_a_session_is_what_the_library_says(told
     # A choice among earlier places is not part of the story's session on one spot.
     staying = SparseVector(method.fresh, method.test, method.limit)
     belief = prior.mass * staying.likelihood(Past(0.0), places[0], apart, quantiles)
-    past = Past(0.0, (Published(0.0, *places[0], True),), (places[0],), run=0, runs=1)
+    past = Past(0.0, (Published(0.0, *places[0], True),), (places[0],), Run(0, 0.01, places[0]))
     still = staying.likelihood(past, places[0], apart, quantiles)
     moved = staying.likelihood(past, places[1], apart, quantiles)
     belief = belief * (still * still * moved).mean(axis=0)
-    past = Past(0.0, (Published(0.0, *places[1], True),), (places[1],), run=0, runs=1)
+    past = Past(0.0, (Published(0.0, *places[1], True),), (places[1],), Run(0, 0.01, places[1]))
     belief = belief * staying.likelihood(past, places[1], apart, quantiles).mean(axis=0)
     script = """
     ([homes, [first, second], e, limit]) => {
