@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from geoind.maps.colours import REPORT, TRUTH
 from tests.webdemo.browser import TABS, set_slider, settle, show
@@ -82,6 +82,25 @@ def test_the_picture_shows_the_view_and_whose_data_it_is(watched: Page, demo_url
     # You and this time's report, on each of the small maps.
     assert colours.get(truth, 0) > 300
     assert colours.get(report, 0) > 300
+
+
+def test_no_name_hides_you_on_the_map_or_in_its_picture(watched: Page, demo_url: str, tmp_path: Path) -> None:
+    def just_above(route: Route) -> None:
+        asked, answer = route.request.post_data_json, route.fetch()
+        told = answer.json()
+        told["report"] |= {"lat": asked["lat"] + 0.0002, "lon": asked["lon"]}
+        route.fulfill(response=answer, json=told)
+
+    watched.route("**/api/explore", just_above)
+    show(watched, demo_url, "explore")
+    name, pin = (
+        watched.locator(which).bounding_box() for which in (".leaflet-tooltip >> text=report", ".pin-truth")
+    )
+    assert name is not None
+    assert pin is not None
+    assert name["y"] + name["height"] < pin["y"] + pin["height"] / 2
+    _, colours = colours_of_picture(watched, tmp_path / "map.png", "geoind-explore.png")
+    assert colours.get(tuple(bytes.fromhex(TRUTH[1:])), 0) > 800
 
 
 def test_a_link_with_the_place_keeps_the_whole_view(watched: Page, demo_url: str) -> None:

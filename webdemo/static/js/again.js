@@ -82,7 +82,7 @@ function draw() {
   app.drawMe();
   if (answers.length) {
     speck(answers.at(-1), "report", { radius: 6, fillOpacity: 1 }).addTo(layer);
-    diamond(averages.at(-1).at, "average").bindTooltip("average", { permanent: true, direction: "left", offset: [-10, 0] }).addTo(layer);
+    diamond(averages.at(-1).at, "average").bindTooltip("average", { permanent: true, direction: "right", offset: [10, 0] }).addTo(layer);
   }
   put("answers", answers.length);
   put("average-error", averages.length ? metres(averages.at(-1).error) : "–");

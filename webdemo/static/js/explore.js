@@ -61,7 +61,8 @@ function draw() {
   if (shown("there")) { line([app.me, pin.getLatLng()], "there", { weight: 1.5 }).addTo(layer); pin.addTo(map); } else pin.remove();
   if (shown("report")) {
     line([app.me, report], "report", { weight: 1.5, dashArray: "2 4" }).addTo(layer);
-    dot(report, "report").bindTooltip("report", { permanent: true, direction: "bottom", offset: [0, 8] }).addTo(layer);
+    const above = told.report.lat > app.me.lat;   // its name lies away from you
+    dot(report, "report").bindTooltip("report", { permanent: true, direction: above ? "top" : "bottom", offset: [0, above ? -8 : 8] }).addTo(layer);
   }
   if (shown("remapped")) {
     line([report, remapped], "remapped", { weight: 1.5 }).addTo(layer);

@@ -82,6 +82,8 @@ export async function takePicture(sentence, attribution) {
     }
   }
   const centre = (element) => { const box = element.getBoundingClientRect(); return [box.left + box.width / 2 - frame.left, box.top + box.height / 2 - frame.top]; };
+  // Names first: no name hides a pin.
+  for (const words of map.getContainer().querySelectorAll(".ring-label span, .leaflet-tooltip")) write(pen, words.textContent, ...centre(words), { size: 12, align: "center" });
   for (const mark of map.getContainer().querySelectorAll(".pin, .diamond")) {
     const [x, y] = centre(mark), before = getComputedStyle(mark, "::before");
     pen.beginPath();
@@ -90,7 +92,6 @@ export async function takePicture(sentence, attribution) {
     pen.fill();
     pen.stroke();
   }
-  for (const words of map.getContainer().querySelectorAll(".ring-label span, .leaflet-tooltip")) write(pen, words.textContent, ...centre(words), { size: 12, align: "center" });
   return finished();
 }
 

@@ -49,7 +49,7 @@ function draw() {
   if (path.length > 1) line(path, "truth", { weight: 3, dashArray: "1 7", lineCap: "round" }).addTo(layer);
   for (const corner of path) dot(corner, "truth", { radius: 5 }).addTo(layer);
   app.describe(told ? `Your walk has ${told.steps.length} steps. Reported at each, an observer is ${metres(told.naive.guess_error)} off on average; with ${told.budgeted.reports.length} reports in all, ${metres(told.budgeted.guess_error)}.` : "Click two corners: there is no walk on the map yet.");
-  if (path.length) L.tooltip(path[0], { content: "your walk", permanent: true, direction: "left", offset: [-6, 0] }).addTo(layer);
+  if (path.length) L.tooltip(path[0], { content: "your walk", permanent: true, direction: "bottom", offset: [0, 6] }).addTo(layer);
 }
 
 export const trace = {
