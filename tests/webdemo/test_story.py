@@ -224,6 +224,44 @@ def test_free_play_has_everything_at_once(story: Page) -> None:
 # A class
 
 
+def test_free_play_counts_what_the_tests_of_a_session_tell(story: Page) -> None:
+    turn_to(story, "part=free")
+    story.locator("#remedy-box").get_by_label("a session").check()
+    story.locator("#ask-once").click()
+    # One payment for the report, one for the tests whether somebody has left.
+    stop = story.evaluate(
+        "words.factor(posterior.oddsLimit(scene.state.me, scene.state.there, 2, scene.epsilon()))"
+    )
+    expect(story.locator("#gauge")).to_have_attribute("aria-label", re.compile(rf" {re.escape(stop)} to 1$"))
+    needle = story.locator("#gauge .needle")
+    once = needle.get_attribute("cx")
+    story.locator("#ask-once").click()
+    # The same report again: that nobody has left moves the odds a little.
+    expect(story.locator("#finding")).to_contain_text("Asked 2 times, 1 fresh report.")
+    assert needle.get_attribute("cx") != once
+
+
+def test_what_a_button_brings_about_is_read_on_a_phone(story: Page) -> None:
+    story.set_viewport_size({"width": 360, "height": 740})
+    for view, button in {
+        "card=2": "#redraw",
+        "card=5": "#play",
+        "card=6": "#play",
+        "part=guess": "#reveal",
+    }.items():
+        turn_to(story, view)
+        story.locator(button).click()
+        expect(story.locator("html")).not_to_have_attribute("data-playing", "yes")
+        # The end of the sentence is in sight: neither below the window nor behind Back and Next.
+        assert story.locator("#finding").evaluate(
+            "told => { const box = told.getBoundingClientRect();"
+            " return document.elementFromPoint(box.left + 20, box.bottom - 4) === told; }"
+        ), view
+    turn_to(story, "card=4")
+    # Nothing shows below Back and Next.
+    assert story.evaluate("innerHeight - steps.getBoundingClientRect().bottom") < 2
+
+
 def test_a_class_guesses_against_the_posterior(story: Page) -> None:
     turn_to(story, "part=guess")
     expect(story.locator("#yours .handle-you")).to_be_hidden()

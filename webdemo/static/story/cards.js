@@ -55,7 +55,7 @@ const cards = (() => {
   }
 
   const LIST = [
-    { title: "An app wants to know where you are", sentence: "Tell it, and everybody who ever sees its data knows where you live, work and love.", drag: "Drag yourself to another building.", boxes: [], maps: 2, draw: problem },
+    { title: "An app wants to know where you are", sentence: "Tell it, and everybody who ever sees its data knows where you live, where you work and whom you visit.", drag: "Drag yourself to another building.", boxes: [], maps: 2, draw: problem },
     { title: "Send a report instead", sentence: "Your phone sends a random place near you: how near, you choose.", drag: "Turn the dial.", boxes: ["dial", "draw"], maps: 2, draw: oneReport },
     { title: "Here, or there?", sentence: "A report can shift the odds between two places only up to a stop, and the nearer they are the closer the stop: that is the promise.", drag: "Drag “there”.", boxes: ["gauge", "draw"], maps: 1, draw: hereOrThere },
     { title: "What is near me?", sentence: "You still find your coffee: ask for a larger circle around the report, and let the phone keep what is near.", drag: "Drag the radius.", boxes: ["near", "draw"], maps: 1, draw: nearMe },

@@ -54,7 +54,7 @@ const guess = (() => {
     revealed = true;
     rounds.push({ you: far(clicked), observer: far(best), report: far(reports.at(-1)) });
     draw();
-    const better = far(clicked) < far(best) ? "You were closer than the posterior, by luck or by insight." : "The posterior was closer.";
+    const better = far(clicked) < far(best) ? "You were closer, by luck or by insight." : "The observer was closer.";
     scene.tell(`You are off by ${words.metres(far(clicked))}, the observer by ${words.metres(far(best))}. ${better} Its belief in the right building: ${words.percent(belief[hidden.building])}.`);
   }
 

@@ -11,8 +11,8 @@ const play = (() => {
       fresh: () => remedies.fresh(epsilon), same: () => remedies.same(epsilon, 25),
       budget: () => remedies.budget(epsilon, Number($("budget").value)), session: () => remedies.session(epsilon),
     }[kind]();
-    const observer = kind === "session" ? watcher.ofSession(homes, epsilon, answerer.limit) : watcher.ofReports(homes, epsilon);
-    run = { kind, answerer, observer, asked: 0, answers: [], refused: false, found: false };
+    const watch = (places) => (kind === "session" ? watcher.ofSession(places, epsilon, answerer.limit) : watcher.ofReports(places, epsilon));
+    run = { kind, answerer, watch, observer: watch(homes), asked: 0, seen: [], answers: [], refused: false, found: false };
     look();
   }
 
@@ -28,6 +28,7 @@ const play = (() => {
     run.refused = answer === null;
     if (run.refused) return;
     if (answer !== run.answers.at(-1)) run.answers.push(answer);
+    run.seen.push(answer);
     run.observer.see(answer);
     look();
   }
@@ -63,10 +64,13 @@ const play = (() => {
     document.documentElement.dataset.playing = playing ? "yes" : "no";
   }
 
-  // Free play: the odds between two places after all reports, whose stops move apart with each.
+  // Free play: the odds between two places after all that was seen, whose stops move apart with each payment. A session
+  // pays for its tests, too, and "still here" tells something.
   function odds() {
-    const { me, there } = scene.state, e = scene.epsilon();
-    gauge.show($("gauge"), posterior.oddsChange(me, there, run.answers, e), posterior.oddsLimit(me, there, Math.max(1, run.answers.length), e));
+    const { me, there } = scene.state, two = run.watch({ x: [me.x, there.x], y: [me.y, there.y], mass: [0.5, 0.5] });
+    run.seen.forEach(two.see);
+    const [here, away] = two.logs();
+    gauge.show($("gauge"), Math.exp(here - away), posterior.oddsLimit(me, there, Math.max(1, run.answerer.paid()), scene.epsilon()));
   }
 
   function pause() { playing = 0; }

@@ -70,6 +70,8 @@ const story = (() => {
   $("reveal").addEventListener("click", guess.reveal);
   $("more").addEventListener("click", guess.more);
   $("hide-again").addEventListener("click", guess.hide);
+  // What these bring about is said in a sentence: it comes into sight.
+  for (const id of ["redraw", "play", "ask-once", "reveal"]) $(id).addEventListener("click", () => $("finding").scrollIntoView({ block: "nearest" }));
   $("show-belief").addEventListener("change", guess.draw);
 
   function ramp() {
