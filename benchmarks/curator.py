@@ -14,7 +14,6 @@ from pathlib import Path
 import numpy as np
 
 from geoind import (
-    Contributors,
     Grid,
     PlanarLaplace,
     Prior,
@@ -111,8 +110,7 @@ def with_persons(path: str, lon: float, lat: float) -> str:
     xy, person = xy[order], person[order]
     everything, rows = Prior.from_points(grid, xy), []
     for most in (1, 2, 5, 10, 20, 50):
-        people = Contributors(person, reports_per_person=most)
-        released = release_counts(xy, grid, epsilon=1.0, person=people, rng=most)
+        released = release_counts(xy, grid, epsilon=1.0, person=person, reports_per_person=most, rng=most)
         counted = sum(min(most, int(count)) for count in np.unique(person, return_counts=True)[1])
         rows.append(
             [

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geoind.accounting.promise import PersonLevel
-from geoind.arrays import as_count, as_positive
+from geoind.arrays import as_positive
 from geoind.budgets.ledger import Ledger
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
@@ -22,17 +22,14 @@ LARGEST = 20.0
 
 @dataclass(frozen=True, init=False)
 class Contributors:
-    """Whose each record of a table is, how many of one person's count, and who pays for a release.
+    """Whose each record of a table is, and the ledger that charges them for each release.
 
-    For several releases from one table. Where the defaults do, a list of names is enough: `person=names`.
+    Where nobody is charged, a list of names is enough: `person=names`.
 
     Parameters
     ----------
     person : list of str or int
         Whose each record is. Where every record is somebody else's: `range(len(records))`.
-    reports_per_person : int
-        How many records of one person count at most, the first ones in the table: one person changes a release by
-        so much, and the noise grows with it.
     ledger : Ledger, optional
         With `budget=PersonLevel(...)`. Everybody is charged once per release, before anything is drawn.
     label : str
@@ -40,12 +37,11 @@ class Contributors:
 
     Examples
     --------
-    >>> Contributors(["ana", "ben", "ana"], reports_per_person=2)
-    Contributors(reports_per_person=2, ledger=None, label='')
+    >>> Contributors(["ana", "ben", "ana"], label="trips of May")
+    Contributors(ledger=None, label='trips of May')
     """
 
     names: tuple[str, ...] = field(repr=False)
-    reports_per_person: int
     ledger: Ledger | None
     label: str
 
@@ -53,14 +49,12 @@ class Contributors:
         self,
         person: Iterable[str] | Iterable[int],
         *,
-        reports_per_person: int = 1,
         ledger: Ledger | None = None,
         label: str = "",
     ) -> None:
         if isinstance(person, (str, bytes)) or not isinstance(person, Iterable):
             raise InvalidInputError("person must be a list: whose each record is, one name per record")
         object.__setattr__(self, "names", tuple(as_person(name) for name in person))
-        object.__setattr__(self, "reports_per_person", as_count(reports_per_person, "reports_per_person"))
         object.__setattr__(self, "ledger", ledger)
         object.__setattr__(self, "label", label)
 
@@ -71,7 +65,7 @@ class Contributors:
 
 
 Persons: TypeAlias = Iterable[str] | Iterable[int] | Contributors
-"""Whose each record is: one name per record, or with what else there is to say."""
+"""Whose each record is: one name per record, or with the ledger that charges them."""
 
 
 def as_contributors(person: Persons, count: int) -> Contributors:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geoind.accounting.promise import PersonLevel
-from geoind.arrays import ArrayLike, IntArray, as_unit
+from geoind.arrays import ArrayLike, IntArray, as_count, as_unit
 from geoind.channels.priors import Prior
 from geoind.curator.contributions import Persons, as_contributors, as_person_level, bounded
-from geoind.curator.whole_noise import as_fresh_randomness, noisy
+from geoind.curator.whole_noise import GeometricNoise, as_fresh_randomness
 from geoind.errors import InvalidInputError
 from geoind.estimate.inversion import nearest_distribution
 from geoind.pictures.card import card
@@ -96,6 +96,7 @@ def release_counts(
     *,
     epsilon: float,
     person: Persons,
+    reports_per_person: int = 1,
     projection: Projection | None = None,
     outside: Outside = "raise",
     rng: RandomnessLike = None,
@@ -116,8 +117,11 @@ def release_counts(
     epsilon : float
         Level per person, without a unit; 1 is usual, at most 20.
     person : list of str or int, or Contributors
-        Whose each point is. Where every row is somebody else: `range(len(points))`. `Contributors` also say how
-        many points of one person count (otherwise 1), and which ledger they are charged in.
+        Whose each point is. Where every row is somebody else: `range(len(points))`. `Contributors` also say which
+        ledger charges them.
+    reports_per_person : int
+        How many points of one person count at most, the first ones in the table: one person changes the counts by
+        so much, and the noise grows with it.
     projection : Projection, optional
         From degrees to the grid's metres.
     outside : "raise" or "drop"
@@ -134,15 +138,16 @@ def release_counts(
     True
     """
     promise, source = as_person_level(epsilon), as_fresh_randomness(rng)
+    most = as_count(reports_per_person, "reports_per_person")
     if not isinstance(grid, Grid):
         raise InvalidInputError(f"grid must be a Grid, got {type(grid).__name__}")
     xy = points_xy(points, projection, "points")
     people = as_contributors(person, len(xy))
-    most = people.reports_per_person
     rows = np.flatnonzero(inside(grid, xy, outside))
     counted = rows[bounded((people.names[row] for row in rows.tolist()), most)]
+    noise = GeometricNoise(promise.level, most)
     people.charge(promise, "release_counts")
     truth = np.bincount(grid.nearest(xy[counted]), minlength=len(grid))
-    counts = noisy(truth, epsilon=promise.level, sensitivity=most, source=source)
+    counts = noise.added_to(truth, source)
     counts.flags.writeable = False
     return ReleasedCounts(grid, counts, promise, most)

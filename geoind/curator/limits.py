@@ -1,5 +1,6 @@
 """Public limits of a number: what lies beyond is clipped, so that nobody counts for more than they allow."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,9 @@ MOST_STEPS = 1 << 20
 WIDEST = 2.0**40
 """Steps between zero and a limit."""
 
+ROUNDING = 1e-9
+"""How far the number of steps may be from a whole one, as a share: 0.1 and 0.3 are no exact doubles."""
+
 
 @dataclass(frozen=True, init=False)
 class Limits:
@@ -27,7 +31,8 @@ class Limits:
     lowest, highest : float
         Public, chosen without a look at the values: what lies beyond counts as the limit.
     step : float, optional
-        Values are rounded to multiples of this one; by default 1024 steps from `lowest` to `highest`.
+        Values are rounded to whole steps: from zero for a sum, otherwise from `lowest`. A whole number of them
+        must lead to `highest`: 1024 by default.
 
     Examples
     --------
@@ -50,17 +55,24 @@ class Limits:
             raise InvalidInputError(
                 f"step must be 1 to {MOST_STEPS} times in the range of the limits, got {step!r}"
             )
+        if not math.isclose((high - low) / size, round((high - low) / size), rel_tol=ROUNDING):
+            raise InvalidInputError(f"whole steps must lead from {low:g} to {high:g}, got step={step!r}")
         object.__setattr__(self, "lowest", low)
         object.__setattr__(self, "highest", high)
         object.__setattr__(self, "step", size)
+
+    @property
+    def steps(self) -> int:
+        """How many steps lead from the lowest to the highest value."""
+        return round((self.highest - self.lowest) / self.step)
 
     def steps_from(self, origin: float, values: FloatArray, *, least: int, most: int) -> IntArray:
         """Return the clipped values as whole steps from an origin, never beyond what the sensitivity counts.
 
         Examples
         --------
-        >>> Limits(0, 4, step=1).steps_from(2, np.array([-9, 1.2, 4]), least=-2, most=2)
-        array([-2, -1,  2])
+        >>> Limits(-2, 4, step=1).steps_from(0, np.array([-9, 1.2, 4]), least=-4, most=4)
+        array([-2,  1,  4])
         """
         steps = np.rint((np.clip(values, self.lowest, self.highest) - origin) / self.step)
         return np.asarray(np.clip(steps, least, most), dtype=np.int64)

@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 
 from geoind.accounting.promise import PersonLevel
-from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_unit
+from geoind.arrays import ArrayLike, FloatArray, IntArray, as_count, as_floats, as_unit
 from geoind.curator.contributions import Contributors, Persons, as_contributors, as_person_level, bounded
 from geoind.curator.limits import Limits
-from geoind.curator.whole_noise import LARGEST, as_fresh_randomness, geometric_pairs, noisy, uniform_number
+from geoind.curator.whole_noise import LARGEST, GeometricNoise, as_fresh_randomness, uniform_number
 from geoind.errors import InvalidInputError
 from geoind.randomness import Randomness, RandomnessLike
 
@@ -47,6 +47,7 @@ def release_sum(
     *,
     epsilon: float,
     person: Persons,
+    reports_per_person: int = 1,
     rng: RandomnessLike = None,
 ) -> ReleasedNumber:
     """Return the sum of the clipped values, with exact geometric noise.
@@ -60,7 +61,7 @@ def release_sum(
         Such as kilometres driven, or minutes at a place.
     limits : Limits
         Public, chosen without a look at the values: what lies beyond counts as the limit.
-    epsilon, person, rng
+    epsilon, person, reports_per_person, rng
         As in `release_counts`.
 
     Examples
@@ -70,15 +71,15 @@ def release_sum(
     >>> total.sensitivity, abs(total.value - 4510) < 300
     (10.0, True)
     """
-    table = _Table.of(values, limits, epsilon, person, rng)
+    table = _Table.of(values, limits, epsilon, person, reports_per_person, rng)
     per_value = round(max(abs(limits.lowest), abs(limits.highest)) / limits.step)
     steps = limits.steps_from(0.0, table.values, least=-per_value, most=per_value)
     sensitivity = per_value * table.most
     if per_value * len(steps) > LARGEST:
         raise InvalidInputError("the sum has more steps than there are integers: take a larger step")
+    noise = GeometricNoise(table.promise.level, max(1, sensitivity))
     table.people.charge(table.promise, "release_sum")
-    truth = np.array([steps.sum()])
-    [total] = noisy(truth, epsilon=table.promise.level, sensitivity=max(1, sensitivity), source=table.source)
+    [total] = noise.added_to(np.array([steps.sum()]), table.source)
     return table.released(float(total) * limits.step, sensitivity * limits.step)
 
 
@@ -88,6 +89,7 @@ def release_mean(
     *,
     epsilon: float,
     person: Persons,
+    reports_per_person: int = 1,
     rng: RandomnessLike = None,
 ) -> ReleasedNumber:
     """Return the mean of the clipped values: a noisy sum over a noisy count, half of epsilon for each.
@@ -97,7 +99,7 @@ def release_mean(
 
     Parameters
     ----------
-    values, limits, epsilon, person, rng
+    values, limits, epsilon, person, reports_per_person, rng
         As in `release_sum`.
 
     Examples
@@ -107,17 +109,17 @@ def release_mean(
     >>> mean.sensitivity, abs(mean.value - 40) < 5
     (65.0, True)
     """
-    table = _Table.of(values, limits, epsilon, person, rng)
-    middle = (limits.lowest + limits.highest) / 2
-    per_value = round((limits.highest - middle) / limits.step)
-    steps = limits.steps_from(middle, table.values, least=-per_value, most=per_value)
-    sensitivity = per_value * table.most
+    table = _Table.of(values, limits, epsilon, person, reports_per_person, rng)
+    steps = limits.steps_from(limits.lowest, table.values, least=0, most=limits.steps)
+    # In half steps, since the middle of an odd number of steps lies between two of them.
+    from_middle, half_step = 2 * steps - limits.steps, limits.step / 2
+    sensitivity, half = limits.steps * table.most, table.promise.level / 2
+    of_sum, of_count = GeometricNoise(half, sensitivity), GeometricNoise(half, table.most)
     table.people.charge(table.promise, "release_mean")
-    half, source = table.promise.level / 2, table.source
-    [total] = noisy(np.array([steps.sum()]), epsilon=half, sensitivity=max(1, sensitivity), source=source)
-    [count] = noisy(np.array([len(steps)]), epsilon=half, sensitivity=table.most, source=source)
-    mean = middle + float(total) * limits.step / max(1, int(count))
-    return table.released(float(np.clip(mean, limits.lowest, limits.highest)), sensitivity * limits.step)
+    [total] = of_sum.added_to(np.array([from_middle.sum()]), table.source)
+    [count] = of_count.added_to(np.array([len(steps)]), table.source)
+    mean = (limits.lowest + limits.highest) / 2 + float(total) * half_step / max(1, int(count))
+    return table.released(float(np.clip(mean, limits.lowest, limits.highest)), sensitivity * half_step)
 
 
 def release_quantile(
@@ -127,6 +129,7 @@ def release_quantile(
     *,
     epsilon: float,
     person: Persons,
+    reports_per_person: int = 1,
     rng: RandomnessLike = None,
 ) -> ReleasedNumber:
     """Return a value that about a share q of the clipped values lies below, chosen in private.
@@ -141,7 +144,7 @@ def release_quantile(
     values : (n,) array
     q : float
         Strictly between 0 and 1: 0.5 is the median.
-    limits, epsilon, person, rng
+    limits, epsilon, person, reports_per_person, rng
         As in `release_sum`. The candidates are the steps from the lowest to the highest.
 
     Examples
@@ -154,21 +157,16 @@ def release_quantile(
     share = Fraction(repr(as_unit(q, "q"))).limit_denominator(FINEST)
     if not 0 < share < 1:
         raise InvalidInputError(f"q must be at least {1 / FINEST:g} from 0 and 1, got {q!r}")
-    table = _Table.of(values, limits, epsilon, person, rng)
-    candidates = round((limits.highest - limits.lowest) / limits.step) + 1
-    steps = limits.steps_from(limits.lowest, table.values, least=0, most=candidates - 1)
-    wrong = wrong_side(steps, candidates, share)
+    table = _Table.of(values, limits, epsilon, person, reports_per_person, rng)
+    steps = limits.steps_from(limits.lowest, table.values, least=0, most=limits.steps)
+    wrong = wrong_side(steps, limits.steps + 1, share)
     # One value more moves the counts by one and the target by q, in units of 1 / denominator.
     per_value = max(share.numerator, share.denominator - share.numerator)
+    noise = GeometricNoise(table.promise.level, 2 * per_value * table.most)
     table.people.charge(table.promise, "release_quantile")
-    accepted = np.flatnonzero(
-        geometric_pairs(
-            candidates, epsilon=table.promise.level, sensitivity=2 * per_value * table.most, source=table.source
-        )[:, 0]
-        >= wrong - wrong.min()
-    )
+    accepted = np.flatnonzero(noise.pairs(len(wrong), table.source)[:, 0] >= wrong - wrong.min())
     chosen = accepted[uniform_number(len(accepted), table.source)]
-    value = float(limits.lowest + chosen * limits.step)
+    value = min(limits.highest, float(limits.lowest + chosen * limits.step))
     return table.released(value, per_value / share.denominator * table.most)
 
 
@@ -196,14 +194,22 @@ class _Table:
 
     values: FloatArray
     people: Contributors
+    most: int
     promise: PersonLevel
     source: Randomness
 
     @classmethod
     def of(
-        cls, values: ArrayLike, limits: Limits, epsilon: float, person: Persons, rng: RandomnessLike
+        cls,
+        values: ArrayLike,
+        limits: Limits,
+        epsilon: float,
+        person: Persons,
+        reports_per_person: int,
+        rng: RandomnessLike,
     ) -> "_Table":
         promise, source = as_person_level(epsilon), as_fresh_randomness(rng)
+        most = as_count(reports_per_person, "reports_per_person")
         if not isinstance(limits, Limits):
             raise InvalidInputError(f"limits must be Limits(lowest, highest), got {type(limits).__name__}")
         numbers = as_floats(values, "values")
@@ -212,12 +218,7 @@ class _Table:
         if not np.isfinite(numbers).all():
             raise InvalidInputError(f"values must be finite, row {np.argmin(np.isfinite(numbers))} is not")
         people = as_contributors(person, len(numbers))
-        return cls(numbers[bounded(people.names, people.reports_per_person)], people, promise, source)
-
-    @property
-    def most(self) -> int:
-        """How many values of one person count."""
-        return self.people.reports_per_person
+        return cls(numbers[bounded(people.names, most)], people, most, promise, source)
 
     def released(self, value: float, sensitivity: float) -> ReleasedNumber:
         return ReleasedNumber(value, self.promise, sensitivity, self.most)

@@ -1,10 +1,11 @@
 """Any query of OpenDP's, on people's records: OpenDP answers, geoind bounds what a person adds, and charges."""
 
+import warnings
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from geoind.arrays import ArrayLike
+from geoind.arrays import ArrayLike, as_count
 from geoind.curator.contributions import Persons, as_contributors, as_person_level, bounded
 from geoind.errors import InvalidInputError
 from geoind.extras import require
@@ -15,12 +16,15 @@ if TYPE_CHECKING:
 __all__ = ["release_query"]
 
 
-def release_query(values: ArrayLike, query: "Measurement", *, epsilon: float, person: Persons) -> object:
+def release_query(
+    values: ArrayLike, query: "Measurement", *, epsilon: float, person: Persons, reports_per_person: int = 1
+) -> object:
     """Return what an OpenDP measurement answers on the records that count.
 
     For what geoind does not answer itself. The query's own privacy map is asked what it tells about a person of so
-    many records; if that is more than epsilon, nothing is charged or drawn. Epsilon is a level *per person*, not
-    per metre.
+    many records; if that is more than epsilon, nothing is charged or drawn. It holds for records of the query's
+    domain alone, so others (a value beyond its bounds, a NaN) are an error, too. Epsilon is a level *per person*,
+    not per metre.
 
     Parameters
     ----------
@@ -28,25 +32,24 @@ def release_query(values: ArrayLike, query: "Measurement", *, epsilon: float, pe
         One record per row. Of places, their cells: `grid.nearest(xy)`.
     query : opendp.mod.Measurement
         From vectors under the symmetric distance to pure differential privacy (`dp.max_divergence()`).
-    epsilon, person
+    epsilon, person, reports_per_person
         As in `release_counts`.
 
     Examples
     --------
     >>> import opendp.prelude as dp
-    >>> from geoind import Contributors
     >>> dp.enable_features("contrib")
     >>> records = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
     >>> query = records >> dp.t.then_count() >> dp.m.then_laplace(scale=2.0)
-    >>> visits, visitors = [3, 1, 2] * 100, Contributors([*range(150)] * 2, reports_per_person=2)
-    >>> count = release_query(visits, query, epsilon=1.0, person=visitors)
+    >>> visits, visitors = [3, 1, 2] * 100, [*range(150)] * 2
+    >>> count = release_query(visits, query, epsilon=1.0, person=visitors, reports_per_person=2)
     >>> abs(count - 300) < 80
     True
     """
     require("a query of OpenDP", "opendp")
     import opendp.prelude as dp
 
-    promise = as_person_level(epsilon)
+    promise, most = as_person_level(epsilon), as_count(reports_per_person, "reports_per_person")
     if not isinstance(query, dp.Measurement):
         raise InvalidInputError(f"query must be a Measurement of OpenDP, got {type(query).__name__}")
     if query.input_metric != dp.symmetric_distance() or query.output_measure != dp.max_divergence():
@@ -58,11 +61,16 @@ def release_query(values: ArrayLike, query: "Measurement", *, epsilon: float, pe
     if records.ndim != 1:
         raise InvalidInputError(f"values must be a list of records, got shape {records.shape}")
     people = as_contributors(person, len(records))
-    most = people.reports_per_person
+    counted = records[bounded(people.names, most)].tolist()
     told = query.map(most)
     if not told <= promise.level:
         raise InvalidInputError(
             f"the query tells {told:g} about a person of {most} records, more than epsilon {promise.level:g}"
         )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # OpenDP's own warning quotes the records.
+        belong = query.input_domain.member(counted)
+    if not belong:
+        raise InvalidInputError(f"the records that count are not in the query's domain, {query.input_domain}")
     people.charge(promise, "release_query")
-    return query(records[bounded(people.names, most)].tolist())
+    return query(counted)

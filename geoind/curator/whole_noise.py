@@ -5,6 +5,7 @@ two-sided geometric law: z is as likely as tanh(rate / 2) e^(-rate |z|). The rat
 sensitivity, as rational numbers: no probability is rounded anywhere.
 """
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,7 @@ from geoind.errors import InvalidInputError
 from geoind.mechanisms.exact import Draw, decided
 from geoind.randomness import KeyedRandomness, Randomness, RandomnessLike, Words, as_randomness
 
-__all__ = ["LARGEST", "as_fresh_randomness", "geometric_pairs", "noisy", "uniform_number"]
+__all__ = ["LARGEST", "GeometricNoise", "as_fresh_randomness", "uniform_number"]
 
 PURPOSE = "curator"
 WIDEST = 2.0**40
@@ -33,33 +34,42 @@ def as_fresh_randomness(rng: RandomnessLike) -> Randomness:
     return as_randomness(rng, 0)
 
 
-def noisy(truth: IntArray, *, epsilon: float, sensitivity: int, source: Randomness) -> IntArray:
-    """Return the numbers with noise of the two-sided geometric law of rate epsilon / sensitivity.
+@dataclass(frozen=True)
+class GeometricNoise:
+    """Noise of the two-sided geometric law of rate epsilon / sensitivity.
+
+    Noise too wide to leave anything of a number is refused here: make it before anybody is charged.
 
     Examples
     --------
-    >>> source = as_fresh_randomness(1)
-    >>> released = noisy(np.full(10_000, 40), epsilon=1.0, sensitivity=2, source=source)
+    >>> released = GeometricNoise(epsilon=1.0, sensitivity=2).added_to(np.full(10_000, 40), as_fresh_randomness(1))
     >>> round(released.mean()), float(released.std().round(1))
     (40, 2.8)
     """
-    up, down = geometric_pairs(len(truth), epsilon=epsilon, sensitivity=sensitivity, source=source).T
-    return np.asarray(truth + up - down, dtype=np.int64)
 
+    epsilon: float
+    sensitivity: int
 
-def geometric_pairs(count: int, *, epsilon: float, sensitivity: int, source: Randomness) -> IntArray:
-    """Return (count, 2) independent numbers, each m or more with probability e^(-epsilon m / sensitivity)."""
-    if not sensitivity / epsilon <= WIDEST:
-        raise InvalidInputError(f"epsilon {epsilon:g} is too small: the noise would have no end to speak of")
-    points = np.zeros((count, 2))
-    words = source.words(points, 2, PURPOSE)
-    found, certain = _by_doubles(words, epsilon / sensitivity)
-    result = np.asarray(found, dtype=np.int64)
-    for row in np.flatnonzero(~certain.all(axis=1)).tolist():
-        first, second = words[row].tolist()
-        draw = Draw(first, second, partial(source.further, row, points[row], PURPOSE))
-        result[row] = decided(partial(_pair, epsilon=epsilon, sensitivity=sensitivity), draw)
-    return result
+    def __post_init__(self) -> None:
+        if not self.sensitivity / self.epsilon <= WIDEST:
+            raise InvalidInputError(f"epsilon {self.epsilon:g} is too small: nothing would be left but noise")
+
+    def added_to(self, truth: IntArray, source: Randomness) -> IntArray:
+        """Return the numbers with independent noise."""
+        up, down = self.pairs(len(truth), source).T
+        return np.asarray(truth + up - down, dtype=np.int64)
+
+    def pairs(self, count: int, source: Randomness) -> IntArray:
+        """Return (count, 2) independent numbers, each m or more with probability e^(-epsilon m / sensitivity)."""
+        points = np.zeros((count, 2))
+        words = source.words(points, 2, PURPOSE)
+        found, certain = _by_doubles(words, self.epsilon / self.sensitivity)
+        result = np.asarray(found, dtype=np.int64)
+        for row in np.flatnonzero(~certain.all(axis=1)).tolist():
+            first, second = words[row].tolist()
+            draw = Draw(first, second, partial(source.further, row, points[row], PURPOSE))
+            result[row] = decided(partial(_pair, epsilon=self.epsilon, sensitivity=self.sensitivity), draw)
+        return result
 
 
 def uniform_number(below: int, source: Randomness) -> int:

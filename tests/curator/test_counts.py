@@ -17,7 +17,7 @@ from geoind import (
     SphericalLaplace,
     release_counts,
 )
-from geoind.curator.whole_noise import as_fresh_randomness, noisy
+from geoind.curator.whole_noise import GeometricNoise, as_fresh_randomness
 
 STREET = Grid(0, 0, cell=100, columns=3, rows=1)
 
@@ -34,10 +34,12 @@ def test_no_person_changes_the_counts_by_more_than_their_share_of_the_noise_allo
             for most in largest:
                 rows = np.array([row for row in range(5) if owners[row]])
                 xy, person = STREET.xy[list(cells)], np.array(owners)
-                everybody = Contributors(person, reports_per_person=most)
-                others = Contributors(person[rows], reports_per_person=most)
-                both = release_counts(xy, STREET, epsilon=1.0, person=everybody, rng=7)
-                one = release_counts(xy[rows], STREET, epsilon=1.0, person=others, rng=7)
+                both, one = (
+                    release_counts(
+                        xy[table], STREET, epsilon=1.0, person=person[table], reports_per_person=most, rng=7
+                    )
+                    for table in (range(5), rows)
+                )
                 apart = int(np.abs(both.counts - one.counts).sum())
                 assert apart <= most
                 largest[most] = max(largest[most], apart)
@@ -47,10 +49,10 @@ def test_no_person_changes_the_counts_by_more_than_their_share_of_the_noise_allo
 @pytest.mark.parametrize("most", [1, 3])
 def test_the_noise_of_a_release_has_the_rate_epsilon_over_the_reports_of_a_person(most: int) -> None:
     wide = Grid(0, 0, cell=10, columns=400, rows=100)
-    ana = Contributors(["ana"] * 4, reports_per_person=most)
-    released = release_counts([[0, 0]] * 4, wide, epsilon=0.6, person=ana, rng=11)
+    people, here = ["ana"] * 4, [[0, 0]] * 4
+    released = release_counts(here, wide, epsilon=0.6, person=people, reports_per_person=most, rng=11)
     assert abs(released.counts[1:]).mean() == pytest.approx(1 / math.sinh(0.6 / most), rel=0.03)
-    noise = noisy(np.zeros(len(wide), np.int64), epsilon=0.6, sensitivity=most, source=as_fresh_randomness(11))
+    noise = GeometricNoise(0.6, most).added_to(np.zeros(len(wide), np.int64), as_fresh_randomness(11))
     assert (released.counts - noise)[0] == most
     assert not (released.counts - noise)[1:].any()
 
@@ -92,6 +94,10 @@ class _Never:
         ({"points": [], "person": []}, "at least one record"),
         ({"grid": [[0, 0]]}, "grid must be a Grid"),
         ({"epsilon": 0.0}, "epsilon must be positive"),
+        ({"epsilon": 1e-13}, "nothing would be left but noise"),
+        ({"reports_per_person": 0}, "reports_per_person must be"),
+        ({"reports_per_person": 1.5}, "reports_per_person must be"),
+        ({"reports_per_person": "2"}, "reports_per_person must be"),
         ({"person": ["ana", "ben"]}, "one name per record"),
         ({"points": geopandas.GeoSeries.from_xy([2.35], [48.86], crs=4326)}, "need the projection"),
         ({"rng": -1}, "rng must not be negative"),

@@ -15,6 +15,7 @@ from geoind import InvalidInputError, Limits
         ({"step": 0}, "step must be positive"),
         ({"step": 100.0}, "step must be 1 to"),
         ({"step": 1e-9}, "step must be 1 to"),
+        ({"step": 3}, "whole steps must lead from 0 to 4, got step=3"),
         ({"lowest": 2.0**50, "highest": 2.0**50 + 4, "step": 1}, "step must be 1 to"),
     ],
 )
@@ -35,5 +36,6 @@ def test_unless_told_there_are_1024_steps_between_the_limits() -> None:
 def test_no_value_is_farther_from_the_origin_than_its_limits_allow() -> None:
     steps = Limits(-2, 10, step=1).steps_from(4.0, np.array([-1e9, -2, 3.6, 4.4, 10, 1e9]), least=-6, most=6)
     assert steps.tolist() == [-6, -6, 0, 0, 6, 6]
-    third = Limits(0, 1, step=0.3).steps_from(0.0, np.array([1.0]), least=0, most=3)
-    assert third.tolist() == [3]
+    third = Limits(0, 0.3, step=0.1)
+    assert third.steps == 3
+    assert third.steps_from(0.0, np.array([1.0]), least=0, most=3).tolist() == [3]

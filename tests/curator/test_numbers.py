@@ -16,8 +16,8 @@ from geoind import (
     release_sum,
 )
 from geoind.arrays import IntArray
-from geoind.curator import numbers
 from geoind.curator.numbers import wrong_side
+from geoind.curator.whole_noise import GeometricNoise
 
 RELEASES = [
     release_sum,
@@ -31,9 +31,11 @@ def test_no_person_changes_a_sum_by_more_than_its_sensitivity() -> None:
     seen = 0.0
     for values in itertools.product([-50.0, -2.0, 0.4, 9.9, 1e9], repeat=3):
         for most in (1, 2):
-            everybody = Contributors(["ana", "ana", "ben"], reports_per_person=most)
-            both = release_sum(values, LIMITS, epsilon=1.0, person=everybody, rng=5)
-            one = release_sum(values[2:], LIMITS, epsilon=1.0, person=["ben"], rng=5)
+            names = ["ana", "ana", "ben"]
+            both, one = (
+                release_sum(values[rows], LIMITS, epsilon=1.0, person=names[rows], reports_per_person=most, rng=5)
+                for rows in (slice(None), slice(2, None))
+            )
             assert abs(both.value - one.value) <= both.sensitivity == 10.0 * most
             seen = max(seen, abs(both.value - one.value))
     assert seen == 20.0
@@ -69,15 +71,55 @@ def test_a_mean_spends_its_epsilon_on_a_sum_and_a_count_with_their_sensitivities
 ) -> None:
     drawn: list[tuple[float, int, int]] = []
 
-    def noisy(truth: IntArray, *, epsilon: float, sensitivity: int, source: object) -> IntArray:  # noqa: ARG001
-        drawn.append((epsilon, sensitivity, int(truth[0])))
+    def added_to(noise: GeometricNoise, truth: IntArray, source: object) -> IntArray:  # noqa: ARG001
+        drawn.append((noise.epsilon, noise.sensitivity, int(truth[0])))
         return truth
 
-    monkeypatch.setattr(numbers, "noisy", noisy)
-    people = Contributors(["ana", "ben", "cem"], reports_per_person=most)
-    mean = release_mean([-50, 2, 9], Limits(0, 10, step=1), epsilon=0.8, person=people)
+    monkeypatch.setattr(GeometricNoise, "added_to", added_to)
+    mean = release_mean(
+        [-50, 2, 9], Limits(0, 10, step=1), epsilon=0.8, person=["ana", "ben", "cem"], reports_per_person=most
+    )
     assert mean.value == pytest.approx(11 / 3)
-    assert drawn == [(0.4, 5 * most, -4), (0.4, most, 3)]
+    # The sum in half steps: -10 - 6 + 8.
+    assert drawn == [(0.4, 10 * most, -8), (0.4, most, 3)]
+
+
+@pytest.mark.parametrize("highest", [1, 2, 5])
+def test_the_mean_of_whole_numbers_is_theirs_whether_or_not_their_middle_is_one(highest: int) -> None:
+    limits = Limits(0, highest, step=1)
+    for value in range(highest + 1):
+        mean = release_mean([value] * 4000, limits, epsilon=20.0, person=range(4000), rng=value)
+        assert mean.value == pytest.approx(value, abs=0.01)
+        assert mean.sensitivity == highest / 2
+
+
+def test_no_person_changes_the_sum_below_a_mean_by_more_than_its_sensitivity(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[tuple[int, int]] = []
+
+    def added_to(noise: GeometricNoise, truth: IntArray, source: object) -> IntArray:  # noqa: ARG001
+        drawn.append((noise.sensitivity, int(truth[0])))
+        return truth
+
+    monkeypatch.setattr(GeometricNoise, "added_to", added_to)
+    names, worst = ["ana", "ana", "ben"], 0
+    for values in itertools.product([-50.0, -2.0, 0.4, 4.5, 1e9], repeat=3):
+        drawn.clear()
+        for rows in (slice(None), slice(2, None)):
+            limits = Limits(-2, 5, step=1)
+            release_mean(values[rows], limits, epsilon=1.0, person=names[rows], reports_per_person=2)
+        (sensitivity, total), (most, count), (_, less), (_, fewer) = drawn
+        assert abs(total - less) <= sensitivity == 14
+        assert abs(count - fewer) <= most == 2
+        worst = max(worst, abs(total - less))
+    assert worst == 14
+
+
+def test_a_quantile_is_never_beyond_its_limits() -> None:
+    for seed in range(20):
+        found = release_quantile([9.0], 0.5, Limits(0, 0.3, step=0.1), epsilon=20.0, person=["ana"], rng=seed)
+        assert found.value <= 0.3
 
 
 def law_of_quantile(values: tuple[int, ...], share: Fraction, rate: float) -> list[float]:
@@ -121,8 +163,7 @@ def test_quantiles_are_drawn_from_that_law() -> None:
 def test_a_person_moves_a_quantile_by_the_larger_share_of_each_value(
     q: float, most: int, sensitivity: float
 ) -> None:
-    ana = Contributors(["ana"], reports_per_person=most)
-    released = release_quantile([1.0], q, Limits(0, 1), epsilon=1.0, person=ana)
+    released = release_quantile([1.0], q, Limits(0, 1), epsilon=1.0, person=["ana"], reports_per_person=most)
     assert released.sensitivity == pytest.approx(sensitivity)
 
 
@@ -144,6 +185,8 @@ def test_a_quantile_is_right_where_people_are_many() -> None:
         ({"values": [], "person": []}, "at least one record"),
         ({"person": ["ana", "ben"]}, "one name per record"),
         ({"epsilon": 21}, "per person here, not per metre"),
+        ({"epsilon": 1e-13}, "nothing would be left but noise"),
+        ({"reports_per_person": 0}, "reports_per_person must be"),
     ],
 )
 def test_bad_input_is_an_error_and_charges_nobody(release, options: dict[str, object], message: str) -> None:  # type: ignore[no-untyped-def]

@@ -30,12 +30,35 @@ def test_opendp_counts_the_cells_of_a_grid() -> None:
 
 def test_a_query_that_tells_more_than_epsilon_of_a_person_is_refused_before_anybody_pays() -> None:
     ledger = Ledger("sqlite://", budget=PersonLevel(9.0))
-    ana = Contributors(["ana"], reports_per_person=3, ledger=ledger)
+    ana = Contributors(["ana"], ledger=ledger)
     with pytest.raises(InvalidInputError, match="tells 3 about a person of 3 records, more than epsilon 2"):
-        release_query([1], COUNT, epsilon=2.0, person=ana)
+        release_query([1], COUNT, epsilon=2.0, person=ana, reports_per_person=3)
     assert ledger.remaining("ana") == 9.0
-    release_query([1], COUNT, epsilon=3.0, person=ana)
+    release_query([1], COUNT, epsilon=3.0, person=ana, reports_per_person=3)
     assert ledger.remaining("ana") == 6.0
+
+
+UP_TO_TEN = dp.vector_domain(dp.atom_domain(bounds=(0, 10))), dp.symmetric_distance()
+
+
+@pytest.mark.parametrize(
+    ("record", "query"),
+    [
+        ("home", COUNT),
+        (0.5, COUNT),
+        (2**40, COUNT),
+        # OpenDP would add all of it, since its privacy map counts on the bounds.
+        (1000, UP_TO_TEN >> dp.t.then_sum() >> dp.m.then_laplace(scale=10.0)),
+    ],
+)
+def test_a_record_that_the_query_does_not_know_is_an_error_that_hides_it_and_charges_nobody(
+    record: object, query: dp.Measurement
+) -> None:
+    ledger = Ledger("sqlite://", budget=PersonLevel(9.0))
+    with pytest.raises(InvalidInputError, match="not in the query's domain, VectorDomain") as refused:
+        release_query(np.array([record]), query, epsilon=1.0, person=Contributors(["ana"], ledger=ledger))
+    assert str(record) not in str(refused.value)
+    assert ledger.remaining("ana") == 9.0
 
 
 def test_a_query_with_another_promise_is_refused() -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from geoind import InvalidInputError, KeyedRandomness
-from geoind.curator.whole_noise import as_fresh_randomness, geometric_pairs, noisy, uniform_number
+from geoind.curator.whole_noise import GeometricNoise, as_fresh_randomness, uniform_number
 from tests.given_words import GivenWords, pairs_of
 from tests.goodness import counts_fit
 
@@ -30,7 +30,7 @@ def test_every_draw_is_that_of_the_real_number(epsilon: float, sensitivity: int)
     draws += [[border, border - 1] for border in borders if 1 < border < 2**64] + [[0, 1], [5, 2**64 - 1]]
     numbers = [(first << 128 | 3 << 64 | 9, second << 128 | 7 << 64 | 5) for first, second in draws]
     source = GivenWords([pairs_of(first, second, 3) for first, second in numbers])
-    found = geometric_pairs(len(numbers), epsilon=epsilon, sensitivity=sensitivity, source=source)
+    found = GeometricNoise(epsilon, sensitivity).pairs(len(numbers), source)
     expected = [[steps_of(number, 3, epsilon, sensitivity) for number in pair] for pair in numbers]
     assert found.tolist() == expected
     assert source.asked, "no draw was hard"
@@ -39,12 +39,8 @@ def test_every_draw_is_that_of_the_real_number(epsilon: float, sensitivity: int)
 @pytest.mark.parametrize("rate", [Fraction(1, 3), Fraction(2)])
 def test_the_noise_has_the_two_sided_geometric_law_and_no_other(rate: Fraction) -> None:
     count = 200_000
-    drawn = noisy(
-        np.zeros(count, np.int64),
-        epsilon=float(rate.numerator),
-        sensitivity=rate.denominator,
-        source=as_fresh_randomness(3),
-    )
+    noise = GeometricNoise(float(rate.numerator), rate.denominator)
+    drawn = noise.added_to(np.zeros(count, np.int64), as_fresh_randomness(3))
     values = np.arange(-60, 61)
     counts = np.array([(drawn == value).sum() for value in values], dtype=np.float64)
 
@@ -62,7 +58,7 @@ def test_the_enumerated_law_keeps_epsilon_between_neighbouring_counts() -> None:
     middles = (np.arange(size, dtype=np.uint64) * np.uint64(2**55)) + np.uint64(2**54)
     first, second = (part.ravel().tolist() for part in np.meshgrid(middles, middles))
     source = GivenWords([(a, b, 1, 1, 1, 1) for a, b in zip(first, second, strict=True)])
-    noise = noisy(np.zeros(size * size, np.int64), epsilon=epsilon, sensitivity=1, source=source)
+    noise = GeometricNoise(epsilon, 1).added_to(np.zeros(size * size, np.int64), source)
     shares = np.bincount(noise + 40, minlength=81)[36:45] / size**2
     assert np.abs(shares - math.tanh(epsilon / 2) * np.exp(-epsilon * np.abs(np.arange(-4, 5)))).max() < 2e-3
     measured = np.abs(np.diff(np.log(shares))).max()
@@ -87,4 +83,4 @@ def test_noise_that_repeats_is_refused() -> None:
 
 def test_noise_without_end_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="too small"):
-        noisy(np.zeros(1, np.int64), epsilon=1e-13, sensitivity=1, source=as_fresh_randomness(1))
+        GeometricNoise(1e-13, 1)
