@@ -37,25 +37,26 @@ The largest radius of curvature, a^2 / b = 6 399 594 m at the poles, over the me
 """
 
 
-def euclidean(a: FloatArray, b: FloatArray) -> FloatArray:
+def euclidean(a: ArrayLike, b: ArrayLike) -> FloatArray:
     """Return straight-line distances.
 
     >>> euclidean(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 1.0]]))
     array([[5., 1.]])
     """
-    differences = _differences(a, b)
+    differences = _differences(*_same_width(a, b))
     total = np.abs(next(differences))
     for difference in differences:
         np.hypot(total, difference, out=total)
     return total
 
 
-def squared(a: FloatArray, b: FloatArray) -> FloatArray:
+def squared(a: ArrayLike, b: ArrayLike) -> FloatArray:
     """Return squared straight-line distances: a loss, not a metric.
 
     >>> squared(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]))
     array([[25.]])
     """
+    a, b = _same_width(a, b)
     total = np.zeros((len(a), len(b)))
     for difference in _differences(a, b):
         difference *= difference
@@ -63,12 +64,13 @@ def squared(a: FloatArray, b: FloatArray) -> FloatArray:
     return total
 
 
-def manhattan(a: FloatArray, b: FloatArray) -> FloatArray:
+def manhattan(a: ArrayLike, b: ArrayLike) -> FloatArray:
     """Return city-block distances: the sum of the coordinates' differences.
 
     >>> manhattan(np.array([[0.0, 0.0]]), np.array([[3.0, 4.0]]))
     array([[7.]])
     """
+    a, b = _same_width(a, b)
     total = np.zeros((len(a), len(b)))
     for difference in _differences(a, b):
         total += np.abs(difference)
@@ -94,7 +96,8 @@ def normalised_manhattan(largest: float) -> Distance:
     """
     largest = as_positive(largest, "largest")
 
-    def normalised(a: FloatArray, b: FloatArray) -> FloatArray:
+    def normalised(a: ArrayLike, b: ArrayLike) -> FloatArray:
+        a, b = _same_width(a, b)
         total = np.zeros((len(a), len(b)))
         for difference in _differences(a, b):
             # A difference of two doubles carries a rounding of its own.
@@ -106,7 +109,7 @@ def normalised_manhattan(largest: float) -> Distance:
     return normalised
 
 
-def discrete(a: FloatArray, b: FloatArray) -> FloatArray:
+def discrete(a: ArrayLike, b: ArrayLike) -> FloatArray:
     """Return 0 for equal points and 1 for different ones.
 
     >>> discrete(np.array([[0.0, 0.0]]), np.array([[0.0, 0.0], [9.0, 9.0]]))
@@ -115,25 +118,27 @@ def discrete(a: FloatArray, b: FloatArray) -> FloatArray:
     return np.minimum(hamming(a, b), 1.0)
 
 
-def hamming(a: FloatArray, b: FloatArray) -> FloatArray:
+def hamming(a: ArrayLike, b: ArrayLike) -> FloatArray:
     """Return how many coordinates differ.
 
     >>> hamming(np.array([[1.0, 2.0]]), np.array([[1.0, 3.0], [0.0, 0.0]]))
     array([[1., 2.]])
     """
+    a, b = _same_width(a, b)
     total = np.zeros((len(a), len(b)))
-    for column in range(_width(a, b)):
+    for column in range(a.shape[1]):
         total += a[:, None, column] != b[None, :, column]
     return total
 
 
-def haversine(a: FloatArray, b: FloatArray) -> FloatArray:
+def haversine(a: ArrayLike, b: ArrayLike) -> FloatArray:
     """Return great-circle distances in metres between lon/lat points in degrees.
 
     >>> haversine(np.array([[0.0, 0.0]]), np.array([[0.0, 90.0]])).round()
     array([[10007557.]])
     """
-    if _width(a, b) != 2:
+    a, b = _same_width(a, b)
+    if a.shape[1] != 2:
         raise SitesMismatchError(f"great-circle distances need longitude and latitude, got {a.shape[1]} columns")
     lon_a, lat_a = np.radians(a[:, None, 0]), np.radians(a[:, None, 1])
     lon_b, lat_b = np.radians(b[None, :, 0]), np.radians(b[None, :, 1])
@@ -165,14 +170,15 @@ def from_matrix(matrix: ArrayLike) -> Distance:
     return look_up
 
 
-def _width(a: FloatArray, b: FloatArray) -> int:
-    """Return the number of coordinates, refusing lists that disagree: numpy would repeat a single one."""
+def _same_width(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return both lists, refusing numbers of coordinates that disagree: numpy would repeat a single one."""
+    a, b = as_floats(first, "points"), as_floats(second, "points")
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1] or not a.shape[1]:
         raise SitesMismatchError(f"points must have the same number of coordinates, got {a.shape} and {b.shape}")
-    return int(a.shape[1])
+    return a, b
 
 
 def _differences(a: FloatArray, b: FloatArray) -> Iterator[FloatArray]:
     """Yield the (n, m) differences of each coordinate in turn: one matrix at a time, however many there are."""
-    for column in range(_width(a, b)):
-        yield np.asarray(a[:, None, column] - b[None, :, column], dtype=np.float64)
+    for column in range(a.shape[1]):
+        yield a[:, None, column] - b[None, :, column]

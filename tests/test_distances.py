@@ -44,6 +44,14 @@ def test_a_metric_is_symmetric_zero_at_home_and_obeys_the_triangle(distance: Dis
     assert apart[0, 2] <= (apart[0, 1] + apart[1, 2]) * (1 + 1e-12)
 
 
+@pytest.mark.parametrize("distance", [*METRICS, squared, haversine])
+def test_lists_are_as_good_as_arrays(distance: Distance) -> None:
+    a, b = [[2, 48]], [[3.5, 48], [2, 50]]
+    assert distance(a, b).tolist() == distance(np.array(a, float), np.array(b, float)).tolist()  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="points must be numbers"):
+        distance([["a", "b"]], b)  # type: ignore[arg-type]
+
+
 @given(three_points)
 def test_each_metric_is_what_its_name_says(points: FloatArray) -> None:
     a, b = points[0], points[1]

@@ -55,7 +55,11 @@ def group(promise: tuple[float, float], size: int) -> LevelDelta:
 
 
 def _checked(promise: tuple[float, float]) -> LevelDelta:
-    level, delta = as_finite(promise[0], "level"), as_finite(promise[1], "delta")
+    try:
+        level, delta = promise
+    except (TypeError, ValueError):
+        raise InvalidInputError(f"a promise must be a pair, level and delta, got {promise!r}") from None
+    level, delta = as_finite(level, "level"), as_finite(delta, "delta")
     if level < 0 or not 0 <= delta <= 1:
         raise InvalidInputError(f"a promise must have level >= 0 and 0 <= delta <= 1, got {(level, delta)!r}")
     return LevelDelta(level, delta)

@@ -46,6 +46,14 @@ def test_extreme_groups_stay_probabilities() -> None:
     assert group((1.0, 1e-300), 10_000) == (10_000.0, 1.0)
 
 
+@pytest.mark.parametrize("promise", [0.5, None, (1, 0.1, 0.2)])
+def test_a_promise_that_is_no_pair_is_an_error_that_says_so(promise: tuple[float, float]) -> None:
+    with pytest.raises(InvalidInputError, match="a promise must be a pair, level and delta"):
+        group(promise, 2)
+    with pytest.raises(InvalidInputError, match="a promise must be a pair, level and delta"):
+        sequential([promise])
+
+
 @pytest.mark.parametrize("promise", [(-1, 0.1), (1, -0.1), (1, 1.1), (math.nan, 0.1), (1, math.nan)])
 def test_bad_promises_are_refused(promise: tuple[float, float]) -> None:
     with pytest.raises(InvalidInputError):
