@@ -7,20 +7,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geoind.accounting.promise import PersonLevel
-from geoind.arrays import ArrayLike, IntArray, as_count, as_unit
+from geoind.arrays import ArrayLike, FloatArray, IntArray, as_count, as_unit
 from geoind.channels.priors import Prior
 from geoind.curator.contributions import Persons, as_contributors, as_person_level, bounded
 from geoind.curator.whole_noise import GeometricNoise, as_fresh_randomness
 from geoind.errors import InvalidInputError
 from geoind.estimate.inversion import nearest_distribution
 from geoind.pictures.card import card
-from geoind.pictures.cells import thumbnail
+from geoind.pictures.cells import axes_or_new, draw_density, thumbnail
 from geoind.randomness import RandomnessLike
 from geoind.space.projection import Projection, points_xy
 from geoind.space.sites import Grid, Outside, inside
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
+    from matplotlib.axes import Axes
 
 __all__ = ["ReleasedCounts", "release_counts"]
 
@@ -56,8 +57,31 @@ class ReleasedCounts:
             "sum of the counts": int(self.counts.sum()),
             "noise of a cell, 95 %": f"within {self.margin(0.95)}",
         }
-        shown = np.maximum(self.counts, 0).astype(np.float64)
-        return card("ReleasedCounts", facts, thumbnail(self.grid, shown) if shown.any() else None)
+        return card("ReleasedCounts", facts, thumbnail(self.grid, self._shown) if self._shown.any() else None)
+
+    def plot(self, axes: "Axes | None" = None, *, largest: float | None = None) -> "Axes":
+        """Draw the count per hectare of each cell, brightness its root, and return the axes.
+
+        Negative counts are as dark as nothing. `population()` is a `Prior`, which has a map (`explore`), too.
+
+        Parameters
+        ----------
+        axes, largest
+            As in `Prior.plot`.
+
+        Examples
+        --------
+        >>> grid = Grid(0, 0, cell=100, columns=2, rows=1)
+        >>> ReleasedCounts(grid, np.array([3, -1]), PersonLevel(1.0), 1).plot().get_xlabel()
+        'km east'
+        """
+        axes = axes_or_new(axes)
+        draw_density(self.grid, self._shown, axes, largest=largest)
+        return axes
+
+    @property
+    def _shown(self) -> FloatArray:
+        return np.maximum(self.counts, 0).astype(np.float64)
 
     def margin(self, confidence: float) -> int:
         """Return what the noise of a cell stays within with at least this probability.

@@ -10,10 +10,12 @@ from geoind import (
     Channel,
     Grid,
     InvalidInputError,
+    PersonLevel,
     Places,
     PlanarLaplace,
     Prior,
     Projection,
+    ReleasedCounts,
     audit,
     estimate_population,
     min_loss_given_epsilon,
@@ -113,6 +115,14 @@ def test_the_picture_of_a_channel_is_the_row_of_its_truth() -> None:
     assert re.fullmatch(r"reports of input (7|12)", CHANNEL.plot().get_title())
     with pytest.raises(InvalidInputError, match="0 to 19"):
         CHANNEL.plot(20)
+
+
+def test_the_picture_of_a_release_has_its_counts_and_no_negative_ones() -> None:
+    counts = np.arange(20) - 5
+    [image] = ReleasedCounts(GRID, counts, PersonLevel(1.0), 1).plot(largest=7.0).images
+    assert np.asarray(image.get_array()).ravel().tolist() == np.maximum(counts, 0).tolist()
+    assert image.norm.vmax == 7.0
+    assert ReleasedCounts(GRID, -np.ones(20, int), PersonLevel(1.0), 1).plot().images
 
 
 def test_the_picture_of_an_audit_marks_what_breaks_the_promise() -> None:
