@@ -14,6 +14,9 @@ PAGE = (ROOT / "docs" / "lectures.md").read_text()
 ROWS = re.findall(r"^\| (.+?) \| (.+?) \| (\d+) \|$", PAGE, re.MULTILINE)
 
 
+ELSEWHERE = re.findall(r"^\| (.+?) \| (.+?) \| notebook (\d\d) \|$", PAGE, re.MULTILINE)
+
+
 def sections() -> dict[str, str]:
     """The code of each numbered section of the notebook."""
     [path] = re.findall(r"\]\(\.\./(notebooks/[^)]+)\)", PAGE)
@@ -42,3 +45,21 @@ def test_each_name_of_the_index_exists_and_is_used_where_it_says(
     for name in re.findall(r"`(\w+)`", names):
         assert hasattr(geoind, name) or hasattr(distances, name)
         assert re.search(rf"\b{name}\b", code)
+
+
+@pytest.mark.parametrize(("definition", "names", "number"), ELSEWHERE, ids=[row[0] for row in ELSEWHERE])
+def test_each_name_with_a_notebook_of_its_own_exists_and_is_used_there(
+    definition: str, names: str, number: str
+) -> None:
+    [path] = (ROOT / "notebooks").glob(f"{number}-*.ipynb")
+    cells = nbformat.read(path, as_version=4).cells
+    code = "\n".join(cell.source for cell in cells if cell.cell_type == "code")
+    for name in re.findall(r"`(\w+)`", names):
+        assert hasattr(geoind, name), definition
+        assert re.search(rf"\b{name}\b", code), definition
+
+
+def test_every_row_of_the_page_is_looked_at() -> None:
+    rows = re.findall(r"^\| (?!---|definition)", PAGE, re.MULTILINE)
+    assert len(rows) == len(ROWS) + len(ELSEWHERE)
+    assert len(ELSEWHERE) >= 9
