@@ -51,10 +51,12 @@ class Limits:
         if not low < high:
             raise InvalidInputError(f"lowest must be below highest, got {lowest!r} and {highest!r}")
         size = (high - low) / STEPS if step is None else as_positive(step, "step")
-        if not 1 <= (high - low) / size <= MOST_STEPS or not max(-low, high) / size < WIDEST:
+        if not 1 <= (high - low) / size <= MOST_STEPS:
             raise InvalidInputError(
                 f"step must be 1 to {MOST_STEPS} times in the range of the limits, got {step!r}"
             )
+        if not max(-low, high) / size < WIDEST:
+            raise InvalidInputError(f"{low:g} to {high:g} is too far from zero for steps of {size:g}")
         if not math.isclose((high - low) / size, round((high - low) / size), rel_tol=ROUNDING):
             raise InvalidInputError(f"whole steps must lead from {low:g} to {high:g}, got step={step!r}")
         object.__setattr__(self, "lowest", low)

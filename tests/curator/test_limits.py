@@ -16,7 +16,9 @@ from geoind import InvalidInputError, Limits
         ({"step": 100.0}, "step must be 1 to"),
         ({"step": 1e-9}, "step must be 1 to"),
         ({"step": 3}, "whole steps must lead from 0 to 4, got step=3"),
-        ({"lowest": 2.0**50, "highest": 2.0**50 + 4, "step": 1}, "step must be 1 to"),
+        ({"lowest": 2.0**50, "highest": 2.0**50 + 4, "step": 1}, "too far from zero for steps of 1"),
+        ({"lowest": -(2.0**40), "highest": 4 - 2.0**40}, "too far from zero for steps of"),
+        ({"lowest": -1e308, "highest": 1e308}, "step must be 1 to"),
     ],
 )
 def test_limits_that_bound_nothing_are_an_error(options: dict[str, float], message: str) -> None:
