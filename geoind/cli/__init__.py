@@ -66,3 +66,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has enough: `geoind explain | head`. Python must not try again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except OSError as error:
+        # Not all that it says: an operating system or a library may quote what it was given.
+        name = "" if error.filename is None else f"{error.filename}: "
+        print(f"geoind: {name}{error.strerror or 'input or output failed'}", file=sys.stderr)
+        return 2

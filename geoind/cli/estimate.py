@@ -3,11 +3,14 @@
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from geoind.arrays import as_positive
 from geoind.cli.progress import Progress
 from geoind.cli.reading import add_reading, reading_of, where_of
-from geoind.errors import GeoindError, InvalidInputError
+from geoind.cli.writing import check_target
+from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from geoind.arrays import FloatArray
@@ -81,15 +84,19 @@ def run(options: argparse.Namespace) -> None:
 
     for path in options.out:
         check_output(path)
+    cell = as_positive(options.grid, "--grid")
+    files = list(sources_in(options.reports).values())
+    for path in options.out:
+        check_target(Path(path), files)
     if options.method == "inversion" and (options.converged or options.smoothing or options.intervals):
         raise InvalidInputError("--converged, --smoothing and --intervals go with --method update")
     reports = read_reports(
-        *sources_in(options.reports).values(),
+        *files,
         epsilon=options.epsilon,
         reading=reading_of(options),
         **where_of(options),
     )
-    grid, projection = _grid(reports.lonlat, options.grid, options.bounds)
+    grid, projection = _grid(reports.lonlat, cell, options.bounds)
     intervals = None
     if options.method == "inversion":
         population: Prior = invert_population(
@@ -114,10 +121,7 @@ def run(options: argparse.Namespace) -> None:
             if options.intervals:
                 intervals = bootstrap_intervals(estimated, replicates=options.intervals, progress=say("replicate"))
     for path in options.out:
-        try:
-            save_population(population, path, projection=projection, intervals=intervals)
-        except OSError as error:
-            raise GeoindError(f"cannot write {path}: {error.strerror or 'output failed'}") from None
+        save_population(population, path, projection=projection, intervals=intervals)
     if not options.quiet:
         cells = f"{grid.columns} x {grid.rows} cells of {grid.cell:g} m"
         print(f"{len(reports.lonlat):,} reports, {cells}{_how(population)}", file=sys.stderr)

@@ -2,11 +2,13 @@
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from geoind.cli.progress import Progress
 from geoind.cli.reading import add_reading, reading_of, where_of
+from geoind.cli.writing import check_target
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 
@@ -62,6 +64,10 @@ def run(options: argparse.Namespace) -> None:
         if options.out.suffix.lower() not in {".html", ".htm"}:
             raise InvalidInputError(f"--out must be an .html file, got {str(options.out)!r}")
         require("a page with figures", "matplotlib")
+        from geoind.evaluation.report import report_files
+
+        for file in report_files(options.out):
+            check_target(file, _tables(options.prior or []))
     if options.traces is not None:
         run_traces(options)
         return
@@ -75,6 +81,12 @@ def run(options: argparse.Namespace) -> None:
     print(terminal_tables(evaluation))
     if options.out is not None:
         print("\nWritten: " + ", ".join(str(file) for file in write_report(evaluation, options.out)))
+
+
+def _tables(priors: Sequence[str]) -> list[Path]:
+    """Return the files that the CSV files beside a page could overwrite."""
+    paths = [Path(prior) for prior in priors]
+    return [file for path in paths for file in (path.rglob("*.csv") if path.is_dir() else [path])]
 
 
 def run_traces(options: argparse.Namespace) -> None:

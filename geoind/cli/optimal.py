@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from geoind.cli.parameters import add_privacy, epsilon_of
 from geoind.cli.progress import Progress
+from geoind.cli.writing import check_target
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -66,8 +67,7 @@ def run(options: argparse.Namespace) -> None:
         raise InvalidInputError("give either a promise (--epsilon, or --level and --radius) or --max-loss")
     if options.out.suffix != ".npz":
         raise InvalidInputError(f"--out must end in .npz, got {str(options.out)!r}")
-    if not options.out.parent.is_dir():
-        raise InvalidInputError(f"--out must lie in a directory that exists, got {str(options.out)!r}")
+    check_target(options.out)
     grid = Grid(options.x, options.y, cell=options.cell, columns=options.columns, rows=options.rows)
     best = _solve(options, _prior(grid, options.counts))
     best.save(options.out)

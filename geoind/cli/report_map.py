@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from geoind.cli.reading import add_reading, reading_of, where_of
+from geoind.cli.writing import check_target
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -42,8 +43,7 @@ def run(options: argparse.Namespace) -> None:
     from geoind.tables.delivery import Delivery
 
     files = list(sources_in(options.sources).values())
-    if options.out.exists() and any(options.out.samefile(file) for file in files):
-        raise InvalidInputError("--out would overwrite the input")
+    check_target(options.out, files)
     promise = _promise(files)
     reading, where = reading_of(options), where_of(options)
     name = files[0].name if len(files) == 1 else f"{len(files)} files"

@@ -28,6 +28,7 @@ __all__ = [
     "pictures",
     "pivot",
     "render_html",
+    "report_files",
     "terminal_tables",
     "write_report",
 ]
@@ -93,13 +94,18 @@ def findings(evaluation: Evaluation) -> list[str]:
 def write_report(evaluation: Evaluation, path: Path) -> list[Path]:
     """Write the page, and every number as CSV beside it; return the files written."""
     require("a page with figures", "matplotlib")
-    page, numbers = Path(path), Path(path).with_suffix(".csv")
-    lines, claims = numbers.with_stem(numbers.stem + "-curves"), numbers.with_stem(numbers.stem + "-claims")
+    page, *tables = files = report_files(Path(path))
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(render_html(evaluation), encoding="utf-8")
-    for table, file in ((evaluation.table, numbers), (evaluation.curves, lines), (evaluation.claims, claims)):
+    for table, file in zip((evaluation.table, evaluation.curves, evaluation.claims), tables, strict=True):
         table.to_csv(file, index=False)
-    return [page, numbers, lines, claims]
+    return files
+
+
+def report_files(page: Path) -> list[Path]:
+    """Return the page and the CSV files that stand beside it: all numbers, the curves, the claims."""
+    numbers = page.with_suffix(".csv")
+    return [page, numbers, *(numbers.with_stem(f"{numbers.stem}-{what}") for what in ("curves", "claims"))]
 
 
 def pictures(evaluation: Evaluation) -> dict[str, Picture]:

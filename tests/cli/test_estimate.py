@@ -64,7 +64,7 @@ def test_several_outputs_with_intervals_over_the_reports_own_bounds(
     ("options", "message"),
     [
         (["--grid", "100", "--out", "people.tiff"], "must end in one of"),
-        (["--grid", "0", "--out", "people.csv"], "cell must be positive"),
+        (["--grid", "0", "--out", "people.csv"], "--grid must be positive"),
         (["--grid", "0.5", "--out", "people.csv"], "larger cells"),
         (["--grid", "100", "--out", "people.csv", "--bounds", "3", "48", "2", "49"], "WEST < EAST"),
         (["--grid", "100", "--out", "people.csv", "--bounds", "5", "48", "5.1", "48.1"], "20000 of 20000 reports"),
@@ -72,7 +72,7 @@ def test_several_outputs_with_intervals_over_the_reports_own_bounds(
             ["--grid", "100", "--out", "people.csv", "--method", "inversion", "--converged"],
             "go with --method update",
         ),
-        (["--grid", "400", "--out", "nowhere/people.csv"], "cannot write"),
+        (["--grid", "400", "--out", "nowhere/people.csv"], "in a folder that exists"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_sentence(

@@ -44,7 +44,7 @@ def test_counts_are_read_from_south_to_north(tmp_path: Path) -> None:
         (["--epsilon", "0.01", "--max-loss", "10", "--out", "best.npz"], "either a promise"),
         (["--epsilon", "0", "--out", "best.npz"], "epsilon must be positive"),
         (["--epsilon", "0.01", "--out", "best.csv"], "must end in .npz"),
-        (["--epsilon", "0.01", "--out", "nowhere/best.npz"], "directory that exists"),
+        (["--epsilon", "0.01", "--out", "nowhere/best.npz"], "in a folder that exists"),
         (["--epsilon", "0.01", "--out", "best.npz", "--counts", "missing.csv"], "--counts"),
         (["--max-loss", "-1", "--out", "best.npz"], "max_loss must not be negative"),
     ],
