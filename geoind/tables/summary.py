@@ -70,7 +70,8 @@ class Summary:
         if self.mean_error is not None and self.reach_95 is not None:
             fresh = "" if self.promise.session is None else "a fresh one is "
             lines[0] += (
-                f": {fresh}{self.mean_error:,.0f} m from the truth on average, 95 % within {self.reach_95:,.0f} m"
+                f": {fresh}{_metres(self.mean_error)} from the truth on average, "
+                f"95 % within {_metres(self.reach_95)}"
             )
         if self.bounds is not None:
             west, south, east, north = self.bounds
@@ -89,6 +90,11 @@ class Summary:
         if self.promise.kept:
             lines.append(f"passed on as asked, although they may tell the place: {', '.join(self.promise.kept)}")
         return "\n".join(lines)
+
+
+def _metres(distance: float) -> str:
+    """Return a distance to read; little noise must not look like none, nor like more than it is."""
+    return f"{distance:,.0f} m" if distance >= 10 else f"{distance:.2g} m"
 
 
 @dataclass

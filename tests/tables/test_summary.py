@@ -47,3 +47,8 @@ def test_many_distances_measure_few_boxes() -> None:
     for confidence in np.linspace(0.01, 0.99, 300):
         mechanism.reach(confidence)
     assert _scales.cache_info().misses - before < 2 + math.log2(mechanism.reach(0.99) / mechanism.reach(0.01))
+
+
+def test_little_noise_is_not_called_none() -> None:
+    told = str(Tally().summary(SphericalLaplace(5.0), Promise.of(SphericalLaplace(5.0))))
+    assert told == "0 reports, epsilon 5 per metre: 0.4 m from the truth on average, 95 % within 1.7 m"
