@@ -323,14 +323,23 @@ def _kinds(source: str, target: str, chosen: str | None) -> tuple[Kind, Kind]:
     if second.format == "ogr" and first.format in TEXT and (chosen or Path(target).suffix.lower() == ".zip"):
         second = Kind(first.format, "zip" if Path(target).suffix.lower() == ".zip" else "")
     if first.format != second.format and not {first.format, second.format} <= set(CONVERTIBLE):
-        names = ["for GDAL" if kind.format == "ogr" else kind.format for kind in (first, second)]
-        raise InvalidInputError(
-            f"the input is {names[0]} and the output {names[1]}: only {', '.join(CONVERTIBLE)} may become each "
-            "other"
-        )
+        raise InvalidInputError(_other_format(source, target, first))
     if first.format == "ogr" and len(named) < 2:
         raise InvalidInputError("GDAL's formats need files with names, not standard input or output")
     return first, second
+
+
+def _other_format(source: str, target: str, kind: Kind) -> str:
+    """Return why a file cannot become the target."""
+    if kind.format in CONVERTIBLE:
+        stays = f"{kind.format} can only become {', '.join(CONVERTIBLE)}"
+    elif kind.format == "ogr" and Path(source).suffix.lower() == ".zip":
+        stays = "an archive must hold one file of text, or a shapefile that stays one"
+    elif kind.format == "ogr":
+        stays = "what GDAL reads can only become another of its formats, such as .gpkg or .fgb"
+    else:
+        stays = f"{kind.format} can only stay {kind.format}"
+    return f"the output's name must end as its format does, and {stays}; got {Path(target).name!r}"
 
 
 def _inner_name(target: str, kind: Kind) -> str:

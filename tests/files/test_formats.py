@@ -8,13 +8,6 @@ import pytest
 from geoind.errors import InvalidInputError
 from geoind.files import obfuscate_file
 from tests.files.test_delimited import SHARP, reason
-from tests.files.test_geojson import collection
-
-
-def test_formats_must_not_change_on_the_way(tmp_path: Path) -> None:
-    (tmp_path / "in.geojson").write_text(collection())
-    with pytest.raises(InvalidInputError, match="the input is geojson and the output csv"):
-        obfuscate_file(tmp_path / "in.geojson", tmp_path / "out.csv", epsilon=0.1)
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
@@ -61,3 +54,25 @@ def test_a_refused_file_leaves_no_compression_open(tmp_path: Path, suffix: str) 
     # What is collected without having been closed would warn, which is an error here.
     gc.collect()
     assert [path.name for path in tmp_path.iterdir()] == ["places.csv"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "sentence"),
+    [
+        ("trips.csv", "reports", "csv can only become csv, tsv, ndjson, parquet"),
+        ("trips.csv", "reports.gpkg", "csv can only become"),
+        ("trips.geojson", "reports.csv", "geojson can only stay geojson"),
+        ("trips.gpkg", "reports.csv", "another of its formats, such as .gpkg"),
+        ("trips.zip", "reports.csv", "an archive must hold one file of text"),
+    ],
+)
+def test_a_format_that_a_file_cannot_become_is_refused_with_those_that_it_can(
+    tmp_path: Path, source: str, target: str, sentence: str
+) -> None:
+    with zipfile.ZipFile(tmp_path / source, "w") as archive:
+        archive.writestr("a.csv", "lat,lon\n")
+        archive.writestr("b.csv", "lat,lon\n")
+    with pytest.raises(InvalidInputError, match=sentence) as caught:
+        obfuscate_file(tmp_path / source, tmp_path / target, epsilon=0.01)
+    assert f"got '{target}'" in str(caught.value)
+    assert not (tmp_path / target).exists()
