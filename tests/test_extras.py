@@ -173,6 +173,13 @@ def test_a_ledger_in_postgresql_names_its_own_extra(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.usefixtures("plain")
+def test_a_ledger_in_postgresql_names_all_that_is_missing_at_once() -> None:
+    with pytest.raises(MissingExtraError) as caught:
+        geoind.Ledger("postgresql://user@host/budgets", budget=1)
+    assert says_what_is_missing(str(caught.value), "ledger,postgres")
+
+
+@pytest.mark.usefixtures("plain")
 def test_populations_can_be_compared_without_the_extra_when_the_sliced_distance_will_do() -> None:
     from geoind.estimate import earth_movers_distance
 

@@ -10,7 +10,6 @@ import sqlalchemy
 from sqlalchemy import URL, Connection, Engine, event
 
 from geoind.errors import InvalidInputError, LedgerError
-from geoind.extras import require
 
 __all__ = ["keep_private", "open_engine", "sqlite_file"]
 
@@ -91,7 +90,6 @@ def _sqlite_engine(url: URL, timeout: float) -> Engine:
 
 
 def _postgresql_engine(url: URL, timeout: float) -> Engine:
-    require("a Ledger in PostgreSQL", "psycopg")
     engine = sqlalchemy.create_engine(
         url.set(drivername="postgresql+psycopg"),
         pool_timeout=timeout,

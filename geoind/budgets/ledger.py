@@ -374,6 +374,8 @@ def _close_own(databases: "dict[int, Database]") -> None:
 
 
 def _open(url: str, timeout: float) -> "Database":
+    if str(url).startswith("postgresql"):
+        require("a Ledger in PostgreSQL", "sqlalchemy", "psycopg")
     require("a Ledger", "sqlalchemy")
     from geoind.budgets.database import Database
 
