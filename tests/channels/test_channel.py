@@ -304,3 +304,12 @@ def test_what_is_about_the_plane_refuses_records() -> None:
     with pytest.raises(InvalidInputError, match="plane"):
         days.plot()
     assert "3 places" in days._repr_html_()
+
+
+@pytest.mark.parametrize("more", [1e-13, -1e-13])
+def test_epsilon_is_that_of_entries_over_their_rows_sum_however_little_it_differs_from_one(more: float) -> None:
+    """Both rows are drawn alike, though no sum of a thousand entries has to be so close to 1."""
+    outputs = Grid(0, 0, cell=1, columns=1000, rows=1)
+    street = Grid(0, 0, cell=1, columns=2, rows=1)
+    channel = Channel(street, outputs, [np.full(1000, 0.001), np.full(1000, 0.001 * (1 + more))])
+    assert channel.epsilon < 6e-15
