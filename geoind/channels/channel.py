@@ -358,9 +358,9 @@ class TightEpsilon(float):
 def tight_epsilon(channel: Channel, distance: Distance = euclidean) -> TightEpsilon:
     """Return the smallest epsilon that the channel keeps: the largest log-ratio per unit of distance.
 
-    Exact: every pair of inputs and every report is compared, each entry over the sum of its row, to 6e-15 / distance
-    (a row's sum is rounded). It is infinite where a report is possible at one site and impossible at another.
-    2 500 sites take seconds.
+    Exact: every pair of inputs and every report is compared, each entry over the sum of its row, to
+    6e-15 / distance (the sum is rounded). It is infinite where a report is possible at one site and impossible
+    at another. 2 500 sites take seconds.
 
     Parameters
     ----------

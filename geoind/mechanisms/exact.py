@@ -6,7 +6,8 @@ within one cell of the lattice, whatever bits would follow, that cell is the rep
 numbers are drawn. So the report is that of the whole real numbers, of which almost no bit was ever needed.
 
 The working precision only decides how soon this ends, never how: two threads that change it for one another are
-at worst a little slower.
+at worst a little slower. It is FLINT's own, one for the whole process: somebody who uses FLINT in threads of their
+own sets it where it matters.
 """
 
 from collections.abc import Callable
