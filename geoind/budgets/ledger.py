@@ -334,24 +334,26 @@ class Ledger:
             for some in _batches(names):
                 database.lock(connection, some)
                 counted |= database.counted(connection, some, self._window)
+                if once is not None:
+                    [(name, [(release, count)])] = [(name, reports[name].items()) for name in some]
+                    if database.known(connection, name, once, release, count):
+                        continue
+                for name in some:
+                    self._add(name, counted[name], reports[name])
                 for release in releases:
                     counts = {name: reports[name][release] for name in some if release in reports[name]}
-                    if once is not None and database.known(connection, some[0], once, release, counts[some[0]]):
-                        continue
-                    for name, count in counts.items():
-                        self._add(name, counted[name], release, count)
                     if counts:
                         database.write(connection, counts, release, label)
         return counted
 
-    def _add(self, name: str, reports: dict[Release, int], release: Release, count: int) -> None:
-        """Add to what a person has reported, or refuse."""
-        more = {**reports, release: reports.get(release, 0) + count}
+    def _add(self, name: str, reports: dict[Release, int], wanted: Mapping[Release, int]) -> None:
+        """Add to what a person has reported, all of it, or refuse."""
+        more = reports | {release: reports.get(release, 0) + count for release, count in wanted.items()}
         if not self._limit.allows(more):
             before, after = self._limit.spent(reports), self._limit.spent(more)
             requested = float(after - before) if before < math.inf else math.inf
             raise BudgetExceededError(name, requested, self._remaining(reports), self._limit.measure)
-        reports[release] = more[release]
+        reports.update(more)
 
     def _counted(self, person: Person, window: int | None) -> dict[Release, int]:
         name = as_person(person)

@@ -427,8 +427,10 @@ def test_several_costs_of_several_persons_are_charged_together_or_not_at_all(url
             (0.02, 1),
             (0.02, 2),
         ]
-        with pytest.raises(BudgetExceededError, match="ana"):
+        with pytest.raises(BudgetExceededError, match="ana") as refused:
             ledger.charge_all({"ben": {0.01: 1}, "ana": {0.01: 1, 0.02: 1}})
+        # What all of it costs, and what is left before any of it.
+        assert (refused.value.requested, refused.value.remaining) == pytest.approx((0.03, 0.01))
         assert (ledger.spent("ana"), ledger.spent("ben")) == (0.04, 0.0)
 
 
