@@ -12,7 +12,7 @@ from PIL import Image
 from playwright.sync_api import Page, Route, expect
 
 from geoind.maps.colours import REPORT, TRUTH
-from tests.webdemo.browser import TABS, set_slider, settle, show
+from tests.webdemo.browser import TABS, sent, set_slider, settle, show
 
 
 @pytest.mark.parametrize("tab", TABS)
@@ -86,7 +86,7 @@ def test_the_picture_shows_the_view_and_whose_data_it_is(watched: Page, demo_url
 
 def test_no_name_hides_you_on_the_map_or_in_its_picture(watched: Page, demo_url: str, tmp_path: Path) -> None:
     def just_above(route: Route) -> None:
-        asked, answer = route.request.post_data_json, route.fetch()
+        asked, answer = sent(route.request), route.fetch()
         told = answer.json()
         told["report"] |= {"lat": asked["lat"] + 0.0002, "lon": asked["lon"]}
         route.fulfill(response=answer, json=told)
