@@ -23,13 +23,13 @@ TITLE = "A made-up city, obfuscated"
 
 LEGEND = """
 <style>
-.told { position: fixed; z-index: 900; left: 12px; bottom: 32px; max-width: 300px; padding: 10px 14px;
+.told { position: fixed; z-index: 900; left: 12px; bottom: 60px; max-width: 300px; padding: 10px 14px;
   background: white; color: #1c2333; border-radius: 10px; box-shadow: 0 1px 5px #0005;
   font: 13px/1.5 system-ui, sans-serif; }
 .told summary { font-weight: 600; cursor: pointer; }
 .told .truth { color: %(truth)s; } .told .report { color: %(report)s; } .told .way { color: %(way)s; }
 @media (max-width: 600px) {
-  .told { right: 12px; bottom: 60px; max-width: none; padding: 6px 10px; font-size: 12px; }
+  .told { right: 12px; max-width: none; padding: 6px 10px; font-size: 12px; }
   .leaflet-control-layers label { font-size: 12px; }
 }
 </style>

@@ -46,7 +46,7 @@ STYLE = """
   border-radius: 10px; background: #fffffff0; color: #1c2333; box-shadow: 0 1px 5px #0003;
   font: 14px/1.45 system-ui, sans-serif; }
 .told summary { font-weight: 600; cursor: pointer; }
-.unprotected { position: fixed; left: 0; right: 0; bottom: 32px; margin: auto; width: fit-content; max-width: 80%;
+.unprotected { position: fixed; left: 0; right: 0; bottom: 60px; margin: auto; width: fit-content; max-width: 80%;
   z-index: 1000; padding: 10px 18px; border-radius: 10px; background: #b3261e; color: white;
   font: 600 15px/1.4 system-ui, sans-serif; box-shadow: 0 1px 5px #0006; }
 @media (max-width: 600px) {

@@ -217,6 +217,12 @@ def test_the_page_of_a_file_without_a_promise_says_that_its_places_are_true(
     assert legend["x"] >= 50
     assert legend["x"] + legend["width"] <= 390
     assert legend["height"] < 200
+    warning, scale = (
+        watched.locator(which).bounding_box() for which in (".unprotected", ".leaflet-control-scale")
+    )
+    assert warning is not None
+    assert scale is not None
+    assert warning["y"] + warning["height"] <= scale["y"]
     watched.locator("details.told summary").click()
     folded = watched.locator("details.told").bounding_box()
     assert folded is not None
