@@ -193,3 +193,11 @@ def test_a_report_that_leaves_the_domain_is_within_reach_too(epsilon: float) -> 
     truth = np.array([[10.5, 59.8]])
     south = web.to_lonlat(web.to_xy(truth) - [[0.0, PlanarLaplace(epsilon).reach(0.9)]])
     assert apart(truth, south)[0] < mechanism.reach(0.9) < 1.3 * apart(truth, south)[0]
+
+
+def test_a_reach_is_refused_where_the_scale_falls_too_fast_around_the_domain() -> None:
+    """Seen from the North Pole, a metre near the other pole is many in the plane, and soon far fewer."""
+    arctic, south = Projection.from_crs("EPSG:3995"), shapely.box(10, -61, 12, -60)
+    assert Projected(PlanarLaplace(1e-5), arctic, domain=south).reach(0.9) > 0
+    with pytest.raises(InvalidInputError, match="varies too much where reports may fall"):
+        Projected(PlanarLaplace(1e-6), arctic, domain=south).reach(0.9)

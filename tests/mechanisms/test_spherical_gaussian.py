@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from geoind import InvalidInputError, SphericalGaussian
+from geoind import InvalidInputError, KeyedRandomness, SphericalGaussian
 from geoind.distances import EARTH_RADIUS, haversine
 from geoind.mechanisms.globe import WGS84_FACTOR
 from tests.goodness import fits, is_uniform
@@ -46,3 +46,10 @@ def test_its_reach_is_the_rayleigh_quantile_and_the_lattice() -> None:
 def test_a_sigma_that_is_no_noise_or_goes_round_the_earth_is_refused(sigma: float) -> None:
     with pytest.raises(InvalidInputError, match="sigma must be"):
         SphericalGaussian(sigma)
+
+
+def test_a_whole_number_of_metres_is_the_same_noise() -> None:
+    key = KeyedRandomness(bytes(32), [7])
+    assert SphericalGaussian(800).sample(TRUTH, rng=key).tolist() == (
+        SphericalGaussian(800.0).sample(TRUTH, rng=key).tolist()
+    )
