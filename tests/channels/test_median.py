@@ -48,3 +48,10 @@ def test_points_on_a_line_in_any_direction_have_a_median(along: list[float]) -> 
     points = 100 * np.outer(np.arange(5.0), along)
     found = geometric_median(points, np.array([[1.0, 1, 1, 1, 1.5]]))
     np.testing.assert_allclose(found, points[2:3], atol=1e-4)
+
+
+def test_medians_move_with_their_points() -> None:
+    rng = np.random.default_rng(2)
+    points, weights, shift = rng.normal(size=(20, 2)) * 1000, rng.dirichlet(np.ones(20), 5), np.array([0.0, 1e9])
+    moved = geometric_median(points + shift, weights) - shift
+    np.testing.assert_allclose(moved, geometric_median(points, weights), atol=0.01)

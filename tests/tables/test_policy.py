@@ -107,6 +107,15 @@ def test_metadata_that_speaks_of_a_place_is_refused_dropped_or_kept() -> None:
     assert obfuscated(table, Recipe.of(epsilon=0.01, keep=["extent"])).schema.metadata[b"extent"] == b"2 48 3 49"
 
 
+@pytest.mark.parametrize("note", ['{"seen": 1, "made": [{"extent": [2, 48, 3, 49]}]}', '[["us"], {"extent": 2}]'])
+def test_a_member_that_speaks_of_a_place_is_found_however_deep_in_the_metadata(note: str) -> None:
+    table = cases.table_with(cases.lonlat(), ["a"] * 60)
+    with pytest.raises(InvalidInputError, match="'note' in the metadata"):
+        obfuscated(table.replace_schema_metadata({"note": note}))
+    plain = note.replace("extent", "author")
+    assert obfuscated(table.replace_schema_metadata({"note": plain})).schema.metadata[b"note"] == plain.encode()
+
+
 def test_notes_of_a_field_are_judged_and_those_of_the_place_are_gone() -> None:
     fields = [pa.field("lon", pa.float64(), metadata={"seen": "2.3"}), pa.field("lat", pa.float64())]
     columns = [pa.array([2.3]), pa.array([48.8]), pa.array(["a"])]
