@@ -60,6 +60,14 @@ def test_the_squared_loss_leads_to_the_mean(tolerance: float) -> None:
     assert np.hypot(*(found - means).T).max() <= tolerance
 
 
+def test_a_report_in_the_middle_of_few_places_is_served_by_them() -> None:
+    """They are farther from the middle of their square than the report is."""
+    prior = Prior(Places([[0, 0], [140, 0], [0, 140], [140, 140]]), [0.25, 0.25, 0.25, 0.25])
+    for loss in (euclidean, squared):
+        found = PosteriorRemap(prior, NOISE, loss=loss, tolerance=0.01)([[70.0, 70.0]])
+        np.testing.assert_allclose(found, [[70, 70]], atol=0.01)
+
+
 def test_people_who_live_where_the_prior_says_are_served_better() -> None:
     prior = town()
     rng = np.random.default_rng(3)
