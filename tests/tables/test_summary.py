@@ -1,12 +1,14 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from geoind import PlanarGaussian, PlanarLaplace, PostProcessed, Projected, Projection, SphericalLaplace
 from geoind.mechanisms.protocol import Mechanism
+from geoind.space.lattice import half_diagonal
 from geoind.tables.promise import Promise
-from geoind.tables.summary import Tally
+from geoind.tables.summary import Tally, mean_error
 
 PARIS = Projection(2.35, 48.86)
 LAMBERT = Projection.from_crs("EPSG:2154")
@@ -37,6 +39,18 @@ def test_a_step_that_does_not_tell_how_far_it_moves_a_report_costs_the_summary_n
     assert summary.mean_error is summary.reach_95 is None
     assert str(summary).startswith("0 reports, epsilon 0.0100004 per metre")
     assert "within" not in str(summary)
+
+
+def test_columns_that_were_kept_are_named_and_no_others() -> None:
+    promise = Promise.of(SphericalLaplace(0.01))
+    warning = "passed on as asked, although they may tell the place: "
+    kept = Tally().summary(SphericalLaplace(0.01), replace(promise, kept=("street", "cell")))
+    assert f"{warning}street, cell" in str(kept)
+    assert warning not in str(Tally().summary(SphericalLaplace(0.01), promise))
+
+
+def test_a_mean_error_from_quantiles_is_that_of_the_law() -> None:
+    assert mean_error(Projected(PlanarLaplace(0.01), PARIS)) == pytest.approx(200 + half_diagonal(), rel=0.005)
 
 
 def test_many_distances_measure_few_boxes() -> None:
