@@ -55,3 +55,11 @@ def test_medians_move_with_their_points() -> None:
     points, weights, shift = rng.normal(size=(20, 2)) * 1000, rng.dirichlet(np.ones(20), 5), np.array([0.0, 1e9])
     moved = geometric_median(points + shift, weights) - shift
     np.testing.assert_allclose(moved, geometric_median(points, weights), atol=0.01)
+
+
+def test_newtons_steps_find_it_in_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a wrong curvature Weiszfeld's steps alone would take hundreds."""
+    rng = np.random.default_rng(3)
+    points, weights = rng.normal(size=(20, 2)) * 1000, rng.dirichlet(np.ones(20), 50)
+    monkeypatch.setattr("geoind.channels.median.STEPS", 40)
+    geometric_median(points, weights)
