@@ -2,11 +2,13 @@ import math
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from geoind import PlanarGaussian, PlanarLaplace, PostProcessed, Projected, Projection, SphericalLaplace
 from geoind.mechanisms.protocol import Mechanism
 from geoind.space.lattice import half_diagonal
+from geoind.tables import Recipe
 from geoind.tables.promise import Promise
 from geoind.tables.summary import Tally, mean_error
 
@@ -51,6 +53,22 @@ def test_columns_that_were_kept_are_named_and_no_others() -> None:
 
 def test_a_mean_error_from_quantiles_is_that_of_the_law() -> None:
     assert mean_error(Projected(PlanarLaplace(0.01), PARIS)) == pytest.approx(200 + half_diagonal(), rel=0.005)
+
+
+def test_what_two_processes_counted_comes_together() -> None:
+    recipe, tallies = Recipe.of(epsilon=0.01, order="keep"), []
+    for lon, lat in ((2.35, 48.86), (-70.65, -33.45)):
+        batch = pa.RecordBatch.from_pydict({"lon": [lon], "lat": [lat]})
+        table = recipe.table(batch.schema)
+        examined = table.examine(batch)
+        tallies.append(Tally())
+        tallies[-1].add(table, examined, table.report(examined))
+    for first, second in (tallies, tallies[::-1]):
+        together = replace(first)
+        together.merge(second)
+        summary = together.summary(recipe.mechanism, Promise.of(recipe.mechanism))
+        assert summary.reports == 2
+        assert summary.bounds == pytest.approx((-70.65, -33.45, 2.35, 48.86), abs=0.1)
 
 
 def test_many_distances_measure_few_boxes() -> None:
