@@ -35,6 +35,7 @@ BY_ANOTHER_NAME = {
     "tables/geoparquet.py": "adapters/test_dataset.py",
     "tables/names.py": "tables/test_policy.py",
     "tables/order.py": "tables/test_table.py",
+    "tables/packed.py": "tables/test_policy.py",
     "tables/places.py": "tables/test_table.py",
     "tables/reading.py": "adapters/test_dataset.py",
     "tables/recipe.py": "adapters/test_recipe.py",

@@ -27,6 +27,7 @@ from geoind.tables import Examined, LonLat, Options, Recipe, Table
 from geoind.tables.delivery import Delivery
 from geoind.tables.identities import labels_of, plain
 from geoind.tables.keys import Key, KeyLike, as_key
+from geoind.tables.names import named_path
 from geoind.tables.places import column_of
 from geoind.tables.recipe import log
 from geoind.tables.summary import Summary, Tally
@@ -136,7 +137,7 @@ def obfuscate_dataset(
     kinds: dict[str, str] = {}
     for path in paths:
         pieces += pieces_of(source, path)
-        table = _checked(source / path, recipe)
+        table = _checked(source, path, recipe)
         _same_kinds(table, kinds)
     recipe = replace(recipe, key=_key_of(options.get("key"), target))
     state = _begin(source, target, recipe, paths)
@@ -194,7 +195,7 @@ def read_piece(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a piece with reports in place of true locations, and count them."""
     with _open(Path(folder) / piece.path) as file, _named(piece.path):
-        table = recipe.table(file.schema_arrow, open_ended=True)
+        table = recipe.table(file.schema_arrow, open_ended=True, path=piece.path)
         first = piece.first_row
         for batch in _batches(file, piece):
             examined = _numbered(table, batch, first)
@@ -256,15 +257,15 @@ def _named(path: str) -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
-        raise InvalidInputError(f"{path}: {error}") from error
+        raise InvalidInputError(f"{named_path(path)}: {error}") from error
 
 
-def _checked(path: Path, recipe: Recipe) -> Table:
+def _checked(folder: Path, path: str, recipe: Recipe) -> Table:
     """Return the table of a file; refuse one whose columns, or whose statistics, show what is wrong with it."""
-    with _open(path) as file, _named(path.name):
+    with _open(folder / path) as file, _named(path):
         schema = file.schema_arrow
         # With no rows: whatever is wrong with the columns is wrong before the first row.
-        table = recipe.table(schema)
+        table = recipe.table(schema, path=path)
         empty = table.examine(pa.RecordBatch.from_pylist([], schema=schema))
         if recipe.person_column is not None:
             table.count_persons(empty)
@@ -357,7 +358,7 @@ def _persons_in(source: Path, piece: Piece, recipe: Recipe) -> Counter[str]:
     """Return how many reports each person will be in; whatever would stop the job stops it before the charge."""
     total: Counter[str] = Counter()
     with _open(source / piece.path) as file, _named(piece.path):
-        table = recipe.table(file.schema_arrow, open_ended=True)
+        table = recipe.table(file.schema_arrow, open_ended=True, path=piece.path)
         first = piece.first_row
         for batch in _batches(file, piece):
             total.update(table.count_persons(_numbered(table, batch, first)))

@@ -98,7 +98,7 @@ def obfuscate_files(
             with within(path):
                 aside = unfinished.folder / path
                 aside.parent.mkdir(parents=True, exist_ok=True)
-                works[path] = Work.begun(file, aside, replace(job, rejects=_rejects(job, path)))
+                works[path] = Work.begun(file, aside, replace(job, rejects=_rejects(job, path)), path)
         if not unfinished.paid:
             pay(works, job, f"folder {place.name}")
             unfinished.note_paid()
@@ -144,7 +144,7 @@ def _write(work: Work) -> None:
 def _make(path: str, file: Path, target: str, job: Job, charged: Counter[str] | None) -> tuple[Tally, Promise]:
     """Write the reports of one file, whole or not at all, and return what was counted and promised."""
     with within(path):
-        work = Work.begun(file, target, job)
+        work = Work.begun(file, target, job, path)
         work.charged = charged
         _write(work)
     return work.tally.settled(), work.promise

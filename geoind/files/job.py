@@ -21,6 +21,7 @@ from geoind.files.tabular import CONVERTIBLE, write_table
 from geoind.pipeline import Budget
 from geoind.tables import Examined, Obfuscated, Options, Promise, Recipe, Table, sidecar_of
 from geoind.tables.delivery import STANDARD, Delivery
+from geoind.tables.names import named_path
 from geoind.tables.promise import PARQUET_KEY
 from geoind.tables.summary import Summary, Tally
 from geoind.tables.tracing import answered
@@ -157,11 +158,13 @@ def within(path: str) -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
-        raise InvalidInputError(f"{path}: {error}" if path else str(error)) from None
+        raise InvalidInputError(f"{named_path(path)}: {error}" if path else str(error)) from None
     except OSError as error:
         if not path:
             raise
-        raise GeoindError(f"{path}: {error.strerror or 'input or output failed'}; nothing was written") from None
+        raise GeoindError(
+            f"{named_path(path)}: {error.strerror or 'input or output failed'}; nothing was written"
+        ) from None
 
 
 def source_of(name: str | Path, kind: Kind, reading: Reading, wanted: Wanted, *, again: bool = False) -> Source:
@@ -188,12 +191,15 @@ class Work:
         What they are.
     job : Job
         What is done.
+    path : str
+        Where the file is in a folder, if it is in one.
     """
 
     source: Source
     target: str
     kinds: tuple[Kind, Kind]
     job: Job
+    path: str = ""
     rejects: Rejects = field(default_factory=Rejects)
     tally: Tally = field(default_factory=Tally)
     charged: Counter[str] | None = None
@@ -201,7 +207,7 @@ class Work:
     _table: Table | None = None
 
     @classmethod
-    def begun(cls, source: str | Path, target: str | Path, job: Job) -> "Work":
+    def begun(cls, source: str | Path, target: str | Path, job: Job, path: str = "") -> "Work":
         """Return the work to be done, unless it is known beforehand that it cannot be."""
         kinds = _kinds(str(source), str(target), job.reading.format)
         _refuse_overwriting(source, [target, sidecar_of(target), job.rejects])
@@ -215,7 +221,7 @@ class Work:
             at_once=recipe.order == "shuffle",
         )
         reader = source_of(source, kinds[0], job.reading, wanted, again=job.ledger is not None)
-        return cls(reader, str(target), kinds, job)
+        return cls(reader, str(target), kinds, job, path)
 
     @property
     def promise(self) -> Promise:
@@ -305,7 +311,7 @@ class Work:
         for rows in self.source.rows():
             recipe = self.source.recipe(self.job.recipe, rows)
             if self._table is None or self._table.schema != rows.schema or self._table.recipe != recipe:
-                self._table = recipe.table(rows.schema)
+                self._table = recipe.table(rows.schema, path=self.path)
             examined = self._table.examine(rows.batch, beside=rows.beside, sessions=self.sessions)
             if rejects is not None:
                 bad = [Problem(rows.line(row), why, rows.record(row)) for row, why in examined.problems]

@@ -1,4 +1,4 @@
-"""Codes of small areas on the map, recognised by what they say: geohashes, plus codes, quadkeys, S2 and H3 cells.
+"""Codes of small areas on the map, recognised by what they say: geohashes, plus codes, quadkeys, S2, H3, MGRS, ...
 
 Most are computed from the true place and compared. Plus codes and H3 cells are known by their form, which nothing
 else has.
@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.tables.places import is_text
+from geoind.tables.units import utm
 
-__all__ = ["cells_of", "geohash", "is_h3", "quadkey", "s2_leaf"]
+__all__ = ["cells_of", "geohash", "is_h3", "maidenhead", "quadkey", "s2_leaf"]
 
 LOOKED_AT = 24
 """So many values of a column."""
@@ -23,7 +24,9 @@ LOOKED_AT = 24
 WRONG = 3
 """After so many cells of other places the rest will be no better."""
 
-FORM = re.compile(r"-?[0-9A-Za-z]{6,30}|[^ ]*\+.*")
+FORM = re.compile(
+    r"-?[0-9A-Za-z]{6,30}|[^ ]*\+.*|[?-~]{6,}|[0-9]+/[0-9]+/[0-9]+|[0-9]{1,2}[A-Za-z] ?[A-Za-z]{2} .*"
+)
 """What none of the codes does without: most columns are done with after a look at their first values."""
 
 LETTERS = "0123456789bcdefghjkmnpqrstuvwxyz"
@@ -31,6 +34,10 @@ GEOHASH = re.compile(f"[{LETTERS}]{{6,12}}")
 PLUS_CODE = re.compile(r"(?:[2-9CFGHJMPQRVWX]{2}){2,4}\+[2-9CFGHJMPQRVWX]{2,7}(?:[ ,].*)?")
 QUADKEY = re.compile("[0-3]{14,30}")
 HEXADECIMAL = re.compile("[0-9a-f]{6,16}")
+MAIDENHEAD = re.compile("[A-R]{2}[0-9]{2}[A-X]{2}[0-9]{2}(?:[A-X]{2}(?:[0-9]{2})?)?")
+MGRS = re.compile("[0-9]{1,2}[C-HJ-NP-X][A-HJ-NP-Z][A-HJ-NP-V]([0-9]{3,5})([0-9]{3,5})")
+TILE = re.compile("([0-9]{2})/([0-9]+)/([0-9]+)")
+POLYLINE = re.compile("[?-~]{6,}")
 
 S2_LEVEL = 12
 """Cells of this level have two kilometres; larger ones are towns."""
@@ -105,7 +112,59 @@ def _is_s2(text: str, lon: float, lat: float) -> bool | None:
     return any((leaf & -low) | low == number for number, low in cells) if cells else None
 
 
-COMPARED: dict[str, Tells] = {"geohashes": _is_geohash, "quadkeys": _is_quadkey, "S2 cells": _is_s2}
+def _is_maidenhead(text: str, lon: float, lat: float) -> bool | None:
+    return maidenhead(lon, lat) == text.upper()[:8] if MAIDENHEAD.fullmatch(text.upper()) else None
+
+
+def _is_mgrs(text: str, lon: float, lat: float) -> bool | None:
+    match = MGRS.fullmatch(text.upper().replace(" ", ""))
+    if match is None or len(match[1]) != len(match[2]):
+        return None
+    size = 10 ** (5 - len(match[1]))
+    sides = utm(np.array([[lon, lat]]))[:, 0] % 1e5 // size
+    # The last digit is rounded here, and cut off there.
+    return all(abs(side - int(digits)) <= 1 for side, digits in zip(sides, match.groups(), strict=True))
+
+
+def _is_tile(text: str, lon: float, lat: float) -> bool | None:
+    match = TILE.fullmatch(text)
+    if match is None or not 14 <= int(match[1]) <= 30:
+        return None
+    key = quadkey(lon, lat, int(match[1]))
+    east = int("".join(str(int(digit) & 1) for digit in key), 2)
+    south = int("".join(str(int(digit) >> 1) for digit in key), 2)
+    return (east, south) == (int(match[2]), int(match[3]))
+
+
+def _is_polyline(text: str, lon: float, lat: float) -> bool | None:
+    """Tell whether a way as Google, OSRM and Strava write it begins at the place."""
+    if not POLYLINE.fullmatch(text):
+        return None
+    numbers: list[int] = []
+    number = shift = 0
+    for sign in text:
+        bits = ord(sign) - 63
+        number |= (bits & 31) << shift
+        shift += 5
+        if bits < 32:
+            numbers.append(~(number >> 1) if number & 1 else number >> 1)
+            number = shift = 0
+        if len(numbers) == 2:
+            break
+    else:
+        return None
+    return any(abs(numbers[0] / scale - lat) + abs(numbers[1] / scale - lon) < 3e-5 for scale in (1e5, 1e6))
+
+
+COMPARED: dict[str, Tells] = {
+    "geohashes": _is_geohash,
+    "quadkeys": _is_quadkey,
+    "S2 cells": _is_s2,
+    "Maidenhead locators": _is_maidenhead,
+    "MGRS references": _is_mgrs,
+    "tiles of a map": _is_tile,
+    "encoded ways": _is_polyline,
+}
 
 
 def _numbers(text: str) -> Iterator[int]:
@@ -116,6 +175,21 @@ def _numbers(text: str) -> Iterator[int]:
         yield int(text.ljust(16, "0"), 16)
         if len(text) == 15:
             yield int(text, 16)
+
+
+def maidenhead(lon: float, lat: float) -> str:
+    """Return the first eight signs of a place's Maidenhead locator, half a kilometre.
+
+    Examples
+    --------
+    >>> maidenhead(2.2945, 48.8584)
+    'JN18DU56'
+    """
+    east, north = int((lon + 180) / 360 * 43_200), int((lat + 90) / 180 * 43_200)
+    signs = ""
+    for size, cells, first in ((2400, 18, "A"), (240, 10, "0"), (10, 24, "A"), (1, 10, "0")):
+        signs += "".join(chr(ord(first) + min(part // size % cells, cells - 1)) for part in (east, north))
+    return signs
 
 
 def geohash(lon: float, lat: float) -> str:

@@ -32,6 +32,9 @@ KNOWN = (b"geo", b"pandas", b"geoind", b"ARROW:schema", b"gdal:schema", b"PANDAS
 ABOUT_COLUMN = ("encoding", "geometry_types", "crs", "edges", "orientation", "epoch", "covering")
 """What GeoParquet says of a column that is true of its reports too. Its bbox is not."""
 
+ABOUT_FRAME = ("index_columns", "column_indexes", "columns", "creator", "pandas_version", "partition_columns")
+"""What pandas says of a frame that is true of its reports too."""
+
 
 def geometry_columns(schema: pa.Schema) -> list[str]:
     """Return the names of the columns that the schema declares to hold geometries, the primary one first."""
@@ -90,13 +93,14 @@ def published_metadata(schema: pa.Schema, names: Collection[str], drop: Collecti
         metadata[b"geo"] = json.dumps({**kept, "columns": columns}).encode()
         if geo.get("primary_column") not in names:
             del metadata[b"geo"]
-    if b"pandas" in metadata and set(names) != set(schema.names):
+    if b"pandas" in metadata:
         metadata[b"pandas"] = _pandas(metadata[b"pandas"], names)
     return metadata
 
 
 def _pandas(text: bytes, names: Collection[str]) -> bytes:
-    told = _json(text)
+    """Return what pandas needs to know of the columns that are left; a frame's own notes may hold anything."""
+    told = {key: value for key, value in _json(text).items() if key in ABOUT_FRAME}
     told["columns"] = [column for column in told.get("columns", []) if column.get("field_name") in names]
     kept = [entry for entry in told.get("index_columns", []) if isinstance(entry, dict) or entry in names]
     return json.dumps({**told, "index_columns": kept}).encode()

@@ -7,7 +7,16 @@ from functools import lru_cache
 
 from geoind.errors import InvalidInputError
 
-__all__ = ["coordinate_columns", "is_time", "listed", "paired", "tells_motion", "tells_place", "words_of"]
+__all__ = [
+    "coordinate_columns",
+    "is_time",
+    "listed",
+    "named_path",
+    "paired",
+    "tells_motion",
+    "tells_place",
+    "words_of",
+]
 
 LAT_NAMES = ("lat", "latitude")
 LON_NAMES = ("lon", "lng", "long", "longitude")
@@ -189,6 +198,17 @@ def listed(names: Iterable[str]) -> str:
     ('trip, lat, h3_9', '7, ..., ...')
     """
     return ", ".join("..." if sum(map(str.isdigit, str(name))) > 2 else str(name) for name in names)
+
+
+def named_path(path: str) -> str:
+    """Return a path for a message, without what may be a coordinate.
+
+    Examples
+    --------
+    >>> named_path("2024-05/trips.csv"), named_path("48.8584_2.2945/trips.csv")
+    ('2024-05/trips.csv', '..._.../trips.csv')
+    """
+    return re.sub(r"\d+[.,]\d{3,}", "...", path)
 
 
 def coordinate_columns(names: Sequence[str], lon: str | None, lat: str | None) -> tuple[str, str]:

@@ -4,28 +4,30 @@ A perfect report beside a copy of the truth protects nobody. A column (or a nest
 tells is an error, which names it and the two ways out: drop it, or keep it, for whoever knows better.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import shapely
 
 from geoind.arrays import IntArray
 from geoind.errors import InvalidInputError
 from geoind.tables.cells import cells_of
 from geoind.tables.geoparquet import extension_name, geometry_columns, telling_metadata
 from geoind.tables.names import paired, tells_motion, tells_place
-from geoind.tables.places import is_text
+from geoind.tables.packed import bytes_in, telling_bytes, text_in
 from geoind.tables.reading import leaves, readable
 from geoind.tables.values import Sample
 
 __all__ = ["TELLS", "refuse", "telling_schema", "telling_values"]
 
-HEXADECIMAL = re.compile(r"(?:[0-9a-fA-F]{2}){16,}")
-
 TELLS = b"geoind tells"
 """In the metadata of a column: how it tells the place, by the word of a reader who knows its format."""
+
+LOOKED_AT = 64
+"""Numbers of a column that show whether it holds always the same few."""
+
+MOST_ENTRIES = 1024
+"""So many entries of a dictionary are looked at."""
 
 Told = dict[str, str]
 """Columns that tell the place, and how."""
@@ -120,19 +122,42 @@ def _clear_numbers(samples: Sequence[Sample], columns: Mapping[str, pa.Array]) -
 def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: IntArray) -> str | None:
     if pa.types.is_nested(column.type) and _is_float_list(column.type) and (how := _pairs_of_numbers(column)):
         return how
+    if pa.types.is_dictionary(column.type) and (how := _entries(samples, column)):
+        return how
     for path, leaf, rows in leaves(name, column, known):
-        unpacked = _bytes_of(leaf)
-        if unpacked is not None and (how := _binary(samples, unpacked, rows[: len(unpacked)])):
+        unpacked = bytes_in(leaf, rows)
+        if unpacked is not None and (how := telling_bytes(samples, *unpacked)):
             return how
-        if (how := _cells(samples, leaf, rows)) is not None:
-            return how
-        values, places = readable(leaf, rows)
-        if not len(values):
-            continue
-        for sample in samples:
-            unit = sample.copied_as(values, None if places is known else places)
-            if unit is not None:
-                return f"repeats {unit}" + ("" if path == name else f" in {path!r}")
+        text = None if unpacked is None else text_in(unpacked[0])
+        for part, owners in ((leaf, rows), *(() if unpacked is None or text is None else ((text, unpacked[1]),))):
+            if (how := _of_leaf(samples, part, owners, plain=owners is known)) is not None:
+                return how if path == name else f"{how} in {path!r}"
+    return None
+
+
+def _entries(samples: Sequence[Sample], column: pa.Array) -> str | None:
+    """Return how a dictionary tells places: its entries are written, whether a row has them or not."""
+    entries = column.dictionary[:MOST_ENTRIES]
+    values, _ = readable(entries, np.arange(len(entries)))
+    return (
+        "repeats coordinates in its dictionary" if any(sample.lists_places(values) for sample in samples) else None
+    )
+
+
+def _of_leaf(samples: Sequence[Sample], leaf: pa.Array, rows: IntArray, *, plain: bool) -> str | None:
+    """Return how a column without members tells a place; `plain` where it has a value for each row."""
+    if (how := _cells(samples, leaf, rows)) is not None:
+        return how
+    values, places = readable(leaf, rows)
+    if not len(values):
+        return None
+    for sample in samples:
+        unit = sample.copied_as(values, None if plain and places is rows else places)
+        if unit is not None:
+            return f"repeats {unit}"
+        few = len(set(values[:LOOKED_AT].tolist())) < LOOKED_AT // 4
+        if sample.lists_places(values) or (few and sample.names_place(np.unique(values))):
+            return "repeats coordinates of other rows"
     return None
 
 
@@ -144,43 +169,9 @@ def _cells(samples: Sequence[Sample], column: pa.Array, rows: IntArray) -> str |
     return None
 
 
-def _bytes_of(column: pa.Array) -> pa.Array | None:
-    """Return the bytes that a column holds, also as hexadecimal digits, in which databases write geometries."""
-    if _is_binary(column.type):
-        return column
-    if not is_text(column.type) or not len(column):
-        return None
-    texts = column.slice(0, 32).to_pylist()
-    if not all(text is None or HEXADECIMAL.fullmatch(text) for text in texts):
-        return None
-    return pa.array([None if text is None else bytes.fromhex(text) for text in texts], pa.binary())
-
-
 def _pairs_of_numbers(column: pa.Array) -> str | None:
     lengths = {len(value) for value in column.to_pylist()[:64] if value is not None}
     return "holds pairs of numbers" if lengths == {2} else None
-
-
-def _binary(samples: Sequence[Sample], column: pa.Array, rows: IntArray) -> str | None:
-    """Return how bytes tell a place: as WKB, or with a true coordinate among them."""
-    found = [(value, int(row)) for value, row in zip(column.to_pylist(), rows, strict=True) if value is not None][
-        :64
-    ]
-    if not found:
-        return None
-    shapes = shapely.from_wkb(np.array([value for value, _ in found], object), on_invalid="ignore")
-    if np.mean(~np.asarray(shapely.is_missing(shapes))) > 0.5:
-        return "holds geometries"
-    for sample in samples:
-        for value, row in found:
-            if any(
-                np.array(axis, order).tobytes() in value
-                for axis in sample.lonlat[row]
-                for order in ("<f8", ">f8")
-                if np.isfinite(axis) and axis != np.rint(axis)
-            ):
-                return "holds the bytes of a true coordinate"
-    return None
 
 
 def _by_name(path: str, root: str) -> str | None:
@@ -233,13 +224,3 @@ def _is_float_list(kind: pa.DataType) -> bool:
 
 def _may_be_number(kind: pa.DataType) -> bool:
     return _is_number(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
-
-
-def _is_binary(kind: pa.DataType) -> bool:
-    tests: tuple[Callable[[pa.DataType], bool], ...] = (
-        pa.types.is_binary,
-        pa.types.is_large_binary,
-        pa.types.is_binary_view,
-        pa.types.is_fixed_size_binary,
-    )
-    return any(test(kind) for test in tests)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,13 @@ LONGEST = 20_000
 TEXTS = 24
 """Texts with digits among them that are read."""
 NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
-SEXAGESIMAL = re.compile(r"(\d{1,3})[^\d.,]{1,3}(\d{1,2})[^\d.,]{1,3}(\d{1,2}(?:[.,]\d+)?)")
-MARKS = frozenset("°º'′’")
+MARK = r"\s*[°ºd:′'’m\s-]\s*"
+SEXAGESIMAL = re.compile(
+    rf"(?<![\d.,])(\d{{1,3}}){MARK}(?:(\d{{1,2}}[.,]\d+)|(\d{{1,2}}){MARK}(\d{{1,2}}(?:[.,]\d+)?))(?!\d)"
+)
+"""Degrees with minutes, or with minutes and seconds, whatever stands between them."""
+POINTS = str.maketrans({"．": ".", "，": ",", "٫": ".", "·": "."})
+"""How other scripts write a decimal point."""
 FOUR_DIGITS = re.compile(r"\d\D*\d\D*\d\D*\d").search
 
 
@@ -35,12 +41,21 @@ def numbers_in(texts: Sequence[str | None]) -> tuple[FloatArray, IntArray]:
     for row, text in enumerate(texts):
         if not text:
             continue
-        found = [float(number.replace(",", ".")) for number in NUMBER.findall(text[:LONGEST])]
-        for degrees, minutes, seconds in SEXAGESIMAL.findall(text[:LONGEST]) if MARKS & set(text) else ():
-            found.append(int(degrees) + int(minutes) / 60 + float(seconds.replace(",", ".")) / 3600)
+        plain = _plain(text[:LONGEST])
+        found = [float(number.replace(",", ".")) for number in NUMBER.findall(plain)]
+        for degrees, decimal, minutes, seconds in SEXAGESIMAL.findall(plain):
+            parts = (degrees, decimal or minutes, seconds or "0")
+            found.append(sum(float(part.replace(",", ".")) / 60**at for at, part in enumerate(parts)))
         values += found
         rows += [row] * len(found)
     return np.array(values, np.float64), np.array(rows, np.int64)
+
+
+def _plain(text: str) -> str:
+    """Return a text with points as points: not those of other scripts, and not the signs of a link."""
+    if not text.isascii():
+        text = text.translate(POINTS)
+    return unquote(text) if "%" in text else text
 
 
 def leaves(path: str, column: pa.Array, rows: IntArray) -> Iterator[tuple[str, pa.Array, IntArray]]:
@@ -60,7 +75,8 @@ def leaves(path: str, column: pa.Array, rows: IntArray) -> Iterator[tuple[str, p
         yield from leaves(path, column.cast(_list_of(kind)).flatten(), parents)
     elif _is_list(kind):
         if pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-            column = column.cast(pa.large_list(kind.value_field))
+            # Not by a cast: Arrow dies of it when it has picked some rows before.
+            column = pa.array(column.to_pylist(), pa.large_list(kind.value_field))
         parents = np.asarray(pc.list_parent_indices(column), np.int64)
         yield from leaves(path, pc.list_flatten(column), rows[parents])
     else:
@@ -79,6 +95,8 @@ def _is_list(kind: pa.DataType) -> bool:
 def readable(column: pa.Array, rows: IntArray) -> tuple[FloatArray, IntArray]:
     """Return the numbers that a column without members holds, and the row of each."""
     kind = column.type
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        return _of_times(column, rows)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         if pa.types.is_decimal(kind) or column.null_count:
             column = column.cast(pa.float64(), safe=False)
@@ -97,6 +115,17 @@ def readable(column: pa.Array, rows: IntArray) -> tuple[FloatArray, IntArray]:
     hits = hits[:: max(1, len(hits) // TEXTS)]
     values, places = numbers_in([texts[row] for row in hits])
     return values, rows[chosen[np.array(hits, np.int64)[places]]] if hits else places
+
+
+def _of_times(column: pa.Array, rows: IntArray) -> tuple[FloatArray, IntArray]:
+    """Return times as the numbers that they are, and spans of time in hours: 48:51:30 are degrees, too."""
+    kind = column.type
+    whole = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64()).cast(pa.float64(), safe=False)
+    numbers = np.asarray(whole.to_numpy(zero_copy_only=False), np.float64)
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        return numbers, rows
+    hour = 3600 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit]
+    return np.concatenate([numbers, numbers / hour]), np.concatenate([rows, rows])
 
 
 def _is_number(text: str) -> bool:

@@ -251,11 +251,11 @@ class Recipe:
                 "refused must not be drawn again until it fits"
             )
 
-    def table(self, schema: pa.Schema, *, open_ended: bool = False) -> "Table":
+    def table(self, schema: pa.Schema, *, open_ended: bool = False, path: str = "") -> "Table":
         """Return the recipe for tables of one schema; refuse columns that tell the place."""
         from geoind.tables.table import Table
 
-        return Table(self, schema, open_ended)
+        return Table(self, schema, open_ended, path)
 
     def obfuscate(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the batch with reports in place of true locations; the first bad row is an error."""

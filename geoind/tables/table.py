@@ -23,6 +23,7 @@ from geoind.tables.geoparquet import (
 )
 from geoind.tables.identities import count_persons
 from geoind.tables.names import coordinate_columns, listed
+from geoind.tables.notes import numbers_of_notes, refuse_folders, refuse_notes
 from geoind.tables.order import refuse_sorted
 from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, finite, nulls, rows_of
 from geoind.tables.policy import refuse, telling_entries, telling_schema, telling_values
@@ -30,7 +31,7 @@ from geoind.tables.promise import PARQUET_KEY, Promise
 from geoind.tables.recipe import LonLat, Points, Recipe
 from geoind.tables.rows import Beside, Examined, Obfuscated, Problem
 from geoind.tables.tracing import answered, in_order, steps_of
-from geoind.tables.values import Sample, sampled_rows
+from geoind.tables.values import AROUND, Sample, sampled_rows
 from geoind.traces.many import TraceSessions
 
 __all__ = ["Table"]
@@ -48,6 +49,8 @@ class Table:
         The columns of the table.
     open_ended : bool
         Whether it is one file of several: what is dropped or kept may be a column of another one.
+    path : str
+        Where its file is in a folder, if that is where its reports will be in theirs.
 
     Examples
     --------
@@ -64,14 +67,18 @@ class Table:
     recipe: Recipe
     schema: pa.Schema
     open_ended: bool = False
+    path: str = ""
 
     def __post_init__(self) -> None:
         names = self.schema.names
         named = self.recipe.named
-        for name in (*(name for place in self.places for name in place.names), *named):
+        # Of two columns of one name only one would be looked at.
+        twice = (name for name in self.passing if names.count(name) > 1)
+        for name in (*(name for place in self.places for name in place.names), *named, *twice):
             if names.count(name) != 1:
                 raise InvalidInputError(f"column {name!r} must be there once, the columns are {listed(names)}")
         entries = {entry.decode(errors="replace") for entry in self.schema.metadata or {}}
+        entries |= {part.partition("=")[0] for part in self.path.split("/") if "=" in part}
         for name in () if self.open_ended else (*self.recipe.drop, *self.recipe.keep):
             if name not in names and name not in entries:
                 raise InvalidInputError(
@@ -80,6 +87,7 @@ class Table:
         lost = set(self.recipe.drop) & {*self._place_names, *named}
         if lost:
             raise InvalidInputError(f"column {min(map(str, lost))!r} is needed: it cannot be dropped")
+        refuse_folders(self.path, self.recipe.keep)
         refuse(
             telling_schema(self.schema, self.checked, moving=self.recipe.trace is not None)
             | telling_entries(self.schema, self.recipe.drop, self.recipe.keep)
@@ -239,6 +247,11 @@ class Table:
     def _place_names(self) -> list[str]:
         return [name for place in self.places for name in place.names]
 
+    @cached_property
+    def _notes(self) -> dict[str, FloatArray]:
+        crs = [place.crs for place in self.places if isinstance(place, Points) and place.crs is not None]
+        return numbers_of_notes(self.reported_schema, keep=self.recipe.keep, crs=crs, path=self.path)
+
     def _crs_of(self, place: Points) -> str:
         if place.geometry is None or place.geometry not in self.schema.names:
             raise InvalidInputError(
@@ -309,7 +322,7 @@ class Table:
         for place, truth in zip(self.places, truths, strict=True):
             true = truth[chosen]
             own = None if same_crs(_crs(place), LONLAT) else from_lonlat(true, _crs(place))
-            samples.append(Sample(true, own))
+            samples.append(Sample(true, own, chosen, truth[:AROUND]))
 
         def some(numbers: IntArray) -> pa.RecordBatch:
             if beside is not None:
@@ -318,6 +331,7 @@ class Table:
             return rows_of(batch.select(names), numbers)
 
         refuse(telling_values(samples, some(chosen), self.checked))
+        refuse_notes(self._notes, samples)
         # The rows of a trace are in the order of time, which is public.
         if self.recipe.order == "raise" and self.recipe.trace is None:
             for truth in truths:

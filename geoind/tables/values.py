@@ -13,38 +13,18 @@ import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.tables.places import Flags
+from geoind.tables.units import METRES, NAMES, NEAR, NEARNESS, in_every_unit
 
-__all__ = ["ROWS", "Sample", "sampled_rows"]
+__all__ = ["AROUND", "ROWS", "Sample", "sampled_rows"]
 
 ROWS = 256
 """Rows of a batch that are looked at."""
 
-NEAR = 0.0051
-"""Degrees: a coordinate rounded to two decimals, half a kilometre, is still a copy."""
-METRES = 111_320.0 * NEAR
-EARTH = 6_378_137.0
+FIRST = 64
+"""So many of them are the first rows, which are compared with those around them, too."""
 
-UNITS = {
-    "degrees": 1.0,
-    "radians": math.pi / 180,
-    "arc minutes": 60.0,
-    "arc seconds": 3600.0,
-    "thousandths of an arc second": 3.6e6,
-    "semicircles": 2**31 / 180,
-    **{f"1e-{power} degrees": 10.0**power for power in range(3, 8)},
-}
-
-AXES = ("longitude", "latitude")
-FACTORS = np.array(list(UNITS.values()))
-NAMES = [
-    *(f"the {axis} in {unit}" for unit in UNITS for axis in AXES),
-    *(f"the {axis} in degrees and minutes" for axis in AXES),
-    "the longitude in degrees from 0 to 360",
-    *(f"the {axis} in metres of Web Mercator" for axis in AXES),
-    *(f"the geocentric {axis} in metres" for axis in "xyz"),
-    *(f"the {axis} of the table's CRS" for axis in "xy"),
-]
-NEARNESS = [*np.repeat(NEAR * FACTORS, 2), NEAR * 60, NEAR * 60, NEAR, *[METRES] * 5]
+AROUND = 512
+"""So many first rows of a batch are those around."""
 
 SHARPNESS = (1e-3, 2e-5, 1e-6)
 """Parts of a coordinate by which a copy may differ from it: by rounding, and in single precision."""
@@ -60,8 +40,11 @@ ENOUGH = 4.0
 
 
 def sampled_rows(count: int) -> IntArray:
-    """Return the rows of a batch to look at: all of a few, or some spread evenly."""
-    return np.arange(count) if count <= ROWS else np.linspace(0, count - 1, ROWS).astype(np.int64)
+    """Return the rows of a batch to look at: all of a few, or the first ones and some spread evenly."""
+    if count <= ROWS:
+        return np.arange(count)
+    spread = np.linspace(FIRST, count - 1, ROWS - FIRST).astype(np.int64)
+    return np.concatenate([np.arange(FIRST), spread])
 
 
 @dataclass(frozen=True)
@@ -74,10 +57,16 @@ class Sample:
         Degrees, NaN where a row has no place.
     own : (n, 2) array, optional
         The same in the table's CRS, where that is not degrees.
+    numbers : (n,) array, optional
+        The number of each row in its batch; by default they are all rows.
+    around : (m, 2) array, optional
+        Degrees of the rows around them; by default they are all rows.
     """
 
     lonlat: FloatArray
     own: FloatArray | None = None
+    numbers: IntArray | None = None
+    around: FloatArray | None = None
 
     def suspects(self, columns: FloatArray) -> Flags:
         """Return which of the (m, n) columns of numbers come near a coordinate often enough for a closer look."""
@@ -90,7 +79,7 @@ class Sample:
         np.maximum.at(most, column, near)
         # One or two agree by chance, and are no evidence, unless there are few values at all.
         few = [0 < count < 3 and len(set(row[: 2 * MANY])) < MANY for count, row in zip(most, size, strict=True)]
-        return np.asarray((most >= 3) | np.array(few, bool))
+        return np.asarray((most >= 3) | np.array(few, bool) | self._meet_places(size[:, :FIRST]))
 
     def copied_as(self, values: FloatArray, rows: IntArray | None = None) -> str | None:
         """Return the unit in which values repeat a coordinate, None where they do not.
@@ -144,7 +133,7 @@ class Sample:
         digits = [min(_agreement(*pair), _written(pair[0])) for pair in zip(distinct, truth, strict=True)]
         # Where few values are compared, chance cannot be measured: a value must speak for itself.
         evidence = [number - 1 for number in digits if number >= (5 if few else 1)]
-        if _counts_rows(rows, distinct):
+        if _counts_rows(rows if self.numbers is None else self.numbers[rows], distinct):
             # A counter tells what the order of rows tells, which is looked at elsewhere: two values say it all.
             evidence = sorted(evidence)[-2:]
         return sum(evidence) >= ENOUGH + 2 * math.log10(compared)
@@ -173,20 +162,64 @@ class Sample:
         strange = int(inside[np.isfinite(targets)].sum()) - int(often[which[places[near]]].sum())
         # Of few rows none may agree: then a narrower look would see one in as many more rows.
         expected = max(sharpness / SHARPNESS[0], strange) / max(1, count - int(often.max()))
-        return agree * math.log10(math.e * expected / agree) - expected / math.log(10) < math.log10(CHANCE)
+        return _unlikely(agree, expected)
+
+    def lists_places(self, values: FloatArray) -> bool:
+        """Return whether numbers are coordinates of rows, whichever rows: of the row before, or of all rows.
+
+        Only degrees with four decimals or more count, and more of them must be the very coordinates of places than
+        if all were moved a little.
+        """
+        size = np.abs(values)
+        size = np.unique(size[_is_fine(size)])
+        for axis in self._sorted:
+            inside = size[(size >= axis[0]) & (size <= axis[-1])] if len(axis) else size[:0]
+            if len(inside) < MANY // 2:
+                continue
+            # Moved by whole steps of the fourth decimal, numbers of any more decimals stay what they could be.
+            step = 1e-4 * max(1, round(40 * (axis[-1] - axis[0])))
+            moved = (inside[:, None] + step * np.array([-4, -3, -2, -1, 1, 2, 3, 4])).ravel()
+            for part in (1e-9, 6e-8):
+                agree, strange = (int(_is_among(axis, some, part).sum()) for some in (inside, moved))
+                expected = max(1, strange) * len(inside) / len(moved)
+                if _unlikely(agree, expected):
+                    return True
+        return False
+
+    def _meet_places(self, size: FloatArray) -> Flags:
+        """Return which of the (m, n) columns of sizes hold the very coordinates of some rows."""
+        fine = _is_fine(size)
+        met = np.zeros(len(size), bool)
+        chosen = np.flatnonzero(np.count_nonzero(fine, axis=1) >= MANY // 2)
+        for axis in self._sorted if len(chosen) else ():
+            if len(axis):
+                among = _is_among(axis, np.where(fine[chosen], size[chosen], 0), 6e-8)
+                met[chosen] |= np.count_nonzero(among & fine[chosen], axis=1) >= MANY // 2
+        return met
+
+    def names_place(self, values: FloatArray) -> bool:
+        """Return whether numbers are coordinates of rows: those of many, or both of one, with five decimals."""
+        if self.lists_places(values):
+            return True
+        fine = values[_is_fine(values, 4)]
+        if len(fine) < 2:
+            return False
+        near = [np.abs(np.abs(axis)[:, None] - fine[:100]) <= 5.1e-6 for axis in self._around.T]
+        return bool(np.any(near[0].any(axis=1) & near[1].any(axis=1)))
+
+    @cached_property
+    def _around(self) -> FloatArray:
+        return self.lonlat if self.around is None else np.vstack([self.lonlat, self.around])
+
+    @cached_property
+    def _sorted(self) -> list[FloatArray]:
+        return [np.unique(np.abs(axis[np.isfinite(axis)])) for axis in self._around.T]
 
     @cached_property
     def _targets(self) -> FloatArray:
-        """The absolute coordinates in every unit, in the order of `_names`."""
-        degrees = np.abs(self.lonlat.T)
-        rows = [
-            (FACTORS[:, None, None] * degrees).reshape(-1, len(self.lonlat)),
-            np.floor(degrees) * 100 + (degrees % 1) * 60,
-            self.lonlat[:, :1].T % 360,
-            np.abs(_mercator(self.lonlat)),
-            np.abs(_geocentric(self.lonlat)),
-        ]
-        return np.vstack(rows if self.own is None else [*rows, np.abs(self.own.T)])
+        """The absolute coordinates in every unit, in the order of the names."""
+        rows = in_every_unit(self.lonlat)
+        return rows if self.own is None else np.vstack([rows, np.abs(self.own.T)])
 
     @cached_property
     def _tolerance(self) -> FloatArray:
@@ -204,22 +237,25 @@ class Sample:
         )
 
 
-def _mercator(lonlat: FloatArray) -> tuple[FloatArray, FloatArray]:
-    lon, lat = np.radians(lonlat.T)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return EARTH * lon, EARTH * np.log(np.tan(np.pi / 4 + lat / 2))
+def _is_fine(size: FloatArray, decimals: int = 3) -> Flags:
+    """Return which sizes may be degrees, and have more decimals than so many."""
+    with np.errstate(invalid="ignore"):
+        digits = np.where(size <= 180, size, 0) * 10.0**decimals
+        return np.asarray(np.abs(digits - np.rint(digits)) > 1e-6)
 
 
-def _geocentric(lonlat: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    lon, lat = np.radians(lonlat.T)
-    flattening = 1 / 298.257223563
-    squared = flattening * (2 - flattening)
-    radius = EARTH / np.sqrt(1 - squared * np.sin(lat) ** 2)
-    return (
-        radius * np.cos(lat) * np.cos(lon),
-        radius * np.cos(lat) * np.sin(lon),
-        radius * (1 - squared) * np.sin(lat),
-    )
+def _is_among(known: FloatArray, values: FloatArray, part: float) -> Flags:
+    """Return which values are among known ones, which are sorted, but for a small part."""
+    at = np.searchsorted(known, values)
+    below, above = known[np.maximum(at - 1, 0)], known[np.minimum(at, len(known) - 1)]
+    return np.asarray(np.minimum(np.abs(below - values), np.abs(above - values)) <= part * values)
+
+
+def _unlikely(agree: int, expected: float) -> bool:
+    """Return whether so many agree by chance less often than is allowed."""
+    if agree <= expected:
+        return False
+    return agree * math.log10(math.e * expected / agree) - expected / math.log(10) < math.log10(CHANCE)
 
 
 def _rises(rows: IntArray, values: FloatArray) -> bool:
@@ -234,7 +270,6 @@ def _counts_rows(rows: IntArray, values: FloatArray) -> bool:
         return False
     first, last = int(np.argmin(rows)), int(np.argmax(rows))
     slope = (values[last] - values[first]) / (rows[last] - rows[first])
-    # The rows of a sample are evenly spread, give or take one.
     return bool(np.all(np.abs(values[first] + slope * (rows - rows[first]) - values) <= 1.01 * abs(slope)))
 
 

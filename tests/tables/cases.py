@@ -4,7 +4,9 @@ Each is a function of the (n, 2) true degrees of a table that gives the column. 
 refused at every door, `PLAIN` must pass at every door. A door for text writes the columns as text.
 """
 
+import base64
 import json
+import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +14,8 @@ import numpy as np
 import pyarrow as pa
 import shapely
 
-from geoind.tables.cells import quadkey, s2_leaf
+from geoind.tables.cells import maidenhead, quadkey, s2_leaf
+from geoind.tables.units import utm
 
 Column = Callable[[Any], Any]
 
@@ -33,6 +36,33 @@ def mercator(truth: Any) -> Any:
 def sexagesimal(value: float) -> str:
     minutes = (value % 1) * 60
     return f"{int(value)}°{int(minutes):02}'{minutes % 1 * 60:06.3f}\""
+
+
+def in_parts(value: float) -> tuple[int, int, float]:
+    """Return whole degrees, whole minutes, and seconds."""
+    minutes = (value % 1) * 60
+    return int(value), int(minutes), minutes % 1 * 60
+
+
+def way(lon: float, lat: float) -> str:
+    """Return a way of one place as Google writes it: differences of 1e-5 degrees, five bits a letter."""
+    result = ""
+    for number in (round(lat * 1e5) << 1, round(lon * 1e5) << 1):
+        while number > 31:
+            result, number = result + chr((number & 31 | 32) + 63), number >> 5
+        result += chr(number + 63)
+    return result
+
+
+def tile(lon: float, lat: float) -> str:
+    """Return the tile of level 17 in which a place lies."""
+    key = [int(digit) for digit in quadkey(lon, lat, 17)]
+    return "17/" + "/".join(str(int("".join(str(digit >> bit & 1) for digit in key), 2)) for bit in (0, 1))
+
+
+def mgrs(lon: float, lat: float) -> str:
+    """Return the MGRS reference of a place, in the square DQ."""
+    return "31UDQ" + "".join(f"{int(side % 1e5):05}" for side in utm(np.array([[lon, lat]]))[:, 0])
 
 
 def geohash(lon: float, lat: float) -> str:
@@ -100,6 +130,46 @@ BY_VALUE: dict[str, Column] = {
     "in one row of ten": lambda truth: [lat if row % 10 == 0 else None for row, (_, lat) in enumerate(truth)],
     "WKB in hexadecimal digits": lambda truth: list(shapely.to_wkb(shapely.points(truth), hex=True)),
     "digits without a point": lambda truth: [f"ref-{round(lat * 1e6)}" for _, lat in truth],
+    "minutes and seconds between colons": lambda truth: [
+        "{}:{:02}:{:05.2f}".format(*in_parts(lat)) for _, lat in truth
+    ],
+    "minutes and seconds between spaces": lambda truth: [
+        "{} {:02} {:05.2f} N".format(*in_parts(lat)) for _, lat in truth
+    ],
+    "minutes and seconds between letters": lambda truth: [
+        "{}d{:02}m{:05.2f}s".format(*in_parts(lat)) for _, lat in truth
+    ],
+    "degrees and decimal minutes": lambda truth: [f"N {int(lat)}° {lat % 1 * 60:.3f}'" for _, lat in truth],
+    "seconds without a sign": lambda truth: ["{}{:02}{:05.2f}N".format(*in_parts(lat)) for _, lat in truth],
+    "what follows the point": lambda truth: truth[:, 1] % 1,
+    "minutes of a degree": lambda truth: truth[:, 1] * 60 % 60,
+    "seconds of a minute": lambda truth: truth[:, 1] * 3600 % 60,
+    "gradians": lambda truth: truth[:, 1] / 0.9,
+    "1e-9 degrees": lambda truth: np.rint(truth[:, 1] * 1e9).astype(np.int64),
+    "hundredths": lambda truth: np.rint(truth[:, 1] * 100).astype(np.int64),
+    "counted from the pole": lambda truth: 90 - truth[:, 1],
+    "counted from the antimeridian": lambda truth: truth[:, 0] + 180,
+    "sine": lambda truth: np.sin(np.radians(truth[:, 1])),
+    "UTM easting": lambda truth: utm(truth)[0],
+    "UTM in a text": lambda truth: ["31U {:.0f} {:.0f}".format(*place) for place in utm(truth).T],
+    "MGRS": lambda truth: [mgrs(*place) for place in truth],
+    "Maidenhead": lambda truth: [maidenhead(*place).lower() for place in truth],
+    "tiles": lambda truth: [tile(*place) for place in truth],
+    "encoded ways": lambda truth: [way(*place) for place in truth],
+    "digits of another script": lambda truth: [
+        str(lat).translate(str.maketrans("0123456789.", "٠١٢٣٤٥٦٧٨٩٫")) for _, lat in truth
+    ],
+    "an escaped link": lambda truth: [f"q={lat}%2C{lon}".replace(".", "%2E") for lon, lat in truth],
+    "a double in hexadecimal digits": lambda truth: [struct.pack("<d", lat).hex() for _, lat in truth],
+    "WKB in base64": lambda truth: [
+        base64.b64encode(shapely.to_wkb(shapely.Point(place))).decode() for place in truth
+    ],
+    "text in base64": lambda truth: [base64.b64encode(f"{lat},{lon}".encode()).decode() for lon, lat in truth],
+    "of the row before": lambda truth: np.roll(truth[:, 1], 1),
+    "of the row before, in a text": lambda truth: [f"from {lat}, {lon}" for lon, lat in np.roll(truth, 1, axis=0)],
+    "in another order": lambda truth: np.sort(truth[:, 0]),
+    "all places in each row": lambda truth: [" ".join(map(str, truth.ravel())) for _ in truth],
+    "all places in one row": lambda truth: [" ".join(map(str, truth.ravel())), *["x"] * (len(truth) - 1)],
 }
 
 BY_TYPE: dict[str, Column] = {
@@ -110,8 +180,19 @@ BY_TYPE: dict[str, Column] = {
     "nested member": lambda truth: pa.array([{"a": {"b": lat, "c": "x", "d": 1}} for _, lat in truth]),
     "list of structs": lambda truth: pa.array([[{"q": lat, "r": "s", "t": 0}] for _, lat in truth]),
     "dictionary": lambda truth: pa.array([str(lat) for _, lat in truth]).dictionary_encode(),
+    "text as bytes": lambda truth: pa.array([f"{lat},{lon}".encode() for lon, lat in truth]),
+    "floats as bytes": lambda truth: pa.array([struct.pack(">ff", lon, lat) for lon, lat in truth]),
 }
 """Only where a format has such types."""
+
+BY_ARROW: dict[str, Column] = {
+    "map": lambda truth: pa.array([[("a", lat)] for _, lat in truth], pa.map_(pa.string(), pa.float64())),
+    "integers as bytes": lambda truth: pa.array([struct.pack("<i", round(lat * 1e7)) for _, lat in truth]),
+    "hours, minutes and seconds": lambda truth: pa.array(np.rint(truth[:, 1] * 3.6e9).astype("m8[us]")),
+    "time of day": lambda truth: pa.array(np.rint(truth[:, 0] * 3.6e9).astype(np.int64)).cast(pa.time64("us")),
+    "days since 1970": lambda truth: pa.array(np.rint(truth[:, 1] * 1e7).astype("M8[ns]")),
+}
+"""Only Arrow and Parquet have such types."""
 
 TELLING_NAMES = (
     *("lat", "LATITUDE", "pickupLatitude", "home_lng", "homelat", "latE7", "breite", "Längengrad", "easting"),

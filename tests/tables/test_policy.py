@@ -136,3 +136,37 @@ def test_a_column_into_which_nobody_looks_is_refused() -> None:
     table = cases.table_with(truth, ["a"] * 20)
     with pytest.raises(InvalidInputError, match="'note' is of a type into which nobody looks"):
         obfuscated(table.set_column(3, "note", pc.run_end_encode(pa.array(truth[:, 1]))))
+
+
+@pytest.mark.parametrize("case", cases.BY_ARROW)
+def test_times_maps_and_bytes_that_hold_coordinates_are_refused(case: str) -> None:
+    truth = cases.lonlat()
+    with pytest.raises(InvalidInputError, match=r"'note' (repeats|holds)"):
+        obfuscated(cases.table_with(truth, cases.BY_ARROW[case](truth)))
+
+
+def test_entries_of_a_dictionary_that_no_row_has_are_refused() -> None:
+    truth = cases.lonlat()
+    entries = pa.array([*(str(lat) for _, lat in truth), "x"])
+    column = pa.DictionaryArray.from_arrays(pa.array([60] * 60, pa.int32()), entries)
+    with pytest.raises(InvalidInputError, match="'note' repeats coordinates in its dictionary"):
+        obfuscated(cases.table_with(truth, column))
+    plain = pa.DictionaryArray.from_arrays(
+        pa.array([0] * 60, pa.int32()), pa.array([f"x{row}" for row in range(60)])
+    )
+    assert obfuscated(cases.table_with(truth, plain)).num_rows == 60
+
+
+def test_lists_of_the_newest_kind_are_looked_into() -> None:
+    truth = cases.lonlat()
+    column = pa.array([[lat, 1.0, 2.0] for _, lat in truth], pa.list_view(pa.float64()))
+    with pytest.raises(InvalidInputError, match="'note' repeats the latitude"):
+        obfuscated(cases.table_with(truth, column))
+
+
+def test_coordinates_of_the_row_before_are_found_in_a_long_table_of_the_world() -> None:
+    rng = np.random.default_rng(3)
+    truth = np.round(rng.uniform([-180, -80], [180, 80], (20_000, 2)), 6)
+    with pytest.raises(InvalidInputError, match="'note' repeats coordinates of other rows"):
+        obfuscated(cases.table_with(truth, np.roll(truth[:, 1], 3)))
+    assert obfuscated(cases.table_with(truth, np.round(rng.uniform(-80, 80, 20_000), 6))).num_rows == 20_000

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from geoind.tables.policy import telling_values
-from geoind.tables.values import Sample, sampled_rows
+from geoind.tables.values import AROUND, Sample, sampled_rows
 
 TABLES = 2_000
 SIZES = [1, 2, 3, 5, 8, 12, 20, 40, 60, 100, 200, 256, 300]
@@ -74,7 +74,8 @@ def ordinary_columns(rng: np.random.Generator, count: int) -> Iterator[tuple[str
 def told(truth: Any, columns: dict[str, Any]) -> dict[str, str]:
     chosen = sampled_rows(len(truth))
     batch = pa.RecordBatch.from_pydict({name: pa.array(column) for name, column in columns.items()})
-    return telling_values([Sample(truth[chosen])], batch.take(pa.array(chosen)), list(columns))
+    sample = Sample(truth[chosen], numbers=chosen, around=truth[:AROUND])
+    return telling_values([sample], batch.take(pa.array(chosen)), list(columns))
 
 
 @pytest.mark.parametrize("quarter", range(4))
