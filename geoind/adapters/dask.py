@@ -83,6 +83,9 @@ def obfuscate(
     if ledger is not None:
         _charge(frame, recipe, ledger)
     reports = frame.map_partitions(_obfuscate_partition, recipe, meta=meta)
+    if not meta.index.equals(frame._meta.index) or type(meta.index) is not type(frame._meta.index):
+        # Where the partitions began in an index that is dropped.
+        reports = reports.clear_divisions()
     if getattr(reports, "spatial_partitions", None) is not None:
         # The outlines of the partitions' true places.
         reports.spatial_partitions = None

@@ -47,7 +47,9 @@ def table_of(frame: Any, recipe: Recipe) -> Table:
     if twice:
         raise InvalidInputError(f"column {twice[0]!r} must be there once, the columns are {listed(names)}")
     some = np.unique(np.linspace(0, len(frame) - 1, min(ROWS, len(frame))).astype(np.int64))
-    return placed(frame, recipe).table(_batch(frame.iloc[some]).schema)
+    about = {"name of the columns": _told(frame.columns.names), "name of the index": _told(frame.index.names)}
+    schema = _batch(frame.iloc[some]).schema
+    return placed(frame, recipe).table(schema.with_metadata({name: text for name, text in about.items() if text}))
 
 
 def examined(frame: Any, table: Table) -> Examined:
@@ -70,25 +72,39 @@ def reported(frame: Any, table: Table, made: Obfuscated) -> Any:
                 result[name] = _shapes(values, frame[name], result.index)
             else:
                 result[name] = pd.Series(values, index=result.index, copy=False).astype(frame[name].dtype)
-    if any(name in table.recipe.drop for name in map(str, frame.index.names)) or table.recipe.order == "shuffle":
+    if any(name in table.recipe.drop for name in _levels(frame)) or table.recipe.order == "shuffle":
         # The numbers of the rows would tell their old order.
         result = result.reset_index(drop=True)
+    if isinstance(result.index, pd.MultiIndex):
+        # Levels may have entries that no row has.
+        result.index = result.index.remove_unused_levels()
     result.attrs = {ATTRS_KEY: table.promise.to_json()}
     return result
 
 
-def _named_index(frame: Any) -> bool:
-    """Return whether the index is more than the numbers of the rows."""
-    return not isinstance(frame.index, pd.RangeIndex)
+def _told(labels: Any) -> str:
+    return " ".join(str(label) for label in labels if label is not None)
+
+
+def _levels(frame: Any) -> dict[str, Any]:
+    """Return the levels of an index that is more than the numbers of the rows, under names that no column has."""
+    if isinstance(frame.index, pd.RangeIndex):
+        return {}
+    taken = {str(label) for label in frame.columns}
+    levels: dict[str, Any] = {}
+    for level, label in enumerate(frame.index.names):
+        unnamed = "index" if frame.index.nlevels == 1 else f"index {level}"
+        name = unnamed if label is None else str(label)
+        while name in taken or name in levels:
+            name += " (index)"
+        levels[name] = frame.index.get_level_values(level)
+    return levels
 
 
 def _batch(frame: Any, names: Sequence[str] | None = None) -> pa.RecordBatch:
     """Return some columns of a frame, or all and its index, as Arrow arrays."""
     columns: dict[str, Any] = {str(label): frame[label] for label in frame.columns}
-    if _named_index(frame):
-        for level, label in enumerate(frame.index.names):
-            unnamed = "index" if frame.index.nlevels == 1 else f"index {level}"
-            columns.setdefault(unnamed if label is None else str(label), frame.index.get_level_values(level))
+    columns |= _levels(frame)
     made = [_array(name, columns[name], strict=names is not None) for name in names or columns]
     return pa.RecordBatch.from_arrays([array for _, array in made], schema=pa.schema([field for field, _ in made]))
 
