@@ -208,7 +208,10 @@ def write_table(scores: dict[str, Score]) -> None:
     rows |= {file: score.row(file) for file, score in scores.items()}
     numbers = [[int(part) for part in row.split("|")[2:6]] for row in rows.values()]
     total = Score(*(sum(column) for column in zip(*numbers, strict=True))).row("all").replace("`", "**")
-    OUT.write_text(HEAD + "\n".join([*(rows[file] for file in sorted(rows)), total]) + "\n")
+    # Whole or not at all: a run that is ended here would leave the next one an empty table to go on from.
+    aside = OUT.with_suffix(".partial")
+    aside.write_text(HEAD + "\n".join([*(rows[file] for file in sorted(rows)), total]) + "\n")
+    aside.replace(OUT)
 
 
 if __name__ == "__main__":
