@@ -17,7 +17,7 @@ from geoind.adapters.traces import answered_frame, as_frame
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.randomness import RandomnessLike
-from geoind.tables import Options, Promise, Recipe
+from geoind.tables import Options, Recipe, TablePromise
 from geoind.tables.identities import count_persons
 from geoind.tables.promise import ATTRS_KEY
 from geoind.tables.recipe import log
@@ -148,7 +148,7 @@ def obfuscate_traces(
     recipe = Recipe.of(**options)
     recipe.refuse_ledger_without_persons(ledger)
     result, tally, table = answered_frame(as_frame(traces), recipe, ledger)
-    promise = Promise.from_json(result.attrs[ATTRS_KEY])
+    promise = TablePromise.from_json(result.attrs[ATTRS_KEY])
     log.info("%s", tally.summary(table.recipe.mechanism, promise))
     return result
 

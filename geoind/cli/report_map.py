@@ -10,7 +10,7 @@ from geoind.cli.writing import check_target
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from geoind.tables import Promise
+    from geoind.tables import TablePromise
 
 __all__ = ["add_to"]
 
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"{options.out}: {len(page) / 1e6:.1f} MB, opens without a network")
 
 
-def _promise(files: "list[Path]") -> "Promise | None":
+def _promise(files: "list[Path]") -> "TablePromise | None":
     """Return what the files promise, the weakest where they differ; None, and a warning, if one does not."""
     from geoind.tables import read_promise
 

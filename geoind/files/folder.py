@@ -15,7 +15,7 @@ from geoind.errors import InvalidInputError
 from geoind.files.job import Job, Work, pay, within
 from geoind.files.places import files_in
 from geoind.parallel import in_processes
-from geoind.tables import Promise
+from geoind.tables import TablePromise
 from geoind.tables.delivery import Delivery, private_folder
 from geoind.tables.recipe import log
 from geoind.tables.summary import Summary, Tally
@@ -132,7 +132,7 @@ def _made(missing: Mapping[str, Work], files: Mapping[str, Path], job: Job, work
             if job.progress is not None:
                 job.progress(tally.reports, number / len(jobs))
     # Where an earlier run made all files, it told what they promise.
-    return tally.summary(job.recipe.mechanism, promise or Promise.of(job.recipe.mechanism))
+    return tally.summary(job.recipe.mechanism, promise or TablePromise.of(job.recipe.mechanism))
 
 
 def _write(work: Work) -> None:
@@ -141,7 +141,9 @@ def _write(work: Work) -> None:
     work.write()
 
 
-def _make(path: str, file: Path, target: str, job: Job, charged: Counter[str] | None) -> tuple[Tally, Promise]:
+def _make(
+    path: str, file: Path, target: str, job: Job, charged: Counter[str] | None
+) -> tuple[Tally, TablePromise]:
     """Write the reports of one file, whole or not at all, and return what was counted and promised."""
     with within(path):
         work = Work.begun(file, target, job, path)

@@ -19,7 +19,7 @@ from geoind.files.rows import Rows
 from geoind.files.sources import Bytes, Reading, Source, TextSource, Wanted
 from geoind.files.tabular import CONVERTIBLE, write_table
 from geoind.pipeline import Budget
-from geoind.tables import Examined, Obfuscated, Options, Promise, Recipe, Table, sidecar_of
+from geoind.tables import Examined, Obfuscated, Options, Recipe, Table, TablePromise, sidecar_of
 from geoind.tables.delivery import STANDARD, Delivery
 from geoind.tables.names import named_path
 from geoind.tables.promise import PARQUET_KEY
@@ -224,7 +224,7 @@ class Work:
         return cls(reader, str(target), kinds, job, path)
 
     @property
-    def promise(self) -> Promise:
+    def promise(self) -> TablePromise:
         """What the reports promise."""
         if self._table is None:
             raise InvalidInputError("the file has no rows")

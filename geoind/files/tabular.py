@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
-from geoind.tables import LonLat, Obfuscated, Promise, Table
+from geoind.tables import LonLat, Obfuscated, Table, TablePromise
 from geoind.tables.promise import PARQUET_KEY
 
 __all__ = ["CONVERTIBLE", "write_table"]
@@ -20,7 +20,7 @@ CONVERTIBLE = ("csv", "tsv", "ndjson", "parquet")
 
 
 def write_table(
-    made: Iterator[tuple[Table, Obfuscated]], target: IO[bytes], name: str, promise: Callable[[], Promise]
+    made: Iterator[tuple[Table, Obfuscated]], target: IO[bytes], name: str, promise: Callable[[], TablePromise]
 ) -> None:
     """Write batches of reports, whatever they came from, in a format, with what they promise in the end."""
     writer: Any = None
@@ -90,7 +90,7 @@ def _plain(table: Table, part: Obfuscated, *, as_text: bool) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns)).replace_schema_metadata(told)
 
 
-def _degrees(values: FloatArray, promise: Promise) -> pa.Array:
+def _degrees(values: FloatArray, promise: TablePromise) -> pa.Array:
     return pa.array(np.round(values, promise.decimals), pa.float64(), mask=np.isnan(values))
 
 

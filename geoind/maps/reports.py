@@ -15,7 +15,7 @@ from geoind.maps.basemap import Basemap
 from geoind.maps.colours import REPORT, TRUTH
 from geoind.maps.offline import offline_html
 from geoind.mechanisms.sphere import SphericalLaplace
-from geoind.tables.promise import Promise
+from geoind.tables.promise import TablePromise
 
 __all__ = ["report_map"]
 
@@ -66,7 +66,7 @@ UNPROTECTED = (
 
 
 def report_map(
-    places: Batches, *, title: str, promise: Promise | None = None, basemap: Basemap | None = None
+    places: Batches, *, title: str, promise: TablePromise | None = None, basemap: Basemap | None = None
 ) -> str:
     """Return the page: reports as points or, if they are many, as a heat map, and what was promised.
 
@@ -78,7 +78,7 @@ def report_map(
         Returns the batches from the beginning: it is called twice, so that memory does not grow with the file.
     title : str
         Of the page.
-    promise : Promise, optional
+    promise : TablePromise, optional
         What the reports promise, for the legend; None where nothing was promised.
     basemap : Basemap, optional
         The background; without it the page is plain.
@@ -189,7 +189,7 @@ def _coloured(heat: FloatArray) -> Any:
     return np.dstack([*rgb, alpha]).round().astype(np.uint8)
 
 
-def _promised(promise: Promise) -> list[str]:
+def _promised(promise: TablePromise) -> list[str]:
     if promise.epsilon == math.inf:
         return [f"No bound on the privacy loss per metre, {escape(promise.mechanism)}", f"{promise}."]
     lines = [f"ε = {promise.epsilon:.4g} per metre, {escape(promise.mechanism)}"]

@@ -11,7 +11,7 @@
 `Table.examine(batch)` finds bad rows and refuses columns that repeat the truth, `Table.report(examined)` draws.
 """
 
-from geoind.tables.promise import Promise, read_promise, sidecar_of
+from geoind.tables.promise import TablePromise, read_promise, sidecar_of
 from geoind.tables.recipe import LonLat, Missing, Options, Order, Points, Recipe, places_of
 from geoind.tables.rows import Beside, Examined, Obfuscated, Problem
 from geoind.tables.table import Table
@@ -26,9 +26,9 @@ __all__ = [
     "Order",
     "Points",
     "Problem",
-    "Promise",
     "Recipe",
     "Table",
+    "TablePromise",
     "places_of",
     "read_promise",
     "sidecar_of",

@@ -20,7 +20,7 @@ from geoind.space.lattice import DECIMALS
 from geoind.tables.tracing import Tracing
 from geoind.version import __version__
 
-__all__ = ["ATTRS_KEY", "PARQUET_KEY", "Promise", "read_promise", "sidecar_of"]
+__all__ = ["ATTRS_KEY", "PARQUET_KEY", "TablePromise", "read_promise", "sidecar_of"]
 
 PARQUET_KEY = b"geoind"
 """The key in a Parquet file's schema metadata."""
@@ -30,7 +30,7 @@ SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Promise:
+class TablePromise:
     """The guarantee that every report of a file carries.
 
     Parameters
@@ -66,10 +66,10 @@ class Promise:
     Examples
     --------
     >>> from geoind import SphericalLaplace
-    >>> promise = Promise.of(SphericalLaplace(0.01))
+    >>> promise = TablePromise.of(SphericalLaplace(0.01))
     >>> promise.epsilon, promise.mechanism
     (0.01, 'SphericalLaplace')
-    >>> Promise.from_json(promise.to_json()) == promise
+    >>> TablePromise.from_json(promise.to_json()) == promise
     True
     """
 
@@ -197,7 +197,7 @@ def sidecar_of(path: str | Path) -> Path:
     return Path(f"{path}.geoind.json")
 
 
-def read_promise(path: str | Path) -> Promise:
+def read_promise(path: str | Path) -> TablePromise:
     """Return what a file of reports promises, from its sidecar or its Parquet metadata.
 
     Raises
@@ -213,7 +213,7 @@ def read_promise(path: str | Path) -> Promise:
         told = sidecar.read_bytes()
     if told is None:
         raise InvalidInputError(f"{path} does not tell what was promised: no {sidecar.name}, no Parquet metadata")
-    return Promise.from_json(told)
+    return TablePromise.from_json(told)
 
 
 def _parquet_metadata(path: Path) -> bytes | None:

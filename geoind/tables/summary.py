@@ -12,7 +12,7 @@ from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
 from geoind.tables.identities import plain
 from geoind.tables.places import column_of
-from geoind.tables.promise import Promise
+from geoind.tables.promise import TablePromise
 from geoind.tables.rows import Examined, Obfuscated
 from geoind.tables.table import Table
 
@@ -32,7 +32,7 @@ class Summary:
         How many there are.
     rejected : int
         Bad records that got none.
-    promise : Promise
+    promise : TablePromise
         What the reports promise.
     mean_error, reach_95 : float, optional
         Metres between truth and report: on average, and what 95 % of the reports stay within. None where a step
@@ -47,13 +47,13 @@ class Summary:
     Examples
     --------
     >>> from geoind import SphericalLaplace
-    >>> print(Tally().summary(SphericalLaplace(0.01), Promise.of(SphericalLaplace(0.01))))
+    >>> print(Tally().summary(SphericalLaplace(0.01), TablePromise.of(SphericalLaplace(0.01))))
     0 reports, epsilon 0.01 per metre: 201 m from the truth on average, 95 % within 480 m
     """
 
     reports: int
     rejected: int = 0
-    promise: Promise
+    promise: TablePromise
     mean_error: float | None
     reach_95: float | None
     bounds: tuple[float, float, float, float] | None = None
@@ -135,7 +135,7 @@ class Tally:
         """Return the counts in the least of memory, to travel to another process."""
         return replace(self, _identities=_first(self._identities))
 
-    def summary(self, mechanism: Mechanism, promise: Promise) -> Summary:
+    def summary(self, mechanism: Mechanism, promise: TablePromise) -> Summary:
         """Return what was counted."""
         repeated, most = self._repetitions()
         mean = reach = None

@@ -27,7 +27,7 @@ from geoind.tables.notes import numbers_of_notes, refuse_folders, refuse_notes
 from geoind.tables.order import refuse_sorted
 from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, finite, nulls, rows_of
 from geoind.tables.policy import refuse, telling_entries, telling_schema, telling_values
-from geoind.tables.promise import PARQUET_KEY, Promise
+from geoind.tables.promise import PARQUET_KEY, TablePromise
 from geoind.tables.recipe import LonLat, Points, Recipe
 from geoind.tables.rows import Beside, Examined, Obfuscated, Problem
 from geoind.tables.tracing import answered, in_order, steps_of
@@ -122,9 +122,9 @@ class Table:
         return [name for name in self.passing if name not in self.recipe.keep]
 
     @cached_property
-    def promise(self) -> Promise:
+    def promise(self) -> TablePromise:
         """What the reports promise."""
-        promise = Promise.of(
+        promise = TablePromise.of(
             self.recipe.mechanism,
             level=self.recipe.level,
             radius=self.recipe.radius,

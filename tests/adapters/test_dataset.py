@@ -19,7 +19,7 @@ from geoind import BudgetExceededError, InvalidInputError, KeyedRandomness, Sphe
 from geoind.adapters import dataset
 from geoind.adapters.dataset import Done
 from geoind.adapters.keys import Key
-from geoind.tables import Promise
+from geoind.tables import TablePromise
 
 KEY = hashlib.sha256(b"a key for tests").digest()
 NOISE = SphericalLaplace(0.01)
@@ -70,7 +70,7 @@ def test_each_row_gets_the_report_of_its_file_and_position(tmp_path: Path) -> No
         report = pa.concat_tables([pq.read_table(tmp_path / "out" / part) for part in parts])
         assert report.schema.equals(truth.schema)
         assert report.schema.metadata[b"owner"] == b"us"
-        assert Promise.from_json(report.schema.metadata[b"geoind"]).epsilon == 0.01
+        assert TablePromise.from_json(report.schema.metadata[b"geoind"]).epsilon == 0.01
         assert report.drop_columns(["lon", "lat"]) == truth.drop_columns(["lon", "lat"])
         places = truth["lon"].is_valid().to_numpy()
         lonlat = np.column_stack([truth["lon"].to_numpy(), truth["lat"].to_numpy()])[places]

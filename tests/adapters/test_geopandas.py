@@ -14,7 +14,7 @@ from geoind.adapters.geopandas import obfuscate_points
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
 from geoind.pipeline import ReportCounts
-from geoind.tables import Promise, read_promise
+from geoind.tables import TablePromise, read_promise
 from tests.goodness import p_value
 
 EPSILON = 0.01
@@ -126,7 +126,7 @@ def test_a_frame_of_pandas_keeps_everything_but_its_degrees(lon: str, lat: str) 
     drawn = reports[[lon, lat]].to_numpy()
     assert (geoind.snap_lonlat(drawn) == drawn).all()
     assert not (drawn == truth[[lon, lat]].to_numpy()).any()
-    assert Promise.from_json(reports.attrs["geoind"]).epsilon == EPSILON
+    assert TablePromise.from_json(reports.attrs["geoind"]).epsilon == EPSILON
 
 
 def test_a_frame_of_pandas_reports_as_a_frame_of_points_does() -> None:
@@ -381,7 +381,7 @@ def test_rows_in_hilbert_order_are_refused_or_shuffled() -> None:
 def test_the_promise_travels_in_attrs_and_through_parquet(tmp_path: Path) -> None:
     truth = frame().assign(street="Rue de Rivoli")
     reports = obfuscate_points(truth, level=2.0, radius=400, keep=["street"])
-    told = Promise.from_json(reports.attrs["geoind"])
+    told = TablePromise.from_json(reports.attrs["geoind"])
     assert (told.epsilon, told.level, told.places, told.kept) == (0.005, 2.0, (("geometry",),), ("street",))
     reports.to_parquet(tmp_path / "reports.parquet")
     assert read_promise(tmp_path / "reports.parquet") == told

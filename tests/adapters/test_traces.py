@@ -14,7 +14,7 @@ from geoind import BudgetExceededError, InvalidInputError, Ledger, TraceSession
 from geoind.adapters import dask as dask_door
 from geoind.adapters import spark as spark_door
 from geoind.adapters.geopandas import obfuscate_points, obfuscate_traces
-from geoind.tables import Promise, Recipe
+from geoind.tables import Recipe, TablePromise
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -69,7 +69,7 @@ def test_a_plain_frame_gets_what_sessions_answer_and_keeps_its_order_and_index()
     assert told(reports) == answers
     assert reports.index.equals(frame.index)
     assert reports["when"].equals(frame["when"])
-    promise = Promise.from_json(reports.attrs["geoind"])
+    promise = TablePromise.from_json(reports.attrs["geoind"])
     assert promise.epsilon == pytest.approx(max(spent.values()))
     assert promise.mechanism == "Switching"
 

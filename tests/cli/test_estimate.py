@@ -8,7 +8,7 @@ import pytest
 
 from geoind import SphericalLaplace, synthetic_city
 from geoind.cli import main
-from geoind.tables.promise import Promise, sidecar_of
+from geoind.tables.promise import TablePromise, sidecar_of
 
 CITY = synthetic_city(16)
 MECHANISM = SphericalLaplace(math.log(4) / 200)
@@ -19,7 +19,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reports") / "reports.csv"
     lonlat = MECHANISM.sample(CITY.sample_lonlat(20_000, rng=1), rng=2)
     path.write_text("lon,lat\n" + "".join(f"{lon:.5f},{lat:.5f}\n" for lon, lat in lonlat))
-    sidecar_of(path).write_text(Promise.of(MECHANISM).to_json())
+    sidecar_of(path).write_text(TablePromise.of(MECHANISM).to_json())
     return path
 
 

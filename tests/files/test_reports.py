@@ -7,11 +7,11 @@ import pytest
 
 from geoind import InvalidInputError, PlanarLaplace, Projected, Projection, SphericalLaplace
 from geoind.files import obfuscate_file, read_reports
-from geoind.tables.promise import PARQUET_KEY, Promise, sidecar_of
+from geoind.tables.promise import PARQUET_KEY, TablePromise, sidecar_of
 
 EPSILON = 0.01
 LONLAT = np.array([[2.35, 48.86], [2.36, 48.85], [-73.98, 40.75]])
-PROMISE = Promise.of(SphericalLaplace(EPSILON)).to_json()
+PROMISE = TablePromise.of(SphericalLaplace(EPSILON)).to_json()
 
 
 def text_of(name: str) -> str:
@@ -47,7 +47,7 @@ def parquet(path: Path, epsilon: float = EPSILON) -> Path:
     import pyarrow.parquet
 
     table = pyarrow.table({"lon": LONLAT[:, 0], "lat": LONLAT[:, 1]})
-    promise = Promise.of(SphericalLaplace(epsilon)).to_json().encode()
+    promise = TablePromise.of(SphericalLaplace(epsilon)).to_json().encode()
     pyarrow.parquet.write_table(table.replace_schema_metadata({PARQUET_KEY: promise}), path)
     return path
 
@@ -92,7 +92,7 @@ def test_what_is_not_known_is_asked_for(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="epsilon must be positive"):
         read_reports(path, epsilon=0.0)
     planar = Projected(PlanarLaplace(0.01), Projection(2.35, 48.86))
-    sidecar_of(path).write_text(Promise.of(planar).to_json())
+    sidecar_of(path).write_text(TablePromise.of(planar).to_json())
     with pytest.raises(InvalidInputError, match="Projected"):
         read_reports(path)
     sidecar_of(path).write_text("{}")

@@ -11,12 +11,12 @@ import shapely
 import geoind
 from geoind import Channel, Grid, Places, PlanarGaussian, PlanarLaplace, Projected, Projection, SphericalLaplace
 from geoind.errors import InvalidInputError
-from geoind.tables.promise import Promise, read_promise, sidecar_of
+from geoind.tables.promise import TablePromise, read_promise, sidecar_of
 from geoind.tables.tracing import tracing_of
 
 
-def promise_of(*, level: float | None = None, radius: float | None = None) -> Promise:
-    return Promise.of(geoind.SphericalLaplace(0.01), level=level, radius=radius)
+def promise_of(*, level: float | None = None, radius: float | None = None) -> TablePromise:
+    return TablePromise.of(geoind.SphericalLaplace(0.01), level=level, radius=radius)
 
 
 def test_the_json_says_mechanism_epsilon_unit_lattice_and_version() -> None:
@@ -37,12 +37,12 @@ def test_level_and_radius_are_absent_when_epsilon_was_given() -> None:
 
 
 def test_a_coarser_lattice_is_part_of_the_promise() -> None:
-    assert Promise.of(geoind.SphericalLaplace(5e-6, decimals=3)).decimals == 3
+    assert TablePromise.of(geoind.SphericalLaplace(5e-6, decimals=3)).decimals == 3
 
 
 def test_a_wrapped_mechanism_is_named_with_what_it_wraps() -> None:
     paris = geoind.Projected(geoind.PlanarLaplace(0.01), geoind.Projection(2.35, 48.86))
-    assert Promise.of(paris).mechanism == "Projected(PlanarLaplace)"
+    assert TablePromise.of(paris).mechanism == "Projected(PlanarLaplace)"
 
 
 def test_reading_finds_the_sidecar(tmp_path: Path) -> None:
@@ -85,68 +85,68 @@ def test_a_file_without_a_promise_is_refused(tmp_path: Path) -> None:
 )
 def test_a_broken_promise_file_is_refused(text: str) -> None:
     with pytest.raises(InvalidInputError, match="promise"):
-        Promise.from_json(text)
+        TablePromise.from_json(text)
 
 
 @pytest.mark.parametrize("sites", [Grid(0, 0, cell=100, columns=3, rows=1), Places([[0, 0], [100, 0], [200, 0]])])
 def test_a_promise_between_sites_says_what_holds_off_them(sites: Grid | Places) -> None:
     channel = Channel(sites, sites, [[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]])
     mechanism = Projected(channel, Projection(2.35, 48.86))
-    promise = Promise.of(mechanism)
+    promise = TablePromise.of(mechanism)
     assert promise.mechanism == "Projected(Channel)"
     assert promise.epsilon == mechanism.epsilon > channel.epsilon
     assert promise.off_site_level == mechanism.off_site_level > 0.9
-    assert Promise.from_json(promise.to_json()) == promise
+    assert TablePromise.from_json(promise.to_json()) == promise
     json.loads(promise.to_json(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    assert "off_site_level" not in Promise.of(SphericalLaplace(0.01)).to_json()
+    assert "off_site_level" not in TablePromise.of(SphericalLaplace(0.01)).to_json()
 
 
 def test_a_projected_promise_is_the_one_on_the_ground() -> None:
     oslo = shapely.box(10, 59.8, 11.5, 60.2)
     mechanism = Projected(PlanarLaplace(0.01), Projection.from_crs("EPSG:3857"), domain=oslo)
-    assert Promise.of(mechanism).epsilon > 0.0198
+    assert TablePromise.of(mechanism).epsilon > 0.0198
 
 
 def test_several_places_and_what_was_kept_are_told_and_read_again() -> None:
-    one = Promise.of(geoind.SphericalLaplace(0.01))
+    one = TablePromise.of(geoind.SphericalLaplace(0.01))
     promise = replace(one, places=(("from_lon", "from_lat"), ("to",)), kept=("street", "ele"))
     told = json.loads(promise.to_json())
     assert told["places"] == [{"lon": "from_lon", "lat": "from_lat"}, {"geometry": "to"}]
     assert told["kept"] == ["street", "ele"]
-    assert Promise.from_json(promise.to_json()) == promise
+    assert TablePromise.from_json(promise.to_json()) == promise
 
 
 def test_noise_without_a_promise_says_so_in_json_that_everybody_reads() -> None:
     mechanism = Projected(PlanarGaussian(500), Projection(2.35, 48.86))
-    promise = Promise.of(mechanism)
+    promise = TablePromise.of(mechanism)
     assert json.loads(promise.to_json(), parse_constant=pytest.fail)["epsilon"] is None
-    assert Promise.from_json(promise.to_json()) == promise
+    assert TablePromise.from_json(promise.to_json()) == promise
     assert mechanism.promise == "No bound on the privacy loss per metre: PlanarGaussian promises none."
 
 
 def test_gaussian_noise_tells_its_sigma_and_what_so_many_reports_keep_together() -> None:
     noise = geoind.SphericalGaussian(3000.0)
-    promise = Promise.of(noise, level=1.5, radius=200.0, delta=1e-5, reports=20)
+    promise = TablePromise.of(noise, level=1.5, radius=200.0, delta=1e-5, reports=20)
     told = json.loads(promise.to_json())
     assert told["epsilon"] is None
     assert (told["sigma"], told["level"], told["radius"]) == (3000.0, 1.5, 200.0)
     assert (told["reports"], told["delta"]) == (20, 1e-5)
-    assert Promise.from_json(promise.to_json()) == promise
+    assert TablePromise.from_json(promise.to_json()) == promise
     assert str(promise) == "level 1.5 within 200 m, 20 reports together, up to delta 1e-05"
-    assert str(Promise.of(noise)) == "Gaussian noise, sigma 3000 m"
-    assert str(Promise.of(SphericalLaplace(0.01))) == "epsilon 0.01 per metre"
+    assert str(TablePromise.of(noise)) == "Gaussian noise, sigma 3000 m"
+    assert str(TablePromise.of(SphericalLaplace(0.01))) == "epsilon 0.01 per metre"
 
 
 def test_a_projected_sigma_is_told_on_the_ground() -> None:
     web = Projection.from_crs("EPSG:3857")
     oslo = Projected(geoind.PlanarGaussian(500), web, domain=shapely.box(10, 59.8, 11, 60.2))
-    assert Promise.of(oslo).sigma == pytest.approx(250, rel=0.02)
-    assert Promise.from_json(Promise.of(oslo).to_json()).epsilon == float("inf")
+    assert TablePromise.of(oslo).sigma == pytest.approx(250, rel=0.02)
+    assert TablePromise.from_json(TablePromise.of(oslo).to_json()).epsilon == float("inf")
 
 
 def test_a_promise_is_of_one_report_without_delta_unless_it_says_so() -> None:
-    plain = Promise(mechanism="SphericalLaplace", epsilon=0.01, version=geoind.__version__)
-    assert plain == promise_of() == Promise.from_json(plain.to_json())
+    plain = TablePromise(mechanism="SphericalLaplace", epsilon=0.01, version=geoind.__version__)
+    assert plain == promise_of() == TablePromise.from_json(plain.to_json())
     assert (plain.reports, plain.delta, plain.off_site_level) == (1, 0.0, 0.0)
 
 
@@ -158,21 +158,21 @@ def test_a_level_means_nothing_without_its_radius() -> None:
 def test_a_promise_up_to_delta_says_of_how_many_reports_it_speaks() -> None:
     noise = geoind.SphericalGaussian(3000.0)
     for reports, many in ((1, "each"), (2, "2 reports together")):
-        promise = Promise.of(noise, level=1.5, radius=200.0, delta=1e-5, reports=reports)
+        promise = TablePromise.of(noise, level=1.5, radius=200.0, delta=1e-5, reports=reports)
         assert str(promise) == f"level 1.5 within 200 m, {many}, up to delta 1e-05"
-        assert Promise.from_json(promise.to_json()).reports == reports
+        assert TablePromise.from_json(promise.to_json()).reports == reports
 
 
 def test_traces_promise_what_the_most_expensive_one_cost() -> None:
     mechanism = SphericalLaplace(0.01)
-    promise = Promise.of(mechanism, trace=tracing_of("who,when", "independent", mechanism))
+    promise = TablePromise.of(mechanism, trace=tracing_of("who,when", "independent", mechanism))
     assert (promise.mechanism, promise.epsilon, promise.fresh) == ("Independent", float("inf"), 0.01)
     assert str(promise) == "not known yet for each person's whole trace (Independent)"
     known = promise.for_traces([0.02, 0.05, 0.03])
     assert str(known) == "at most epsilon 0.05 per metre for each person's whole trace (Independent)"
     assert promise.for_traces([]).epsilon == 0.01
     for one in (promise, known):
-        assert Promise.from_json(one.to_json()) == one
+        assert TablePromise.from_json(one.to_json()) == one
         assert json.loads(one.to_json())["session"] == "Independent(epsilon=0.01)"
     # Of single reports nothing has to be added up.
     assert promise_of().for_traces([0.05]) == promise_of()

@@ -9,7 +9,7 @@ from geoind import PlanarGaussian, PlanarLaplace, PostProcessed, Projected, Proj
 from geoind.mechanisms.protocol import Mechanism
 from geoind.space.lattice import half_diagonal
 from geoind.tables import Recipe
-from geoind.tables.promise import Promise
+from geoind.tables.promise import TablePromise
 from geoind.tables.summary import Tally, mean_error
 
 PARIS = Projection(2.35, 48.86)
@@ -27,7 +27,7 @@ LAMBERT = Projection.from_crs("EPSG:2154")
     ids=["globe", "local plane", "national grid", "gaussian"],
 )
 def test_the_errors_that_are_told_are_those_of_the_reports(mechanism: Mechanism) -> None:
-    summary = Tally().summary(mechanism, Promise.of(mechanism))
+    summary = Tally().summary(mechanism, TablePromise.of(mechanism))
     truth = np.tile([2.35, 48.86], (20_000, 1))
     apart = np.hypot(*PARIS.to_xy(mechanism.sample(truth, rng=1)).T)
     assert summary.mean_error == pytest.approx(apart.mean(), rel=0.03)
@@ -37,14 +37,14 @@ def test_the_errors_that_are_told_are_those_of_the_reports(mechanism: Mechanism)
 
 def test_a_step_that_does_not_tell_how_far_it_moves_a_report_costs_the_summary_nothing_else() -> None:
     mechanism = Projected(PostProcessed(PlanarLaplace(0.01), lambda reports: reports), PARIS)
-    summary = Tally().summary(mechanism, Promise.of(mechanism))
+    summary = Tally().summary(mechanism, TablePromise.of(mechanism))
     assert summary.mean_error is summary.reach_95 is None
     assert str(summary).startswith("0 reports, epsilon 0.0100004 per metre")
     assert "within" not in str(summary)
 
 
 def test_columns_that_were_kept_are_named_and_no_others() -> None:
-    promise = Promise.of(SphericalLaplace(0.01))
+    promise = TablePromise.of(SphericalLaplace(0.01))
     warning = "passed on as asked, although they may tell the place: "
     kept = Tally().summary(SphericalLaplace(0.01), replace(promise, kept=("street", "cell")))
     assert f"{warning}street, cell" in str(kept)
@@ -66,7 +66,7 @@ def test_what_two_processes_counted_comes_together() -> None:
     for first, second in (tallies, tallies[::-1]):
         together = replace(first)
         together.merge(second)
-        summary = together.summary(recipe.mechanism, Promise.of(recipe.mechanism))
+        summary = together.summary(recipe.mechanism, TablePromise.of(recipe.mechanism))
         assert summary.reports == 2
         assert summary.bounds == pytest.approx((-70.65, -33.45, 2.35, 48.86), abs=0.1)
 
@@ -82,5 +82,5 @@ def test_many_distances_measure_few_boxes() -> None:
 
 
 def test_little_noise_is_not_called_none() -> None:
-    told = str(Tally().summary(SphericalLaplace(5.0), Promise.of(SphericalLaplace(5.0))))
+    told = str(Tally().summary(SphericalLaplace(5.0), TablePromise.of(SphericalLaplace(5.0))))
     assert told == "0 reports, epsilon 5 per metre: 0.4 m from the truth on average, 95 % within 1.7 m"
