@@ -8,6 +8,7 @@ __all__ = [
     "LedgerError",
     "MissingExtraError",
     "NotStochasticError",
+    "SessionConflictError",
     "SitesMismatchError",
     "SolverError",
 ]
@@ -58,6 +59,10 @@ class BudgetExceededError(GeoindError):
 
 class LedgerError(GeoindError):
     """The ledger's database did not confirm: it is locked, full or gone, so no noise was drawn."""
+
+
+class SessionConflictError(LedgerError):
+    """Another worker answered the person's session at the same time: nothing was published, report again."""
 
 
 class MissingExtraError(GeoindError, ImportError):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from geoind.errors import InvalidInputError, LedgerError
+from geoind.errors import InvalidInputError, SessionConflictError
 from geoind.pipeline import Location
 from geoind.randomness import KEY_BYTES
 from geoind.traces.session import Payer, Time, TraceMethod, TraceSession, Zone
@@ -29,7 +29,8 @@ class SessionStore:
 
     Each report loads the session, charges, draws, and saves before it answers. A worker that dies in between has
     published nothing; the same position at the same time again is answered with what was paid for. If two workers
-    answer one person at the same time, one of them gets an error and publishes nothing.
+    answer one person at the same time, one of them gets a `SessionConflictError` and publishes nothing: report
+    again.
 
     Parameters
     ----------
@@ -93,4 +94,4 @@ class SessionStore:
 
     def _save(self, person: str | int, number: int, before: str, after: str) -> None:
         if after != before and not self.ledger.save_session(person, number + 1, after):
-            raise LedgerError("another worker answered this person at the same time: report again")
+            raise SessionConflictError("another worker answered this person at the same time: report again")

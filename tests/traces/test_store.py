@@ -6,7 +6,7 @@ from typing import TypedDict
 import pytest
 import sqlalchemy as sql
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, LedgerError, TraceSession
+from geoind import BudgetExceededError, InvalidInputError, Ledger, SessionConflictError, TraceSession
 from geoind.traces import Independent, PrivateZone, SessionStore, SparseVector
 
 KEY = bytes(range(32))
@@ -60,7 +60,7 @@ def test_of_two_workers_at_the_same_time_one_publishes_nothing() -> None:
                 return super().answer(past, place)
 
         for time in (0.0, 10.0):
-            with pytest.raises(LedgerError, match="same time"):
+            with pytest.raises(SessionConflictError, match="same time: report again"):
                 SessionStore(ledger, Meanwhile(0.01), KEY).report("ana", **PARIS, time=time)
             saved = ledger.session("ana")
             assert saved is not None

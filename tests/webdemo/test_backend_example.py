@@ -327,6 +327,18 @@ def test_a_delivery_shares_its_position_until_its_budget_is_used_up(tmp_path: Pa
         assert ledger.spent("ana") <= BUDGET
 
 
+def test_a_position_that_another_worker_overtook_is_409_and_says_report_again() -> None:
+    class Overtaken(Ledger):
+        def save_session(self, person: str | int, number: int, state: str) -> bool:  # noqa: ARG002
+            return False
+
+    with Overtaken("sqlite://", budget=BUDGET) as ledger:
+        app = create_backend(ledger, SamePlace(bytes(32)), "http://127.0.0.1:1/search")
+        answer = call(app, "POST", "/track", json=HOME, headers={"X-Person": "ana"})
+    assert answer.status_code == 409
+    assert answer.json() == {"detail": "another worker answered this person at the same time: report again"}
+
+
 def test_an_hour_of_a_delivery_is_within_a_days_budget_which_is_shown_after_each_position(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
