@@ -192,6 +192,8 @@ class TraceSession:
     >>> first = session.report(lat=48.8584, lon=2.2945, time=0)
     >>> first == session.report(lat=48.8585, lon=2.2946, time=300)  # somebody who stays pays nothing
     True
+    >>> TraceSession(SparseVector(fresh=0.01, test=0.02, limit=3000))
+    TraceSession(SparseVector(fresh=0.01, test=0.02, limit=3000.0, choice=0.0, places=8), spent=0)
     """
 
     def __init__(
@@ -216,6 +218,9 @@ class TraceSession:
         self._seen = ""
         # Two threads would both go on from the same past, with one run paid for both.
         self._lock = threading.Lock()
+
+    def __repr__(self) -> str:
+        return f"TraceSession({self.method!r}, spent={self.spent:.6g})"
 
     @property
     def spent(self) -> float:

@@ -64,6 +64,13 @@ def test_the_state_holds_nothing_that_was_not_published(method: TraceMethod) -> 
     assert KEY.hex() not in session.state()
 
 
+def test_a_session_shows_its_method_and_what_was_spent_and_nothing_else() -> None:
+    session = TraceSession(Independent(0.01), key=KEY, person="ana")
+    session.report(**PARIS, time=1_700_000_000)
+    session.report(lat=48.86, lon=2.3, time=1_700_000_060)
+    assert repr(session) == str(session) == "TraceSession(Independent(epsilon=0.01), spent=0.02)"
+
+
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_the_ledger_is_charged_what_the_session_says_it_spent(method: TraceMethod) -> None:
     with Ledger("sqlite://", budget=100) as ledger:
