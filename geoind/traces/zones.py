@@ -8,7 +8,7 @@ from geoind.errors import InvalidInputError
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.randomness import KEY_BYTES
 from geoind.traces.comparison import Further, Source, arc_length
-from geoind.traces.session import Payer
+from geoind.traces.session import Payer, as_traveller
 
 __all__ = ["PrivateZone"]
 
@@ -82,6 +82,10 @@ class PrivateZone:
             raise InvalidInputError("a ledger and a person go together: give both or neither")
         noise = SphericalLaplace(epsilon)
         radius = noise.reach(CONFIDENCE) + as_positive(margin, "margin")
+        if person is not None:
+            # However the name was typed, or the number was kept: one person, one zone.
+            name = as_traveller(person)
+            person = name if isinstance(person, str) else int(name)
         label = f"zone of {person!r} {lon.hex()} {lat.hex()} {noise.epsilon.hex()}"
         if ledger is not None and person is not None:
             token = hashlib.blake2b(label.encode(), key=key, digest_size=16).hexdigest()

@@ -75,6 +75,20 @@ def test_a_zone_is_paid_for_once_and_before_it_is_drawn() -> None:
         PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=b"short")
 
 
+def test_a_person_has_one_zone_however_the_name_was_typed_or_the_number_kept() -> None:
+    with Ledger("sqlite://", budget=0.1) as ledger:
+
+        def zone(person: str | int) -> PrivateZone:
+            return PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=KEY, ledger=ledger, person=person)
+
+        assert zone("Zoe\u0301") == zone("Zo\u00e9") != zone("Zoe")
+        assert zone(7) == zone(np.int64(7))  # type: ignore[arg-type]
+        assert ledger.spent("Zo\u00e9") == ledger.spent(7) == pytest.approx(0.01)
+        with pytest.raises(InvalidInputError, match="without space around it"):
+            zone("Zoe ")
+        assert ledger.spent("Zoe ") == 0
+
+
 def test_somebody_who_never_stays_pays_less_with_switching_and_somebody_who_stays_the_same() -> None:
     sparse = SparseVector(0.02, 0.02, 1500, 0.01)
     moving = [9000.0 * step for step in range(48)]
