@@ -79,6 +79,7 @@ def run(options: argparse.Namespace) -> None:
         invert_population,
         save_population,
     )
+    from geoind.estimate.bootstrap import CONFIDENCE, as_replicates
     from geoind.files import read_reports
     from geoind.files.folder import sources_in
 
@@ -88,8 +89,10 @@ def run(options: argparse.Namespace) -> None:
     files = list(sources_in(options.reports).values())
     for path in options.out:
         check_target(Path(path), files)
-    if options.method == "inversion" and (options.converged or options.smoothing or options.intervals):
+    if options.method == "inversion" and (options.converged or options.smoothing or options.intervals is not None):
         raise InvalidInputError("--converged, --smoothing and --intervals go with --method update")
+    if options.intervals is not None:
+        as_replicates(options.intervals, CONFIDENCE, "--intervals")
     reports = read_reports(
         *files,
         epsilon=options.epsilon,
@@ -118,7 +121,7 @@ def run(options: argparse.Namespace) -> None:
                 open_border=not options.closed,
                 progress=say("step"),
             )
-            if options.intervals:
+            if options.intervals is not None:
                 intervals = bootstrap_intervals(estimated, replicates=options.intervals, progress=say("replicate"))
     for path in options.out:
         save_population(population, path, projection=projection, intervals=intervals)

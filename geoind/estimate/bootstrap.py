@@ -11,7 +11,10 @@ from geoind.estimate.population import PopulationEstimate, share_within
 from geoind.parallel import Threads, available_cores
 from geoind.space.sites import Sites
 
-__all__ = ["Intervals", "bootstrap_intervals"]
+__all__ = ["Intervals", "as_replicates", "bootstrap_intervals"]
+
+CONFIDENCE = 0.9
+"""How often an interval holds, unless somebody asks for more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +40,7 @@ class Intervals:
 def bootstrap_intervals(
     estimate: PopulationEstimate,
     *,
-    confidence: float = 0.9,
+    confidence: float = CONFIDENCE,
     replicates: int = 200,
     rng: np.random.Generator | int = 0,
     workers: int | None = None,
@@ -75,9 +78,8 @@ def bootstrap_intervals(
     >>> bool((sure.low <= found.mass).all() and (found.mass <= sure.high).all())
     True
     """
-    confidence, replicates = as_unit(confidence, "confidence"), as_count(replicates, "replicates")
-    if replicates * (1 - confidence) < 1:
-        raise InvalidInputError(f"replicates must be at least {int(1 / (1 - confidence)) + 1}, got {replicates}")
+    confidence = as_unit(confidence, "confidence")
+    replicates = as_replicates(replicates, confidence, "replicates")
     workers = as_count(available_cores() if workers is None else workers, "workers")
     fit, grid = estimate.fit, estimate.sites
     counts = fit.observation.counts
@@ -98,3 +100,11 @@ def bootstrap_intervals(
                 progress(number + 1, value)
     low, high = np.quantile(masses, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
     return Intervals(grid, frozen(low), frozen(high), confidence)
+
+
+def as_replicates(value: int, confidence: float, name: str) -> int:
+    """Return how many replicates: enough for some of them to lie outside of an interval."""
+    replicates = as_count(value, name)
+    if replicates * (1 - confidence) < 1:
+        raise InvalidInputError(f"{name} must be at least {int(1 / (1 - confidence)) + 1}, got {replicates}")
+    return replicates

@@ -72,6 +72,8 @@ def test_several_outputs_with_intervals_over_the_reports_own_bounds(
             ["--grid", "100", "--out", "people.csv", "--method", "inversion", "--converged"],
             "go with --method update",
         ),
+        (["--grid", "400", "--out", "people.csv", "--intervals", "3"], "--intervals must be at least 11, got 3"),
+        (["--grid", "400", "--out", "people.csv", "--intervals", "0"], "--intervals must be a positive whole"),
         (["--grid", "400", "--out", "nowhere/people.csv"], "in a folder that exists"),
     ],
 )
