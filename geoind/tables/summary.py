@@ -35,8 +35,9 @@ class Summary:
     promise : TablePromise
         What the reports promise.
     mean_error, reach_95 : float, optional
-        Metres between truth and report: on average, and what 95 % of the reports stay within. None where a step
-        after the noise does not tell how far it moves a report.
+        Metres between truth and report: on average, and what at least 95 % of the reports stay within, which is
+        the mechanism's `reach`: in WGS84 metres anywhere, rounding included, so a little more than the noise's own
+        quantile. None where a step after the noise does not tell how far it moves a report.
     bounds : (west, south, east, north), optional
         Degrees that the *reports* span; None without reports.
     busiest : int, optional
