@@ -260,6 +260,10 @@ class _Document:
     def _inside(self, path: tuple[str, ...], attributes: dict[str, str]) -> None:
         point = _depth(path)
         if len(path) == point + 1:
+            if path[point] in ("lat", "lon"):
+                raise InvalidInputError(
+                    f"line {self._line}: a point's lat and lon are its attributes, not elements inside it"
+                )
             self._text, self._length = [], 0
         if len(path) > point + 1 or attributes:
             self._nested.add(path[point])

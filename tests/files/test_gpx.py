@@ -197,8 +197,13 @@ def test_small_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
         ("<gpx><wpt lat='91' lon='2'/></gpx>", "line 1: "),
         ("<gpx><wpt lon='2'/></gpx>", "line 1: there is no place"),
         ("", "line 1: this is no proper XML"),
+        (
+            "<gpx>\n<wpt lat='1' lon='2'><lat>3</lat></wpt></gpx>",
+            "line 2: a point's lat and lon are its attributes",
+        ),
+        ("<gpx><wpt lat='1' lon='2'><a:lon xmlns:a='b'>3</a:lon></wpt></gpx>", "lat and lon are its attributes"),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_what_is_no_safe_gpx_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "in.gpx").write_text(text)
