@@ -25,7 +25,7 @@ class Delivery:
 
     Each is written to a hidden directory beside its place, which only its owner can enter, and renamed from there;
     after an error, or an interrupt, nothing is left. What goes to standard output waits until the end too. The
-    file opened first is put in place last: where it is, the others are.
+    file opened first is put in place last: where it is, the others are, and they are of the same work.
 
     Examples
     --------
@@ -95,12 +95,18 @@ class Delivery:
     def _deliver(self) -> None:
         for file in self._files:
             file.close()
+        parts = []
         for aside, place in reversed(self._places):
             # The main file last: a shapefile's companions are of no use without it.
             for part in sorted(aside.iterdir(), key=lambda part: part.name == place.name):
                 with part.open("rb") as written:
                     os.fsync(written.fileno())
-                part.replace(place.parent / part.name)
+                parts.append((part, place.parent / part.name))
+        if len(parts) > 1:
+            # What was there goes first: a job that is killed now must not leave it beside another's promise.
+            parts[-1][1].unlink(missing_ok=True)
+        for part, end in parts:
+            part.replace(end)
         if self._spool is not None:
             self._spool.seek(0)
             shutil.copyfileobj(self._spool, sys.stdout.buffer)
@@ -108,7 +114,9 @@ class Delivery:
 
 
 def private_folder(path: str | Path) -> Path:
-    """Return a folder, made if need be, that only its owner can enter."""
+    """Return a folder; it and those above it that are not there yet are made, for their owner alone."""
     folder = Path(path)
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not folder.is_dir():
+        private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
     return folder

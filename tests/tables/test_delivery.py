@@ -65,7 +65,29 @@ def test_what_holds_true_places_is_its_owners_alone_and_so_is_everything_unfinis
         [aside] = tmp_path.iterdir()
         assert stat.S_IMODE(aside.stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "rejects").stat().st_mode) & 0o077 == 0
-    assert stat.S_IMODE(private_folder(tmp_path / "deep" / "er").stat().st_mode) == 0o700
+    made = private_folder(tmp_path / "deep" / "er")
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (made, made.parent)] == [0o700, 0o700]
+
+
+def test_an_older_file_is_never_beside_the_promise_of_a_newer_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("reports.csv", "reports.csv.geoind.json")
+    for name in names:
+        (tmp_path / name).write_text("old")
+    seen: list[set[str]] = []
+    replace = Path.replace
+
+    def noted(self: Path, target: Path) -> Path:
+        moved = replace(self, target)
+        seen.append({(tmp_path / name).read_text() for name in names if (tmp_path / name).exists()})
+        return moved
+
+    monkeypatch.setattr(Path, "replace", noted)
+    with Delivery() as delivery:
+        for name in names:
+            delivery.open(tmp_path / name).write(b"new")
+    assert seen == [{"new"}, {"new"}]
 
 
 def test_standard_output_gets_everything_at_the_end_or_nothing(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
