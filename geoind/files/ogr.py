@@ -18,8 +18,12 @@ from geoind.files.rows import BatchRows, Rows
 from geoind.files.sources import Reading, Wanted
 from geoind.space.crs import as_crs
 from geoind.tables import LonLat, Points, Recipe
+from geoind.tables.names import named_path
 
 __all__ = ["OgrSource", "write_ogr"]
+
+LAYER = b"layer"
+"""The metadata entry for the layer's name."""
 
 
 @dataclass
@@ -58,7 +62,8 @@ class OgrSource:
         if self.reading.layer is None and len(names) == 1:
             return names[0]
         if self.reading.layer is None or self.reading.layer not in names:
-            raise InvalidInputError(f"layer must be one of {', '.join(names) or 'none: there are no places'}")
+            known = named_path(", ".join(names)) or "none: there are no places"
+            raise InvalidInputError(f"layer must be one of {known}")
         return self.reading.layer
 
     @property
@@ -86,12 +91,14 @@ class OgrSource:
             ):
                 self.about = {**about, "layer": layer}
                 self._done = 0
-                yield BatchRows(pa.RecordBatch.from_pylist([], schema=reader.schema), 0)
+                # Its name is an entry of the table's metadata: looked at, and dropped or kept.
+                schema = reader.schema.with_metadata({LAYER: layer.encode()})
+                yield BatchRows(pa.RecordBatch.from_pylist([], schema=schema), 0)
                 flat = about["geometry_type"] == "Point"
                 for batch in reader:
                     self._done += len(batch)
                     shapes = batch if flat else _without_heights(batch, self.geometry)
-                    yield BatchRows(shapes, self._done - len(batch))
+                    yield BatchRows(shapes.replace_schema_metadata(schema.metadata), self._done - len(batch))
         except (pyogrio.errors.DataSourceError, pa.ArrowException, RuntimeError) as error:
             # Not its message: GDAL's may quote what the file holds.
             raise InvalidInputError(f"GDAL cannot read this ({type(error).__name__})") from None
@@ -118,6 +125,7 @@ class OgrSource:
 def write_ogr(source: OgrSource, batches: Iterator[pa.RecordBatch], target: Path) -> None:
     """Write a layer of reports, in the source's CRS."""
     first = next(batches)
+    layer = first.schema.metadata.get(LAYER)
     failure: list[BaseException] = []
 
     def guarded() -> Iterator[pa.RecordBatch]:
@@ -134,7 +142,7 @@ def write_ogr(source: OgrSource, batches: Iterator[pa.RecordBatch], target: Path
             pyogrio.raw.write_arrow(
                 pa.RecordBatchReader.from_batches(first.schema, guarded()),
                 target,
-                layer=source.about["layer"] if target.suffix.lower() == ".gpkg" else None,
+                layer=layer.decode() if layer is not None and target.suffix.lower() == ".gpkg" else None,
                 driver=_driver(source, target),
                 geometry_name=source.geometry,
                 geometry_type="Point",

@@ -138,6 +138,21 @@ def test_one_of_several_layers_must_be_chosen_and_comes_alone(
     assert len(geopandas.read_file(tmp_path / "out.gpkg")) == 4
 
 
+def test_a_layer_named_by_a_true_place_is_refused_dropped_or_kept(tmp_path: Path) -> None:
+    truth = places()
+    name = f"home {truth.geometry.y[3]} {truth.geometry.x[3]}"
+    truth.to_file(tmp_path / "in.gpkg", layer=name)
+    with pytest.raises(InvalidInputError, match="entry layer of its metadata") as caught:
+        obfuscate_file(tmp_path / "in.gpkg", tmp_path / "out.gpkg", epsilon=0.01)
+    assert str(truth.geometry.y[3]) not in str(caught.value)
+    assert not (tmp_path / "out.gpkg").exists()
+    dropped: Options = {"mechanism": SHARP, "drop": ["layer"]}
+    kept: Options = {"mechanism": SHARP, "keep": ["layer"]}
+    for options, layer in ((dropped, "out"), (kept, name)):
+        obfuscate_file(tmp_path / "in.gpkg", tmp_path / "out.gpkg", **options)
+        assert pyogrio.list_layers(tmp_path / "out.gpkg")[:, 0].tolist() == [layer]
+
+
 def test_attributes_that_repeat_the_truth_are_refused(tmp_path: Path) -> None:
     truth = places()
     truth = truth.assign(lat=truth.geometry.y, lon=truth.geometry.x)
