@@ -4,11 +4,12 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 import webdemo
 from geoind.maps.colours import REPORT, TRUTH
-from tests.webdemo.browser import click_map, number, sent, set_slider, settle, show
+from tests.webdemo.browser import click_map, sent, set_slider, settle, show
 
 STYLE = Path(webdemo.__file__).parent / "static" / "app.css"
 
@@ -76,11 +77,15 @@ def test_a_walk_is_in_the_link_only_when_asked(watched: Page, demo_url: str) -> 
     watched.get_by_label("include my place and my walk in link and code").check()
     address = watched.evaluate("location.href")
     assert address.count("24.9") == 3
+    shown = [watched.locator(f"#naive-{name}").inner_text() for name in ("error", "guess")]
     watched.goto("about:blank")
     with asks(watched, "/api/trace") as asked:
         watched.goto(address)
     assert len(sent(asked.value)["path"]) == 2
     expect(watched.locator(".dot-truth")).to_have_count(2)
+    # The same walk and the same noise.
+    for name, text in zip(("error", "guess"), shown, strict=True):
+        expect(watched.locator(f"#naive-{name}")).to_have_text(text)
 
 
 SMALL_NOISES = """
@@ -158,19 +163,34 @@ def test_a_double_click_places_once_and_a_key_on_a_zoom_button_places_nothing(
     assert len(asked) == 1
 
 
+FAR_AWAY = "void demo_map.fire('click', {latlng: L.latLng(61.5, 25.5)})"
+
+
 def test_a_refused_place_is_not_kept(page: Page, demo_url: str) -> None:
     show(page, demo_url, "explore")
     with asks(page) as first:
         page.get_by_role("button", name="Draw new noise").click()
     settle(page)
-    pin = page.locator(".pin-truth").bounding_box()
-    page.evaluate("void demo_map.fire('click', {latlng: L.latLng(61.5, 25.5)})")
+    pins = [page.locator(f".pin-{name}").bounding_box() for name in ("truth", "there")]
+    page.evaluate(FAR_AWAY)
     expect(page.get_by_role("alert")).to_contain_text("within 3 km")
-    assert page.locator(".pin-truth").bounding_box() == pin
+    assert [page.locator(f".pin-{name}").bounding_box() for name in ("truth", "there")] == pins
     with asks(page) as again:
         page.get_by_role("button", name="Draw new noise").click()
     assert sent(again.value)["lat"] == sent(first.value)["lat"]
     expect(page.get_by_role("alert")).to_be_hidden()
+
+
+def test_a_refused_corner_is_no_part_of_the_walk(page: Page, demo_url: str) -> None:
+    show(page, demo_url, "trace")
+    corners = page.locator(".dot-truth").count()
+    page.evaluate(FAR_AWAY)
+    expect(page.get_by_role("alert")).to_contain_text("within 3 km")
+    with asks(page, "/api/trace") as asked:
+        click_map(page, 0.5, 0.5)
+    assert len(sent(asked.value)["path"]) == corners + 1
+    expect(page.get_by_role("alert")).to_be_hidden()
+    expect(page.locator(".dot-truth")).to_have_count(corners + 1)
 
 
 def test_a_lost_server_is_said_keeps_the_last_answer_and_is_found_again(page: Page, demo_url: str) -> None:
@@ -194,15 +214,40 @@ def test_a_lost_server_is_said_keeps_the_last_answer_and_is_found_again(page: Pa
     expect(page.locator("#compare-finding")).to_have_text(re.compile(r"\d"))
 
 
-def test_a_slow_answer_shows_that_it_is_awaited(watched: Page, demo_url: str) -> None:
-    show(watched, demo_url, "explore")
+def test_what_was_asked_again_of_a_lost_server_is_answered_when_it_is_found(page: Page, demo_url: str) -> None:
+    show(page, demo_url, "again")
+    address = re.compile(r"/(api/|static/icon)")
+    page.route(address, lambda route: route.abort("connectionrefused"))
+    page.get_by_role("button", name="Ask once").click()
+    expect(page.get_by_role("alert")).to_contain_text("does not answer")
+    page.unroute(address)
+    expect(page.locator("#answers")).to_have_text("1")
+    expect(page.get_by_role("alert")).to_be_hidden()
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("tab", ["explore", "compare"])
+def test_a_slow_answer_shows_that_it_is_awaited_and_hides_nothing(
+    watched: Page, demo_url: str, tab: str, width: int
+) -> None:
+    watched.set_viewport_size({"width": width, "height": 800})
+    show(watched, demo_url, tab)
     held: list[Route] = []
-    watched.route("**/api/explore", lambda route: held.append(route))
-    watched.get_by_role("button", name="Draw new noise").click()
-    expect(watched.get_by_text("Waiting for the answer")).to_be_visible()
-    held[0].continue_()
-    expect(watched.get_by_text("Waiting for the answer")).to_be_hidden()
-    assert number(watched.locator("#report-error")) > 0
+    watched.route("**/api/*", lambda route: held.append(route))
+    watched.get_by_role("tabpanel").get_by_role("button", name="Draw new noise").click()
+    sign = watched.get_by_text("Waiting for the answer")
+    expect(sign).to_be_visible()
+    box = sign.bounding_box()
+    assert box is not None
+    for others in (".leaflet-control-zoom", "#hint", "#mechanisms-title"):
+        other = watched.locator(others)
+        beside = other.bounding_box() if other.is_visible() else None
+        if beside is not None:
+            below, right = beside["y"] - box["y"], beside["x"] - box["x"]
+            assert below >= box["height"] or right >= box["width"], others
+    for route in held:
+        route.continue_()
+    expect(sign).to_be_hidden()
 
 
 def test_belief_compare_and_back_again_leave_no_error(watched: Page, demo_url: str) -> None:

@@ -1,6 +1,6 @@
 // Ask again: the average of fresh answers walks home while the budget runs down.
 
-import { Refused, asker, post, say } from "./ask.js";
+import { Refused, asker, post, retry, say } from "./ask.js";
 import { colour, diamond, fit, line, speck } from "./map.js";
 import { canvas, element, roundUp } from "./chart.js";
 import { metres, percent, put, valued } from "./words.js";
@@ -54,9 +54,15 @@ async function askFor(count) {
   return !refused;
 }
 
-async function guarded(work) {
-  try { await work(); say(null); } catch (error) { draw(); say(error.message); }
+async function guarded(work, again) {
+  const mine = running;
+  try { await work(); say(null); } catch (error) {
+    draw();
+    if (!retry(error, () => { if (mine === running) again(); })) say(error.message);
+  }
 }
+
+const askOnce = () => guarded(() => askFor(1), askOnce);
 
 async function askAll() {
   reset();
@@ -70,7 +76,7 @@ async function askAll() {
       if (!(await askFor(1))) break;
       await new Promise((done) => setTimeout(done, PAUSE));
     }
-  });
+  }, askAll);
   $("ask-all").disabled = false;
 }
 
@@ -119,7 +125,7 @@ export const again = {
   hint: "Drag the pin to move home",
   init(shell) {
     app = shell;
-    $("ask-once").addEventListener("click", () => guarded(() => askFor(1)));
+    $("ask-once").addEventListener("click", askOnce);
     $("ask-all").addEventListener("click", askAll);
     $("ask-reset").addEventListener("click", reset);
     $("budget").addEventListener("input", reset);

@@ -34,6 +34,7 @@ const app = {
   newSeed: () => { app.seed = newSeed(); remember(); },
   drawMe: () => circle(app.me, app.privacy().radius, "truth", { weight: 1, opacity: 0.6, fill: true, fillOpacity: 0.06 }).addTo(app.layer),
   moveMe,
+  asInLink,
   // Somewhere in a building, not at the map's edge.
   anotherPlace: async () => {
     const inner = bounds.pad(-0.15), all = (await buildings()).map((building) => L.latLng(building.inside));
@@ -42,7 +43,7 @@ const app = {
   },
   // The server took the question: its place is one to come back to. It did not: back to the last such place.
   accepted: ({ lat, lon }) => { lastGood = L.latLng(lat, lon); },
-  refused: ({ lat, lon }) => { if (app.me.lat === lat && app.me.lng === lon) placePin(lastGood); },
+  refused: ({ lat, lon }) => { if (app.me.lat === lat && app.me.lng === lon) { placePin(lastGood); remember(); } },
   promise: ({ promise: told }) => {
     put("promise", told.sentence);
     put("epsilon", small(told.epsilon));
@@ -69,9 +70,13 @@ const pin = makePin(app.me, {
   moved: (at) => moveMe(at),
 });
 
+// To six decimals: the same place gets the same answer.
+function asInLink(at) {
+  return L.latLng(Number(at.lat.toFixed(6)), Number(at.lng.toFixed(6)));
+}
+
 function placePin(at) {
-  // To six decimals, as in the link: the same place gets the same answer.
-  app.me = L.latLng(Number(at.lat.toFixed(6)), Number(at.lng.toFixed(6)));
+  app.me = asInLink(at);
   pin.setLatLng(app.me);
 }
 

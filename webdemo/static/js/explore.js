@@ -12,9 +12,10 @@ const LAYERS = ["report", "cloud", "rings", "there", "belief", "remapped", "latt
 const shown = (what) => $(`show-${what}`).checked;
 const LATTICE_ZOOM = 19.5;
 
-let app = null, told = null, asked = null, active = false, refit = true, before = null, other = null, pin = null;
+let app = null, told = null, asked = null, active = false, refit = true, before = null, other = null, lastOther = null, pin = null;
 const ask = asker("/api/explore", (answer, question) => {
   app.accepted(question);
+  lastOther = other && question.there ? L.latLng(question.there.lat, question.there.lon) : null;
   const entered = refit, turned = refit || asked.radius !== question.radius || asked.factor !== question.factor;
   const redrawn = !asked || asked.seed !== question.seed;
   told = answer;
@@ -23,7 +24,12 @@ const ask = asker("/api/explore", (answer, question) => {
   draw();
   const report = L.latLng(told.report.lat, told.report.lon);
   if (active && (turned || (redrawn && !map.getBounds().contains(report)))) fit(circleAround(rings(0.95)).extend(report), entered);
-}, (question) => app.refused(question));
+}, (question) => {
+  app.refused(question);
+  // The second pin as well: it stays with you, or goes back to where it was last taken.
+  if (other && question.there && other.equals([question.there.lat, question.there.lon])) other = lastOther;
+  pin.setLatLng(there());
+});
 
 const rings = (share) => told.rings.find((ring) => ring.share === share).radius;
 const circleAround = (radius) => app.me.toBounds(2 * radius);
@@ -120,7 +126,7 @@ export const explore = {
   hint: "Drag the pin, or click the map",
   init(shell) {
     app = shell;
-    const moving = (at) => { other = L.latLng(Number(at.lat.toFixed(6)), Number(at.lng.toFixed(6))); question(); };
+    const moving = (at) => { other = app.asInLink(at); question(); };
     pin = makePin(there(), { name: "there", text: "there?", label: "The other place, to compare with yours. Drag the pin, or move it with the arrow keys.", moving, moved: (at) => { moving(at); app.remember(); } });
     for (const what of LAYERS) $(`show-${what}`).addEventListener("change", ["there", "belief"].includes(what) ? question : draw);
     $("show-lattice").addEventListener("change", () => {

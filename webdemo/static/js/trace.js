@@ -5,15 +5,22 @@ import { dot, fit, line, speck } from "./map.js";
 import { metres, put, small, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-let app = null, told = null, active = false, path = [];
-const ask = asker("/api/trace", (answer) => {
+let app = null, told = null, active = false, path = [], lastGood = [];
+const ask = asker("/api/trace", (answer, question) => {
+  lastGood = cornersOf(question);
   // An answer about a walk that was taken back meanwhile is nobody's.
   told = path.length < 2 ? null : answer;
   draw();
+}, (question) => {
+  // A corner that was refused is not part of the walk.
+  if (question.path.length === path.length) path = lastGood;
+  draw();
+  app.remember();
 });
+const cornersOf = (question) => question.path.map((corner) => L.latLng(corner.lat, corner.lon));
 
 function suggested() {
-  const box = app.bounds, at = (x, y) => L.latLng(box.getSouth() + y * (box.getNorth() - box.getSouth()), box.getWest() + x * (box.getEast() - box.getWest()));
+  const box = app.bounds, at = (x, y) => app.asInLink(L.latLng(box.getSouth() + y * (box.getNorth() - box.getSouth()), box.getWest() + x * (box.getEast() - box.getWest())));
   return [at(0.16, 0.28), at(0.4, 0.395), at(0.56, 0.41), at(0.845, 0.42), at(0.84, 0.62), at(0.55, 0.66)];
 }
 
@@ -60,7 +67,7 @@ export const trace = {
     for (const id of ["step", "trace-budget"]) $(id).addEventListener("input", question);
     for (const id of ["show-naive", "show-budgeted"]) $(id).addEventListener("change", draw);
     $("trace-redraw").addEventListener("click", () => { app.newSeed(); question(); });
-    $("trace-clear").addEventListener("click", () => { path = []; question(); });
+    $("trace-clear").addEventListener("click", () => { path = lastGood = []; question(); });
     $("trace-undo").addEventListener("click", () => { path = path.slice(0, -1); question(); });
   },
   enter() {
@@ -77,7 +84,7 @@ export const trace = {
     const corners = (state.get("path") ?? "").split(" ").map(pointOf);
     if (corners.every(Boolean)) path = corners.slice(0, 100);
   },
-  click(shell, at) { path = [...path, at]; question(); },
+  click(shell, at) { path = [...path, app.asInLink(at)]; question(); },
   update() { question(); },
   redraw: draw,
 };
