@@ -42,7 +42,9 @@ CACHED = 8192
 
 
 def as_floats(values: ArrayLike, name: str) -> FloatArray:
-    """Return `values` as float64, refusing strings, objects, complex numbers and booleans."""
+    """Return `values` as float64, refusing strings, objects, complex numbers, booleans and what is masked."""
+    if _any_masked(values):
+        raise InvalidInputError(f"{name} must all be there, some are masked: leave them out")
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -52,6 +54,13 @@ def as_floats(values: ArrayLike, name: str) -> FloatArray:
     if array.dtype.kind not in "fiu":
         raise InvalidInputError(f"{name} must be numbers, got dtype {array.dtype}")
     return array.astype(np.float64, copy=False)
+
+
+def _any_masked(values: ArrayLike) -> bool:
+    """Return whether a masked array, or one in a list of them, hides some: an array of numbers would show them."""
+    if isinstance(values, (list, tuple)):
+        return np.ma.MaskedArray in set(map(type, values)) and any(map(np.ma.is_masked, values))
+    return bool(np.ma.is_masked(values))
 
 
 def as_points(points: ArrayLike, name: str = "points", *, columns: int | None = 2) -> FloatArray:

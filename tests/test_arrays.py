@@ -1,9 +1,16 @@
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
-from geoind import Projection, SphericalLaplace, obfuscate, private_query
+from geoind import Channel, Grid, PlanarLaplace, Projection, SphericalLaplace, obfuscate, private_query
 from geoind.arrays import (
     as_count,
+    as_floats,
     as_lonlat,
     as_number,
     as_points,
@@ -35,6 +42,53 @@ from geoind.errors import GeoindError, InvalidInputError
 def test_bad_points_are_refused(points: object) -> None:
     with pytest.raises(InvalidInputError):
         as_points(points)  # type: ignore[arg-type]
+
+
+CELL = Grid(0, 0, cell=100, columns=1, rows=1)
+HIDDEN = np.ma.MaskedArray([[2.25, 48.75], [2.5, 48.875]], mask=[[False, False], [True, True]])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: as_points(HIDDEN),
+        lambda: as_points(list(HIDDEN)),
+        lambda: SphericalLaplace(0.01).sample(HIDDEN),
+        lambda: PlanarLaplace(0.01).sample(HIDDEN),
+        lambda: obfuscate(lon=HIDDEN[:, 0], lat=HIDDEN[:, 1], epsilon=0.01),
+        lambda: as_floats(np.ma.masked, "lon"),
+        lambda: Channel(CELL, CELL, [[1.0]]).sample(np.ma.MaskedArray([0], [True])),
+    ],
+)
+def test_what_a_mask_hides_is_no_place(call: Callable[[], object]) -> None:
+    with pytest.raises(
+        InvalidInputError, match=r"must all be there, some are masked|truth must be a list"
+    ) as caught:
+        call()
+    assert "48" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series([2.25, None], dtype="Float64"),
+        pd.Series([2, None], dtype="Int64"),
+        pd.Series([2.25, None], dtype="float64[pyarrow]"),
+        pa.array([2.25, None]),
+        pa.array([2, None]),
+        pa.chunked_array([[2], [None]]),
+        pl.Series([2, None]),
+    ],
+    ids=lambda column: f"{type(column).__module__} {getattr(column, 'dtype', '')}",
+)
+def test_a_null_is_no_place(column: Any) -> None:
+    with pytest.raises(InvalidInputError, match="must be finite, row 1 is not"):
+        obfuscate(lon=column, lat=np.array([48.75, 48.875]), epsilon=0.01)
+
+
+def test_a_masked_array_that_hides_nothing_is_an_array() -> None:
+    assert as_points(np.ma.MaskedArray([[2.25, 48.75]])).tolist() == [[2.25, 48.75]]
+    assert type(as_points(HIDDEN[:1])) is np.ndarray
 
 
 @pytest.mark.parametrize("points", [[], np.empty((0, 2)), np.empty((0, 2), int)])

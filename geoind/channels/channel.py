@@ -305,7 +305,7 @@ class Channel:
     def _numbers(self, truth: ArrayLike) -> IntArray:
         """Return the numbers of some inputs."""
         rows = np.asarray(truth)
-        if rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
+        if np.ma.is_masked(truth) or rows.ndim != 1 or (rows.size and rows.dtype.kind not in "iu"):
             raise InvalidInputError("truth must be a list of numbers of inputs")
         rows = rows.astype(np.int64)
         if not ((rows >= 0) & (rows < len(self.inputs))).all():
