@@ -286,6 +286,7 @@ def charge(ledger: Budget | None, person: Persons, count: int, mechanism: Mechan
 def _listed(person: str | int | Iterable[str | int], count: int) -> list[str | int]:
     if isinstance(person, (str, int, Integral)):
         return [person] * count
-    if isinstance(person, Iterable):
+    # The bytes of a name would be persons, too: numbers up to 255.
+    if isinstance(person, Iterable) and not isinstance(person, (bytes, bytearray, memoryview)):
         return list(person)
     raise InvalidInputError(f"person must be text or a whole number, got {type(person).__name__}")

@@ -206,7 +206,7 @@ def test_the_budget_is_charged_before_the_noise_is_drawn() -> None:
 def test_a_whole_number_is_a_person_and_what_is_no_name_is_an_error(lat: float | list[float]) -> None:
     purse = Purse()
     persons: list[Any] = [5, np.int64(5), np.full(np.size(lat), 5)]
-    nobody: list[Any] = [5.0, object(), [["ana"]] * np.size(lat)]
+    nobody: list[Any] = [5.0, b"ana"[: np.size(lat)], object(), [["ana"]] * np.size(lat)]
     place: dict[str, Any] = {"lat": lat, "lon": lat, "epsilon": 0.01, "ledger": purse}
     for person in persons:
         obfuscate(**place, person=person)
