@@ -141,18 +141,19 @@ def obfuscate_dataset(
         _same_kinds(table, kinds)
     recipe = replace(recipe, key=_key_of(options.get("key"), target))
     state = _begin(source, target, recipe, paths)
-    if ledger is not None and not state.get("charged"):
-        counts = _count_persons(source, pieces, recipe, workers)
-        ledger.charge_counts(counts, recipe.mechanism, label=f"dataset {target.name}")
-        _write_state(target, {**state, "charged": True})
-    missing = [piece for piece in pieces if not (target / piece.target).exists()]
-    found = len(pieces) - len(missing)
-    jobs = [(source, target, piece, recipe) for piece in missing]
     tally = Tally()
-    for number, part in enumerate(in_processes(workers, _make, jobs), found + 1):
-        tally.merge(part)
-        if progress is not None:
-            progress(number, len(pieces))
+    with _removed_if_nothing_was_made(target):
+        if ledger is not None and not state.get("charged"):
+            counts = _count_persons(source, pieces, recipe, workers)
+            ledger.charge_counts(counts, recipe.mechanism, label=f"dataset {target.name}")
+            _write_state(target, {**state, "charged": True})
+        missing = [piece for piece in pieces if not (target / piece.target).exists()]
+        found = len(pieces) - len(missing)
+        jobs = [(source, target, piece, recipe) for piece in missing]
+        for number, part in enumerate(in_processes(workers, _make, jobs), found + 1):
+            tally.merge(part)
+            if progress is not None:
+                progress(number, len(pieces))
     for leftover in target.rglob(".*.partial"):
         shutil.rmtree(leftover, ignore_errors=True)
     summary = tally.summary(recipe.mechanism, table.promise)
@@ -328,7 +329,7 @@ def _begin(source: Path, target: Path, recipe: Recipe, paths: Iterable[str]) -> 
         different = sorted(name for name in job if found.get(name) != job[name])
         if different:
             raise InvalidInputError(
-                f"{str(target)!r} was begun by another job: its {' and '.join(different)} differ; use a new folder"
+                f"{str(target)!r} was begun by another job (different: {', '.join(different)}); use a new folder"
             )
         return found
     if target.exists() and any(target.iterdir()):
@@ -336,6 +337,18 @@ def _begin(source: Path, target: Path, recipe: Recipe, paths: Iterable[str]) -> 
     target.mkdir(parents=True, exist_ok=True)
     _write_state(target, job)
     return job
+
+
+@contextmanager
+def _removed_if_nothing_was_made(target: Path) -> Iterator[None]:
+    """After an error, remove a folder in which nothing was made and nobody charged: others may use its name."""
+    try:
+        yield
+    except Exception:
+        files = [path for path in target.rglob("*") if path.is_file()]
+        if files == [target / STATE] and not json.loads(files[0].read_text()).get("charged"):
+            shutil.rmtree(target)
+        raise
 
 
 def _digest(value: object) -> str:

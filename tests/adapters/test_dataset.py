@@ -180,12 +180,12 @@ def test_another_job_may_not_use_the_folder(tmp_path: Path) -> None:
     source = write(tmp_path / "in", SIZES)
     out = tmp_path / "out"
     obfuscate_dataset(source, out, epsilon=0.01, key=KEY)
-    with pytest.raises(InvalidInputError, match="its key fingerprint differ"):
+    with pytest.raises(InvalidInputError, match=r"another job .different: key fingerprint."):
         obfuscate_dataset(source, out, epsilon=0.01, key=bytes(32))
-    with pytest.raises(InvalidInputError, match="its mechanism differ"):
+    with pytest.raises(InvalidInputError, match=r"another job .different: mechanism."):
         obfuscate_dataset(source, out, epsilon=0.02, key=KEY)
     write(source, {"new.parquet": 10})
-    with pytest.raises(InvalidInputError, match="its source files differ"):
+    with pytest.raises(InvalidInputError, match=r"another job .different: source files."):
         obfuscate_dataset(source, out, epsilon=0.01, key=KEY)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("!")
@@ -250,6 +250,23 @@ def test_a_bad_place_in_the_middle_is_refused_before_anybody_is_charged(tmp_path
         )
     assert account.charges == []
     assert not list((tmp_path / "out").rglob("*.parquet"))
+
+
+def test_a_folder_in_which_a_refused_job_made_nothing_is_gone_and_the_next_may_have_its_name(
+    tmp_path: Path,
+) -> None:
+    source = write(tmp_path / "in", SIZES)
+    for path in source.rglob("*.parquet"):
+        table = pq.read_table(path)
+        pq.write_table(table.append_column("note", table["lat"]), path)
+    account = Account()
+    job: dict[str, Any] = {"epsilon": 0.01, "key": KEY, "ledger": account, "person_column": "who", "workers": 1}
+    for ledger in (account, None):
+        with pytest.raises(InvalidInputError, match="'note'"):
+            obfuscate_dataset(source, tmp_path / "out", **{**job, "ledger": ledger})
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
+    assert obfuscate_dataset(source, tmp_path / "out", **job, drop=["note"]).found == 0
+    assert len(account.charges) == 1
 
 
 def test_geoparquet_loses_the_box_of_its_true_places(tmp_path: Path) -> None:
