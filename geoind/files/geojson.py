@@ -225,7 +225,8 @@ def _features_begin(text: str) -> int:
     """Return where the first feature may begin, behind the bracket; 0 where the text does not go so far."""
     sign, after = sign_at(text, len(BOM) if text.startswith(BOM) else 0)
     if sign not in ("{", ""):
-        raise InvalidInputError("a GeoJSON file must be a FeatureCollection")
+        hint = "; a list of records must become NDJSON, an object per line, first" if sign == "[" else ""
+        raise InvalidInputError(f"a GeoJSON file must be a FeatureCollection{hint}")
     try:
         while sign:
             first, behind = sign_at(text, after)

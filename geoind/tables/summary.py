@@ -87,7 +87,7 @@ class Summary:
                 f"{self.repeated:,} identities name more than one record: does the column tell records apart?"
             )
         if self.rejected:
-            lines.append(f"{self.rejected:,} bad records got no report")
+            lines.append(f"{self.rejected:,} bad record{'s' * (self.rejected > 1)} got no report")
         if self.promise.kept:
             lines.append(f"passed on as asked, although they may tell the place: {', '.join(self.promise.kept)}")
         return "\n".join(lines)

@@ -140,7 +140,7 @@ def test_features_without_a_place_stay_when_asked_for(tmp_path: Path) -> None:
     ("text", "why"),
     [
         ("", "no proper JSON, behind feature 0"),
-        ("[]", "must be a FeatureCollection"),
+        ("[]", "must be a FeatureCollection; a list of records must become NDJSON, an object per line, first"),
         ("7", "must be a FeatureCollection"),
         ('{"type": "Feature"}', "must be a FeatureCollection"),
         ('{"type": "FeatureCollection",\n"features": [\n', "no proper JSON"),

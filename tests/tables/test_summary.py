@@ -51,6 +51,14 @@ def test_columns_that_were_kept_are_named_and_no_others() -> None:
     assert warning not in str(Tally().summary(SphericalLaplace(0.01), promise))
 
 
+@pytest.mark.parametrize(
+    ("count", "told"), [(1, "1 bad record got no report"), (2000, "2,000 bad records got no report")]
+)
+def test_bad_records_are_counted_in_words_that_fit(count: int, told: str) -> None:
+    summary = Tally(rejected=count).summary(SphericalLaplace(0.01), TablePromise.of(SphericalLaplace(0.01)))
+    assert str(summary).splitlines()[-1] == told
+
+
 def test_a_mean_error_from_quantiles_is_that_of_the_law() -> None:
     assert mean_error(Projected(PlanarLaplace(0.01), PARIS)) == pytest.approx(200 + half_diagonal(), rel=0.005)
 
