@@ -82,6 +82,7 @@ def run(options: argparse.Namespace) -> None:
     from geoind.estimate.bootstrap import CONFIDENCE, as_replicates
     from geoind.files import read_reports
     from geoind.files.folder import sources_in
+    from geoind.tables.promise import sidecar_of
 
     for path in options.out:
         check_output(path)
@@ -125,6 +126,8 @@ def run(options: argparse.Namespace) -> None:
                 intervals = bootstrap_intervals(estimated, replicates=options.intervals, progress=say("replicate"))
     for path in options.out:
         save_population(population, path, projection=projection, intervals=intervals)
+        # What reports that were there before promised is not said of cells.
+        sidecar_of(path).unlink(missing_ok=True)
     if not options.quiet:
         cells = f"{grid.columns} x {grid.rows} cells of {grid.cell:g} m"
         print(f"{len(reports.lonlat):,} reports, {cells}{_how(population)}", file=sys.stderr)

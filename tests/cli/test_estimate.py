@@ -93,6 +93,15 @@ def test_what_cannot_be_done_is_said_in_one_sentence(
     assert not list(tmp_path.iterdir())
 
 
+def test_the_promise_of_reports_that_an_estimate_replaces_goes_with_them(reports: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cells.csv"
+    sidecar_of(out).write_text(sidecar_of(reports).read_text())
+    run = ["estimate", str(reports), "--grid", "1000", "--method", "inversion", "--quiet", "--out", str(out)]
+    assert main(run) == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["cells.csv"]
+    assert sidecar_of(reports).exists()
+
+
 def test_a_file_without_a_promise_needs_an_epsilon(
     reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
