@@ -49,6 +49,11 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "person, time, lat and lon [made-up commuters]",
     )
     parser.add_argument(
+        "--trace",
+        metavar="PERSON,TIME",
+        help="the columns of the CSV that say who and when; --lat and --lon say where [usual names]",
+    )
+    parser.add_argument(
         "--every", type=float, metavar="S", help="seconds between two positions of a trace [300, 60 of a file]"
     )
     parser.add_argument(
@@ -71,6 +76,8 @@ def run(options: argparse.Namespace) -> None:
     if options.traces is not None:
         run_traces(options)
         return
+    if options.trace is not None:
+        raise InvalidInputError("--trace says where the columns of --traces FILE are: give that, too")
     setting = setting_of(options)
     from geoind.evaluation.evaluate import evaluate
     from geoind.evaluation.report import terminal_tables, write_report
@@ -94,11 +101,14 @@ def run_traces(options: argparse.Namespace) -> None:
     from geoind.evaluation.drives import commuters, drives_of, read_traces
     from geoind.evaluation.traces import evaluate_traces
 
+    columns = _columns(options)
     if options.traces == "commuters":
+        if columns:
+            raise InvalidInputError("--trace, --lat and --lon go with --traces FILE")
         drives = commuters(every=300.0 if options.every is None else options.every)
     else:
         every = 60.0 if options.every is None else options.every
-        drives = drives_of(read_traces(options.traces), every=every, most=options.drives)
+        drives = drives_of(read_traces(options.traces, columns), every=every, most=options.drives)
     hours = sum(drive.hours for drive in drives)
     print(f"{options.traces}: {len(drives)} drives, {hours:.1f} hours", file=sys.stderr)
     with Progress() as line:
@@ -106,6 +116,18 @@ def run_traces(options: argparse.Namespace) -> None:
     print(evaluation.text())
     if options.out is not None:
         print("\nWritten: " + ", ".join(str(file) for file in evaluation.write(options.out)))
+
+
+def _columns(options: argparse.Namespace) -> dict[str, str]:
+    """Return what the columns of a table of traces are called, where somebody says it."""
+    who = [] if options.trace is None else [name.strip() for name in options.trace.split(",")]
+    if who and (len(who) != 2 or not all(who)):
+        raise InvalidInputError(f"--trace must be the columns PERSON,TIME, got {options.trace!r}")
+    where = {"lat": options.lat, "lon": options.lon}
+    if any(len(names or []) > 1 for names in where.values()):
+        raise InvalidInputError("--lat and --lon of --traces are one column each")
+    named = dict(zip(("person", "time"), who, strict=True)) if who else {}
+    return named | {name: given[0] for name, given in where.items() if given}
 
 
 def setting_of(options: argparse.Namespace) -> "Setting":

@@ -1,15 +1,18 @@
 """Traces to evaluate sessions on: made-up commuters, GeoLife, check-ins, any table of person, time and place."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from geoind.arrays import FloatArray, as_count, as_positive
 from geoind.errors import InvalidInputError
 from geoind.evaluation.checkins import is_snap, load_geolife, load_snap
+from geoind.tables.times import LATEST, NO_TIME, seconds_of
 from geoind.traces import commuter
 
 if TYPE_CHECKING:
@@ -55,31 +58,57 @@ def commuters(*, persons: int = 6, days: int = 2, every: float = 300.0) -> list[
     return [Drive(f"commuter {number}", times, lonlat) for number, (times, lonlat) in enumerate(made)]
 
 
-def read_traces(path: str | Path) -> "DataFrame":
-    """Return person, time, lat and lon of a GeoLife folder, a SNAP file, or a CSV with columns of such names."""
-    path = Path(path)
+def read_traces(path: str | Path, columns: Mapping[str, str] | None = None) -> "DataFrame":
+    """Return person, time, lat and lon of a GeoLife folder, a SNAP file, or a CSV.
+
+    The columns of a CSV are found by usual names; `columns` says what they are called where they have others, such
+    as {"person": "driver"}. Times are dates, UTC without a zone, or seconds since 1970.
+    """
+    path, called = Path(path), dict(columns or {})
     if not path.exists():
         raise InvalidInputError(f"{path} does not exist")
-    if path.is_dir():
-        return load_geolife(path)
-    if is_snap(path):
-        return load_snap(path)
+    if path.is_dir() or is_snap(path):
+        if called:
+            raise InvalidInputError(f"{path} has no names of columns, as a CSV has: leave out {', '.join(called)}")
+        return load_geolife(path) if path.is_dir() else load_snap(path)
     try:
         table = pd.read_csv(path)
     except (ValueError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{path} is not a table of traces") from error
-    found = {}
-    for wanted, names in NAMES.items():
-        columns = [column for column in table.columns if str(column).lower() in names]
-        if len(columns) != 1:
-            raise InvalidInputError(f"{path} must have one column for the {wanted}: one of {', '.join(names)}")
-        found[columns[0]] = wanted
+    found = {_column(table, wanted, called.get(wanted), path): wanted for wanted in NAMES}
+    if len(found) < len(NAMES):
+        raise InvalidInputError(f"person, time, lat and lon of {path} must be four different columns")
     table = table[list(found)].rename(columns=found)
-    try:
-        table["time"] = pd.to_datetime(table["time"], utc=True)
-    except (ValueError, TypeError) as error:
-        raise InvalidInputError(f"the times of {path} cannot be read") from error
+    seconds, _, _ = seconds_of(pa.array(table["time"], from_pandas=True))
+    places = [
+        pd.to_numeric(table[name], errors="coerce").abs() <= most for name, most in (("lat", 90), ("lon", 180))
+    ]
+    good = table["person"].notna() & (np.abs(seconds) <= LATEST) & places[0] & places[1]
+    if not good.all():
+        row = int(np.argmin(good.to_numpy())) + 1
+        raise InvalidInputError(
+            f"row {row} of {path} lacks a person, a time or a place ({(~good).sum():,} rows do); {NO_TIME}"
+        )
+    table["time"] = pd.to_datetime(seconds, unit="s", utc=True)
     return table
+
+
+def _column(table: "DataFrame", wanted: str, called: str | None, path: Path) -> str:
+    """Return the one column that is meant."""
+    if called is not None:
+        if called not in table.columns:
+            raise InvalidInputError(
+                f"{path} has no column {called!r}: it has {', '.join(map(str, table.columns))}"
+            )
+        return called
+    names = NAMES[wanted]
+    columns = [column for column in table.columns if str(column).lower() in names]
+    if len(columns) != 1:
+        raise InvalidInputError(
+            f"{path} must have one column for the {wanted}, called one of {', '.join(names)}: "
+            "say which it is with --trace PERSON,TIME, --lat and --lon"
+        )
+    return str(columns[0])
 
 
 def drives_of(table: "DataFrame", *, every: float = 60.0, most: int = 20) -> list[Drive]:

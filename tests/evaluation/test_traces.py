@@ -101,3 +101,47 @@ def test_the_command_reads_a_table_of_traces(
     assert main(["evaluate", "--traces", str(path)]) == 2
     assert "one column for the person" in capsys.readouterr().err
     assert main(["evaluate", "--traces", str(tmp_path / "nowhere")]) == 2
+
+
+def test_columns_with_other_names_and_times_in_seconds_are_read_when_they_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("geoind.evaluation.traces.DRAWS", 20)
+    path = tmp_path / "trips.csv"
+    table = pd.DataFrame(
+        {"driver": "ana", "when": range(1_700_000_000, 1_700_000_720, 60), "north": 48.86, "east": 2.3}
+    )
+    table.to_csv(path, index=False)
+    named = ["--trace", "driver,when", "--lat", "north", "--lon", "east"]
+    columns = {"person": "driver", "time": "when", "lat": "north", "lon": "east"}
+    [drive] = drives_of(read_traces(path, columns))
+    assert drive.times.tolist() == table["when"].tolist()
+    assert main(["evaluate", "--traces", str(path), *named]) == 0
+    assert "1 drives, 0.2 hours" in capsys.readouterr().err
+    for options, said in (
+        ([str(path)], "--trace PERSON,TIME"),
+        ([str(path), *named, "--trace", "pilot,when"], "no column 'pilot'"),
+        ([str(path), *named, "--trace", "driver"], "--trace must be the columns PERSON,TIME"),
+        ([str(path), *named, "--trace", "driver,driver"], "four different columns"),
+        ([str(path), *named, "--lat", "north"], "one column each"),
+        (["commuters", *named], "go with --traces FILE"),
+    ):
+        assert main(["evaluate", "--traces", *options]) == 2
+        assert said in capsys.readouterr().err
+    assert main(["evaluate", "--trace", "driver,when"]) == 2
+    assert "--traces FILE" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("person", None), ("time", "noon"), ("time", None), ("lat", 91.5), ("lon", None)]
+)
+def test_a_row_without_a_person_a_time_or_a_place_is_named_and_its_place_is_not(
+    tmp_path: Path, column: str, value: object
+) -> None:
+    path = tmp_path / "trips.csv"
+    row: dict[str, object] = {"person": "ana", "time": 0, "lat": 48.8584, "lon": 2.2945}
+    pd.DataFrame([row, row | {column: value}, row]).to_csv(path, index=False)
+    with pytest.raises(InvalidInputError, match=r"row 2 of .* \(1 rows do\)") as told:
+        read_traces(path)
+    assert "48.8584" not in str(told.value)
+    assert "91.5" not in str(told.value)
