@@ -169,7 +169,9 @@ def _write_png(population: Prior, path: Path, projection: Projection, intervals:
 def _write_html(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:  # noqa: ARG001
     from geoind.maps.offline import save_offline
 
-    save_offline(population.explore(projection), path)
+    chart = population.explore(projection)
+    chart.get_root().title = "Where people are, estimated from their reports"
+    save_offline(chart, path)
 
 
 WRITERS = {

@@ -68,6 +68,7 @@ def test_the_picture_is_a_picture_and_the_map_needs_no_network(tmp_path: Path) -
     assert picture.shape[0] > 500
     assert np.unique(picture.reshape(-1, picture.shape[2]), axis=0).shape[0] > 100
     page = saved(tmp_path, "city.html").read_text()
+    assert "<title>Where people are, estimated from their reports</title>" in page
     assert "data:image/png" in page
     assert "https://" not in page.replace("https://leafletjs.com", "")
 
