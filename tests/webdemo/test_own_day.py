@@ -82,6 +82,11 @@ def test_every_kind_of_file_holds_the_same_fixes(told: Page, kind: str) -> None:
         ),
         ('{"a": 1}', "neither GeoJSON nor a Timeline export"),
         ('{"type": "LineString", "coordinates": [[24.987654, 60.1], [24.9, 60.2]]}', "have no times"),
+        ('<gpx><trkpt lat="1" lon="2"><time>2026-01-01T00:00:00Z</time></trkpt></gpx>', "Only one place"),
+        ('{"type": "FeatureCollection"}', "damaged"),
+        ('{"type": "Feature", "geometry": {"type": "Point"}, "properties": null}', "damaged"),
+        ('{"semanticSegments": [null]}', "damaged"),
+        ('{"locations": [null]}', "damaged"),
     ],
 )
 def test_a_file_that_will_not_do_gets_a_sentence_without_a_place(story: Page, text: str, sentence: str) -> None:

@@ -15,6 +15,8 @@ const ownDay = (() => {
   function sampled(fixes) {
     const toPlane = plane(fixes[0]), lon = fixes[0].lon, steps = [];
     const [first, last] = [fixes[0].time, fixes.at(-1).time], every = Math.max(EVERY, (last - first) / SAMPLES);
+    // What ends at the end of a day does not begin another one.
+    const lastDay = Math.max(1, Math.ceil((last - first) / DAY)) - 1;
     let i = 0;
     for (let time = first; time <= last; time += every) {
       while (i + 1 < fixes.length && fixes[i + 1].time <= time) i += 1;
@@ -23,7 +25,7 @@ const ownDay = (() => {
       const share = gap > 0 && gap <= EVERY ? (time - fixes[i].time) / gap : 0;
       // The sun's time at the place: the file's own zone is not always told, and this needs none.
       const hour = (((time / 3600 + lon / 15) % 24) + 24) % 24;
-      steps.push({ x: here.x + share * (there.x - here.x), y: here.y + share * (there.y - here.y), day: Math.floor((time - first) / DAY), night: hour >= NIGHT[0] && hour < NIGHT[1] });
+      steps.push({ x: here.x + share * (there.x - here.x), y: here.y + share * (there.y - here.y), day: Math.min(lastDay, Math.floor((time - first) / DAY)), night: hour >= NIGHT[0] && hour < NIGHT[1] });
     }
     return steps;
   }

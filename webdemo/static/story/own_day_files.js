@@ -58,6 +58,13 @@ const dayFiles = (() => {
   function json(text) {
     let data;
     try { data = JSON.parse(text); } catch { throw new Error("This file is neither GPX nor JSON."); }
+    try { return fixesOf(data); } catch (error) {
+      if (error instanceof TypeError) throw new Error("This file is damaged: something is missing where a place or a time should be.");
+      throw error;
+    }
+  }
+
+  function fixesOf(data) {
     if (Array.isArray(data)) return data.flatMap(segment);
     if (data?.semanticSegments) return data.semanticSegments.flatMap(segment);
     if (data?.timelineObjects) return data.timelineObjects.flatMap(timelineObject);
@@ -72,7 +79,7 @@ const dayFiles = (() => {
     const placed = all.filter(({ lat, lon }) => Math.abs(lat) <= 90 && Math.abs(lon) <= 180);
     if (!placed.length) throw new Error("This file has no places.");
     const timed = placed.filter(({ time }) => Number.isFinite(time)).sort((a, b) => a.time - b.time);
-    if (timed.length < 2) throw new Error("The places of this file have no times: without them nobody can say where home is.");
+    if (timed.length < 2) throw new Error(`${timed.length ? "Only one place of this file has a time" : "The places of this file have no times"}: nobody can say where home is.`);
     return timed;
   }
   return { parse };
