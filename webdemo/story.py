@@ -12,6 +12,7 @@ from fastapi.responses import Response
 
 from geoind import InvalidInputError
 from geoind.arrays import FloatArray
+from geoind.mechanisms.globe import WGS84_FACTOR
 
 from .page import stops_of
 from .town import Town
@@ -75,6 +76,7 @@ def town_data(town: Town) -> dict[str, Any]:
         "attribution": town.basemap.attribution,
         "bounds": _flat(town.extent),
         "stops": stops_of(town),
+        "margin": WGS84_FACTOR,
         "home": _flat(town.projection.to_xy([[lon, lat]])),
         "shapes": {
             kind: {"area": kind in AREAS, "rings": [[_flat(line) for line in _lines(shape)] for shape in shapes]}

@@ -280,3 +280,15 @@ def test_the_map_fills_a_laptop_without_bars(watched: Page, demo_url: str) -> No
     # A report far away would widen the view to hold it: this one is near.
     show(watched, demo_url, "explore", "&seed=7")
     assert watched.evaluate("demo_base.getBounds().pad(0.02).contains(demo_map.getBounds())")
+
+
+def test_the_name_of_a_pin_stays_on_the_map(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "again")
+    frame = watched.locator(".folium-map").bounding_box()
+    assert frame is not None
+    for x in (0.02, 0.98):
+        click_map(watched, x, 0.5)
+        name = watched.locator(".pin-label-truth").bounding_box()
+        assert name is not None
+        assert frame["x"] <= name["x"]
+        assert name["x"] + name["width"] <= frame["x"] + frame["width"]

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.webdemo.browser import VIEWS, number, set_slider, turn_to
+from webdemo.requests import Privacy
 from webdemo.story import story_files
 
 ARTEFACTS = Path(__file__).parents[2] / "artefacts"
@@ -89,7 +90,7 @@ def test_a_report_hides_you_among_more_buildings_as_the_dial_turns(story: Page) 
         set_slider(story, "dial", stop)
         expect(story.locator("#stops .chosen")).to_have_text(name)
         assert name in (story.locator("#dial").get_attribute("aria-valuetext") or "")
-        told = re.search(r"off by [\d.]+ k?m.*one of these (\d+)", story.locator("#finding").inner_text())
+        told = re.search(r"off by [\d.]+\sk?m.*one of these (\d+)", story.locator("#finding").inner_text())
         assert told is not None
         counts.append(int(told[1]))
         errors.append(story.evaluate("posterior.apart(scene.state.me, scene.report())"))
@@ -107,7 +108,8 @@ def test_here_or_there_is_the_definition(story: Page) -> None:
         drag(story, "#yours .handle-there", *move)
         change, limit, far = story.evaluate(
             "(() => { const {me, there} = scene.state, e = scene.epsilon();"
-            " return [posterior.oddsChange(me, there, [scene.report()], e), posterior.oddsLimit(me, there, 1, e),"
+            " return [posterior.oddsChange(me, there, [scene.report()], scene.noiseEpsilon()),"
+            " posterior.oddsLimit(me, there, 1, e),"
             " posterior.apart(me, there)]; })()"
         )
         assert limit == pytest.approx(math.exp(math.log(4) / 100 * far))
@@ -144,7 +146,7 @@ def test_asked_again_and_again_one_building_glows(story: Page) -> None:
     expect(story.locator("#theirs .handle")).to_have_count(0)
     story.locator("#ask-once").click()
     expect(story.locator("#finding")).to_have_text(
-        re.compile(r"^1 report\. 90 % sure: one of these \d+ buildings\.$")
+        re.compile(r"^1 report\. 90\s% sure: one of these \d+ buildings\.$")
     )
     story.locator("#play").click()
     expect(story.locator("#finding")).to_contain_text("and it is yours")
@@ -184,13 +186,13 @@ def test_playing_takes_its_time_unless_motion_is_unwanted(story: Page) -> None:
     [
         (
             "the same report",
-            r"Asked 100 times, always the same answer, paid once\. 90 % sure: one of these \d+ buildings\.",
+            r"Asked 100 times, always the same answer, paid once\. 90\s% sure: one of these \d+ buildings\.",
         ),
         (
             "within a budget",
-            r"Refused: the budget of 3 reports is spent.* 90 % sure: one of these \d+ buildings\.",
+            r"Refused: the budget of 3 reports is spent.* 90\s% sure: one of these \d+ buildings\.",
         ),
-        ("a session", r"Asked 100 times, \d fresh reports?\. 90 % sure: one of these \d+ buildings\."),
+        ("a session", r"Asked 100 times, \d fresh reports?\. 90\s% sure: one of these \d+ buildings\."),
         ("fresh noise each time", r"Found after \d+ reports"),
     ],
 )
@@ -362,3 +364,24 @@ def test_server_and_folder_give_the_same_files(static_folder: Path, demo_url: st
     assert b"{{" not in folder["index.html"]
     assert b"Instruments" not in folder["index.html"]
     assert b"Instruments" in story_files(demo_app.state.town, with_server=True)["index.html"]
+
+
+def test_the_story_and_the_instruments_tell_the_same_error(story: Page) -> None:
+    turn_to(story, "card=2")
+    for stop, radius in enumerate((25, 50, 100, 200)):
+        set_slider(story, "dial", stop)
+        told = Privacy(factor=4, radius=radius).promise.mean_error
+        # The number and its unit are on one line.
+        expect(story.locator("#promise")).to_have_text(re.compile(rf"off by {told:.0f}\u00a0m on average"))
+
+
+def test_the_name_of_a_pin_stays_on_a_narrow_map(story: Page) -> None:
+    story.set_viewport_size({"width": 360, "height": 740})
+    ground, pin = story.locator("#yours .ground"), story.locator("#yours .handle-you")
+    for x, y in ((-5000, 0), (5000, 0)):
+        story.evaluate("([x, y]) => { scene.moveMe({x, y}); cards.open(cards.LIST[0]); }", [x, y])
+        box, name = ground.bounding_box(), pin.bounding_box()
+        assert box is not None
+        assert name is not None
+        assert box["x"] <= name["x"]
+        assert name["x"] + name["width"] <= box["x"] + box["width"]

@@ -2,7 +2,7 @@
 
 import { map } from "./map.js";
 
-const STEP = 10, STRIDE = 60, REST = 350;
+const STEP = 10, STRIDE = 60, REST = 350, ROOM = 70;
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 // `moving` is called at every step, `moved` when the pin rests.
@@ -11,6 +11,16 @@ export function makePin(at, { name, text, label, side = "right", moving, moved }
   const pin = L.marker(at, { icon, draggable: true, autoPan: true, zIndexOffset: 1000, title: "", alt: label, riseOnHover: true });
   pin.bindTooltip(text, { permanent: true, direction: side, offset: [side === "right" ? 12 : -12, 0], className: `pin-label pin-label-${name}` });
   let resting = null;
+  // Its name stands on the other side where the map ends.
+  const turnName = () => {
+    const { x } = map.latLngToContainerPoint(pin.getLatLng()), room = { left: x, right: map.getSize().x - x }, name = pin.getTooltip();
+    const turned = room[side] < ROOM ? { left: "right", right: "left" }[side] : side;
+    if (name.options.direction === turned) return;
+    Object.assign(name.options, { direction: turned, offset: L.point(turned === "right" ? 12 : -12, 0) });
+    name.update();
+  };
+  pin.on("move add", turnName);
+  map.on("moveend resize", turnName);
   pin.on("drag", () => moving(pin.getLatLng()));
   pin.on("dragend", () => moved(pin.getLatLng()));
   pin.on("add", () => {

@@ -15,7 +15,7 @@ const cards = (() => {
   }
 
   function oneReport() {
-    const report = scene.report(), e = scene.epsilon();
+    const report = scene.report(), e = scene.noiseEpsilon();
     const belief = scene.beliefOf(posterior.afterReport(posterior.before(homes), homes, report, e)), sure = scene.sure(belief);
     yours.show({ marks: line(report), keep: [report], pins: { you: scene.you(oneReport) }, words: `You, and a report ${words.metres(posterior.apart(state.me, report))} away.` });
     theirs.show({ belief, keep: [report], marks: [{ kind: "dot", at: report, colour: "report", text: "report" }], words: `What the observer believes. ${sure}` });
@@ -24,8 +24,8 @@ const cards = (() => {
   }
 
   function hereOrThere() {
-    const report = scene.report(), e = scene.epsilon(), { me, there } = state;
-    const change = posterior.oddsChange(me, there, [report], e), limit = posterior.oddsLimit(me, there, 1, e), far = words.metres(posterior.apart(me, there));
+    const report = scene.report(), { me, there } = state;
+    const change = posterior.oddsChange(me, there, [report], scene.noiseEpsilon()), limit = posterior.oddsLimit(me, there, 1, scene.epsilon()), far = words.metres(posterior.apart(me, there));
     yours.show({
       marks: [{ kind: "line", at: me, to: there, colour: "there" }, { kind: "dot", at: report, colour: "report", text: "report" }], keep: [report],
       focus: [{ ...me, radius: 260 }, { ...there, radius: 60 }, { ...report, radius: 60 }],
@@ -38,7 +38,7 @@ const cards = (() => {
 
   const food = TOWN.places.kind.flatMap((kind, i) => (kind === "food" ? [{ x: TOWN.places.xy[2 * i] / 10, y: TOWN.places.xy[2 * i + 1] / 10 }] : []));
   function nearMe() {
-    const report = scene.report(), e = scene.epsilon(), interest = Number($("interest").value), reach = noise.retrievalRadius(interest, CONFIDENCE, e);
+    const report = scene.report(), e = scene.noiseEpsilon(), interest = Number($("interest").value), reach = noise.retrievalRadius(interest, CONFIDENCE, e);
     const retrieved = food.filter((place) => posterior.apart(place, report) <= reach), near = food.filter((place) => posterior.apart(place, state.me) <= interest);
     const missed = near.filter((place) => !retrieved.includes(place)), [west, south, east, north] = TownMap.bounds;
     const beyond = report.x - reach < west || report.x + reach > east || report.y - reach < south || report.y + reach > north;
@@ -51,7 +51,7 @@ const cards = (() => {
       keep: [{ ...report, radius: reach }], focus: [{ ...state.me, radius: 260 }, { ...report, radius: reach }], pins: { you: scene.you(nearMe) }, words: "The circle that is asked for around the report, and the one that you want around you.",
     });
     const kept = near.length - missed.length;
-    scene.tell(`The service sees the blue circle alone and sends ${words.many(retrieved.length, "place")}${beyond ? " (those on this map)" : ""}; your phone keeps the ${kept} near you and ${missed.length ? `misses ${missed.length}` : "misses none"}. With ${words.percent(CONFIDENCE)} confidence nothing is missed, for ${((reach / interest) ** 2).toFixed(1)} times the area.`);
+    scene.tell(`The service sees the blue circle alone and sends ${words.many(retrieved.length, "place")}${beyond ? " (those on this map)" : ""}; your phone keeps the ${kept} near you and ${missed.length ? `misses ${missed.length}` : "misses none"}. With ${words.percent(CONFIDENCE)} confidence nothing is missed, for ${Number(((reach / interest) ** 2).toPrecision(2))} times the area.`);
   }
 
   const LIST = [

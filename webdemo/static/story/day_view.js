@@ -25,7 +25,7 @@ const dayView = (() => {
   }
   function study() {
     if (!fixes) { scene.tell("Choose a file of yours, or take the example."); draw(); return; }
-    told = ownDay.study(fixes, scene.epsilon(), Number($("budget").value));
+    told = ownDay.study(fixes, scene.noiseEpsilon(), Number($("budget").value));
     draw();
     const { fresh } = told.outcomes;
     const many = told.days > 1 ? `Your ${told.days} days, again and again` : "This day, again and again";

@@ -9,18 +9,18 @@ const guess = (() => {
     while (i < homes.mass.length - 1 && (left -= homes.mass[i]) > 0) i += 1;
     hidden = scene.homeAt(i);
     // A guess begins where the report is: a click, a hand or the arrow keys make it better.
-    reports = [noise.report(hidden, scene.epsilon())];
+    reports = [noise.report(hidden, scene.noiseEpsilon())];
     clicked = { ...reports[0] };
     revealed = false;
     draw();
   }
   function more() {
-    reports.push(noise.report(hidden, scene.epsilon()));
+    reports.push(noise.report(hidden, scene.noiseEpsilon()));
     draw();
   }
 
   function observed() {
-    const logs = posterior.afterReports(posterior.before(homes), homes, reports, scene.epsilon());
+    const logs = posterior.afterReports(posterior.before(homes), homes, reports, scene.noiseEpsilon());
     const weights = posterior.weights(logs), points = Array.from(homes.x, (x, i) => ({ x, y: homes.y[i] }));
     return { belief: scene.beliefOf(logs), best: posterior.middle(points, weights) };
   }

@@ -6,7 +6,7 @@ const play = (() => {
   let run = null, playing = 0, free = false;
 
   function begin(kind) {
-    const epsilon = scene.epsilon();
+    const epsilon = scene.noiseEpsilon();
     const answerer = {
       fresh: () => remedies.fresh(epsilon), same: () => remedies.same(epsilon, 25),
       budget: () => remedies.budget(epsilon, Number($("budget").value)), session: () => remedies.session(epsilon),

@@ -23,8 +23,10 @@ const scene = (() => {
   const theirs = new TownMap(document.querySelector("#theirs .ground"), { bar: false });
 
   const stop = () => STOPS[Number($("dial").value)];
+  // The promise; and the noise that keeps it, a little wider as the library's: true distances lie on an ellipsoid.
   const epsilon = () => noise.epsilonFor(FACTOR, stop().radius);
-  const report = () => noise.report(state.me, epsilon(), state.dice);
+  const noiseEpsilon = () => epsilon() / TOWN.margin;
+  const report = () => noise.report(state.me, noiseEpsilon(), state.dice);
 
   // People are in buildings: you move from one place in a building to another.
   function moveMe(at) {
@@ -49,7 +51,7 @@ const scene = (() => {
   }
 
   function labels() {
-    const { name, radius } = stop(), e = epsilon();
+    const { name, radius } = stop();
     $("dial").setAttribute("aria-valuetext", `${name}, ${radius} m`);
     $("stops").replaceChildren(...STOPS.map((each) => {
       const span = document.createElement("span");
@@ -57,7 +59,7 @@ const scene = (() => {
       span.className = each.name === name ? "chosen" : "";
       return span;
     }));
-    put("promise", `Places ${radius} m apart: the odds change ${FACTOR} times at most. A report is off by ${words.metres(noise.meanRadius(e))} on average.`);
+    put("promise", `Places ${radius} m apart: the odds change ${FACTOR} times at most. A report is off by ${words.metres(noise.meanRadius(noiseEpsilon()))} on average.`);
     put("interest-out", `${$("interest").value} m`);
     put("budget-out", words.many(Number($("budget").value), "report"));
     for (const id of ["interest", "budget"]) $(id).setAttribute("aria-valuetext", $(`${id}-out`).textContent);
@@ -86,5 +88,5 @@ const scene = (() => {
   }
   const you = (changed) => ({ at: state.me, text: "you", move: (at) => { moveMe(at); changed(); } });
 
-  return { FACTOR, state, yours, theirs, stop, epsilon, report, homeAt, nearestHome, moveMe, setUp, labels, beliefOf, sure, tell, table, you };
+  return { FACTOR, state, yours, theirs, stop, epsilon, noiseEpsilon, report, homeAt, nearestHome, moveMe, setUp, labels, beliefOf, sure, tell, table, you };
 })();

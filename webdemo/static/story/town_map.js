@@ -184,6 +184,9 @@ class TownMap {
       pin.textContent = text;
       pin.setAttribute("aria-label", `${text}: drag, or move with the arrow keys`);
       pin.style.left = `${x}px`; pin.style.top = `${y}px`;
+      // Its name stays on the map; the dot below stays on its place.
+      const half = pin.offsetWidth / 2 + 2, aside = Math.max(half, Math.min(x, this.#box.clientWidth - half)) - x;
+      pin.style.setProperty("--aside", `${aside}px`);
       pin.at = at; pin.move = move;
     }
   }

@@ -8,7 +8,9 @@ const words = {
 };
 
 const $ = (id) => document.getElementById(id);
-const put = (id, text) => { $(id).textContent = text; };
+// A number and its unit stay on one line.
+const unbroken = (text) => String(text).replace(/(?<=\d) (?=%|k?m\b)/g, "\u00a0");
+const put = (id, text) => { $(id).textContent = unbroken(text); };
 
 // The page's colours: those of the instruments, and the map's own in both themes.
 const palette = (() => {
