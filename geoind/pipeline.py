@@ -276,6 +276,8 @@ def charge(ledger: Budget | None, person: Persons, count: int, mechanism: Mechan
     persons = _listed(person, count)
     if len(persons) != count:
         raise InvalidInputError(f"person must be one name or one per location: {len(persons)} for {count}")
+    if len({isinstance(name, str) for name in persons}) > 1:
+        raise InvalidInputError("person must be text for all locations or a whole number for all, not both")
     try:
         reports = Counter(persons)
     except TypeError as error:  # what cannot be hashed is no name

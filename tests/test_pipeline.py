@@ -218,6 +218,13 @@ def test_a_whole_number_is_a_person_and_what_is_no_name_is_an_error(lat: float |
     assert purse.notes == paid
 
 
+def test_persons_of_one_call_are_all_text_or_all_numbers() -> None:
+    purse = Purse()
+    with pytest.raises(InvalidInputError, match="not both"):
+        obfuscate(lat=[1.0, 2.0], lon=[1.0, 2.0], epsilon=0.01, ledger=purse, person=["7", 7])
+    assert not purse.notes
+
+
 @dataclass
 class Strict:
     """A mechanism that refuses every truth."""

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from geoind.arrays import IntArray
+from geoind.errors import InvalidInputError
 from geoind.files.jsontext import (
     BadRecordError,
     Span,
@@ -199,7 +200,7 @@ class JsonRows:
         for path in self.form.paths:
             columns[path] = pa.array([record[path] for record in self.flat], pa.string())
         for path in self.resolved(self.named, columns):
-            columns[path] = pa.array([_name(record.get(path)) for record in self.flat], pa.string())
+            columns[path] = _names([record.get(path) for record in self.flat], path)
         for path in self.resolved(self.times, columns):
             columns[path] = pa.array([_time(record.get(path)) for record in self.flat], pa.string())
         gone = set(chosen(columns, self.resolved(self.drop, columns)))
@@ -279,9 +280,14 @@ def _below(name: str, paths: Iterable[str]) -> bool:
     return bool(chosen(paths, [name]))
 
 
-def _name(value: Any) -> str | None:
-    """Return what a text or a whole number names; nothing else does."""
-    return str(value) if isinstance(value, (int, str)) and not isinstance(value, bool) and value != "" else None
+def _names(values: Sequence[Any], path: str) -> pa.Array:
+    """Return what texts, or whole numbers, name; nothing else does."""
+    named = [isinstance(value, (int, str)) and not isinstance(value, bool) and value != "" for value in values]
+    if len({type(value) for value, is_name in zip(values, named, strict=True) if is_name}) > 1:
+        raise InvalidInputError(f"{path!r} must be text in all records or whole numbers in all of them, not both")
+    return pa.array(
+        [str(value) if is_name else None for value, is_name in zip(values, named, strict=True)], pa.string()
+    )
 
 
 def _time(value: Any) -> str | None:

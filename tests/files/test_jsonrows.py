@@ -53,6 +53,11 @@ def test_an_id_must_be_text_or_a_whole_number(tmp_path: Path, identity: object) 
     assert "there is no identity" in reason_again(tmp_path, text)
 
 
+def test_names_are_text_or_whole_numbers_not_both(tmp_path: Path) -> None:
+    lines = "\n".join(json.dumps({"id": name, "lat": 1, "lon": 2}) for name in (7, "7"))
+    assert "'id' must be text in all records or whole numbers" in reason(tmp_path, lines, "in.ndjson", **KEYED)
+
+
 def reason_again(tmp_path: Path, text: str) -> str:
     (tmp_path / "in.ndjson").unlink()
     return reason(tmp_path, text, "in.geojson", **KEYED)
