@@ -142,7 +142,8 @@ def _is_polyline(text: str, lon: float, lat: float) -> bool | None:
         return None
     numbers: list[int] = []
     number = shift = 0
-    for sign in text:
+    # Two coordinates are no longer: a long text that is none must not take long.
+    for sign in text[:16]:
         bits = ord(sign) - 63
         number |= (bits & 31) << shift
         shift += 5
