@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray
@@ -9,7 +10,7 @@ from geoind.errors import InvalidInputError
 from geoind.tables.names import listed, tells_place
 from geoind.tables.promise import PARQUET_KEY
 from geoind.tables.reading import numbers_in
-from geoind.tables.values import Sample
+from geoind.tables.values import Sample, is_fine
 
 __all__ = ["numbers_of_notes", "refuse_folders", "refuse_notes"]
 
@@ -31,7 +32,8 @@ def numbers_of_notes(
         Of the file in its folder, which its reports have, too.
     """
     numbers = {what: numbers_in([text])[0] for what, text in _texts(schema, keep, crs, path)}
-    return {what: values for what, values in numbers.items() if len(values)}
+    # A place has two coordinates of many decimals: most tables need no further look.
+    return {what: values for what, values in numbers.items() if np.count_nonzero(is_fine(values)) > 1}
 
 
 def refuse_notes(numbers: Mapping[str, FloatArray], samples: Sequence[Sample]) -> None:

@@ -4,6 +4,7 @@ import binascii
 import re
 from base64 import b64decode
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 
 import numpy as np
 import pyarrow as pa
@@ -41,10 +42,11 @@ def bytes_in(column: pa.Array, rows: IntArray) -> tuple[pa.Array, IntArray] | No
     if not is_text(column.type):
         return None
     texts = some.to_pylist()
+    filled = [number for number, text in enumerate(texts) if text]
     for read in (_from_hexadecimal, _from_base64):
-        found = [(read(text), row) for text, row in zip(texts, rows, strict=False) if text]
-        if found and all(value is not None for value, _ in found):
-            return pa.array([value for value, _ in found], pa.binary()), np.array([row for _, row in found])
+        found = list(takewhile(lambda value: value is not None, (read(texts[number]) for number in filled)))
+        if found and len(found) == len(filled):
+            return pa.array(found, pa.binary()), rows[filled]
     return None
 
 
@@ -91,7 +93,8 @@ def _from_hexadecimal(text: str) -> bytes | None:
 
 
 def _from_base64(text: str) -> bytes | None:
-    if not BASE64.fullmatch(text):
+    # Digits alone are a number.
+    if text.isdigit() or not BASE64.fullmatch(text):
         return None
     try:
         return b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4))

@@ -5,6 +5,7 @@ tells is an error, which names it and the two ways out: drop it, or keep it, for
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,7 @@ from geoind.tables.cells import cells_of
 from geoind.tables.geoparquet import extension_name, geometry_columns, telling_metadata
 from geoind.tables.names import paired, tells_motion, tells_place
 from geoind.tables.packed import bytes_in, telling_bytes, text_in
-from geoind.tables.reading import leaves, readable
+from geoind.tables.reading import is_number, leaves, plain_numbers, readable
 from geoind.tables.values import Sample
 
 __all__ = ["TELLS", "refuse", "telling_schema", "telling_values"]
@@ -100,23 +101,37 @@ def telling_values(
     known = np.arange(len(beside)) if rows is None else rows
     wanted = set(passing)
     columns = {name: beside.column(at) for at, name in enumerate(beside.schema.names) if name in wanted}
-    clear = _clear_numbers(samples, columns) if rows is None else set()
+    clear = _clear_numbers(samples, columns) if rows is None else {}
     for name, column in columns.items():
-        how = _cells(samples, column, known) if name in clear else _by_value(samples, name, column, known)
+        if name not in clear:
+            how = _by_value(samples, name, column, known)
+        else:
+            how = _packed(samples, column, known) if clear[name] else None
         if how is not None:
             told[name] = how
     return told
 
 
-def _clear_numbers(samples: Sequence[Sample], columns: Mapping[str, pa.Array]) -> set[str]:
-    """Return the columns of plain numbers that come near no coordinate: most of them, found all at once."""
-    rows = np.arange(len(samples[0].lonlat)) if samples else np.arange(0)
-    numbers = {name: readable(column, rows)[0] for name, column in columns.items() if _is_number(column.type)}
-    if not numbers or not len(rows):
-        return set()
+def _clear_numbers(samples: Sequence[Sample], columns: Mapping[str, pa.Array]) -> dict[str, bool]:
+    """Return the columns of plain numbers that come near no coordinate, and whether the numbers are whole.
+
+    Most columns are such ones: all are looked at at once.
+    """
+    numbers = plain_numbers(columns)
+    if not numbers or not samples or not len(samples[0].lonlat):
+        return {}
     stack = np.vstack(list(numbers.values()))
     suspect = np.logical_or.reduce([sample.suspects(stack) for sample in samples])
-    return {name for name, doubtful in zip(numbers, suspect, strict=True) if not doubtful}
+    whole = ~np.any((stack != np.rint(stack)) & ~np.isnan(stack), axis=1)
+    return dict(compress(zip(numbers, whole.tolist(), strict=True), ~suspect))
+
+
+def _packed(samples: Sequence[Sample], column: pa.Array, known: IntArray) -> str | None:
+    """Return how whole numbers tell a place that are none of its coordinates: as cells of a map, or as bytes."""
+    unpacked = bytes_in(column, known)
+    if unpacked is not None and (how := telling_bytes(samples, *unpacked)):
+        return how
+    return _cells(samples, column, known)
 
 
 def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: IntArray) -> str | None:
@@ -156,7 +171,7 @@ def _of_leaf(samples: Sequence[Sample], leaf: pa.Array, rows: IntArray, *, plain
         if unit is not None:
             return f"repeats {unit}"
         few = len(set(values[:LOOKED_AT].tolist())) < LOOKED_AT // 4
-        if sample.lists_places(values) or (few and sample.names_place(np.unique(values))):
+        if sample.names_place(np.unique(values)) if few else sample.lists_places(values):
             return "repeats coordinates of other rows"
     return None
 
@@ -191,9 +206,9 @@ def _by_type(kind: pa.DataType) -> str | None:
     if extension_name(kind).startswith("geoarrow."):
         return "holds geometries"
     fields = [kind.field(number).type for number in range(kind.num_fields)] if pa.types.is_struct(kind) else []
-    if len(fields) == 2 and all(map(_is_number, fields)):
+    if len(fields) == 2 and all(map(is_number, fields)):
         return "holds pairs of numbers"
-    if pa.types.is_fixed_size_list(kind) and kind.list_size == 2 and _is_number(kind.value_type):
+    if pa.types.is_fixed_size_list(kind) and kind.list_size == 2 and is_number(kind.value_type):
         return "holds pairs of numbers"
     return None
 
@@ -212,10 +227,6 @@ def _members(path: str, kind: pa.DataType) -> Iterator[tuple[str, pa.DataType]]:
         yield from list(_members(path, kind.value_type))[1:]
 
 
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
-
-
 def _is_float_list(kind: pa.DataType) -> bool:
     return (
         hasattr(kind, "value_type") and not pa.types.is_dictionary(kind) and pa.types.is_floating(kind.value_type)
@@ -223,4 +234,4 @@ def _is_float_list(kind: pa.DataType) -> bool:
 
 
 def _may_be_number(kind: pa.DataType) -> bool:
-    return _is_number(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return is_number(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)

@@ -1,7 +1,7 @@
 """The numbers that a column holds: as numbers, inside text, inside structs and lists."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from urllib.parse import unquote
 
 import numpy as np
@@ -11,20 +11,21 @@ import pyarrow.compute as pc
 from geoind.arrays import FloatArray, IntArray
 from geoind.tables.places import is_text
 
-__all__ = ["TEXTS", "leaves", "numbers_in", "readable"]
+__all__ = ["TEXTS", "is_number", "leaves", "numbers_in", "plain_numbers", "readable"]
 
 LONGEST = 20_000
 """Characters of a text that are read."""
 TEXTS = 24
 """Texts with digits among them that are read."""
-NUMBER = re.compile(r"\d+(?:[.,]\d+)?")
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
 MARK = r"\s*[°ºd:′'’m\s-]\s*"
 SEXAGESIMAL = re.compile(
-    rf"(?<![\d.,])(\d{{1,3}}){MARK}(?:(\d{{1,2}}[.,]\d+)|(\d{{1,2}}){MARK}(\d{{1,2}}(?:[.,]\d+)?))(?!\d)"
+    rf"(?<![\d.])(\d{{1,3}}){MARK}(?:(\d{{1,2}}\.\d+)|(\d{{1,2}}){MARK}(\d{{1,2}}(?:\.\d+)?))(?!\d)"
 )
 """Degrees with minutes, or with minutes and seconds, whatever stands between them."""
-POINTS = str.maketrans({"．": ".", "，": ",", "٫": ".", "·": "."})
+POINTS = str.maketrans(dict.fromkeys("．，٫·", "."))
 """How other scripts write a decimal point."""
+NO_ROWS = np.empty(0, np.int64)
 FOUR_DIGITS = re.compile(r"\d\D*\d\D*\d\D*\d").search
 
 
@@ -42,20 +43,19 @@ def numbers_in(texts: Sequence[str | None]) -> tuple[FloatArray, IntArray]:
         if not text:
             continue
         plain = _plain(text[:LONGEST])
-        found = [float(number.replace(",", ".")) for number in NUMBER.findall(plain)]
+        found = [float(number) for number in NUMBER.findall(plain)]
         for degrees, decimal, minutes, seconds in SEXAGESIMAL.findall(plain):
-            parts = (degrees, decimal or minutes, seconds or "0")
-            found.append(sum(float(part.replace(",", ".")) / 60**at for at, part in enumerate(parts)))
+            found.append(float(degrees) + float(decimal or minutes) / 60 + float(seconds or 0) / 3600)
         values += found
         rows += [row] * len(found)
     return np.array(values, np.float64), np.array(rows, np.int64)
 
 
 def _plain(text: str) -> str:
-    """Return a text with points as points: not those of other scripts, and not the signs of a link."""
+    """Return a text with decimal points: not those of other scripts, no commas, and not the signs of a link."""
     if not text.isascii():
         text = text.translate(POINTS)
-    return unquote(text) if "%" in text else text
+    return (unquote(text) if "%" in text else text).replace(",", ".")
 
 
 def leaves(path: str, column: pa.Array, rows: IntArray) -> Iterator[tuple[str, pa.Array, IntArray]]:
@@ -92,29 +92,71 @@ def _is_list(kind: pa.DataType) -> bool:
     return any(getattr(pa.types, f"is_{test}")(kind) for test in tests)
 
 
+def plain_numbers(columns: Mapping[str, pa.Array]) -> dict[str, FloatArray]:
+    """Return the numbers of the columns that hold nothing else, as numbers or as text; NaN where there is none.
+
+    Examples
+    --------
+    >>> plain_numbers({"fare": pa.array(["7.5", "", None, "1e3"]), "name": pa.array(["1", "a", "b", "c"])})
+    {'fare': array([   7.5,    nan,    nan, 1000. ])}
+    """
+    found = {name: readable(column, NO_ROWS)[0] for name, column in columns.items() if is_number(column.type)}
+    texts = {
+        name: column for name, column in columns.items() if is_text(column.type) and _begins_as_number(column)
+    }
+    # All at once: a call to Arrow for each column would take longer than its numbers.
+    together = _as_numbers([*texts.values()]) if texts else None
+    for position, (name, column) in enumerate(texts.items()):
+        if together is not None:
+            found[name] = together[position]
+        elif (numbers := _as_numbers([column])) is not None:
+            found[name] = numbers[0]
+    return found
+
+
+def _begins_as_number(column: pa.Array) -> bool:
+    return _is_number(next(filter(None, column.slice(0, 8).to_pylist()), "0"))
+
+
+def _as_numbers(columns: Sequence[pa.Array]) -> FloatArray | None:
+    """Return the numbers that columns of text hold, a row for each; None where a text is no number."""
+    try:
+        texts = pa.concat_arrays(columns)
+        numbers = pc.if_else(pc.not_equal(texts, ""), texts, None).cast(pa.float64())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64).reshape(len(columns), -1)
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Return whether a type is of numbers."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
 def readable(column: pa.Array, rows: IntArray) -> tuple[FloatArray, IntArray]:
     """Return the numbers that a column without members holds, and the row of each."""
     kind = column.type
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return _of_times(column, rows)
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+    if is_number(kind):
         if pa.types.is_decimal(kind) or column.null_count:
             column = column.cast(pa.float64(), safe=False)
         return np.asarray(column.to_numpy(zero_copy_only=False), np.float64), rows
     if not is_text(kind):
         return np.empty(0), np.empty(0, np.int64)
-    column = column.cast(pa.large_string())
+    texts = column.to_pylist()
     # Some texts first: most columns have digits in all of their texts, or in none.
-    chosen = np.arange(0, len(column), max(1, len(column) // (2 * TEXTS)))
-    texts = column.take(pa.array(chosen)).to_pylist()
-    if len(chosen) < len(column) and sum(bool(text and FOUR_DIGITS(text)) for text in texts) < TEXTS:
-        chosen, texts = np.arange(len(column)), column.to_pylist()
-    if all(map(_is_number, filter(None, texts))):
-        return np.array([float(text) if text else np.nan for text in texts]), rows[chosen]
-    hits = [row for row, text in enumerate(texts) if text and FOUR_DIGITS(text)]
+    chosen = range(0, len(texts), max(1, len(texts) // (2 * TEXTS)))
+    hits = [row for row in chosen if texts[row] and FOUR_DIGITS(texts[row])]
+    if len(hits) < TEXTS and len(chosen) < len(texts):
+        chosen = range(len(texts))
+        hits = [row for row in chosen if texts[row] and FOUR_DIGITS(texts[row])]
+    some = [texts[row] for row in chosen]
+    if all(map(_is_number, filter(None, some))):
+        return np.array([float(text) if text else np.nan for text in some]), rows[chosen]
     hits = hits[:: max(1, len(hits) // TEXTS)]
     values, places = numbers_in([texts[row] for row in hits])
-    return values, rows[chosen[np.array(hits, np.int64)[places]]] if hits else places
+    return values, rows[np.array(hits, np.int64)[places]] if hits else places
 
 
 def _of_times(column: pa.Array, rows: IntArray) -> tuple[FloatArray, IntArray]:

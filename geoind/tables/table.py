@@ -327,8 +327,8 @@ class Table:
         def some(numbers: IntArray) -> pa.RecordBatch:
             if beside is not None:
                 return beside(rows[numbers])
-            names = [name for name in self.passing if name in batch.schema.names]
-            return rows_of(batch.select(names), numbers)
+            present = set(batch.schema.names)
+            return rows_of(batch.select([name for name in self.passing if name in present]), numbers)
 
         refuse(telling_values(samples, some(chosen), self.checked))
         refuse_notes(self._notes, samples)

@@ -13,6 +13,15 @@ NEAR = 0.0051
 METRES = 111_320.0 * NEAR
 EARTH = 6_378_137.0
 FLATTENING = 1 / 298.257223563
+ECCENTRICITY = math.sqrt(FLATTENING * (2 - FLATTENING))
+THIRD = FLATTENING / (2 - FLATTENING)
+RADIUS = 0.9996 * EARTH / (1 + THIRD) * (1 + THIRD**2 / 4 + THIRD**4 / 64)
+SERIES = (
+    THIRD / 2 - 2 * THIRD**2 / 3 + 5 * THIRD**3 / 16,
+    13 * THIRD**2 / 48 - 3 * THIRD**3 / 5,
+    61 * THIRD**3 / 240,
+)
+"""Of the transverse Mercator projection, by the third flattening."""
 
 UNITS = {
     "degrees": 1.0,
@@ -101,27 +110,17 @@ def utm(lonlat: FloatArray) -> FloatArray:
     >>> np.round(utm(np.array([[2.2945, 48.8584]])), 1).T.tolist()
     [[448252.0, 5411954.9]]
     """
-    third = FLATTENING / (2 - FLATTENING)
-    radius = 0.9996 * EARTH / (1 + third) * (1 + third**2 / 4 + third**4 / 64)
-    series = (
-        third / 2 - 2 * third**2 / 3 + 5 * third**3 / 16,
-        13 * third**2 / 48 - 3 * third**3 / 5,
-        61 * third**3 / 240,
-    )
     lon, lat = lonlat.T
     across = np.radians(lon - (6 * np.floor((lon + 180) / 6) - 177))
-    sine, eccentricity = np.sin(np.radians(lat)), 2 * math.sqrt(third) / (1 + third)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        upright = np.sinh(np.arctanh(sine) - eccentricity * np.arctanh(eccentricity * sine))
-    north, east = (
-        np.arctan2(upright, np.cos(across)),
-        np.arcsinh(np.sin(across) / np.hypot(upright, np.cos(across))),
-    )
-    northing, easting = north.copy(), east.copy()
-    for order, factor in enumerate(series, 1):
-        northing += factor * np.sin(2 * order * north) * np.cosh(2 * order * east)
-        easting += factor * np.cos(2 * order * north) * np.sinh(2 * order * east)
-    return np.array([500_000 + radius * easting, radius * northing + np.where(lat < 0, 1e7, 0)])
+    sine, along = np.sin(np.radians(lat)), np.cos(across)
+    with np.errstate(all="ignore"):
+        upright = np.sinh(np.arctanh(sine) - ECCENTRICITY * np.arctanh(ECCENTRICITY * sine))
+        sphere = np.arctan2(upright, along) + 1j * np.arcsinh(np.sin(across) / np.hypot(upright, along))
+        # The sine of twice, four times and six times the number, from one exponential.
+        turn = np.exp(2j * sphere)
+        sines = [(wave - 1 / wave) / 2j for wave in (turn, turn**2, turn**3)]
+    plane = RADIUS * (sphere + np.tensordot(SERIES, sines, 1))
+    return np.array([500_000 + plane.imag, plane.real + np.where(lat < 0, 1e7, 0)])
 
 
 def _mercator(lonlat: FloatArray) -> FloatArray:
@@ -132,7 +131,7 @@ def _mercator(lonlat: FloatArray) -> FloatArray:
 
 def _geocentric(lonlat: FloatArray) -> FloatArray:
     lon, lat = np.radians(lonlat.T)
-    squared = FLATTENING * (2 - FLATTENING)
+    squared = ECCENTRICITY**2
     radius = EARTH / np.sqrt(1 - squared * np.sin(lat) ** 2)
     return np.array(
         [

@@ -15,7 +15,7 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.tables.places import Flags
 from geoind.tables.units import METRES, NAMES, NEAR, NEARNESS, in_every_unit
 
-__all__ = ["AROUND", "ROWS", "Sample", "sampled_rows"]
+__all__ = ["AROUND", "ROWS", "Sample", "is_fine", "sampled_rows"]
 
 ROWS = 256
 """Rows of a batch that are looked at."""
@@ -171,7 +171,7 @@ class Sample:
         if all were moved a little.
         """
         size = np.abs(values)
-        size = np.unique(size[_is_fine(size)])
+        size = np.unique(size[is_fine(size)])
         for axis in self._sorted:
             inside = size[(size >= axis[0]) & (size <= axis[-1])] if len(axis) else size[:0]
             if len(inside) < MANY // 2:
@@ -188,24 +188,26 @@ class Sample:
 
     def _meet_places(self, size: FloatArray) -> Flags:
         """Return which of the (m, n) columns of sizes hold the very coordinates of some rows."""
-        fine = _is_fine(size)
+        fine = is_fine(size)
         met = np.zeros(len(size), bool)
-        chosen = np.flatnonzero(np.count_nonzero(fine, axis=1) >= MANY // 2)
-        for axis in self._sorted if len(chosen) else ():
-            if len(axis):
-                among = _is_among(axis, np.where(fine[chosen], size[chosen], 0), 6e-8)
-                met[chosen] |= np.count_nonzero(among & fine[chosen], axis=1) >= MANY // 2
+        for axis in self._sorted:
+            inside = fine & (size >= 0.999 * axis[0]) & (size <= 1.001 * axis[-1]) if len(axis) else met[:, None]
+            chosen = np.flatnonzero(np.count_nonzero(inside, axis=1) >= MANY // 2)
+            if len(chosen):
+                among = _is_among(axis, np.where(inside[chosen], size[chosen], 0), 6e-8)
+                met[chosen] |= np.count_nonzero(among & inside[chosen], axis=1) >= MANY // 2
         return met
 
     def names_place(self, values: FloatArray) -> bool:
         """Return whether numbers are coordinates of rows: those of many, or both of one, with five decimals."""
         if self.lists_places(values):
             return True
-        fine = values[_is_fine(values, 4)]
-        if len(fine) < 2:
+        fine = np.sort(values[is_fine(values, 4)])
+        may = [len(axis) and np.any((fine >= axis[0] - 1e-5) & (fine <= axis[-1] + 1e-5)) for axis in self._sorted]
+        if len(fine) < 2 or not all(may):
             return False
-        near = [np.abs(np.abs(axis)[:, None] - fine[:100]) <= 5.1e-6 for axis in self._around.T]
-        return bool(np.any(near[0].any(axis=1) & near[1].any(axis=1)))
+        near = [_apart(fine, np.abs(axis)) <= 5.1e-6 for axis in self._around.T]
+        return bool(np.any(near[0] & near[1]))
 
     @cached_property
     def _around(self) -> FloatArray:
@@ -230,14 +232,11 @@ class Sample:
     @cached_property
     def _ranges(self) -> tuple[FloatArray, FloatArray]:
         """Between which numbers each unit's coordinates lie."""
-        known = np.isfinite(self._targets).all(axis=0)
-        targets, tolerance = self._targets[:, known], self._tolerance[:, known]
-        return (targets - tolerance).min(axis=1, initial=np.inf), (targets + tolerance).max(
-            axis=1, initial=-np.inf
-        )
+        targets, tolerance = self._targets, self._tolerance
+        return np.fmin.reduce(targets - tolerance, axis=1), np.fmax.reduce(targets + tolerance, axis=1)
 
 
-def _is_fine(size: FloatArray, decimals: int = 3) -> Flags:
+def is_fine(size: FloatArray, decimals: int = 3) -> Flags:
     """Return which sizes may be degrees, and have more decimals than so many."""
     with np.errstate(invalid="ignore"):
         digits = np.where(size <= 180, size, 0) * 10.0**decimals
@@ -246,9 +245,14 @@ def _is_fine(size: FloatArray, decimals: int = 3) -> Flags:
 
 def _is_among(known: FloatArray, values: FloatArray, part: float) -> Flags:
     """Return which values are among known ones, which are sorted, but for a small part."""
+    return np.asarray(_apart(known, values) <= part * values)
+
+
+def _apart(known: FloatArray, values: FloatArray) -> FloatArray:
+    """Return how far values are from the nearest of known ones, which are sorted."""
     at = np.searchsorted(known, values)
     below, above = known[np.maximum(at - 1, 0)], known[np.minimum(at, len(known) - 1)]
-    return np.asarray(np.minimum(np.abs(below - values), np.abs(above - values)) <= part * values)
+    return np.minimum(np.abs(below - values), np.abs(above - values))
 
 
 def _unlikely(agree: int, expected: float) -> bool:

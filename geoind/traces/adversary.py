@@ -78,13 +78,12 @@ class Answers:
         layers = np.broadcast_to(law / law.max(), (len(self.levels), len(grid)))
         return layers.reshape(-1, grid.rows, grid.columns)
 
-    def ahead(self, step: int, before: FloatArray | None) -> FloatArray:
-        """Return the belief about a step, given all answers up to it; `before` is that about the step before."""
-        likelihood = self.likelihood(step)
-        if before is None:
-            return self.mobility.mass * likelihood
+    def expected(self, step: int, before: FloatArray) -> FloatArray:
+        """Return the belief about a step given the answers before it, from the belief at the last of them."""
+        if not step:
+            return self.mobility.mass
         belief = _renewed(before / _possible(before.sum()), self.begins[step - 1])
-        return self.mobility.forward(belief, self.hours[step - 1]) * likelihood
+        return self.mobility.forward(belief, self.hours[step - 1])
 
 
 def trace_beliefs(
@@ -107,23 +106,28 @@ def trace_beliefs(
     # Only some beliefs are kept on the way there; the others are computed again on the way back.
     every = math.isqrt(len(answers)) + 1
     kept: dict[int, FloatArray] = {}
-    ahead = answers.ahead(0, None)
+    ahead = mobility.mass
     for step in range(len(answers)):
-        ahead = answers.ahead(step, ahead if step else None)
+        expected = answers.expected(step, ahead)
         if step % every == 0:
-            kept[step] = ahead
+            kept[step] = expected
+        ahead = expected * answers.likelihood(step)
     _possible(ahead.sum())
     behind = np.ones_like(ahead)
     beliefs: list[FloatArray] = []
     for first in reversed(range(0, len(answers), every)):
-        block = [kept[first]]
-        for step in range(first + 1, min(first + every, len(answers))):
-            block.append(answers.ahead(step, block[-1]))
-        for step, ahead in reversed(list(enumerate(block, start=first))):
-            belief = (ahead * behind).sum(axis=0)
+        block: list[tuple[int, FloatArray, FloatArray]] = []
+        for step in range(first, min(first + every, len(answers))):
+            expected = answers.expected(step, ahead) if block else kept[first]
+            likelihood = answers.likelihood(step)
+            ahead = expected * likelihood
+            block.append((step, expected, likelihood))
+        for step, expected, likelihood in reversed(block):
+            behind = behind * likelihood
+            belief = (expected * behind).sum(axis=0)
             beliefs.append(belief / belief.sum())
             if step:
-                behind = mobility.backward(answers.likelihood(step) * behind, answers.hours[step - 1])
+                behind = mobility.backward(behind, answers.hours[step - 1])
                 behind = _renewed(behind / behind.max(), answers.begins[step - 1])
     return reversed(beliefs)
 
@@ -155,7 +159,7 @@ def most_likely_path(reports: ArrayLike, times: ArrayLike, *, method: TraceMetho
     """
     answers = Answers.of(reports, times, method, mobility, COARSE)
     with np.errstate(divide="ignore"):
-        score = np.log(answers.ahead(0, None))
+        score = np.log(answers.mobility.mass * answers.likelihood(0))
         came: list[IntArray] = []
         chosen: list[IntArray | None] = []
         for step in range(1, len(answers)):

@@ -9,6 +9,7 @@ from geoind.mechanisms.laplace import PlanarLaplace
 
 __all__ = [
     "epsilon_within",
+    "has_left",
     "laplace_density",
     "laplace_exceeds",
     "laplace_quantile",
@@ -42,6 +43,21 @@ def laplace_exceeds(bar: FloatArray, scale: float) -> FloatArray:
     """Return the probability that linear Laplace noise is at least this much."""
     half = 0.5 * np.exp(-np.abs(bar) / scale)
     return np.where(bar > 0, half, 1 - half)
+
+
+def has_left(bars: FloatArray, apart: FloatArray, scale: float) -> FloatArray:
+    """Return `laplace_exceeds(bars - apart, scale)` for a few bars, (m, 1), and many distances, in less time.
+
+    Examples
+    --------
+    >>> has_left(np.array([[600.0], [900.0]]), np.array([0.0, 750.0]), 300.0).round(3).tolist()
+    [[0.068, 0.697], [0.025, 0.303]]
+    """
+    # Measured from the middle of the bars, what is too large or too small for a number makes no difference.
+    middle = bars.mean()
+    above, beyond = (np.exp(np.clip((metres - middle) / scale, -350, 350)) for metres in (bars, apart))
+    half = 0.5 * np.minimum(beyond / above, above / beyond)
+    return np.asarray(np.where(bars > apart, half, 1 - half))
 
 
 def laplace_quantile(p: FloatArray, scale: float) -> FloatArray:

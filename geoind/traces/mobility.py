@@ -59,7 +59,8 @@ class _Walk(NamedTuple):
 
     def spread(self, belief: FloatArray) -> FloatArray:
         # Matrix products: faster than Fourier transforms at these sizes, and no small belief drowns in rounding.
-        return self.stay * belief + self.go * (self.rows @ belief @ self.columns)
+        along = belief.reshape(-1, belief.shape[-1]) @ self.columns
+        return self.stay * belief + self.go * (self.rows @ along.reshape(belief.shape))
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from geoind.errors import InvalidInputError
 from geoind.traces.guarded import GuardedPlace, Place, Run
 from geoind.traces.laws import (
     epsilon_within,
+    has_left,
     laplace_density,
-    laplace_exceeds,
     laplace_quantile,
     noisy_minimum,
     run_quantile,
@@ -160,7 +160,7 @@ class SparseVector:
             return laplace_density(apart(report), self.fresh)
         for_limit, for_tests = shares(self.test)
         bar = self.limit + laplace_quantile(hidden, 1 / for_limit)
-        left = laplace_exceeds(bar - apart(past.last.place), 2 / for_tests)
+        left = has_left(bar, apart(past.last.place), 2 / for_tests)
         if past.run is None:
             left = np.ones_like(left)  # no test is going on: a place is looked for at once
         elif report == past.last.place:

@@ -9,6 +9,7 @@ from scipy import integrate, stats
 from geoind.traces import Past, Predictive, Run, SparseVector, TraceMethod, TraceSession
 from geoind.traces.comparison import arc_length
 from geoind.traces.laws import (
+    has_left,
     laplace_density,
     laplace_exceeds,
     laplace_quantile,
@@ -30,6 +31,12 @@ def test_the_tail_and_the_quantile_are_those_of_linear_laplace_noise() -> None:
         assert float(laplace_quantile(np.array(p), 3.0)) == pytest.approx(
             stats.laplace(scale=3.0).ppf(p), abs=1e-12
         )
+
+
+@pytest.mark.parametrize("scale", [0.5, 40.0, 3e4])
+def test_many_distances_leave_a_few_bars_as_one_distance_does(scale: float) -> None:
+    bars, apart = 1000.0 + np.linspace(-3, 3, 7)[:, None] * scale, np.linspace(0, 4000, 101)
+    np.testing.assert_allclose(has_left(bars, apart, scale), laplace_exceeds(bars - apart, scale), 1e-12, 1e-150)
 
 
 def test_the_shares_of_a_run_are_all_of_it() -> None:
