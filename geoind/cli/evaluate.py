@@ -69,10 +69,12 @@ def run(options: argparse.Namespace) -> None:
         if options.out.suffix.lower() not in {".html", ".htm"}:
             raise InvalidInputError(f"--out must be an .html file, got {str(options.out)!r}")
         require("a page with figures", "matplotlib")
-        from geoind.evaluation.report import report_files
-
-        for file in report_files(options.out):
-            check_target(file, _tables(options.prior or []))
+        if options.traces is None:
+            from geoind.evaluation.report import report_files as files_of
+        else:
+            from geoind.evaluation.traces import trace_report_files as files_of
+        for file in files_of(options.out):
+            check_target(file, _inputs([*(options.prior or []), *filter(None, [options.traces])]))
     if options.traces is not None:
         run_traces(options)
         return
@@ -90,10 +92,10 @@ def run(options: argparse.Namespace) -> None:
         print("\nWritten: " + ", ".join(str(file) for file in write_report(evaluation, options.out)))
 
 
-def _tables(priors: Sequence[str]) -> list[Path]:
-    """Return the files that the CSV files beside a page could overwrite."""
-    paths = [Path(prior) for prior in priors]
-    return [file for path in paths for file in (path.rglob("*.csv") if path.is_dir() else [path])]
+def _inputs(sources: Sequence[str]) -> list[Path]:
+    """Return the files that a page and what stands beside it could overwrite."""
+    paths = [Path(source) for source in sources]
+    return [file for path in paths for file in (path.rglob("*.[chj]*") if path.is_dir() else [path])]
 
 
 def run_traces(options: argparse.Namespace) -> None:
@@ -110,7 +112,8 @@ def run_traces(options: argparse.Namespace) -> None:
         every = 60.0 if options.every is None else options.every
         drives = drives_of(read_traces(options.traces, columns), every=every, most=options.drives)
     hours = sum(drive.hours for drive in drives)
-    print(f"{options.traces}: {len(drives)} drives, {hours:.1f} hours", file=sys.stderr)
+    count = f"{len(drives)} drive{'s' * (len(drives) != 1)}"
+    print(f"{options.traces}: {count}, {hours:.1f} hours", file=sys.stderr)
     with Progress() as line:
         evaluation = evaluate_traces(drives, progress=line.show)
     print(evaluation.text())

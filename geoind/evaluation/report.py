@@ -230,7 +230,7 @@ def html_table(wide: "DataFrame", digits: str) -> str:
     def shown(value: float) -> str:
         return "∞" if value == math.inf else digits % value
 
-    wide = wide.rename_axis(None).rename_axis(None, axis=1)
+    wide = wide.rename_axis([None] * wide.index.nlevels).rename_axis(None, axis=1)
     return _scrolled("Numbers", wide.to_html(float_format=shown, border=0))
 
 

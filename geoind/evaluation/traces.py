@@ -150,6 +150,16 @@ CONTENDERS: dict[str, Contender] = {
     "sparse vector, switching": Contender(_session(lambda metres: Switching(SparseVector.for_accuracy(metres)))),
     "sparse vector, every answer within": Contender(_session(SparseVector.within)),
 }
+HEADINGS = {
+    "accuracy": "fresh reports within, m",
+    "mean_error": "mean error, m",
+    "error_90": "90 % error, m",
+    "smoothed_error": "error when smoothed, m",
+    "level_per_hour": f"level within {RADIUS:g} m per hour",
+    "loss": "loss found, at least",
+    "allowed": "loss allowed",
+}
+"""What the page calls the columns."""
 STYLES = ("o-", "o--", "s--", "^-", "v-", "v:", "D-", "D:", "P-.")
 
 
@@ -197,21 +207,26 @@ class TraceEvaluation:
     def write(self, path: Path) -> list[Path]:
         """Write a page with the figure and the tables, and every number as JSON beside it; return the files."""
         require("a page with figures", "matplotlib")
-        page, numbers = Path(path), Path(path).with_suffix(".json")
+        page, numbers = trace_report_files(path)
         picture = Picture(
             self.figure(), "Lower and farther left is better. Each line: fresh reports within 250 m to 2 km."
         )
         parts = ["<h1>People who move: what each way to answer costs</h1>", html_figure(picture)]
         parts += [
-            html_table(self.table, "%.4g"),
+            html_table(self.table.rename(columns=HEADINGS).set_index(["traces", "contender"]), "%.4g"),
             "<h2>Audits of short sequences</h2>",
-            html_table(self.audits, "%.3f"),
+            html_table(self.audits.rename(columns=HEADINGS).set_index("contender"), "%.3f"),
         ]
         page.parent.mkdir(parents=True, exist_ok=True)
         page.write_text(html_page(parts), encoding="utf-8")
         told = {"table": self.table.to_dict("records"), "audits": self.audits.to_dict("records")}
         numbers.write_text(json.dumps(told, indent=1), encoding="utf-8")
         return [page, numbers]
+
+
+def trace_report_files(page: Path) -> list[Path]:
+    """Return the page and the numbers that stand beside it."""
+    return [Path(page), Path(page).with_suffix(".json")]
 
 
 def evaluate_traces(

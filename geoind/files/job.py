@@ -343,6 +343,8 @@ def _other_format(source: str, target: str, kind: Kind) -> str:
         stays = "an archive must hold one file of text, or a shapefile that stays one"
     elif kind.format == "ogr":
         stays = "what GDAL reads can only become another of its formats, such as .gpkg or .fgb"
+    elif kind.format == "geojson":
+        stays = "geojson can only stay geojson; a file with an object per line is NDJSON (--format ndjson)"
     else:
         stays = f"{kind.format} can only stay {kind.format}"
     return f"the output's name must end as its format does, and {stays}; got {Path(target).name!r}"

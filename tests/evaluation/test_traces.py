@@ -62,6 +62,7 @@ def test_only_the_same_place_is_refuted_which_does_not_pay_for_telling_that_plac
 def test_a_page_a_figure_and_json_are_written(found: TraceEvaluation, tmp_path: Path) -> None:
     page, numbers = found.write(tmp_path / "new" / "traces.html")
     assert "data:image/png" in page.read_text()
+    assert "90 % error, m" in page.read_text()
     told = json.loads(numbers.read_text())
     assert len(told["table"]) == len(found.table)
     assert "sparse vector" in found.text()
@@ -95,8 +96,11 @@ def test_the_command_reads_a_table_of_traces(
     assert main(["evaluate", "--traces", str(path), "--every", "600", "--out", str(tmp_path / "out.html")]) == 0
     out, err = capsys.readouterr()
     assert "one drive" in out
-    assert "1 drives, 23.7 hours" in err
+    assert "1 drive, 23.7 hours" in err
     assert (tmp_path / "out.json").exists()
+    (tmp_path / "taken.json").mkdir()
+    assert main(["evaluate", "--traces", str(path), "--out", str(tmp_path / "taken.html")]) == 2
+    assert "--out must be a file" in capsys.readouterr().err
     table.drop(columns="uid").to_csv(path, index=False)
     assert main(["evaluate", "--traces", str(path)]) == 2
     assert "one column for the person" in capsys.readouterr().err
@@ -117,7 +121,7 @@ def test_columns_with_other_names_and_times_in_seconds_are_read_when_they_are_na
     [drive] = drives_of(read_traces(path, columns))
     assert drive.times.tolist() == table["when"].tolist()
     assert main(["evaluate", "--traces", str(path), *named]) == 0
-    assert "1 drives, 0.2 hours" in capsys.readouterr().err
+    assert "1 drive, 0.2 hours" in capsys.readouterr().err
     for options, said in (
         ([str(path)], "--trace PERSON,TIME"),
         ([str(path), *named, "--trace", "pilot,when"], "no column 'pilot'"),

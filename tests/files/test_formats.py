@@ -62,6 +62,7 @@ def test_a_refused_file_leaves_no_compression_open(tmp_path: Path, suffix: str) 
         ("trips.csv", "reports", "csv can only become csv, tsv, ndjson, parquet"),
         ("trips.csv", "reports.gpkg", "csv can only become"),
         ("trips.geojson", "reports.csv", "geojson can only stay geojson"),
+        ("trips.json", "reports.ndjson", "--format ndjson"),
         ("trips.gpkg", "reports.csv", "another of its formats, such as .gpkg"),
         ("trips.zip", "reports.csv", "an archive must hold one file of text"),
     ],
