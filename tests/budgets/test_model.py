@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from geoind import BudgetExceededError, InvalidInputError, Ledger
+from tests.trials import trials
 
 DAY = timedelta(days=1)
 WINDOWS = (None, DAY, 3 * DAY, 7 * DAY)
@@ -131,4 +132,4 @@ class Model(RuleBasedStateMachine):
 
 
 TestModel = Model.TestCase
-TestModel.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestModel.settings = settings(max_examples=trials(25), stateful_step_count=30, deadline=None)

@@ -22,8 +22,9 @@ import geoind
 from geoind.errors import InvalidInputError
 from geoind.files import Reading, jsonrows, jsontext, obfuscate_file, scan
 from geoind.tables import table
+from tests.trials import trials
 
-FILES = 2_500
+FILES = trials(2_500)
 """Of each format."""
 
 NOISE = geoind.SphericalLaplace(0.001)
@@ -223,10 +224,10 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.fsync", lambda _: None)
 
 
-def complaints(folder: Path, name: str, files: int = FILES) -> Iterator[str]:
+def complaints(folder: Path, name: str) -> Iterator[str]:
     """Yield what is wrong, file by file."""
     rng = random.Random(7)
-    for _ in range(files):
+    for _ in range(FILES):
         found = complaint(folder, random_file(rng, name), name)
         if found is not None:
             yield found

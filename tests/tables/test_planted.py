@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from geoind import InvalidInputError
 from geoind.tables import Recipe, table
+from tests.trials import trials
 
 UNITS = [1.0, np.pi / 180, 3600.0, 60.0, 1e5, 1e6, 1e7, 2**31 / 180]
 TEMPLATES = ["{}", "N {}", "seen at {} today", '{{"a": [{}]}}', "x;{};y", "({}", "v={},0"]
@@ -78,7 +79,7 @@ def check_copy(truth: Any, column: pa.Array) -> None:
     assert not told(truth, parquet_bytes(report))
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=trials(150), suppress_health_check=[HealthCheck.too_slow])
 @given(copies())
 def test_a_planted_copy_is_refused_and_when_dropped_in_no_byte(case: tuple[Any, pa.Array]) -> None:
     check_copy(*case)
@@ -113,7 +114,7 @@ ORDINARY = st.one_of(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=trials(300), suppress_health_check=[HealthCheck.too_slow])
 @given(truths(), ORDINARY)
 def test_an_ordinary_column_raises_no_alarm(truth: Any, column: Any) -> None:
     batch = batch_of(truth, pa.array(column(len(truth))))

@@ -9,8 +9,9 @@ import pytest
 
 from geoind.tables.policy import telling_values
 from geoind.tables.values import AROUND, Sample, sampled_rows
+from tests.trials import trials
 
-TABLES = 2_000
+TABLES = trials(2_000)
 SIZES = [1, 2, 3, 5, 8, 12, 20, 40, 60, 100, 200, 256, 300]
 
 

@@ -1,0 +1,13 @@
+"""How many random trials a test makes."""
+
+import os
+
+__all__ = ["trials"]
+
+
+def trials(count: int) -> int:
+    """Return all of so many trials, or the share that GEOIND_TRIALS asks for.
+
+    CI makes all of them on one Python, and a part on the others: chance does not depend on the interpreter.
+    """
+    return max(1, round(count * float(os.environ.get("GEOIND_TRIALS", "1"))))
