@@ -168,7 +168,7 @@ BY_VALUE: dict[str, Column] = {
     "of the row before": lambda truth: np.roll(truth[:, 1], 1),
     "of the row before, in a text": lambda truth: [f"from {lat}, {lon}" for lon, lat in np.roll(truth, 1, axis=0)],
     "in another order": lambda truth: np.sort(truth[:, 0]),
-    "all places in each row": lambda truth: [" ".join(map(str, truth.ravel())) for _ in truth],
+    "all places in each row": lambda truth: [" ".join(map(str, truth.ravel()))] * len(truth),
     "all places in one row": lambda truth: [" ".join(map(str, truth.ravel())), *["x"] * (len(truth) - 1)],
 }
 
