@@ -18,7 +18,7 @@ LONGEST = 20_000
 TEXTS = 24
 """Texts with digits among them that are read."""
 NUMBER = re.compile(r"\d+(?:\.\d+)?")
-MARK = r"\s*[°ºd:′'’m\s-]\s*"
+MARK = r"\s{0,3}[°ºd:′'’m\s-]\s{0,3}"
 SEXAGESIMAL = re.compile(
     rf"(?<![\d.])(\d{{1,3}}){MARK}(?:(\d{{1,2}}\.\d+)|(\d{{1,2}}){MARK}(\d{{1,2}}(?:\.\d+)?))(?!\d)"
 )
