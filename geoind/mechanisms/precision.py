@@ -127,10 +127,9 @@ def _machine_step(r_max: float, angle_resolution: float, radius_resolution: floa
 
 
 def _loss(epsilon: float, cell: float, step: float) -> float:
-    exponent = epsilon * cell + math.log(2 * step / cell)
-    if exponent >= 0:
-        return math.inf
-    return 2 * math.atanh(math.exp(exponent)) / cell
+    # Next to 0 an exponent is below it and its power is 1 all the same.
+    share = math.exp(min(0.0, epsilon * cell + math.log(2 * step / cell)))
+    return 2 * math.atanh(share) / cell if share < 1 else math.inf
 
 
 def _smallest_cell(epsilon: float, step: float) -> float:

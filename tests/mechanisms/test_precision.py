@@ -93,6 +93,28 @@ def test_an_impossible_grid_names_the_smallest_usable_step() -> None:
         corrected_epsilon(math.log(4) / 200, cell=0.98 * smallest, **machine)
 
 
+@pytest.mark.parametrize("metres", [0.001, 1.0, 1000.0, 1e6])
+def test_another_unit_of_length_changes_nothing(metres: float) -> None:
+    machine = {"r_max": 8.0, "radius_resolution": 0.02}
+    units = {name: value * metres for name, value in machine.items()} | {"angle_resolution": 0.002}
+    for form in (corrected_epsilon, guarantee_of_noise):
+        here = form(1.0, cell=1.0, angle_resolution=0.002, **machine)
+        assert form(1 / metres, cell=metres, **units) * metres == pytest.approx(here, rel=1e-12)
+
+
+@pytest.mark.parametrize("metres", [0.001, 1.0, 1000.0, 1e6])
+@pytest.mark.parametrize("level", [1e-6, 0.01, 1.0, 25.0, 400.0])
+def test_the_smallest_usable_cell_is_named_whatever_the_machine_s_step(level: float, metres: float) -> None:
+    """The machine's step is one unit of length, and `level` what epsilon allows within it."""
+    machine = {"r_max": 10 * metres, "angle_resolution": 0.1}
+    with pytest.raises(InvalidInputError, match="at least") as caught:
+        corrected_epsilon(level / metres, cell=2 * metres, **machine)
+    smallest = float(str(caught.value).split("at least ")[1].split(" m")[0])
+    assert corrected_epsilon(level / metres, cell=1.01 * smallest, **machine) > 0
+    with pytest.raises(InvalidInputError):
+        corrected_epsilon(level / metres, cell=0.99 * smallest, **machine)
+
+
 def test_the_slide_s_form_refuses_a_grid_of_five_machine_steps() -> None:
     with pytest.raises(InvalidInputError, match="five machine steps"):
         guarantee_of_noise(1.0, cell=1, r_max=8, angle_resolution=0.03)
