@@ -27,6 +27,17 @@ def test_reports_end_on_a_public_lattice() -> None:
     assert 0.0005 < noise.lattice_step / noise.sigma <= 0.001
 
 
+@pytest.mark.parametrize("sigma", [0.3, 100.0, 1023.9, 1024.0])
+@pytest.mark.parametrize("confidence", [1e-15, 0.5, 0.95, 1 - 1e-9])
+def test_the_reach_is_the_quantile_of_the_radius_and_half_a_cell_s_diagonal(
+    sigma: float, confidence: float
+) -> None:
+    noise = PlanarGaussian(sigma)
+    rounding = math.hypot(noise.lattice_step, noise.lattice_step) / 2
+    expected = stats.rayleigh(scale=sigma).ppf(confidence) + rounding
+    assert noise.reach(confidence) == pytest.approx(expected, rel=1e-12)
+
+
 @pytest.mark.parametrize("distance", [10.0, 200.0, 900.0])
 def test_delta_is_the_hockey_stick_divergence(distance: float) -> None:
     sigma, reach = 300.0, np.linspace(-6000, 6000, 400_001)

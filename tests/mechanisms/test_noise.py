@@ -16,6 +16,7 @@ from geoind.mechanisms.noise import (
     half_angle_scalar,
     half_angles,
     laplace_radius,
+    out_of_range,
     radius_of,
     survival_scalar,
     survivals,
@@ -69,6 +70,30 @@ def test_radius_and_direction_are_within_their_errors() -> None:
                 assert abs(s[row] - mpmath.sqrt(-2 * mpmath.log(survival))) < RADIUS_ERROR / 2
                 assert abs(cosines[row] - mpmath.cos(2 * mpmath.pi * turn)) < DIRECTION_ERROR / 2
                 assert abs(sines[row] - mpmath.sin(2 * mpmath.pi * turn)) < DIRECTION_ERROR / 2
+
+
+def test_what_doubles_are_trusted_with_keeps_its_error_up_to_both_ends() -> None:
+    """Survival probabilities nearer and nearer to 0 and to 1: in range means right, and nearly all is in range."""
+    rng = np.random.default_rng(5)
+    tails = 2.0 ** rng.uniform(11, 63, 600)
+    firsts = [int(tail) for tail in tails[::2]] + [2**64 - 1 - int(tail) for tail in tails[1::2]]
+    ends = [2**42 - 4096, 2**42 + 4096]
+    firsts += ends + [2**64 - end for end in ends]
+    words = np.array([firsts, firsts], np.uint64).T.copy()
+    survival = survivals(words)
+    rare = set(out_of_range(survival).tolist())
+    assert {len(firsts) - 4, len(firsts) - 1} & rare == {len(firsts) - 4}
+    assert 200 < len(rare) < 400
+    with mpmath.workdps(50), np.errstate(divide="ignore", invalid="ignore"):
+        s = np.sqrt(-2 * np.log(survival))
+        radii = laplace_radius(s)
+        for row in sorted(set(range(len(firsts))) - rare):
+            exact = mpmath.mpf(2 * firsts[row] + 1) / 2**65
+            assert abs(radii[row] + 1 + mpmath.lambertw(-exact / mpmath.e, -1).real) < RADIUS_ERROR
+            assert abs(s[row] - mpmath.sqrt(-2 * mpmath.log(exact))) < RADIUS_ERROR
+    assert SMALLEST_SURVIVAL + (1 - LARGEST_SURVIVAL) < 5e-7
+    assert out_of_range(np.empty(0)).tolist() == []
+    assert out_of_range(np.array([0.0, 0.5, SMALLEST_SURVIVAL, LARGEST_SURVIVAL, 1.0])).tolist() == [0, 2, 3, 4]
 
 
 def test_the_rational_radius_is_right_everywhere_that_it_is_used() -> None:

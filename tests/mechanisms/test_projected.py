@@ -14,6 +14,7 @@ from geoind import (
     InvalidInputError,
     Ledger,
     Mechanism,
+    PlanarGaussian,
     PlanarLaplace,
     PostProcessed,
     Projected,
@@ -127,6 +128,14 @@ def test_a_channel_says_what_it_promises_between_truths_that_are_not_sites() -> 
     allowed = channel.epsilon * np.hypot(*(truth - other).T) + channel.off_site_level
     assert (loss <= allowed * (1 + 1e-9)).all()
     assert (loss[:250] > channel.epsilon * np.hypot(*(truth - other)[:250].T)).any()
+
+
+def test_the_promise_names_its_number_and_place_or_says_that_there_is_none() -> None:
+    oslo = Projected(NOISE, WEB, domain=OSLO)
+    assert oslo.promise.startswith(f"A privacy loss of at most {oslo.epsilon:.6g} per metre on the ground, ")
+    assert oslo.promise.endswith(".")
+    none = "No bound on the privacy loss per metre: PlanarGaussian promises none."
+    assert Projected(PlanarGaussian(150), PARIS).promise == none
 
 
 @pytest.mark.parametrize(
