@@ -159,11 +159,9 @@ def _one_report_for_all(task: Task) -> LeastLoss:
     matrix = np.zeros_like(task.cost)
     matrix[:, best] = 1.0
     objective = offset + float(expected[best])
-    bound = objective
-    if len(task.outputs) > 1 and expected[best] > 0:
-        # Every row is at least exp(-epsilon * distance) times the row of any one site.
-        damped = (task.mass * np.exp(-task.epsilon * task.apart)) @ excess
-        bound = offset + float(damped.min(axis=1).max())
+    # Every row is at least exp(-epsilon * distance) times the row of any one site.
+    damped = (task.mass * np.exp(-task.epsilon * task.apart)) @ excess
+    bound = offset + float(damped.min(axis=1).max())
     last = Iterate(0, objective, bound, 0.0, YARDSTICK * float(expected.max()))
     return LeastLoss(matrix, last, "one report for all", "optimal")
 

@@ -1,14 +1,18 @@
 """The reductions around the interior-point method keep what they reduce."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geoind import Grid, InvalidInputError, Places, Prior
-from geoind.distances import euclidean, squared
+from geoind.distances import euclidean, from_matrix, squared
+from geoind.errors import SolverError
 from geoind.optimal.least_loss import exact
 from geoind.optimal.least_loss.exact import Task, _merge, _one_report_for_all, as_task, solve
+from geoind.optimal.least_loss.newton import NewtonSystem
 
 
 def task(seed: int, side: int = 3, epsilon: float = 0.01) -> Task:
@@ -32,6 +36,43 @@ def test_one_report_for_all_brackets_the_optimum(seed: int, epsilon: float) -> N
     assert ignorant.matrix[0].sum() == 1
     # Where nothing can be told, nothing is lost by it; where everything can, the bound is far below.
     assert ignorant.last.bound >= np.exp(-(10**epsilon) * 100 * np.sqrt(2)) * ignorant.last.objective * 0.999
+
+
+def test_where_one_report_costs_nobody_anything_it_is_proven_at_once() -> None:
+    grid = Grid(0, 0, cell=100, columns=3, rows=3)
+    rng = np.random.default_rng(8)
+    prior = Prior(grid, rng.dirichlet(np.ones(9)))
+    for outputs in (1, 4):
+        cost = rng.uniform(1, 5, (9, outputs))
+        cost[:, 0] = cost.min(axis=1)
+        found = _one_report_for_all(as_task(prior, 0.01, Places(grid.xy[:outputs]), from_matrix(cost), euclidean))
+        assert found.last.gap == 0
+        assert found.last.objective == pytest.approx(prior.mass @ cost[:, 0])
+        assert (found.matrix[:, 0] == 1).all()
+
+
+@pytest.mark.parametrize("steps", [0, 4])
+def test_a_method_that_cannot_go_on_returns_its_best_and_what_is_proven(
+    steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = task(2)
+    best = solve(problem, tolerance=1e-7).last.objective
+    factor, left = NewtonSystem.factor, [None] * steps
+
+    def failing(self: NewtonSystem, *arguments: Any) -> None:
+        if not left:
+            raise SolverError("a block of the Newton system could not be factored")
+        left.pop()
+        factor(self, *arguments)
+
+    monkeypatch.setattr(NewtonSystem, "factor", failing)
+    found = solve(problem, tolerance=1e-7)
+    assert (found.stopped, found.last.iteration) == ("stuck", steps)
+    assert found.last.bound <= best * (1 + 1e-9)
+    assert found.last.objective == pytest.approx(problem.objective(found.matrix), rel=1e-9)
+    assert best < found.last.objective <= (problem.mass @ problem.cost).min() * (1 + 1e-9)
+    allowed = np.exp(problem.epsilon * problem.apart)[:, :, None]
+    assert (found.matrix[:, None, :] <= allowed * found.matrix[None, :, :]).all()
 
 
 def test_a_constant_of_every_report_is_added_to_the_objective() -> None:

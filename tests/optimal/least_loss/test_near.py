@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from geoind import Grid, Places, Prior, tight_epsilon
+from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.distances import Distance, discrete, euclidean, manhattan
 from geoind.optimal.least_loss.exact import as_task, solve
-from geoind.optimal.least_loss.near import _interleaved, cheap_candidate, partition_bound
+from geoind.optimal.least_loss.near import _interleaved, _mechanisms, cheap_candidate, partition_bound
 
 GRID = Grid(0, 0, cell=100, columns=6, rows=5)
 SKEWED = Prior(GRID, np.random.default_rng(1).dirichlet(np.ones(30)))
@@ -59,6 +60,24 @@ def test_the_cheap_candidate_keeps_the_promise_and_is_not_far_off(loss: Distance
     best = solve(problem, tolerance=1e-7).last.objective
     assert best * (1 - 1e-9) <= problem.objective(matrix) <= 1.8 * best
     assert name.endswith(("and Bayes remap", "one report for all"))
+
+
+def half(a: FloatArray, b: FloatArray) -> FloatArray:
+    """A metric in which a promise is twice as strict."""
+    return np.asarray(euclidean(a, b) / 2)
+
+
+@pytest.mark.parametrize("sites", [GRID, Places(GRID.xy)], ids=["grid", "places"])
+@pytest.mark.parametrize("distance", [euclidean, manhattan, half], ids=lambda distance: distance.__name__)
+def test_every_mechanism_that_is_compared_keeps_the_promise_in_its_metric(
+    sites: Grid | Places, distance: Distance
+) -> None:
+    prior = Prior(sites, SKEWED.mass)
+    found = _mechanisms(as_task(prior, 0.01, None, euclidean, distance), prior, euclidean, distance)
+    assert all(tight_epsilon(channel, distance) <= 0.01 * (1 + 1e-9) for channel, _ in found)
+    # Planar Laplace is cut into cells, and speaks of metres.
+    laplace = {"planar Laplace"} if isinstance(sites, Grid) and distance is euclidean else set()
+    assert {name for _, name in found} == {"exponential mechanism", "ExPost"} | laplace
 
 
 def test_where_one_report_is_best_it_is_the_candidate() -> None:

@@ -215,6 +215,14 @@ def test_a_near_optimal_answer_is_private_and_its_bound_holds() -> None:
     assert near.certificate.bound <= near.certificate.objective
 
 
+def test_groups_of_one_bound_the_loss_by_what_each_place_alone_would_lose() -> None:
+    prior, outputs = Prior.uniform(square(3)), Places([[20, 30], [170, 190], [100, 0]])
+    near = near_optimal_given_epsilon(prior, epsilon=0.005, outputs=outputs, largest_group=1)
+    alone = euclidean(prior.sites.xy, outputs.xy).min(axis=1)
+    assert near.certificate.bound == pytest.approx(prior.mass @ alone)
+    assert_kept(near, 0.005)
+
+
 def test_out_of_time_the_best_so_far_is_returned_with_its_gap() -> None:
     best = min_loss_given_epsilon(skewed(8), epsilon=0.01, time_limit=1e-3)
     assert not best.certificate.optimal
