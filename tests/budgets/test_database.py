@@ -12,8 +12,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sql
 
-from geoind import BudgetExceededError, Ledger, LedgerError, obfuscate
+from geoind import BudgetExceededError, InvalidInputError, Ledger, LedgerError, obfuscate
+from geoind.budgets import database
 from tests.postgres import Server, running_server
 from tests.trials import trials
 
@@ -208,3 +210,17 @@ def test_a_message_holds_no_password_and_no_name(tmp_path: Path) -> None:
     assert "anastasia" not in str(caught.value)
     assert "anastasia" not in str(caught.value.__cause__)
     ledger.close()
+
+
+@pytest.mark.parametrize("keep", [timedelta(0), timedelta(microseconds=1), DAY])
+def test_a_window_may_reach_back_to_the_very_moment_of_pruning(
+    keep: timedelta, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "now", lambda: sql.literal(10**15))
+    url, moment = f"sqlite:///{tmp_path}/ledger.db", timedelta(microseconds=1)
+    with Ledger(url, budget=1) as ledger:
+        ledger.prune(keep=keep)
+    with pytest.raises(InvalidInputError, match="pruned"):
+        Ledger(url, budget=1, window=keep + moment)
+    if keep:
+        Ledger(url, budget=1, window=keep).close()

@@ -3,7 +3,16 @@ import math
 import numpy as np
 import pytest
 
-from geoind import Dummies, Grid, InvalidInputError, Mechanism, Places, Prior, SitesMismatchError
+from geoind import (
+    Dummies,
+    Grid,
+    InvalidInputError,
+    KeyedRandomness,
+    Mechanism,
+    Places,
+    Prior,
+    SitesMismatchError,
+)
 
 STREET = Grid(0, 0, cell=100, columns=4, rows=1)
 UNIFORM = Prior.uniform(STREET)
@@ -56,6 +65,18 @@ def test_the_adversarys_error_is_that_of_every_set() -> None:
     pair = Grid(0, 0, cell=100, columns=2, rows=1)
     error = Dummies(Prior.uniform(pair), k=2).adversary_error(Prior.uniform(pair), draws=40_000, rng=4)
     assert error == pytest.approx(25, abs=0.8)
+
+
+def test_simulated_persons_may_be_drawn_with_a_key() -> None:
+    decoys, prior = Prior(STREET, [0.4, 0.3, 0.2, 0.1]), Prior(STREET, [0.1, 0.2, 0.3, 0.4])
+    keyed = KeyedRandomness(bytes(32), range(9001))
+    error = Dummies(decoys, k=2).adversary_error(prior, draws=9001, rng=keyed)
+    assert error == Dummies(decoys, k=2).adversary_error(prior, draws=9001, rng=keyed)
+    # Every truth with every decoy, and the best guess for the two of them in either order.
+    apart = np.abs(np.subtract.outer(range(4), range(4))) * 100.0
+    chances = np.outer(prior.mass, decoys.mass)
+    both = chances[:, :, None] * apart[:, None, :] + chances.T[:, :, None] * apart[None, :, :]
+    assert error == pytest.approx(both.min(axis=2).sum() / 2, abs=1.5)
 
 
 def test_more_decoys_protect_better_and_unlikely_ones_hardly() -> None:
