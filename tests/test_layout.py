@@ -39,7 +39,6 @@ BY_ANOTHER_NAME = {
     "tables/places.py": "tables/test_table.py",
     "tables/reading.py": "adapters/test_dataset.py",
     "tables/recipe.py": "adapters/test_recipe.py",
-    "tables/rows.py": "tables/test_table.py",
     "tables/tracing.py": "files/test_traces.py",
     "traces/attacks.py": "traces/test_moving.py",
     "traces/audit.py": "traces/test_promise.py",

@@ -43,7 +43,7 @@ class Examined:
         Of a table of traces: who and when.
     """
 
-    batch: pa.RecordBatch
+    batch: pa.RecordBatch = field(repr=False)
     rows: IntArray
     problems: tuple[Problem, ...]
     truths: tuple[FloatArray, ...] = field(repr=False)
