@@ -34,6 +34,8 @@ ALSO = {
     "geoind/arrays.py": ["tests/test_pipeline.py"],
     "geoind/channels": ["tests/pictures/test_cells.py"],
     "geoind/optimal/repair.py": ["tests/optimal/least_loss"],
+    "geoind/tables/geoparquet.py": ["tests/adapters/test_arrow.py"],
+    "geoind/tables/recipe.py": ["tests/adapters/test_recipe.py"],
 }
 """Tests beside those of the same folder, by the beginning of a path."""
 

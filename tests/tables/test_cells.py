@@ -1,5 +1,7 @@
 """Cells of a map are recognised by their values, and nothing else is taken for one."""
 
+import math
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -58,3 +60,11 @@ def test_one_cell_in_all_rows_is_one() -> None:
     truth = lonlat(24)
     assert cells_of(pa.array(["8a1fb46741affff"] * 24), truth, np.arange(24)) == "H3 cells"
     assert cells_of(pa.array([None, "8FW4V75V+9R"]), truth, np.arange(2)) == "plus codes"
+
+
+@pytest.mark.parametrize("lon", [-135.0, -45.0, 45.0, 135.0])
+def test_a_place_on_the_edge_of_a_face_of_the_cube_is_in_a_cell_beside_it(lon: float) -> None:
+    corner = math.degrees(math.atan(math.sqrt(0.5)))
+    for lat in (0.0, 20.0, corner, np.nextafter(corner, 0), -corner, -20.0):
+        beside = {s2_leaf(lon + 1e-7 * x, lat + 1e-7 * y) >> 32 for x in (-1, 1) for y in (-1, 1)}
+        assert s2_leaf(lon, float(lat)) >> 32 in beside

@@ -18,6 +18,7 @@ from geoind.files import obfuscate_file
 from geoind.files.folder import obfuscate_files
 from geoind.files.job import Job
 from geoind.tables import Recipe
+from geoind.tables.notes import refuse_folders
 from tests.tables import cases
 
 TRUTH = cases.lonlat()
@@ -148,3 +149,16 @@ def test_labels_of_a_frame_and_entries_of_its_index_that_no_row_has_tell_no_plac
     reports = obfuscate_points(frame.set_index(index), **NOISE)
     assert [list(level) for level in reports.index.levels] == [["x"], [7.5]]
     assert not np.isin(TRUTH[:, 1], reports.index.levels[1]).any()
+
+
+@pytest.mark.parametrize(
+    "path", ["lat=48.8/a.csv", "a/lat=48.8/b.csv", "lat=48.8/a/b.csv", "a/b/geohash=u/c/d.csv"]
+)
+def test_a_folder_that_tells_a_place_is_refused_however_deep_and_a_file_or_a_plain_folder_is_not(
+    path: str,
+) -> None:
+    name = path.split("=")[0].split("/")[-1]
+    with pytest.raises(InvalidInputError, match=rf"the folder {name}=\.\.\..*keep=\['{name}'\]"):
+        refuse_folders(path, ())
+    refuse_folders(path, [name])
+    refuse_folders("lat/geohash/lat=48.8", ())

@@ -74,3 +74,12 @@ def test_the_latest_second_is_a_time_and_the_next_one_is_not() -> None:
         True,
         True,
     ]
+
+
+def test_of_a_time_in_nanoseconds_the_microseconds_count_whether_times_are_missing_or_not() -> None:
+    whole = 1_714_550_400_123_456_789
+    seconds, missing, _ = seconds_of(pa.array([whole, None], pa.timestamp("ns")))
+    assert seconds[0] == whole // 1000 / 1e6
+    assert np.isnan(seconds[1])
+    assert missing.tolist() == [False, True]
+    assert seconds_of(pa.array([whole], pa.timestamp("ns", "UTC")))[0].tolist() == [whole // 1000 / 1e6]

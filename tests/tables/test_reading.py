@@ -1,0 +1,148 @@
+"""The numbers of a column are read whatever its type is, each with its row."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from geoind.tables.reading import LONGEST, TEXTS, leaves, numbers_in, plain_numbers, readable
+
+ROWS = np.arange(10, 13)
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        (pa.array([1, None, 3]), [1.0, np.nan, 3.0]),
+        (pa.array([2**62 + 1, 2, 3]), [2.0**62, 2.0, 3.0]),
+        (pa.array([2**63 + 5, None, 3], pa.uint64()), [2.0**63, np.nan, 3.0]),
+        (pa.array([1.5, 2.5, None], pa.float32()), [1.5, 2.5, np.nan]),
+        (pa.array([Decimal("1.25"), None, Decimal("-3.00")]), [1.25, np.nan, -3.0]),
+        (pa.array([Decimal("1.25"), Decimal("2.25"), Decimal("-3.00")]), [1.25, 2.25, -3.0]),
+        (pa.array(["1.5", "", None]), [1.5, np.nan, np.nan]),
+        (pa.array([5, None, 7], pa.timestamp("s")), [5.0, np.nan, 7.0]),
+        (pa.array([5, None, 7], pa.int32()).cast(pa.date32()), [5.0, np.nan, 7.0]),
+    ],
+    ids=str,
+)
+def test_numbers_are_one_per_row(column: pa.Array, values: list[float]) -> None:
+    found, rows = readable(column, ROWS)
+    np.testing.assert_array_equal(found, values)
+    assert found.dtype == np.float64
+    assert rows.tolist() == [10, 11, 12]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_spans_and_times_of_day_are_also_hours(unit: str) -> None:
+    size = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
+    spans = pa.array([timedelta(hours=48, minutes=51, seconds=36), None], pa.duration(unit))
+    found, rows = readable(spans, ROWS[:2])
+    np.testing.assert_allclose(found, [48.86 * 3600 * size, np.nan, 48.86, np.nan], rtol=1e-12)
+    assert rows.tolist() == [10, 11, 10, 11]
+    kind = pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
+    found, _ = readable(
+        pa.array([9 * 3600 * size], pa.int32() if kind.bit_width == 32 else None).cast(kind), ROWS[:1]
+    )
+    assert found.tolist() == [9 * 3600 * size, 9.0]
+
+
+@pytest.mark.parametrize("column", [pa.array([True] * 3), pa.array([b"48.85"] * 3), pa.array([None] * 3)], ids=str)
+def test_what_holds_no_numbers_has_none(column: pa.Array) -> None:
+    found, rows = readable(column, ROWS)
+    assert (found.tolist(), rows.tolist()) == ([], [])
+
+
+@pytest.mark.parametrize("count", [3, TEXTS, 3 * TEXTS, 10 * TEXTS])
+@pytest.mark.parametrize("share", [1, 2, 40])
+def test_numbers_inside_texts_are_those_of_their_rows_and_enough_texts_are_read(count: int, share: int) -> None:
+    texts = [f"at {row}.123456" if row % share == 0 else "nowhere" for row in range(count)]
+    texts[-1] = None  # type: ignore[call-overload]
+    found, rows = readable(pa.array(texts), 100 + np.arange(count))
+    assert ((rows - 100 + 0.123456) == found).all()
+    held = sum(text is not None and text.startswith("at") for text in texts)
+    assert len(found) >= min(held, TEXTS)
+    assert len(set(rows.tolist())) == len(rows) <= 4 * TEXTS
+    # Not only the first ones.
+    assert not held or max(rows) - 100 >= 0.6 * share * (held - 1)
+
+
+def test_texts_without_numbers_have_none() -> None:
+    found, rows = readable(pa.array(["a", "b 12", None]), ROWS)
+    assert (found.tolist(), rows.tolist()) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("48.5 and 2,25", [48.5, 2.25]),
+        ("48°30'36\"", [48.0, 30.0, 36.0, 48.51]),
+        ("N 48° 30.6'", [48.0, 30.6, 48.51]),
+        ("48:30:36.0", [48.0, 30.0, 36.0, 48.51]),
+        ("q=48%2E5%2C2", [48.5, 2.0]),
+        ("٤٨٫٥", [48.5]),
+        ("100%", [100.0]),
+        ("", []),
+        ("x" * LONGEST + "48.5", []),
+        ("x" * (LONGEST - 4) + "48.5", [48.5]),
+    ],
+    ids=lambda case: str(case)[:12],
+)
+def test_numbers_are_found_in_texts_of_all_kinds(text: str, values: list[float]) -> None:
+    found, rows = numbers_in([None, text])
+    np.testing.assert_allclose(found, values, rtol=1e-12)
+    assert rows.tolist() == [1] * len(values)
+
+
+NESTED: list[tuple[pa.Array, list[tuple[str, list[Any], list[int]]]]] = [
+    (pa.array([1, None, 3]), [("c", [1, None, 3], [10, 11, 12])]),
+    (pa.array(["a", "b", "a"]).dictionary_encode(), [("c", ["a", "b", "a"], [10, 11, 12])]),
+    (
+        pa.array([{"a": 1, "b": {"d": 2}}, None, {"a": 3, "b": {"d": 4}}]),
+        [("c.a", [1, None, 3], [10, 11, 12]), ("c.b.d", [2, None, 4], [10, 11, 12])],
+    ),
+    *(
+        (pa.array([[1, 2], None, [3]], kind), [("c", [1, 2, 3], [10, 10, 12])])
+        for kind in (
+            pa.list_(pa.int64()),
+            pa.large_list(pa.int64()),
+            pa.list_view(pa.int64()),
+            pa.large_list_view(pa.int64()),
+        )
+    ),
+    (
+        pa.array([[1, 2], [3, 4], [5, 6]], pa.list_(pa.int64(), 2)),
+        [("c", [1, 2, 3, 4, 5, 6], [10, 10, 11, 11, 12, 12])],
+    ),
+    (
+        pa.array([[("k", 1), ("l", 2)], [], [("m", 3)]], pa.map_(pa.string(), pa.int64())),
+        [("c.key", ["k", "l", "m"], [10, 10, 12]), ("c.value", [1, 2, 3], [10, 10, 12])],
+    ),
+    (pa.array([b"0123456789abcdef"] * 3, pa.uuid()), [("c", [b"0123456789abcdef"] * 3, [10, 11, 12])]),
+]
+
+
+@pytest.mark.parametrize(("column", "parts"), NESTED, ids=[str(column.type) for column, _ in NESTED])
+def test_the_innermost_values_keep_the_rows_that_they_are_in(column: pa.Array, parts: Any) -> None:
+    found = [(path, leaf.to_pylist(), rows.tolist()) for path, leaf, rows in leaves("c", column, ROWS)]
+    assert found == parts
+
+
+def test_plain_numbers_are_read_together_and_one_bad_text_leaves_the_others() -> None:
+    columns = {
+        "whole": pa.array([1, 2, None]),
+        "text": pa.array(["1.5", "", None]),
+        "more": pa.array(["2", "3e2", "-4"]),
+        "late": pa.array(["1", "2", "x"]),
+        "name": pa.array(["x", "1", "2"]),
+        "none": pa.array([None, None, ""]),
+    }
+    for chosen in (columns, {name: column for name, column in columns.items() if name != "late"}):
+        found = plain_numbers(chosen)
+        assert found.keys() == {"whole", "text", "more", "none"}
+        np.testing.assert_array_equal(found["whole"], [1.0, 2.0, np.nan])
+        np.testing.assert_array_equal(found["text"], [1.5, np.nan, np.nan])
+        np.testing.assert_array_equal(found["more"], [2.0, 300.0, -4.0])
+        assert np.isnan(found["none"]).all()
