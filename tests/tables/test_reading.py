@@ -146,3 +146,8 @@ def test_plain_numbers_are_read_together_and_one_bad_text_leaves_the_others() ->
         np.testing.assert_array_equal(found["text"], [1.5, np.nan, np.nan])
         np.testing.assert_array_equal(found["more"], [2.0, 300.0, -4.0])
         assert np.isnan(found["none"]).all()
+
+
+def test_a_number_before_a_long_gap_is_one_number() -> None:
+    values, _ = numbers_in(["17" + " " * (LONGEST - 10) + "40"])
+    assert values.tolist() == [17.0, 40.0]
