@@ -39,7 +39,7 @@ from geoind import (
 from geoind.accounting.bounds import level_of_losses
 from geoind.accounting.calibration import Family
 from geoind.budgets.limits import Accounted, Sum, _most
-from geoind.budgets.release import UNITS, Release, release_of
+from geoind.budgets.release import UNITS, Cost, Release, release_of
 from geoind.mechanisms.protocol import Space
 from tests.keywords import Place
 
@@ -395,6 +395,18 @@ def test_a_sum_may_be_passed_by_a_billionth_and_by_no_unit_more(budget: float | 
     assert limit.total == 1
     assert limit.allows({Release(kind, UNITS + UNITS // 10**9): 1})
     assert not limit.allows({Release(kind, UNITS + UNITS // 10**9 + 1): 1})
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [{SphericalLaplace(0.01): 7}, {PlanarGaussian(500): 3, PlanarGaussian(800): 2}, {GLOBE: 2, 0.01: 1}],
+    ids=["one law", "gaussian", "sum"],
+)
+def test_an_accounted_level_may_be_passed_by_a_billionth_and_not_by_two(reports: dict[Cost, int]) -> None:
+    counted = {release_of(cost): count for cost, count in reports.items()}
+    level = Accounted(promise(1.0)).spent(counted)
+    assert Accounted(promise(level / (1 + 5e-10))).allows(counted)
+    assert not Accounted(promise(level / (1 + 2e-9))).allows(counted)
 
 
 def test_the_accountant_counts_before_anybody_waits_for_the_database() -> None:

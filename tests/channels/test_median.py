@@ -25,6 +25,13 @@ def test_a_point_with_half_of_the_weight_is_the_median() -> None:
     assert (geometric_median(points, np.array([[0.2, 0.2, 0.1, 0.5]])) == [7, 3]).all()
 
 
+def test_a_point_with_more_than_half_of_the_weight_is_found_with_no_tolerance_at_all() -> None:
+    points = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [7.0, 3.0]])
+    weights = np.full((4, 4), 0.125) + 0.5 * np.eye(4)
+    assert (geometric_median(points, weights, tolerance=0.0) == points).all()
+    assert (geometric_median(points, weights, tolerance=0.0, start=points) == points).all()
+
+
 def test_points_on_a_line_give_the_weighted_median() -> None:
     points = np.column_stack([np.arange(5.0), np.zeros(5)])
     assert geometric_median(points, np.array([[1.0, 1, 1, 1, 1.5]])) == pytest.approx(np.array([[2, 0]]), abs=1e-6)

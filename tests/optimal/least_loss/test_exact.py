@@ -1,5 +1,7 @@
 """The reductions around the interior-point method keep what they reduce."""
 
+import itertools
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,9 @@ from geoind import Grid, InvalidInputError, Places, Prior
 from geoind.distances import euclidean, from_matrix, squared
 from geoind.errors import SolverError
 from geoind.optimal.least_loss import exact
+from geoind.optimal.least_loss.cones import Program
 from geoind.optimal.least_loss.exact import Task, _merge, _one_report_for_all, as_task, solve
+from geoind.optimal.least_loss.interior import Solution, minimise
 from geoind.optimal.least_loss.newton import NewtonSystem
 
 
@@ -143,3 +147,17 @@ def test_out_of_time_says_so_and_a_spanner_shares_the_time() -> None:
     assert sparse.stopped == "spanner"
     assert "spanner of" in sparse.method
     assert sparse.last.bound < sparse.last.objective
+
+
+def test_both_programs_of_a_spanner_share_one_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits, clock = [], itertools.count(0, 10)
+
+    def watched(program: Program, *, time_limit: float, **others: Any) -> Solution:
+        limits.append(time_limit)
+        return minimise(program, time_limit=np.inf, **others)
+
+    monkeypatch.setattr(exact, "minimise", watched)
+    # Every look at the clock is ten seconds after the one before.
+    monkeypatch.setattr(exact, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    assert solve(task(4), tolerance=1e-6, time_limit=100, dilation=1.5).stopped == "spanner"
+    assert limits == [90, 80]
