@@ -122,7 +122,7 @@ def test_a_clock_is_a_column_of_times_by_its_type_or_its_name() -> None:
 
 def test_rows_sorted_by_place_are_refused_unless_the_first_ones_follow_a_clock() -> None:
     truth = np.column_stack([np.linspace(2, 3, 600), np.full(600, 48.0)])
-    asked = []
+    asked: list[list[int]] = []
 
     def beside(rows: Any) -> pa.RecordBatch:
         asked.append(rows.tolist())
