@@ -81,6 +81,7 @@ def follows_a_clock(beside: pa.RecordBatch) -> bool:
     True
     """
     for name, column in zip(beside.schema.names, beside.columns, strict=True):
+        column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         kind = column.type
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
             values = column.cast(pa.int64() if not pa.types.is_date32(kind) else pa.int32())

@@ -115,6 +115,7 @@ def test_a_clock_is_a_column_of_times_by_its_type_or_its_name() -> None:
     # A time that is missing is not a step back.
     assert follows_a_clock(pa.RecordBatch.from_pydict({"when": [None if row % 2 else row for row in range(22)]}))
     assert follows_a_clock(pa.RecordBatch.from_pydict({"when": [None, *texts, None]}))
+    assert follows_a_clock(pa.RecordBatch.from_pydict({"when": pa.array(texts).dictionary_encode()}))
     # One clock is enough.
     stirred = np.random.default_rng(2).permutation(11)
     assert follows_a_clock(pa.RecordBatch.from_pydict({"made_at": stirred, "seen_at": rising}))
