@@ -126,28 +126,31 @@ def _clear_numbers(samples: Sequence[Sample], columns: Mapping[str, pa.Array]) -
     return dict(compress(zip(numbers, whole.tolist(), strict=True), ~suspect))
 
 
-def _packed(samples: Sequence[Sample], column: pa.Array, known: IntArray) -> str | None:
-    """Return how whole numbers tell a place that are none of its coordinates: as cells of a map, or as bytes."""
-    unpacked = bytes_in(column, known)
-    if unpacked is not None and (how := telling_bytes(samples, *unpacked)):
-        return how
-    return _cells(samples, column, known)
-
-
 def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: IntArray) -> str | None:
     if pa.types.is_nested(column.type) and _is_float_list(column.type) and (how := _pairs_of_numbers(column)):
         return how
     if pa.types.is_dictionary(column.type) and (how := _entries(samples, column)):
         return how
     for path, leaf, rows in leaves(name, column, known):
-        unpacked = bytes_in(leaf, rows)
-        if unpacked is not None and (how := telling_bytes(samples, *unpacked)):
-            return how
-        text = None if unpacked is None else text_in(unpacked[0])
-        for part, owners in ((leaf, rows), *(() if unpacked is None or text is None else ((text, unpacked[1]),))):
-            if (how := _of_leaf(samples, part, owners, plain=owners is known)) is not None:
-                return how if path == name else f"{how} in {path!r}"
+        how = _packed(samples, leaf, rows) or _numbers(samples, leaf, rows, plain=rows is known)
+        if how is not None:
+            return how if path == name else f"{how} in {path!r}"
     return None
+
+
+def _packed(samples: Sequence[Sample], leaf: pa.Array, rows: IntArray) -> str | None:
+    """Return how a column without members tells a place but by its numbers: as cells of a map, or as bytes."""
+    if (how := _cells(samples, leaf, rows)) is not None:
+        return how
+    unpacked = bytes_in(leaf, rows)
+    if unpacked is None:
+        return None
+    if (how := telling_bytes(samples, *unpacked)) is not None:
+        return how
+    text, owners = text_in(unpacked[0]), unpacked[1]
+    if text is None:
+        return None
+    return _cells(samples, text, owners) or _numbers(samples, text, owners, plain=False)
 
 
 def _entries(samples: Sequence[Sample], column: pa.Array) -> str | None:
@@ -159,10 +162,8 @@ def _entries(samples: Sequence[Sample], column: pa.Array) -> str | None:
     )
 
 
-def _of_leaf(samples: Sequence[Sample], leaf: pa.Array, rows: IntArray, *, plain: bool) -> str | None:
-    """Return how a column without members tells a place; `plain` where it has a value for each row."""
-    if (how := _cells(samples, leaf, rows)) is not None:
-        return how
+def _numbers(samples: Sequence[Sample], leaf: pa.Array, rows: IntArray, *, plain: bool) -> str | None:
+    """Return how the numbers of a column tell a place; `plain` where it has a value for each row."""
     values, places = readable(leaf, rows)
     if not len(values):
         return None

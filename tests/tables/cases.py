@@ -160,6 +160,7 @@ BY_VALUE: dict[str, Column] = {
         str(lat).translate(str.maketrans("0123456789.", "٠١٢٣٤٥٦٧٨٩٫")) for _, lat in truth
     ],
     "an escaped link": lambda truth: [f"q={lat}%2C{lon}".replace(".", "%2E") for lon, lat in truth],
+    "a text in hexadecimal digits": lambda truth: [f"{lat:.6f}".encode().hex() for _, lat in truth],
     "a double in hexadecimal digits": lambda truth: [struct.pack("<d", lat).hex() for _, lat in truth],
     "WKB in base64": lambda truth: [
         base64.b64encode(shapely.to_wkb(shapely.Point(place))).decode() for place in truth
