@@ -31,8 +31,7 @@ PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMP = VENV / "installed"
 CORE = ["-e", "."]
 EVERYTHING = ["-e", ".[all]", "--group", "dev"]
-TESTS = ["-m", "pytest", "-n", str((os.cpu_count() or 1) * 3 // 2), "--dist", "loadfile"]
-"""More processes than cores: a third of the time tests wait for pages, servers and other processes."""
+TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile"]
 EVERYWHERE = "not browser and not jvm and not notebook"
 """The tests that run on every Python."""
 
