@@ -233,16 +233,28 @@ def evaluate_traces(
     drives: Sequence[Drive],
     *,
     accuracies: Sequence[float] = ACCURACIES,
+    draws: int = DRAWS,
     progress: Callable[[str, float], None] | None = None,
 ) -> TraceEvaluation:
     """Return what each way to answer traces costs and errs, on the longest drive and on all, each audited.
 
+    Parameters
+    ----------
+    drives : sequence of Drive
+        Positions of people over time, the longest first.
+    accuracies : sequence of float
+        Metres within which nine of ten fresh reports are, one after the other.
+    draws : int
+        How often each short sequence is drawn for its audit.
+    progress : callable, optional
+        Told the contender and the share that is done.
+
     Examples
     --------
     >>> from geoind.evaluation.drives import commuters
-    >>> found = evaluate_traces(commuters(persons=1, days=1, every=3600), accuracies=[500])
-    >>> found.audits.loc[found.audits["refuted"], "contender"].tolist()  # tells which places are the same
-    ['same place, same report']
+    >>> found = evaluate_traces(commuters(persons=1, days=1, every=3600), accuracies=[500], draws=10)
+    >>> len(found.table), len(found.audits)
+    (9, 9)
     """
     if not drives:
         raise InvalidInputError("there must be at least one drive")
@@ -254,7 +266,7 @@ def evaluate_traces(
             for told, count in sets.items():
                 known = {"traces": told, "contender": name, "accuracy": accuracy}
                 rows.append({**known, **_joined(measured[:count])})
-        audits.append({"contender": name, **_audited(contender, accuracies[len(accuracies) // 2])})
+        audits.append({"contender": name, **_audited(contender, accuracies[len(accuracies) // 2], draws)})
         if progress is not None:
             progress(name, (number + 1) / len(CONTENDERS))
     table = pd.DataFrame(rows).sort_values("traces", key=lambda names: names != "one drive", kind="stable")
@@ -297,7 +309,7 @@ def _joined(measured: Sequence[_Measured]) -> dict[str, float]:
     }
 
 
-def _audited(contender: Contender, accuracy: float) -> dict[str, float | bool]:
+def _audited(contender: Contender, accuracy: float, draws: int) -> dict[str, float | bool]:
     """Return what sequences give away: of a person who stays a while, and of one who goes to and fro a little."""
     plane = Projection(2.2945, 48.8584)
     keys = iter(range(1_000_000))
@@ -313,6 +325,6 @@ def _audited(contender: Contender, accuracy: float) -> dict[str, float | bool]:
         def begun(apart: float = apart) -> Answering:
             return _Counted(contender.begin(accuracy, next(keys).to_bytes(32)), contender, accuracy, apart)
 
-        found.append(audit_traces(begun, *traces, draws=DRAWS))
+        found.append(audit_traces(begun, *traces, draws=draws))
     worst = max(found, key=lambda audit: audit.loss - audit.allowed)
     return {"loss": worst.loss, "allowed": worst.allowed, "refuted": worst.refuted}

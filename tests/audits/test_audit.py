@@ -293,8 +293,8 @@ def test_nobody_who_keeps_the_promise_is_accused_and_most_of_it_is_seen(
 
 
 def test_accusations_are_as_rare_as_the_confidence_says() -> None:
-    results = [audit(PlanarLaplace(EPSILON), draws=400, confidence=0.9, rng=seed) for seed in range(12)]
-    assert sum(result.refuted for result in results) <= 2
+    results = [audit(PlanarLaplace(EPSILON), draws=400, confidence=0.9, rng=seed) for seed in range(6)]
+    assert sum(result.refuted for result in results) <= 1
 
 
 @pytest.mark.parametrize(("draws", "least"), [(10_000, 0.8), (100_000, 0.9)])

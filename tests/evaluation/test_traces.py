@@ -1,6 +1,7 @@
 """The evaluation of people who move: what is known of each contender shows in its numbers."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -86,7 +87,7 @@ def test_drives_end_at_gaps_and_have_one_position_in_each_step() -> None:
 def test_the_command_reads_a_table_of_traces(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("geoind.evaluation.traces.DRAWS", 20)
+    monkeypatch.setattr("geoind.evaluation.traces.evaluate_traces", partial(evaluate_traces, draws=20))
     drive: Drive = commuters(persons=1, days=1, every=1200)[0]
     table = pd.DataFrame(drive.lonlat, columns=["lng", "lat"])
     table["datetime"], table["uid"] = pd.to_datetime(drive.times, unit="s"), "001"
@@ -110,7 +111,7 @@ def test_the_command_reads_a_table_of_traces(
 def test_columns_with_other_names_and_times_in_seconds_are_read_when_they_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("geoind.evaluation.traces.DRAWS", 20)
+    monkeypatch.setattr("geoind.evaluation.traces.evaluate_traces", partial(evaluate_traces, draws=20))
     path = tmp_path / "trips.csv"
     table = pd.DataFrame(
         {"driver": "ana", "when": range(1_700_000_000, 1_700_000_720, 60), "north": 48.86, "east": 2.3}
