@@ -48,9 +48,9 @@ Equivalent mutants, which no caller could tell from the original, are listed wit
 
 The mutants are those of `--seed 1`, and tests were written for the ones that survived: the shares say what is left
 of this sample. Another seed draws mutants that nobody has looked at yet, of which more survive. Of seed 2, three
-per file, 90 % were killed at first sight in `mechanisms`, `channels`, `randomness`, `budgets` and `least_loss` (144
-mutants) and 65 % in `tables` (66). Tests were written for those, too; then, of seed 3, 95 % were killed at first
-sight in `mechanisms`, `channels`, `randomness` and `least_loss` (122).
+per file, 90 % were killed at first sight in `mechanisms`, `channels`, `randomness`, `budgets` and `least_loss`
+(144 mutants) and 65 % in `tables` (66). Tests were written for those, too; then, of seed 3, 95 % were killed at
+first sight in `mechanisms`, `channels`, `randomness` and `least_loss` (122).
 
 | file | possible | tried | equivalent | killed | share |
 | --- | --- | --- | --- | --- | --- |
