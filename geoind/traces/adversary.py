@@ -6,7 +6,7 @@ given all reports, before and after it; the most likely path is one that could h
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from geoind.channels.median import geometric_median
 from geoind.errors import InvalidInputError
 from geoind.traces.guarded import Place
 from geoind.traces.mobility import Moves
-from geoind.traces.session import Past, TraceMethod
+from geoind.traces.session import Past, TraceMethod, changed
 
 __all__ = ["Answers", "most_likely_path", "trace_adversary_error", "trace_beliefs"]
 
@@ -53,12 +53,12 @@ class Answers:
         places: list[Place] = [(lon, lat) for lon, lat in lonlat.tolist()]
         begins: list[bool] = []
         for time, place in zip(seconds.tolist(), places, strict=True):
-            past = replace(past, time=time)
+            past = changed(past, time=time)
             pasts.append(past)
             after = method.seen(past, place)
             begins.append(after.runs != past.runs)
             spent = past.spent + method.price(past, place)
-            past = replace(past.published(after, place, method.remembered), spent=spent)
+            past = changed(past.published(after, place, method.remembered), spent=spent)
         used = levels if method.tests_in_runs else np.array([0.5])
         return cls(pasts, places, begins, (np.diff(seconds) / 3600).tolist(), method, mobility, used[:, None])
 

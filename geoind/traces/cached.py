@@ -1,7 +1,7 @@
 """A report that is repeated for a while, and the levels of Location Guard, which are made of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 import numpy as np
@@ -10,7 +10,7 @@ from geoind.arrays import FloatArray, as_positive
 from geoind.pipeline import epsilon_for
 from geoind.traces.guarded import GuardedPlace, Place
 from geoind.traces.laws import laplace_density
-from geoind.traces.session import Apart, Past, Published
+from geoind.traces.session import Apart, Past, Published, changed
 
 __all__ = ["LOCATION_GUARD", "Cached"]
 
@@ -75,8 +75,8 @@ class Cached:
         """Return the past after an answer, as everybody sees it."""
         held = self._held(past)
         if held is None:
-            return replace(past, reports=(), anchors=(report,))
-        return replace(past, reports=(held,))
+            return changed(past, reports=(), anchors=(report,))
+        return changed(past, reports=(held,))
 
     def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:  # noqa: ARG002
         """Return the density of a fresh report for each true place; a report that is held is certain."""

@@ -4,14 +4,14 @@ Each is a frozen value that sees the public past and asks a `GuardedPlace`; none
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from geoind.arrays import FloatArray, as_positive, as_unit
 from geoind.errors import InvalidInputError
 from geoind.traces.guarded import GuardedPlace, Place
 from geoind.traces.laws import epsilon_within, laplace_density, laplace_exceeds
 from geoind.traces.predictors import Predictor, last_report
-from geoind.traces.session import ANCHORS, Apart, Past
+from geoind.traces.session import ANCHORS, Apart, Past, changed
 
 __all__ = ["Independent", "Predictive"]
 
@@ -71,7 +71,7 @@ class Independent:
 
     def seen(self, past: Past, report: Place) -> Past:
         """Return the past after an answer, as everybody sees it."""
-        return replace(past, anchors=(report,))
+        return changed(past, anchors=(report,))
 
     def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:  # noqa: ARG002
         """Return the probability density of the answer, for each true place."""
@@ -180,7 +180,7 @@ class Predictive:
         """Return the past after an answer, as everybody sees it."""
         if past.reports and report == self.predictor(past):
             return past
-        return replace(past, anchors=(*past.anchors, report)[-ANCHORS:])
+        return changed(past, anchors=(*past.anchors, report)[-ANCHORS:])
 
     def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:  # noqa: ARG002
         """Return the probability of the prediction, or the density of a fresh report, for each true place."""

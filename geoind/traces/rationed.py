@@ -1,13 +1,13 @@
 """A budget that lasts: so much an hour and never more, whatever the person does."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from geoind.arrays import FloatArray, as_positive
 from geoind.errors import InvalidInputError
 from geoind.traces.guarded import GuardedPlace, Place
-from geoind.traces.session import Apart, Past, TraceMethod
+from geoind.traces.session import Apart, Past, TraceMethod, changed
 
 __all__ = ["Rationed"]
 
@@ -102,12 +102,12 @@ class Rationed:
     def _paid(self, past: Past, after: Past, report: Place) -> Past:
         """Return the past after an answer with its price in the allowance."""
         cost = self.method.price(past, report)
-        return replace(after, counted=past.spent + cost, used_until=self._used(past, cost)) if cost else after
+        return changed(after, counted=past.spent + cost, used_until=self._used(past, cost)) if cost else after
 
     def _counted(self, past: Past) -> Past:
         """Return the past with what steps paid that were refused later in the allowance, too."""
         spent = past.spent - past.counted
-        return replace(past, counted=past.spent, used_until=self._used(past, spent)) if spent > 0 else past
+        return changed(past, counted=past.spent, used_until=self._used(past, spent)) if spent > 0 else past
 
     def _used(self, past: Past, spent: float) -> float:
         return past.time - (self._hours(past) - spent / self.per_hour) * HOUR

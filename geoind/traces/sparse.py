@@ -1,7 +1,7 @@
 """How a session answers somebody who stays: with silence, until a private test finds that the person has moved."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from geoind.traces.laws import (
     run_quantile,
     shares,
 )
-from geoind.traces.session import ANCHORS, Apart, Past
+from geoind.traces.session import ANCHORS, Apart, Past, changed
 
 __all__ = ["SparseVector"]
 
@@ -185,7 +185,7 @@ class SparseVector:
         if run.place in anchors:
             anchors = tuple([anchor for anchor in anchors if anchor != run.place])
         anchors = (*anchors, run.place)[-ANCHORS:]
-        return replace(past, anchors=anchors, run=run, runs=past.runs + 1)
+        return changed(past, anchors=anchors, run=run, runs=past.runs + 1)
 
     def _earlier(self, known: tuple[Place, ...], place: GuardedPlace) -> Place | None:
         if not self.choice or not known:

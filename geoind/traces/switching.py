@@ -1,11 +1,11 @@
 """Silence for somebody who stays, fresh noise for somebody on the move: chosen by what everybody has seen."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from geoind.arrays import FloatArray, as_count
 from geoind.traces.guarded import GuardedPlace, Place
 from geoind.traces.laws import laplace_density
-from geoind.traces.session import Apart, Past
+from geoind.traces.session import Apart, Past, changed
 from geoind.traces.sparse import SparseVector
 
 __all__ = ["Switching"]
@@ -69,7 +69,7 @@ class Switching:
 
     def seen(self, past: Past, report: Place) -> Past:
         """Return the past after an answer, as everybody sees it."""
-        return replace(past, run=None) if self._is_moving(past) else self.stays.seen(past, report)
+        return changed(past, run=None) if self._is_moving(past) else self.stays.seen(past, report)
 
     def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:
         """Return the probability of the answer for each quantile of the limit's noise and each true place."""
