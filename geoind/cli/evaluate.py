@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _inputs(sources: Sequence[str]) -> list[Path]:
-    """Return the files that a page and what stands beside it could overwrite."""
+    """Return the files that a page and what stands beside it could overwrite: HTML, CSV or JSON."""
     paths = [Path(source) for source in sources]
     return [file for path in paths for file in (path.rglob("*.[chj]*") if path.is_dir() else [path])]
 

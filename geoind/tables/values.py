@@ -190,8 +190,8 @@ class Sample:
         """Return which of the (m, n) columns of sizes hold the very coordinates of some rows."""
         fine = is_fine(size)
         met = np.zeros(len(size), bool)
-        for axis in self._sorted:
-            inside = fine & (size >= 0.999 * axis[0]) & (size <= 1.001 * axis[-1]) if len(axis) else met[:, None]
+        for axis in filter(len, self._sorted):
+            inside = fine & (size >= 0.999 * axis[0]) & (size <= 1.001 * axis[-1])
             chosen = np.flatnonzero(np.count_nonzero(inside, axis=1) >= MANY // 2)
             if len(chosen):
                 among = _is_among(axis, np.where(inside[chosen], size[chosen], 0), 6e-8)
@@ -202,7 +202,8 @@ class Sample:
         """Return whether numbers are coordinates of rows: those of many, or both of one, with five decimals."""
         if self.lists_places(values):
             return True
-        fine = np.sort(values[is_fine(values, 4)])
+        size = np.abs(values)
+        fine = np.sort(size[is_fine(size, 4)])
         may = [len(axis) and np.any((fine >= axis[0] - 1e-5) & (fine <= axis[-1] + 1e-5)) for axis in self._sorted]
         if len(fine) < 2 or not all(may):
             return False

@@ -148,6 +148,6 @@ def test_plain_numbers_are_read_together_and_one_bad_text_leaves_the_others() ->
         assert np.isnan(found["none"]).all()
 
 
-def test_a_number_before_a_long_gap_is_one_number() -> None:
-    values, _ = numbers_in(["17" + " " * (LONGEST - 10) + "40"])
-    assert values.tolist() == [17.0, 40.0]
+def test_numbers_far_apart_are_no_degrees_and_minutes() -> None:
+    values, _ = numbers_in(["17" + " " * (LONGEST - 10) + "40.5"])
+    assert values.tolist() == [17.0, 40.5]

@@ -118,3 +118,10 @@ def test_copies_are_found_in_whatever_order_rows_are(order: str) -> None:
         "radians": np.radians(lat),
     }
     assert told(truth, copies).keys() == copies.keys()
+
+
+def test_one_place_south_or_west_is_named_by_both_of_its_coordinates() -> None:
+    sample = Sample(np.array([[-71.058912, -42.360134], [-71.1, -42.4]]))
+    assert sample.names_place(np.array([-71.058912, -42.360134]))
+    assert sample.names_place(np.array([71.058912, 42.360134]))
+    assert not sample.names_place(np.array([-71.058912, -42.4]))
