@@ -58,7 +58,7 @@ class Answers:
             after = method.seen(past, place)
             begins.append(after.runs != past.runs)
             spent = past.spent + method.price(past, place)
-            past = changed(past.published(after, place, method.remembered), spent=spent)
+            past = past.published(after, place, method.remembered, spent)
         used = levels if method.tests_in_runs else np.array([0.5])
         return cls(pasts, places, begins, (np.diff(seconds) / 3600).tolist(), method, mobility, used[:, None])
 

@@ -7,9 +7,9 @@ always, and where they cannot, more bits of the same numbers are drawn and ball 
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -20,9 +20,20 @@ from geoind.randomness import Words
 if TYPE_CHECKING:
     from flint import arb
 
-__all__ = ["Further", "Noise", "Quantity", "Source", "arc_length", "at_least", "smallest", "surely_smallest"]
+__all__ = [
+    "Further",
+    "Noise",
+    "Quantity",
+    "Source",
+    "arc_length",
+    "arc_lengths",
+    "at_least",
+    "smallest",
+    "surely_smallest",
+]
 
 WORD = 64
+UNIT = 2.0**-WORD
 
 SURE, CLOSE = 1e-9, 1e-7
 """Sums of doubles that differ by this share of their terms and this many metres differ as real numbers do.
@@ -73,8 +84,8 @@ class Noise:
         self.scale = scale
         self._sign = -1 if signed and next(words) & 1 else 1
         self._bits, self._known = next(words), 1
-        self.tail = self._bits * 2.0**-WORD < TAIL
-        self.value = 0.0 if self.tail else -self._sign * scale * math.log(self._bits * 2.0**-WORD)
+        self.tail = self._bits * UNIT < TAIL
+        self.value = 0.0 if self.tail else -self._sign * scale * math.log(self._bits * UNIT)
 
     def refine(self) -> None:
         """Draw 64 more bits."""
@@ -91,8 +102,7 @@ class Noise:
         return -self._sign * arb(self.scale) * uniform.log() if self._bits else arb("nan")
 
 
-@dataclass(frozen=True)
-class Quantity:
+class Quantity(NamedTuple):
     """A distance in metres, or a plain number, and noise on top of it."""
 
     noise: Noise | None
@@ -154,25 +164,36 @@ def smallest(quantities: list[Quantity]) -> int:
 
 def surely_smallest(numbers: list[float], words: list[int], scale: float) -> int | None:
     """Return which number plus unsigned noise is the smallest, by its first word; None if doubles cannot say."""
-    if min(words) * 2.0**-WORD < TAIL:
+    if min(words) * UNIT < TAIL:
         return None
-    values = [number - scale * math.log(word * 2.0**-WORD) for number, word in zip(numbers, words, strict=True)]
+    values = [number - scale * math.log(word * UNIT) for number, word in zip(numbers, words, strict=True)]
     best = min(values)
     # Noise and numbers are not negative, so that no term is larger than its sum.
     border = best + CLOSE + SURE * (2 * max(values) + 2 * scale)
-    return values.index(best) if sum(value < border for value in values) == 1 else None
+    return values.index(best) if [value < border for value in values].count(True) == 1 else None
 
 
 def arc_length(lon: float, lat: float, other_lon: float, other_lat: float) -> float:
-    """Return the great-circle distance in metres.
+    """Return the great-circle distance in metres."""
+    [length] = arc_lengths(lon, lat, ((other_lon, other_lat),))
+    return length
+
+
+def arc_lengths(lon: float, lat: float, places: Iterable[tuple[float, float]]) -> list[float]:
+    """Return the great-circle distances of a place to others, in metres.
 
     By the tangent of chord and its complement: unlike the haversine formula it is right at the antipode, too.
     """
-    phi, other_phi, turn = math.radians(lat), math.radians(other_lat), math.radians(lon - other_lon)
-    sin_phi, cos_phi, sin_other, cos_other = math.sin(phi), math.cos(phi), math.sin(other_phi), math.cos(other_phi)
-    cos_turn = math.cos(turn)
-    across = math.hypot(cos_other * math.sin(turn), cos_phi * sin_other - sin_phi * cos_other * cos_turn)
-    return EARTH_RADIUS * math.atan2(across, sin_phi * sin_other + cos_phi * cos_other * cos_turn)
+    phi = math.radians(lat)
+    sin_phi, cos_phi = math.sin(phi), math.cos(phi)
+    lengths = []
+    for other_lon, other_lat in places:
+        other_phi, turn = math.radians(other_lat), math.radians(lon - other_lon)
+        sin_other, cos_other, cos_turn = math.sin(other_phi), math.cos(other_phi), math.cos(turn)
+        across = math.hypot(cos_other * math.sin(turn), cos_phi * sin_other - sin_phi * cos_other * cos_turn)
+        along = sin_phi * sin_other + cos_phi * cos_other * cos_turn
+        lengths.append(EARTH_RADIUS * math.atan2(across, along))
+    return lengths
 
 
 def _arc_ball(lon: float, lat: float, other_lon: float, other_lat: float) -> "arb":

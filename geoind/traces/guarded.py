@@ -10,7 +10,7 @@ from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.globe import WGS84_FACTOR
 from geoind.mechanisms.sphere import SphericalLaplace
-from geoind.traces.comparison import Further, Noise, Quantity, arc_length, at_least, smallest, surely_smallest
+from geoind.traces.comparison import Further, Noise, Quantity, arc_lengths, at_least, smallest, surely_smallest
 from geoind.traces.laws import shares
 from geoind.traces.words import CHOICE, FRESH, LIMIT, NEAR, NO_CHOICE, TEST, SessionSource
 
@@ -126,8 +126,9 @@ class GuardedPlace:
         """
         self._ask(CHOICE, epsilon, places, limit)
         self._charge(epsilon, "choice among known places")
-        purposes = [*((CHOICE, number) for number in range(len(places))), (NO_CHOICE, 0)]
-        numbers = [*(arc_length(self._lon, self._lat, *place) for place in places), limit]
+        purposes = [(CHOICE, number) for number in range(len(places))]
+        purposes.append((NO_CHOICE, 0))
+        numbers = [*arc_lengths(self._lon, self._lat, places), limit]
         words = self._source.first_words(self._seed, epsilon, purposes)
         best = surely_smallest(numbers, words, WGS84_FACTOR * 2 / epsilon)
         if best is None:
@@ -148,8 +149,9 @@ class GuardedPlace:
     def _ask(self, purpose: int, epsilon: float, places: tuple[Place, ...] = (), limit: float = 0.0) -> None:
         """Refuse a question that makes no sense, or comes again, before it is paid for."""
         as_positive(epsilon, "epsilon")
-        if not all(-180 <= lon <= 180 and -90 <= lat <= 90 for lon, lat in places):
-            raise InvalidInputError("a question must be about places with a longitude and a latitude on the globe")
+        for lon, lat in places:
+            if not (-180 <= lon <= 180 and -90 <= lat <= 90):
+                raise InvalidInputError("a question must be about places with longitude and latitude on the globe")
         if not 0 <= limit < math.inf:
             raise InvalidInputError(f"limit must be at least 0 and finite, got {limit!r}")
         if (purpose, epsilon) in self._asked:

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from itertools import islice
 from typing import Protocol, TypeAlias
 
 from geoind.arrays import FloatArray, as_finite, as_lonlat, as_number
@@ -86,11 +85,11 @@ class Past:
         """The last answer."""
         return self.reports[-1]
 
-    def published(self, after: "Past", place: Place, remembered: int) -> "Past":
-        """Return the past after this step's answer, of which a method made the past `after`."""
+    def published(self, after: "Past", place: Place, remembered: int, spent: float) -> "Past":
+        """Return the past after this step's answer and its costs, of which a method made the past `after`."""
         new = after.anchors != self.anchors and place not in self.anchors
         reports = (*after.reports, Published(self.time, *place, new))
-        return changed(after, reports=reports[-max(1, remembered) :])
+        return changed(after, reports=reports[-max(1, remembered) :], spent=spent)
 
 
 def changed(past: Past, **values: object) -> Past:
@@ -262,7 +261,7 @@ class TraceSession:
     def _answer(self, lon: float, lat: float, now: float) -> Location[float]:
         past = self._past or Past(now, began=now)
         seed = self._source.step(now, lon, lat)
-        seen = "{:016x}{:016x}".format(*islice(self._source.stream(seed, 0.0, SEEN), 2))
+        seen = "{:016x}{:016x}".format(*self._source.pair(seed, 0.0, SEEN))
         if past.reports and now <= past.time:
             if now == past.time and seen == self._seen:
                 return Location(past.last.lat, past.last.lon)
@@ -292,7 +291,7 @@ class TraceSession:
                 run = past.run if place.run == past.run else None
                 self._past = changed(past, run=run, spent=math.fsum(spent))
             raise
-        self._past = changed(before.published(after, report, self.method.remembered), spent=math.fsum(spent))
+        self._past = before.published(after, report, self.method.remembered, math.fsum(spent))
         self._seen = seen
         lon, lat = report
         return Location(lat, lon)

@@ -28,6 +28,7 @@ __all__ = ["CHOICE", "FRESH", "LIMIT", "NEAR", "NO_CHOICE", "SEEN", "TEST", "Ses
 FRESH, NEAR, LIMIT, TEST, CHOICE, NO_CHOICE, SEEN = range(1, 8)
 """What words are for."""
 
+DOUBLE = Struct("<d")
 DOUBLES = Struct("<dd")
 DOUBLE_AND_WORD = Struct("<dQ")
 TWO_WORDS = Struct("<QQ")
@@ -128,13 +129,19 @@ class SessionSource(Source):
     def stream(self, seed: int, epsilon: float, purpose: int, number: int = 0) -> Iterator[int]:
         """Yield the words of a purpose, as many as are asked for."""
         for counter in itertools.count():
-            [pair] = self._blocks(seed, epsilon, [(purpose << 16 | number) * COUNTERS + counter])
-            yield from pair
+            yield from self.pair(seed, epsilon, purpose, number, counter)
+
+    def pair(self, seed: int, epsilon: float, purpose: int, number: int = 0, counter: int = 0) -> tuple[int, int]:
+        """Return two words of a purpose: the first ones, or those with that counter."""
+        block = _last_block(seed, epsilon) ^ _tail(purpose, number) + counter << 64
+        first, second = TWO_WORDS.unpack(self._encipher(block.to_bytes(BLOCK, "little")))
+        return first, second
 
     def first_words(self, seed: int, epsilon: float, purposes: Sequence[tuple[int, int]]) -> list[int]:
         """Return the first word of each of several purposes and numbers, made at once."""
-        tails = [(purpose << 16 | number) * COUNTERS for purpose, number in purposes]
-        return [first for first, _ in self._blocks(seed, epsilon, tails)]
+        block = _last_block(seed, epsilon)
+        blocks = [(block ^ _tail(*purpose) << 64).to_bytes(BLOCK, "little") for purpose in purposes]
+        return [first for first, _ in TWO_WORDS.iter_unpack(self._encipher(b"".join(blocks)))]
 
     def _chained(self, moment: bytes, lon: float, lat: float) -> int:
         first = int.from_bytes(moment, "little") ^ self._person
@@ -142,8 +149,12 @@ class SessionSource(Source):
         second ^= int.from_bytes(DOUBLES.pack(lon + 0.0, lat + 0.0), "little")
         return int.from_bytes(self._encipher(second.to_bytes(BLOCK, "little")), "little")
 
-    def _blocks(self, seed: int, epsilon: float, tails: list[int]) -> list[tuple[int, int]]:
-        base = seed ^ int.from_bytes(DOUBLES.pack(epsilon, 0.0), "little")
-        plain = b"".join((base ^ tail << 64).to_bytes(BLOCK, "little") for tail in tails)
-        made = self._encipher(plain)
-        return list(TWO_WORDS.iter_unpack(made))
+
+def _last_block(seed: int, epsilon: float) -> int:
+    """Return the fourth block without its tail."""
+    return seed ^ int.from_bytes(DOUBLE.pack(epsilon), "little")
+
+
+def _tail(purpose: int, number: int) -> int:
+    """Return the second half of the fourth block, for a counter of zero."""
+    return (purpose << 16 | number) * COUNTERS

@@ -59,7 +59,7 @@ def paths(method: TraceMethod, truths: list[Truth]) -> Iterator[tuple[tuple[Plac
             after = method.seen(past, report)
             paid = price(method, past, after, report)
             told = law(past, report, truths[step])
-            after = replace(past.published(after, report, method.remembered), time=step + 1.0)
+            after = replace(past.published(after, report, method.remembered, 0.0), time=step + 1.0)
             if after.runs != past.runs:
                 yield from follow(
                     after,

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -114,6 +113,6 @@ def test_everybody_can_tell_what_each_answer_cost(method: TraceMethod) -> None:
         report = (answer.lon, answer.lat)
         cost = method.price(past, report)
         after = method.seen(past, report)
-        past = replace(past.published(after, report, method.remembered), spent=past.spent + cost)
+        past = past.published(after, report, method.remembered, past.spent + cost)
         assert past.spent == pytest.approx(session.spent, rel=1e-9)
         assert cost <= method.most
