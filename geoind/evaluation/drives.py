@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -71,14 +71,13 @@ def read_traces(path: str | Path, columns: Mapping[str, str] | None = None) -> "
         if called:
             raise InvalidInputError(f"{path} has no names of columns, as a CSV has: leave out {', '.join(called)}")
         return load_geolife(path) if path.is_dir() else load_snap(path)
-    try:
-        table = pd.read_csv(path)
-    except (ValueError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{path} is not a table of traces") from error
-    found = {_column(table, wanted, called.get(wanted), path): wanted for wanted in NAMES}
-    if len(found) < len(NAMES):
+    head = _read_csv(path, nrows=0)
+    names = {_column(head, wanted, called.get(wanted), path): wanted for wanted in NAMES}
+    if len(names) < len(NAMES):
         raise InvalidInputError(f"person, time, lat and lon of {path} must be four different columns")
-    table = table[list(found)].rename(columns=found)
+    # As numbers, 001 and 1 would be one person.
+    texts = {column: str for column, wanted in names.items() if wanted == "person"}
+    table = _read_csv(path, usecols=list(names), dtype=texts).rename(columns=names)
     seconds, _, _ = seconds_of(pa.array(table["time"], from_pandas=True))
     places = [
         pd.to_numeric(table[name], errors="coerce").abs() <= most for name, most in (("lat", 90), ("lon", 180))
@@ -90,6 +89,14 @@ def read_traces(path: str | Path, columns: Mapping[str, str] | None = None) -> "
             f"row {row} of {path} lacks a person, a time or a place ({(~good).sum():,} rows do); {NO_TIME}"
         )
     table["time"] = pd.to_datetime(seconds, unit="s", utc=True)
+    return table
+
+
+def _read_csv(path: Path, **options: Any) -> "DataFrame":
+    try:
+        table: DataFrame = pd.read_csv(path, **options)
+    except ValueError as error:
+        raise InvalidInputError(f"{path} is not a table of traces") from error
     return table
 
 

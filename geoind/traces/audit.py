@@ -43,7 +43,8 @@ class TraceAudit:
         The kind of sequence that tells the traces apart best: per step, which earlier answer came again, or that a
         new one came, or which trace a new one was nearer to.
     loss : float
-        Lower bound on the logarithm of the ratio of its probabilities; wrong with the probability `risk` at most.
+        Lower bound on the logarithm of the ratio of its probabilities, at least 0; wrong with the probability
+        `risk` at most.
     allowed : float
         What the session says that this costs: spent epsilon times the distance of the traces.
     """
@@ -111,7 +112,7 @@ def audit_traces(
         return bound(chosen_here[event], chosen_there[event], runs, risk) - costs[event] * apart
 
     event = max(chosen_here, key=promising)
-    loss = bound(counted(first)[event], counted(second)[event], runs, risk)
+    loss = max(0.0, bound(counted(first)[event], counted(second)[event], runs, risk))
     return TraceAudit(event, loss, costs[event] * apart)
 
 

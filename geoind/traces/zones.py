@@ -84,8 +84,7 @@ class PrivateZone:
         radius = noise.reach(CONFIDENCE) + as_positive(margin, "margin")
         if person is not None:
             # However the name was typed, or the number was kept: one person, one zone.
-            name = as_traveller(person)
-            person = name if isinstance(person, str) else int(name)
+            person = as_traveller(person)
         label = f"zone of {person!r} {lon.hex()} {lat.hex()} {noise.epsilon.hex()}"
         if ledger is not None and person is not None:
             token = hashlib.blake2b(label.encode(), key=key, digest_size=16).hexdigest()

@@ -137,6 +137,12 @@ def test_columns_with_other_names_and_times_in_seconds_are_read_when_they_are_na
     assert "--traces FILE" in capsys.readouterr().err
 
 
+def test_numbers_with_and_without_zeros_before_them_are_two_persons(tmp_path: Path) -> None:
+    path = tmp_path / "trips.csv"
+    path.write_text("person,time,lat,lon\n001,0,48.86,2.3\n1,0,48.86,2.3\n")
+    assert read_traces(path)["person"].tolist() == ["001", "1"]
+
+
 @pytest.mark.parametrize(
     ("column", "value"), [("person", None), ("time", "noon"), ("time", None), ("lat", 91.5), ("lon", None)]
 )

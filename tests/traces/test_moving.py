@@ -82,7 +82,7 @@ def test_a_person_has_one_zone_however_the_name_was_typed_or_the_number_kept() -
             return PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=KEY, ledger=ledger, person=person)
 
         assert zone("Zoe\u0301") == zone("Zo\u00e9") != zone("Zoe")
-        assert zone(7) == zone(np.int64(7))  # type: ignore[arg-type]
+        assert zone(7) == zone(np.int64(7)) == zone("7")  # type: ignore[arg-type]
         assert ledger.spent("Zo\u00e9") == ledger.spent(7) == pytest.approx(0.01)
         with pytest.raises(InvalidInputError, match="without space around it"):
             zone("Zoe ")

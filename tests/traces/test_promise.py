@@ -202,6 +202,7 @@ def sessions(method: TraceMethod) -> Callable[[], TraceSession]:
 def test_an_audit_of_sequences_does_not_refute_a_session(method: TraceMethod) -> None:
     found = audit_traces(sessions(method), *SILENT_THEN_YES, draws=400)
     assert not found.refuted
+    assert found.loss >= 0
 
 
 @dataclass(frozen=True)
