@@ -23,7 +23,6 @@ BY_ANOTHER_NAME = {
     "accounting/promise.py": "accounting/test_calibration.py",
     "adapters/frames.py": "adapters/test_geopandas.py",
     "cli/report_map.py": "maps/test_reports.py",
-    "evaluation/drives.py": "evaluation/test_traces.py",
     "evaluation/evaluate.py": "evaluation/test_report.py",
     "evaluation/figures.py": "evaluation/test_report.py",
     "files/jsontext.py": "files/test_jsonrows.py",
@@ -34,17 +33,9 @@ BY_ANOTHER_NAME = {
     "tables/geoparquet.py": "adapters/test_dataset.py",
     "tables/packed.py": "tables/test_policy.py",
     "tables/recipe.py": "adapters/test_recipe.py",
-    "traces/attacks.py": "traces/test_moving.py",
-    "traces/audit.py": "traces/test_promise.py",
-    "traces/commuter.py": "traces/test_moving.py",
     "traces/memory.py": "traces/test_session.py",
-    "traces/mobility.py": "traces/test_adversary.py",
-    "traces/predictors.py": "traces/test_session.py",
     "traces/rounds.py": "traces/test_many.py",
-    "traces/sparse.py": "traces/test_promise.py",
-    "traces/switching.py": "traces/test_moving.py",
     "traces/vectors.py": "traces/test_many.py",
-    "traces/zones.py": "traces/test_moving.py",
 }
 """Modules that are tested through the one that uses them, and where."""
 

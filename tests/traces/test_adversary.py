@@ -13,21 +13,18 @@ from geoind.traces import (
     Cached,
     Independent,
     LearnedMobility,
-    Past,
     Predictive,
     Rationed,
     SparseVector,
     Switching,
     TraceMethod,
     most_likely_path,
-    smooth,
     straight_on,
 )
 from geoind.traces.adversary import COARSE, LEVELS, Answers
 from geoind.traces.attacks import home_beliefs
 from geoind.traces.commuter import HOME
 from geoind.traces.mobility import Moves
-from geoind.traces.session import Published
 
 PLANE = Projection(*HOME)
 GRID = Grid(0.0, 0.0, cell=400.0, columns=3, rows=2)
@@ -108,20 +105,6 @@ def test_the_adversary_sees_the_past_that_the_session_looks_at(method: TraceMeth
     assert (seen.spent, seen.counted) == pytest.approx((kept.spent, kept.counted))
 
 
-def test_a_predictor_goes_straight_on_however_long_the_way() -> None:
-    asked: list[tuple[Past, tuple[float, float]]] = []
-
-    def predict(past: Past) -> tuple[float, float]:
-        asked.append((past, straight_on(past)))
-        return asked[-1][1]
-
-    session = TraceSession(Predictive(1.0, 1.0, 100.0, predict), key=bytes(32))
-    for step in range(300):
-        # A step of 500 m and one of 1500 m, so that each prediction fails.
-        session.report(lat=48.0 + 0.009 * step + 0.0045 * (step % 2), lon=2.0, time=60.0 * step)
-    assert all(place != past.last.place for past, place in asked[-50:])
-
-
 @pytest.mark.parametrize("mobility", MOBILITIES, ids=["walk", "road", "learned"])
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_the_beliefs_are_sums_over_all_paths(method: TraceMethod, mobility: Moves) -> None:
@@ -148,27 +131,6 @@ def test_no_path_is_likelier_than_the_most_likely_one(method: TraceMethod, mobil
     assert paths[path] >= slack * max(paths.values())
 
 
-def test_somebody_who_knows_the_roads_errs_less() -> None:
-    times = 60.0 * np.arange(90)
-    way = np.linspace([0, 0], [0.8 * 7616, -0.6 * 7616], 90)
-    method = Independent.for_accuracy(1000)
-    grid = Grid(-3000.0, -7500.0, cell=300.0, columns=40, rows=36)
-    roads = Prior.over(grid, np.unique(grid.nearest(way)))
-    models = [Mobility(grid, PLANE), Mobility(grid, PLANE, prior=roads)]
-    errors = np.zeros((8, 2))
-    for number in range(8):  # on average: of one trace the noise decides
-        session = TraceSession(method, key=bytes([number]) * 32)
-        reports = np.empty((90, 2))
-        for step, (lon, lat) in enumerate(PLANE.to_lonlat(way).tolist()):
-            answer = session.report(lat=lat, lon=lon, time=times[step])
-            reports[step] = answer.lon, answer.lat
-        for which, model in enumerate(models):
-            path = most_likely_path(reports, times, method=method, mobility=model)
-            errors[number, which] = np.hypot(*(PLANE.to_xy(path) - way).T).mean()
-    without, knowing = errors.mean(axis=0)
-    assert knowing < without < 400
-
-
 def test_reports_that_the_model_cannot_explain_are_an_error() -> None:
     far = PLANE.to_lonlat(np.array([[0.0, 0.0], [900_000.0, 0.0]]))
     model = MOBILITIES[0]
@@ -178,38 +140,6 @@ def test_reports_that_the_model_cannot_explain_are_an_error() -> None:
         most_likely_path(far, [0, 60], method=Independent(0.01), mobility=model)
     with pytest.raises(InvalidInputError, match="increase"):
         list(trace_beliefs(far, [60, 0], method=Independent(0.01), mobility=MOBILITIES[0]))
-
-
-def test_a_window_is_chosen_by_the_reports_alone() -> None:
-    rng = np.random.default_rng(5)
-    times = 60.0 * np.arange(400)
-    still, moving = np.zeros((400, 2)), np.column_stack((3000 * np.sin(times / 1500), np.zeros(400)))
-    for truth, noise in ((still, 300.0), (moving, 100.0)):
-        reports = PLANE.to_lonlat(truth + rng.normal(0, noise, (400, 2)))
-        errors = {
-            window: np.hypot(*(PLANE.to_xy(smooth(reports, times, window=window)) - truth).T).mean()
-            for window in (None, *np.geomspace(60, 24_000, 16).tolist())
-        }
-        assert errors[None] < 1.6 * min(errors.values())
-        assert errors[None] < 0.6 * np.hypot(*(PLANE.to_xy(reports) - truth).T).mean()
-
-
-def test_a_learned_model_predicts_where_the_public_went() -> None:
-    grid = Grid(0.0, 0.0, cell=400.0, columns=6, rows=1)
-    public = np.tile(PLANE.to_lonlat(grid.xy), (5, 1))
-    times = (300.0 * np.arange(6) + 86_400.0 * np.arange(5)[:, None]).ravel()
-    model = LearnedMobility.learn(public, persons=[1] * 30, times=times, grid=grid, projection=PLANE)
-    here = PLANE.to_lonlat(np.array([[420.0, 10.0]]))[0]
-    past = Past(300.0, reports=(Published(0.0, here[0], here[1], fresh=True),))
-    np.testing.assert_allclose(PLANE.to_xy([model.predict(past)])[0], [800.0, 0.0], atol=0.01)
-    later = Past(900.0, reports=past.reports)
-    np.testing.assert_allclose(PLANE.to_xy([model.predict(later)])[0], [1600.0, 0.0], atol=0.01)
-    end = PLANE.to_lonlat(grid.xy[[5]])[0]
-    assert model.predict(Past(300.0, reports=(Published(0.0, end[0], end[1], fresh=True),))) == tuple(end.tolist())
-    with pytest.raises(InvalidInputError, match="no position"):
-        LearnedMobility.learn([[9.0, 9.0]], persons=[1], times=[0], grid=grid, projection=PLANE)
-    with pytest.raises(InvalidInputError, match="one per position"):
-        LearnedMobility.learn(public, persons=[1], times=times, grid=grid, projection=PLANE)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)

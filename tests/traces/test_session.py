@@ -1,6 +1,5 @@
 """A session charges before it draws, answers the same again, and goes on after a restart."""
 
-import itertools
 import math
 import threading
 from datetime import UTC, datetime
@@ -110,26 +109,6 @@ def test_an_exhausted_budget_is_refused_before_anything_is_drawn_and_tests_are_n
         assert ledger.spent("ana") == pytest.approx(0.02)
 
 
-def test_somebody_who_stays_pays_once_and_somebody_who_moves_pays_again() -> None:
-    method = SparseVector(0.02, 0.02, 1500, 0.01)
-    session = TraceSession(method, key=KEY)
-    for minute in range(500):
-        session.report(**PARIS, time=60.0 * minute)
-    assert session.spent == pytest.approx(0.04)
-    session.report(lat=49.5, lon=2.2945, time=1e6)
-    assert session.spent > 0.07
-
-
-def test_coming_back_to_a_known_place_is_cheaper_than_a_new_one() -> None:
-    method = SparseVector(0.02, 0.02, 1500, 0.01)
-    session = TraceSession(method, key=KEY)
-    home = session.report(**PARIS, time=0)
-    session.report(lat=49.5, lon=2.2945, time=3600)
-    before = session.spent
-    assert session.report(**PARIS, time=7200) == home
-    assert session.spent - before == pytest.approx(method.choice + method.test)
-
-
 def test_a_guarded_place_shows_nothing() -> None:
     seen: list[object] = []
 
@@ -189,20 +168,6 @@ def test_the_mean_cost_of_an_hour_is_what_was_spent_over_the_time() -> None:
     for quarter in range(9):
         session.report(**PARIS, time=900.0 * quarter)
     assert session.epsilon_per_hour == pytest.approx(0.09 / 2)
-
-
-def test_predictions_see_the_past_only() -> None:
-    asked: list[Past] = []
-
-    def spy(past: Past) -> tuple[float, float]:
-        asked.append(past)
-        return past.last.place
-
-    session = TraceSession(Predictive(0.01, 0.01, 1000, spy), key=KEY)
-    published = set(itertools.chain.from_iterable(answers(session, WALK)))
-    shown = {value for past in asked for report in past.reports for value in report.place}
-    assert asked
-    assert shown <= published
 
 
 def test_a_name_with_space_around_it_is_refused() -> None:
