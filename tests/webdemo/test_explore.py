@@ -1,0 +1,190 @@
+"""The tab Explore, in a browser."""
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.webdemo.browser import answered, click_map, number, sent, set_slider, settle, show
+
+TOPS = """
+['redraw', 'epsilon', 'rings', 'show-cloud'].map(id => document.getElementById(id).getBoundingClientRect().top)
+"""
+
+
+def test_the_dial_has_named_stops_and_the_expert_sliders_run_the_same_way(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore", "&seed=7")
+    errors = []
+    for stop, radius in {"street": 25, "block": 50, "neighbourhood": 100, "town": 200}.items():
+        watched.get_by_role("button", name=stop, exact=True).click()
+        expect(watched.locator("#promise")).to_contain_text(f"up to {radius} m apart")
+        expect(watched.locator("#dial-out")).to_have_text(stop)
+        settle(watched)
+        errors.append(number(watched.locator("#mean-error")))
+        # What is shown fits the window.
+        ring = watched.locator(".circle-ring").nth(1).bounding_box()
+        frame = watched.locator("#mapframe").bounding_box()
+        assert ring is not None
+        assert frame is not None
+        assert frame["x"] - 1 <= ring["x"]
+        assert ring["x"] + ring["width"] <= frame["x"] + frame["width"] + 1
+        assert ring["height"] > 0.3 * frame["height"]
+    assert errors == sorted(errors)
+    assert "radius=200" in watched.url
+    expect(watched.locator("#epsilon")).to_have_text("0.00693")
+    expect(watched.locator("#mean-error")).to_have_text("290 m")
+    expect(watched.locator("#rings tr").nth(2)).to_have_text(re.compile(r"95 % of them\s*688 m"))
+    watched.get_by_text("Expert: factor and radius").click()
+    # To the right is more private, with both: the average error grows.
+    set_slider(watched, "radius", 100)
+    settle(watched)
+    for control in ("factor", "radius"):
+        before = number(watched.locator("#mean-error"))
+        watched.locator(f"#{control}").press("ArrowRight")
+        settle(watched)
+        assert number(watched.locator("#mean-error")) > before
+    expect(watched.locator("#radius-out")).to_have_text("105 m")
+    expect(watched.locator("#dial")).to_have_attribute(
+        "aria-valuetext", re.compile("neighbourhood: .* 105 metres")
+    )
+
+
+def test_here_or_there_shows_the_odds_and_their_limit(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    gauge = watched.get_by_role("img", name=re.compile("The report changed the odds"))
+    # As far apart as the promise reaches: the stop is the promise's factor.
+    expect(gauge).to_have_attribute("aria-label", re.compile("more than ×4.0"))
+    expect(watched.locator("#odds-note")).to_contain_text("places 100 m apart can exceed ×4.0")
+    before = watched.locator("#odds-before").inner_text()
+    seen = set()
+    for _ in range(6):
+        with answered(watched, "/api/explore") as told:
+            watched.get_by_role("button", name="Draw new noise").click()
+        settle(watched)
+        odds = told.value.json()["odds"]
+        assert 1 / odds["limit"] <= odds["change"] <= odds["limit"]
+        assert watched.locator("#odds-before").inner_text() == before
+        seen.add(watched.locator("#odds-after").inner_text())
+    assert len(seen) > 1
+    watched.locator(".pin-there").focus()
+    with answered(watched, "/api/explore") as told:
+        watched.keyboard.press("Shift+ArrowRight")
+    settle(watched)
+    assert told.value.json()["odds"]["limit"] > 4.1
+    watched.locator("#show-there").uncheck()
+    expect(watched.locator("#odds")).to_be_hidden()
+    expect(watched.locator(".pin-there")).to_have_count(0)
+
+
+def test_the_belief_is_coloured_by_building_with_contours_a_legend_and_a_sentence(
+    watched: Page, demo_url: str
+) -> None:
+    show(watched, demo_url, "explore", "&show-cloud=0&show-rings=0&show-report=0&show-there=0")
+    watched.get_by_label("Where an observer looks for you").check()
+    expect(watched.locator("path.contour")).to_have_count(2)
+    expect(watched.locator("#legend")).to_contain_text(re.compile(r"90 % sure: .*buildings?\. 50 % sure:"))
+    # The likeliest building stands out most from the map's ground, in both themes.
+    contrast = """() => {
+        const brightness = colour => colour.match(/\\d+/g).reduce((sum, part) => sum + Number(part), 0);
+        const fills = [];
+        demo_map.eachLayer(({options: {pane, fillColor}}) => {
+            if (pane === 'belief' && fillColor) fills.push(brightness(fillColor));
+        });
+        return [Math.min(...fills), Math.max(...fills)];
+    }"""
+    for theme in ("light", "dark"):
+        low, high = watched.evaluate(contrast)
+        assert high - low > 300, theme
+        watched.locator("#theme").click()
+        settle(watched)
+    expect(watched.locator("#map-summary")).to_contain_text("An observer is 90 % sure")
+    watched.get_by_label("Where an observer looks for you").uncheck()
+    expect(watched.locator("#legend")).to_be_hidden()
+    expect(watched.locator("path.contour")).to_have_count(0)
+
+
+def test_another_place_is_in_a_building_and_gets_fresh_noise(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    inside = watched.evaluate("fetch('/api/town').then(a => a.json()).then(t => t.buildings.map(b => b.inside))")
+    offsets = set()
+    for _ in range(3):
+        with answered(watched, "/api/explore") as told:
+            watched.get_by_role("button", name="Another place").click()
+        settle(watched)
+        asked = sent(told.value.request)
+        assert [asked["lat"], asked["lon"]] in inside
+        report = told.value.json()["report"]
+        offsets.add((round(report["lat"] - asked["lat"], 5), round(report["lon"] - asked["lon"], 5)))
+    assert len(offsets) == 3
+
+
+def test_explore_draws_what_is_ticked(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    parts = {
+        "One report": ".dot-report",
+        "Rings of 50, 90, 95, 99 %": ".circle-ring",
+        "Where an observer looks for you": "path.contour",
+        "The report, remapped": ".diamond.remapped",
+    }
+    counts = {".circle-ring": 4, "path.contour": 2}
+    for name, drawn in parts.items():
+        watched.get_by_label(name).check()
+        expect(watched.locator(drawn)).to_have_count(counts.get(drawn, 1))
+        watched.get_by_label(name).uncheck()
+        expect(watched.locator(drawn)).to_have_count(0)
+    expect(watched.locator(".pin-truth")).to_have_count(1)
+
+
+def test_the_lattice_shows_when_ticked(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    expect(watched.locator("#report-error")).to_have_text(re.compile(r"\d"))
+    zoom = watched.evaluate("demo_map.getZoom()")
+    watched.get_by_label("The lattice of reports").check()
+    expect(watched.locator(".line-ring")).to_have_count(1)
+    watched.get_by_label("The lattice of reports").uncheck()
+    expect(watched.locator(".line-ring")).to_have_count(0)
+    assert watched.evaluate("demo_map.getZoom()") == zoom
+    expect(watched.locator("#lattice-note")).to_contain_text("1.1 m from row to row")
+
+
+def test_new_noise_moves_the_report_and_a_slider_scales_it(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    first = number(watched.locator("#report-error"))
+    with answered(watched, "/api/explore") as scaled:
+        set_slider(watched, "radius", 200)
+    settle(watched)
+    assert number(watched.locator("#report-error")) == pytest.approx(2 * first, abs=3)
+    with answered(watched, "/api/explore") as moved:
+        watched.get_by_role("button", name="Draw new noise").click()
+    settle(watched)
+    # Places, not distances: two errors can be the same to the metre.
+    reports = [answer.value.json()["report"] for answer in (scaled, moved)]
+    assert (reports[0]["lat"], reports[0]["lon"]) != (reports[1]["lat"], reports[1]["lon"])
+    assert number(watched.locator("#report-error")) == pytest.approx(reports[1]["error"], abs=1)
+
+
+def test_a_click_and_a_key_place_you(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    there = watched.evaluate("demo_map.containerPointToLatLng(demo_map.getSize().scaleBy(L.point(0.4, 0.7))).lat")
+    with watched.expect_request(lambda request: request.url.endswith("/api/explore")) as first:
+        click_map(watched, 0.4, 0.7)
+    assert sent(first.value)["lat"] == pytest.approx(there, abs=1e-4)
+    # The map may follow what was drawn: north of it is another place.
+    settle(watched)
+    middle = watched.evaluate("demo_map.panBy([0, -100], { animate: false }).getCenter().lat")
+    watched.locator(".folium-map").focus()
+    with watched.expect_request(lambda request: request.url.endswith("/api/explore")) as second:
+        watched.keyboard.press("Enter")
+    assert sent(second.value)["lat"] == pytest.approx(middle, abs=1e-6)
+    assert sent(second.value)["lat"] > sent(first.value)["lat"]
+
+
+def test_nothing_jumps_while_a_slider_moves(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    settle(watched)
+    before = watched.evaluate(TOPS)
+    for factor, radius in ((2, 200), (16, 25), (10.5, 110)):
+        set_slider(watched, "factor", factor)
+        set_slider(watched, "radius", radius)
+        settle(watched)
+        assert watched.evaluate(TOPS) == before
