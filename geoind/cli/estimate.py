@@ -42,7 +42,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         type=float,
         nargs=4,
         metavar=("WEST", "SOUTH", "EAST", "NORTH"),
-        help="degrees that the grid covers [99 %% of the reports]",
+        help="degrees that the grid covers; across 180, EAST is larger [99 %% of the reports]",
     )
     parser.add_argument(
         "--out",
@@ -142,15 +142,21 @@ def _grid(lonlat: "FloatArray", cell: float, bounds: Sequence[float] | None) -> 
     from geoind.space.sites import Grid
 
     if bounds is None:
-        # The reports are public, so the grid may follow them.
-        west, south = np.quantile(lonlat, OUTSIDE, axis=0)
-        east, north = np.quantile(lonlat, 1 - OUTSIDE, axis=0)
+        # The reports are public, so the grid may follow them, across 180 degrees of longitude, too.
+        sides = (OUTSIDE, 1 - OUTSIDE)
+        lon, (south, north) = lonlat[:, 0], np.quantile(lonlat[:, 1], sides)
+        west, east = min((np.quantile(turned, sides) for turned in (lon, lon % 360)), key=np.ptp)
     else:
         west, south, east, north = bounds
-    if not (-180 <= west < east <= 180 and -90 <= south < north <= 90):
+    if not (-180 <= west < east <= 360 and east - west <= 360 and -90 <= south < north <= 90):
         raise InvalidInputError("the bounds must be WEST < EAST and SOUTH < NORTH, in degrees: give --bounds")
-    projection = Projection(round((west + east) / 2, 3), round((south + north) / 2, 3))
-    return Grid.covering(shapely.box(west, south, east, north), cell=cell, projection=projection), projection
+    projection = Projection(_wrapped(round((west + east) / 2, 3)), round((south + north) / 2, 3))
+    ends = projection.to_xy([[_wrapped(lon), lat] for lon in (west, east) for lat in (south, north)])
+    return Grid.covering(shapely.box(*ends.min(axis=0), *ends.max(axis=0)), cell=cell), projection
+
+
+def _wrapped(lon: float) -> float:
+    return lon - 360 if lon > 180 else lon
 
 
 def _how(population: "Prior") -> str:

@@ -10,7 +10,7 @@ from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError, SitesMismatchError
 from geoind.estimate.bootstrap import Intervals
 from geoind.extras import require
-from geoind.pictures.cells import as_grid_of, corners, density_layer, draw_density
+from geoind.pictures.cells import as_grid_of, colour_names, corners, density_layer, draw_density
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 
@@ -167,10 +167,16 @@ def _write_png(population: Prior, path: Path, projection: Projection, intervals:
 
 
 def _write_html(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:  # noqa: ARG001
+    from geoind.maps.legend import add_legend, shades
     from geoind.maps.offline import save_offline
 
+    grid = _grid_of(population)
     chart = population.explore(projection)
-    chart.get_root().title = "Where people are, estimated from their reports"
+    most = population.mass.max() / (grid.cell / 100) ** 2
+    # Brightness is the root of the share: half of the bar is a quarter of it.
+    bar = shades(colour_names(9), ["0 %", f"{100 * most / 4:.2g} %", f"{100 * most:.2g} %"])
+    lines = [f"Share of the people per hectare, in cells of {grid.cell:g} m{bar}"]
+    add_legend(chart, "Where people are, estimated from their reports", lines)
     save_offline(chart, path)
 
 

@@ -13,6 +13,7 @@ from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.maps.basemap import Basemap
 from geoind.maps.colours import REPORT, TRUTH
+from geoind.maps.legend import add_legend
 from geoind.maps.offline import offline_html
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.tables.promise import TablePromise
@@ -41,23 +42,12 @@ DEGREE = 10
 
 STYLE = """
 <style>
-.leaflet-container { background: #f7f5f0; }
-.told { position: fixed; right: 12px; top: 12px; z-index: 900; max-width: 20rem; padding: 10px 14px;
-  border-radius: 10px; background: #fffffff0; color: #1c2333; box-shadow: 0 1px 5px #0003;
-  font: 14px/1.45 system-ui, sans-serif; }
-.told summary { font-weight: 600; cursor: pointer; }
 .unprotected { position: fixed; left: 0; right: 0; bottom: 60px; margin: auto; width: fit-content; max-width: 80%;
   z-index: 1000; padding: 10px 18px; border-radius: 10px; background: #b3261e; color: white;
   font: 600 15px/1.4 system-ui, sans-serif; box-shadow: 0 1px 5px #0006; }
-@media (max-width: 600px) {
-  .told { left: 54px; right: 8px; top: 8px; max-width: none; padding: 6px 10px;
-    font-size: 12px; line-height: 1.35; }
-  .unprotected { max-width: 92%; font-size: 13px; padding: 8px 12px; }
-}
+@media (max-width: 600px) { .unprotected { max-width: 92%; font-size: 13px; padding: 8px 12px; } }
 </style>
 """
-
-LEGEND = '<details class="told" open><summary>{title}</summary>{lines}</details>'
 
 UNPROTECTED = (
     '<div class="unprotected" role="alert">'
@@ -103,12 +93,9 @@ def report_map(
     lines = [f"{count:,} true places"] if promise is None else [f"{count:,} reports", *_promised(promise)]
     if basemap is not None:
         lines.append(escape(basemap.attribution))
-    root = chart.get_root()
-    root.title = title
-    root.header.add_child(folium.Element(STYLE), name="style_of_reports")
-    root.html.add_child(folium.Element(LEGEND.format(title=escape(title), lines="<br>".join(lines))))
+    add_legend(chart, title, lines)
     if promise is None:
-        root.html.add_child(folium.Element(UNPROTECTED))
+        chart.get_root().html.add_child(folium.Element(STYLE + UNPROTECTED))
     return offline_html(chart)
 
 

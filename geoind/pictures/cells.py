@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "as_grid_of",
     "axes_or_new",
+    "colour_names",
     "corners",
     "density_layer",
     "dot_on_map",
@@ -81,7 +82,7 @@ def density_layer(
     columns, rows = max(1, round(width * scale)), max(1, round(height * scale))
     lon = west + (east - west) * (np.arange(columns) + 0.5) / columns
     lat = _mercator_inverse(top - height * (np.arange(rows) + 0.5) / rows)
-    xy = projection.to_xy(np.column_stack([axis.ravel() for axis in np.meshgrid(lon, lat)]))
+    xy = projection.to_xy(np.column_stack([axis.ravel() for axis in np.meshgrid(_wrapped(lon), lat)]))
     left, low, right, high = grid.bounds
     inside = ((xy >= (left, low)) & (xy <= (right, high))).all(axis=1)
     shade = np.where(inside, np.sqrt(mass / mass.max())[grid.nearest(xy)], 0.0)
@@ -132,12 +133,17 @@ def thumbnail(sites: Sites, mass: FloatArray) -> bytes | None:
 
 
 def corners(grid: Grid, projection: Projection) -> FloatArray:
-    """Return the corners of the cells in degrees, (rows + 1, columns + 1, 2)."""
+    """Return the corners of the cells in degrees, (rows + 1, columns + 1, 2).
+
+    Those of a grid across 180 degrees of longitude go on beyond, so that its cells stay together.
+    """
     west, south, _, _ = grid.bounds
     x, y = np.meshgrid(
         west + grid.cell * np.arange(grid.columns + 1), south + grid.cell * np.arange(grid.rows + 1)
     )
     degrees = projection.to_lonlat(np.column_stack([x.ravel(), y.ravel()]))
+    if np.ptp(degrees[:, 0]) > 180:
+        degrees[:, 0] %= 360
     return degrees.reshape(grid.rows + 1, grid.columns + 1, 2)
 
 
@@ -148,6 +154,18 @@ def as_grid_of(sites: Sites, what: str) -> Grid:
     return sites
 
 
+def colour_names(count: int) -> list[str]:
+    """Return the colours of evenly spaced shares' roots as a style sheet names them, from nobody to the most.
+
+    Examples
+    --------
+    >>> colour_names(2)
+    ['rgb(0 0 4)', 'rgb(252 255 164)']
+    """
+    bands = np.rint(255 * _coloured(np.linspace(0, 1, count))[:, :3]).astype(int)
+    return [f"rgb({red} {green} {blue})" for red, green, blue in bands.tolist()]
+
+
 def _coloured(shade: FloatArray) -> FloatArray:
     """Return red, green, blue and opacity between 0 and 1, (n, 4), for shades between 0 and 1."""
     # folium's own colours, so that a map needs nothing but what geoind always has.
@@ -156,6 +174,10 @@ def _coloured(shade: FloatArray) -> FloatArray:
     steps = np.asarray(linear.inferno.colors)
     place = np.linspace(0, 1, len(steps))
     return np.column_stack([np.interp(shade, place, band) for band in steps.T])
+
+
+def _wrapped(lon: FloatArray) -> FloatArray:
+    return np.where(lon > 180, lon - 360, lon)
 
 
 def _mercator(lat: npt.ArrayLike) -> Any:

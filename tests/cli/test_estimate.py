@@ -47,6 +47,23 @@ def test_the_recovered_population_is_where_the_people_are(
     assert told.out == ""
 
 
+@pytest.mark.parametrize("bounds", [[], ["--bounds", "179.9", "-17.1", "180.1", "-16.9"]])
+def test_people_on_both_sides_of_180_degrees_are_in_one_grid(tmp_path: Path, bounds: list[str]) -> None:
+    path, outs = tmp_path / "reports.csv", [tmp_path / "people.csv", tmp_path / "people.geojson"]
+    truth = np.where(np.arange(20_000)[:, None] % 4 == 0, (-179.95, -17.0), (179.95, -17.0))
+    lines = [f"{lon},{lat}\n" for lon, lat in MECHANISM.sample(truth, rng=1)]
+    path.write_text("lon,lat\n" + "".join(lines))
+    options = ["--epsilon", str(MECHANISM.epsilon), "--grid", "500", *bounds]
+    assert main(["estimate", str(path), *options, *(part for out in outs for part in ("--out", str(out)))]) == 0
+    rows = masses(outs[0])
+    assert len(rows) < 2500
+    assert all(-180 <= float(row["lon"]) <= 180 for row in rows)
+    west = sum(float(row["mass"]) for row in rows if -180 <= float(row["lon"]) < -179.9)
+    assert west == pytest.approx(0.25, abs=0.02)
+    rings = [cell["geometry"]["coordinates"][0] for cell in json.loads(outs[1].read_text())["features"]]
+    assert all(max(lon for lon, _ in ring) - min(lon for lon, _ in ring) < 0.01 for ring in rings)
+
+
 def test_several_outputs_with_intervals_over_the_reports_own_bounds(
     reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
