@@ -128,8 +128,6 @@ class LonLatColumns:
     def problems(self) -> Iterator[tuple[Flags, str]]:
         """Yield which rows hold no place on Earth, and why."""
         for values, name, limit in zip(self.coordinates.T, ("longitude", "latitude"), (180, 90), strict=True):
-            if values.size and -limit <= values.min() <= values.max() <= limit:
-                continue
             finite = np.isfinite(values)
             yield ~finite & ~self.missing, f"the {name} must be a finite number"
             yield finite & (np.abs(values) > limit), f"|{name}| must be at most {limit}"

@@ -73,8 +73,7 @@ class Table:
         names = self.schema.names
         named = self.recipe.named
         # Of two columns of one name only one would be looked at.
-        twice = (name for name in self.passing if names.count(name) > 1)
-        for name in (*(name for place in self.places for name in place.names), *named, *twice):
+        for name in (*self._place_names, *named, *self.passing):
             if names.count(name) != 1:
                 raise InvalidInputError(f"column {name!r} must be there once, the columns are {listed(names)}")
         entries = {entry.decode(errors="replace") for entry in self.schema.metadata or {}}

@@ -1,4 +1,5 @@
 import os
+import shutil
 import stat
 import sys
 from pathlib import Path
@@ -120,3 +121,90 @@ def test_standard_output_is_through_when_the_context_ends(tmp_path: Path, monkey
         with Delivery() as delivery:
             delivery.open("-").write(b"lon,lat")
         assert (tmp_path / "out").read_bytes() == b"lon,lat"
+
+
+def test_what_appears_is_whole_and_on_the_disk_although_nobody_closed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[int] = set()
+    appeared: dict[str, bytes] = {}
+    replace = Path.replace
+
+    def noted(self: Path, target: Path) -> Path:
+        assert self.stat().st_ino in synced
+        appeared[self.name] = self.read_bytes()
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", lambda number: synced.add(os.fstat(number).st_ino))
+    monkeypatch.setattr(Path, "replace", noted)
+    with Delivery() as delivery:
+        files = [delivery.open(tmp_path / name) for name in ("a", "b")]
+        for file in files:
+            file.write(b"lon,lat")
+    assert appeared == {"a": b"lon,lat", "b": b"lon,lat"}
+    assert all(file.closed for file in files)
+
+
+def test_a_file_alone_takes_the_place_of_the_older_one_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "reports.csv").write_text("old")
+    replace, before = Path.replace, []
+
+    def noted(self: Path, target: Path) -> Path:
+        before.append(Path(target).read_text())
+        return replace(self, target)
+
+    monkeypatch.setattr(Path, "replace", noted)
+    with Delivery() as delivery:
+        delivery.open(tmp_path / "reports.csv").write(b"new")
+    assert before == ["old"]
+    assert (tmp_path / "reports.csv").read_text() == "new"
+
+
+def test_after_an_error_every_file_is_closed_and_the_error_is_the_one_there_was(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    opened = []
+
+    def fail() -> None:
+        with Delivery() as delivery:
+            opened.extend([delivery.open(tmp_path / "a"), delivery.open("-")])
+            for file in opened:
+                file.write(b"lon,lat")
+            # Somebody tidies up.
+            for aside in tmp_path.iterdir():
+                shutil.rmtree(aside)
+            raise ValueError("stop")
+
+    with pytest.raises(ValueError, match="stop"):
+        fail()
+    assert [file.closed for file in opened] == [True, True]
+    assert capfdbinary.readouterr().out == b""
+    with Delivery() as delivery:
+        opened.append(delivery.open("-"))
+    assert opened[-1].closed
+
+
+def test_a_file_to_write_can_be_read_again_before_it_appears(tmp_path: Path) -> None:
+    with Delivery() as delivery:
+        for name in (str(tmp_path / "a"), "-"):
+            file = delivery.open(name)
+            file.write(b"lon,lat")
+            file.seek(4)
+            assert file.read() == b"lat"
+
+
+def test_a_folder_that_somebody_else_makes_meanwhile_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = tmp_path / "made"
+    made.mkdir()
+    is_dir, asked = Path.is_dir, []
+
+    def late(self: Path, **options: bool) -> bool:
+        asked.append(self)
+        return asked.count(made) > 1 and is_dir(self, **options) if self == made else is_dir(self, **options)
+
+    monkeypatch.setattr(Path, "is_dir", late)
+    assert private_folder(made) == made

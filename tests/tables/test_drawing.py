@@ -90,3 +90,30 @@ def test_the_order_of_rows_follows_their_names_alone() -> None:
     assert labels[::-1][backwards].tolist() == labels[turn].tolist()
     assert abs(np.corrcoef(labels, turn)[0, 1]) < 0.2
     assert permutation(None, 1000).tolist() != permutation(None, 1000).tolist()
+
+
+def test_the_order_of_rows_under_a_key_is_frozen() -> None:
+    """Known answers: the same rows in another order would be a second release of their order."""
+    assert permutation(KeyedRandomness(KEY, np.arange(10)), 10).tolist() == [1, 4, 9, 2, 7, 3, 5, 0, 8, 6]
+    assert permutation(KeyedRandomness(KEY, list("abcdef")), 6).tolist() == [2, 0, 4, 3, 5, 1]
+    assert permutation(KeyedRandomness(KEY, [7, 7, 7]), 3).tolist() == [0, 1, 2]
+    assert permutation(7, 5).tolist() == permutation(np.random.default_rng(7), 5).tolist()
+
+
+def test_labels_that_fit_the_rows_are_taken_as_they_are() -> None:
+    whole = batch().take(pa.array(GOOD))
+    table = Recipe.of(epsilon=0.01).table(whole.schema)
+    labels = [f"r{row}" for row in GOOD]
+    found = table.report(table.examine(whole), rng=KeyedRandomness(KEY, labels)).reports[0]
+    np.testing.assert_array_equal(found, NOISE.sample(TRUTH[GOOD], rng=KeyedRandomness(KEY, labels)))
+
+
+def test_a_generator_draws_for_the_places_that_are_there_alone() -> None:
+    truth = TRUTH.copy()
+    truth[[2, 5]] = np.nan
+    present = ~np.isnan(truth[:, 0])
+    for number in (0, 1):
+        found = drawn(truth, NOISE, np.random.default_rng(3), number)
+        wanted = NOISE.sample(TRUTH[present], rng=np.random.default_rng(3))
+        np.testing.assert_array_equal(found[present], wanted)
+        assert np.isnan(found[~present]).all()

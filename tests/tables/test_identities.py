@@ -65,3 +65,29 @@ def test_a_column_that_cannot_name_persons_is_refused_even_without_values(column
 def test_a_column_that_cannot_name_records_is_refused_even_without_values(kind: pa.DataType) -> None:
     with pytest.raises(InvalidInputError, match="column 'id' must be whole numbers, text or bytes"):
         labels_of(pa.array([], kind), "id")
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.binary(), pa.large_binary(), pa.binary_view(), pa.binary(16), pa.uuid()], ids=str
+)
+def test_bytes_are_the_same_identity_in_every_type(kind: pa.DataType) -> None:
+    values = [bytes(range(at, at + 16)) for at in (0, 100)]
+    assert list(labels_of(pa.array(values, kind), "id")) == values
+
+
+def test_plain_columns_are_those_below_dictionaries_and_types_of_their_own() -> None:
+    assert plain(pa.array([7, 7]).dictionary_encode()).equals(pa.array([7, 7]))
+    assert plain(pa.array([bytes(16)], pa.uuid())).type == pa.binary(16)
+    numbers = pa.array([1.5, None])
+    assert plain(numbers) is numbers
+
+
+def test_reports_of_one_person_add_up_in_whole_numbers() -> None:
+    many = 2**40
+    counted = count_persons(pa.array(["a", "b", "a", "c"]), np.array([many, 1, many, 0]), "who")
+    assert counted == {"a": 2 * many, "b": 1}
+    assert all(type(total) is int for total in counted.values())
+    # Of names that have no report nothing is asked.
+    assert count_persons(pa.array(["", "b"]), np.array([0, 1]), "who") == {"b": 1}
+    with pytest.raises(InvalidInputError, match="printable characters"):
+        count_persons(pa.array(["", "b"]), np.array([1, 1]), "who")

@@ -21,6 +21,20 @@ def wkb(shapes: Any, **options: Any) -> list[bytes | None]:
     return [None if shape is None else shapely.to_wkb(shape, **options) for shape in shapes]
 
 
+class Place(pa.ExtensionType):  # type: ignore[misc]
+    """A type of its own over a pair of numbers."""
+
+    def __init__(self) -> None:
+        super().__init__(XY, "tests.place")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, told: bytes) -> "Place":
+        return cls()
+
+
 FORMS: dict[str, Any] = {
     "WKB": lambda shapes: pa.array(wkb(shapes), pa.binary()),
     "large WKB": lambda shapes: pa.array(wkb(shapes), pa.large_binary()),
@@ -33,6 +47,14 @@ FORMS: dict[str, Any] = {
     "list": lambda shapes: pa.array(
         [None if shape is None else [shape.x, shape.y] for shape in shapes], pa.list_(pa.float64(), 2)
     ),
+    "single precision": lambda shapes: pa.array(
+        [None if shape is None else {"x": shape.x, "y": shape.y} for shape in shapes],
+        pa.struct([pa.field("x", pa.float32()), pa.field("y", pa.float64())]),
+    ),
+    "single precision in a list": lambda shapes: pa.array(
+        [None if shape is None else [shape.x, shape.y] for shape in shapes], pa.list_(pa.float32(), 2)
+    ),
+    "a type of its own": lambda shapes: pa.ExtensionArray.from_storage(Place(), FORMS["struct"](shapes)),
 }
 
 
@@ -97,6 +119,58 @@ def test_an_empty_point_stays_one_beside_reports() -> None:
     assert shapely.from_wkb(first) == shapely.Point(5, 6)
     assert shapely.from_wkb(second).is_empty
     assert third is None
+
+
+def test_an_empty_geometry_of_any_kind_is_no_place_and_stays_what_it_is() -> None:
+    shapes = [
+        shapely.LineString(),
+        shapely.Point(1, 2),
+        shapely.MultiPoint(),
+        shapely.set_srid(shapely.Point(), 4326),
+    ]
+    given = wkb(shapes, include_srid=True)
+    column = geometry(pa.array(given))
+    assert column.missing.tolist() == [True, False, True, True]
+    assert not any(flags.any() for flags, _ in column.problems())
+    [written] = column.written(np.array([[np.nan] * 2, [5.0, 6.0], [np.nan] * 2, [np.nan] * 2]), 5).values()
+    assert written.to_pylist() == [given[0], shapely.to_wkb(shapely.Point(5, 6)), given[2], given[3]]
+
+
+def test_what_lies_under_a_null_is_no_place() -> None:
+    mask = pa.array([False, True, False, True])
+    parts = [pa.array(axis) for axis in LONLAT.T.copy()]
+    for storage in (
+        pa.StructArray.from_arrays(parts, ["x", "y"], mask=mask),
+        pa.FixedSizeListArray.from_arrays(pa.array(LONLAT.ravel()), 2, mask=mask),
+    ):
+        for start in (0, 1):
+            column = geometry(storage.slice(start))
+            gone = np.array(mask.to_pylist())[start:]
+            np.testing.assert_array_equal(column.coordinates, np.where(gone[:, None], np.nan, LONLAT[start:]))
+            assert column.missing.tolist() == gone.tolist()
+    lon = pa.Array.from_buffers(pa.float64(), 2, [pa.py_buffer(b"\x01"), pa.py_buffer(np.array([2.5, 3.5]))])
+    np.testing.assert_array_equal(degrees(lon, [48.0, 49.0]).coordinates, [[2.5, 48.0], [np.nan, np.nan]])
+
+
+@pytest.mark.parametrize(
+    ("given", "codes"),
+    [
+        ([(1, 4326), (2, 2154), (3, 0)], {4326, 2154}),
+        ([(1, 0), (2, 0)], set()),
+        ([(1, 2), (2, 2)], {2}),
+    ],
+)
+def test_the_codes_that_geometries_carry_are_told_and_written_again(
+    given: list[tuple[int, int]], codes: set[int]
+) -> None:
+    shapes = [shapely.set_srid(shapely.Point(at, at), code) for at, code in given]
+    column = geometry(pa.array([*wkb(shapes, include_srid=True, byte_order=0), None]))
+    assert column.srids == codes
+    [written] = column.written(np.array([*([5.0, 6.0] for _ in given), [np.nan, np.nan]]), 5).values()
+    again = shapely.from_wkb(written.to_pylist())
+    assert shapely.get_srid(again).tolist() == [*(code for _, code in given), -1]
+    assert again[:-1].tolist() == [shapely.Point(5, 6)] * len(given)
+    assert again[-1] is None
 
 
 @pytest.mark.parametrize(
@@ -180,3 +254,27 @@ def test_a_column_is_there_once_and_rows_are_picked_of_every_type() -> None:
     picked = rows_of(pa.RecordBatch.from_pydict(columns), np.array([3, 0, 2]))
     assert picked.schema.types == [column.type for column in columns.values()]
     assert picked.to_pydict() == {"views": ["d", "a", None], "bytes": [b"d", b"a", None], "numbers": [4, 1, None]}
+
+
+def test_every_kind_of_trouble_with_degrees_is_told_for_its_own_axis() -> None:
+    inf, nan = np.inf, np.nan
+    column = degrees([0.0, nan, inf, 200.0, None, 1.0], [0.0, 1.0, 2.0, 3.0, 200.0, -inf])
+    told = [(reason, np.flatnonzero(flags).tolist()) for flags, reason in column.problems()]
+    assert told == [
+        ("the longitude must be a finite number", [1, 2]),
+        ("|longitude| must be at most 180", [3]),
+        ("the latitude must be a finite number", [5]),
+        ("|latitude| must be at most 90", []),
+    ]
+    assert column.missing.tolist() == [False, False, False, False, True, False]
+
+
+@pytest.mark.parametrize("decimals", [0, 1, 5])
+def test_degrees_in_text_are_rounded_to_the_nearest_of_so_many_decimals(decimals: int) -> None:
+    values = np.array([-179.123456789, 179.99999999, -0.00000001, 12.5, -90.0, 89.000004999])
+    made = degrees(["1"] * 6, ["1"] * 6).written(np.column_stack([values, values[::-1]]), decimals)
+    for name, wanted in (("a", values), ("b", values[::-1])):
+        found = made[name].to_pylist()
+        assert [float(text) for text in found] == np.round(wanted, decimals).tolist()
+        assert all(len(text.partition(".")[2]) == decimals for text in found)
+        assert all(("." in text) == (decimals > 0) for text in found)

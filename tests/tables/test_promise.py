@@ -2,6 +2,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -203,3 +204,112 @@ def test_a_folder_promises_what_the_file_beside_it_says(tmp_path: Path) -> None:
     folder.mkdir()
     sidecar_of(folder).write_text(promise_of().to_json())
     assert read_promise(folder) == promise_of()
+
+
+WHOLE = TablePromise(
+    mechanism="Projected(Channel)",
+    epsilon=0.02,
+    level=1.5,
+    radius=200.0,
+    reports=3,
+    delta=1e-6,
+    sigma=700.0,
+    off_site_level=0.75,
+    decimals=4,
+    places=(("from_lon", "from_lat"), ("to",)),
+    kept=("street",),
+    session="Independent(epsilon=0.01)",
+    fresh=0.005,
+    version="1.2.3",
+)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"epsilon": float("inf")},
+        {"off_site_level": float("inf")},
+        {"off_site_level": 0.0},
+        {"level": None, "radius": None},
+        {"sigma": None},
+        {"delta": 0.0, "reports": 1},
+        {"places": (), "kept": ()},
+        {"session": None, "fresh": None},
+    ],
+)
+def test_every_part_of_a_promise_is_told_and_read_again(changed: dict[str, Any]) -> None:
+    promise = replace(WHOLE, **changed)
+    told = json.loads(promise.to_json(), parse_constant=pytest.fail)
+    assert TablePromise.from_json(promise.to_json()) == promise
+    assert TablePromise.from_json(promise.to_json().encode()) == promise
+    # What was added since is no reason to stop, and what is not there is the usual.
+    assert TablePromise.from_json(json.dumps(told | {"news": 7})) == promise
+    absent = {name for name, value in changed.items() if value in (None, (), 0.0)}
+    assert not absent & set(told)
+    assert {"reports", "delta"} <= set(told) or not promise.delta
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"unit": "1/km"}, "must be in 1/m, got '1/km'"),
+        ({"epsilon": -1}, "the promise's epsilon"),
+        ({"level": 0}, "the promise's level"),
+        ({"radius": "far"}, "the promise's radius"),
+        ({"sigma": -5}, "the promise's sigma"),
+        ({"fresh": 0}, "the promise's fresh"),
+        ({"reports": 0}, "the promise's reports"),
+        ({"reports": 1.5}, "the promise's reports"),
+        ({"delta": "some"}, "the promise's delta"),
+        ({"off_site_level": "some"}, "the promise's off_site_level"),
+        ({"lattice": {"decimals": "5?"}}, "the promise's decimals"),
+        ({"lattice": 5}, "must be JSON with"),
+    ],
+)
+def test_a_promise_with_a_part_that_is_none_is_refused_by_its_name(changed: dict[str, Any], message: str) -> None:
+    told = json.loads(WHOLE.to_json()) | changed
+    with pytest.raises(InvalidInputError, match=message):
+        TablePromise.from_json(json.dumps(told))
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"level": 2.0, "radius": 200.0}, "epsilon 0.0123457 per metre"),
+        ({"delta": 1e-5, "level": 2.0}, "epsilon 0.0123457 per metre"),
+        ({"delta": 1e-5, "radius": 200.0}, "epsilon 0.0123457 per metre"),
+        ({"delta": 1e-5, "level": 2.0, "radius": 200.0}, "level 2 within 200 m, each, up to delta 1e-05"),
+        ({"sigma": 512.5}, "Gaussian noise, sigma 512.5 m"),
+        (
+            {"sigma": 512.5, "delta": 1e-5, "level": 2.0, "radius": 200.0, "reports": 2000},
+            "level 2 within 200 m, 2,000 reports together, up to delta 1e-05",
+        ),
+        (
+            {"session": "x", "fresh": 0.01, "delta": 1e-5, "level": 2.0, "radius": 200.0},
+            "at most epsilon 0.0123457 per metre for each person's whole trace (Mine)",
+        ),
+    ],
+)
+def test_a_promise_in_a_few_words_is_the_strongest_that_was_made(changed: dict[str, Any], words: str) -> None:
+    plain = TablePromise(mechanism="Mine", epsilon=0.012345678, version="1")
+    assert str(replace(plain, **changed)) == words
+
+
+def test_a_parquet_file_speaks_for_itself_before_a_sidecar_does(tmp_path: Path) -> None:
+    table = pyarrow.table({"lon": [0.0]}).replace_schema_metadata({b"geoind": promise_of().to_json()})
+    path = tmp_path / "reports.parquet"
+    other = promise_of(level=2.0, radius=200.0)
+    sidecar_of(path).write_text(other.to_json())
+    pyarrow.parquet.write_table(table, path)
+    assert read_promise(path) == promise_of()
+    pyarrow.parquet.write_table(table.replace_schema_metadata({b"PANDAS_ATTRS": b"{}"}), path)
+    assert read_promise(path) == other
+
+
+def test_the_sigma_on_the_ground_is_that_of_the_innermost_noise_in_the_largest_scale() -> None:
+    web = Projection.from_crs("EPSG:3857")
+    oslo = Projected(PlanarGaussian(500), web, domain=shapely.box(10, 59.8, 11, 60.2))
+    assert TablePromise.of(oslo).sigma == 500 / oslo.largest_scale
+    assert TablePromise.of(Projected(PlanarLaplace(0.01), Projection(2.35, 48.86))).sigma is None
+    assert TablePromise.of(geoind.SphericalGaussian(700.0)).sigma == 700.0
