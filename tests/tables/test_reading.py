@@ -49,7 +49,16 @@ def test_spans_and_times_of_day_are_also_hours(unit: str) -> None:
     assert found.tolist() == [9 * 3600 * size, 9.0]
 
 
-@pytest.mark.parametrize("column", [pa.array([True] * 3), pa.array([b"48.85"] * 3), pa.array([None] * 3)], ids=str)
+@pytest.mark.parametrize(
+    "column",
+    [
+        pa.array([True] * 3),
+        pa.array([b"48.85"] * 3),
+        pa.array([None] * 3),
+        pa.array([(1, 2, 3)] * 3, pa.month_day_nano_interval()),
+    ],
+    ids=str,
+)
 def test_what_holds_no_numbers_has_none(column: pa.Array) -> None:
     found, rows = readable(column, ROWS)
     assert (found.tolist(), rows.tolist()) == ([], [])
@@ -151,3 +160,73 @@ def test_plain_numbers_are_read_together_and_one_bad_text_leaves_the_others() ->
 def test_numbers_far_apart_are_no_degrees_and_minutes() -> None:
     values, _ = numbers_in(["17" + " " * (LONGEST - 10) + "40.5"])
     assert values.tolist() == [17.0, 40.5]
+
+
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list, pa.list_view, pa.large_list_view])
+def test_rows_that_were_picked_before_keep_their_values(kind: Any) -> None:
+    column = pa.array([[1, 2], None, [3], [4, 5]], kind(pa.int64())).take(pa.array([3, 1, 0]))
+    [(_, values, rows)] = leaves("c", column, ROWS)
+    assert (values.to_pylist(), rows.tolist()) == ([4, 5, 1, 2], [10, 10, 12, 12])
+
+
+@pytest.mark.parametrize("count", [1, 2, TEXTS, TEXTS + 1, 2 * TEXTS - 1])
+def test_of_few_texts_every_one_is_read(count: int) -> None:
+    rows = 100 + np.arange(count)
+    found, places = readable(pa.array([f"at {row}.123456" for row in range(count)]), rows)
+    assert places.tolist() == rows.tolist()
+    np.testing.assert_allclose(found, np.arange(count) + 0.123456)
+    found, places = readable(pa.array([f"{row}.5" for row in range(count)]), rows)
+    assert places.tolist() == rows.tolist()
+    assert found.tolist() == (np.arange(count) + 0.5).tolist()
+
+
+def test_of_many_texts_with_digits_some_from_everywhere_are_read() -> None:
+    count = 100 * TEXTS
+    for form in ("at {}.123456", "{}.5"):
+        _, places = readable(pa.array([form.format(row) for row in range(count)]), np.arange(count))
+        assert TEXTS <= len(places) <= 3 * TEXTS
+        assert places[0] == 0
+        assert np.diff(places).max() <= count / TEXTS
+        assert places[-1] >= count - count / TEXTS
+    # A few among many are found wherever they are, and a text without four digits holds no coordinate.
+    texts = ["room 12"] * count
+    texts[count - 1] = "at 48.8584"
+    texts[7] = "at 2.2945"
+    found, places = readable(pa.array(texts), np.arange(count))
+    assert (found.tolist(), places.tolist()) == ([2.2945, 48.8584], [7, count - 1])
+
+
+def test_texts_of_numbers_without_four_digits_are_numbers_still() -> None:
+    found, places = readable(pa.array(["48", None, "2.5", ""]), 10 + np.arange(4))
+    np.testing.assert_array_equal(found, [48.0, np.nan, 2.5, np.nan])
+    assert places.tolist() == [10, 11, 12, 13]
+    for texts, values in ((["12.3 x"], []), (["1234 x"], [1234.0]), (["1-2-3 4"], [1.0, 2.0, 3.0, 4.0])):
+        assert set(readable(pa.array(texts), ROWS[:1])[0].tolist()) >= set(values)
+        assert bool(values) == bool(len(readable(pa.array(texts), ROWS[:1])[0]))
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("-48.5", [48.5]),
+        ("1.2.3", [1.2, 3.0]),
+        ("48 30 36", [48.0, 30.0, 36.0, 48.51]),
+        ("48d30m36.0s", [48.0, 30.0, 36.0, 48.51]),
+        ("1234 30 36", [1234.0, 30.0, 36.0]),
+        ("4.8 30 36", [4.8, 30.0, 36.0]),
+        ("48°30'36\" and 2°15.0'", [48.0, 30.0, 36.0, 2.0, 15.0, 48.51, 2.25]),
+        ("48．5 and 48·5", [48.5, 48.5]),
+    ],
+)
+def test_numbers_and_degrees_with_minutes_are_told_apart(text: str, values: list[float]) -> None:
+    np.testing.assert_allclose(numbers_in([text])[0], values, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [pa.array(["", None, *["1.5"] * 10]), pa.array([*[""] * 9, "x", "1", "2"]), pa.array([*["1"] * 11, "x"])],
+)
+def test_columns_of_text_are_numbers_wherever_their_first_number_is(first: pa.Array) -> None:
+    found = plain_numbers({"a": first, "b": pa.array([str(row) for row in range(12)])})
+    assert ("a" in found) == ("x" not in first.to_pylist())
+    assert found["b"].tolist() == list(range(12))
