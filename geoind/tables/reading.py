@@ -139,8 +139,8 @@ def readable(column: pa.Array, rows: IntArray) -> tuple[FloatArray, IntArray]:
     if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
         return _of_times(column, rows)
     if is_number(kind):
-        column = column if pa.types.is_float64(kind) else column.cast(pa.float64(), safe=False)
-        return np.asarray(column.to_numpy(zero_copy_only=False), np.float64), rows
+        numbers = column.cast(pa.float64(), safe=False)
+        return np.asarray(numbers.to_numpy(zero_copy_only=False), np.float64), rows
     if not is_text(kind):
         return np.empty(0), np.empty(0, np.int64)
     texts = column.to_pylist()

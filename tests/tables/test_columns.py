@@ -300,6 +300,26 @@ def test_reports_that_a_crs_has_no_coordinates_for_are_an_error() -> None:
         recipe.obfuscate(batch)
 
 
+@pytest.mark.parametrize("crs", ["OGC:CRS84", "EPSG:2154"])
+def test_boxes_of_a_geometry_are_made_anew_and_are_no_column_that_passes(crs: str) -> None:
+    own = from_lonlat(TRUTH, crs)
+    sides = {"xmin": own[:, 0], "ymin": own[:, 1], "xmax": own[:, 0], "ymax": own[:, 1]}
+    boxes = pa.StructArray.from_arrays([pa.array(side) for side in sides.values()], list(sides))
+    about = {"crs": crs, "bbox": [2, 48, 3, 49], "covering": {"bbox": {side: ["box", side] for side in sides}}}
+    geo = {"version": "1.1.0", "primary_column": "place", "columns": {"place": about}}
+    columns = {"place": shapely.to_wkb(shapely.points(own)), "fare": [7.5] * 40, "box": boxes}
+    batch = pa.RecordBatch.from_pydict(columns).replace_schema_metadata({"geo": json.dumps(geo)})
+    made = Recipe.of(epsilon=0.01).table(batch.schema)
+    assert made.passing == ["fare"]
+    found = made.obfuscate(batch)
+    reports = from_lonlat(found.reports[0], crs)
+    assert (reports != own).any(axis=1).all()
+    assert found.batch["box"].to_pylist() == [
+        dict(zip(sides, (x, y, x, y), strict=True)) for x, y in reports.tolist()
+    ]
+    assert "bbox" not in json.loads(found.batch.schema.metadata[b"geo"])["columns"]["place"]
+
+
 def test_geometries_that_carry_another_crs_than_their_column_are_refused() -> None:
     shapes = shapely.set_srid(shapely.points(TRUTH), 4326)
     batch = pa.RecordBatch.from_pydict({"place": shapely.to_wkb(shapes, include_srid=True)})

@@ -99,6 +99,21 @@ def test_each_row_that_holds_no_finite_point_is_told_why() -> None:
     assert np.flatnonzero(finite(column.coordinates)).tolist() == [0, 6]
 
 
+def test_bytes_as_long_as_a_point_are_none_and_bytes_after_a_point_change_nothing() -> None:
+    [point] = wkb([shapely.Point(3, 4)])
+    assert point is not None
+    for given, places, bad in (
+        ([b"\xff" * 21], [[np.nan, np.nan]], [True]),
+        ([b"\xff" * 21, point], [[np.nan, np.nan], [3.0, 4.0]], [True, False]),
+        ([point + b"\x00"], [[3.0, 4.0]], [False]),
+        ([point + b"\x00", point], [[3.0, 4.0], [3.0, 4.0]], [False, False]),
+    ):
+        column = geometry(pa.array(given))
+        np.testing.assert_array_equal(column.coordinates, places)
+        told = {reason: flags.tolist() for flags, reason in column.problems() if flags.any()}
+        assert told == ({"the geometry must be WKB": bad} if any(bad) else {})
+
+
 @pytest.mark.parametrize("form", ["WKB", "struct", "list"])
 def test_half_a_point_is_a_problem_and_none_at_all_is_missing(form: str) -> None:
     column = geometry(FORMS[form](shapely.points([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0], [-np.inf, 1.0]])))

@@ -24,6 +24,7 @@ ROWS = np.arange(10, 13)
         (pa.array([Decimal("1.25"), Decimal("2.25"), Decimal("-3.00")]), [1.25, 2.25, -3.0]),
         (pa.array(["1.5", "", None]), [1.5, np.nan, np.nan]),
         (pa.array([5, None, 7], pa.timestamp("s")), [5.0, np.nan, 7.0]),
+        (pa.array([2**60 + 1, None, 7], pa.timestamp("ns")), [2.0**60, np.nan, 7.0]),
         (pa.array([5, None, 7], pa.int32()).cast(pa.date32()), [5.0, np.nan, 7.0]),
     ],
     ids=str,
@@ -147,6 +148,9 @@ def test_plain_numbers_are_read_together_and_one_bad_text_leaves_the_others() ->
         "late": pa.array(["1", "2", "x"]),
         "name": pa.array(["x", "1", "2"]),
         "none": pa.array([None, None, ""]),
+        "lists": pa.array([[1], [2], [3]]),
+        "flags": pa.array([True, False, True]),
+        "days": pa.array([1, 2, 3], pa.int32()).cast(pa.date32()),
     }
     for chosen in (columns, {name: column for name, column in columns.items() if name != "late"}):
         found = plain_numbers(chosen)
