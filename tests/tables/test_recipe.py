@@ -80,6 +80,10 @@ def test_a_recipe_of_an_epsilon_alone_is_the_usual_one() -> None:
             {"trace": TRACE, "person_column": "who"},
         ),
         ({"epsilon": 0.01, "trace": "who,when"}, {"trace": tracing_of("who,when", None, NOISE)}),
+        (
+            {"epsilon": 0.01, "trace": "who,when", "lon": "a", "lat": "b"},
+            {"trace": tracing_of("who,when", None, NOISE), "places": (LonLat("a", "b"),)},
+        ),
     ],
 )
 def test_every_keyword_arrives_and_changes_nothing_else(options: dict[str, Any], parts: dict[str, Any]) -> None:
