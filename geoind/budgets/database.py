@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import lru_cache
 from typing import Any
 
@@ -109,7 +110,7 @@ class Database:
 
     def enter(self, connection: Connection, names: Sequence[str]) -> None:
         """Make rows to lock; SQLite needs none because its writers take turns."""
-        if names and not self._is_sqlite:
+        if not self._is_sqlite:
             connection.execute(_enter(connection.dialect.name), [{"person": name} for name in names])
 
     def lock(self, connection: Connection, names: Sequence[str]) -> None:
@@ -184,8 +185,8 @@ class Database:
         if keep is None:
             raise InvalidInputError("keep must be given for a lifetime budget: how much history to keep")
         if longest is not None and keep < longest:
-            days = longest / 86_400_000_000
-            raise InvalidInputError(f"keep must be at least the longest window of the database, {days:g} days")
+            most = timedelta(microseconds=longest)
+            raise InvalidInputError(f"keep must be at least the longest window of the database, {most}")
         before = connection.execute(sql.select(now() - keep)).scalar_one()
         connection.execute(sql.insert(pruned).values(before=before))
         connection.execute(sql.delete(pruned).where(pruned.c.before < before))

@@ -2,6 +2,7 @@
 
 import math
 import os
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -44,9 +45,8 @@ def keep_private(url: URL) -> None:
     path = sqlite_file(url)
     for name in (path, f"{path}-wal", f"{path}-shm") if path else ():
         try:
-            Path(name).chmod(PRIVATE)
-        except FileNotFoundError:
-            continue
+            with suppress(FileNotFoundError):
+                Path(name).chmod(PRIVATE)
         except OSError as error:
             raise LedgerError(f"the ledger's file cannot be left to its owner alone: {error.strerror}") from error
 
@@ -73,17 +73,16 @@ def _sqlite_engine(url: URL, timeout: float) -> Engine:
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # no BEGIN of sqlite3's own
-        cursor = connection.cursor()
-        if cursor.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
-            cursor.execute("PRAGMA journal_mode=WAL")
-        # FULL: a commit is on the disk when it returns. The usual NORMAL would lose the last ones to a power cut.
-        cursor.execute("PRAGMA synchronous=FULL")
-        cursor.close()
+        with closing(connection.cursor()) as cursor:
+            if cursor.execute("PRAGMA journal_mode").fetchone()[0] not in ("wal", "memory"):
+                cursor.execute("PRAGMA journal_mode=WAL")
+            # FULL: a commit is on the disk when it returns. NORMAL would lose the last ones to a power cut.
+            cursor.execute("PRAGMA synchronous=FULL")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         # IMMEDIATE: a transaction that reads first and then finds another's write could only fail.
-        writes = connection.get_execution_options().get("geoind_writes", False)
+        writes = connection.get_execution_options()["geoind_writes"]
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
@@ -104,10 +103,9 @@ def _postgresql_engine(url: URL, timeout: float) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: Any, _record: Any) -> None:
-        cursor = connection.cursor()
-        cursor.execute("SET synchronous_commit = on")
-        cursor.execute(f"SET lock_timeout = {math.ceil(1000 * timeout)}")
-        cursor.close()
+        with closing(connection.cursor()) as cursor:
+            cursor.execute("SET synchronous_commit = on")
+            cursor.execute(f"SET lock_timeout = {math.ceil(1000 * timeout)}")
         connection.commit()
 
     return engine

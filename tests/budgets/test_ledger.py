@@ -290,7 +290,7 @@ def test_pruning_keeps_what_counts(url: str) -> None:
         assert [c.epsilon for c in ledger.history("ana")] == [0.25]
         assert (ledger.spent("ana"), ledger.lifetime("ana")) == (0.25, 0.75)
         assert ledger.prune() == 0
-        with pytest.raises(InvalidInputError, match=r"longest window of the database, 1 days"):
+        with pytest.raises(InvalidInputError, match=r"longest window of the database, 1 day"):
             ledger.prune(keep=DAY / 2)
 
 
