@@ -201,7 +201,6 @@ def _rename(connection: Connection, name: str) -> None:
     if new == name:
         return
     dialect = connection.dialect.name
-    connection.execute(insert(dialect, persons).values(person=new).on_conflict_do_nothing())
     connection.execute(sql.update(charges).where(charges.c.person == name).values(person=new))
     for row in connection.execute(sql.select(totals).where(totals.c.person == name)).mappings().all():
         add = insert(dialect, totals).values({**row, "person": new})

@@ -1,4 +1,5 @@
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -8,6 +9,7 @@ from geoind import (
     Channel,
     Grid,
     InvalidInputError,
+    PersonLevel,
     PlanarGaussian,
     PlanarLaplace,
     PostProcessed,
@@ -17,9 +19,25 @@ from geoind import (
     SphericalLaplace,
     discretise,
 )
-from geoind.budgets.release import UNITS, Release, as_units, release_of
+from geoind.arrays import ArrayLike, FloatArray
+from geoind.budgets.release import UNITS, Cost, Release, as_units, release_of
+from geoind.mechanisms.protocol import Space
+from geoind.randomness import RandomnessLike
 
 PARIS = Projection(2.35, 48.86)
+
+
+class Unknown:
+    """A mechanism of which only the epsilon is known."""
+
+    epsilon = 0.25
+    space: Space = "lonlat"
+
+    def reach(self, confidence: float) -> float:
+        return confidence
+
+    def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
+        raise NotImplementedError
 
 
 @given(st.floats(1e-12, 1000.0))
@@ -74,9 +92,12 @@ def test_the_largest_loss_is_epsilon_times_the_radius(cost: float | PlanarLaplac
 def test_noise_that_no_integer_can_hold_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="at most 1000 per metre"):
         as_units(1000.5, "epsilon")
-    for sigma in (1e-4, 2e9):
+    assert as_units(1000.0, "epsilon") == 1000 * UNITS
+    for sigma in (math.nextafter(1e-3, 0), math.nextafter(1e9, math.inf)):
         with pytest.raises(InvalidInputError, match="millimetre"):
             release_of(PlanarGaussian(sigma))
+    assert release_of(PlanarGaussian(1e-3)) == Release("PlanarGaussian", 10**6)
+    assert release_of(PlanarGaussian(1e9)) == Release("PlanarGaussian", 10**18)
     street = Grid(0, 0, cell=1, columns=2, rows=1)
     with pytest.raises(InvalidInputError):
         release_of(Channel.deterministic(street, street, [0, 1]))
@@ -84,3 +105,36 @@ def test_noise_that_no_integer_can_hold_is_refused() -> None:
 
 def test_a_release_says_what_it_is() -> None:
     assert str(Release("SphericalGaussian", 250 * 10**9)) == "SphericalGaussian(250)"
+
+
+@pytest.mark.parametrize(
+    ("cost", "release"),
+    [
+        (0.25, Release("any", UNITS // 4)),
+        (SphericalLaplace(0.25), Release("SphericalLaplace", UNITS // 4)),
+        (PlanarLaplace(0.25), Release("PlanarLaplace", UNITS // 4)),
+        (PlanarGaussian(250.0), Release("PlanarGaussian", 250 * 10**9)),
+        (SphericalGaussian(250.0), Release("SphericalGaussian", 250 * 10**9)),
+        (PersonLevel(0.25), Release("PersonLevel", UNITS // 4)),
+        (Unknown(), Release("any", UNITS // 4)),
+    ],
+    ids=lambda value: value.kind if isinstance(value, Release) else "",
+)
+def test_each_cost_is_kept_in_its_own_unit(cost: Cost, release: Release) -> None:
+    kept = release_of(cost)
+    assert kept == release
+    assert kept.is_gaussian == release.kind.endswith("Gaussian")
+    assert kept.is_per_person == (release.kind == "PersonLevel")
+    assert kept.number == (250.0 if kept.is_gaussian else 0.25)
+    assert kept.largest(200) == {"PersonLevel": 0.5}.get(kept.kind, math.inf if kept.is_gaussian else 50.0)
+
+
+def test_a_projection_is_rounded_against_the_noise() -> None:
+    """Never less epsilon and never more sigma than on the ground, however fine the units."""
+    scale = Fraction(Projected(PlanarLaplace(0.01), PARIS).largest_scale)
+    assert scale != 1
+    for units in (1e-15, 3e-15, 0.0123):
+        kept = release_of(Projected(PlanarLaplace(units), PARIS)).parameter
+        assert kept - 1 < as_units(units, "epsilon") * scale <= kept
+    kept = release_of(Projected(PlanarGaussian(1.2345), PARIS)).parameter
+    assert kept <= 1_234_500_000 / scale < kept + 1

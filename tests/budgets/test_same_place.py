@@ -151,6 +151,26 @@ def test_a_cell_may_have_a_pole_of_the_earth_for_its_centre(monkeypatch: pytest.
             assert lat == pytest.approx(90 * sign, abs=1e-5)
 
 
+@pytest.mark.parametrize("cell", [1, 100_000])
+def test_a_cell_may_be_as_small_and_as_large_as_is_said(cell: int) -> None:
+    memory = SamePlace(secret(1), cell=cell)
+    assert isinstance(memory.cell, float)
+    for number in range(50):
+        place = {"lon": 7.2 * number - 180.0, "lat": 3.5 * number - 87.0}
+        [[lon, lat]] = memory._cell(memory._secret("ana"), **place)[1]
+        assert GEOD.inv(place["lon"], place["lat"], lon, lat)[2] <= memory.cell_radius
+
+
+def test_the_meridian_where_a_row_ends_belongs_to_its_last_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("geoind.budgets.same_place._rotation", lambda _: np.eye(3))
+    memory = SamePlace(secret(1), cell=100_000.0)
+    for lat in (-89.9, -30.0, 0.1, 60.0, 89.9):
+        (row, column), [[lon, _]] = memory._cell(bytes(32), 180.0, lat)
+        assert lon > 0
+        assert memory._cell(bytes(32), lon, lat)[0] == (row, column)
+        assert memory._cell(bytes(32), math.nextafter(-180.0, 0), lat)[0] == (row, 0)
+
+
 def test_a_cell_is_a_hundred_metres_wide_unless_told() -> None:
     assert SamePlace(secret(1)) == SamePlace(secret(1), cell=100)
 

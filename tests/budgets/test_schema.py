@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from geoind import BudgetExceededError, Ledger, LedgerError
+from geoind import BudgetExceededError, InvalidInputError, Ledger, LedgerError
 from geoind.budgets.schema import metadata
 
 DAY = timedelta(days=1)
@@ -114,14 +114,49 @@ def test_two_spellings_of_a_name_become_one_person(url: str) -> None:
     with closing(Old(url)) as old:
         old.charge("Zoe\u0301", UNITS // 4, token="home")
         old.charge("Zo\u00e9", UNITS // 4, token="home")
-        old.charge("Rene\u0301", UNITS // 2)
+        old.charge("Zoe\u0301", UNITS // 4, token="work")
+        old.charge("Rene\u0301", UNITS // 2, token="gym")
+        old.charge("ana", UNITS // 4, token="pool")
     with Ledger(url, budget=1) as ledger:
         for name in ("Zoe\u0301", "Zo\u00e9"):
-            assert ledger.spent(name) == 0.5
-            assert len(ledger.history(name)) == 2
-        assert ledger.remaining("Ren\u00e9") == 0.5
-        assert ledger.charge("Zo\u00e9", 0.25, once="home") == 0.5
-        assert ledger.forget("Zo\u00e9") == 2
+            assert ledger.spent(name) == 0.75
+            assert len(ledger.history(name)) == 3
+        assert ledger.charge("Zo\u00e9", 0.25, once="home") == 0.25
+        assert ledger.charge("Zo\u00e9", 0.25, once="work") == 0.25
+        assert ledger.charge("Ren\u00e9", 0.5, once="gym") == 0.5
+        assert ledger.charge("ana", 0.25, once="pool") == 0.75
+        # Nobody has got what another had paid for.
+        assert ledger.charge("Ren\u00e9", 0.25, once="pool") == 0.25
+        assert ledger.charge("Zo\u00e9", 0.25, once="pool") == 0.0
+        assert ledger.forget("Zo\u00e9") == 4
+        # Of the old spellings nothing is left.
+        with ledger._database.transaction(writes=False) as connection:
+            for table in ("geoind_charge", "geoind_total", "geoind_once"):
+                left = connection.exec_driver_sql(f"SELECT DISTINCT person FROM {table}").scalars()
+                assert set(left) == {"Ren\u00e9", "ana"}
+            left = connection.exec_driver_sql("SELECT person FROM geoind_person").scalars()
+            assert set(left) <= {"Ren\u00e9", "ana"}
+
+
+def test_a_database_of_the_second_version_gets_sessions_and_keeps_the_rest(url: str) -> None:
+    with Ledger(url, budget=1, window=DAY) as ledger:
+        ledger.charge("ana", 0.25, once="home")
+        ledger.prune()
+        with ledger._database.transaction(writes=True) as connection:
+            connection.exec_driver_sql("DROP TABLE geoind_session")
+            connection.exec_driver_sql("UPDATE geoind_schema SET version = 2")
+    for number in (1, 2):
+        with Ledger(url, budget=1, window=DAY) as ledger:
+            assert ledger.charge("ana", 0.25, once="home") == 0.75
+            assert len(ledger.history("ana")) == 1
+            assert ledger.save_session("ana", number, "here")
+            assert ledger.session("ana") == (number, "here")
+            with ledger._database.transaction(writes=False) as connection:
+                said = connection.exec_driver_sql("SELECT version FROM geoind_schema ORDER BY version").scalars()
+                # Written down once, by the first who came.
+                assert list(said) == [2, 3]
+    with pytest.raises(InvalidInputError, match="pruned"):
+        Ledger(url, budget=1, window=2 * DAY)
 
 
 def test_a_database_of_a_later_version_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -129,7 +164,7 @@ def test_a_database_of_a_later_version_is_refused_and_left_alone(tmp_path: Path)
     Ledger(f"sqlite:///{path}", budget=1).close()
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("UPDATE geoind_schema SET version = 99")
-    with pytest.raises(LedgerError, match="version 99"):
+    with pytest.raises(LedgerError, match="version 99, this geoind knows 3"):
         Ledger(f"sqlite:///{path}", budget=1)
 
 
