@@ -31,6 +31,8 @@ EQUIVALENT = ROOT / "benchmarks" / "equivalent_mutants.txt"
 ALSO = {
     "geoind/randomness.py": ["tests/test_known_answers.py", "tests/mechanisms"],
     "geoind/mechanisms": ["tests/test_known_answers.py"],
+    "geoind/budgets/ledger.py": ["tests/test_extras.py"],
+    "geoind/budgets/same_place.py": ["tests/test_known_answers.py"],
     "geoind/arrays.py": ["tests/test_pipeline.py"],
     "geoind/channels": ["tests/pictures/test_cells.py"],
     "geoind/optimal/repair.py": ["tests/optimal/least_loss"],

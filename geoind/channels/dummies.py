@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, FloatArray, as_count, as_points
+from geoind.arrays import ArrayLike, FloatArray, IntArray, as_count, as_points
 from geoind.channels.priors import Prior
 from geoind.channels.reach import as_grid, reach_of_rows
 from geoind.distances import Distance, euclidean
@@ -99,10 +99,11 @@ class Dummies:
         numbers = np.asarray(members)
         # A member that no decoy can be is the truth.
         certain = self.decoys.mass[numbers] == 0
-        weights = np.where(certain, 1.0, prior.mass[numbers] / np.where(certain, 1.0, self.decoys.mass[numbers]))
+        weights = prior.mass[numbers] / np.where(certain, 1.0, self.decoys.mass[numbers])
         weights = np.where(certain.any(axis=1, keepdims=True), certain, weights)
         total = weights.sum(axis=1, keepdims=True)
-        return np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / numbers.shape[1])
+        shares = np.where(total > 0, weights / np.where(total > 0, total, 1.0), 1 / numbers.shape[1])
+        return np.asarray(shares)
 
     def adversary_error(
         self, prior: Prior, *, loss: Distance = euclidean, draws: int = 10_000, rng: RandomnessLike = None
@@ -119,7 +120,7 @@ class Dummies:
         count = as_count(draws, "draws")
         blank = np.zeros((count, 2))
         words = as_randomness(rng, count).words(blank, 2 * self.k + 1, f"Dummies draws {self.k}")
-        members = self._mix(_draw(prior.mass, words[:, :1])[:, 0], words[:, 1:])
+        members = self._mix(_draw(prior.mass, words[:, 0]), words[:, 1:])
         weights = self.posterior(members, prior)
         xy = prior.sites.xy
         table = loss(xy, xy)
@@ -128,21 +129,19 @@ class Dummies:
             total += float(np.einsum("nk,nkg->ng", weights[block], table[members[block]]).min(axis=1).sum())
         return total / count
 
-    def _members(self, points: FloatArray, rng: RandomnessLike) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    def _members(self, points: FloatArray, rng: RandomnessLike) -> IntArray:
         truth = self.decoys.sites.nearest(points)
         words = as_randomness(rng, len(points)).words(self.decoys.sites.xy[truth], 2 * self.k, f"Dummies {self.k}")
         return self._mix(truth, words)
 
-    def _mix(
-        self, truth: "np.ndarray[tuple[int], np.dtype[np.int64]]", words: Words
-    ) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+    def _mix(self, truth: IntArray, words: Words) -> IntArray:
         """Return the truth and k - 1 decoys in random order, from 2 k words each."""
         members = _draw(self.decoys.mass, words[:, : self.k])
         members[:, 0] = truth
         return np.take_along_axis(members, np.argsort(words[:, self.k :], axis=1), axis=1)
 
 
-def _draw(mass: FloatArray, words: Words) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
+def _draw(mass: FloatArray, words: Words) -> IntArray:
     """Return a site number for each word."""
     cumulative = np.cumsum(mass)
     uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53

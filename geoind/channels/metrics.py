@@ -62,7 +62,7 @@ def loss_quantile(channel: Channel, prior: Prior, p: float, *, loss: Distance = 
     cumulative = np.cumsum(mass[order])
     # A quantile at the very end of a step must not slip to the next one by a rounding error of the sum.
     reached = np.searchsorted(cumulative, p * cumulative[-1] * (1 - 1e-12))
-    return float(losses[order[min(reached, len(order) - 1)]])
+    return float(losses[order[reached]])
 
 
 def worst_case_loss(channel: Channel, prior: Prior, *, loss: Distance = euclidean) -> float:

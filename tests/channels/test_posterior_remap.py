@@ -18,7 +18,7 @@ from geoind import (
 from geoind.arrays import FloatArray
 from geoind.channels.median import geometric_median
 from geoind.channels.posterior_remap import _Buckets
-from geoind.distances import euclidean, manhattan, squared
+from geoind.distances import Distance, euclidean, manhattan, squared
 
 NOISE = PlanarLaplace(math.log(4) / 200)
 
@@ -169,3 +169,113 @@ def test_buckets_hold_every_place_once_and_a_rectangle_meets_all_that_hold_its_p
         high = low + spread
         inside = np.flatnonzero(((buckets.xy >= low) & (buckets.xy <= high)).all(axis=1))
         assert set(inside) <= set(buckets.members(buckets.within(low, high)))
+
+
+def test_a_bucket_is_what_its_places_are_from_afar() -> None:
+    rng = np.random.default_rng(8)
+    xy, weight = 30 * rng.normal(size=(300, 2)), rng.uniform(0.1, 2, 300)
+    buckets = _Buckets(xy, weight, 10.0)
+    assert (buckets.origin == xy.min(axis=0)).all()
+    squares = np.floor((xy - buckets.origin) / 10.0)
+    for number, square in enumerate(zip(buckets.column, buckets.row, strict=True)):
+        inside = (squares == square).all(axis=1)
+        assert sorted(buckets.xy[buckets.members(np.array([number]))].tolist()) == sorted(xy[inside].tolist())
+        centre = weight[inside] @ xy[inside] / weight[inside].sum()
+        apart = np.hypot(*(xy[inside] - centre).T)
+        assert buckets.mass[number] == pytest.approx(weight[inside].sum())
+        assert buckets.centre[number] == pytest.approx(centre)
+        assert buckets.variance[number] == pytest.approx(weight[inside] @ apart**2 / weight[inside].sum())
+        assert buckets.radius[number] == pytest.approx(apart.max())
+    # Row by row, so that a rectangle is one stretch of rows.
+    assert sorted(zip(buckets.row, buckets.column, strict=True)) == list(
+        zip(buckets.row, buckets.column, strict=True)
+    )
+    for low in 30 * rng.normal(size=(30, 2)):
+        first, last = (np.floor((corner - buckets.origin) / 10.0) for corner in (low, low + 25))
+        of_all = np.column_stack([buckets.column, buckets.row])
+        met = ((of_all >= first) & (of_all <= last)).all(axis=1)
+        assert buckets.within(low, low + 25).tolist() == np.flatnonzero(met).tolist()
+
+
+@pytest.mark.parametrize("tolerance", [0.01, 1.0, 30.0])
+def test_what_lies_beyond_the_cutoff_is_a_quarter_of_the_tolerance_and_hardly_less(tolerance: float) -> None:
+    for prior in (town(), town(10)):
+        remap = PosteriorRemap(prior, NOISE, tolerance=tolerance)
+        for report, radius in zip(reports(), remap._cutoff(reports()), strict=True):
+            distance = np.hypot(*(prior.sites.xy - report).T)
+            closest = np.argsort(distance)[:32]
+            near = distance[closest[0]]
+            total = (prior.mass[closest] * np.exp(NOISE.epsilon * (near - distance[closest]))).sum()
+
+            def left(r: float, near: float = near, total: float = total) -> float:
+                return float(2 * r * np.exp(-NOISE.epsilon * (r - near)) / total)
+
+            assert left(radius) <= tolerance / 4 * (1 + 1e-9)
+            assert radius >= near + 1 / NOISE.epsilon
+            if radius > near + 1 / NOISE.epsilon:
+                assert left(radius - 0.25 / NOISE.epsilon) > tolerance / 4
+
+
+@pytest.mark.parametrize("loss", [euclidean, squared])
+@pytest.mark.parametrize("tolerance", [0.1, 5.0])
+@pytest.mark.parametrize("side", [0.6, 3.0], ids=["some places in a bucket", "one place in a bucket"])
+def test_the_buckets_that_are_left_out_are_the_least_and_a_quarter_of_the_tolerance(
+    loss: Distance, tolerance: float, side: float
+) -> None:
+    """Bucket by bucket: the most that it can hold of the posterior, times what that can cost."""
+    rng = np.random.default_rng(9)
+    epsilon = NOISE.epsilon
+    lattice = np.stack(np.meshgrid(np.arange(50.0), np.arange(50.0)), axis=-1).reshape(-1, 2)
+    xy = (lattice + rng.uniform(-0.1, 0.1, lattice.shape)) * side / epsilon
+    prior = Prior.from_counts(Places(xy), rng.exponential(size=len(xy)))
+    remap = PosteriorRemap(prior, NOISE, loss=loss, tolerance=tolerance)
+    buckets = remap._buckets
+    asked = xy[[1275, 1276, 1325]] + 7.0
+    cutoff = remap._cutoff(asked).max()
+    around = buckets.within(asked.min(axis=0) - cutoff, asked.max(axis=0) + cutoff)
+    costs = dict.fromkeys(around.tolist(), 0.0)
+    for report in asked:
+        apart = {number: math.dist(report, buckets.centre[number]) for number in costs}
+        typical = {number: math.hypot(apart[number], math.sqrt(buckets.variance[number])) for number in costs}
+        total = sum(buckets.mass[number] * math.exp(-epsilon * typical[number]) for number in costs)
+        share, far = {}, {}
+        for number in costs:
+            near = max(0.0, apart[number] - buckets.radius[number])
+            share[number] = buckets.mass[number] * math.exp(-epsilon * near) / total
+            far[number] = apart[number] + buckets.radius[number]
+        mean = sum(share[number] * far[number] for number in costs) + tolerance
+        for number in costs:
+            cost = share[number] * (2 * mean if loss is euclidean else far[number] + mean)
+            costs[number] = max(costs[number], cost)
+    left, out = 0.0, set()
+    for number in sorted(costs, key=lambda number: costs[number]):
+        left += costs[number]
+        if left > tolerance / 4:
+            break
+        out.add(number)
+    assert 0 < len(out) < len(costs)
+    assert remap._near(asked).tolist() == sorted(set(costs) - out)
+
+
+def test_reports_are_handled_square_by_square_and_each_once() -> None:
+    remap = PosteriorRemap(town(10), NOISE)
+    asked = 2 * reports(300)
+    squares = np.floor(asked * NOISE.epsilon / 4)
+    tiles = list(remap._tiles(asked))
+    assert sorted(np.concatenate(tiles).tolist()) == list(range(300))
+    assert [len(np.unique(squares[rows], axis=0)) for rows in tiles] == [1] * len(tiles)
+    assert len(tiles) == len(np.unique(squares, axis=0))
+    assert list(remap._tiles(np.empty((0, 2)))) == []
+
+
+def test_the_parts_of_the_tolerance_are_no_more_than_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A quarter each for places beyond the cutoff and for buckets left out, and something for that they are."""
+    asked: list[float | None] = []
+
+    def noted(*arguments: Any, tolerance: float | None = None, **options: Any) -> FloatArray:
+        asked.append(tolerance)
+        return geometric_median(*arguments, tolerance=tolerance, **options)
+
+    monkeypatch.setattr("geoind.channels.posterior_remap.geometric_median", noted)
+    PosteriorRemap(town(), NOISE, tolerance=0.01)(reports(10))
+    assert {share for share in asked if share is not None and share < 0.01} == {0.45 * 0.01}
