@@ -151,6 +151,17 @@ def test_exact_draws_agree_with_fractions(n: int) -> None:
     assert channel.sample_indices([0] * len(numbers), rng=GivenWords(words)).tolist() == wanted
 
 
+def test_every_input_is_drawn_from_its_own_row_whatever_else_is_asked() -> None:
+    line = Grid(0, 0, cell=1, columns=5, rows=1)
+    targets = np.array([3, 0, 4, 1, 2])
+    channel = Channel.deterministic(line, line, targets)
+    for count in range(4):
+        for truth in itertools.product(range(5), repeat=count):
+            rows = np.array(truth, dtype=np.int64)
+            assert channel.sample_indices(rows).tolist() == targets[rows].tolist()
+    assert channel.sample_indices([]).tolist() == []
+
+
 def test_equal_inputs_get_different_noise() -> None:
     assert len(np.unique(COIN.sample(np.zeros((64, 2))), axis=0)) == 2
 
@@ -190,7 +201,9 @@ def test_rows_may_miss_one_by_rounding_and_no_more() -> None:
             Channel(STREET, STREET, [[0.5 + off, 0.5], [0.5, 0.5]])
 
 
-@pytest.mark.parametrize("truth", [[2], [-1], [0.5], [[0]], "x"])
+@pytest.mark.parametrize(
+    "truth", [[2], [-1], [0.5], [[0]], "x", np.ma.array([0, 1], mask=[False, True])], ids=repr
+)
 def test_numbers_of_inputs_are_checked(truth: ArrayLike) -> None:
     with pytest.raises(InvalidInputError):
         COIN.sample_indices(truth)
@@ -326,3 +339,14 @@ def test_a_notebook_tells_epsilon_up_to_a_size_and_does_not_wait_for_more(
     assert ("measured epsilon" in shown) is told
     assert (f"{channel.epsilon:.6g} per metre" in shown) is told
     assert "input 4, the one in the middle" in shown
+
+
+def test_a_plot_marks_the_input_whose_reports_it_shows() -> None:
+    grid = Grid(500, -300, cell=100, columns=3, rows=5)
+    channel = discretise(PlanarLaplace(0.01), grid)
+    for axes, number in ((channel.plot(11), 11), (channel.plot(), 7), (channel.plot(0), 0)):
+        assert axes.get_title() == f"reports of input {number}"
+        [mark] = axes.lines
+        assert np.asarray(mark.get_xydata()) == pytest.approx(grid.xy[[number]] / 1000)
+    with pytest.raises(InvalidInputError, match="numbers of inputs, 0 to 14"):
+        channel.plot(15)

@@ -112,6 +112,9 @@ def test_a_known_sensitivity_may_be_larger_but_not_smaller_than_the_scores_own()
 def test_a_constant_score_says_nothing() -> None:
     flat = exponential(PAPER, PAPER, epsilon=1, score=lambda a, b: np.zeros((len(a), len(b))))
     assert flat.epsilon == 0
+    # Nor does one that no truth changes: it has no sensitivity to be measured by.
+    same = exponential(PAPER, PAPER, epsilon=1, score=lambda a, b: np.tile(np.arange(len(b)), (len(a), 1)))
+    assert same.matrix == pytest.approx(np.full((81, 81), 1 / 81))
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
