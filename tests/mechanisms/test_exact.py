@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from flint import arb, ctx
 
 from geoind import (
     InvalidInputError,
@@ -15,6 +16,7 @@ from geoind import (
 )
 from geoind.arrays import FloatArray
 from geoind.mechanisms import noise as noise_module
+from geoind.mechanisms.exact import Draw, _nearest, globe_arc
 from tests.given_words import GivenWords, pairs_of
 from tests.mechanisms import reference
 from tests.mechanisms.draws import source_of
@@ -106,3 +108,66 @@ def test_noise_beyond_the_ends_of_doubles_is_refused_when_it_is_named(
 ) -> None:
     with pytest.raises(InvalidInputError, match="must be between 1e-200 and 1e"):
         kind(value)
+
+
+def falls_to(arc: arb, scales: float) -> arb:
+    """The probability of a larger arc: the law itself."""
+    k = arb(scales)
+    rest = (-k * arb.pi()).exp()
+    return ((-k * arc).exp() * (arc.cos() + k * arc.sin()) + rest) / (1 + rest)
+
+
+@pytest.mark.parametrize("scales", [18.3, 60.0, 3000.0, 1e7])
+@pytest.mark.parametrize("words", [1, 2, 5])
+def test_an_exact_arc_holds_the_arc_and_is_hardly_wider_than_its_word(scales: float, words: int) -> None:
+    """Whatever its search does: both ends of the ball lie on their side of the drawn probability."""
+    rng = np.random.default_rng(words)
+    bits = 64 * words
+    firsts = [int.from_bytes(rng.bytes(8 * words)) for _ in range(8)]
+    firsts += [1, 2**bits - 2, 2 ** (bits // 2), 2**bits - 2 ** (bits // 2)]
+    for first in firsts:
+        with ctx.workprec(bits + 64):
+            survival, _ = Draw(first, first, lambda _: (0, 0), words).balls()
+            arc = globe_arc(survival, scales)
+        with ctx.workprec(4 * bits + 400):
+            low, high = arc.mid() - arc.rad(), arc.mid() + arc.rad()
+            top, bottom = survival.mid() + survival.rad(), survival.mid() - survival.rad()
+            assert low <= 0 or falls_to(low, scales) >= top
+            assert high >= arb.pi() or falls_to(high, scales) <= bottom
+            # The word's own width, as an arc, and no more than a few times that.
+            slope = abs(falls_to(arc.mid() * (1 + arb((1, -bits - 40))), scales) - falls_to(arc.mid(), scales))
+            slope /= arc.mid() * arb((1, -bits - 40))
+            if first not in (1, 2**bits - 2):
+                assert arc.rad() * slope <= 8 * survival.rad() + arb((1, -bits - 20))
+
+
+@pytest.mark.parametrize("words", [1, 3])
+def test_the_bits_drawn_so_far_mean_all_the_numbers_that_begin_with_them(words: int) -> None:
+    bits = 64 * words
+    with ctx.workprec(2 * bits):
+        for number in (0, 1, 2**bits - 1, 2**bits // 3):
+            for ball in Draw(number, number, lambda _: (0, 0), words).balls():
+                # A ball's radius is rounded up, to some nine digits.
+                assert -1e-6 < (ball.mid() - ball.rad()) * 2**bits - number <= 0
+                assert 0 <= (ball.mid() + ball.rad()) * 2**bits - (number + 1) < 1e-6
+
+
+def test_more_bits_of_both_numbers_are_those_that_follow() -> None:
+    asked: list[int] = []
+
+    def further(number: int) -> tuple[int, int]:
+        asked.append(number)
+        return number + 10, number + 20
+
+    draw = Draw(3, 4, further)
+    draw.refine()
+    draw.refine()
+    assert (draw.words, asked) == (3, [0, 1])
+    assert draw.first == (3 << 128) + (10 << 64) + 11
+    assert draw.second == (4 << 128) + (20 << 64) + 21
+
+
+@pytest.mark.parametrize(("value", "nearest"), [(2.4, 2), (2.6, 3), (-2.4, -2), (-2.6, -3), (0.0, 0)])
+def test_the_nearest_whole_number_is_that_of_all_numbers_of_a_ball(value: float, nearest: int) -> None:
+    assert _nearest(arb(value, 0.09)) == nearest
+    assert _nearest(arb(value, 0.2)) == (nearest if value == 0 else None)
