@@ -35,7 +35,7 @@ PLUS_CODE = re.compile(r"(?:[2-9CFGHJMPQRVWX]{2}){2,4}\+[2-9CFGHJMPQRVWX]{2,7}(?
 QUADKEY = re.compile("[0-3]{14,30}")
 HEXADECIMAL = re.compile("[0-9a-f]{6,16}")
 MAIDENHEAD = re.compile("[A-R]{2}[0-9]{2}[A-X]{2}[0-9]{2}(?:[A-X]{2}(?:[0-9]{2})?)?")
-MGRS = re.compile("[0-9]{1,2}[C-HJ-NP-X][A-HJ-NP-Z][A-HJ-NP-V]([0-9]{3,5})([0-9]{3,5})")
+MGRS = re.compile("[0-9]{1,2}[C-HJ-NP-X][A-HJ-NP-Z][A-HJ-NP-V]((?:[0-9]{2}){3,5})")
 TILE = re.compile("([0-9]{2})/([0-9]+)/([0-9]+)")
 POLYLINE = re.compile("[?-~]{6,}")
 
@@ -107,9 +107,11 @@ def _is_quadkey(text: str, lon: float, lat: float) -> bool | None:
 def _is_s2(text: str, lon: float, lat: float) -> bool | None:
     # Of a cell's number the lowest bit that is set tells its level.
     cells = [(number, number & -number) for number in _numbers(text)]
-    cells = [(number, low) for number, low in cells if 0 < low <= 4 ** (30 - S2_LEVEL) and low.bit_length() % 2]
-    leaf = s2_leaf(lon, lat) if cells else 0
-    return any((leaf & -low) | low == number for number, low in cells) if cells else None
+    cells = [(number, low) for number, low in cells if low <= 4 ** (30 - S2_LEVEL) and low.bit_length() % 2]
+    if not cells:
+        return None
+    leaf = s2_leaf(lon, lat)
+    return any((leaf & -low) | low == number for number, low in cells)
 
 
 def _is_maidenhead(text: str, lon: float, lat: float) -> bool | None:
@@ -118,12 +120,12 @@ def _is_maidenhead(text: str, lon: float, lat: float) -> bool | None:
 
 def _is_mgrs(text: str, lon: float, lat: float) -> bool | None:
     match = MGRS.fullmatch(text.upper().replace(" ", ""))
-    if match is None or len(match[1]) != len(match[2]):
+    if match is None:
         return None
-    size = 10 ** (5 - len(match[1]))
-    sides = utm(np.array([[lon, lat]]))[:, 0] % 1e5 // size
+    half = len(match[1]) // 2
+    east, north = utm(np.array([[lon, lat]]))[:, 0] % 1e5 // 10 ** (5 - half)
     # The last digit is rounded here, and cut off there.
-    return all(abs(side - int(digits)) <= 1 for side, digits in zip(sides, match.groups(), strict=True))
+    return bool(abs(east - int(match[1][:half])) <= 1 and abs(north - int(match[1][half:])) <= 1)
 
 
 def _is_tile(text: str, lon: float, lat: float) -> bool | None:
@@ -186,10 +188,10 @@ def maidenhead(lon: float, lat: float) -> str:
     >>> maidenhead(2.2945, 48.8584)
     'JN18DU56'
     """
-    east, north = int((lon + 180) / 360 * 43_200), int((lat + 90) / 180 * 43_200)
+    sides = _steps((lon + 180) / 360, 43_200), _steps((lat + 90) / 180, 43_200)
     signs = ""
     for size, cells, first in ((2400, 18, "A"), (240, 10, "0"), (10, 24, "A"), (1, 10, "0")):
-        signs += "".join(chr(ord(first) + min(part // size % cells, cells - 1)) for part in (east, north))
+        signs += "".join(chr(ord(first) + side // size % cells) for side in sides)
     return signs
 
 
@@ -201,8 +203,8 @@ def geohash(lon: float, lat: float) -> str:
     >>> geohash(2.2945, 48.8584)
     'u09tun'
     """
-    east, north = int((lon + 180) / 360 * 2**15), int((lat + 90) / 180 * 2**15)
-    bits = "".join(f"{x}{y}" for x, y in zip(f"{min(east, 32767):015b}", f"{min(north, 32767):015b}", strict=True))
+    east, north = _steps((lon + 180) / 360, 2**15), _steps((lat + 90) / 180, 2**15)
+    bits = "".join(map("".join, zip(f"{east:015b}", f"{north:015b}", strict=True)))
     return "".join(LETTERS[int(bits[at : at + 5], 2)] for at in range(0, 30, 5))
 
 
@@ -215,9 +217,8 @@ def quadkey(lon: float, lat: float, zoom: int) -> str:
     '12022001'
     """
     size = 2**zoom
-    rise = math.asinh(math.tan(math.radians(max(-85.05, min(85.05, lat)))))
-    column, row = int((lon + 180) / 360 * size), int((0.5 - rise / math.tau) * size)
-    column, row = min(column, size - 1), min(row, size - 1)
+    rise = math.asinh(math.tan(math.radians(lat)))
+    column, row = _steps((lon + 180) / 360, size), _steps(0.5 - rise / math.tau, size)
     return "".join(str((column >> at & 1) + 2 * (row >> at & 1)) for at in reversed(range(zoom)))
 
 
@@ -258,7 +259,7 @@ def s2_leaf(lon: float, lat: float) -> int:
         lambda: (z / y, -x / y),
         lambda: (-y / z, -x / z),
     )[face]()
-    column, row = (min(2**30 - 1, max(0, int(_even(part) * 2**30))) for part in across)
+    column, row = (_steps(_even(part), 2**30) for part in across)
     position, turned = 0, face & 1
     for at in reversed(range(30)):
         step = S2_ORDER[turned][2 * (column >> at & 1) + (row >> at & 1)]
@@ -269,3 +270,8 @@ def s2_leaf(lon: float, lat: float) -> int:
 def _even(part: float) -> float:
     """Return a coordinate on a face of the cube from 0 to 1, such that cells have nearly the same size."""
     return 0.5 * math.sqrt(1 + 3 * part) if part >= 0 else 1 - 0.5 * math.sqrt(1 - 3 * part)
+
+
+def _steps(part: float, count: int) -> int:
+    """Return in which of so many steps from 0 to 1 a part is, the first or the last where it is outside."""
+    return min(max(int(part * count), 0), count - 1)

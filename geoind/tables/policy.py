@@ -81,9 +81,7 @@ def telling_entries(schema: pa.Schema, drop: Iterable[str], keep: Iterable[str])
     return {name: "in the metadata speaks of a place" for name in telling_metadata(schema) if name not in known}
 
 
-def telling_values(
-    samples: Sequence[Sample], beside: pa.RecordBatch, passing: Sequence[str], rows: IntArray | None = None
-) -> Told:
+def telling_values(samples: Sequence[Sample], beside: pa.RecordBatch, passing: Sequence[str]) -> Told:
     """Return which columns repeat a true coordinate, and how.
 
     Parameters
@@ -94,14 +92,12 @@ def telling_values(
         The same rows of the columns that would pass.
     passing : sequence of str
         The names of those columns.
-    rows : (n,) array, optional
-        Which rows of the samples `beside` holds; all of them by default.
     """
     told: Told = {}
-    known = np.arange(len(beside)) if rows is None else rows
+    known = np.arange(len(beside))
     wanted = set(passing)
     columns = {name: beside.column(at) for at, name in enumerate(beside.schema.names) if name in wanted}
-    clear = _clear_numbers(samples, columns) if rows is None else {}
+    clear = _clear_numbers(samples, columns)
     for name, column in columns.items():
         if name not in clear:
             how = _by_value(samples, name, column, known)
@@ -132,7 +128,7 @@ def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: Int
     if pa.types.is_dictionary(column.type) and (how := _entries(samples, column)):
         return how
     for path, leaf, rows in leaves(name, column, known):
-        how = _packed(samples, leaf, rows) or _numbers(samples, leaf, rows, plain=rows is known)
+        how = _packed(samples, leaf, rows) or _numbers(samples, leaf, rows)
         if how is not None:
             return how if path == name else f"{how} in {path!r}"
     return None
@@ -150,7 +146,7 @@ def _packed(samples: Sequence[Sample], leaf: pa.Array, rows: IntArray) -> str | 
     text, owners = text_in(unpacked[0]), unpacked[1]
     if text is None:
         return None
-    return _cells(samples, text, owners) or _numbers(samples, text, owners, plain=False)
+    return _cells(samples, text, owners) or _numbers(samples, text, owners)
 
 
 def _entries(samples: Sequence[Sample], column: pa.Array) -> str | None:
@@ -162,16 +158,16 @@ def _entries(samples: Sequence[Sample], column: pa.Array) -> str | None:
     )
 
 
-def _numbers(samples: Sequence[Sample], leaf: pa.Array, rows: IntArray, *, plain: bool) -> str | None:
-    """Return how the numbers of a column tell a place; `plain` where it has a value for each row."""
+def _numbers(samples: Sequence[Sample], leaf: pa.Array, rows: IntArray) -> str | None:
+    """Return how the numbers of a column tell a place."""
     values, places = readable(leaf, rows)
     if not len(values):
         return None
     for sample in samples:
-        unit = sample.copied_as(values, None if plain and places is rows else places)
+        unit = sample.copied_as(values, places)
         if unit is not None:
             return f"repeats {unit}"
-        few = len(set(values[:LOOKED_AT].tolist())) < LOOKED_AT // 4
+        few = len(np.unique(values[:LOOKED_AT])) < LOOKED_AT // 4
         if sample.names_place(np.unique(values)) if few else sample.lists_places(values):
             return "repeats coordinates of other rows"
     return None
@@ -193,7 +189,7 @@ def _pairs_of_numbers(column: pa.Array) -> str | None:
 def _by_name(path: str, root: str) -> str | None:
     if path == root:
         return "tells a place by its name" if tells_place(path) else None
-    member = path.rsplit(".", 1)[-1]
+    member = path.split(".")[-1]
     return f"tells a place by the name of its member {path!r}" if tells_place(member) else None
 
 

@@ -12,16 +12,11 @@ NEAR = 0.0051
 """Degrees: a coordinate rounded to two decimals, half a kilometre, is still a copy."""
 METRES = 111_320.0 * NEAR
 EARTH = 6_378_137.0
-FLATTENING = 1 / 298.257223563
-ECCENTRICITY = math.sqrt(FLATTENING * (2 - FLATTENING))
-THIRD = FLATTENING / (2 - FLATTENING)
-RADIUS = 0.9996 * EARTH / (1 + THIRD) * (1 + THIRD**2 / 4 + THIRD**4 / 64)
-SERIES = (
-    THIRD / 2 - 2 * THIRD**2 / 3 + 5 * THIRD**3 / 16,
-    13 * THIRD**2 / 48 - 3 * THIRD**3 / 5,
-    61 * THIRD**3 / 240,
-)
-"""Of the transverse Mercator projection, by the third flattening."""
+ECCENTRICITY = 0.0818191908426215
+"""Of WGS 84, as its radius."""
+RADIUS = 0.9996 * 6_367_449.145823415
+SERIES = (8.377318206e-4, 7.608527774e-7, 1.197645503e-9)
+"""Krüger's series of the transverse Mercator projection, for WGS 84."""
 
 UNITS = {
     "degrees": 1.0,
@@ -76,17 +71,18 @@ def in_every_unit(lonlat: FloatArray) -> FloatArray:
     [48.5, 4830.0]
     """
     degrees = np.abs(lonlat.T)
-    whole, minutes = np.floor(degrees), degrees % 1 * 60
-    seconds = minutes % 1 * 60
+    # 70.6 degrees are 36 minutes more than 70, not 35 minutes and 60 seconds.
+    seconds = np.round(degrees * 3600, 8)
+    whole, minutes = seconds // 3600, seconds % 3600 / 60
     lon, lat = lonlat.T
     angles = np.radians(lonlat.T)
     rows = [
         (FACTORS[:, None, None] * degrees).reshape(-1, len(lonlat)),
         whole * 100 + minutes,
-        whole * 10_000 + np.floor(minutes) * 100 + seconds,
+        whole * 10_000 + np.floor(minutes) * 100 + seconds % 60,
         degrees % 1,
         minutes,
-        seconds,
+        seconds % 60,
         lon % 360,
         lon + 180,
         90 + lat,
@@ -103,7 +99,7 @@ def in_every_unit(lonlat: FloatArray) -> FloatArray:
 def utm(lonlat: FloatArray) -> FloatArray:
     """Return eastings and northings in metres, each place in its own zone of six degrees.
 
-    Krüger's series to the third order, right to a millimetre within a zone.
+    Three terms of Krüger's series, right to a tenth of a millimetre within a zone.
 
     Examples
     --------

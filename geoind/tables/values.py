@@ -32,6 +32,9 @@ SHARPNESS = (1e-3, 2e-5, 1e-6)
 MANY = 8
 """Distinct values from which on chance can be measured."""
 
+MOVES = np.array([-4, -3, -2, -1, 1, 2, 3, 4])
+"""How many steps away numbers are compared with places, too."""
+
 CHANCE = 1e-7
 """How likely as many agreements may be among values that have nothing to do with the place."""
 
@@ -78,37 +81,34 @@ class Sample:
         most = np.zeros(len(size), np.int64)
         np.maximum.at(most, column, near)
         # One or two agree by chance, and are no evidence, unless there are few values at all.
-        few = [0 < count < 3 and len(set(row[: 2 * MANY])) < MANY for count, row in zip(most, size, strict=True)]
+        few = [0 < count < 3 and _are_few(row) for count, row in zip(most, size, strict=True)]
         return np.asarray((most >= 3) | np.array(few, bool) | self._meet_places(size[:, :FIRST]))
 
-    def copied_as(self, values: FloatArray, rows: IntArray | None = None) -> str | None:
+    def copied_as(self, values: FloatArray, rows: IntArray) -> str | None:
         """Return the unit in which values repeat a coordinate, None where they do not.
 
         Parameters
         ----------
         values : (m,) array
             Numbers of a column; NaN where there is none.
-        rows : (m,) array, optional
-            The row of each, where there are several in a row, or none.
+        rows : (m,) array
+            The row of each.
         """
         size = np.abs(values)
         low, high = np.fmin.reduce(size), np.fmax.reduce(size)
         units = np.flatnonzero((self._ranges[0] <= high) & (self._ranges[1] >= low))
         if not len(units):
             return None
-        targets, tolerance = self._targets[units], self._tolerance[units]
-        if rows is not None:
-            targets, tolerance = targets[:, rows], tolerance[:, rows]
+        targets, tolerance = self._targets[units][:, rows], self._tolerance[units][:, rows]
         counts = (np.abs(size - targets) <= tolerance).sum(axis=1)
         most = int(counts.max())
-        if not most or (most < 3 and len(set(size[: 2 * MANY].tolist())) >= MANY):
+        if not most or (most < 3 and not _are_few(size)):
             return None
-        places = np.arange(len(self.lonlat)) if rows is None else rows
         for position in np.argsort(-counts, kind="stable")[:4].tolist():
             unit = int(units[position])
             # Among places closer to one another than the tolerance, only a sharper look tells copy from chance.
             for sharpness in SHARPNESS:
-                if counts[position] and self._is_copy(unit, size, places, sharpness):
+                if counts[position] and self._is_copy(unit, size, rows, sharpness):
                     return NAMES[unit]
         return None
 
@@ -132,7 +132,7 @@ class Sample:
         truth = self._targets[unit, rows]
         digits = [min(_agreement(*pair), _written(pair[0])) for pair in zip(distinct, truth, strict=True)]
         # Where few values are compared, chance cannot be measured: a value must speak for itself.
-        evidence = [number - 1 for number in digits if number >= (5 if few else 1)]
+        evidence = [number - 1 for number in digits if number >= 5 or not few]
         if _counts_rows(rows if self.numbers is None else self.numbers[rows], distinct):
             # A counter tells what the order of rows tells, which is looked at elsewhere: two values say it all.
             evidence = sorted(evidence)[-2:]
@@ -172,17 +172,14 @@ class Sample:
         """
         size = np.abs(values)
         size = np.unique(size[is_fine(size)])
-        for axis in self._sorted:
-            inside = size[(size >= axis[0]) & (size <= axis[-1])] if len(axis) else size[:0]
-            if len(inside) < MANY // 2:
-                continue
+        for axis in filter(len, self._sorted):
+            inside = size[(size >= axis[0]) & (size <= axis[-1])]
             # Moved by whole steps of the fourth decimal, numbers of any more decimals stay what they could be.
             step = 1e-4 * max(1, round(40 * (axis[-1] - axis[0])))
-            moved = (inside[:, None] + step * np.array([-4, -3, -2, -1, 1, 2, 3, 4])).ravel()
+            moved = inside + step * MOVES[:, None]
             for part in (1e-9, 6e-8):
                 agree, strange = (int(_is_among(axis, some, part).sum()) for some in (inside, moved))
-                expected = max(1, strange) * len(inside) / len(moved)
-                if _unlikely(agree, expected):
+                if _unlikely(agree, max(1, strange) / len(MOVES)):
                     return True
         return False
 
@@ -191,11 +188,11 @@ class Sample:
         fine = is_fine(size)
         met = np.zeros(len(size), bool)
         for axis in filter(len, self._sorted):
-            inside = fine & (size >= 0.999 * axis[0]) & (size <= 1.001 * axis[-1])
+            inside = fine & (size >= axis[0]) & (size <= axis[-1])
             chosen = np.flatnonzero(np.count_nonzero(inside, axis=1) >= MANY // 2)
             if len(chosen):
-                among = _is_among(axis, np.where(inside[chosen], size[chosen], 0), 6e-8)
-                met[chosen] |= np.count_nonzero(among & inside[chosen], axis=1) >= MANY // 2
+                among = _is_among(axis, size[chosen], 6e-8) & inside[chosen]
+                met[chosen] |= np.count_nonzero(among, axis=1) >= MANY // 2
         return met
 
     def names_place(self, values: FloatArray) -> bool:
@@ -204,8 +201,7 @@ class Sample:
             return True
         size = np.abs(values)
         fine = np.sort(size[is_fine(size, 4)])
-        may = [len(axis) and np.any((fine >= axis[0] - 1e-5) & (fine <= axis[-1] + 1e-5)) for axis in self._sorted]
-        if len(fine) < 2 or not all(may):
+        if len(fine) < 2:
             return False
         near = [_apart(fine, np.abs(axis)) <= 5.1e-6 for axis in self._around.T]
         return bool(np.any(near[0] & near[1]))
@@ -244,6 +240,12 @@ def is_fine(size: FloatArray, decimals: int = 3) -> Flags:
         return np.asarray(np.abs(digits - np.rint(digits)) > 1e-6)
 
 
+def _are_few(size: FloatArray) -> bool:
+    """Return whether the first sizes are few different ones, however many are missing."""
+    some = size[: 2 * MANY]
+    return len(set(some[~np.isnan(some)].tolist())) < MANY
+
+
 def _is_among(known: FloatArray, values: FloatArray, part: float) -> Flags:
     """Return which values are among known ones, which are sorted, but for a small part."""
     return np.asarray(_apart(known, values) <= part * values)
@@ -258,9 +260,8 @@ def _apart(known: FloatArray, values: FloatArray) -> FloatArray:
 
 def _unlikely(agree: int, expected: float) -> bool:
     """Return whether so many agree by chance less often than is allowed."""
-    if agree <= expected:
-        return False
-    return agree * math.log10(math.e * expected / agree) - expected / math.log(10) < math.log10(CHANCE)
+    most = max(agree, expected)
+    return most * math.log10(math.e * expected / most) - expected / math.log(10) < math.log10(CHANCE)
 
 
 def _rises(rows: IntArray, values: FloatArray) -> bool:

@@ -1,5 +1,6 @@
 """A coordinate is found by its values, and what meets one now and then, or rises with the rows, is none."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,7 +9,20 @@ import pyarrow as pa
 import pytest
 
 from geoind.tables.policy import telling_values
-from geoind.tables.values import AROUND, Sample, sampled_rows
+from geoind.tables.units import METRES, NEAR, NEARNESS, in_every_unit
+from geoind.tables.values import (
+    AROUND,
+    Sample,
+    _agreement,
+    _apart,
+    _counts_rows,
+    _is_among,
+    _rises,
+    _unlikely,
+    _written,
+    is_fine,
+    sampled_rows,
+)
 from tests.trials import trials
 
 TABLES = trials(2_000)
@@ -125,3 +139,158 @@ def test_one_place_south_or_west_is_named_by_both_of_its_coordinates() -> None:
     assert sample.names_place(np.array([-71.058912, -42.360134]))
     assert sample.names_place(np.array([71.058912, 42.360134]))
     assert not sample.names_place(np.array([-71.058912, -42.4]))
+
+
+@pytest.mark.parametrize("count", [0, 1, 255, 256, 257, 300, 1000, 1_000_000])
+def test_rows_to_look_at_are_all_or_the_first_ones_and_some_spread_evenly_to_the_last(count: int) -> None:
+    rows = sampled_rows(count)
+    assert len(rows) == min(count, 256)
+    assert rows[:64].tolist() == list(range(min(count, 64)))
+    if count > 256:
+        steps = np.diff(rows[64:])
+        assert (rows[64], rows[-1]) == (64, count - 1)
+        assert np.all(np.abs(steps - (count - 65) / 191) < 1)
+
+
+def test_places_of_the_first_512_rows_are_looked_for_in_every_column() -> None:
+    truth = np.round(np.random.default_rng(6).uniform([0, 40], [10, 50], (100_000, 2)), 6)
+    for first, found in ((506, True), (507, False)):
+        assert bool(told(truth, {"note": [" ".join(map(str, truth[first : first + 6, 1]))] * 100_000})) == found
+
+
+@pytest.mark.parametrize("expected", [1e-4, 0.125, 1.0, 3.5, 20.0, 400.0])
+def test_as_many_agreements_are_unlikely_as_chernoff_says(expected: float) -> None:
+    def bound(agree: int) -> float:
+        return agree - expected + agree * math.log(expected / agree)
+
+    least = next(agree for agree in range(1, 10_000) if agree > expected and bound(agree) < math.log(1e-7))
+    assert [_unlikely(agree, expected) for agree in (0, 1, least - 1, least, least + 1)][2:] == [False, True, True]
+    assert not _unlikely(0, expected)
+    assert not _unlikely(int(expected / 10), expected)
+
+
+def test_a_column_rises_or_falls_with_the_rows_from_five_values_on() -> None:
+    rows = np.array([7, 3, 9, 1, 5])
+    assert _rises(rows, 10.0 * rows)
+    assert _rises(rows, -10.0 * rows)
+    assert not _rises(rows[:4], 10.0 * rows[:4])
+    assert not _rises(rows, np.array([7.0, 3.0, 9.0, 1.0, 3.0]))
+    assert not _rises(rows, np.array([-7.0, -3.0, -9.0, -1.0, -3.0]))
+    assert not _rises(rows, np.arange(5.0))
+
+
+def test_a_counter_goes_on_by_one_step_a_row_but_for_a_step() -> None:
+    rows = np.array([9, 2, 4, 3])
+    for factor, start in ((1.0, 0.0), (-0.5, 48.0), (7.0, 100.0)):
+        values = start + factor * rows
+        assert _counts_rows(rows, values)
+        for more, counts in ((1.0, True), (-1.0, True), (1.02, False), (-1.02, False), (1.9, False)):
+            assert _counts_rows(rows, values + factor * more * (rows == 4)) == counts
+    assert _counts_rows(rows[:3], 3.0 * rows[:3])
+    assert not _counts_rows(rows[:2], 3.0 * rows[:2])
+    assert not _counts_rows(np.array([4, 4, 4]), np.array([1.0, 2.0, 3.0]))
+    assert _counts_rows(rows, np.full(4, 5.0))
+
+
+@pytest.mark.parametrize(
+    ("value", "true", "digits"),
+    [(101.0, 100.0, 2), (99.0, 100.0, 2), (5.0, 5.0, 9), (2e-3, 1e-3, 0), (1.0, 0.0, 0)],
+)
+def test_digits_of_agreement_are_those_of_the_part_by_which_numbers_differ(
+    value: float, true: float, digits: float
+) -> None:
+    assert _agreement(value, true) == pytest.approx(digits)
+
+
+@pytest.mark.parametrize(
+    ("value", "digits"),
+    [(48.8584, 6), (48.0, 2), (1200.0, 2), (0.005, 1), (1.5e-12, 2), (488_584_123.0, 9), (1 / 3, 9), (2e20, 1)],
+)
+def test_a_number_has_as_many_digits_as_must_be_written(value: float, digits: int) -> None:
+    assert _written(value) == digits
+
+
+def test_fine_numbers_may_be_degrees_and_have_more_decimals_than_three_or_as_many_as_are_asked_for() -> None:
+    sizes = np.array([48.8584, 48.858, 48.00125, 179.9999, 180.0, 180.0001, 4e4, np.nan, np.inf, 7.0, 0.00051])
+    wanted = [True, False, True, True, False, False, False, False, False, False, True]
+    assert is_fine(sizes).tolist() == wanted
+    assert is_fine(np.array([48.8584, 48.85841, 48.858412]), 4).tolist() == [False, True, True]
+    # Rounding makes no decimals.
+    assert is_fine(np.array([48.858 + 0.7e-9, 48.858 + 1.5e-9])).tolist() == [False, True]
+
+
+def test_how_far_the_nearest_is_agrees_with_looking_at_all() -> None:
+    rng = np.random.default_rng(2)
+    for count in (1, 2, 3, 10):
+        known = np.sort(rng.uniform(0, 1, count))
+        values = np.concatenate([rng.uniform(-1, 2, 50), known])
+        wanted = np.abs(values[:, None] - known).min(axis=1)
+        np.testing.assert_array_equal(_apart(known, values), wanted)
+    near = _is_among(np.array([48.0]), np.array([48.00001, 48.0005, 48.0, 47.9999]), 1e-6)
+    assert near.tolist() == [True, False, True, False]
+    assert _is_among(np.array([2.0]), np.array([1.0]), 1.0).tolist() == [True]
+
+
+def test_a_copy_may_be_half_a_kilometre_away_and_three_digits_must_agree() -> None:
+    lonlat = np.array([[2.25, 48.5], [np.nan, np.nan], [-0.001, 60.0]])
+    for largest, near in ((1.0, NEAR), (400.0, NEAR), (400.5, METRES), (5e6, METRES)):
+        own = np.array([[largest, -largest / 2], [np.nan, np.nan], [1.0, 0.5]])
+        sample = Sample(lonlat, own)
+        targets = np.vstack([in_every_unit(lonlat), np.abs(own.T)])
+        room = np.minimum(np.array([*NEARNESS, near, near])[:, None], 0.001 * targets)
+        np.testing.assert_array_equal(sample._targets, targets)
+        np.testing.assert_array_equal(sample._tolerance, room)
+        low, high = sample._ranges
+        np.testing.assert_array_equal(low, np.nanmin(targets - room, axis=1))
+        np.testing.assert_array_equal(high, np.nanmax(targets + room, axis=1))
+
+
+def copied(truth: Any, column: Any) -> str | None:
+    return Sample(truth).copied_as(column, np.arange(len(truth)))
+
+
+def single(value: float, truth: float = 48.8580012) -> str | None:
+    return copied(np.array([[2.0, truth]]), np.array([value]))
+
+
+def test_one_value_needs_five_digits() -> None:
+    assert single(48.858) == single(-48.858) == "the latitude in degrees"
+    assert single(48.86) is None
+    assert single(48.8592) is None
+    assert single(48.858, truth=48.8594) is None
+
+
+def test_a_value_among_seven_needs_seven_digits_and_among_eight_there_must_be_more() -> None:
+    rng = np.random.default_rng(3)
+    truth = np.round(rng.uniform([10, 40], [20, 50], (8, 2)), 7)
+    others = rng.uniform(1000, 2000, 8)
+    for count, decimals, found in ((7, 4, False), (7, 5, True), (8, 5, False)):
+        column = others[:count].copy()
+        column[3] = np.round(truth[3, 1], decimals)
+        answer = copied(truth[:count], column)
+        assert answer == ("the latitude in degrees" if found else None), (count, decimals)
+
+
+def test_a_value_that_stays_is_a_copy_where_it_is_right_in_half_of_its_rows() -> None:
+    places = np.array([[2.345678, 48.876543], [2.456789, 48.765432], [2.567891, 48.654321]])
+    for rows, found in (([0, 0, 1, 2], True), ([0, 1, 1], False), ([0, 1], True), ([0, 1, 2], False)):
+        answer = copied(places[rows], np.full(len(rows), places[0, 1]))
+        assert (answer is not None) == found, rows
+
+
+@pytest.mark.parametrize(("share", "found"), [(16, False), (18, True), (20, True)])
+def test_a_column_that_rises_with_sorted_places_must_meet_nine_of_ten(share: int, found: bool) -> None:
+    truth = np.column_stack([np.full(20, 2.0), 48 + np.cumsum(np.random.default_rng(4).uniform(0.01, 0.05, 20))])
+    column = np.where(np.arange(20) < share, truth[:, 1], 1000.0 + np.arange(20))
+    assert (copied(truth, column) is not None) == found
+    # In another order the same numbers are a copy.
+    mixed = np.random.default_rng(5).permutation(20)
+    assert copied(truth[mixed], column[mixed]) == "the latitude in degrees"
+
+
+def test_values_with_gaps_are_few_however_many_gaps_there_are() -> None:
+    truth = np.round(np.random.default_rng(7).uniform([10, 40], [20, 50], (30, 2)), 6)
+    column = np.full(30, np.nan)
+    column[[2, 9]] = truth[[2, 9], 1]
+    assert Sample(truth).suspects(column[None]).tolist() == [True]
+    assert copied(truth, column) == "the latitude in degrees"
