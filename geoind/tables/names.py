@@ -32,7 +32,7 @@ geohash geohashes h3 h3cell h3index s2 s2cell s2cellid s2id s2token quadkey quad
 pluscode pluscodes openlocationcode olc what3words what3word w3w whatthreewords
 hilbert morton zorder zcurve
 bbox bounds boundingbox envelope extent xmin xmax ymin ymax minx maxx miny maxy minlon maxlon minlat maxlat
-address addresses addr street streets streetname housenumber housenr housename
+address addresses addr street streets streetname streetnumber housenumber housenr housename
 zip zipcode postcode postcodes postal postalcode zcode
 altitude elevation ele elev altitudes elevations
 wifi wlan ssid bssid celltower cellid cellids enodeb ibeacon beacon beacons
@@ -128,13 +128,16 @@ def tells_place(name: str) -> bool:
     []
     """
     words = words_of(name)
-    if not words or (len(words) > 1 and words[-1] in ABOUT) or words[0] in ("is", "has", "num", "n", "count"):
+    if not words or words[0] in ("is", "has", "num", "n", "count"):
+        return False
+    # A house_number is no number of houses.
+    if words[-1] in ABOUT and "".join(words[-2:]) not in WORDS:
         return False
     whole = "".join(words)
     if any(part in whole for part in INSIDE):
         return True
     bare = [word.rstrip("0123456789") or word for word in words]
-    if words[-1] in ("long", "lange", "laenge", "alt") and (len(words) == 1 or set(words[:-1]) <= WHOSE):
+    if words[-1] in ("long", "lange", "laenge", "alt") and set(words[:-1]) <= WHOSE:
         return True
     for position, (word, stem) in enumerate(zip(words, bare, strict=True)):
         if word in ("address", "addresses", "addr", "adresse", "adres") and NOT_POSTAL & set(words[:position]):

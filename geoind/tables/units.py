@@ -121,8 +121,7 @@ def utm(lonlat: FloatArray) -> FloatArray:
 
 def _mercator(lonlat: FloatArray) -> FloatArray:
     lon, lat = np.radians(lonlat.T)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.array([EARTH * lon, EARTH * np.log(np.tan(np.pi / 4 + lat / 2))])
+    return np.array([EARTH * lon, EARTH * np.arcsinh(np.tan(lat))])
 
 
 def _geocentric(lonlat: FloatArray) -> FloatArray:

@@ -9,12 +9,37 @@ TELLING = [
     *("x_min", "Max-Y", "minX", "post_code", "open_location_code", "cell.tower", "what_3_words", "the geom"),
     *("long", "home_long", "alt", "gps_alt", "lange", "user_laenge", "lat_2", "venue7", "geohash9", "cell_id_3"),
     *("address", "work_address", "homelat", "startlng", "car_lon", "Breitengrad", "住所", "my_postcode_old"),
-    *("email_address_street", "location"),
+    *(
+        "email_address_street",
+        "location",
+        "w_lan",
+        "s2_token_7",
+        "house_number",
+        "my_house_number",
+        "streetNumber",
+        "geo_json",
+        "lat_lon",
+        "a_b_zip_code",
+    ),
+    *("addr", "adres", "addresses", "geo", "loc", "zip", "gps", "home_lat_7", "start_alt"),
 ]
 PLAIN = [
     *("l_at", "z_ip", "p_oi", "g_ps", "r_ue", "how_long", "long_name", "alt_text", "text_alt", "loc7", "geo3"),
     *("email_address", "ip_addr", "wallet_address", "url_adresse", "has_address", "num_places", "count_venues"),
     *("is_geo", "n_streets", "address_verified", "gps_accuracy", "", "__", "thelat", "balloon", "platform"),
+    *(
+        "is",
+        "status",
+        "accuracy",
+        "address_time",
+        "mail_addresses",
+        "mac_adres",
+        "web_addr_7",
+        "too_alt",
+        "7",
+        "2_3",
+    ),
+    *("has_gps", "count_lat", "num_zip", "street_count", "home", "start", "homelatter", "loc12", "geo12"),
 ]
 
 

@@ -18,7 +18,9 @@ from geoind.files import obfuscate_file
 from geoind.files.folder import obfuscate_files
 from geoind.files.job import Job
 from geoind.tables import Recipe
-from geoind.tables.notes import refuse_folders
+from geoind.tables.notes import numbers_of_notes, refuse_folders, refuse_notes
+from geoind.tables.promise import PARQUET_KEY
+from geoind.tables.values import Sample
 from tests.tables import cases
 
 TRUTH = cases.lonlat()
@@ -162,3 +164,37 @@ def test_a_folder_that_tells_a_place_is_refused_however_deep_and_a_file_or_a_pla
         refuse_folders(path, ())
     refuse_folders(path, [name])
     refuse_folders("lat/geohash/lat=48.8", ())
+
+
+def test_all_that_is_said_of_a_table_is_looked_at_where_two_numbers_may_be_degrees() -> None:
+    fields = [
+        pa.field("kept 48.8584 2.2945", pa.string(), metadata={"a": "48.8584 2.2945"}),
+        pa.field("trip", pa.int64(), metadata={"a": "48.8584", "b": "2.2945"}),
+        pa.field("fare", pa.float64(), metadata={"a": "48.8584", "b": "48.85"}),
+        pa.field("none", pa.struct([("48.8584", pa.int64()), ("2.2945", pa.int64())])),
+    ]
+    both = b"48.8584 2.2945"
+    notes = {b"history": both, b"other": both, b"48.8584": b"2.2945", b"one": b"48.8584", PARQUET_KEY: both}
+    numbers = numbers_of_notes(
+        pa.schema(fields, metadata=notes),
+        keep=["kept 48.8584 2.2945", "other"],
+        crs=["48.8584", "2.2945"],
+        path="a",
+    )
+    assert set(numbers) == {
+        "the names of its columns",
+        "its CRS",
+        "the metadata of column trip",
+        "entry history of its metadata",
+        "entry ... of its metadata",
+    }
+    assert all({48.8584, 2.2945} <= set(values.tolist()) for values in numbers.values())
+    assert numbers_of_notes(pa.schema([]), keep=[], crs=[], path="48.8584/2.2945").keys() == {"its path"}
+    assert numbers_of_notes(pa.schema([]), keep=[], crs=[], path="48.8584/2.29") == {}
+
+
+def test_notes_are_refused_that_name_the_place_of_any_sample() -> None:
+    samples = [Sample(TRUTH + 3), Sample(TRUTH)]
+    refuse_notes({"its path": TRUTH[3] + 1, "its CRS": TRUTH[3, :1]}, samples)
+    with pytest.raises(InvalidInputError, match="coordinates of a row are in its path"):
+        refuse_notes({"its CRS": TRUTH[3, :1], "its path": TRUTH[3]}, samples)

@@ -83,3 +83,28 @@ def test_of_a_time_in_nanoseconds_the_microseconds_count_whether_times_are_missi
     assert np.isnan(seconds[1])
     assert missing.tolist() == [False, True]
     assert seconds_of(pa.array([whole], pa.timestamp("ns", "UTC")))[0].tolist() == [whole // 1000 / 1e6]
+
+
+def test_all_kinds_of_numbers_are_seconds() -> None:
+    for kind in (pa.int32(), pa.uint64(), pa.float32(), pa.float64(), pa.decimal128(12, 2)):
+        column = pa.array([60, None, -1 if kind != pa.uint64() else 1], pa.int32()).cast(kind)
+        seconds, missing, bad = seconds_of(column)
+        assert seconds[[0, 2]].tolist() == [60.0, -1.0 if kind != pa.uint64() else 1.0]
+        assert missing.tolist() == [False, True, False]
+        assert not bad.any()
+
+
+def test_texts_of_one_way_and_of_several_are_the_same_moments() -> None:
+    ways = ["2024-05-01T08:00:00.123456Z", " 2024-05-01 10:00:00.123456+02:00 ", "2024-05-01T08:00:00.123456"]
+    for texts in ([ways[0]] * 2, [ways[2]] * 2, ways, [repr(SECONDS), *ways], [*ways, None, ""]):
+        seconds, missing, bad = seconds_of(pa.array(texts))
+        given = [bool(text) for text in texts]
+        assert seconds[given].tolist() == [SECONDS] * sum(given)
+        assert missing.tolist() == [text is None for text in texts]
+        assert bad.tolist() == [text == "" for text in texts]
+
+
+def test_a_moment_before_1970_is_negative_in_every_way_of_writing() -> None:
+    moment = datetime(1969, 12, 31, 23, 59, 58, 500_000)
+    for column in (pa.array([moment]), pa.array([str(moment)]), pa.array([f"{moment}", "-1.5"])):
+        assert seconds_of(column)[0][0] == -1.5
