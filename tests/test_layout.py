@@ -30,7 +30,6 @@ BY_ANOTHER_NAME = {
     "maps/example.py": "cli/test_example.py",
     "optimal/game/least_worst_loss.py": "optimal/game/test_adversary_error.py",
     "optimal/game/program.py": "optimal/game/test_adversary_error.py",
-    "tables/packed.py": "tables/test_policy.py",
     "traces/memory.py": "traces/test_session.py",
     "traces/rounds.py": "traces/test_many.py",
     "traces/vectors.py": "traces/test_many.py",
