@@ -211,7 +211,7 @@ class KeyedRandomness:
         """Return two more words of the record in this row."""
         kind, blocks = self._blocks
         cipher = _block_cipher(self.key, f"{kind} labels: {purpose}")
-        words = _pair(cipher, blocks[row : row + 1], _place_blocks(point[None]), FURTHER + number)
+        words = _pair(cipher, blocks[[row]], _place_blocks(point[None]), FURTHER + number)
         first, second = words[0].tolist()
         return first, second
 

@@ -1,4 +1,5 @@
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -218,3 +219,44 @@ def test_blocks_of_fresh_words_have_nothing_in_common() -> None:
     words = np.vstack([words_of(slice(0, 250)), words_of(slice(250, 500)), words_of(slice(250, 500))])
     assert words.shape == (750, 2)
     assert len(np.unique(words)) == words.size
+
+
+@pytest.mark.parametrize("shape", [(3, 2), (40, 2), (20_000, 2)])
+def test_every_byte_of_every_fresh_word_is_drawn(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that was never written would hold what was there before."""
+    monkeypatch.setattr(np, "empty", np.zeros)
+    drawn = np.array(
+        [SystemRandomness().words(np.zeros((shape[0], 2)), shape[1], "").view(np.uint8).ravel() for _ in range(12)]
+    )
+    assert drawn.shape == (12, 16 * shape[0])
+    # Twelve bytes that are drawn are never all the same.
+    assert (np.ptp(drawn, axis=0) > 0).all()
+
+
+@pytest.mark.parametrize("seed", [0, 1, np.int64(0), np.uint8(7)], ids=repr)
+def test_every_whole_number_that_is_not_negative_is_a_seed(seed: int) -> None:
+    words = as_randomness(seed, 4).words(POINTS, 2, "")
+    expected = as_randomness(np.random.default_rng(int(seed)), 4).words(POINTS, 2, "")
+    np.testing.assert_array_equal(words, expected)
+
+
+@pytest.mark.parametrize("labels", [np.arange(5), list("abcde"), [b"a", "b", b"c", "d", b"e"], (1, 2, 3, 4, 5)])
+@pytest.mark.parametrize(
+    "rows", [slice(1, 4), slice(0, 0), np.array([True, False, True, True, False]), np.zeros(5, bool)], ids=repr
+)
+def test_some_of_the_records_keep_their_words(labels: Any, rows: Any) -> None:
+    points = np.arange(10.0).reshape(5, 2)
+    keyed = KeyedRandomness(KEY, labels)
+    some = keyed.only(rows)
+    np.testing.assert_array_equal(some.words(points[rows], 3, "p"), keyed.words(points, 3, "p")[rows])
+    kept = np.arange(5)[rows].tolist()
+    assert list(some.labels) == [labels[row] for row in kept]
+    assert some.key == KEY
+    for place, row in enumerate(kept):
+        assert some.further(place, points[row], "p", 2) == keyed.further(row, points[row], "p", 2)
+
+
+@pytest.mark.parametrize("count", [4, 6])
+def test_a_mask_of_records_has_one_entry_per_label(count: int) -> None:
+    with pytest.raises(InvalidInputError, match=f"one per point: 5 labels, {count} points"):
+        KeyedRandomness(KEY, np.arange(5)).only(np.ones(count, bool))
