@@ -81,7 +81,7 @@ class Sample:
         most = np.zeros(len(size), np.int64)
         np.maximum.at(most, column, near)
         # One or two agree by chance, and are no evidence, unless there are few values at all.
-        few = [0 < count < 3 and _are_few(row) for count, row in zip(most, size, strict=True)]
+        few = [count > 0 and _are_few(row) for count, row in zip(most, size, strict=True)]
         return np.asarray((most >= 3) | np.array(few, bool) | self._meet_places(size[:, :FIRST]))
 
     def copied_as(self, values: FloatArray, rows: IntArray) -> str | None:

@@ -294,3 +294,49 @@ def test_values_with_gaps_are_few_however_many_gaps_there_are() -> None:
     column[[2, 9]] = truth[[2, 9], 1]
     assert Sample(truth).suspects(column[None]).tolist() == [True]
     assert copied(truth, column) == "the latitude in degrees"
+
+
+def spread_places(count: int = 40) -> Any:
+    return np.round(np.random.default_rng(8).uniform([10, 40], [20, 50], (count, 2)), 6) + 1e-7
+
+
+def test_six_coordinates_of_other_rows_are_a_list_the_first_and_the_last_one_included() -> None:
+    truth = spread_places()
+    lat = np.sort(truth[:, 1])
+    for chosen, found in (([0, 1, 2, 3, 4, 39], True), ([0, 35, 36, 37, 38, 39], True), ([0, 1, 2, 3, 39], False)):
+        assert Sample(truth).lists_places(lat[chosen]) == found
+        # In single precision, but not with less.
+        assert Sample(truth).lists_places(lat[chosen] * (1 + 5e-8 * np.sign(45 - lat[chosen]))) == found
+        assert not Sample(truth).lists_places(lat[chosen] * (1 + 1e-7 * np.sign(45 - lat[chosen])))
+
+
+def test_a_column_with_four_coordinates_of_other_rows_is_looked_at_closer() -> None:
+    truth = spread_places()
+    lat = truth[:, 1]
+    ends = [int(np.argmin(lat)), int(np.argmax(lat))]
+    inner = [row for row in range(40) if row not in ends][:2]
+    column = 1000.0 + np.arange(40)
+    for count, part, found in ((4, 0.0, True), (4, 5e-8, True), (4, 1e-7, False), (3, 0.0, False)):
+        some = lat[[*ends, *inner]][:count]
+        wanted = column.copy()
+        # Not in their own rows.
+        at = [(row + 20) % 40 for row in [*ends, *inner]][:count]
+        wanted[at] = some * (1 + part * np.sign(45 - some))
+        assert Sample(truth).suspects(np.vstack([column, wanted])).tolist() == [False, found], (count, part)
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.1])
+def test_numbers_of_as_many_decimals_as_the_places_of_a_small_town_are_no_list(spread: float) -> None:
+    rng = np.random.default_rng(9)
+    truth = np.round(rng.uniform([10, 40], [10 + spread, 40 + spread], (round(6000 * spread), 2)), 4)
+    for _ in range(5):
+        assert not Sample(truth).lists_places(np.round(rng.uniform(40, 40 + spread, 60), 4))
+        assert not Sample(truth).lists_places(np.round(rng.uniform(10, 10 + spread, 60), 4))
+
+
+def test_three_of_many_values_with_all_their_digits_are_a_copy_and_two_are_none() -> None:
+    truth = spread_places()
+    for count, found in ((2, False), (3, True)):
+        column = 1000.0 + 17.3 * np.random.default_rng(1).permutation(40)
+        column[[5, 30, 17][:count]] = truth[[5, 30, 17][:count], 1]
+        assert (copied(truth, column) is not None) == found
