@@ -8,6 +8,7 @@ import ast
 import contextlib
 import gc
 import os
+import re
 import resource
 import signal
 import time
@@ -177,12 +178,17 @@ class _Only:
     """A plugin that runs some tests, the quick ones first."""
 
     def __init__(self, tests: list[str], known: Knowledge) -> None:
-        self.tests, self.known = set(tests), known
+        self.seconds = {_once(test): known.seconds.get(test, 0.0) for test in tests}
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        chosen = [item for item in items if item.nodeid in self.tests]
-        items[:] = sorted(chosen, key=lambda item: max(QUICK, self.known.seconds.get(item.nodeid, 0.0)))
+        chosen = [item for item in items if _once(item.nodeid) in self.seconds]
+        items[:] = sorted(chosen, key=lambda item: max(QUICK, self.seconds[_once(item.nodeid)]))
+
+
+def _once(test: str) -> str:
+    """Return a test's name with what was escaped in it escaped once: pytest does so at every collection."""
+    return re.sub(r"\\+", r"\\", test)
 
 
 def _run(tests: list[str], known: Knowledge) -> int:
