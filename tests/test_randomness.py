@@ -260,3 +260,14 @@ def test_some_of_the_records_keep_their_words(labels: Any, rows: Any) -> None:
 def test_a_mask_of_records_has_one_entry_per_label(count: int) -> None:
     with pytest.raises(InvalidInputError, match=f"one per point: 5 labels, {count} points"):
         KeyedRandomness(KEY, np.arange(5)).only(np.ones(count, bool))
+
+
+def test_further_words_of_a_generator_and_of_the_system_are_fresh_pairs() -> None:
+    for source in (as_randomness(7, 1), SystemRandomness()):
+        pairs = [source.further(0, POINTS[0], "p", number) for number in range(50)]
+        words = [word for pair in pairs for word in pair]
+        assert [len(pair) for pair in pairs] == [2] * 50
+        assert len(set(words)) == 100
+        # As large as 64 bits are, and no larger.
+        assert 2**63 < max(words) < 2**64
+    assert as_randomness(7, 1).further(0, POINTS[0], "p", 0) == as_randomness(7, 1).further(0, POINTS[0], "p", 9)
