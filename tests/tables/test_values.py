@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from geoind.tables.policy import telling_values
-from geoind.tables.units import METRES, NEAR, NEARNESS, in_every_unit
+from geoind.tables.units import METRES, NAMES, NEAR, NEARNESS, in_every_unit
 from geoind.tables.values import (
     AROUND,
     Sample,
@@ -340,3 +340,13 @@ def test_three_of_many_values_with_all_their_digits_are_a_copy_and_two_are_none(
         column = 1000.0 + 17.3 * np.random.default_rng(1).permutation(40)
         column[[5, 30, 17][:count]] = truth[[5, 30, 17][:count], 1]
         assert (copied(truth, column) is not None) == found
+
+
+@pytest.mark.parametrize("laps", [1, 2, 3])
+def test_numbers_that_fit_another_lap_as_well_as_their_own_prove_nothing(laps: int) -> None:
+    rng = np.random.default_rng(10)
+    lap = rng.uniform([10, 40], [20, 50], (60 // laps, 2))
+    truth = np.tile(lap, (laps, 1)) + rng.uniform(-1e-6, 1e-6, (60, 2))
+    unit, everything = NAMES.index("the latitude in degrees"), np.ones(60, bool)
+    sample = Sample(truth)
+    assert sample._beyond_chance(everything, unit, truth[:, 1], np.arange(60), 1e-3) == (laps == 1)
