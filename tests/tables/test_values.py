@@ -337,9 +337,13 @@ def test_numbers_of_as_many_decimals_as_the_places_of_a_small_town_are_no_list(s
 def test_three_of_many_values_with_all_their_digits_are_a_copy_and_two_are_none() -> None:
     truth = spread_places()
     for count, found in ((2, False), (3, True)):
-        column = 1000.0 + 17.3 * np.random.default_rng(1).permutation(40)
+        # The others are larger than a coordinate is in any unit.
+        column = 1e12 + 1e9 * np.random.default_rng(1).permutation(40)
         column[[5, 30, 17][:count]] = truth[[5, 30, 17][:count], 1]
-        assert (copied(truth, column) is not None) == found
+        assert copied(truth, column) == ("the latitude in degrees" if found else None)
+        near = 1e12 + 1e9 * np.arange(40)
+        near[[5, 30, 17][:count]] = np.round(truth[[5, 30, 17][:count], 1], 2)
+        assert Sample(truth).suspects(np.vstack([column, near])).tolist() == [found, found]
 
 
 @pytest.mark.parametrize("laps", [1, 2, 3])
