@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from geoind.arrays import FloatArray
 from geoind.tables.policy import telling_values
 from geoind.tables.units import METRES, NAMES, NEAR, NEARNESS, in_every_unit
 from geoind.tables.values import (
@@ -354,3 +355,25 @@ def test_numbers_that_fit_another_lap_as_well_as_their_own_prove_nothing(laps: i
     unit, everything = NAMES.index("the latitude in degrees"), np.ones(60, bool)
     sample = Sample(truth)
     assert sample._beyond_chance(everything, unit, truth[:, 1], np.arange(60), 1e-3) == (laps == 1)
+
+
+@pytest.mark.parametrize(
+    ("lats", "agree", "sharpness", "told"),
+    [
+        # Of 100 places, three that agree to a thousandth may be chance, and to a hundred-thousandth not.
+        (np.linspace(10, 60, 100), 3, 1e-3, False),
+        (np.linspace(10, 60, 100), 3, 2e-5, True),
+        (np.linspace(10, 60, 300), 3, 1e-3, True),
+        # Rows of one place count once.
+        (np.r_[np.linspace(10, 60, 50), np.full(250, 70.0)], 3, 1e-3, False),
+        (np.full(40, 48.85), 10, 1e-3, False),
+        (np.full(40, 48.85), 11, 1e-3, True),
+    ],
+)
+def test_how_many_must_agree_depends_on_the_places_and_on_how_closely_it_was_looked(
+    lats: FloatArray, agree: int, sharpness: float, told: bool
+) -> None:
+    sample = Sample(np.column_stack((np.full(len(lats), 2.35), lats)))
+    values = np.where(np.arange(len(lats)) < agree, lats, np.nan)
+    unit = NAMES.index("the latitude in degrees")
+    assert sample._beyond_chance(~np.isnan(values), unit, values, np.arange(len(lats)), sharpness) == told
