@@ -138,6 +138,7 @@ def _grid(lonlat: "FloatArray", cell: float, bounds: Sequence[float] | None) -> 
     import numpy as np
     import shapely
 
+    from geoind.space.crs import wrap_lon
     from geoind.space.projection import Projection
     from geoind.space.sites import Grid
 
@@ -150,13 +151,9 @@ def _grid(lonlat: "FloatArray", cell: float, bounds: Sequence[float] | None) -> 
         west, south, east, north = bounds
     if not (-180 <= west < east <= 360 and east - west <= 360 and -90 <= south < north <= 90):
         raise InvalidInputError("the bounds must be WEST < EAST and SOUTH < NORTH, in degrees: give --bounds")
-    projection = Projection(_wrapped(round((west + east) / 2, 3)), round((south + north) / 2, 3))
-    ends = projection.to_xy([[_wrapped(lon), lat] for lon in (west, east) for lat in (south, north)])
+    projection = Projection(float(wrap_lon(round((west + east) / 2, 3))), round((south + north) / 2, 3))
+    ends = projection.to_xy([[wrap_lon(lon), lat] for lon in (west, east) for lat in (south, north)])
     return Grid.covering(shapely.box(*ends.min(axis=0), *ends.max(axis=0)), cell=cell), projection
-
-
-def _wrapped(lon: float) -> float:
-    return lon - 360 if lon > 180 else lon
 
 
 def _how(population: "Prior") -> str:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from geoind.arrays import FloatArray, as_count
 from geoind.errors import InvalidInputError
 from geoind.extras import require
+from geoind.space.crs import wrap_lon
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid, Sites, as_plane
 
@@ -82,7 +83,7 @@ def density_layer(
     columns, rows = max(1, round(width * scale)), max(1, round(height * scale))
     lon = west + (east - west) * (np.arange(columns) + 0.5) / columns
     lat = _mercator_inverse(top - height * (np.arange(rows) + 0.5) / rows)
-    xy = projection.to_xy(np.column_stack([axis.ravel() for axis in np.meshgrid(_wrapped(lon), lat)]))
+    xy = projection.to_xy(np.column_stack([axis.ravel() for axis in np.meshgrid(wrap_lon(lon), lat)]))
     left, low, right, high = grid.bounds
     inside = ((xy >= (left, low)) & (xy <= (right, high))).all(axis=1)
     shade = np.where(inside, np.sqrt(mass / mass.max())[grid.nearest(xy)], 0.0)
@@ -174,10 +175,6 @@ def _coloured(shade: FloatArray) -> FloatArray:
     steps = np.asarray(linear.inferno.colors)
     place = np.linspace(0, 1, len(steps))
     return np.column_stack([np.interp(shade, place, band) for band in steps.T])
-
-
-def _wrapped(lon: FloatArray) -> FloatArray:
-    return np.where(lon > 180, lon - 360, lon)
 
 
 def _mercator(lat: npt.ArrayLike) -> Any:

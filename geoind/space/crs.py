@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyproj
 
-from geoind.arrays import FloatArray, as_lonlat
+from geoind.arrays import ArrayLike, FloatArray, as_lonlat
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from pyproj import Transformer
 
-__all__ = ["LONLAT", "as_crs", "from_lonlat", "points_lonlat", "same_crs", "to_lonlat"]
+__all__ = ["LONLAT", "as_crs", "from_lonlat", "points_lonlat", "same_crs", "to_lonlat", "wrap_lon"]
 
 LONLAT = "OGC:CRS84"
 """WGS84 degrees, longitude first."""
@@ -74,6 +74,18 @@ def points_lonlat(points: Any, what: str) -> FloatArray:
     if not (degrees.geom_type == "Point").all():
         raise InvalidInputError(f"{what} must be points, without gaps")
     return np.column_stack([degrees.x, degrees.y])
+
+
+def wrap_lon(lon: ArrayLike) -> FloatArray:
+    """Return longitudes of up to 360 degrees as those of at most 180 that mean the same.
+
+    Examples
+    --------
+    >>> wrap_lon([2.35, 180.0, 181.0])
+    array([   2.35,  180.  , -179.  ])
+    """
+    degrees = np.asarray(lon, np.float64)
+    return np.where(degrees > 180, degrees - 360, degrees)
 
 
 def _carried(points: FloatArray, way: "Transformer | None") -> FloatArray:
