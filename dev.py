@@ -31,6 +31,8 @@ PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMP = VENV / "installed"
 CORE = ["-e", "."]
 EVERYTHING = ["-e", ".[all]", "--group", "dev"]
+ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,opendp]", "--group", "dev"]
+"""What the tests on other Pythons need: Spark is half a gigabyte, built anew each time, and they have no JVM."""
 TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile"]
 EVERYWHERE = "not browser and not jvm and not notebook"
 """The tests that run on every Python."""
@@ -180,6 +182,8 @@ def ci() -> None:
         done("python3 dev.py run in a new clone")
 
         uv: list[str | Path] = [clone / PYTHON.relative_to(ROOT), "-m", "uv"]
+        # What earlier runs built is not removed by itself and would fill the disk.
+        subprocess.run([*uv, "cache", "prune", "-q"], check=False)
         sh(*uv, "build", "-q", "--out-dir", folder / "dist", folder=clone)
         for package in sorted((folder / "dist").glob("geoind-*")):
             empty = folder / f"empty-{package.suffix[1:]}"
@@ -196,6 +200,7 @@ def ci() -> None:
     done("python3 dev.py test")
 
     with tempfile.TemporaryDirectory(prefix="geoind-ci-") as name:
+        uv = [PYTHON, "-m", "uv"]
         found = other_pythons()
         # Coverage is measured once, by the newest: from 3.12 on Python counts lines almost for nothing.
         os.environ["COVERAGE_CORE"] = "sysmon"
@@ -208,20 +213,8 @@ def ci() -> None:
         for version, python in found.items():
             own = Path(name) / version
             its_python = own / PYTHON.relative_to(VENV)
-            sh(PYTHON, "-m", "uv", "venv", "-q", "--python", python, own)
-            sh(
-                PYTHON,
-                "-m",
-                "uv",
-                "pip",
-                "install",
-                "-q",
-                "--python",
-                its_python,
-                "-c",
-                "constraints.txt",
-                *EVERYTHING,
-            )
+            sh(*uv, "venv", "-q", "--python", python, own)
+            sh(*uv, "pip", "install", "-q", "--python", its_python, "-c", "constraints.txt", *ALL_BUT_SPARK)
             coverage = ["--cov=geoind", "--cov-report=term:skip-covered"] if version == newest > "3.11" else []
             sh(its_python, *TESTS, "-m", EVERYWHERE, *coverage)
             done(f"the tests on Python {version} ({EVERYWHERE})")
