@@ -1,4 +1,4 @@
-"""A module's tests are where its name says: geoind/a/b.py is tested by tests/a/test_b.py."""
+"""What holds for every file: a module's tests are where its name says, and no example leaves true places behind."""
 
 from pathlib import Path
 
@@ -60,3 +60,13 @@ def test_a_module_has_its_tests_where_its_name_says_or_a_reason_why_not(name: st
 
 def test_exceptions_are_for_modules_that_are_there() -> None:
     assert {*NOTHING_TO_TEST, *BY_ANOTHER_NAME} <= set(modules())
+
+
+def test_an_example_removes_the_folder_it_makes() -> None:
+    examples = [
+        *(ROOT / "geoind").rglob("*.py"),
+        *(ROOT / "docs").rglob("*.md"),
+        *(ROOT / "notebooks").glob("*.ipynb"),
+    ]
+    texts = {path.name: path.read_text(encoding="utf-8") for path in examples}
+    assert [name for name, text in texts.items() if "mkdtemp" in text and "rmtree" not in text] == []

@@ -1,5 +1,6 @@
 """The demo as a web application, for this machine only."""
 
+import atexit
 import os
 import shutil
 import tempfile
@@ -48,6 +49,8 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
     town = Town(read_basemap(basemap))
     _warm_up(town)
     folder = Path(tempfile.mkdtemp(prefix="geoind-demo-"))
+    # An application that was made and never served leaves nothing, either.
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

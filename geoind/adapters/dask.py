@@ -103,9 +103,9 @@ def obfuscate_parquet(folder: str | Path, **options: Unpack[Options]) -> "dd.Dat
     --------
     >>> import tempfile
     >>> import pandas as pd
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> pd.DataFrame({"lon": [2.2945], "lat": [48.8584]}).to_parquet(folder / "day.parquet")
-    >>> obfuscate_parquet(folder, epsilon=0.01, key=bytes(32)).compute(scheduler="sync").shape
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pd.DataFrame({"lon": [2.2945], "lat": [48.8584]}).to_parquet(Path(folder) / "day.parquet")
+    ...     obfuscate_parquet(folder, epsilon=0.01, key=bytes(32)).compute(scheduler="sync").shape
     (1, 2)
     """
     require("a Dask frame", "dask")

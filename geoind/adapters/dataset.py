@@ -118,12 +118,13 @@ def obfuscate_dataset(
     --------
     >>> import tempfile
     >>> import pyarrow as pa, pyarrow.parquet as pq
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> (folder / "in").mkdir()
-    >>> pq.write_table(pa.table({"lon": [2.2945], "lat": [48.8584]}), folder / "in" / "day.parquet")
-    >>> obfuscate_dataset(folder / "in", folder / "out", epsilon=0.01, key=bytes(32), workers=1)
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     days, reports = Path(name) / "days", Path(name) / "reports"
+    ...     days.mkdir()
+    ...     pq.write_table(pa.table({"lon": [2.2945], "lat": [48.8584]}), days / "monday.parquet")
+    ...     obfuscate_dataset(days, reports, epsilon=0.01, key=bytes(32), workers=1)
+    ...     obfuscate_dataset(days, reports, epsilon=0.01, key=bytes(32), workers=1)
     Done(rows=1, pieces=1, found=0)
-    >>> obfuscate_dataset(folder / "in", folder / "out", epsilon=0.01, key=bytes(32), workers=1)
     Done(rows=1, pieces=1, found=1)
     """
     source, target = Path(source).absolute(), Path(target).absolute()

@@ -77,10 +77,11 @@ def obfuscate_files(
     --------
     >>> import tempfile
     >>> from geoind.tables import Recipe
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> (folder / "in").mkdir()
-    >>> _ = (folder / "in" / "a.csv").write_text("lat,lon\n48.8584,2.2945\n")
-    >>> obfuscate_files([folder / "in"], folder / "out", Job(recipe=Recipe.of(epsilon=0.01))).reports
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     days, reports = Path(name) / "days", Path(name) / "reports"
+    ...     days.mkdir()
+    ...     _ = (days / "monday.csv").write_text("lat,lon\n48.8584,2.2945\n")
+    ...     obfuscate_files([days], reports, Job(recipe=Recipe.of(epsilon=0.01))).reports
     1
     """
     place = Path(target)

@@ -1,6 +1,9 @@
 """Any town will do: with buildings or without, with places or without."""
 
 import asyncio
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -56,6 +59,19 @@ def test_a_town_may_lack_buildings_streets_or_places(tmp_path: Path, shapes: tup
                 assert answer.status_code == 200, answer.text
 
     apart(asyncio.run, ask_everything())
+
+
+def test_an_application_that_nobody_served_leaves_no_folder(tmp_path: Path) -> None:
+    path = town_file(tmp_path, STREET)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    made = "import os, sys, webdemo.app as demo; demo.create_app(sys.argv[1]); print(os.listdir(sys.argv[2]))"
+    command = [sys.executable, "-c", made, str(path), str(temporary)]
+    done = subprocess.run(
+        command, env={**os.environ, "TMPDIR": str(temporary)}, capture_output=True, text=True, check=True
+    )
+    assert "geoind-demo-" in done.stdout
+    assert not list(temporary.iterdir())
 
 
 @pytest.fixture
