@@ -1,4 +1,4 @@
-"""What holds for every file: a module's tests are where its name says, and no example leaves true places behind."""
+"""What holds for every file: tests are where a module's name says, and no example leaves true places behind."""
 
 from pathlib import Path
 

@@ -16,7 +16,7 @@ from geoind.traces import Independent
 
 @pytest.fixture(scope="module")
 def found() -> TraceEvaluation:
-    return evaluate_traces(commuters(persons=2, days=1), accuracies=[500.0, 1000.0])
+    return evaluate_traces(commuters(persons=2, days=1), accuracies=[500.0, 1000.0], draws=100)
 
 
 def of(found: TraceEvaluation, contender: str, accuracy: float) -> "pd.Series[float]":

@@ -28,7 +28,8 @@ def test_every_byte_of_a_line_but_its_coordinates_stays(tmp_path: Path) -> None:
 
 
 def test_a_member_that_comes_late_can_be_dropped(tmp_path: Path) -> None:
-    lines = ['{"lat": 1.5, "lon": 2.5, "n": 1}'] * (2 * BATCH_BYTES // 30)
+    line = json.dumps({"lat": 1.5, "lon": 2.5, "n": "x" * 500})
+    lines = [line] * (2 * BATCH_BYTES // len(line))
     text = "\n".join([*lines, '{"lat": 1.5, "lon": 2.5, "n": 1, "address": "x"}'])
     assert b"address" not in obfuscated(tmp_path, text, "in.ndjson", drop=["address"])
     assert b"address" in obfuscated(tmp_path, text, "in.ndjson", keep=["address"])
