@@ -22,8 +22,6 @@ NOTHING_TO_TEST = {
 BY_ANOTHER_NAME = {
     "accounting/promise.py": "accounting/test_calibration.py",
     "adapters/frames.py": "adapters/test_geopandas.py",
-    "cli/report_map.py": "maps/test_reports.py",
-    "maps/example.py": "cli/test_example.py",
     "traces/memory.py": "traces/test_session.py",
     "traces/rounds.py": "traces/test_many.py",
     "traces/vectors.py": "traces/test_many.py",

@@ -1,0 +1,70 @@
+"""The picture of the example: what it draws is where people are, and what they report."""
+
+import base64
+import io
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from geoind import SphericalLaplace, synthetic_city
+from geoind.maps.example import WAYS, city_map
+
+CITY = synthetic_city(16)
+NOISE = SphericalLaplace(0.01)
+
+
+def drawn(count: int) -> tuple[np.ndarray, np.ndarray, str]:
+    truth = CITY.sample_lonlat(count, rng=1)
+    reports = NOISE.sample(truth, rng=2)
+    return truth, reports, city_map(CITY, truth, reports, NOISE).get_root().render()
+
+
+def coordinates(page: str, kind: str) -> list[Any]:
+    found = re.findall(r'"geometry": (\{[^{}]*"type": "' + kind + r'"[^{}]*\})', page)
+    return [json.loads(shape)["coordinates"] for shape in found]
+
+
+@pytest.mark.parametrize("count", [5, WAYS + 20])
+def test_people_and_reports_are_where_they_are_and_some_are_joined(count: int) -> None:
+    truth, reports, page = drawn(count)
+    people, told = coordinates(page, "MultiPoint")
+    assert people == truth.tolist()
+    assert told == reports.tolist()
+    (ways,) = coordinates(page, "MultiLineString")
+    assert ways == np.stack([truth, reports], axis=1)[:WAYS].tolist()
+    assert f"for {min(count, WAYS)} of them" in page
+
+
+def test_the_circle_and_the_legend_say_how_far_off_reports_are() -> None:
+    truth, _, page = drawn(3)
+    circle = re.search(r"L\.circle\(\s*(\[.*?\]),\s*(\{.*?\})", page, re.DOTALL)
+    assert circle
+    assert json.loads(circle[1]) == truth[0, ::-1].tolist()
+    assert json.loads(circle[2])["radius"] == pytest.approx(NOISE.radius_quantile(0.95))
+    assert f"epsilon 0.01 per metre: a report is {NOISE.mean_radius:.0f} m off" in page
+
+
+def test_the_background_is_darkest_where_most_people_live() -> None:
+    _, _, page = drawn(1)
+    found = re.search(r"data:image/png;base64,([A-Za-z0-9+/=]+)", page)
+    assert found
+    shades = np.asarray(Image.open(io.BytesIO(base64.b64decode(found[1]))).convert("L"))
+    most = int(CITY.prior.mass.argmax())
+    row, column = divmod(most, CITY.grid.columns)
+    darkest = np.argwhere(shades == shades.min())
+    # Rows of a picture go down, those of a grid go up; Mercator moves them a little.
+    up = 1 - (darkest[:, 0].mean() + 0.5) / shades.shape[0]
+    right = (darkest[:, 1].mean() + 0.5) / shades.shape[1]
+    assert up == pytest.approx((row + 0.5) / CITY.grid.rows, abs=1 / CITY.grid.rows)
+    assert right == pytest.approx((column + 0.5) / CITY.grid.columns, abs=1 / CITY.grid.columns)
+
+
+def test_the_page_asks_for_no_tiles_and_has_the_title_of_its_legend() -> None:
+    _, _, page = drawn(1)
+    assert "tileLayer" not in page
+    assert "<title>A made-up city, obfuscated</title>" in page
+    assert "<summary>A made-up city, obfuscated</summary>" in page
