@@ -19,15 +19,6 @@ NOTHING_TO_TEST = {
 }
 """Modules without logic of their own, and why."""
 
-BY_ANOTHER_NAME = {
-    "accounting/promise.py": "accounting/test_calibration.py",
-    "adapters/frames.py": "adapters/test_geopandas.py",
-    "traces/memory.py": "traces/test_session.py",
-    "traces/rounds.py": "traces/test_many.py",
-    "traces/vectors.py": "traces/test_many.py",
-}
-"""Modules that are tested through the one that uses them, and where."""
-
 
 def modules() -> list[str]:
     found = sorted(path.relative_to(ROOT / "geoind").as_posix() for path in (ROOT / "geoind").rglob("*.py"))
@@ -43,15 +34,12 @@ def own_test(name: str) -> Path:
 def test_a_module_has_its_tests_where_its_name_says_or_a_reason_why_not(name: str) -> None:
     if own_test(name).exists():
         assert name not in NOTHING_TO_TEST
-        assert name not in BY_ANOTHER_NAME
-    elif name in BY_ANOTHER_NAME:
-        assert (ROOT / "tests" / BY_ANOTHER_NAME[name]).exists()
     else:
         assert name in NOTHING_TO_TEST, f"write {own_test(name).relative_to(ROOT)}"
 
 
 def test_exceptions_are_for_modules_that_are_there() -> None:
-    assert {*NOTHING_TO_TEST, *BY_ANOTHER_NAME} <= set(modules())
+    assert set(NOTHING_TO_TEST) <= set(modules())
 
 
 def test_an_example_removes_the_folder_it_makes() -> None:

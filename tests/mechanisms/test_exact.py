@@ -141,6 +141,16 @@ def test_an_exact_arc_holds_the_arc_and_is_hardly_wider_than_its_word(scales: fl
                 assert arc.rad() * slope <= 8 * survival.rad() + arb((1, -bits - 20))
 
 
+def test_a_probability_without_a_width_gives_an_arc_as_narrow_as_the_precision() -> None:
+    for survival in (0.75, 0.5, 2.0**-30):
+        with ctx.workprec(200):
+            arc = globe_arc(arb(survival), 60.0)
+        with ctx.workprec(400):
+            low, high = arc.mid() - arc.rad(), arc.mid() + arc.rad()
+            assert falls_to(low, 60.0) >= survival >= falls_to(high, 60.0)
+            assert arc.rad() < arb((1, -140))
+
+
 @pytest.mark.parametrize("words", [1, 3])
 def test_the_bits_drawn_so_far_mean_all_the_numbers_that_begin_with_them(words: int) -> None:
     bits = 64 * words

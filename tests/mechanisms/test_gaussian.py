@@ -88,20 +88,23 @@ def test_it_promises_no_epsilon_and_its_ratio_has_no_bound() -> None:
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "message"),
     [
-        lambda: PlanarGaussian(0),
-        lambda: PlanarGaussian(math.nan),
-        lambda: PlanarGaussian.calibrated(epsilon=0, delta=0.1, radius=1),
-        lambda: PlanarGaussian.calibrated(epsilon=1, delta=1, radius=1),
-        lambda: PlanarGaussian.calibrated(epsilon=1, delta=0.1, radius=-1),
-        lambda: PlanarGaussian.classical(epsilon=0.1, delta=0, radius=1),
-        lambda: PlanarGaussian.classical(epsilon=0.1, delta=0.1, radius=math.nan),
-        lambda: PlanarGaussian(1).delta(1, math.nan),
-        lambda: PlanarGaussian(1).sample([[math.nan, 0]]),
-        lambda: PlanarGaussian(1).sample(Grid(0, 0, cell=1, columns=1, rows=1)),  # type: ignore[arg-type]
+        (lambda: PlanarGaussian(0), "sigma"),
+        (lambda: PlanarGaussian(math.nan), "sigma"),
+        (lambda: PlanarGaussian.calibrated(epsilon=0, delta=0.1, radius=1), "epsilon"),
+        (lambda: PlanarGaussian.calibrated(epsilon=1, delta=0, radius=1), "delta"),
+        (lambda: PlanarGaussian.calibrated(epsilon=1, delta=1, radius=1), "delta"),
+        (lambda: PlanarGaussian.calibrated(epsilon=1, delta=0.1, radius=-1), "radius"),
+        (lambda: PlanarGaussian.classical(epsilon=0, delta=0.1, radius=1), "epsilon"),
+        (lambda: PlanarGaussian.classical(epsilon=0.1, delta=0, radius=1), "delta"),
+        (lambda: PlanarGaussian.classical(epsilon=0.1, delta=0.1, radius=math.nan), "radius"),
+        (lambda: PlanarGaussian(1).delta(1, math.nan), "distance"),
+        (lambda: PlanarGaussian(1).delta(0, 1), "epsilon"),
+        (lambda: PlanarGaussian(1).sample([[math.nan, 0]]), "finite"),
+        (lambda: PlanarGaussian(1).sample(Grid(0, 0, cell=1, columns=1, rows=1)), "points"),  # type: ignore[arg-type]
     ],
 )
-def test_bad_arguments_are_refused(make: Callable[[], object]) -> None:
-    with pytest.raises(InvalidInputError):
+def test_bad_arguments_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
         make()
