@@ -1,12 +1,14 @@
 """Every report in the plane is that of the whole real numbers, however close they come to a border."""
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 
 from geoind import PlanarGaussian, PlanarLaplace
 from geoind.arrays import FloatArray
-from geoind.mechanisms import planar
+from geoind.mechanisms import exact, planar
 from geoind.mechanisms.noise import laplace_radius, survivals
 from tests.mechanisms import reference
 from tests.mechanisms.draws import PLANAR, planar_draws, planar_radius, source_of
@@ -58,3 +60,21 @@ def test_the_lattice_does_not_depend_on_how_a_logarithm_is_rounded(power: int) -
         assert 1024 <= near / planar.step_of(near) < 2048
     assert PlanarGaussian(math.nextafter(scale, 0)).lattice_step == PlanarGaussian(scale).lattice_step / 2
     assert PlanarLaplace(1 / scale).lattice_step == PlanarGaussian(scale).lattice_step == scale / 1024
+
+
+@pytest.mark.parametrize("noise", [PlanarLaplace(0.01), PlanarGaussian(300.0)])
+@pytest.mark.parametrize("far", [0.0, 1e6])
+def test_next_to_nothing_is_left_to_exact_arithmetic(
+    noise: PlanarLaplace | PlanarGaussian, far: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bound is 2^-24 steps on each side: about one report in four million."""
+    asked = []
+
+    def counted(place: Any, draw: exact.Draw) -> Any:
+        asked.append(draw)
+        return decided(place, draw)
+
+    decided = exact.decided
+    monkeypatch.setattr(exact, "decided", counted)
+    noise.sample(np.full((200_000, 2), far), rng=1)
+    assert len(asked) <= 2
