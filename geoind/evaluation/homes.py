@@ -135,7 +135,7 @@ class HomesKnown:
 
     def figure(self) -> "Figure":
         """Return the errors over the days."""
-        figure = new_figure(9.5, 4.5, "Fresh noise is gone in a day, an offset in days")
+        figure = new_figure(9.5, 4.5, "Fresh noise gives a home away in a day, a fixed offset within days")
         axes = figure.add_subplot(xlabel="days of reports", ylabel="error about home, m (median person)")
         for style, (name, errors) in zip(
             ("-", "--", "-.", "-", ":", "--", "-."), self.curves.items(), strict=True

@@ -47,6 +47,7 @@ WAYS = {
     "uniform": "the same expected distance under the uniform prior (as the paper)",
     "evaluated": "the same expected distance under the prior at hand",
 }
+PIXELS_PER_INCH = 110
 MARKS = {"holds": "✓ holds", "fails": "✗ fails", "equal": "= equal", "depends on which optimum": "? depends"}
 
 
@@ -237,10 +238,12 @@ def html_table(wide: "DataFrame", digits: str) -> str:
 def html_figure(picture: Picture) -> str:
     """Return a figure with its caption."""
     buffer = io.BytesIO()
-    picture.figure.savefig(buffer, format="png", dpi=110)
+    # Twice as many dots as pixels, for screens that have them.
+    picture.figure.savefig(buffer, format="png", dpi=2 * PIXELS_PER_INCH)
     data = base64.b64encode(buffer.getvalue()).decode("ascii")
     title = html.escape(picture.figure.get_suptitle())
-    image = f'<img alt="{title}" src="data:image/png;base64,{data}">'
+    width = round(PIXELS_PER_INCH * picture.figure.get_figwidth())
+    image = f'<img alt="{title}" width="{width}" src="data:image/png;base64,{data}">'
     return f"<figure>{_scrolled(title, image)}<figcaption>{picture.caption}</figcaption></figure>"
 
 
@@ -263,6 +266,6 @@ figure { margin: 1.5rem 0 } img { max-width: 100%; height: auto } figcaption, sm
 .wide { overflow-x: auto } table { border-collapse: collapse; font-size: 0.85rem }
 th, td { padding: 0.25rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap }
 th:first-child { text-align: left } .claims th:first-child { white-space: normal; min-width: 16rem }
-@media (max-width: 60rem) { figure img { max-width: none; width: 56rem } }
+@media (max-width: 60rem) { figure img { max-width: none } }
 .claims td { text-align: left } .fails { background: #fbe3d6 } .depends { background: #fdf6d0 }
 """

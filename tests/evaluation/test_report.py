@@ -1,3 +1,5 @@
+import base64
+import io
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -5,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from PIL import Image
 
 from geoind import Grid
 from geoind.evaluation import Setting, figures
@@ -66,6 +69,17 @@ def test_the_page_asks_nobody_for_anything(files: list[Path], drawn: dict[str, P
     assert not page.tags & {"script", "link", "iframe"}
     assert "url(" not in text
     assert text.count("<img alt=") == len(drawn)
+
+
+def test_pictures_keep_their_size_on_a_phone_and_are_sharp_on_screens_with_two_dots_a_pixel(
+    files: list[Path],
+) -> None:
+    text = files[0].read_text(encoding="utf-8")
+    images = re.findall(r'width="(\d+)" src="data:image/png;base64,([^"]+)"', text)
+    assert images
+    for width, data in images:
+        assert Image.open(io.BytesIO(base64.b64decode(data))).width == pytest.approx(2 * int(width), abs=2)
+    assert "width: 56rem" not in text
 
 
 def test_every_picture_says_what_it_shows(drawn: dict[str, Picture]) -> None:

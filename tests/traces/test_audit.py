@@ -1,7 +1,6 @@
 """An audit of sequences refutes sessions that break their promise, and no others."""
 
 import itertools
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,6 +10,7 @@ from geoind.traces import Independent, Past, Predictive, SparseVector, TraceMeth
 from geoind.traces.comparison import Noise, Quantity, at_least
 from geoind.traces.guarded import GuardedPlace
 from geoind.traces.laws import shares
+from tests.traces.walks import LAT, LON, METRE
 
 Place = tuple[float, float]
 METHODS: list[TraceMethod] = [
@@ -19,8 +19,6 @@ METHODS: list[TraceMethod] = [
     SparseVector(0.004, 0.005, 500.0),
     SparseVector(0.004, 0.005, 500.0, 0.003),
 ]
-LAT, LON = 48.8584, 2.2945
-METRE = 180 / (math.pi * 6_371_008.8)
 
 
 def walk(metres: list[float]) -> list[tuple[float, float, float]]:
