@@ -88,7 +88,8 @@ def test_the_density_is_that_of_the_distribution_function() -> None:
     radius = np.linspace(1, 2000, 7)
     step = 1e-3
     slope = (NOISE.radius_cdf(radius + step) - NOISE.radius_cdf(radius - step)) / (2 * step)
-    density = np.exp(NOISE.logpdf(np.column_stack([radius, 0 * radius]), np.zeros((7, 2))))
+    truth = np.full((7, 2), [12_345.0, -678.0])
+    density = np.exp(NOISE.logpdf(truth + np.column_stack([0.6 * radius, 0.8 * radius]), truth))
     np.testing.assert_allclose(2 * math.pi * radius * density, slope, rtol=1e-5)
 
 
