@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from geoind import SphericalGaussian, SphericalLaplace
-from geoind.mechanisms.globe import POLAR_FACTOR, TEMPERATE_FACTOR
+from geoind.mechanisms.globe import POLAR_FACTOR, TEMPERATE_FACTOR, GlobeDraws
 from tests.given_words import GivenWords
 from tests.mechanisms.draws import GLOBES, globe_draws, polar_draws, source_of
 
@@ -66,3 +66,16 @@ def test_longitudes_are_left_to_exact_arithmetic_as_near_to_a_border_as_their_bo
     undecided = wide._block(points, words, np.empty_like(points))
     decided = (1 - 2 * wide.error) * (1 - 2 * factor * wide.error)
     assert 1 - len(undecided) / len(points) == pytest.approx(decided, abs=0.02)
+
+
+def test_a_single_place_is_left_to_exact_arithmetic_as_often_as_a_row_of_an_array(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wide = replace(SphericalLaplace(0.05)._draws, error=0.01)
+    words = np.random.default_rng(2).integers(0, 1 << 64, (5000, 2), np.uint64)
+    undecided = []
+    monkeypatch.setattr(GlobeDraws, "exactly", lambda *drawn: undecided.append(drawn))
+    for first, second in words.tolist():
+        wide.report(24.94, 60.0, first, second)
+    decided = (1 - 2 * wide.error) * (1 - 2 * TEMPERATE_FACTOR * wide.error)
+    assert 1 - len(undecided) / len(words) == pytest.approx(decided, abs=0.02)

@@ -133,3 +133,10 @@ def test_nonsense_is_refused(bad: dict[str, float]) -> None:
 def test_what_a_matrix_holds_back_is_the_same_between_the_two_closest_inputs(closest: float) -> None:
     held_back = 0.01 - matrix_epsilon(0.01, closest=closest)
     assert held_back * closest == pytest.approx(2.0**-40, rel=0.01)
+
+
+def test_a_matrix_cannot_hold_back_all_that_was_promised() -> None:
+    assert 0 < matrix_epsilon(2.0**-39, closest=1.0) < 2.0**-39
+    for epsilon in (2.0**-40, 2.0**-41):
+        with pytest.raises(InvalidInputError, match="below what doubles can promise"):
+            matrix_epsilon(epsilon, closest=1.0)
