@@ -140,3 +140,11 @@ def test_a_matrix_cannot_hold_back_all_that_was_promised() -> None:
     for epsilon in (2.0**-40, 2.0**-41):
         with pytest.raises(InvalidInputError, match="below what doubles can promise"):
             matrix_epsilon(epsilon, closest=1.0)
+
+
+def test_five_machine_steps_are_not_enough_for_a_guarantee() -> None:
+    precision = {"r_max": 8.0, "angle_resolution": 0.125}
+    for cell in (5.0, 4.0):
+        with pytest.raises(InvalidInputError, match="too fine for this precision: it must exceed 5 m"):
+            guarantee_of_noise(0.1, cell=cell, **precision)
+    assert guarantee_of_noise(0.1, cell=5.01, **precision) > 0.1
