@@ -7,7 +7,7 @@ import pytest
 
 from geoind import InvalidInputError, corrected_epsilon, guarantee_of_noise
 from geoind.arrays import FloatArray
-from geoind.mechanisms.precision import matrix_epsilon
+from geoind.mechanisms.precision import _loss, matrix_epsilon
 
 TURN = 2 * math.pi
 
@@ -148,3 +148,11 @@ def test_five_machine_steps_are_not_enough_for_a_guarantee() -> None:
         with pytest.raises(InvalidInputError, match="too fine for this precision: it must exceed 5 m"):
             guarantee_of_noise(0.1, cell=cell, **precision)
     assert guarantee_of_noise(0.1, cell=5.01, **precision) > 0.1
+
+
+def test_what_the_lattice_alone_costs_must_be_less_than_epsilon() -> None:
+    precision = {"cell": 1.0, "r_max": 8.0, "angle_resolution": 1e-3}
+    alone = _loss(0.0, 1.0, 8e-3)
+    with pytest.raises(InvalidInputError, match="cell 1 m is too fine"):
+        corrected_epsilon(alone, **precision)
+    assert 0 < corrected_epsilon(1.01 * alone, **precision) < 0.02 * alone
