@@ -54,10 +54,8 @@ class PlanarGaussian:
 
         Exact (the analytic Gaussian mechanism of Balle and Wang, ICML 2018); `classical` is the textbook's.
         """
-        as_positive(epsilon, "epsilon")
         as_unit(delta, "delta")
-        radius = as_positive(radius, "radius")
-        low = high = radius
+        low = high = as_positive(radius, "radius")
         while cls(high).delta(epsilon, radius) > delta:
             high *= 2
         while cls(low).delta(epsilon, radius) <= delta:

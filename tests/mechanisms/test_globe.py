@@ -1,12 +1,13 @@
 """Every report on the globe is that of the whole real numbers, however close they come to a border."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from geoind import SphericalGaussian, SphericalLaplace
-from geoind.mechanisms.globe import POLAR_FACTOR, TEMPERATE_FACTOR, GlobeDraws
+from geoind.mechanisms.globe import POLAR_FACTOR, TEMPERATE_FACTOR, GlobeDraws, error_of
 from tests.given_words import GivenWords
 from tests.mechanisms.draws import GLOBES, globe_draws, polar_draws, source_of
 
@@ -24,6 +25,22 @@ def test_reports_on_the_globe_are_those_of_a_hundred_digits(
         error_free = replace(globe)
         object.__setattr__(error_free, "_draws", replace(error_free._draws, error=0.0))
         assert list(map(tuple, error_free.sample(points, rng=source_of(list(draws))).tolist())) != list(reports)
+
+
+@pytest.mark.parametrize("globe", GLOBES[:1], ids=repr)
+def test_reports_that_doubles_cannot_decide_go_to_their_own_rows_in_every_block(
+    globe: SphericalLaplace | SphericalGaussian, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points, draws, reports = zip(*globe_draws(globe, 30, hunted=True), strict=True)
+    monkeypatch.setattr("geoind.parallel.BLOCK", 7)
+    assert list(map(tuple, globe.sample(points, rng=source_of(list(draws))).tolist())) == list(reports)
+
+
+@pytest.mark.parametrize(("scales", "decimals"), [(20.0, 0), (1e3, 3), (1e6, 5)])
+def test_the_error_that_is_allowed_for_is_the_proven_one(scales: float, decimals: int) -> None:
+    """2 * 2^-36 / k + 2^-43 radians, as docs/exact-draws.md has it."""
+    radians = 2 * 2.0**-36 / scales + 2.0**-43
+    assert error_of(scales, decimals) == pytest.approx(math.degrees(radians) * 10**decimals, rel=1e-12)
 
 
 @pytest.mark.parametrize("globe", GLOBES, ids=repr)

@@ -24,6 +24,26 @@ def test_planar_reports_are_those_of_a_hundred_digits(noise: PlanarLaplace | Pla
     assert (len(set(source.asked)) > 0.3 * len(points)) == hunted
 
 
+def test_reports_that_doubles_cannot_decide_go_to_their_own_rows_in_every_block(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    points, draws, reports = planar_draws(PLANAR[0], 80, hunted=True)
+    monkeypatch.setattr("geoind.parallel.BLOCK", 7)
+    assert PLANAR[0].sample(points, rng=source_of(draws)).tolist() == reports
+
+
+def test_far_from_the_origin_more_is_left_to_exact_arithmetic() -> None:
+    """2^46 steps away a double has 64 places in a step, and those within 2^-4 of a border are not trusted."""
+    noise = PlanarLaplace(0.01)
+    points = np.full((20_000, 2), 2.0**46 * noise.lattice_step)
+    words = np.random.default_rng(1).integers(0, 1 << 64, (20_000, 2), np.uint64)
+    unit = 1 / (noise.epsilon * noise.lattice_step)
+    undecided = planar._block(
+        points, words, np.empty_like(points), noise.lattice_step, lambda s: laplace_radius(s) * unit
+    )
+    assert 1 - len(undecided) / len(points) == pytest.approx((55 / 64) ** 2, abs=0.02)
+
+
 @pytest.mark.parametrize("error", [0.0, -1.0], ids=["error bound zero", "borders ignored"])
 def test_doubles_alone_would_fail_at_borders(error: float, monkeypatch: pytest.MonkeyPatch) -> None:
     noise = PLANAR[0]
