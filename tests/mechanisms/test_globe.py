@@ -41,6 +41,9 @@ def test_the_error_that_is_allowed_for_is_the_proven_one(scales: float, decimals
     """2 * 2^-36 / k + 2^-43 radians, as docs/exact-draws.md has it."""
     radians = 2 * 2.0**-36 / scales + 2.0**-43
     assert error_of(scales, decimals) == pytest.approx(math.degrees(radians) * 10**decimals, rel=1e-12)
+    gaussian = SphericalGaussian(400_000.0)
+    radians = 2 * 2.0**-36 * gaussian.noise_arc + 2.0**-43
+    assert gaussian._draws.error == pytest.approx(math.degrees(radians) * 1e5, rel=1e-12)
 
 
 @pytest.mark.parametrize("globe", GLOBES, ids=repr)

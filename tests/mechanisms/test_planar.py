@@ -9,7 +9,7 @@ import pytest
 from geoind import PlanarGaussian, PlanarLaplace
 from geoind.arrays import FloatArray
 from geoind.mechanisms import exact, planar
-from geoind.mechanisms.noise import laplace_radius, survivals
+from geoind.mechanisms.noise import DIRECTION_ERROR, RADIUS_ERROR, laplace_radius, survivals
 from tests.mechanisms import reference
 from tests.mechanisms.draws import PLANAR, planar_draws, planar_radius, source_of
 from tests.mechanisms.reference import fraction
@@ -51,6 +51,12 @@ def test_doubles_alone_would_fail_at_borders(error: float, monkeypatch: pytest.M
     monkeypatch.setattr(planar, "ERROR", error)
     monkeypatch.setattr(planar, "RELATIVE_ERROR", 0.0)
     assert noise.sample(points, rng=source_of(draws)).tolist() != reports
+
+
+def test_the_error_that_is_allowed_for_is_more_than_that_of_radius_and_direction() -> None:
+    """docs/exact-draws.md: at most 2048 steps make the noise's scale, and radii are less than 19 of them."""
+    assert 2048 * (RADIUS_ERROR + 19 * DIRECTION_ERROR) < planar.ERROR == 2.0**-24
+    assert planar.RELATIVE_ERROR == 2.0**-50
 
 
 @pytest.mark.parametrize("noise", PLANAR, ids=repr)

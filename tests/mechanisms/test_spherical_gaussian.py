@@ -1,4 +1,5 @@
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from geoind import InvalidInputError, KeyedRandomness, SphericalGaussian
 from geoind.distances import EARTH_RADIUS, haversine
 from geoind.mechanisms.globe import WGS84_FACTOR
+from geoind.mechanisms.spherical_gaussian import LARGEST_SIGMA
 from tests.goodness import fits, is_uniform
 
 TRUTH = np.array([[24.93, 60.17]])
@@ -53,3 +55,15 @@ def test_a_whole_number_of_metres_is_the_same_noise() -> None:
     assert SphericalGaussian(800).sample(TRUTH, rng=key).tolist() == (
         SphericalGaussian(800.0).sample(TRUTH, rng=key).tolist()
     )
+
+
+@pytest.mark.parametrize("decimals", [-1, 6, 2.5, "5"])
+def test_decimals_are_those_of_the_lattice(decimals: Any) -> None:
+    with pytest.raises(InvalidInputError, match="decimals"):
+        SphericalGaussian(100.0, decimals=decimals)
+
+
+def test_noise_may_reach_as_far_as_the_earth_allows_and_no_farther() -> None:
+    assert SphericalGaussian(LARGEST_SIGMA).sigma == LARGEST_SIGMA
+    with pytest.raises(InvalidInputError, match="round the Earth"):
+        SphericalGaussian(math.nextafter(LARGEST_SIGMA, math.inf))
