@@ -14,7 +14,6 @@ NOTHING_TO_TEST = {
     "adapters/keys.py": "another name of tables/keys.py",
     "adapters/points.py": "another name of tables/places.py",
     "maps/colours.py": "colours",
-    "mechanisms/functions.py": "a table of functions of math and numpy",
     "optimal/certificate.py": "a value; test_optimum.py measures what it says",
 }
 """Modules without logic of their own, and why."""
