@@ -20,6 +20,7 @@ from geoind import (
     Mechanism,
     PlanarGaussian,
     PlanarLaplace,
+    Promise,
     audit_reports,
     level_bounds,
     level_of_reports,
@@ -118,25 +119,25 @@ def picture() -> None:
             audit_reports(
                 mechanism,
                 reports=n,
-                radius=RADIUS,
-                delta=DELTA,
+                promise=Promise(level=bound.upper, radius=RADIUS, delta=DELTA),
                 sequences=min(MOST, max(FEWEST, DRAWS // n)),
                 rng=np.random.default_rng(n),
-            ).level
-            for n in COUNTS
-        ]
-        for n, bound, level in zip(COUNTS, told, seen, strict=True):
-            print(
-                f"{name}: {n} reports, sum {summed(mechanism, n):.3f}, at most {bound.upper:.3f}, seen {level:.3f}"
             )
-            if level > bound.upper:
+            for n, bound in zip(COUNTS, told, strict=True)
+        ]
+        for n, audited in zip(COUNTS, seen, strict=True):
+            print(
+                f"{name}: {n} reports, sum {summed(mechanism, n):.3f}, at most {audited.promise.level:.3f}, "
+                f"seen {audited.level:.3f}"
+            )
+            if audited.refuted:
                 raise SystemExit("an audit refutes the accountant")
         panel.plot(COUNTS, [summed(mechanism, n) for n in COUNTS], color="#b0b0b0", label="plain sum")
         panel.plot(COUNTS, [bound.upper for bound in told], color="#2460c8", lw=2, label="accountant, at most")
         panel.fill_between(
             COUNTS, [bound.lower for bound in told], [bound.upper for bound in told], color="#2460c8", alpha=0.25
         )
-        shown = [(n, level) for n, level in zip(COUNTS, seen, strict=True) if level > 0]
+        shown = [(n, audited.level) for n, audited in zip(COUNTS, seen, strict=True) if audited.level > 0]
         panel.plot(*zip(*shown, strict=True), "o", color="#d4500c", label="audit, at least (95 % sure)")
         panel.set(xscale="log", yscale="log", ylim=(0.03, 200), xlabel="reports", title=name)
         panel.grid(alpha=0.3)

@@ -85,7 +85,6 @@ def functions_of_many_parameters() -> Iterator[tuple[str, ast.arguments]]:
 
 
 MORE_THAN_SEVEN = {
-    "audit_reports": "what the reports promise, in the words of level_of_reports, and how hard to look",
     "estimate_population": "each option changes the estimate on its own; none goes together with another",
     "min_loss_given_epsilon": "the problem in the words of every optimum, and when to stop",
     "obfuscate": "the call of a backend: how much privacy in any of its words, and who pays",

@@ -8,7 +8,6 @@ proves that a promise is broken. A small one proves nothing: see `AuditResult.sm
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_points, as_positive, as_unit
@@ -18,7 +17,7 @@ from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism, is_mechanism, off_site_level
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new
-from geoind.randomness import RandomnessLike, SimulatedRandomness, as_randomness
+from geoind.randomness import RandomnessLike
 from geoind.space.projection import Projection
 
 if TYPE_CHECKING:
@@ -195,7 +194,7 @@ def audit(
             raise InvalidInputError(f"this {type(mechanism).__name__} speaks {'degrees' if spoken else 'metres'}")
         lonlat = spoken
     spots = as_lonlat(places, "places") if lonlat else as_points(places, "places")
-    sample = as_sampler(_caller(mechanism, rng))
+    sample = as_sampler(mechanism, rng)
     trials = [
         trial
         for spot in spots
@@ -208,23 +207,6 @@ def audit(
     findings = tuple(_try(trial, risk, allowed) for trial in trials)
     expected = bound(round(EVENT_MASS * draws), round(EVENT_MASS * math.exp(-FAR) * draws), draws, risk) / FAR
     return AuditResult(claimed, confidence, findings, claimed / max(expected, 1e-9))
-
-
-def _caller(
-    mechanism: Mechanism | Callable[[FloatArray], ArrayLike], rng: RandomnessLike
-) -> Callable[[FloatArray], ArrayLike]:
-    """Return the function to call with places, the randomness handed on."""
-    if hasattr(mechanism, "sample"):
-        if rng is None:
-            return mechanism.sample
-        source = as_randomness(rng, 0)
-        # A generator goes on from call to call; a seed would start again.
-        return partial(
-            mechanism.sample, rng=source.generator if isinstance(source, SimulatedRandomness) else source
-        )
-    if not callable(mechanism):
-        raise InvalidInputError("mechanism must have a sample method or be callable")
-    return mechanism
 
 
 def _try(trial: Trial, risk: float, allowed: float) -> Finding:

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import betaincinv
 
-from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_points, as_positive, as_unit
+from geoind.accounting.promise import Promise
+from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_points, as_unit
 from geoind.audits.events import SHARES
-from geoind.audits.trials import Vicinity
+from geoind.audits.trials import Vicinity, as_sampler
+from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
-from geoind.randomness import RandomnessLike, SimulatedRandomness, as_randomness
+from geoind.randomness import RandomnessLike
 from geoind.space.projection import Projection
 
 __all__ = ["ReportsAudit", "audit_reports"]
@@ -18,14 +20,15 @@ __all__ = ["ReportsAudit", "audit_reports"]
 
 @dataclass(frozen=True)
 class ReportsAudit:
-    """What sequences of reports show about the level that they keep.
+    """What sequences of reports show about the promise that they make together.
 
     Attributes
     ----------
     level : float
-        With probability `confidence` the reports' level at `delta` is at least this.
-    delta, confidence : float
-        As asked for.
+        With probability `confidence` the reports' level, within the promise's radius and up to its delta, is at
+        least this.
+    promise : Promise
+    confidence : float
     hits : (int, int)
         Sequences in the event, from the truth and from the other place.
     sequences : int
@@ -33,18 +36,22 @@ class ReportsAudit:
     """
 
     level: float
-    delta: float
+    promise: Promise
     confidence: float
     hits: tuple[int, int]
     sequences: int
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the promise is broken."""
+        return self.level > self.promise.level
 
 
 def audit_reports(
     mechanism: Mechanism,
     *,
     reports: int,
-    radius: float,
-    delta: float,
+    promise: Promise,
     place: ArrayLike = (0.0, 0.0),
     sequences: int = 10_000,
     confidence: float = 0.95,
@@ -52,16 +59,18 @@ def audit_reports(
 ) -> ReportsAudit:
     """Return a statistically valid lower bound on the level that n reports keep together, up to delta.
 
-    Sequences of n reports about one place, and about another one `radius` metres to the east, are ranked by how
-    much closer to the first place they lie, or how far behind it, summed over the sequence. The threshold is
-    chosen on half as many sequences, the bound comes from fresh ones. It cannot exceed the logarithm of the number
-    of sequences.
+    Sequences of n reports about one place, and about another one at the promise's radius to the east, are ranked
+    by how much closer to the first place they lie, or how far behind it, summed over the sequence. The threshold
+    is chosen on half as many sequences, the bound comes from fresh ones. It cannot exceed the logarithm of the
+    number of sequences.
 
     Parameters
     ----------
     mechanism : Mechanism
-    reports, radius, delta
-        As in `level_of_reports`, whose answer this must not exceed.
+    reports : int
+        How many there are in a sequence.
+    promise : Promise
+        What they keep together, such as the level that `level_of_reports` says.
     place : (2,) array
         Where to look: metres or lon/lat degrees, what the mechanism speaks.
     sequences : int
@@ -74,26 +83,27 @@ def audit_reports(
     Examples
     --------
     >>> from geoind import PlanarLaplace
-    >>> seen = audit_reports(PlanarLaplace(0.005), reports=10, radius=100, delta=1e-5, sequences=4000, rng=1)
-    >>> 1.5 < seen.level < 3.3    # the accountant says 3.2
-    True
+    >>> told = Promise(level=4.2, radius=100, delta=1e-5)    # the accountant says 4.18
+    >>> seen = audit_reports(PlanarLaplace(0.005), reports=10, promise=told, sequences=4000, rng=1)
+    >>> seen.level > 1.5, seen.refuted
+    (True, False)
     """
     reports, sequences = as_count(reports, "reports"), as_count(sequences, "sequences")
-    radius, delta = as_positive(radius, "radius"), as_unit(delta, "delta")
-    risk = 1 - as_unit(confidence, "confidence")
+    if not isinstance(promise, Promise):
+        raise InvalidInputError(
+            f"promise must be a Promise(level=, radius=, delta=), got {type(promise).__name__}"
+        )
+    delta, risk = promise.delta, 1 - as_unit(confidence, "confidence")
     lonlat = mechanism.space == "lonlat"
     [truth] = (as_lonlat if lonlat else as_points)(np.atleast_2d(place), "place")
-    vicinity, offset = Vicinity(truth, Projection(*truth) if lonlat else None), np.array([radius, 0.0])
-    other = vicinity.at(offset)
-    source = None if rng is None else as_randomness(rng, 0)
-    # A generator goes on from call to call; a seed would start again.
-    handed = source.generator if isinstance(source, SimulatedRandomness) else source
+    vicinity, offset = Vicinity(truth, Projection(*truth) if lonlat else None), np.array([promise.radius, 0.0])
+    other, sample = vicinity.at(offset), as_sampler(mechanism, rng)
 
     def scores(where: FloatArray, count: int) -> FloatArray:
         """Return two sums over each sequence, (2, count): how much closer to the truth, and how far behind it."""
         total = np.zeros((2, count))
         for _ in range(reports):
-            xy = vicinity.to_xy(mechanism.sample(np.tile(where, (count, 1)), rng=handed))
+            xy = vicinity.to_xy(sample(np.tile(where, (count, 1))))
             total[0] += np.hypot(*(xy - offset).T) - np.hypot(*xy.T)
             total[1] -= xy[:, 0]
         return total
@@ -108,7 +118,7 @@ def audit_reports(
     number, threshold = chosen
     hits = [int((scores(where, sequences)[number] >= threshold).sum()) for where in (truth, other)]
     level = _level(hits[0], hits[1], sequences, delta, risk)
-    return ReportsAudit(max(0.0, level), delta, confidence, (hits[0], hits[1]), sequences)
+    return ReportsAudit(max(0.0, level), promise, confidence, (hits[0], hits[1]), sequences)
 
 
 def _level(here: int, there: int, draws: int, delta: float, risk: float) -> float:

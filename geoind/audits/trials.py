@@ -3,12 +3,15 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_points
 from geoind.audits.events import Seen
 from geoind.errors import InvalidInputError
+from geoind.mechanisms.protocol import Mechanism
+from geoind.randomness import RandomnessLike, SimulatedRandomness, as_randomness
 from geoind.space.projection import Projection
 
 __all__ = ["FAR", "Trial", "Vicinity", "as_sampler", "trials_at"]
@@ -105,8 +108,9 @@ def trials_at(here: Vicinity, sample: Sampler, *, epsilon: float, draws: int) ->
     return trials
 
 
-def as_sampler(call: Callable[[FloatArray], ArrayLike]) -> Sampler:
-    """Return a sampler that checks what a mechanism returns."""
+def as_sampler(mechanism: Mechanism | Callable[[FloatArray], ArrayLike], rng: RandomnessLike = None) -> Sampler:
+    """Return a sampler that hands the randomness on to a mechanism, and checks what it returns."""
+    call = _caller(mechanism, rng)
 
     def sample(points: FloatArray) -> FloatArray:
         reports = as_points(call(points.copy()), "reports")
@@ -117,6 +121,22 @@ def as_sampler(call: Callable[[FloatArray], ArrayLike]) -> Sampler:
         return reports
 
     return sample
+
+
+def _caller(
+    mechanism: Mechanism | Callable[[FloatArray], ArrayLike], rng: RandomnessLike
+) -> Callable[[FloatArray], ArrayLike]:
+    if hasattr(mechanism, "sample"):
+        if rng is None:
+            return mechanism.sample
+        source = as_randomness(rng, 0)
+        # A generator goes on from call to call; a seed would start again.
+        return partial(
+            mechanism.sample, rng=source.generator if isinstance(source, SimulatedRandomness) else source
+        )
+    if not callable(mechanism):
+        raise InvalidInputError("mechanism must have a sample method or be callable")
+    return mechanism
 
 
 def _pair(here: Vicinity, sample: Sampler, offset: FloatArray, draws: int) -> Trial:

@@ -11,6 +11,7 @@ from geoind import (
     Mechanism,
     PlanarGaussian,
     PlanarLaplace,
+    Promise,
     SphericalGaussian,
     SphericalLaplace,
     level_of_reports,
@@ -31,16 +32,23 @@ MECHANISMS = [
 ]
 
 
+def accounted(mechanism: Mechanism, reports: int, *, radius: float) -> Promise:
+    """Return what the accountant says that the reports keep together."""
+    level = level_of_reports(mechanism, reports=reports, radius=radius, delta=1e-3)
+    return Promise(level=level, radius=radius, delta=1e-3)
+
+
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda mechanism: type(mechanism).__name__)
 @pytest.mark.parametrize("reports", [1, 4, 30])
 def test_what_is_seen_never_exceeds_what_the_accountant_says_and_comes_near(
     mechanism: Mechanism, reports: int
 ) -> None:
-    told = level_of_reports(mechanism, reports=reports, radius=100, delta=1e-3)
-    seen = audit_reports(mechanism, reports=reports, radius=100, delta=1e-3, sequences=4000, rng=3)
-    assert seen.level <= told
+    told = accounted(mechanism, reports, radius=100)
+    seen = audit_reports(mechanism, reports=reports, promise=told, sequences=4000, rng=3)
+    assert not seen.refuted
+    assert seen.level <= told.level
     # 4000 sequences show rare events badly, and a level of 6 at most.
-    assert seen.level > min(0.2 * told, 2.5)
+    assert seen.level > min(0.2 * told.level, 2.5)
 
 
 @dataclass(frozen=True)
@@ -58,8 +66,8 @@ class Careless:
 
 
 def test_noise_that_is_too_small_is_found() -> None:
-    told = level_of_reports(PlanarLaplace(0.002), reports=20, radius=100, delta=1e-3)
-    assert audit_reports(Careless(0.002), reports=20, radius=100, delta=1e-3, sequences=4000, rng=4).level > told
+    told = accounted(PlanarLaplace(0.002), 20, radius=100)
+    assert audit_reports(Careless(0.002), reports=20, promise=told, sequences=4000, rng=4).refuted
 
 
 def test_noise_that_starts_afresh_in_every_report_of_a_sequence_is_found() -> None:
@@ -76,14 +84,37 @@ def test_noise_that_starts_afresh_in_every_report_of_a_sequence_is_found() -> No
         def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:  # noqa: ARG002
             return np.asarray(points) + np.random.default_rng(0).normal(0, 100, np.shape(points))
 
-    told = level_of_reports(PlanarLaplace(0.005), reports=2, radius=300, delta=1e-3)
-    assert audit_reports(Repeating(), reports=2, radius=300, delta=1e-3, sequences=4000).level > told
+    told = accounted(PlanarLaplace(0.005), 2, radius=300)
+    assert audit_reports(Repeating(), reports=2, promise=told, sequences=4000).refuted
+
+
+class Sparing:
+    """Answers with fewer reports than it was given places."""
+
+    epsilon = 0.01
+    space: Space = "xy"
+
+    def reach(self, confidence: float) -> float:
+        return PlanarLaplace(self.epsilon).reach(confidence)
+
+    def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
+        return PlanarLaplace(self.epsilon).sample(points, rng=rng)[1:]
 
 
 @pytest.mark.parametrize(
     "arguments",
-    [{"reports": 0}, {"delta": 0}, {"delta": 1}, {"radius": 0}, {"sequences": 0}, {"place": (math.nan, 0)}],
+    [
+        {"reports": 0},
+        {"promise": 0.01},
+        {"sequences": 0},
+        {"confidence": 1},
+        {"place": (math.nan, 0)},
+        {"rng": -1},
+        {"mechanism": Sparing()},
+    ],
 )
 def test_bad_arguments_are_refused(arguments: dict[str, Any]) -> None:
+    promise = Promise(level=1.0, radius=100, delta=1e-5)
+    usual: dict[str, Any] = {"mechanism": PlanarLaplace(0.01), "reports": 2, "promise": promise, "sequences": 10}
     with pytest.raises(InvalidInputError):
-        audit_reports(PlanarLaplace(0.01), **({"reports": 2, "radius": 100, "delta": 1e-5} | arguments))
+        audit_reports(**(usual | arguments))
