@@ -1,6 +1,7 @@
 """`geoind optimal`: the best mechanism on a grid, with its proof, as a file."""
 
 import argparse
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,7 +48,11 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     solver = parser.add_argument_group("least loss")
     solver.add_argument("--dilation", type=float, default=1.0, metavar="D", help="above 1: over a spanner [exact]")
     solver.add_argument(
-        "--time-limit", type=float, metavar="S", help="seconds; then the best so far, with its gap"
+        "--time-limit",
+        type=float,
+        default=math.inf,
+        metavar="S",
+        help="seconds; then the best so far, with its gap [none]",
     )
     game = parser.add_argument_group("largest error of an adversary")
     game.add_argument("--max-loss", type=float, metavar="L", help="bound on the expected loss")
@@ -85,10 +90,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _solve(options: argparse.Namespace, prior: "Prior") -> "OptimalChannel":
-    import math
-
     from geoind import distances
-    from geoind.optimal import max_adversary_error_given_loss, min_loss_given_epsilon
+    from geoind.optimal import Effort, max_adversary_error_given_loss, min_loss_given_epsilon
 
     if options.max_loss is not None:
         return max_adversary_error_given_loss(
@@ -107,8 +110,7 @@ def _solve(options: argparse.Namespace, prior: "Prior") -> "OptimalChannel":
             prior,
             epsilon=epsilon_of(options),
             dilation=options.dilation,
-            time_limit=math.inf if options.time_limit is None else options.time_limit,
-            progress=show,
+            effort=Effort(time_limit=options.time_limit, progress=show),
         )
 
 

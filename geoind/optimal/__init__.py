@@ -9,12 +9,13 @@ from geoind.optimal.game.adversary_error import (
     min_loss_given_adversary_error,
     optimal_error_range,
 )
-from geoind.optimal.least_loss.interior import Iterate
+from geoind.optimal.least_loss.effort import Effort, Iterate
 from geoind.optimal.least_loss.optimum import min_loss_given_epsilon, near_optimal_given_epsilon
 from geoind.optimal.universal import regret, universality_gap
 
 __all__ = [
     "Certificate",
+    "Effort",
     "ErrorRange",
     "GameChannel",
     "Iterate",

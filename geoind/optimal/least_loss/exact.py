@@ -1,8 +1,6 @@
 """The program of least loss from matrices to matrices: reductions, the interior-point method, and back."""
 
-import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,7 +11,8 @@ from geoind.distances import Distance
 from geoind.errors import InvalidInputError
 from geoind.optimal.certificate import YARDSTICK
 from geoind.optimal.least_loss.cones import Program
-from geoind.optimal.least_loss.interior import Iterate, minimise
+from geoind.optimal.least_loss.effort import Effort, Iterate
+from geoind.optimal.least_loss.interior import minimise
 from geoind.optimal.least_loss.pairs import classes_of, nearest_pairs, spanner, unchained_pairs
 from geoind.optimal.problem import as_loss, as_metric
 from geoind.optimal.symmetry import Symmetry, symmetry_of
@@ -73,18 +72,11 @@ class LeastLoss:
     stopped: str
 
 
-def solve(
-    task: Task,
-    *,
-    tolerance: float,
-    time_limit: float = math.inf,
-    dilation: float = 1.0,
-    progress: Callable[[Iterate], None] | None = None,
-) -> LeastLoss:
-    """Return the least loss: proven to `tolerance`, or as far as time and precision allow."""
+def solve(task: Task, effort: Effort, *, dilation: float = 1.0) -> LeastLoss:
+    """Return the least loss: proven to the tolerance, or as far as time and precision allow."""
     began = time.perf_counter()
     ignorant = _one_report_for_all(task)
-    if ignorant.last.gap <= tolerance:
+    if ignorant.last.gap <= effort.tolerance:
         return ignorant
     least = task.cost.min(axis=1, keepdims=True)
     # Only differences within a row matter: what every output costs at least is a constant of the objective.
@@ -111,7 +103,7 @@ def solve(
     if dilation > 1:
         pairs, factor = spanner(apart, dilation)
 
-    def run(epsilon: float, goal: float, seconds: float, watch: Callable[[Iterate], None] | None) -> LeastLoss:
+    def run(epsilon: float, effort: Effort) -> LeastLoss:
         exponent = np.minimum(epsilon * (1 - HEADROOM) * apart, LARGEST_EXPONENT)
         solution = minimise(
             Program(
@@ -123,22 +115,20 @@ def solve(
             ),
             offset=offset,
             yardstick=ignorant.last.yardstick,
-            tolerance=goal,
-            time_limit=seconds,
             near=nearest_pairs(apart) & pairs,
-            progress=watch,
+            effort=effort,
         )
         method = "interior point"
         if len(symmetry.inputs) > 1:
             method += f", {len(symmetry.inputs)} symmetries"
         return LeastLoss(symmetry.expand(solution.columns)[merged], solution.last, method, solution.stopped)
 
-    left = time_limit - (time.perf_counter() - began)
-    found = run(task.epsilon / factor, tolerance, left, progress)
+    found = run(task.epsilon / factor, effort.after(time.perf_counter() - began))
     if factor > 1:
         # The same pairs at full epsilon are a subset of all constraints: their optimum bounds the true one.
-        left = time_limit - (time.perf_counter() - began)
-        bound = run(task.epsilon, max(tolerance, RELAXED_TOLERANCE), left, None).last.bound
+        left = effort.after(time.perf_counter() - began)
+        relaxed = replace(left, tolerance=max(effort.tolerance, RELAXED_TOLERANCE), progress=None)
+        bound = run(task.epsilon, relaxed).last.bound
         method = f"{found.method}, spanner of {pairs.sum() // 2} pairs and dilation {factor:.4f}"
         found = replace(found, last=replace(found.last, bound=bound), method=method, stopped="spanner")
     bound = max(found.last.bound, ignorant.last.bound)
@@ -146,7 +136,7 @@ def solve(
         found = replace(found, matrix=ignorant.matrix, method=ignorant.method)
     objective = min(found.last.objective, ignorant.last.objective)
     last = replace(found.last, objective=objective, bound=bound)
-    return replace(found, last=last, stopped="optimal" if last.gap <= tolerance else found.stopped)
+    return replace(found, last=last, stopped="optimal" if last.gap <= effort.tolerance else found.stopped)
 
 
 def _one_report_for_all(task: Task) -> LeastLoss:

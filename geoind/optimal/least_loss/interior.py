@@ -7,7 +7,6 @@ multiplier 0, so that the dual bound of every iterate is valid as well.
 """
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +15,12 @@ import numpy.typing as npt
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
 from geoind.optimal.least_loss.cones import ActivePairs, Program
+from geoind.optimal.least_loss.effort import Effort, Iterate
 from geoind.optimal.least_loss.newton import NewtonSystem
 from geoind.optimal.threads import threads_for_blocks
 from geoind.parallel import Threads
 
-__all__ = ["Iterate", "Solution", "minimise"]
+__all__ = ["Solution", "minimise"]
 
 CORRECTORS = 4
 LOOK_AHEAD = 1.5
@@ -30,29 +30,8 @@ CLOSE = 0.03
 JOINING, JOINING_CLOSE = 0.2, 1e-12
 """Largest multiplier of a constraint that joins, in units of the largest cost. A large one is soon in balance, but
 spoils the bound until it is: in a column that vanishes, for good."""
-ROUNDING = float(np.finfo(float).eps)
 PATIENCE = 15
 """Iterations without a better gap, once it is small, before the method admits that it is stuck."""
-
-
-@dataclass(frozen=True)
-class Iterate:
-    """Where the method stands: both bounds hold at any time."""
-
-    iteration: int
-    objective: float
-    bound: float
-    seconds: float
-    yardstick: float
-
-    @property
-    def gap(self) -> float:
-        """How far the objective can be from the optimum, relative to it or to a yardstick that is larger."""
-        apart = self.objective - self.bound
-        if apart == 0:
-            return 0.0
-        # Both are rounded sums: they prove nothing beyond that.
-        return max(apart / max(abs(self.objective), self.yardstick), ROUNDING)
 
 
 @dataclass(frozen=True)
@@ -69,12 +48,10 @@ def minimise(
     *,
     offset: float,
     yardstick: float,
-    tolerance: float,
-    time_limit: float,
     near: npt.NDArray[np.bool_],
-    progress: Callable[[Iterate], None] | None,
+    effort: Effort,
 ) -> Solution:
-    """Return columns whose objective is proven to be within `tolerance` of the optimum, or the best in time.
+    """Return columns whose objective is proven to be as close to the optimum as asked, or the best in time.
 
     Parameters
     ----------
@@ -83,17 +60,13 @@ def minimise(
         A constant of the objective that the program leaves out; gaps are relative to the whole.
     yardstick : float
         What gaps are relative to where the objective is smaller.
-    tolerance : float
-        Relative gap to stop at.
-    time_limit : float
-        Seconds after which the best iterate so far is returned.
     near : (n, n) array of bool
         Pairs that every output starts with.
-    progress : callable, optional
-        Called with every iterate.
+    effort : Effort
+        Its progress hears every iterate.
     """
     with threads_for_blocks(len(near)) as team:
-        return _Method(program, offset, yardstick, near, team).run(tolerance, time_limit, progress)
+        return _Method(program, offset, yardstick, near, team).run(effort)
 
 
 class _Method:
@@ -133,7 +106,7 @@ class _Method:
         self.team.pieces(outputs, dominant)
         return np.asarray(per_input.ravel()[self.pairs.to_entry])
 
-    def run(self, tolerance: float, time_limit: float, progress: Callable[[Iterate], None] | None) -> Solution:
+    def run(self, effort: Effort) -> Solution:
         """Return the best iterate when it is proven, time is over, or nothing improves any more."""
         best_v, best_objective, best_bound = self.v, np.inf, -np.inf
         best_gap, stuck, iteration = np.inf, 0, 0
@@ -143,18 +116,18 @@ class _Method:
                 best_v, best_objective = self.v, objective
             best_bound = max(best_bound, self._bound())
             now = Iterate(iteration, best_objective, best_bound, time.perf_counter() - self.began, self.yardstick)
-            if progress is not None:
-                progress(now)
+            if effort.progress is not None:
+                effort.progress(now)
             stuck = 0 if now.gap < best_gap * 0.9 else stuck + 1
             self.close = now.gap < CLOSE
             best_gap = min(best_gap, now.gap)
-            if now.gap <= tolerance:
+            if now.gap <= effort.tolerance:
                 return Solution(best_v, now, "optimal")
-            if now.seconds > time_limit:
+            if now.seconds > effort.time_limit:
                 return Solution(best_v, now, "time limit")
             if stuck > (PATIENCE if best_gap < 1e-3 else 10 * PATIENCE):
                 return Solution(best_v, now, "stuck")
-            aim = 0.1 * tolerance * max(best_objective, self.yardstick) / self.unit
+            aim = 0.1 * effort.tolerance * max(best_objective, self.yardstick) / self.unit
             try:
                 # Past the last digit numbers may overflow; the best iterate is kept, and what follows is checked.
                 with np.errstate(all="ignore"):

@@ -14,6 +14,7 @@ from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.optimal.expost import expost
+from geoind.optimal.least_loss.effort import Effort
 from geoind.optimal.least_loss.exact import Task, solve
 from geoind.space.sites import Grid, Places
 
@@ -67,7 +68,7 @@ def partition_bound(task: Task, largest_group: int) -> tuple[float, int, float]:
             apart=task.apart[np.ix_(rows, rows)],
             cost=task.cost[rows],
         )
-        last = solve(part, tolerance=GROUP_TOLERANCE).last
+        last = solve(part, Effort(tolerance=GROUP_TOLERANCE)).last
         bound += share * last.bound
         yardstick += share * last.yardstick
     return bound, int(groups.max()) + 1, yardstick

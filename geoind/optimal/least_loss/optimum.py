@@ -1,17 +1,15 @@
 """The mechanism of least expected loss among all that keep geo-indistinguishability."""
 
-import math
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
-from geoind.arrays import as_number, as_unit
+from geoind.arrays import as_number
 from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, SolverError
 from geoind.optimal.certificate import Certificate, OptimalChannel
+from geoind.optimal.least_loss.effort import Effort, Iterate
 from geoind.optimal.least_loss.exact import LeastLoss, Task, as_task, solve
-from geoind.optimal.least_loss.interior import Iterate
 from geoind.optimal.least_loss.near import cheap_candidate, partition_bound
 from geoind.optimal.repair import keep_promise
 from geoind.space.sites import Sites
@@ -27,9 +25,7 @@ def min_loss_given_epsilon(
     loss: Distance = euclidean,
     distance: Distance = euclidean,
     dilation: float = 1.0,
-    tolerance: float = 1e-7,
-    time_limit: float = math.inf,
-    progress: Callable[[Iterate], None] | None = None,
+    effort: Effort = Effort(),
 ) -> OptimalChannel:
     """Return the channel of least expected loss that is epsilon-geo-indistinguishable, with its certificate.
 
@@ -51,12 +47,8 @@ def min_loss_given_epsilon(
     dilation : float
         Above 1, only the pairs of a spanner are constraints, at epsilon divided by its actual dilation: fewer
         constraints, some percent more loss, the same promise. The certificate's bound is for the true optimum.
-    tolerance : float
-        Gap between objective and bound at which the channel counts as optimal.
-    time_limit : float
-        Seconds; then the best channel so far is returned, just as private, with the gap that it has.
-    progress : callable, optional
-        Called with an `Iterate` (iteration, objective, bound, gap, seconds) again and again.
+    effort : Effort
+        How exactly, how long, and who hears of it meanwhile: `geoind.optimal.Effort(time_limit=60)`.
 
     Raises
     ------
@@ -72,23 +64,20 @@ def min_loss_given_epsilon(
     (88.394, True)
     """
     began = time.perf_counter()
-    tolerance = as_unit(tolerance, "tolerance")
     if not as_number(dilation, "dilation") >= 1:
         raise InvalidInputError(f"dilation must be at least 1, got {dilation!r}")
-    if not as_number(time_limit, "time_limit") > 0:
-        raise InvalidInputError(f"time_limit must be positive, got {time_limit!r}")
     task = as_task(prior, epsilon, outputs, loss, distance)
-    found = solve(task, tolerance=tolerance, time_limit=time_limit, dilation=dilation, progress=progress)
+    found = solve(task, effort, dilation=dilation)
     if found.stopped == "stuck":
         raise SolverError(
-            f"the relative gap stays at {found.last.gap:.1e}, above the tolerance of {tolerance:.1e}; "
-            f"pass a larger tolerance to accept it"
+            f"the relative gap stays at {found.last.gap:.1e}, above the tolerance of {effort.tolerance:.1e}; "
+            f"pass an Effort with a larger tolerance to accept it"
         )
     if found.stopped == "time limit":
         matrix, method = cheap_candidate(task, prior, loss, distance)
         if task.objective(matrix) < found.last.objective:
             found = replace(found, matrix=matrix, method=f"{found.method} out of time: {method}")
-    return _certified(task, found, distance, tolerance, began)
+    return _certified(task, found, distance, effort.tolerance, began)
 
 
 def near_optimal_given_epsilon(
@@ -129,7 +118,7 @@ def near_optimal_given_epsilon(
     matrix, method = cheap_candidate(task, prior, loss, distance)
     bound, groups, yardstick = partition_bound(task, int(largest_group))
     last = Iterate(groups, task.objective(matrix), bound, 0.0, yardstick)
-    return _certified(task, LeastLoss(matrix, last, method, "near"), distance, 1e-7, began)
+    return _certified(task, LeastLoss(matrix, last, method, "near"), distance, Effort().tolerance, began)
 
 
 def _certified(task: Task, found: LeastLoss, distance: Distance, tolerance: float, began: float) -> OptimalChannel:

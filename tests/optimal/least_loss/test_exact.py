@@ -1,6 +1,7 @@
 """The reductions around the interior-point method keep what they reduce."""
 
 import itertools
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from geoind.distances import euclidean, from_matrix, squared
 from geoind.errors import SolverError
 from geoind.optimal.least_loss import exact
 from geoind.optimal.least_loss.cones import Program
+from geoind.optimal.least_loss.effort import Effort
 from geoind.optimal.least_loss.exact import Task, _merge, _one_report_for_all, as_task, solve
 from geoind.optimal.least_loss.interior import Solution, minimise
 from geoind.optimal.least_loss.newton import NewtonSystem
@@ -30,7 +32,7 @@ def task(seed: int, side: int = 3, epsilon: float = 0.01) -> Task:
 def test_one_report_for_all_brackets_the_optimum(seed: int, epsilon: float) -> None:
     problem = task(seed, 2, 10**epsilon)
     ignorant = _one_report_for_all(problem)
-    best = solve(problem, tolerance=1e-7).last
+    best = solve(problem, Effort(tolerance=1e-7)).last
     assert ignorant.last.bound <= best.objective * (1 + 1e-9) + 1e-12
     assert best.bound <= ignorant.last.objective * (1 + 1e-9)
     # It is the best of its kind, and says what it costs.
@@ -60,7 +62,7 @@ def test_a_method_that_cannot_go_on_returns_its_best_and_what_is_proven(
     steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     problem = task(2)
-    best = solve(problem, tolerance=1e-7).last.objective
+    best = solve(problem, Effort(tolerance=1e-7)).last.objective
     factor, left = NewtonSystem.factor, [None] * steps
 
     def failing(self: NewtonSystem, *arguments: Any) -> None:
@@ -70,7 +72,7 @@ def test_a_method_that_cannot_go_on_returns_its_best_and_what_is_proven(
         factor(self, *arguments)
 
     monkeypatch.setattr(NewtonSystem, "factor", failing)
-    found = solve(problem, tolerance=1e-7)
+    found = solve(problem, Effort(tolerance=1e-7))
     assert (found.stopped, found.last.iteration) == ("stuck", steps)
     assert found.last.bound <= best * (1 + 1e-9)
     assert found.last.objective == pytest.approx(problem.objective(found.matrix), rel=1e-9)
@@ -84,7 +86,7 @@ def test_a_constant_of_every_report_is_added_to_the_objective() -> None:
     shifted = Task(
         problem.inputs, problem.outputs, problem.mass, problem.epsilon, problem.apart, problem.cost + 1000.0
     )
-    plain, moved = (solve(one, tolerance=1e-8).last for one in (problem, shifted))
+    plain, moved = (solve(one, Effort(tolerance=1e-8)).last for one in (problem, shifted))
     assert moved.objective == pytest.approx(plain.objective + 1000, rel=1e-9)
     assert moved.bound == pytest.approx(plain.bound + 1000, rel=1e-7)
     per_row = Task(
@@ -95,7 +97,7 @@ def test_a_constant_of_every_report_is_added_to_the_objective() -> None:
         problem.apart,
         problem.cost + np.arange(9.0)[:, None],
     )
-    assert solve(per_row, tolerance=1e-8).last.objective == pytest.approx(
+    assert solve(per_row, Effort(tolerance=1e-8)).last.objective == pytest.approx(
         plain.objective + problem.mass @ np.arange(9.0), rel=1e-7
     )
 
@@ -113,14 +115,14 @@ def test_inputs_that_doubles_do_not_tell_apart_are_one() -> None:
     far = Places([[0, 0], [100, 0], [100, 50]])
     twice = as_task(Prior(near, [0.1, 0.2, 0.3, 0.4]), 0.01, far, squared, euclidean)
     once = as_task(Prior(far, [0.3, 0.3, 0.4]), 0.01, far, squared, euclidean)
-    found = solve(twice, tolerance=1e-8)
+    found = solve(twice, Effort(tolerance=1e-8))
     np.testing.assert_array_equal(found.matrix[0], found.matrix[1])
-    assert found.last.objective == pytest.approx(solve(once, tolerance=1e-8).last.objective, rel=1e-7)
+    assert found.last.objective == pytest.approx(solve(once, Effort(tolerance=1e-8)).last.objective, rel=1e-7)
 
 
 def test_every_answer_is_strictly_inside_the_promise_and_tells_how_it_was_found() -> None:
     problem = task(2)
-    found = solve(problem, tolerance=1e-7)
+    found = solve(problem, Effort(tolerance=1e-7))
     ratio = found.matrix[:, None, :] / found.matrix[None, :, :]
     allowed = np.exp(problem.epsilon * problem.apart)[:, :, None]
     assert (ratio <= allowed).all()
@@ -129,21 +131,21 @@ def test_every_answer_is_strictly_inside_the_promise_and_tells_how_it_was_found(
     assert found.last.objective == pytest.approx(problem.objective(found.matrix), rel=1e-9)
     grid = Grid(0, 0, cell=100, columns=3, rows=3)
     even = as_task(Prior.uniform(grid), 0.01, None, euclidean, euclidean)
-    assert solve(even, tolerance=1e-7).method == "interior point, 8 symmetries"
+    assert solve(even, Effort(tolerance=1e-7)).method == "interior point, 8 symmetries"
 
 
 def test_what_does_not_fit_in_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     # Nine outputs, each with a block of 9 x 9 doubles and as many flags.
     monkeypatch.setattr(exact, "MEMORY", 9 * 81 * 9.0)
-    assert solve(task(3), tolerance=1e-6).stopped == "optimal"
+    assert solve(task(3), Effort(tolerance=1e-6)).stopped == "optimal"
     monkeypatch.setattr(exact, "MEMORY", 9 * 81 * 9.0 - 1)
     with pytest.raises(InvalidInputError, match="9 inputs and 9 outputs"):
-        solve(task(3), tolerance=1e-6)
+        solve(task(3), Effort(tolerance=1e-6))
 
 
 def test_out_of_time_says_so_and_a_spanner_shares_the_time() -> None:
-    assert solve(task(4, 5), tolerance=1e-9, time_limit=1e-9).stopped == "time limit"
-    sparse = solve(task(4, 5), tolerance=1e-7, dilation=1.5)
+    assert solve(task(4, 5), Effort(tolerance=1e-9, time_limit=1e-9)).stopped == "time limit"
+    sparse = solve(task(4, 5), Effort(tolerance=1e-7), dilation=1.5)
     assert sparse.stopped == "spanner"
     assert "spanner of" in sparse.method
     assert sparse.last.bound < sparse.last.objective
@@ -152,12 +154,12 @@ def test_out_of_time_says_so_and_a_spanner_shares_the_time() -> None:
 def test_both_programs_of_a_spanner_share_one_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     limits, clock = [], itertools.count(0, 10)
 
-    def watched(program: Program, *, time_limit: float, **others: Any) -> Solution:
-        limits.append(time_limit)
-        return minimise(program, time_limit=np.inf, **others)
+    def watched(program: Program, *, effort: Effort, **others: Any) -> Solution:
+        limits.append(effort.time_limit)
+        return minimise(program, effort=replace(effort, time_limit=np.inf), **others)
 
     monkeypatch.setattr(exact, "minimise", watched)
     # Every look at the clock is ten seconds after the one before.
     monkeypatch.setattr(exact, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    assert solve(task(4), tolerance=1e-6, time_limit=100, dilation=1.5).stopped == "spanner"
+    assert solve(task(4), Effort(tolerance=1e-6, time_limit=100), dilation=1.5).stopped == "spanner"
     assert limits == [90, 80]

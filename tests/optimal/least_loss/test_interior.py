@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from geoind import Grid, Prior, min_loss_given_epsilon
-from geoind.optimal.least_loss.interior import Iterate, _centring, _longest_step, _outliers
+from geoind.optimal.least_loss.interior import _centring, _longest_step, _outliers
 
 
 @pytest.mark.parametrize(
@@ -53,13 +53,3 @@ def test_products_far_from_the_aim_are_drawn_towards_it() -> None:
     # Up to a tenth, down to ten times, and never by more than ten times the aim.
     np.testing.assert_allclose(_outliers(products, 1.0), [0.09, 0.0, 0.0, 0.0, -1.0, -10.0])
     np.testing.assert_allclose(_outliers(products * 3, 3.0), 3 * _outliers(products, 1.0))
-
-
-def test_a_gap_is_relative_to_the_objective_or_to_the_yardstick() -> None:
-    assert Iterate(0, 10.0, 9.0, 0.0, 1.0).gap == pytest.approx(0.1)
-    assert Iterate(0, 10.0, 9.0, 0.0, 50.0).gap == pytest.approx(0.02)
-    assert Iterate(0, -10.0, -11.0, 0.0, 1.0).gap == pytest.approx(0.1)
-    assert Iterate(0, 5.0, 5.0, 0.0, 1.0).gap == 0
-    assert Iterate(0, 1.0, 1.0 - 2.0**-60, 0.0, 1.0).gap == 0
-    # What rounding leaves proves nothing better than rounding, a bound above the objective included.
-    assert Iterate(0, 1.0, 1.0 + 2.0**-40, 0.0, 1.0).gap == np.finfo(float).eps

@@ -7,6 +7,7 @@ from geoind import Grid, Places, Prior, tight_epsilon
 from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.distances import Distance, discrete, euclidean, manhattan
+from geoind.optimal.least_loss.effort import Effort
 from geoind.optimal.least_loss.exact import as_task, solve
 from geoind.optimal.least_loss.near import _interleaved, _mechanisms, cheap_candidate, partition_bound
 
@@ -32,7 +33,7 @@ def test_groups_are_small_and_spread_over_all_places(sites: Grid | Places, large
 @pytest.mark.parametrize("largest", [5, 15, 30])
 def test_the_bound_of_the_groups_holds_and_is_exact_for_one_group(largest: int) -> None:
     problem = as_task(SKEWED, 0.01, None, euclidean, euclidean)
-    best = solve(problem, tolerance=1e-7).last
+    best = solve(problem, Effort(tolerance=1e-7)).last
     bound, groups, yardstick = partition_bound(problem, largest)
     assert bound <= best.objective * (1 + 1e-9)
     assert yardstick > 0
@@ -47,7 +48,7 @@ def test_the_bound_of_the_groups_holds_and_is_exact_for_one_group(largest: int) 
 def test_groups_without_mass_cost_nothing() -> None:
     few = Prior.over(GRID, [0, 1])
     problem = as_task(few, 0.01, None, euclidean, euclidean)
-    assert partition_bound(problem, 5)[0] <= solve(problem, tolerance=1e-7).last.objective
+    assert partition_bound(problem, 5)[0] <= solve(problem, Effort(tolerance=1e-7)).last.objective
 
 
 @pytest.mark.parametrize(
@@ -57,7 +58,7 @@ def test_the_cheap_candidate_keeps_the_promise_and_is_not_far_off(loss: Distance
     problem = as_task(SKEWED, 0.01, None, loss, distance)
     matrix, name = cheap_candidate(problem, SKEWED, loss, distance)
     assert tight_epsilon(Channel(GRID, GRID, matrix), distance) <= 0.01 * (1 + 1e-9)
-    best = solve(problem, tolerance=1e-7).last.objective
+    best = solve(problem, Effort(tolerance=1e-7)).last.objective
     assert best * (1 - 1e-9) <= problem.objective(matrix) <= 1.8 * best
     assert name.endswith(("and Bayes remap", "one report for all"))
 

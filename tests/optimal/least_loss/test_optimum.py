@@ -16,7 +16,7 @@ from geoind import (
 )
 from geoind.distances import Distance, discrete, euclidean, from_matrix, manhattan, squared
 from geoind.errors import InvalidInputError, SitesMismatchError, SolverError
-from geoind.optimal import Iterate, OptimalChannel
+from geoind.optimal import Effort, Iterate, OptimalChannel
 
 REFERENCE = {
     (2, 0.01): 54.55511485,
@@ -224,7 +224,7 @@ def test_groups_of_one_bound_the_loss_by_what_each_place_alone_would_lose() -> N
 
 
 def test_out_of_time_the_best_so_far_is_returned_with_its_gap() -> None:
-    best = min_loss_given_epsilon(skewed(8), epsilon=0.01, time_limit=1e-3)
+    best = min_loss_given_epsilon(skewed(8), epsilon=0.01, effort=Effort(time_limit=1e-3))
     assert not best.certificate.optimal
     assert best.certificate.gap > 1e-7
     assert "NOT proven optimal" in str(best.certificate)
@@ -235,7 +235,7 @@ def test_out_of_time_the_best_so_far_is_returned_with_its_gap() -> None:
 
 def test_progress_brackets_the_optimum_at_every_step() -> None:
     seen: list[Iterate] = []
-    best = min_loss_given_epsilon(skewed(4), epsilon=0.01, progress=seen.append)
+    best = min_loss_given_epsilon(skewed(4), epsilon=0.01, effort=Effort(progress=seen.append))
     assert len(seen) == best.certificate.iterations + 1
     value = best.certificate.objective
     assert all(one.bound <= value * (1 + 1e-9) and one.objective >= value * (1 - 1e-7) for one in seen)
@@ -244,7 +244,7 @@ def test_progress_brackets_the_optimum_at_every_step() -> None:
 
 def test_a_tolerance_out_of_reach_is_an_error() -> None:
     with pytest.raises(SolverError, match="larger tolerance"):
-        min_loss_given_epsilon(skewed(3), epsilon=0.01, tolerance=1e-17)
+        min_loss_given_epsilon(skewed(3), epsilon=0.01, effort=Effort(tolerance=1e-17))
 
 
 def test_nonsense_is_refused() -> None:
@@ -263,9 +263,9 @@ def test_nonsense_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="dilation"):
         min_loss_given_epsilon(prior, epsilon=1, dilation=0.5)
     with pytest.raises(InvalidInputError, match="time_limit"):
-        min_loss_given_epsilon(prior, epsilon=1, time_limit=0)
+        min_loss_given_epsilon(prior, epsilon=1, effort=Effort(time_limit=0))
     with pytest.raises(InvalidInputError, match="tolerance"):
-        min_loss_given_epsilon(prior, epsilon=1, tolerance=0)
+        min_loss_given_epsilon(prior, epsilon=1, effort=Effort(tolerance=0))
     with pytest.raises(InvalidInputError, match="largest_group"):
         near_optimal_given_epsilon(prior, epsilon=1, largest_group=0)
 
