@@ -33,7 +33,7 @@ from geoind import (
     randomised_response,
     synthetic_city,
 )
-from geoind.estimate import draw_population, earth_movers_distance, hotspots_found, total_variation
+from geoind.estimate import Climb, draw_population, earth_movers_distance, hotspots_found, total_variation
 from geoind.evaluation.checkins import load_places
 from geoind.evaluation.synthetic import City
 
@@ -61,7 +61,7 @@ METHODS: dict[str, Method] = {
     "inversion, clipped": lambda reports, noise, grid: invert_population(reports, noise, grid, repair="clip"),
     "inversion, projected": invert_population,
     "update, converged": lambda reports, noise, grid: estimate_population(
-        reports, noise, grid, stopping="converged", max_steps=500
+        reports, noise, grid, climb=Climb(stopping="converged", max_steps=500)
     ),
     "update, held-out": estimate_population,
 }
@@ -123,7 +123,7 @@ def finite(count: int = 100_000) -> str:
             "inversion, clipped": invert_population(reports, channel, sites, repair="clip"),
             "inversion, projected": invert_population(reports, channel, sites),
             "update, converged": estimate_population(
-                reports, channel, sites, stopping="converged", max_steps=5000
+                reports, channel, sites, climb=Climb(stopping="converged", max_steps=5000)
             ),
             "update, held-out": estimate_population(reports, channel, sites),
         }

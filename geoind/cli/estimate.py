@@ -73,6 +73,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def run(options: argparse.Namespace) -> None:
     """Read, estimate, write."""
     from geoind.estimate import (
+        Climb,
         bootstrap_intervals,
         check_output,
         estimate_population,
@@ -117,10 +118,9 @@ def run(options: argparse.Namespace) -> None:
                 reports.epsilon,
                 grid,
                 projection=projection,
-                stopping="converged" if options.converged else "held-out",
                 smoothing=options.smoothing,
                 open_border=not options.closed,
-                progress=say("step"),
+                climb=Climb(stopping="converged" if options.converged else "held-out", progress=say("step")),
             )
             if options.intervals is not None:
                 intervals = bootstrap_intervals(estimated, replicates=options.intervals, progress=say("replicate"))

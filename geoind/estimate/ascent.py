@@ -17,7 +17,7 @@ import numpy as np
 from geoind.arrays import FloatArray
 from geoind.estimate.observation import Observation
 
-__all__ = ["HELD_OUT", "Blur", "Candidate", "OnStep", "ascend", "climb", "held_out_steps"]
+__all__ = ["HELD_OUT", "Blur", "Candidate", "OnStep", "ascend", "climbed", "held_out_steps"]
 
 Blur: TypeAlias = Callable[[FloatArray], FloatArray]
 """A symmetric map of masses that keeps their sum."""
@@ -129,7 +129,7 @@ def held_out_steps(
     return max(chosen, 1)
 
 
-def climb(
+def climbed(
     observation: Observation,
     counts: FloatArray,
     blur: Blur,

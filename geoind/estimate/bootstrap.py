@@ -6,7 +6,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_unit, frozen
 from geoind.errors import InvalidInputError
-from geoind.estimate.ascent import OnStep, climb
+from geoind.estimate.ascent import OnStep, climbed
 from geoind.estimate.population import PopulationEstimate, share_within
 from geoind.parallel import Threads, available_cores
 from geoind.space.sites import Sites
@@ -87,7 +87,7 @@ def bootstrap_intervals(
 
     def replicate(generator: np.random.Generator) -> tuple[FloatArray, float]:
         drawn = generator.multinomial(total, shares).astype(np.float64)
-        last, trace = climb(fit.observation, drawn, fit.blur, most=fit.steps, start=fit.start)
+        last, trace = climbed(fit.observation, drawn, fit.blur, most=fit.steps, start=fit.start)
         return share_within(grid, fit.population, last.mass), trace[-1]
 
     masses = np.empty((replicates, len(grid)))

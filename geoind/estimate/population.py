@@ -4,17 +4,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
 
 import numpy as np
 from scipy import fft
 from scipy.ndimage import gaussian_filter
 
-from geoind.arrays import FloatArray, as_count, as_finite, as_positive, frozen
+from geoind.arrays import FloatArray, as_finite, frozen
 from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError, SitesMismatchError
-from geoind.estimate.ascent import Blur, OnStep, climb, held_out_steps
+from geoind.estimate.ascent import Blur, climbed, held_out_steps
+from geoind.estimate.climb import Climb
 from geoind.estimate.convolution import BEYOND, window_around
 from geoind.estimate.groups import Group, Mechanisms, Reports, epsilon_in_plane, grouped
 from geoind.estimate.observation import ChannelReports, NoiseReports, Observation, Together
@@ -25,8 +25,6 @@ from geoind.space.projection import Projection
 from geoind.space.sites import Grid, Sites, same_sites
 
 __all__ = ["PopulationEstimate", "estimate_population"]
-
-Stopping = Literal["held-out", "converged"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,22 +106,17 @@ def estimate_population(
     grid: Sites,
     *,
     projection: Projection | None = None,
-    stopping: Stopping = "held-out",
     smoothing: float = 0.0,
     open_border: bool = False,
-    start: Prior | None = None,
-    max_steps: int = 1000,
-    tolerance: float = 1.0,
-    progress: OnStep | None = None,
+    climb: Climb = Climb(),
 ) -> PopulationEstimate:
     """Return the distribution of people over a grid that explains their private reports.
 
     The iterative Bayesian update climbs from the uniform population towards the most likely one. That one
-    itself is a poor map: it explains the chance in the reports too, with a sky of single bright cells. The
-    default, `stopping="held-out"`, sets half of the reports aside, counts the steps after which the other
-    half predicts them best, and takes as many steps with all. `stopping="converged"` goes on until no
-    population can be likelier by more than `tolerance` nats over all reports (a guarantee, not a guess: the
-    log-likelihood is concave), or `max_steps`.
+    itself is a poor map: it explains the chance in the reports too, with a sky of single bright cells. By
+    default half of the reports are set aside: the steps are counted after which the other half predicts them best,
+    and as many steps are taken with all. `Climb(stopping="converged")` goes on until no population can be likelier
+    by more than its tolerance (a guarantee, not a guess: the log-likelihood is concave), or its number of steps.
 
     Parameters
     ----------
@@ -136,8 +129,6 @@ def estimate_population(
         Where people may be. For channels, their inputs.
     projection : Projection, optional
         From degrees to the grid's metres.
-    stopping : "held-out" or "converged"
-        When to stop.
     smoothing : float
         Standard deviation of a Gaussian, in metres: only populations that are blurred this much are
         considered. Nothing in the estimate is sharper than that: a peak comes out wider and lower.
@@ -145,16 +136,8 @@ def estimate_population(
         Whether people may also be outside the grid. If not, reports beyond it are noise of people within it,
         and too many too far away are an error. If so, the estimate runs on a wider grid, and the result is the
         distribution of those within the grid. For noise, not for channels.
-    start : Prior, optional
-        Where the climb begins: a population on the grid in which no site is impossible, such as last month's.
-        Default: the uniform one. If one population is likelier than all others, a converged climb ends there from
-        any start; one that stops early keeps something of its start.
-    max_steps : int
-        At most this many steps.
-    tolerance : float
-        In nats, for `stopping="converged"`.
-    progress : callable, optional
-        Called with the step and its log-likelihood per report.
+    climb : Climb
+        Until when, from where, and who hears of it meanwhile: `geoind.estimate.Climb(stopping="converged")`.
 
     Examples
     --------
@@ -165,28 +148,25 @@ def estimate_population(
     >>> bool(abs(found.mass - city.prior.mass).sum() / 2 < 0.2)
     True
     """
-    if stopping not in ("held-out", "converged"):
-        raise InvalidInputError(f"stopping must be 'held-out' or 'converged', got {stopping!r}")
-    max_steps, tolerance = as_count(max_steps, "max_steps"), as_positive(tolerance, "tolerance")
     groups, projection = grouped(reports, mechanism, projection)
     total = sum(len(xy) for _, xy in groups)
     observation, population = _observe(groups, grid, projection, open_border=open_border)
     blur = _gaussian_blur(population, smoothing)
-    first = None if start is None else _first(start, population)
+    first = None if climb.start is None else _first(climb.start, population)
+    steps, tolerance = climb.max_steps, climb.tolerance
     with fft.set_workers(available_cores()):
-        if stopping == "held-out":
-            steps = held_out_steps(observation, blur, most=max_steps, start=first, progress=progress)
-            last, trace = climb(observation, observation.counts, blur, most=steps, start=first, progress=progress)
-        else:
-            last, trace = climb(
-                observation,
-                observation.counts,
-                blur,
-                most=max_steps,
-                start=first,
-                tolerance=tolerance,
-                progress=progress,
-            )
+        if climb.stopping == "held-out":
+            steps = held_out_steps(observation, blur, most=steps, start=first, progress=climb.progress)
+            tolerance = 0.0
+        last, trace = climbed(
+            observation,
+            observation.counts,
+            blur,
+            most=steps,
+            start=first,
+            tolerance=tolerance,
+            progress=climb.progress,
+        )
     used = int(observation.counts.sum())
     return PopulationEstimate(
         grid,
@@ -200,14 +180,9 @@ def estimate_population(
 
 
 def _first(start: Prior, population: Sites) -> FloatArray:
-    """Return the population to start from, checked: a site without mass would stay without."""
+    """Return the masses to start from, if they are of this population."""
     if not same_sites(start.sites, population):
         raise SitesMismatchError("start must be a population on the grid, and needs a closed border")
-    if not (start.mass > 0).all():
-        raise InvalidInputError(
-            f"start must leave no site impossible, {(start.mass == 0).sum()} of {len(start)} are: "
-            "mix it with the uniform prior"
-        )
     return start.mass
 
 

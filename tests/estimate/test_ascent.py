@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geoind.arrays import FloatArray
-from geoind.estimate.ascent import LEAST_MASS, ascend, climb, held_out_steps
+from geoind.estimate.ascent import LEAST_MASS, ascend, climbed, held_out_steps
 from geoind.estimate.observation import ChannelReports, Together
 
 
@@ -54,7 +54,7 @@ def test_people_with_different_mechanisms_count_once_each() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_the_gap_bounds_what_is_missing(seed: int) -> None:
     reports = random_reports(seed, sites=8, outputs=8)
-    last, _ = climb(reports, reports.counts, unchanged, most=20_000, tolerance=1e-4)
+    last, _ = climbed(reports, reports.counts, unchanged, most=20_000, tolerance=1e-4)
     for step in islice(ascend(reports, reports.counts, unchanged), 40):
         assert last.log_likelihood - step.log_likelihood <= step.gap + 1e-12
 
@@ -64,7 +64,7 @@ def test_it_ends_at_the_most_likely_population(seed: int) -> None:
     from scipy.optimize import minimize
 
     reports = random_reports(seed, sites=4, outputs=6)
-    last, trace = climb(reports, reports.counts, unchanged, most=50_000, tolerance=1e-3)
+    last, trace = climbed(reports, reports.counts, unchanged, most=50_000, tolerance=1e-3)
 
     def cost(logits: FloatArray) -> float:
         weights = np.exp(logits - logits.max())
@@ -81,13 +81,13 @@ def test_momentum_is_worth_its_trouble() -> None:
     mass = np.full(30, 1 / 30)
     for _ in range(60):
         mass = mass * (reports.columns @ (reports.counts / (mass @ reports.columns))) / reports.counts.sum()
-    _, trace = climb(reports, reports.counts, unchanged, most=30)
+    _, trace = climbed(reports, reports.counts, unchanged, most=30)
     assert trace[-1] > log_likelihood(reports, mass)
 
 
 def test_no_site_is_given_up_for_ever() -> None:
     reports = random_reports(4)
-    last, _ = climb(reports, reports.counts, unchanged, most=500)
+    last, _ = climbed(reports, reports.counts, unchanged, most=500)
     assert (last.mass >= 0.9 * LEAST_MASS / 6).all()
 
 
@@ -103,7 +103,7 @@ def test_one_report_is_enough_to_stop() -> None:
 
 def test_progress_is_told_each_step() -> None:
     reports, seen = random_reports(6), []
-    _, trace = climb(
+    _, trace = climbed(
         reports, reports.counts, unchanged, most=7, progress=lambda number, value: seen.append((number, value))
     )
     assert seen == list(enumerate(trace))
