@@ -85,11 +85,8 @@ def functions_of_many_parameters() -> Iterator[tuple[str, ast.arguments]]:
 
 
 MORE_THAN_SEVEN = {
-    "estimate_population": "each option changes the estimate on its own; none goes together with another",
-    "min_loss_given_epsilon": "the problem in the words of every optimum, and when to stop",
     "obfuscate": "the call of a backend: how much privacy in any of its words, and who pays",
     "private_query": "the words of obfuscate, and the area of interest",
-    "release_counts": "where people are, whose each point is, and how many of one person's count",
 }
 """Public functions that read better with one keyword per word than with values to build first, and why."""
 

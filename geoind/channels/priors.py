@@ -10,7 +10,7 @@ from geoind.arrays import ArrayLike, FloatArray, as_finite, as_floats, as_points
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
 from geoind.pictures.card import card
 from geoind.pictures.cells import as_grid_of, axes_or_new, density_layer, draw_density, layer_on_map, thumbnail
-from geoind.space.crs import as_crs, points_lonlat
+from geoind.space.crs import as_crs
 from geoind.space.sites import Grid, Outside, Sites, inside
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ class Prior:
         >>> Prior.from_lonlat(around, visits, projection=Projection(2.35, 48.86)).mass.round(3)
         array([0.   , 0.667, 0.333])
         """
-        xy = projection.to_xy(points_lonlat(lonlat, "lonlat"))
+        xy = projection.to_xy(lonlat)
         return cls.from_points(sites, xy, weights=weights, smoothing=smoothing, outside=outside)
 
     @classmethod

@@ -16,11 +16,10 @@ from geoind.estimate.inversion import nearest_distribution
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new, draw_density, thumbnail
 from geoind.randomness import RandomnessLike
-from geoind.space.projection import Projection, points_xy
+from geoind.space.projection import points_xy
 from geoind.space.sites import Grid, Outside, inside
 
 if TYPE_CHECKING:
-    from geopandas import GeoDataFrame, GeoSeries
     from matplotlib.axes import Axes
 
 __all__ = ["ReleasedCounts", "release_counts"]
@@ -115,13 +114,12 @@ class ReleasedCounts:
 
 
 def release_counts(
-    points: "ArrayLike | GeoDataFrame | GeoSeries",
+    points: ArrayLike,
     grid: Grid,
     *,
     epsilon: float,
     person: Persons,
     reports_per_person: int = 1,
-    projection: Projection | None = None,
     outside: Outside = "raise",
     rng: RandomnessLike = None,
 ) -> ReleasedCounts:
@@ -133,9 +131,9 @@ def release_counts(
 
     Parameters
     ----------
-    points : (n, 2) array, GeoDataFrame or GeoSeries
-        True places, one per row: metres in the grid's plane; degrees, longitude first, if a projection is given;
-        or points with a CRS, and the projection.
+    points : (n, 2) array
+        True places, one per row, in metres of the grid's plane: `projection.to_xy` makes them of degrees, and of
+        a frame with a CRS.
     grid : Grid
         Public: chosen without a look at the points.
     epsilon : float
@@ -146,8 +144,6 @@ def release_counts(
     reports_per_person : int
         How many points of one person count at most, the first ones in the table: one person changes the counts by
         so much, and the noise grows with it.
-    projection : Projection, optional
-        From degrees to the grid's metres.
     outside : "raise" or "drop"
         What becomes of points outside of the grid: an error, or left out.
     rng : RandomnessLike
@@ -165,7 +161,7 @@ def release_counts(
     most = as_count(reports_per_person, "reports_per_person")
     if not isinstance(grid, Grid):
         raise InvalidInputError(f"grid must be a Grid, got {type(grid).__name__}")
-    xy = points_xy(points, projection, "points")
+    xy = points_xy(points, None, "points")
     people = as_contributors(person, len(xy))
     rows = np.flatnonzero(inside(grid, xy, outside))
     counted = rows[bounded((people.names[row] for row in rows.tolist()), most)]

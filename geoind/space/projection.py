@@ -16,6 +16,7 @@ from geoind.errors import InvalidInputError
 from geoind.space.crs import points_lonlat
 
 if TYPE_CHECKING:
+    from geopandas import GeoDataFrame, GeoSeries
     from shapely.geometry.base import BaseGeometry
 
 __all__ = ["Projection", "points_xy"]
@@ -86,9 +87,9 @@ class Projection:
         area = pyproj.CRS(self.crs).area_of_use
         return None if area is None else area.bounds
 
-    def to_xy(self, lonlat: ArrayLike) -> FloatArray:
-        """Return metres in the plane for (n, 2) degrees, longitude first."""
-        return self._carry(as_lonlat(lonlat), inverse=False)
+    def to_xy(self, lonlat: "ArrayLike | GeoDataFrame | GeoSeries") -> FloatArray:
+        """Return metres in the plane for (n, 2) degrees, longitude first, or for points with a CRS."""
+        return self._carry(points_lonlat(lonlat, "lonlat"), inverse=False)
 
     def to_lonlat(self, xy: ArrayLike) -> FloatArray:
         """Return degrees, longitude first, for (n, 2) metres in the plane."""
@@ -176,9 +177,9 @@ def points_xy(points: Any, projection: Projection | None, what: str, *, columns:
     array([[0., 0.]])
     """
     if projection is not None:
-        return projection.to_xy(points_lonlat(points, what))
+        return projection._carry(points_lonlat(points, what), inverse=False)
     if hasattr(points, "crs"):
-        raise InvalidInputError(f"{what} with a CRS need the projection to the grid's metres")
+        raise InvalidInputError(f"{what} with a CRS need the projection to the grid's metres (projection.to_xy)")
     return as_points(points, what, columns=columns)
 
 

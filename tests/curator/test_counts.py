@@ -129,8 +129,8 @@ def test_degrees_and_frames_are_counted_where_they_lie() -> None:
     lonlat = projection.to_lonlat(STREET.xy[[0, 1, 1, 2]])
     frame = geopandas.GeoSeries.from_xy(*lonlat.T, crs=4326).to_crs(2154)
     counted = [
-        release_counts(points, STREET, epsilon=1.0, person=range(4), projection=way, rng=3).counts.tolist()
-        for points, way in [(STREET.xy[[0, 1, 1, 2]], None), (lonlat, projection), (frame, projection)]
+        release_counts(xy, STREET, epsilon=1.0, person=range(4), rng=3).counts.tolist()
+        for xy in (STREET.xy[[0, 1, 1, 2]], projection.to_xy(lonlat), projection.to_xy(frame))
     ]
     assert counted[0] == counted[1] == counted[2]
 
