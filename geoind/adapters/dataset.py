@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from geoind.errors import InvalidInputError
+from geoind.errors import GeoindError, InvalidInputError
 from geoind.parallel import in_processes
 from geoind.pipeline import Budget
 from geoind.tables import Examined, LonLat, Options, Recipe, Table
@@ -143,7 +143,7 @@ def obfuscate_dataset(
     recipe = replace(recipe, key=_key_of(options.get("key"), target))
     state = _begin(source, target, recipe, paths)
     tally = Tally()
-    with _removed_if_nothing_was_made(target):
+    with _removed_if_refused(target):
         if ledger is not None and not state.get("charged"):
             counts = _count_persons(source, pieces, recipe, workers)
             ledger.charge_counts(counts, recipe.mechanism, label=f"dataset {target.name}")
@@ -164,7 +164,9 @@ def obfuscate_dataset(
 def parquet_files(folder: str | Path) -> list[str]:
     """Return the paths of the Parquet files in a folder and below, with forward slashes, in order."""
     root = Path(folder)
-    names = [path.relative_to(root) for path in root.rglob("*") if path.suffix in SUFFIXES]
+    names = [
+        path.relative_to(root) for path in root.rglob("*") if path.suffix.lower() in SUFFIXES and path.is_file()
+    ]
     found = sorted(name.as_posix() for name in names if not any(part[0] in "._" for part in name.parts))
     if not found:
         raise InvalidInputError(f"{str(folder)!r} must be a folder with Parquet files, there are none")
@@ -341,13 +343,12 @@ def _begin(source: Path, target: Path, recipe: Recipe, paths: Iterable[str]) -> 
 
 
 @contextmanager
-def _removed_if_nothing_was_made(target: Path) -> Iterator[None]:
-    """After an error, remove a folder in which nothing was made and nobody charged: others may use its name."""
+def _removed_if_refused(target: Path) -> Iterator[None]:
+    """After an error that a second run would meet again, remove what was made, unless somebody paid for it."""
     try:
         yield
-    except Exception:
-        files = [path for path in target.rglob("*") if path.is_file()]
-        if files == [target / STATE] and not json.loads(files[0].read_text()).get("charged"):
+    except GeoindError:
+        if not json.loads((target / STATE).read_text()).get("charged"):
             shutil.rmtree(target)
         raise
 

@@ -269,6 +269,22 @@ def test_a_folder_in_which_a_refused_job_made_nothing_is_gone_and_the_next_may_h
     assert len(account.charges) == 1
 
 
+def test_an_error_in_a_later_file_leaves_no_piece_of_the_earlier_ones(tmp_path: Path) -> None:
+    source = write(tmp_path / "in", {"a.parquet": 40, "b.parquet": 40})
+    pq.write_table(pa.table({"lon": [2.0] * 39 + [np.nan], "lat": [48.0] * 40}), source / "c.parquet")
+    with pytest.raises(InvalidInputError, match=r"c.parquet: row 39: .* finite"):
+        obfuscate_dataset(source, tmp_path / "out", epsilon=0.01, key=KEY)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in"]
+
+
+def test_a_file_counts_whatever_case_its_suffix_has_and_a_folder_of_such_a_name_is_a_folder(
+    tmp_path: Path,
+) -> None:
+    source = write(tmp_path / "in", {"a.parquet": 30, "B.PARQUET": 30, "trips.parquet/c.Pq": 30})
+    assert obfuscate_dataset(source, tmp_path / "out", epsilon=0.01, key=KEY).rows == 90
+    assert read(tmp_path / "out").num_rows == 90
+
+
 def test_geoparquet_loses_the_box_of_its_true_places(tmp_path: Path) -> None:
     points = shapely.to_wkb(shapely.points(np.column_stack([np.linspace(2, 3, 20), np.linspace(48, 49, 20)])))
     column = {"encoding": "WKB", "geometry_types": ["Point"], "bbox": [2, 48, 3, 49]}
