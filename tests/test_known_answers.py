@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,6 +33,7 @@ from geoind.channels.dummies import Dummies
 from geoind.channels.priors import Prior
 from geoind.randomness import Labels
 from geoind.tables.keys import key_of_place
+from geoind.traces import PrivateZone
 
 FOLDER = Path(__file__).parent
 ANSWERS = json.loads((FOLDER / "known_answers.json").read_text())
@@ -78,7 +80,27 @@ def of_engines() -> dict[str, object]:
         "same place": list(
             SamePlace(KEY, cell=100.0).obfuscate(lat=48.8584, lon=2.2945, person="Zoë", epsilon=0.01)
         ),
+        "private zone": zones(),
     }
+
+
+def zones() -> list[object]:
+    """Return the zones of nobody and of a person, and what a ledger recognises the second one by."""
+    home: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945, "epsilon": 0.01, "key": KEY}
+    payer = Payer()
+    zones = [PrivateZone.around(**home), PrivateZone.around(**home, ledger=payer, person="Zoë")]
+    return [*([zone.lon, zone.lat] for zone in zones), payer.tokens]
+
+
+class Payer:
+    """A ledger that notes what it should recognise a charge by."""
+
+    def __init__(self) -> None:
+        self.tokens: list[object] = []
+
+    def charge(self, person: str | int, cost: object, *, label: str = "", once: str | None = None) -> float:  # noqa: ARG002
+        self.tokens.append(once)
+        return 0.0
 
 
 def current() -> dict[str, object]:

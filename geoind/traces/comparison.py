@@ -5,7 +5,6 @@ be that of real numbers, so the noise is a number of which only the first bits a
 always, and where they cannot, more bits of the same numbers are drawn and ball arithmetic (Arb, of FLINT) decides.
 """
 
-import hashlib
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ __all__ = [
     "Further",
     "Noise",
     "Quantity",
-    "Source",
     "arc_length",
     "arc_lengths",
     "at_least",
@@ -43,22 +41,6 @@ times less, and ten times less."""
 
 TAIL = 2.0**-30
 """Uniform numbers below this have too few known bits for the comparison in doubles."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """Random words that are a function of a secret key and a label: asked again, they are the same again."""
-
-    key: bytes
-
-    def words(self, label: str) -> Iterator[int]:
-        """Yield 64-bit words, as many as are asked for."""
-        block = 0
-        while True:
-            data = f"{block} {label}".encode()
-            digest = hashlib.blake2b(data, key=self.key, person=b"geoind trace").digest()
-            yield from (int.from_bytes(digest[start : start + 8], "little") for start in range(0, 64, 8))
-            block += 1
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ Each last block gives two words.
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from struct import Struct
 
 import numpy as np
@@ -21,7 +21,6 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.randomness import KEY_BYTES, Words
-from geoind.traces.comparison import Source
 
 __all__ = ["CHOICE", "FRESH", "LIMIT", "NEAR", "NO_CHOICE", "SEEN", "TEST", "SessionSource", "StepWords"]
 
@@ -92,7 +91,7 @@ class StepWords:
         return np.frombuffer(self.encipher(plain), np.uint64).reshape(-1, 2)
 
 
-class SessionSource(Source):
+class SessionSource:
     """The words of one person's steps, without arrays.
 
     Parameters
@@ -103,17 +102,11 @@ class SessionSource(Source):
         The person; "" for the only one.
     """
 
-    _made_of: tuple[bytes, str]
-    _encipher: Callable[[bytes], bytes]
-    _person: int
-
     def __init__(self, secret: bytes, name: str = "") -> None:
-        own = hashlib.blake2b(name.encode(), key=secret, digest_size=KEY_BYTES, person=b"geoind session").digest()
-        super().__init__(own if name else secret)
         words = StepWords(secret)
-        object.__setattr__(self, "_made_of", (secret, name))
-        object.__setattr__(self, "_encipher", words.encipher)
-        object.__setattr__(self, "_person", int.from_bytes(words.person(name), "little"))
+        self._made_of = secret, name
+        self._encipher = words.encipher
+        self._person = int.from_bytes(words.person(name), "little")
 
     def __reduce__(self) -> tuple[type["SessionSource"], tuple[bytes, str]]:
         return SessionSource, self._made_of

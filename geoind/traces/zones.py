@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from geoind.arrays import as_lonlat, as_number, as_positive
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.sphere import SphericalLaplace
-from geoind.randomness import KEY_BYTES
-from geoind.traces.comparison import Further, Source, arc_length
+from geoind.randomness import KEY_BYTES, KeyedRandomness
+from geoind.traces.comparison import arc_length
 from geoind.traces.session import Payer, as_traveller
 
 __all__ = ["PrivateZone"]
@@ -75,7 +75,8 @@ class PrivateZone:
         ledger, person : Ledger and str, optional
             Whose budget pays.
         """
-        [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "home").tolist()
+        # -0.0 and 0.0 are one place.
+        [[lon, lat]] = (as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "home") + 0.0).tolist()
         if not isinstance(key, bytes) or len(key) != KEY_BYTES:
             raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
         if (ledger is None) != (person is None):
@@ -85,12 +86,12 @@ class PrivateZone:
         if person is not None:
             # However the name was typed, or the number was kept: one person, one zone.
             person = as_traveller(person)
-        label = f"zone of {person!r} {lon.hex()} {lat.hex()} {noise.epsilon.hex()}"
+        home = f"{person!r} {lon.hex()} {lat.hex()} {noise.epsilon.hex()}".encode()
+        token = hashlib.blake2b(home, key=key, digest_size=16, person=b"geoind zone").hexdigest()
         if ledger is not None and person is not None:
-            token = hashlib.blake2b(label.encode(), key=key, digest_size=16).hexdigest()
             ledger.charge(person, noise.epsilon, label="private zone", once=f"zone {token}")
-        words = Source(key).words(label)
-        return cls(*noise.sample_one(lon, lat, next(words), next(words), further=Further(words)), radius)
+        [[lon, lat]] = noise.sample([[lon, lat]], rng=KeyedRandomness(key, [f"zone {token}"])).tolist()
+        return cls(lon, lat, radius)
 
     def contains(self, lon: float, lat: float) -> bool:
         """Return whether a place lies inside, in great-circle metres."""

@@ -10,6 +10,7 @@ from geoind.traces import Independent, Past, Predictive, SparseVector, TraceMeth
 from geoind.traces.comparison import Noise, Quantity, at_least
 from geoind.traces.guarded import GuardedPlace
 from geoind.traces.laws import shares
+from geoind.traces.words import LIMIT
 from tests.traces.walks import LAT, LON, METRE
 
 Place = tuple[float, float]
@@ -56,7 +57,8 @@ class Leaking(SparseVector):
 def _without_noise(self: GuardedPlace, limit: float) -> bool:
     run = self.run
     assert run is not None
-    bar = Noise(self._source.words(f"limit {run.number}"), 1 / shares(run.epsilon)[0], signed=True)
+    words = self._source.stream(self._source.run(run.number, *run.place), run.epsilon, LIMIT)
+    bar = Noise(words, 1 / shares(run.epsilon)[0], signed=True)
     return at_least(Quantity.distance(self._lon, self._lat, run.place, None), Quantity(bar, limit))
 
 
