@@ -84,6 +84,8 @@ def obfuscate_points(
         frame = points
     else:
         raise InvalidInputError(f"points must be a GeoSeries or a frame, got {type(points).__name__}")
+    if person is not None and options.get("person_column") is not None:
+        raise InvalidInputError("person and person_column both say who pays: give one of them")
     if isinstance(person, str) and frame is points:
         options, person = {**options, "person_column": person}, None
     recipe = Recipe.of(**options)

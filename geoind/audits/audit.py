@@ -14,7 +14,7 @@ from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_points,
 from geoind.audits.events import Seen, bound, choose_event
 from geoind.audits.trials import FAR, Trial, Vicinity, as_sampler, trials_at
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism, is_mechanism, off_site_level
+from geoind.mechanisms.protocol import Mechanism, is_mechanism, off_site_level, space_of
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new
 from geoind.randomness import RandomnessLike
@@ -189,7 +189,7 @@ def audit(
     claimed = as_positive(claimed, "epsilon")
     draws, confidence = as_count(draws, "draws"), as_unit(confidence, "confidence")
     if is_mechanism(mechanism):
-        spoken = getattr(mechanism, "space", None) == "lonlat"
+        spoken = space_of(mechanism) == "lonlat"
         if lonlat is not None and lonlat != spoken:
             raise InvalidInputError(f"this {type(mechanism).__name__} speaks {'degrees' if spoken else 'metres'}")
         lonlat = spoken

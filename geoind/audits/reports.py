@@ -11,7 +11,7 @@ from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_points,
 from geoind.audits.events import SHARES
 from geoind.audits.trials import Vicinity, as_sampler
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism
+from geoind.mechanisms.protocol import Mechanism, space_of
 from geoind.randomness import RandomnessLike
 from geoind.space.projection import Projection
 
@@ -94,7 +94,7 @@ def audit_reports(
             f"promise must be a Promise(level=, radius=, delta=), got {type(promise).__name__}"
         )
     delta, risk = promise.delta, 1 - as_unit(confidence, "confidence")
-    lonlat = mechanism.space == "lonlat"
+    lonlat = space_of(mechanism) == "lonlat"
     [truth] = (as_lonlat if lonlat else as_points)(np.atleast_2d(place), "place")
     vicinity, offset = Vicinity(truth, Projection(*truth) if lonlat else None), np.array([promise.radius, 0.0])
     other, sample = vicinity.at(offset), as_sampler(mechanism, rng)

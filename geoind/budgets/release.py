@@ -4,7 +4,7 @@ import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from functools import singledispatch
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 from geoind.accounting.losses import BoundedLoss, Loss
 from geoind.accounting.mechanisms import loss_of
@@ -15,7 +15,7 @@ from geoind.mechanisms.gaussian import PlanarGaussian
 from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.mechanisms.post_processed import PostProcessed
 from geoind.mechanisms.projected import Projected
-from geoind.mechanisms.protocol import Mechanism, off_site_level
+from geoind.mechanisms.protocol import Mechanism, is_mechanism, off_site_level
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.mechanisms.spherical_gaussian import SphericalGaussian
 
@@ -45,8 +45,9 @@ class Release(NamedTuple):
         "SphericalLaplace", "PlanarLaplace", "SphericalGaussian" or "PlanarGaussian"; "any" for whatever keeps an
         epsilon, and "sites" for what keeps it between sites only; "PersonLevel" for a curator's release.
     parameter : int
-        Epsilon per metre on the ground, in units of 1e-15, rounded up; of a Gaussian kind sigma on the ground, in
-        nanometres, rounded down; of a "PersonLevel" the level, in units of 1e-15, rounded up.
+        Epsilon per metre, in units of 1e-15, rounded up; of a Gaussian kind sigma in nanometres, rounded down; of
+        a "PersonLevel" the level, in units of 1e-15, rounded up. Metres are on the ground where the mechanism
+        speaks degrees, and the plane's where it speaks metres: what was projected is charged as `Projected`.
 
     Examples
     --------
@@ -106,8 +107,8 @@ def release_of(cost: Cost) -> Release:
     """
     if isinstance(cost, PersonLevel):
         return Release(PersonLevel.__name__, as_units(cost.level, "level", per="per person"))
-    if not isinstance(cost, Mechanism):
-        return Release("any", as_units(cost, "epsilon"))
+    if not is_mechanism(cost):
+        return Release("any", as_units(cast("float", cost), "epsilon"))
     return Release("sites" if off_site_level(cost) else "any", as_units(cost.epsilon, "epsilon"))
 
 

@@ -10,7 +10,7 @@ from geoind.arrays import ArrayLike, FloatArray, as_finite, as_floats, as_points
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
 from geoind.pictures.card import card
 from geoind.pictures.cells import as_grid_of, axes_or_new, density_layer, draw_density, layer_on_map, thumbnail
-from geoind.space.crs import as_crs
+from geoind.space.crs import in_degrees
 from geoind.space.sites import Grid, Outside, Sites, inside
 
 if TYPE_CHECKING:
@@ -312,8 +312,7 @@ def _in_metres(
     frame: "GeoDataFrame", projection: "Projection | None"
 ) -> "np.ndarray[tuple[int], np.dtype[np.object_]]":
     if projection is not None:
-        as_crs(frame.crs, "the frame")
-        return np.asarray(shapely.transform(frame.geometry.to_crs(4326).to_numpy(), projection.to_xy))
+        return np.asarray(projection.transform(in_degrees(frame.geometry, "the frame").to_numpy()))
     if frame.crs is not None and frame.crs.is_geographic:
         raise InvalidInputError("the frame is in degrees: give the projection to the grid's metres")
     return np.asarray(frame.geometry.to_numpy())

@@ -12,7 +12,7 @@ from geoind.distances import haversine
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.mechanisms.projected import Projected
-from geoind.mechanisms.protocol import Mechanism, is_mechanism
+from geoind.mechanisms.protocol import Mechanism, is_mechanism, space_of
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.space.projection import Projection, points_xy
 from geoind.space.sites import Grid
@@ -65,7 +65,7 @@ def epsilon_in_plane(mechanism: Mechanism, grid: Grid, projection: Projection | 
             "mechanism must be a Channel, or noise whose density is known (PlanarLaplace, SphericalLaplace), "
             f"got {type(mechanism).__name__}; for post-processed noise build the channel of its outputs"
         )
-    if mechanism.space == "xy":
+    if space_of(mechanism) == "xy":
         return epsilon
     if projection is None:
         raise InvalidInputError("the reports are degrees: give the projection into the grid's plane")

@@ -17,7 +17,7 @@ import shapely
 
 from geoind.errors import InvalidInputError
 from geoind.extras import require
-from geoind.space.crs import as_crs
+from geoind.space.crs import in_degrees
 
 if TYPE_CHECKING:
     from folium import GeoJson
@@ -166,9 +166,8 @@ def _frames(path: Path) -> "Iterator[GeoDataFrame]":
                 # An extract cuts ways at its border: open rings are expected, and left out.
                 warnings.simplefilter("ignore", RuntimeWarning)
                 frame = geopandas.read_file(path, layer=layer, engine="pyogrio", on_invalid="ignore")
-            as_crs(frame.crs, f"the base map {path.name!r}")
-            frame = frame[frame.geometry.notna() & ~frame.geometry.is_empty]
-            yield frame.to_crs("EPSG:4326")
+            degrees = in_degrees(frame, f"the base map {path.name!r}")
+            yield degrees[degrees.geometry.notna() & ~degrees.geometry.is_empty]
     except pyogrio.errors.DataSourceError as error:
         raise InvalidInputError(f"the base map {path.name!r} cannot be read as map data") from error
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from geoind.arrays import ArrayLike, FloatArray, as_points
+from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_points
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import (
     SPOKEN,
@@ -13,7 +13,7 @@ from geoind.mechanisms.protocol import (
     check_inside,
     check_truths,
     off_site_level,
-    speaking,
+    space_of,
 )
 from geoind.randomness import RandomnessLike
 
@@ -60,8 +60,14 @@ class PostProcessed:
     def __post_init__(self) -> None:
         if not callable(self.step):
             raise InvalidInputError(f"step must be callable, got {type(self.step).__name__}")
+        spoken = space_of(self.mechanism)
         # A step that does not say where it works follows any mechanism.
-        speaking(getattr(self.step, "space", getattr(self.mechanism, "space", "xy")), self.mechanism)
+        works_in = getattr(self.step, "space", spoken)
+        if works_in != spoken:
+            raise InvalidInputError(
+                f"{type(self.mechanism).__name__} speaks {SPOKEN[spoken]}, and the step works in "
+                f"{SPOKEN.get(works_in, works_in)}"
+            )
 
     @property
     def epsilon(self) -> float:
@@ -105,7 +111,8 @@ class PostProcessed:
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
         """Return one processed report for each of the (n, 2) points."""
         reports = self.mechanism.sample(points, rng=rng)
-        processed = as_points(self.step(reports), "step's result")
+        as_places = as_lonlat if self.space == "lonlat" else as_points
+        processed = as_places(self.step(reports), "step's result")
         if processed.shape != reports.shape:
             raise InvalidInputError(f"step must return {reports.shape}, got {processed.shape}")
         return processed

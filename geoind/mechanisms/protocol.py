@@ -9,16 +9,31 @@ matters and only there:
 - `check_inside(points)` raises for places where `reach` does not hold;
 - `off_site_level` is the privacy loss beyond epsilon times distance, for a mechanism that first moves the truth to
   one of finitely many sites;
-- `decimals` says that its reports lie on the public lattice of degrees already.
+- `decimals` says that its reports lie on the public lattice of degrees already;
+- `mean_radius` is their mean error in metres, for summaries;
+- `noise_epsilon` is the epsilon of a Laplace density around the truth, from which a population can be estimated;
+- `sigma` is that of Gaussian noise, in metres, where there is no epsilon (`math.inf`).
+
+What a report of it costs beside others, the accountant and a ledger know by its epsilon. Noise without one tells
+more by `loss_of.register` (`geoind.accounting.mechanisms`) and `release_of.register` (`geoind.budgets.release`).
 """
 
-from typing import Literal, Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
 
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.errors import InvalidInputError
 from geoind.randomness import RandomnessLike
 
-__all__ = ["Mechanism", "Space", "check_inside", "check_truths", "is_mechanism", "off_site_level", "speaking"]
+__all__ = [
+    "Mechanism",
+    "Space",
+    "check_inside",
+    "check_truths",
+    "is_mechanism",
+    "off_site_level",
+    "space_of",
+    "speaking",
+]
 
 Space: TypeAlias = Literal["lonlat", "xy"]
 """What places are: lon/lat degrees (WGS84), longitude first; or metres in a plane."""
@@ -71,6 +86,22 @@ def is_mechanism(value: object) -> TypeGuard[Mechanism]:
     return all(name in own or hasattr(type(value), name) for name in MEMBERS)
 
 
+def space_of(mechanism: object) -> Space:
+    """Return which space a mechanism speaks, if it is one and the space is known.
+
+    Examples
+    --------
+    >>> from geoind import SphericalLaplace
+    >>> space_of(SphericalLaplace(0.01))
+    'lonlat'
+    """
+    if not is_mechanism(mechanism):
+        raise InvalidInputError(f"mechanism must have {', '.join(MEMBERS)}, got {type(mechanism).__name__}")
+    if mechanism.space not in SPOKEN:
+        raise InvalidInputError(f"a mechanism's space must be 'lonlat' or 'xy', got {mechanism.space!r}")
+    return mechanism.space
+
+
 def speaking(space: Space, mechanism: object) -> Mechanism:
     """Return the mechanism, if it is one and speaks the space.
 
@@ -81,15 +112,11 @@ def speaking(space: Space, mechanism: object) -> Mechanism:
     Traceback (most recent call last):
     geoind.errors.InvalidInputError: PlanarLaplace speaks metres, not degrees: use Projected(mechanism, ...
     """
-    if not is_mechanism(mechanism):
-        raise InvalidInputError(f"mechanism must have {', '.join(MEMBERS)}, got {type(mechanism).__name__}")
-    if mechanism.space not in SPOKEN:
-        raise InvalidInputError(f"a mechanism's space must be 'lonlat' or 'xy', got {mechanism.space!r}")
-    if mechanism.space != space:
+    spoken = space_of(mechanism)
+    if spoken != space:
         way = "use Projected(mechanism, Projection(lon, lat))" if space == "lonlat" else "it needs no projection"
-        spoken, wanted = SPOKEN[mechanism.space], SPOKEN[space]
-        raise InvalidInputError(f"{type(mechanism).__name__} speaks {spoken}, not {wanted}: {way}")
-    return mechanism
+        raise InvalidInputError(f"{type(mechanism).__name__} speaks {SPOKEN[spoken]}, not {SPOKEN[space]}: {way}")
+    return cast("Mechanism", mechanism)
 
 
 @runtime_checkable

@@ -1,13 +1,14 @@
 """Truncation: reports outside a region move to its closest point."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 import shapely
 
-from geoind.arrays import ArrayLike, FloatArray, as_points
+from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_points
 from geoind.errors import InvalidInputError
+from geoind.mechanisms.protocol import SPOKEN, Space
 
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
@@ -26,7 +27,9 @@ class ClosestIn:
     Parameters
     ----------
     region : shapely geometry
-        In the plane's metres; the step of a mechanism on lon/lat takes degrees, and closest then means in degrees.
+        In metres of the plane, or in degrees.
+    space : {"xy", "lonlat"}
+        Which of them: what the mechanism speaks. In degrees the closest point is closest in degrees.
 
     Examples
     --------
@@ -37,10 +40,15 @@ class ClosestIn:
     """
 
     region: "BaseGeometry"
+    space: Space = field(default="xy", kw_only=True)
 
     def __post_init__(self) -> None:
         if not isinstance(self.region, shapely.Geometry) or self.region.is_empty or not self.region.is_valid:
             raise InvalidInputError("region must be a valid, non-empty shapely geometry")
+        if self.space not in SPOKEN:
+            raise InvalidInputError(f"space must be 'xy' or 'lonlat', got {self.space!r}")
+        if self.space == "lonlat":
+            as_lonlat(shapely.get_coordinates(self.region), "region")
         shapely.prepare(self.region)
 
     def __call__(self, reports: ArrayLike) -> FloatArray:
@@ -55,9 +63,14 @@ class ClosestIn:
     def reach_after(self, reach: float) -> float:
         """Return how far from a truth in the region a report lies after the step, if within `reach` before.
 
-        In the plane. The closest point of a convex region is no farther from the truth; that of another one is at
-        most as far from the report as the truth is.
+        The closest point of a convex region is no farther from the truth; that of another one is at most as far
+        from the report as the truth is. In the plane only: a metre is not the same number of degrees everywhere.
         """
+        if self.space == "lonlat":
+            raise InvalidInputError(
+                "how far ClosestIn moves a report is not known in degrees: use a region in metres, or give the "
+                "caller's own bound (report_reach)"
+            )
         return reach if self.region.equals(self.region.convex_hull) else 2 * reach
 
     def check_inside(self, points: FloatArray) -> None:

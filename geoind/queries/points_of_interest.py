@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, cast
 
 import geopandas
 import numpy as np
-import pyproj
 import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
-from geoind.space.crs import as_crs
+from geoind.space.crs import in_degrees
+from geoind.space.geodesy import geodesic_lengths
+from geoind.space.projection import Projection
 
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
@@ -98,14 +99,10 @@ def distances_from(places: ArrayLike, *, lat: float, lon: float) -> FloatArray:
         if (shapely.get_type_id(places) == shapely.GeometryType.POINT).all():
             places = shapely.get_coordinates(places)
         else:
-            # Azimuthal equidistant around the place: distances from its origin are the true ones.
-            plane = pyproj.Proj(proj="aeqd", lat_0=lat, lon_0=lon, datum="WGS84")
-            flat = shapely.transform(places, lambda xy: np.column_stack(plane(xy[:, 0], xy[:, 1])))
+            # Distances from a plane's origin are the true ones.
+            flat = Projection(lon, lat).transform(places)
             return np.asarray(shapely.distance(flat, shapely.Point(0, 0)), dtype=np.float64)
-    points = as_lonlat(places, "places")
-    start = np.broadcast_to([lon, lat], points.shape)
-    geod = pyproj.Geod(ellps="WGS84")
-    return np.asarray(geod.inv(start[:, 0], start[:, 1], points[:, 0], points[:, 1])[2], dtype=np.float64)
+    return geodesic_lengths([lon, lat], as_lonlat(places, "places"))
 
 
 def lonlat_of(items: Sequence[Mapping[str, object]]) -> FloatArray:
@@ -147,18 +144,16 @@ def corridor(line: "BaseGeometry", *, width: float) -> "BaseGeometry":
     if not isinstance(line, shapely.Geometry) or line.is_empty:
         raise InvalidInputError("line must be a shapely geometry that is not empty")
     lon, lat = as_lonlat(shapely.get_coordinates(line), "line").mean(axis=0).tolist()
-    plane = pyproj.Proj(proj="aeqd", lat_0=lat, lon_0=lon, datum="WGS84")
-    flat = shapely.transform(line, lambda points: np.column_stack(plane(points[:, 0], points[:, 1])))
-    return shapely.transform(
-        flat.buffer(width), lambda xy: np.column_stack(plane(xy[:, 0], xy[:, 1], inverse=True))
-    )
+    plane = Projection(lon, lat)
+    wide: BaseGeometry = plane.transform(line).buffer(width)
+    return plane.inverse_transform(wide)
 
 
 def _as_degrees(frame: "geopandas.GeoDataFrame") -> "geopandas.GeoDataFrame":
-    as_crs(frame.crs, "the frame")
+    degrees = in_degrees(frame, "the frame")
     if not (frame.geometry.notna() & ~frame.geometry.is_empty).all():
         raise InvalidInputError("every row of the frame must have a geometry")
-    return frame if frame.crs == "EPSG:4326" else frame.to_crs("EPSG:4326")
+    return degrees
 
 
 def _boxes(lat: float, lon: float, radius: float) -> list[tuple[float, float, float, float]]:

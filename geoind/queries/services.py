@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyproj
 import shapely
 
 from geoind.errors import InvalidInputError
+from geoind.space.geodesy import destinations, geodesic_lengths
 
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
@@ -80,10 +80,8 @@ def _circle(lat: float, lon: float, radius: float) -> "BaseGeometry":
     # plane is enough away from the poles, and a circle that comes near one becomes a cap.
     corner = radius * (4 / math.cos(math.pi / CIRCLE_CORNERS) - 3)
     bearings = np.linspace(0, 360, CIRCLE_CORNERS, endpoint=False)
-    start = np.ones(CIRCLE_CORNERS)
-    geod = pyproj.Geod(ellps="WGS84")
-    lons, lats, _ = geod.fwd(lon * start, lat * start, bearings, corner * start)
-    _, _, to_pole = geod.inv([lon, lon], [lat, lat], [lon, lon], [90.0, -90.0])
+    lons, lats = destinations(np.full((CIRCLE_CORNERS, 2), [lon, lat]), bearings, corner).T
+    to_pole = geodesic_lengths([lon, lat], [[lon, 90.0], [lon, -90.0]])
     north, south = (distance <= 2 * corner for distance in to_pole)
     if north or south:
         return shapely.box(-180, -90 if south else lats.min(), 180, 90 if north else lats.max())

@@ -1,7 +1,7 @@
 """Coordinates of a CRS to and from WGS84 degrees, longitude first: the one place that asks for a CRS."""
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import pyproj
@@ -10,9 +10,12 @@ from geoind.arrays import ArrayLike, FloatArray, as_lonlat
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from geopandas import GeoDataFrame, GeoSeries
     from pyproj import Transformer
 
-__all__ = ["LONLAT", "as_crs", "from_lonlat", "points_lonlat", "same_crs", "to_lonlat", "wrap_lon"]
+__all__ = ["LONLAT", "as_crs", "from_lonlat", "in_degrees", "points_lonlat", "same_crs", "to_lonlat", "wrap_lon"]
+
+Frame = TypeVar("Frame", bound="GeoDataFrame | GeoSeries")
 
 LONLAT = "OGC:CRS84"
 """WGS84 degrees, longitude first."""
@@ -58,6 +61,19 @@ def from_lonlat(lonlat: FloatArray, crs: str) -> FloatArray:
     return _carried(lonlat, transformer(crs, inverse=True))
 
 
+def in_degrees(frame: Frame, what: str) -> Frame:
+    """Return a GeoDataFrame or GeoSeries, which must have a CRS, in lon/lat degrees.
+
+    Examples
+    --------
+    >>> import geopandas
+    >>> in_degrees(geopandas.GeoSeries.from_xy([0.0], [0.0], crs="EPSG:3857"), "places").crs.to_epsg()
+    4326
+    """
+    as_crs(frame.crs, what)
+    return frame if frame.crs == "EPSG:4326" else cast("Frame", frame.to_crs("EPSG:4326"))
+
+
 def points_lonlat(points: Any, what: str) -> FloatArray:
     """Return WGS84 degrees, (n, 2), of a GeoDataFrame's or GeoSeries' points, or of an array of degrees.
 
@@ -69,8 +85,7 @@ def points_lonlat(points: Any, what: str) -> FloatArray:
     """
     if not hasattr(points, "crs"):
         return as_lonlat(points, what)
-    as_crs(points.crs, what)
-    degrees = points.geometry.to_crs("EPSG:4326")
+    degrees = in_degrees(points.geometry, what)
     if not (degrees.geom_type == "Point").all():
         raise InvalidInputError(f"{what} must be points, without gaps")
     return np.column_stack([degrees.x, degrees.y])

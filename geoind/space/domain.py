@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
-import pyproj
 import shapely
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
+from geoind.space.geodesy import geodesic_lengths
 from geoind.space.projection import Projection
 
 if TYPE_CHECKING:
@@ -199,17 +199,16 @@ def _scales(projection: Projection, box: _Box) -> tuple[float, float]:
         xy = projection.to_xy(lonlat).reshape(SIDE, SIDE, 2)
     except InvalidInputError as error:
         raise InvalidInputError("the projection cannot show all of its domain: give a smaller one") from error
-    places, geodesic = lonlat.reshape(SIDE, SIDE, 2), pyproj.Geod(ellps="WGS84")
+    places = lonlat.reshape(SIDE, SIDE, 2)
     slack = 0.0
     for one, other in (
         ((slice(1, None), slice(None)), (slice(None, -1), slice(None))),
         ((slice(None), slice(1, None)), (slice(None), slice(None, -1))),
     ):
         slack = max(slack, float(np.abs(scales[one] - scales[other]).max()))
-        here, there = places[one].reshape(-1, 2), places[other].reshape(-1, 2)
-        ground = geodesic.inv(here[:, 0], here[:, 1], there[:, 0], there[:, 1])[2]
+        ground = geodesic_lengths(places[one].reshape(-1, 2), places[other].reshape(-1, 2))
         plane = np.hypot(*(xy[one] - xy[other]).reshape(-1, 2).T)
-        if (plane > 1 + (scales.max() + slack) * np.asarray(ground)).any():
+        if (plane > 1 + (scales.max() + slack) * ground).any():
             raise InvalidInputError("the projection is torn within its domain: give a domain beside the tear")
     if box.width >= 360 and np.hypot(*(xy[0] - xy[-1]).T).max() > 1:
         raise InvalidInputError("the projection is torn within its domain: give a domain beside the tear")

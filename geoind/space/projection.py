@@ -3,7 +3,7 @@
 import warnings
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 import numpy as np
 import pyproj
@@ -14,12 +14,16 @@ from pyproj.transformer import Transformer, TransformerGroup
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_number, as_points
 from geoind.errors import InvalidInputError
 from geoind.space.crs import points_lonlat
+from geoind.space.geodesy import destinations
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
     from shapely.geometry.base import BaseGeometry
 
 __all__ = ["Projection", "points_xy"]
+
+Shapes: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.object_]]"
+"""An array of shapely geometries."""
 
 SAMPLES = 50
 """Points per side at which a region's scale is measured."""
@@ -34,8 +38,8 @@ class Projection:
 
     `Projection(lon, lat)` is the azimuthal equidistant plane around an origin that must be public: a city's
     centre, never a centroid of the private data. It stretches 100 m by 1 mm at 50 km from the origin.
-    `Projection.from_crs("EPSG:2154")` takes any projected CRS in metres; ask `largest_scale` what its metres
-    are worth where your people are.
+    `Projection.from_crs("EPSG:2154")` takes any projected CRS in metres; what they are worth on the ground between
+    any two places of a domain, `Projected` finds out.
 
     Parameters
     ----------
@@ -95,9 +99,14 @@ class Projection:
         """Return degrees, longitude first, for (n, 2) metres in the plane."""
         return self._carry(as_points(xy, "xy"), inverse=True)
 
-    def transform(self, geometry: "BaseGeometry") -> "BaseGeometry":
-        """Return a lon/lat shapely geometry in the plane's metres."""
-        return shapely.transform(geometry, self.to_xy)
+    @overload
+    def transform(self, geometry: "BaseGeometry") -> "BaseGeometry": ...
+    @overload
+    def transform(self, geometry: Shapes) -> Shapes: ...
+    def transform(self, geometry: "BaseGeometry | Shapes") -> "BaseGeometry | Shapes":
+        """Return a lon/lat shapely geometry, or an array of them, in the plane's metres."""
+        moved: BaseGeometry | Shapes = shapely.transform(geometry, self.to_xy)
+        return moved
 
     def inverse_transform(self, geometry: "BaseGeometry") -> "BaseGeometry":
         """Return a planar shapely geometry in lon/lat degrees."""
@@ -106,8 +115,9 @@ class Projection:
     def scale_range(self, region: "BaseGeometry") -> tuple[float, float]:
         """Return the smallest and largest projected metres per ground metre over a lon/lat region.
 
-        Measured against WGS84 geodesics at 50 x 50 points of its bounding box and along its border. A mechanism
-        that promises epsilon per projected metre promises epsilon times the largest scale per ground metre.
+        Measured against WGS84 geodesics at 50 x 50 points of its bounding box and along its border: what lengths
+        of some metres are worth. The shortest way between two far places may leave the region: epsilon between any
+        two is told by `Projected(mechanism, self, domain)`.
 
         Examples
         --------
@@ -130,23 +140,20 @@ class Projection:
         Measured against WGS84 geodesics of `step` metres to each side.
         """
         places = as_lonlat(lonlat, "region")
-        geodesic = pyproj.Geod(ellps="WGS84")
 
         def go(bearing: float) -> FloatArray:
-            count = len(places)
-            there = geodesic.fwd(places[:, 0], places[:, 1], np.full(count, bearing), np.full(count, step))
-            return self.to_xy(np.column_stack(there[:2]))
+            return self.to_xy(destinations(places, bearing, step))
 
         # The singular values of the local map from ground to plane are the extreme scales over all directions.
         local = np.stack([go(90) - go(270), go(0) - go(180)], axis=2) / (2 * step)
         return np.asarray(np.linalg.svd(local, compute_uv=False), dtype=np.float64)
 
     def largest_scale(self, region: "BaseGeometry") -> float:
-        """Return the factor by which epsilon grows on the ground over a lon/lat region."""
+        """Return the factor by which epsilon grows on the ground between close places of a lon/lat region."""
         return self.scale_range(region)[1]
 
     def largest_scale_error(self, region: "BaseGeometry") -> float:
-        """Return the largest relative error of a length over a lon/lat region.
+        """Return the largest relative error of a short length over a lon/lat region.
 
         Examples
         --------

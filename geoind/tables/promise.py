@@ -107,7 +107,8 @@ class TablePromise:
             radius=radius,
             reports=reports or 1,
             delta=delta or 0.0,
-            sigma=_sigma(mechanism),
+            # Beside an epsilon, what a mechanism of one's own calls sigma is its own affair.
+            sigma=_sigma(mechanism) if mechanism.epsilon == math.inf else None,
             off_site_level=off_site_level(mechanism),
             decimals=getattr(mechanism, "decimals", DECIMALS),
             session=None if trace is None else trace.told,

@@ -10,6 +10,7 @@ from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
 from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.space.lattice import DECIMALS
 from geoind.tables.identities import plain
 from geoind.tables.places import column_of
 from geoind.tables.rows import Examined
@@ -78,6 +79,8 @@ def tracing_of(
         raise InvalidInputError(
             "a session needs noise on the globe with an epsilon: give epsilon, or level and radius"
         )
+    if mechanism.decimals != DECIMALS:
+        raise InvalidInputError(f"a session reports with {DECIMALS} decimals, not {mechanism.decimals}")
     if method is None or isinstance(method, str):
         method = _named(method or "switching", mechanism)
     return Tracing(names[0], names[1], method)

@@ -243,6 +243,14 @@ def test_a_person_column_pays_one_report_per_row() -> None:
     assert book.charged == [({"u0": 2, "u1": 2}, EPSILON)]
 
 
+def test_two_ways_of_saying_who_pays_are_refused_before_anybody_does() -> None:
+    book = Book()
+    for points in (frame(), frame().geometry):
+        with pytest.raises(InvalidInputError, match="person and person_column both say who pays"):
+            obfuscate_points(points, epsilon=EPSILON, ledger=book, person="alice", person_column="user")
+    assert not book.charged
+
+
 def test_rows_without_a_point_are_not_charged() -> None:
     book = Book()
     truth = frame()

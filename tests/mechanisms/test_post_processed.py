@@ -35,10 +35,21 @@ def test_a_step_that_loses_reports_is_refused() -> None:
 
 
 def test_a_step_that_measures_in_metres_does_not_follow_degrees() -> None:
-    for step in (GRID.snap, PosteriorRemap(Prior.uniform(Places(GRID.xy)), NOISE)):
-        with pytest.raises(InvalidInputError, match="SphericalLaplace speaks degrees, not metres"):
+    metres = ClosestIn(shapely.box(0, 0, 1, 1))
+    for step in (GRID.snap, PosteriorRemap(Prior.uniform(Places(GRID.xy)), NOISE), metres):
+        with pytest.raises(InvalidInputError, match="Laplace speaks degrees, and the step works in metres"):
             PostProcessed(SphericalLaplace(0.01), step)
-    assert PostProcessed(SphericalLaplace(0.01), ClosestIn(shapely.box(0, 0, 1, 1))).space == "lonlat"
+    with pytest.raises(InvalidInputError, match="PlanarLaplace speaks metres, and the step works in degrees"):
+        PostProcessed(NOISE, ClosestIn(shapely.box(0, 0, 1, 1), space="lonlat"))
+
+
+def test_a_step_that_answers_degrees_with_metres_is_noticed_where_they_cannot_be_degrees() -> None:
+    def five_kilometres_north(reports: FloatArray) -> FloatArray:
+        return np.asarray(reports + np.array([0, 5000]))
+
+    with pytest.raises(InvalidInputError, match="latitude"):
+        PostProcessed(SphericalLaplace(0.01), five_kilometres_north).sample([[2.35, 48.86]])
+    assert PostProcessed(NOISE, five_kilometres_north).sample([[0, 0]])[0, 1] > 2000
 
 
 def test_what_is_no_mechanism_and_no_step_is_refused_when_they_are_combined() -> None:
@@ -84,7 +95,7 @@ def test_truncation_to_a_region_with_a_gap_can_double_the_error_and_is_allowed_f
     "mechanism",
     [
         PostProcessed(SphericalLaplace(EPSILON), lambda reports: reports),
-        PostProcessed(SphericalLaplace(EPSILON), ClosestIn(shapely.box(-1, -1, 1, 1))),
+        PostProcessed(SphericalLaplace(EPSILON), ClosestIn(shapely.box(-1, -1, 1, 1), space="lonlat")),
         Projected(PostProcessed(PlanarLaplace(EPSILON), lambda reports: reports), PARIS),
         Projected(Channel(Places([[0, 0]]), Places([[0, 0]]), [[1.0]]), PARIS),
     ],

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import shapely
 
-from geoind import ClosestIn, InvalidInputError, PlanarLaplace, PostProcessed
+from geoind import ClosestIn, InvalidInputError, PlanarLaplace, PostProcessed, SphericalLaplace
 
 CRESCENT = shapely.Point(0, 0).buffer(500).difference(shapely.Point(200, 0).buffer(400))
 
@@ -34,3 +34,15 @@ def test_truncation_is_a_step() -> None:
 def test_a_region_is_valid_and_not_empty(region: object) -> None:
     with pytest.raises(InvalidInputError, match="region must"):
         ClosestIn(region)  # type: ignore[arg-type]
+
+
+def test_a_region_in_degrees_says_so_and_holds_degrees() -> None:
+    paris = shapely.box(2.2, 48.8, 2.5, 48.9)
+    reports = PostProcessed(SphericalLaplace(0.0001), ClosestIn(paris, space="lonlat")).sample(
+        [[2.3, 48.85]] * 200
+    )
+    assert shapely.intersects_xy(paris, reports).all()
+    with pytest.raises(InvalidInputError, match="longitude"):
+        ClosestIn(shapely.box(0, 0, 5000, 5000), space="lonlat")
+    with pytest.raises(InvalidInputError, match="space must be"):
+        ClosestIn(paris, space="degrees")  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 import json
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -313,3 +313,13 @@ def test_the_sigma_on_the_ground_is_that_of_the_innermost_noise_in_the_largest_s
     assert TablePromise.of(oslo).sigma == 500 / oslo.largest_scale
     assert TablePromise.of(Projected(PlanarLaplace(0.01), Projection(2.35, 48.86))).sigma is None
     assert TablePromise.of(geoind.SphericalGaussian(700.0)).sigma == 700.0
+
+
+def test_beside_an_epsilon_a_sigma_is_the_mechanisms_own_affair() -> None:
+    @dataclass(frozen=True)
+    class Own(SphericalLaplace):
+        sigma: float = 3.0
+
+    told = TablePromise.of(Own(0.01))
+    assert told.sigma is None
+    assert str(told) == "epsilon 0.01 per metre"

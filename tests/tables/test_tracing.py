@@ -175,3 +175,8 @@ def test_what_is_told_of_a_method_names_its_numbers_and_functions_without_addres
     told = tracing_of("who,when", "switching", NOISE).told
     assert told.startswith("Switching(stays=SparseVector(fresh=0.01, test=0.01, limit=")
     assert tracing_of("who,when", "predictive", NOISE).told.endswith(", predictor=last_report)")
+
+
+def test_a_coarser_lattice_is_refused_since_a_session_would_not_keep_to_it() -> None:
+    with pytest.raises(InvalidInputError, match="a session reports with 5 decimals, not 3"):
+        tracing_of("who,when", "independent", SphericalLaplace(0.01, decimals=3))
