@@ -32,11 +32,20 @@ LEAST_MEAN_ERROR = 10.0
 _two_words = Struct("<QQ").unpack
 
 
+OfEpsilons: TypeAlias = Mapping[float, int]
+Costs: TypeAlias = Mapping[str, OfEpsilons] | Mapping[int, OfEpsilons] | Mapping[str | int, OfEpsilons]
+"""How many answers of each epsilon, per metre, the session of each person gave."""
+
+
 class Budget(Protocol):
     """What a `Ledger` is to whoever makes reports: calls, tables and engines."""
 
     def charge_counts(self, reports: ReportCounts, cost: Mechanism, *, label: str = "") -> None:
         """Charge each person for their number of the mechanism's reports, all of them or none."""
+        ...
+
+    def charge_all(self, costs: Costs, *, label: str = "") -> None:
+        """Charge each person for all answers of a session, all persons or none."""
         ...
 
 

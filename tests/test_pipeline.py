@@ -28,7 +28,7 @@ from geoind import (
 )
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.mechanisms.protocol import Space
-from geoind.pipeline import ReportCounts
+from geoind.pipeline import Costs, ReportCounts
 from geoind.randomness import RandomnessLike, Words
 from tests.keywords import Place, Together
 
@@ -171,6 +171,9 @@ class Purse:
 
     left: float = 1.0
     notes: list[str] = field(default_factory=list)
+
+    def charge_all(self, costs: Costs, *, label: str = "") -> None:
+        raise AssertionError(f"these are no traces: {costs} {label}")
 
     def charge_counts(self, reports: ReportCounts, cost: Mechanism, *, label: str = "") -> None:
         assert not label

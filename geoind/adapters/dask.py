@@ -18,7 +18,6 @@ from geoind.adapters.frames import examined, placed, reported, table_of
 from geoind.adapters.traces import (
     PERSON,
     answered_frame,
-    charge_traces,
     costs_frame,
     costs_of,
     in_time,
@@ -154,7 +153,7 @@ def _traces(frame: "dd.DataFrame", recipe: Recipe, ledger: Budget | None) -> "dd
     together = frame.assign(**{PERSON: labels}).shuffle(on=PERSON)
     if ledger is not None:
         costs = together.map_partitions(_costs, recipe, meta=costs_frame(recipe.sessions())).compute()
-        charge_traces(ledger, costs_of(list(costs.itertuples(index=False, name=None))), "dask frame")
+        ledger.charge_all(costs_of(list(costs.itertuples(index=False, name=None))), label="dask frame")
     reports = together.map_partitions(_answered, recipe, meta=meta)
     if getattr(reports, "spatial_partitions", None) is not None:
         # The outlines of the partitions' true places.

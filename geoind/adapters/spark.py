@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from geoind.adapters.traces import PERSON, charge_traces, costs_frame, costs_of, label_of
+from geoind.adapters.traces import PERSON, costs_frame, costs_of, label_of
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.tables import LonLat, Options, Recipe, Table
@@ -203,7 +203,7 @@ def _traces(frame: "DataFrame", recipe: Recipe, ledger: Budget | None) -> "DataF
     together = _together(frame, recipe)
     if ledger is not None:
         rows = together.mapInArrow(_costs(recipe), "person string, epsilon double, answers long").collect()
-        charge_traces(ledger, costs_of([(row[0], row[1], row[2]) for row in rows]), "spark frame")
+        ledger.charge_all(costs_of([(row[0], row[1], row[2]) for row in rows]), label="spark frame")
     reports = together.mapInArrow(_answered(recipe), frame.drop(*recipe.drop).schema)
     [place] = table.places
     return reports.withMetadata(place.names[0], {ATTRS_KEY: table.promise.to_json()})

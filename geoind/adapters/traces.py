@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from geoind.adapters.frames import examined, reported, table_of
 from geoind.errors import InvalidInputError
-from geoind.pipeline import Budget
+from geoind.pipeline import Budget, Costs
 from geoind.tables import Recipe, Table
 from geoind.tables.promise import ATTRS_KEY
 from geoind.tables.summary import Tally
 from geoind.tables.times import seconds_of
-from geoind.traces.many import Costs, TraceBudget, TraceSessions
+from geoind.traces.many import TraceSessions
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -26,7 +26,6 @@ __all__ = [
     "PERSON",
     "answered_frame",
     "as_frame",
-    "charge_traces",
     "costs_frame",
     "costs_of",
     "in_time",
@@ -67,19 +66,12 @@ def answered_frame(frame: Any, recipe: Recipe, ledger: Budget | None = None) -> 
     looked_at = examined(frame, table).raise_problems()
     made = table.report(looked_at, sessions=sessions)
     if ledger is not None:
-        charge_traces(ledger, sessions.costs, "frame")
+        ledger.charge_all(sessions.costs, label="frame")
     tally = Tally()
     tally.add(table, looked_at, made)
     result = reported(frame, table, made)
     result.attrs = {ATTRS_KEY: table.promise.for_traces(sessions.spent.values()).to_json()}
     return result, tally, table
-
-
-def charge_traces(ledger: Budget, costs: Costs, label: str) -> None:
-    """Charge all persons for their whole traces, or none."""
-    if not isinstance(ledger, TraceBudget):
-        raise InvalidInputError("this ledger cannot charge traces: it has no charge_all")
-    ledger.charge_all(costs, label=label)
 
 
 def costs_frame(sessions: TraceSessions) -> pd.DataFrame:

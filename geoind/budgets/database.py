@@ -30,6 +30,9 @@ from geoind.errors import InvalidInputError, LedgerError
 
 __all__ = ["Database"]
 
+SQLITE_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+POSTGRES_LOCKED = "55P03"
+
 # Statements that every charge uses are built once: building one takes longer than running it.
 _NAMES: sql.BindParameter[str] = sql.bindparam("names", expanding=True)
 _LOCK = (
@@ -217,8 +220,11 @@ class Database:
         return longest
 
     def _explain(self, error: Exception) -> str:
-        reason = str(getattr(error, "orig", None) or error).partition("\n")[0]
-        if "locked" in reason or "lock timeout" in reason:
+        cause = getattr(error, "orig", None) or error
+        reason = str(cause).partition("\n")[0]
+        # The last byte of SQLite's code is the kind of error; PostgreSQL's is lock_not_available.
+        sqlite_kind = (getattr(cause, "sqlite_errorcode", None) or 0) & 0xFF
+        if sqlite_kind in SQLITE_LOCKED or getattr(cause, "sqlstate", None) == POSTGRES_LOCKED:
             reason = f"it stayed locked for {self.timeout:g} s"
         return f"the ledger's database did not confirm, and no noise was drawn: {reason}"
 

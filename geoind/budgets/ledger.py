@@ -23,7 +23,7 @@ from geoind.budgets.persons import as_person
 from geoind.budgets.release import UNITS, Cost, Release, release_of
 from geoind.errors import BudgetExceededError, InvalidInputError, LedgerError
 from geoind.extras import require
-from geoind.pipeline import ReportCounts
+from geoind.pipeline import Costs, ReportCounts
 
 if TYPE_CHECKING:
     from geoind.budgets.database import Database
@@ -198,7 +198,7 @@ class Ledger:
         """
         self._charge(reports, cost, label, None)
 
-    def charge_all(self, costs: Mapping[Person, Mapping[float, int]], *, label: str = "") -> None:
+    def charge_all(self, costs: Costs, *, label: str = "") -> None:
         """Charge each person for reports of several costs: all persons for all of them, or none and an error.
 
         Parameters

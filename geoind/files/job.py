@@ -25,7 +25,7 @@ from geoind.tables.names import named_path
 from geoind.tables.promise import PARQUET_KEY
 from geoind.tables.summary import Summary, Tally
 from geoind.tables.tracing import answered
-from geoind.traces.many import TraceBudget, TraceSessions
+from geoind.traces.many import TraceSessions
 
 __all__ = ["Job", "OnReports", "Summary", "Work", "obfuscate_file", "pay", "run", "source_of", "within"]
 
@@ -133,8 +133,6 @@ def pay(works: Mapping[str, "Work"], job: Job, label: str) -> None:
     """Charge all persons of some files, by their paths, or none, before any report; give them their sessions."""
     if job.recipe.trace is not None:
         if job.ledger is not None:
-            if not isinstance(job.ledger, TraceBudget):
-                raise InvalidInputError("this ledger cannot charge traces: it has no charge_all")
             # Under one key the second reading answers as the first: what is charged is what is published.
             spending = job.recipe.sessions()
             for path, work in works.items():

@@ -33,7 +33,7 @@ METRES_PER_DEGREE = EARTH_RADIUS * math.pi / 180
 POLAR = 84
 """Up to this latitude every multiple of the step is a place of the lattice."""
 
-Steps = TypeVar("Steps", int, FloatArray)
+Column = TypeVar("Column", int, FloatArray)
 
 
 def snap_lonlat(lonlat: ArrayLike, decimals: int = DECIMALS) -> FloatArray:
@@ -105,7 +105,7 @@ def half_diagonal(decimals: int = DECIMALS) -> float:
     return math.sqrt(0.5) * METRES_PER_DEGREE * 10.0**-decimals
 
 
-def _within_a_turn(column: Steps, half: Steps | int) -> Steps:
+def _within_a_turn(column: Column, half: Column | int) -> Column:
     """Return the same column more than -half and at most half steps from the meridian of Greenwich, exactly."""
     return half - (half - column) % (2 * half)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 from geoind.tables.places import rows_of
-from geoind.traces.many import Steps
+from geoind.traces.many import Positions
 
 __all__ = ["Beside", "Examined", "Obfuscated", "Problem"]
 
@@ -39,7 +39,7 @@ class Examined:
         The other rows.
     truths : tuple of (n, 2) arrays
         Degrees, one array per place of a row, NaN where it has none.
-    steps : Steps, optional
+    steps : Positions, optional
         Of a table of traces: who and when.
     """
 
@@ -47,7 +47,7 @@ class Examined:
     rows: IntArray
     problems: tuple[Problem, ...]
     truths: tuple[FloatArray, ...] = field(repr=False)
-    steps: Steps | None = None
+    steps: Positions | None = None
 
     def without(self, problems: Mapping[int, str]) -> "Examined":
         """Return this without some more rows, by their numbers in this batch, which have problems."""

@@ -15,7 +15,7 @@ from geoind.tables.identities import plain
 from geoind.tables.places import column_of
 from geoind.tables.rows import Examined
 from geoind.tables.times import NO_TIME, seconds_of
-from geoind.traces.many import Steps, TraceSessions
+from geoind.traces.many import Positions, TraceSessions
 from geoind.traces.methods import Independent, Predictive
 from geoind.traces.session import TraceMethod, as_traveller
 from geoind.traces.sparse import SparseVector
@@ -102,7 +102,7 @@ def _named(name: str, mechanism: SphericalLaplace) -> TraceMethod:
     raise InvalidInputError(f"method must be one of {', '.join(METHODS)}, or a TraceMethod, got {name!r}")
 
 
-def steps_of(batch: pa.RecordBatch, tracing: Tracing, lonlat: FloatArray) -> tuple[Steps, dict[int, str]]:
+def steps_of(batch: pa.RecordBatch, tracing: Tracing, lonlat: FloatArray) -> tuple[Positions, dict[int, str]]:
     """Return the steps of a batch's rows, and which rows name no person or no time, and why."""
     flaws: dict[int, str] = {}
     people = plain(column_of(batch, tracing.person))
@@ -130,7 +130,7 @@ def steps_of(batch: pa.RecordBatch, tracing: Tracing, lonlat: FloatArray) -> tup
     times, missing, bad = seconds_of(column_of(batch, tracing.time))
     for row in np.flatnonzero(missing | bad).tolist():
         flaws.setdefault(row, f"there is no time in column {tracing.time!r}" if missing[row] else NO_TIME)
-    return Steps(list(names), codes, times, lonlat), flaws
+    return Positions(list(names), codes, times, lonlat), flaws
 
 
 def in_order(examined: Examined, sessions: TraceSessions) -> Examined:

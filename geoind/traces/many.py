@@ -2,36 +2,25 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
+from geoind.pipeline import Costs
 from geoind.traces.memory import Batch
 from geoind.traces.session import TraceMethod, TraceSession
 from geoind.traces.vectors import VectorSessions
 
-__all__ = ["Costs", "Steps", "TraceBudget", "TraceSessions", "first_not_later"]
-
-Costs = Mapping[str, Mapping[float, int]]
-"""From a person to how many answers of each epsilon, per metre, were paid for."""
-
-
-@runtime_checkable
-class TraceBudget(Protocol):
-    """What a `Ledger` is to whoever answers many persons at once."""
-
-    def charge_all(self, costs: Costs, *, label: str = "") -> None:
-        """Charge each person for all answers, all persons or none."""
-        ...
+__all__ = ["Positions", "TraceSessions", "first_not_later"]
 
 
 @dataclass(frozen=True)
-class Steps:
+class Positions:
     """Positions of persons at times, in the order of rows.
 
     Parameters
@@ -56,7 +45,7 @@ class Steps:
         """The rows, sorted by person."""
         return np.argsort(self.codes, kind="stable")
 
-    def only(self, rows: IntArray) -> "Steps":
+    def only(self, rows: IntArray) -> "Positions":
         """Return some of the rows, which are given in their order."""
         if len(rows) == len(self.codes):
             return self
@@ -77,7 +66,8 @@ class TraceSessions:
     --------
     >>> from geoind.traces import Independent
     >>> sessions = TraceSessions(Independent(0.01), bytes(32))
-    >>> steps = Steps(["ana"], np.array([0, 0]), np.array([0.0, 60.0]), np.array([[2.29, 48.86], [2.35, 48.86]]))
+    >>> places = np.array([[2.29, 48.86], [2.35, 48.86]])
+    >>> steps = Positions(["ana"], np.array([0, 0]), np.array([0.0, 60.0]), places)
     >>> sessions.flaws(steps), sessions.report(steps).shape, sessions.spent
     ({}, (2, 2), {'ana': 0.02})
     """
@@ -103,7 +93,7 @@ class TraceSessions:
         """Epsilon of each person's whole trace so far, per metre."""
         return {name: self._answers.spent(number) for name, number in self._numbers.items()}
 
-    def flaws(self, steps: Steps) -> dict[int, str]:
+    def flaws(self, steps: Positions) -> dict[int, str]:
         """Return the rows that no session could answer, and why; nothing is drawn."""
         known = [self._numbers.get(name, -1) for name in steps.names]
         order = steps.order
@@ -127,7 +117,7 @@ class TraceSessions:
                 last[code] = time, place
         return found
 
-    def report(self, steps: Steps) -> FloatArray:
+    def report(self, steps: Positions) -> FloatArray:
         """Return an answer to each row; a row with a flaw is an error."""
         flaws = self.flaws(steps)
         for row, reason in flaws.items():
@@ -154,7 +144,7 @@ class TraceSessions:
         reports[order] = made
         return reports
 
-    def _before(self, steps: Steps, order: IntArray, numbers: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    def _before(self, steps: Positions, order: IntArray, numbers: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         """Return for each row, sorted by person, the time before it of its person, and what the first repeats."""
         codes = steps.codes[order]
         times, answers = np.full(len(order), -np.inf), np.full((len(order), 2), np.nan)
@@ -165,7 +155,7 @@ class TraceSessions:
         answers[first] = np.append(self._reports, [[np.nan, np.nan]], axis=0)[known]
         return times, answers
 
-    def _known(self, steps: Steps) -> list[int]:
+    def _known(self, steps: Positions) -> list[int]:
         """Return the numbers of the persons; those with rows who are new get one."""
         present = np.unique(steps.codes).tolist()
         new = [steps.names[code] for code in present if steps.names[code] not in self._numbers]
@@ -225,7 +215,7 @@ class _EachSession:
         return self._sessions[number].spent
 
 
-def first_not_later(steps: Steps) -> int | None:
+def first_not_later(steps: Positions) -> int | None:
     """Return the first row that is not later than the one before it of the same person."""
     order = steps.order
     late = (np.diff(steps.times[order]) <= 0) & (np.diff(steps.codes[order]) == 0)

@@ -7,8 +7,9 @@ import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat
 from geoind.errors import InvalidInputError
+from geoind.pipeline import Budget
 from geoind.randomness import KEY_BYTES
-from geoind.traces.many import Steps, TraceBudget, TraceSessions, first_not_later
+from geoind.traces.many import Positions, TraceSessions, first_not_later
 from geoind.traces.session import TraceMethod, as_traveller
 
 __all__ = ["ObfuscatedTraces", "obfuscate_traces"]
@@ -37,7 +38,7 @@ def obfuscate_traces(
     times: ArrayLike,
     method: TraceMethod,
     key: bytes,
-    ledger: TraceBudget | None = None,
+    ledger: Budget | None = None,
 ) -> ObfuscatedTraces:
     """Return what a session of each person answers.
 
@@ -83,7 +84,7 @@ def obfuscate_traces(
     known = list(dict.fromkeys(names))
     numbers = {name: number for number, name in enumerate(known)}
     codes = np.fromiter((numbers[name] for name in names), np.int64, len(names))
-    steps, sessions = Steps(known, codes, seconds, places), TraceSessions(method, key)
+    steps, sessions = Positions(known, codes, seconds, places), TraceSessions(method, key)
     if (row := first_not_later(steps)) is not None:
         raise InvalidInputError(f"the times of a person must increase, row {row} goes back or repeats one")
     reports = sessions.report(steps)

@@ -19,6 +19,7 @@ from geoind import BudgetExceededError, InvalidInputError, KeyedRandomness, Sphe
 from geoind.adapters import dataset
 from geoind.adapters.dataset import Done
 from geoind.adapters.keys import Key
+from geoind.pipeline import Costs
 from geoind.tables import TablePromise
 
 KEY = hashlib.sha256(b"a key for tests").digest()
@@ -202,6 +203,9 @@ class Account:
     def __init__(self, budget: float = np.inf) -> None:
         self.budget = budget
         self.charges: list[tuple[dict[str, int], float]] = []
+
+    def charge_all(self, costs: Costs, *, label: str = "") -> None:
+        raise AssertionError(f"these are no traces: {costs} {label}")
 
     def charge_counts(self, reports: Mapping[str, int], cost: SphericalLaplace, *, label: str = "") -> None:
         assert label

@@ -13,7 +13,7 @@ from geoind import Mechanism
 from geoind.adapters.geopandas import obfuscate_points
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
-from geoind.pipeline import ReportCounts
+from geoind.pipeline import Costs, ReportCounts
 from geoind.tables import TablePromise, read_promise
 from tests.goodness import p_value
 
@@ -26,6 +26,9 @@ class Book:
 
     def __init__(self) -> None:
         self.charged: list[tuple[dict[str | int, int], float]] = []
+
+    def charge_all(self, costs: Costs, *, label: str = "") -> None:
+        raise AssertionError(f"these are no traces: {costs} {label}")
 
     def charge_counts(self, reports: ReportCounts, cost: Mechanism, *, label: str = "") -> None:
         assert label

@@ -7,12 +7,12 @@ import pytest
 from geoind import InvalidInputError
 from geoind.tables import Recipe
 from geoind.tables.rows import Examined, Problem
-from geoind.traces.many import Steps
+from geoind.traces.many import Positions
 
 LONLAT = np.array([[2.111111, 48.111111], [2.222222, 48.222222], [np.nan, np.nan], [2.444444, 48.444444]])
 OTHER = np.array([[3.1, 49.1], [np.nan, np.nan], [np.nan, np.nan], [3.4, 49.4]])
 ROWS = np.array([1, 4, 5, 9])
-STEPS = Steps(["ana", "ben"], np.array([0, 1, 0, 1]), np.array([1.0, 2.0, 3.0, 4.0]), LONLAT)
+STEPS = Positions(["ana", "ben"], np.array([0, 1, 0, 1]), np.array([1.0, 2.0, 3.0, 4.0]), LONLAT)
 BATCH = pa.RecordBatch.from_pydict({"id": [11, 14, 15, 19], "lon": LONLAT[:, 0], "lat": LONLAT[:, 1]})
 EXAMINED = Examined(BATCH, ROWS, (Problem(3, "bad"),), (LONLAT, OTHER), STEPS)
 

@@ -8,7 +8,7 @@ import pytest
 from geoind import InvalidInputError, TraceSession
 from geoind.arrays import FloatArray
 from geoind.traces import Independent, Predictive, Rationed, SparseVector, Switching, TraceMethod
-from geoind.traces.many import Steps, TraceSessions
+from geoind.traces.many import Positions, TraceSessions
 from geoind.traces.vectors import VectorSessions
 
 KEY = bytes(range(32))
@@ -26,7 +26,7 @@ METHODS: dict[str, TraceMethod] = {
 NAMES = [f"p{number}" for number in range(6)]
 
 
-def crowd(every: float, count: int = 150) -> Steps:
+def crowd(every: float, count: int = 150) -> Positions:
     """Return people who stay, who never stay, and who do both, mixed by time."""
     rng = np.random.default_rng(int(every))
     codes, times, places = [], [], []
@@ -38,10 +38,12 @@ def crowd(every: float, count: int = 150) -> Steps:
         times.append(np.cumsum(rng.exponential(every, count)) + rng.uniform(0, 5000))
         codes.append(np.full(count, person))
     order = np.argsort(np.concatenate(times), kind="stable")
-    return Steps(NAMES, np.concatenate(codes)[order], np.concatenate(times)[order], np.concatenate(places)[order])
+    return Positions(
+        NAMES, np.concatenate(codes)[order], np.concatenate(times)[order], np.concatenate(places)[order]
+    )
 
 
-def each_alone(method: TraceMethod, steps: Steps) -> tuple[FloatArray, dict[str, float]]:
+def each_alone(method: TraceMethod, steps: Positions) -> tuple[FloatArray, dict[str, float]]:
     sessions = [TraceSession(method, key=KEY, person=name) for name in steps.names]
     reports = []
     for code, time, (lon, lat) in zip(
@@ -52,7 +54,7 @@ def each_alone(method: TraceMethod, steps: Steps) -> tuple[FloatArray, dict[str,
     return np.array(reports), {name: session.spent for name, session in zip(steps.names, sessions, strict=True)}
 
 
-def in_batches(sessions: TraceSessions, steps: Steps, borders: list[int]) -> FloatArray:
+def in_batches(sessions: TraceSessions, steps: Positions, borders: list[int]) -> FloatArray:
     parts = [np.arange(begin, end) for begin, end in pairwise([0, *borders, len(steps.codes)])]
     return np.concatenate([sessions.report(steps.only(part)) for part in parts])
 
@@ -93,7 +95,7 @@ def test_noise_in_the_tail_is_left_to_exact_comparisons(monkeypatch: pytest.Monk
 def test_persons_come_and_go() -> None:
     steps = crowd(300.0)
     half = len(steps.codes) // 2
-    few = Steps(NAMES[:3], steps.codes, steps.times, steps.lonlat).only(np.flatnonzero(steps.codes[:half] < 3))
+    few = Positions(NAMES[:3], steps.codes, steps.times, steps.lonlat).only(np.flatnonzero(steps.codes[:half] < 3))
     rest = steps.only(np.flatnonzero((np.arange(len(steps.codes)) >= half) | (steps.codes >= 3)))
     sessions = TraceSessions(SPARSE, KEY)
     made = np.concatenate([sessions.report(few), sessions.report(rest)])
@@ -120,12 +122,12 @@ def test_the_same_row_again_gets_the_same_answer_free_of_charge(name: str) -> No
 def test_a_time_that_goes_back_or_a_second_place_is_a_flaw_and_nothing_is_answered() -> None:
     sessions = TraceSessions(Independent(0.01), KEY)
     place = np.array([[2.3, 48.8]])
-    sessions.report(Steps(["ana"], np.array([0]), np.array([60.0]), place))
-    back = Steps(["bea", "ana"], np.array([0, 1]), np.array([0.0, 59.0]), np.repeat(place, 2, axis=0))
+    sessions.report(Positions(["ana"], np.array([0]), np.array([60.0]), place))
+    back = Positions(["bea", "ana"], np.array([0, 1]), np.array([0.0, 59.0]), np.repeat(place, 2, axis=0))
     assert sessions.flaws(back) == {1: "the time goes back for person 'ana'"}
     with pytest.raises(InvalidInputError, match="row 1: the time goes back"):
         sessions.report(back)
-    other = Steps(["ana"], np.array([0]), np.array([60.0]), place + 1)
+    other = Positions(["ana"], np.array([0]), np.array([60.0]), place + 1)
     assert sessions.flaws(other) == {0: "person 'ana' is at two places at the same time"}
     assert sessions.spent == {"ana": 0.01}
 
@@ -141,5 +143,5 @@ def test_methods_of_ones_own_have_no_arrays() -> None:
 
 def test_no_rows_are_no_answers() -> None:
     sessions = TraceSessions(SPARSE, KEY)
-    assert sessions.report(Steps([], np.empty(0, np.int64), np.empty(0), np.empty((0, 2)))).shape == (0, 2)
+    assert sessions.report(Positions([], np.empty(0, np.int64), np.empty(0), np.empty((0, 2)))).shape == (0, 2)
     assert sessions.spent == {}
