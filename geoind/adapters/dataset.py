@@ -7,6 +7,7 @@ piece that is made twice is the same piece.
 
 import hashlib
 import json
+import logging
 import os
 import shutil
 from collections import Counter
@@ -29,10 +30,11 @@ from geoind.tables.identities import labels_of, plain
 from geoind.tables.keys import Key, KeyLike, as_key
 from geoind.tables.names import named_path
 from geoind.tables.places import column_of
-from geoind.tables.recipe import log
 from geoind.tables.summary import Summary, Tally
 
 __all__ = ["Done", "Piece", "obfuscate_dataset", "parquet_files", "pieces_of", "read_piece"]
+
+log = logging.getLogger("geoind")
 
 PIECE_ROWS = 1 << 20
 """Row groups are taken together until a piece has this many rows."""

@@ -4,6 +4,7 @@ Importing this module adds the accessor to GeoDataFrame and GeoSeries, and to pa
 in columns of degrees.
 """
 
+import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
 
@@ -20,13 +21,14 @@ from geoind.randomness import RandomnessLike
 from geoind.tables import Options, Recipe, TablePromise
 from geoind.tables.identities import count_persons
 from geoind.tables.promise import ATTRS_KEY
-from geoind.tables.recipe import log
 from geoind.tables.summary import Tally
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
 
 __all__ = ["obfuscate_points", "obfuscate_traces"]
+
+log = logging.getLogger("geoind")
 
 Frame: TypeAlias = "GeoSeries | GeoDataFrame | pd.DataFrame"
 Given = TypeVar("Given", bound=Frame)

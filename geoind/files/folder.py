@@ -2,6 +2,7 @@
 
 import glob
 import json
+import logging
 import secrets
 import shutil
 from collections import Counter
@@ -17,10 +18,11 @@ from geoind.files.places import files_in
 from geoind.parallel import in_processes
 from geoind.tables import TablePromise
 from geoind.tables.delivery import Delivery, private_folder
-from geoind.tables.recipe import log
 from geoind.tables.summary import Summary, Tally
 
 __all__ = ["is_several", "obfuscate_files", "sources_in"]
+
+log = logging.getLogger("geoind")
 
 FEW_BYTES = 32 << 20
 """For less, other processes would not be ready before the work is done."""

@@ -12,9 +12,10 @@
 """
 
 from geoind.tables.promise import TablePromise, read_promise, sidecar_of
-from geoind.tables.recipe import LonLat, Missing, Options, Order, Points, Recipe, places_of
+from geoind.tables.recipe import Missing, Options, Order, Recipe
 from geoind.tables.rows import Beside, Examined, Obfuscated, Problem
 from geoind.tables.table import Table
+from geoind.tables.where import LonLat, Points, places_of
 
 __all__ = [
     "Beside",

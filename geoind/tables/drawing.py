@@ -1,5 +1,7 @@
 """Where the noise of a row comes from, and the reports that it makes."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
@@ -10,14 +12,16 @@ from geoind.randomness import KeyedRandomness, RandomnessLike, as_randomness
 from geoind.tables.identities import labels_of
 from geoind.tables.keys import key_of_place
 from geoind.tables.places import column_of
-from geoind.tables.recipe import Recipe
 from geoind.tables.rows import Examined
+
+if TYPE_CHECKING:
+    from geoind.tables.recipe import Recipe
 
 __all__ = ["drawn", "permutation", "randomness_of"]
 
 
 def randomness_of(
-    recipe: Recipe, examined: Examined, path: str | None, rows: IntArray | None, rng: RandomnessLike
+    recipe: "Recipe", examined: Examined, path: str | None, rows: IntArray | None, rng: RandomnessLike
 ) -> RandomnessLike:
     """Return the randomness of the examined rows: the recipe's key with their identities, or what was given."""
     if recipe.key is not None:

@@ -4,7 +4,7 @@ import logging
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -14,14 +14,13 @@ from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import choose_mechanism
 from geoind.randomness import KEY_BYTES, Labels
 from geoind.tables.keys import Key, KeyLike, as_key
+from geoind.tables.table import Table
 from geoind.tables.tracing import MethodName, Tracing, tracing_of
+from geoind.tables.where import LonLat, Points, column_names, places_of
 from geoind.traces.many import TraceSessions
 from geoind.traces.session import TraceMethod
 
-if TYPE_CHECKING:
-    from geoind.tables.table import Table
-
-__all__ = ["LonLat", "Missing", "Options", "Order", "Points", "Recipe", "TableOptions", "places_of"]
+__all__ = ["Missing", "Options", "Order", "Recipe", "TableOptions"]
 
 log = logging.getLogger("geoind")
 
@@ -29,32 +28,6 @@ PRIVACY = ("epsilon", "level", "radius", "delta", "reports", "mechanism")
 
 Missing = Literal["raise", "keep"]
 Order = Literal["raise", "shuffle", "keep"]
-
-
-@dataclass(frozen=True)
-class LonLat:
-    """A place in two columns of degrees."""
-
-    lon: str
-    lat: str
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns."""
-        return (self.lon, self.lat)
-
-
-@dataclass(frozen=True)
-class Points:
-    """A place in one column of points: the one that the schema declares, or this one, and its CRS."""
-
-    geometry: str | None = None
-    crs: str | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column."""
-        return () if self.geometry is None else (self.geometry,)
 
 
 class TableOptions(TypedDict, total=False):
@@ -187,8 +160,8 @@ class Recipe:
             key=None if key is None else as_key(key),
             id_column=options.get("id_column"),
             person_column=options.get("person_column") or (None if trace is None else trace.person),
-            drop=_names(options.get("drop"), "drop"),
-            keep=_names(options.get("keep"), "keep"),
+            drop=column_names(options.get("drop"), "drop"),
+            keep=column_names(options.get("keep"), "keep"),
             missing=options.get("missing", "raise"),
             order=options.get("order", "raise"),
             level=options.get("level"),
@@ -251,10 +224,8 @@ class Recipe:
                 "refused must not be drawn again until it fits"
             )
 
-    def table(self, schema: pa.Schema, *, open_ended: bool = False, path: str = "") -> "Table":
+    def table(self, schema: pa.Schema, *, open_ended: bool = False, path: str = "") -> Table:
         """Return the recipe for tables of one schema; refuse columns that tell the place."""
-        from geoind.tables.table import Table
-
         return Table(self, schema, open_ended, path)
 
     def obfuscate(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -276,29 +247,3 @@ class Recipe:
         """
         self.refuse_traces()
         return self.table(batch.schema).obfuscate(batch, path=path, rows=np.asarray(rows)).batch
-
-
-def places_of(
-    lon: str | Sequence[str] | None, lat: str | Sequence[str] | None, geometry: str | None, crs: str | None
-) -> tuple[LonLat | Points, ...]:
-    """Return where the places are, as keywords name it; nothing where they do not."""
-    if geometry is not None and (lon is not None or lat is not None):
-        raise InvalidInputError("give lon and lat, or geometry, not both")
-    if crs is not None and (lon is not None or lat is not None):
-        raise InvalidInputError("crs belongs to a geometry: lon and lat are degrees")
-    if geometry is not None or crs is not None:
-        return (Points(geometry, crs),)
-    lons, lats = _names(lon, "lon"), _names(lat, "lat")
-    if len(lons) != len(lats):
-        raise InvalidInputError(f"lon and lat go together: {len(lons)} and {len(lats)} columns were given")
-    names = (*lons, *lats)
-    if len(set(names)) < len(names):
-        raise InvalidInputError("lon and lat must be different columns")
-    return tuple(LonLat(*pair) for pair in zip(lons, lats, strict=True))
-
-
-def _names(names: str | Sequence[str] | None, what: str) -> tuple[str, ...]:
-    result = () if names is None else (names,) if isinstance(names, str) else tuple(names)
-    if not all(isinstance(name, str) for name in result):
-        raise InvalidInputError(f"{what} must be names of columns")
-    return result

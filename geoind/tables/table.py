@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -28,11 +29,14 @@ from geoind.tables.order import refuse_sorted
 from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, finite, nulls, rows_of
 from geoind.tables.policy import refuse, telling_entries, telling_schema, telling_values
 from geoind.tables.promise import PARQUET_KEY, TablePromise
-from geoind.tables.recipe import LonLat, Points, Recipe
 from geoind.tables.rows import Beside, Examined, Obfuscated, Problem
 from geoind.tables.tracing import answered, in_order, steps_of
 from geoind.tables.values import AROUND, Sample, sampled_rows
+from geoind.tables.where import LonLat, Points
 from geoind.traces.many import TraceSessions
+
+if TYPE_CHECKING:
+    from geoind.tables.recipe import Recipe
 
 __all__ = ["Table"]
 
@@ -54,6 +58,7 @@ class Table:
 
     Examples
     --------
+    >>> from geoind.tables import Recipe
     >>> rows = {"fare": [7.5, 9.0], "lon": ["2.2945", "x"], "lat": ["48.8584", "48.86"]}
     >>> batch = pa.RecordBatch.from_pydict(rows)
     >>> table = Recipe.of(epsilon=0.01).table(batch.schema)
@@ -64,7 +69,7 @@ class Table:
     True
     """
 
-    recipe: Recipe
+    recipe: "Recipe"
     schema: pa.Schema
     open_ended: bool = False
     path: str = ""

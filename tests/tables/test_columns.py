@@ -15,7 +15,7 @@ from geoind.randomness import RandomnessLike
 from geoind.space.crs import from_lonlat
 from geoind.tables import Problem, Recipe, Table
 from geoind.tables.promise import PARQUET_KEY, TablePromise
-from geoind.tables.recipe import LonLat, Points
+from geoind.tables.where import LonLat, Points
 from tests.tables import cases
 
 TRUTH = cases.lonlat(40)

@@ -11,8 +11,8 @@ import pytest
 from geoind import InvalidInputError, KeyedRandomness, SphericalGaussian, SphericalLaplace
 from geoind.tables import Recipe
 from geoind.tables.keys import Key
-from geoind.tables.recipe import LonLat, Points, places_of
 from geoind.tables.tracing import tracing_of
+from geoind.tables.where import LonLat, Points
 from geoind.traces import Independent
 from tests.tables import cases
 
@@ -117,40 +117,6 @@ def test_every_keyword_arrives_and_changes_nothing_else(options: dict[str, Any],
 def test_options_that_do_not_go_together_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         Recipe.of(epsilon=0.01, **options)
-
-
-@pytest.mark.parametrize(
-    ("given", "places"),
-    [
-        ((None, None, None, None), ()),
-        (("a", "b", None, None), (LonLat("a", "b"),)),
-        ((["a", "c"], ["b", "d"], None, None), (LonLat("a", "b"), LonLat("c", "d"))),
-        ((None, None, "g", None), (Points("g", None),)),
-        ((None, None, "g", "EPSG:2154"), (Points("g", "EPSG:2154"),)),
-        ((None, None, None, "EPSG:2154"), (Points(None, "EPSG:2154"),)),
-        (("a", None, "g", None), "give lon and lat, or geometry, not both"),
-        ((None, "b", "g", None), "give lon and lat, or geometry, not both"),
-        (("a", None, None, "EPSG:2154"), "crs belongs to a geometry"),
-        ((None, "b", None, "EPSG:2154"), "crs belongs to a geometry"),
-        (("a", None, None, None), "1 and 0 columns were given"),
-        ((["a", "c"], "b", None, None), "2 and 1 columns were given"),
-        (("a", "a", None, None), "must be different columns"),
-        ((["a", "a"], ["b", "d"], None, None), "must be different columns"),
-        ((["a", "c"], ["b", "a"], None, None), "must be different columns"),
-    ],
-)
-def test_places_are_pairs_of_columns_or_one_geometry(given: Any, places: Any) -> None:
-    if isinstance(places, str):
-        with pytest.raises(InvalidInputError, match=places):
-            places_of(*given)
-    else:
-        assert places_of(*given) == places
-
-
-def test_a_place_has_the_names_of_its_columns() -> None:
-    assert LonLat("a", "b").names == ("a", "b")
-    assert Points("g", "EPSG:2154").names == ("g",)
-    assert Points().names == Points(None, "EPSG:2154").names == ()
 
 
 def test_the_columns_that_name_records_persons_and_times_are_told() -> None:
