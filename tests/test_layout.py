@@ -15,13 +15,15 @@ NOTHING_TO_TEST = {
     "adapters/points.py": "another name of tables/places.py",
     "maps/colours.py": "colours",
     "optimal/certificate.py": "a value; test_optimum.py measures what it says",
+    "webdemo/requests.py": "names and limits of what may be asked; test_app.py asks beyond them",
 }
 """Modules without logic of their own, and why."""
 
 
 def modules() -> list[str]:
-    found = sorted(path.relative_to(ROOT / "geoind").as_posix() for path in (ROOT / "geoind").rglob("*.py"))
-    return [name for name in found if not name.endswith("__init__.py")]
+    found = [path.relative_to(ROOT / "geoind").as_posix() for path in (ROOT / "geoind").rglob("*.py")]
+    found += [path.relative_to(ROOT).as_posix() for path in (ROOT / "webdemo").glob("*.py")]
+    return sorted(name for name in found if not name.endswith("__init__.py"))
 
 
 def own_test(name: str) -> Path:

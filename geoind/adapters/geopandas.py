@@ -115,7 +115,7 @@ def obfuscate_points(
 
 
 def obfuscate_traces(
-    traces: Any,
+    traces: object,
     *,
     person: str,
     time: str,
@@ -168,9 +168,16 @@ class GeoindAccessor:
             raise AttributeError("only a frame or a GeoSeries has .geoind")
         self._points = points
 
-    def obfuscate(self, **options: Any) -> Frame:
-        """Return `obfuscate_points(frame, **options)`."""
-        return obfuscate_points(self._points, **options)
+    def obfuscate(
+        self,
+        *,
+        ledger: Budget | None = None,
+        person: "str | Sequence[str] | pd.Series[Any] | None" = None,
+        rng: RandomnessLike = None,
+        **options: Unpack[Options],
+    ) -> Frame:
+        """Return `obfuscate_points(frame, ...)`."""
+        return obfuscate_points(self._points, ledger=ledger, person=person, rng=rng, **options)
 
 
 def _names(points: Frame, person: Any) -> pa.Array:

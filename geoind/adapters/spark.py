@@ -29,6 +29,7 @@ from geoind.tables.tracing import answered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql._typing import UserDefinedFunctionLike
 
 __all__ = ["obfuscate", "register"]
 
@@ -89,7 +90,9 @@ def obfuscate(
     return reports
 
 
-def register(spark: "SparkSession", name: str = "geoind_obfuscate", **options: Unpack[Options]) -> Any:
+def register(
+    spark: "SparkSession", name: str = "geoind_obfuscate", **options: Unpack[Options]
+) -> "UserDefinedFunctionLike":
     """Register `name(lon, lat, id)` for SQL, and return the pandas function for columns.
 
     It gives a struct of lon and lat. `id` identifies the record: a whole number or text.
@@ -117,7 +120,8 @@ def register(spark: "SparkSession", name: str = "geoind_obfuscate", **options: U
         return _reports(recipe, lon, lat, record)
 
     function = pandas_udf(reports, "lon double, lat double")
-    return spark.udf.register(name, function)
+    registered: UserDefinedFunctionLike = spark.udf.register(name, function)
+    return registered
 
 
 Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]

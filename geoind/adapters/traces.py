@@ -36,12 +36,13 @@ PERSON = "geoind person"
 """A column that brings a person's rows together, while a frame is on its way."""
 
 
-def as_frame(traces: Any) -> "pd.DataFrame | GeoDataFrame":
+def as_frame(traces: object) -> "pd.DataFrame | GeoDataFrame":
     """Return a frame as it is, or the points of MovingPandas' trajectories, whose index is the time."""
     if isinstance(traces, pd.DataFrame):
         return traces
     if hasattr(traces, "to_point_gdf"):
-        return traces.to_point_gdf()
+        points: GeoDataFrame = traces.to_point_gdf()
+        return points
     raise InvalidInputError(
         f"traces must be a frame, or trajectories of MovingPandas, got {type(traces).__name__}"
     )

@@ -1,7 +1,7 @@
 """An estimated population for other programs and for people: cells with masses, a picture, a map layer."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from folium.raster_layers import ImageOverlay
     from geopandas import GeoDataFrame
     from matplotlib.axes import Axes
+    from matplotlib.image import AxesImage
 
 __all__ = ["check_output", "draw_population", "heat_layer", "population_frame", "save_population"]
 
@@ -85,7 +86,7 @@ def check_output(path: str | Path) -> None:
         require("a picture", "matplotlib")
 
 
-def draw_population(population: Prior, axes: "Axes", *, largest: float | None = None) -> Any:
+def draw_population(population: Prior, axes: "Axes", *, largest: float | None = None) -> "AxesImage":
     """Draw a population as the share of the people per hectare and return the image; brightness is its root.
 
     Parameters
@@ -97,7 +98,8 @@ def draw_population(population: Prior, axes: "Axes", *, largest: float | None = 
     largest : float, optional
         Share of the people per hectare that is brightest; by default the largest one.
     """
-    return draw_density(_grid_of(population), population.mass, axes, largest=largest)
+    image: AxesImage = draw_density(_grid_of(population), population.mass, axes, largest=largest)
+    return image
 
 
 def heat_layer(

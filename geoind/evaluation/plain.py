@@ -3,7 +3,7 @@
 import json
 import math
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from geoind.evaluation.setting import Setting
 
@@ -22,11 +22,24 @@ MEASURES = {
 }
 """What is measured: a title, a unit, and which direction is good."""
 
+
+class PlainComparison(TypedDict):
+    """A comparison in what JSON has."""
+
+    grid: dict[str, float]
+    zone: list[int]
+    loss: float
+    priors: dict[str, list[float]]
+    measures: dict[str, dict[str, str]]
+    mechanisms: list[str]
+    rows: list[dict[str, str | float | bool | None]]
+
+
 STORED = "paper_comparison.json"
 DIGITS = 8
 
 
-def as_plain_data(table: "DataFrame", setting: Setting) -> dict[str, Any]:
+def as_plain_data(table: "DataFrame", setting: Setting) -> PlainComparison:
     """Return a comparison as dictionaries, lists, strings and numbers that fit into JSON.
 
     `rows` has one entry per row of the table; None stands for an infinite epsilon and for a missing parameter.
@@ -41,11 +54,11 @@ def as_plain_data(table: "DataFrame", setting: Setting) -> dict[str, Any]:
             name: {"title": title, "unit": unit, "good": good} for name, (title, unit, good) in MEASURES.items()
         },
         "mechanisms": list(dict.fromkeys(table["mechanism"])),
-        "rows": [{key: _plain(value) for key, value in row.items()} for row in table.to_dict("records")],
+        "rows": [{str(key): _plain(value) for key, value in row.items()} for row in table.to_dict("records")],
     }
 
 
-def stored_comparison() -> dict[str, Any]:
+def stored_comparison() -> PlainComparison:
     """Return the comparison on `PAPER_SETTING` as plain data, without computing it again.
 
     `python3 dev.py bench figures` writes it; a test compares it with a fresh run.
@@ -56,7 +69,7 @@ def stored_comparison() -> dict[str, Any]:
     {'cell': 100.0, 'columns': 9, 'rows': 9}
     """
     text = resources.files("geoind.evaluation").joinpath(STORED).read_text(encoding="utf-8")
-    stored: dict[str, Any] = json.loads(text)
+    stored: PlainComparison = json.loads(text)
     return stored
 
 

@@ -1,10 +1,10 @@
 """A true place that a method cannot read: it answers private questions, and each is paid for before."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
@@ -37,12 +37,6 @@ class Run:
     number: int
     epsilon: float
     place: Place
-
-    @classmethod
-    def of(cls, told: Mapping[str, Any]) -> "Run":
-        """Return the run that a session's state tells of."""
-        lon, lat = told["place"]
-        return cls(int(told["number"]), float(told["epsilon"]), (float(lon), float(lat)))
 
 
 class GuardedPlace:

@@ -4,10 +4,10 @@ import json
 import math
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from geoind.arrays import FloatArray, as_finite, as_lonlat, as_number
 from geoind.budgets.persons import as_person
@@ -332,7 +332,7 @@ class TraceSession:
                 past["reports"] = tuple(Published(**report) for report in past["reports"])
                 past["anchors"] = tuple((float(lon), float(lat)) for lon, lat in past["anchors"])
                 # Earlier states told a run's number and not what was paid for it: such a run is over.
-                past["run"] = Run.of(past["run"]) if isinstance(past["run"], dict) else None
+                past["run"] = _run_of(past["run"]) if isinstance(past["run"], dict) else None
                 session._past = Past(**past)
             session._seen = str(told["seen"])
         except (ValueError, KeyError, TypeError):
@@ -358,3 +358,9 @@ def as_seconds(time: Time) -> float:
             raise InvalidInputError("time must have a time zone, or be seconds")
         return time.timestamp()
     return as_finite(time, "time")
+
+
+def _run_of(told: Mapping[str, Any]) -> Run:
+    """Return the run that a session's state tells of."""
+    lon, lat = told["place"]
+    return Run(int(told["number"]), float(told["epsilon"]), (float(lon), float(lat)))

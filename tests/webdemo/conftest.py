@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -20,6 +21,13 @@ const word = () => {
 for (let i = 0; i < 20; i += 1) word();
 crypto.getRandomValues = (array) => array.map((_, i) => (array[i] = word()));
 """
+
+
+@pytest.fixture(scope="module")
+def client(demo_url: str) -> Iterator[httpx.Client]:
+    """Somebody who asks the demo's server without a browser."""
+    with httpx.Client(base_url=demo_url, trust_env=False) as client:
+        yield client
 
 
 @pytest.fixture(scope="session")

@@ -1,10 +1,15 @@
-"""The tab Explore, in a browser."""
+"""The tab Explore: what the server answers, and what a browser shows."""
 
+import math
 import re
 
+import httpx
+import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
+from geoind import SphericalLaplace
+from tests.webdemo.asking import HERE, ask, metres
 from tests.webdemo.browser import answered, click_map, number, sent, set_slider, settle, show
 
 TOPS = """
@@ -188,3 +193,49 @@ def test_nothing_jumps_while_a_slider_moves(watched: Page, demo_url: str) -> Non
         set_slider(watched, "radius", radius)
         settle(watched)
         assert watched.evaluate(TOPS) == before
+
+
+def test_explore_says_what_epsilon_means(client: httpx.Client) -> None:
+    told = ask(client, "/api/explore", **HERE, factor=4, radius=200)
+    assert told["promise"]["epsilon"] == pytest.approx(math.log(4) / 200)
+    assert told["promise"]["sentence"] == (
+        "Between two places up to 200 m apart, a report changes an observer's odds by a factor of 4 at most."
+    )
+    noise = SphericalLaplace(math.log(4) / 200)
+    assert told["promise"]["mean_error"] == pytest.approx(noise.mean_radius)
+    assert [ring["share"] for ring in told["rings"]] == [0.5, 0.9, 0.95, 0.99]
+    for ring in told["rings"]:
+        assert ring["radius"] == pytest.approx(float(noise.radius_quantile(ring["share"])))
+
+
+def test_the_cloud_has_the_radii_of_the_rings(client: httpx.Client) -> None:
+    told = ask(client, "/api/explore", **HERE, cloud=2000, seed=7)
+    centre = (HERE["lat"], HERE["lon"])
+    errors = np.array([metres(at, centre) for at in told["cloud"]])
+    for ring in told["rings"]:
+        share = (errors <= ring["radius"]).mean()
+        assert abs(share - ring["share"]) < 4 * math.sqrt(ring["share"] * (1 - ring["share"]) / 2000)
+    assert metres((told["report"]["lat"], told["report"]["lon"]), centre) == pytest.approx(
+        told["report"]["error"], rel=0.006
+    )
+
+
+def test_a_seed_repeats_the_noise_and_its_absence_does_not(client: httpx.Client) -> None:
+    seeded = [ask(client, "/api/explore", **HERE, cloud=3, seed=5)["cloud"] for _ in range(2)]
+    fresh = [ask(client, "/api/explore", **HERE, cloud=3)["cloud"] for _ in range(2)]
+    assert seeded[0] == seeded[1]
+    assert fresh[0] != fresh[1]
+
+
+def test_no_report_changes_the_odds_between_two_places_by_more_than_the_promise(client: httpx.Client) -> None:
+    for seed, east in enumerate([0.0001, 0.001, 0.002, 0.004] * 5):
+        there = {"lat": HERE["lat"], "lon": HERE["lon"] + east}
+        told = ask(client, "/api/explore", **HERE, there=there, factor=4, radius=100, cloud=0, seed=seed)
+        odds, epsilon = told["odds"], told["promise"]["epsilon"]
+        assert odds["distance"] == pytest.approx(
+            metres((there["lat"], there["lon"]), (*HERE.values(),)), rel=0.006
+        )
+        assert odds["limit"] == pytest.approx(math.exp(epsilon * odds["distance"]))
+        assert 1 / odds["limit"] <= odds["change"] <= odds["limit"]
+        assert odds["after"] == pytest.approx(odds["before"] * odds["change"])
+    assert ask(client, "/api/explore", **HERE)["odds"] is None
