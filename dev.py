@@ -34,6 +34,7 @@ EVERYTHING = ["-e", ".[all]", "--group", "dev"]
 ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,opendp]", "--group", "dev"]
 """What the tests on other Pythons need: Spark is half a gigabyte, built anew each time, and they have no JVM."""
 TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile"]
+COVERAGE = ["--cov=geoind", "--cov-report=term:skip-covered", "--cov-fail-under=97"]
 EVERYWHERE = "not browser and not jvm and not notebook"
 """The tests that run on every Python."""
 
@@ -215,7 +216,11 @@ def ci() -> None:
             its_python = own / PYTHON.relative_to(VENV)
             sh(*uv, "venv", "-q", "--python", python, own)
             sh(*uv, "pip", "install", "-q", "--python", its_python, "-c", "constraints.txt", *ALL_BUT_SPARK)
-            coverage = ["--cov=geoind", "--cov-report=term:skip-covered"] if version == newest > "3.11" else []
+            coverage = (
+                ["--cov=geoind", "--cov-report=term:skip-covered", "--cov-fail-under=97"]
+                if version == newest > "3.11"
+                else []
+            )
             sh(its_python, *TESTS, "-m", EVERYWHERE, *coverage)
             done(f"the tests on Python {version} ({EVERYWHERE})")
 

@@ -9,7 +9,7 @@ from scipy.optimize import brentq
 
 from geoind.accounting.composed import Part, beyond_all, composed_of, tilt_for_delta, tilt_for_level
 from geoind.accounting.finite import ChannelLoss
-from geoind.accounting.losses import GAUSSIAN_REACH, GaussianLoss, Loss
+from geoind.accounting.losses import GAUSSIAN_WIDTH, GaussianLoss, Loss
 from geoind.accounting.rounding import OnGrid, rounded_down, rounded_up
 
 __all__ = ["Bounds", "Losses", "delta_of_losses", "level_of_losses"]
@@ -119,7 +119,7 @@ def _step(losses: Losses) -> float:
 
 
 def _width(loss: Loss) -> float:
-    return 2 * GAUSSIAN_REACH * loss.ratio if isinstance(loss, GaussianLoss) else 2 * _scale(loss)
+    return 2 * GAUSSIAN_WIDTH * loss.ratio if isinstance(loss, GaussianLoss) else 2 * _scale(loss)
 
 
 def _scale(loss: Loss) -> float:

@@ -26,7 +26,7 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(10)
 PIECES = 64
 """Cells of a loss's own, where the grid is coarse."""
 
-GAUSSIAN_REACH = 37.5
+GAUSSIAN_WIDTH = 37.5
 """Standard deviations that a Gaussian loss is followed to; what lies beyond has a probability below 1e-300."""
 
 
@@ -182,7 +182,7 @@ class GaussianLoss:
 
     def atoms(self, step: float, *, above: bool) -> Atoms:
         """Return the distribution as atoms."""
-        middle, reach = self.ratio**2 / 2 + self._shift(above), GAUSSIAN_REACH * self.ratio
+        middle, reach = self.ratio**2 / 2 + self._shift(above), GAUSSIAN_WIDTH * self.ratio
         low, high = middle - reach, middle + reach
         own = np.linspace(low, high, 4 * PIECES + 1)
         losses, width = _cells(np.unique(np.concatenate([_edges(low, high, step), own])))

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from geoind.arrays import IntArray
 from geoind.files.dialects import Guess, Layout
-from geoind.files.rejects import Problem
+from geoind.files.rejects import BadRecord
 from geoind.files.scan import Scan, line_of, scan
 
 __all__ = ["BATCH_BYTES", "TextRows", "delimited_rows"]
@@ -87,7 +87,7 @@ class TextRows:
         return self.layout.places
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[BadRecord]:
         """Records that are no rows."""
         return self.found.problems
 

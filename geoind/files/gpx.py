@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from geoind.arrays import IntArray
 from geoind.errors import InvalidInputError
-from geoind.files.rejects import Problem
+from geoind.files.rejects import BadRecord
 from geoind.tables.policy import TELLS
 
 __all__ = ["GpxRows", "gpx_rows"]
@@ -121,7 +121,7 @@ class GpxRows:
     nested: frozenset[str]
     person: str | None = None
     dropped: frozenset[str] = frozenset()
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[BadRecord] = field(default_factory=list)
 
     @cached_property
     def batch(self) -> pa.RecordBatch:

@@ -14,7 +14,7 @@ from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.formats import TEXT, Kind, compressed, kind_of
 from geoind.files.ogr import OgrSource, write_ogr
 from geoind.files.parquet import ParquetSource
-from geoind.files.rejects import Problem, Rejects
+from geoind.files.rejects import BadRecord, Rejects
 from geoind.files.rows import Rows
 from geoind.files.sources import Bytes, Reading, Source, TextSource, Wanted
 from geoind.files.tabular import CONVERTIBLE, write_table
@@ -312,7 +312,7 @@ class Work:
                 self._table = recipe.table(rows.schema, path=self.path)
             examined = self._table.examine(rows.batch, beside=rows.beside, sessions=self.sessions)
             if rejects is not None:
-                bad = [Problem(rows.line(row), why, rows.record(row)) for row, why in examined.problems]
+                bad = [BadRecord(rows.line(row), why, rows.record(row)) for row, why in examined.problems]
                 rejects.add(sorted([*rows.problems, *bad]))
             yield rows, self._table, examined
 

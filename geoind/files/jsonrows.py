@@ -21,7 +21,7 @@ from geoind.files.jsontext import (
     values_at,
 )
 from geoind.files.jsonvalues import as_columns, chosen, flattened, is_number
-from geoind.files.rejects import Problem
+from geoind.files.rejects import BadRecord
 
 __all__ = ["FEATURE_PLACE", "Form", "JsonRows", "Row"]
 
@@ -164,7 +164,7 @@ class JsonRows:
     records: list[Row] = field(default_factory=list)
     flat: list[dict[str, Any]] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[BadRecord] = field(default_factory=list)
 
     def add(self, line: int, text: str, pairs: tuple[tuple[str, Any], ...] | None = None) -> bool:
         """Add an object, or what is wrong with it, and return whether it is a row.
@@ -183,9 +183,9 @@ class JsonRows:
             refuse_half_characters(text, pairs)
             row, flat = self.form.taken_apart(text, pairs)
         except BadRecordError as error:
-            self.problems.append(Problem(line, str(error), text.encode()))
+            self.problems.append(BadRecord(line, str(error), text.encode()))
         except RecursionError:
-            self.problems.append(Problem(line, "the values are nested too deeply", text.encode()))
+            self.problems.append(BadRecord(line, "the values are nested too deeply", text.encode()))
         else:
             self.flat.append(flat)
             self.records.append(row)

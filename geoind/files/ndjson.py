@@ -9,7 +9,7 @@ from geoind.files.dialects import Place
 from geoind.files.jsonrows import FEATURE_PLACE, Form, JsonRows
 from geoind.files.jsontext import BadRecordError, object_in
 from geoind.files.jsonvalues import flattened
-from geoind.files.rejects import Problem
+from geoind.files.rejects import BadRecord
 from geoind.tables.names import coordinate_columns
 
 __all__ = ["ndjson_rows"]
@@ -102,7 +102,7 @@ def _rows(lines: Sequence[bytes], first: int, mark: bytes, rows: JsonRows) -> Js
         try:
             text = body.decode()
         except UnicodeDecodeError:
-            rows.problems.append(Problem(number, "not a JSON object", body))
+            rows.problems.append(BadRecord(number, "not a JSON object", body))
             continue
         if rows.add(number, text):
             around.add(line, body)

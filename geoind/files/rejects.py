@@ -6,10 +6,10 @@ from typing import IO, NamedTuple
 
 from geoind.errors import InvalidInputError
 
-__all__ = ["Problem", "Rejects"]
+__all__ = ["BadRecord", "Rejects"]
 
 
-class Problem(NamedTuple):
+class BadRecord(NamedTuple):
     """A bad record: where it starts, why it is bad, and what it is."""
 
     line: int
@@ -28,7 +28,7 @@ class Rejects:
         self._unit = unit
         self.count = 0
 
-    def add(self, problems: Iterable[Problem]) -> None:
+    def add(self, problems: Iterable[BadRecord]) -> None:
         """Write the problems down, or raise the first."""
         for line, reason, record in problems:
             if self._file is None:

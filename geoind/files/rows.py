@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from geoind.arrays import IntArray
-from geoind.files.rejects import Problem
+from geoind.files.rejects import BadRecord
 
 __all__ = ["BatchRows", "Rows"]
 
@@ -30,7 +30,7 @@ class Rows(Protocol):
         ...
 
     @property
-    def problems(self) -> list[Problem]:
+    def problems(self) -> list[BadRecord]:
         """Records that are no rows."""
         ...
 
@@ -61,7 +61,7 @@ class BatchRows:
 
     batch: pa.RecordBatch
     first: int
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[BadRecord] = field(default_factory=list)
 
     @property
     def schema(self) -> pa.Schema:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from geoind.arrays import IntArray
 from geoind.errors import InvalidInputError
-from geoind.files.rejects import Problem
+from geoind.files.rejects import BadRecord
 
 __all__ = ["Dialect", "Scan", "first_record", "line_of", "scan", "unquoted"]
 
@@ -53,14 +53,14 @@ class Scan:
     ----------
     bounds : (records, fields, 2) array of int
         Where each field begins and ends, with its quotes.
-    problems : list of Problem
+    problems : list of BadRecord
         The records that are none, in order.
     used : int
         Bytes that are understood; the rest goes on in text to come.
     """
 
     bounds: IntArray
-    problems: list[Problem]
+    problems: list[BadRecord]
     used: int
 
 
@@ -101,7 +101,7 @@ def scan(text: bytes, dialect: Dialect, width: int, *, line: int = 1, final: boo
     """
     data = np.frombuffer(text, np.uint8)
     bounds: list[IntArray] = []
-    problems: list[Problem] = []
+    problems: list[BadRecord] = []
     at, window = 0, len(text)
     while at < len(text):
         stop = min(len(text), at + window)
@@ -112,7 +112,7 @@ def scan(text: bytes, dialect: Dialect, width: int, *, line: int = 1, final: boo
             good, bad = _records(text, data, part, at, end, width)
             bounds.append(good)
             problems += [
-                Problem(line_of(text, begin, line), why, text[begin:stop_at]) for begin, stop_at, why in bad
+                BadRecord(line_of(text, begin, line), why, text[begin:stop_at]) for begin, stop_at, why in bad
             ]
             at = min(end, stop)
         wrong = part.unclosed if part.misplaced is None and whole else part.misplaced
@@ -123,7 +123,7 @@ def scan(text: bytes, dialect: Dialect, width: int, *, line: int = 1, final: boo
                 break
             stop = stop or len(text)
             why = UNCLOSED if part.misplaced is None else MISPLACED
-            problems.append(Problem(line_of(text, at, line), why, text[at:stop].rstrip(b"\r\n")))
+            problems.append(BadRecord(line_of(text, at, line), why, text[at:stop].rstrip(b"\r\n")))
             at, window = stop, WINDOW
         elif stop == len(text):
             break
