@@ -216,12 +216,7 @@ def ci() -> None:
             its_python = own / PYTHON.relative_to(VENV)
             sh(*uv, "venv", "-q", "--python", python, own)
             sh(*uv, "pip", "install", "-q", "--python", its_python, "-c", "constraints.txt", *ALL_BUT_SPARK)
-            coverage = (
-                ["--cov=geoind", "--cov-report=term:skip-covered", "--cov-fail-under=97"]
-                if version == newest > "3.11"
-                else []
-            )
-            sh(its_python, *TESTS, "-m", EVERYWHERE, *coverage)
+            sh(its_python, *TESTS, "-m", EVERYWHERE, *(COVERAGE if version == newest > "3.11" else []))
             done(f"the tests on Python {version} ({EVERYWHERE})")
 
 
