@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from geoind.arrays import as_count
 from geoind.cli.progress import Progress
 from geoind.cli.reading import add_reading, reading_of, where_of
 from geoind.cli.writing import check_target
@@ -103,14 +104,14 @@ def run_traces(options: argparse.Namespace) -> None:
     from geoind.evaluation.drives import commuters, drives_of, read_traces
     from geoind.evaluation.traces import evaluate_traces
 
-    columns = _columns(options)
+    columns, most = _columns(options), as_count(options.drives, "--drives")
     if options.traces == "commuters":
         if columns:
             raise InvalidInputError("--trace, --lat and --lon go with --traces FILE")
         drives = commuters(every=300.0 if options.every is None else options.every)
     else:
         every = 60.0 if options.every is None else options.every
-        drives = drives_of(read_traces(options.traces, columns), every=every, most=options.drives)
+        drives = drives_of(read_traces(options.traces, columns), every=every, most=most)
     hours = sum(drive.hours for drive in drives)
     count = f"{len(drives)} drive{'s' * (len(drives) != 1)}"
     print(f"{options.traces}: {count}, {hours:.1f} hours", file=sys.stderr)

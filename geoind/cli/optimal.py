@@ -70,6 +70,10 @@ def run(options: argparse.Namespace) -> None:
     promised = options.epsilon is not None or options.level is not None or options.radius is not None
     if promised == (options.max_loss is not None):
         raise InvalidInputError("give either a promise (--epsilon, or --level and --radius) or --max-loss")
+    if promised and (options.choose != CHOICES[0] or options.adversary_loss != "euclidean"):
+        raise InvalidInputError("--choose and --adversary-loss go with --max-loss")
+    if not promised and (options.dilation != 1 or options.time_limit < math.inf):
+        raise InvalidInputError("--dilation and --time-limit go with a promise, not with --max-loss")
     if options.out.suffix != ".npz":
         raise InvalidInputError(f"--out must end in .npz, got {str(options.out)!r}")
     check_target(options.out)

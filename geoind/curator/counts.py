@@ -147,7 +147,8 @@ def release_counts(
     outside : "raise" or "drop"
         What becomes of points outside of the grid: an error, or left out.
     rng : RandomnessLike
-        None for cryptographic noise; a Generator or a seed for simulation only. Keyed noise is refused.
+        None for cryptographic noise; a Generator or a seed for simulation only, since two tables with the same
+        noise differ by a person. Keyed noise is refused.
 
     Examples
     --------

@@ -160,11 +160,13 @@ def _write_csv(population: Prior, path: Path, projection: Projection, intervals:
 
 def _write_png(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:  # noqa: ARG001
     from matplotlib.figure import Figure
+    from matplotlib.ticker import PercentFormatter
 
     figure = Figure(figsize=(7.5, 6.5), layout="constrained")
     axes = figure.add_subplot()
     image = draw_population(population, axes)
-    figure.colorbar(image, label="share of the people per hectare", format="{x:.2%}", shrink=0.85)
+    # As many digits as tell its labels apart.
+    figure.colorbar(image, label="share of the people per hectare", format=PercentFormatter(1.0), shrink=0.85)
     figure.savefig(path, dpi=150)
 
 

@@ -1,5 +1,6 @@
 """Files of reports, read for analysis: the places, and the epsilon that they were made with."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Unpack
@@ -46,7 +47,7 @@ def read_reports(
     paths : path
         Files or folders.
     epsilon : float, optional
-        Per metre, for files that do not tell; the files' own word is not asked for then.
+        Per metre, for files that do not tell; one that tells another is an error.
     reading, **where
         As in `geoind.files.read_places`.
 
@@ -62,7 +63,11 @@ def read_reports(
     """
     lonlats, epsilons = [], []
     for path in files_in(paths):
-        value = _promised(path) if epsilon is None else as_positive(epsilon, "epsilon")
+        value = _promised(path) if epsilon is None or _tells(path) else as_positive(epsilon, "epsilon")
+        if epsilon is not None and not math.isclose(value, epsilon, rel_tol=1e-6):
+            raise InvalidInputError(
+                f"{path} says that it was made with epsilon {value:.6g} per metre: give no other"
+            )
         lonlats.append(
             as_lonlat(np.concatenate([np.empty((0, 2)), *read_places(path, reading, **where)]), path.name)
         )
@@ -70,6 +75,15 @@ def read_reports(
     if not sum(map(len, lonlats)):
         raise InvalidInputError("the files hold no reports")
     return FileReports(np.concatenate(lonlats), np.concatenate(epsilons))
+
+
+def _tells(path: Path) -> bool:
+    """Return whether a file says what it promises."""
+    try:
+        read_promise(path)
+    except InvalidInputError:
+        return sidecar_of(path).exists()
+    return True
 
 
 def _promised(path: Path) -> float:

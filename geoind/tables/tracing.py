@@ -91,7 +91,7 @@ def _named(name: str, mechanism: SphericalLaplace) -> TraceMethod:
         return Independent(mechanism.epsilon)
     metres = float(mechanism.radius_quantile(CONFIDENCE))
     if name == "predictive":
-        made = Predictive.for_accuracy(metres, confidence=CONFIDENCE)
+        made = Predictive.for_any_accuracy(metres, CONFIDENCE)
         return Predictive(made.test, mechanism.epsilon, made.limit)
     epsilon = mechanism.epsilon
     sparse = SparseVector(epsilon, epsilon, 3 * metres, epsilon / 2)

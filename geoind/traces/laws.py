@@ -6,8 +6,10 @@ import numpy as np
 
 from geoind.arrays import FloatArray, as_positive, as_unit
 from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.pipeline import enough_noise
 
 __all__ = [
+    "enough_metres",
     "epsilon_within",
     "has_left",
     "laplace_density",
@@ -32,6 +34,12 @@ def epsilon_within(metres: float, confidence: float) -> float:
     """Return the epsilon with which a report is within so many metres with this probability."""
     metres = as_positive(metres, "metres")
     return float(PlanarLaplace(1.0).radius_quantile(as_unit(confidence, "confidence"))) / metres
+
+
+def enough_metres(metres: float, confidence: float) -> float:
+    """Return the metres of a wanted accuracy, unless they hide nobody: then they are taken for other units."""
+    enough_noise(epsilon_within(metres, confidence), otherwise="gives the method its epsilon")
+    return metres
 
 
 def laplace_density(apart: FloatArray, epsilon: float) -> FloatArray:

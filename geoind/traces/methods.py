@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from geoind.arrays import FloatArray, as_positive, as_unit
 from geoind.errors import InvalidInputError
 from geoind.traces.guarded import GuardedPlace, Place
-from geoind.traces.laws import epsilon_within, laplace_density, laplace_exceeds
+from geoind.traces.laws import enough_metres, epsilon_within, laplace_density, laplace_exceeds
 from geoind.traces.predictors import Predictor, last_report
 from geoind.traces.session import ANCHORS, Apart, Past, changed
 
@@ -43,7 +43,7 @@ class Independent:
     @classmethod
     def for_accuracy(cls, metres: float, *, confidence: float = 0.9) -> "Independent":
         """Return the least noise with which each report is within so many metres, with this probability."""
-        return cls(epsilon_within(metres, confidence))
+        return cls(epsilon_within(enough_metres(metres, confidence), confidence))
 
     @property
     def most(self) -> float:
@@ -125,6 +125,13 @@ class Predictive:
         kept is within *twice* as many metres with this probability. To keep it within the metres themselves a test
         would cost as much as a report; `SparseVector.within` does that, as its tests are paid for once.
         """
+        return cls.for_any_accuracy(enough_metres(metres, confidence), confidence, predictor)
+
+    @classmethod
+    def for_any_accuracy(
+        cls, metres: float, confidence: float, predictor: Predictor = last_report
+    ) -> "Predictive":
+        """Return `for_accuracy` for whoever means metres that hide nobody."""
         fresh = epsilon_within(metres, confidence)
         linear = -math.log(2 * (1 - as_unit(confidence, "confidence"))) if confidence > 0.5 else math.log(2)
         test = TEST_SHARE * (linear / metres) * (1 + 1 / SKEW)
@@ -142,7 +149,7 @@ class Predictive:
         if not 0 <= easy_share < 1:
             raise InvalidInputError(f"easy_share must be at least 0 and less than 1, got {easy_share!r}")
         as_positive(epsilon, "epsilon")
-        unit = cls.for_accuracy(1.0, confidence=confidence)
+        unit = cls.for_any_accuracy(1.0, confidence)
         metres = (unit.test + (1 - easy_share) * unit.fresh) / epsilon
         return cls.for_accuracy(metres, confidence=confidence, predictor=predictor)
 

@@ -9,6 +9,7 @@ from geoind.arrays import FloatArray, as_count, as_positive
 from geoind.errors import InvalidInputError
 from geoind.traces.guarded import GuardedPlace, Place, Run
 from geoind.traces.laws import (
+    enough_metres,
     epsilon_within,
     has_left,
     laplace_density,
@@ -76,6 +77,10 @@ class SparseVector:
         costs half as much. A silent answer may be farther off: somebody may settle short of the limit. `within` is
         for those who need to rely on each answer, and costs more.
         """
+        return cls._for(enough_metres(metres, confidence), confidence)
+
+    @classmethod
+    def _for(cls, metres: float, confidence: float) -> "SparseVector":
         fresh = epsilon_within(metres, confidence)
         return cls(fresh, fresh, 3 * metres, fresh / 2)
 
@@ -94,7 +99,7 @@ class SparseVector:
         >>> method.limit
         375.0
         """
-        fresh = epsilon_within(metres, confidence)
+        fresh = epsilon_within(enough_metres(metres, confidence), confidence)
         # Three quarters of the way to the limit, the rest for the noise of tests; reports twice as good as asked
         # for, or tests would end runs that have hardly begun. Near the least budget for a commuter.
         return cls(2 * fresh, 4 * run_quantile(confidence) / metres, 0.75 * metres)
@@ -112,7 +117,7 @@ class SparseVector:
         >>> round(method.most * 0.5, 12)
         0.01
         """
-        unit = cls.for_accuracy(1.0, confidence=confidence)
+        unit = cls._for(1.0, confidence)
         metres = unit.most * as_positive(moves, "moves") / as_positive(epsilon, "epsilon")
         return cls.for_accuracy(metres, confidence=confidence)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from geoind.arrays import as_lonlat, as_number, as_positive
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.pipeline import choose_mechanism
 from geoind.randomness import KEY_BYTES, KeyedRandomness
 from geoind.traces.comparison import arc_length
 from geoind.traces.session import Payer, as_traveller
@@ -67,7 +67,7 @@ class PrivateZone:
         lat, lon : float
             The home.
         epsilon : float
-            Of the one report of the home that becomes the centre, per metre.
+            Of the one report of the home that becomes the centre, per metre. One that hides nobody is refused.
         key : bytes
             32 secret bytes: the same home gets the same zone again, free of charge.
         margin : float
@@ -81,7 +81,7 @@ class PrivateZone:
             raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
         if (ledger is None) != (person is None):
             raise InvalidInputError("a ledger and a person go together: give both or neither")
-        noise = SphericalLaplace(epsilon)
+        noise = choose_mechanism(epsilon=epsilon)
         radius = noise.reach(CONFIDENCE) + as_positive(margin, "margin")
         if person is not None:
             # However the name was typed, or the number was kept: one person, one zone.

@@ -92,6 +92,7 @@ def test_several_outputs_with_intervals_over_the_reports_own_bounds(
         (["--grid", "400", "--out", "people.csv", "--intervals", "3"], "--intervals must be at least 11, got 3"),
         (["--grid", "400", "--out", "people.csv", "--intervals", "0"], "--intervals must be a positive whole"),
         (["--grid", "400", "--out", "nowhere/people.csv"], "in a folder that exists"),
+        (["--grid", "400", "--out", "people.csv", "--epsilon", "0.5"], "per metre: give no other"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_sentence(

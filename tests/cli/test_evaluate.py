@@ -85,6 +85,7 @@ def test_a_prior_comes_from_whatever_obfuscate_reads(
         (["--cell", "0"], "cell must be positive"),
         (["--loss", "nan"], "wanted_loss must be positive"),
         (["--out", "report.pdf"], "--out must be an .html file"),
+        (["--traces", "--drives", "0"], "--drives must be a positive whole number"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(

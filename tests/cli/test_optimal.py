@@ -47,6 +47,10 @@ def test_counts_are_read_from_south_to_north(tmp_path: Path) -> None:
         (["--epsilon", "0.01", "--out", "nowhere/best.npz"], "in a folder that exists"),
         (["--epsilon", "0.01", "--out", "best.npz", "--counts", "missing.csv"], "--counts"),
         (["--max-loss", "-1", "--out", "best.npz"], "max_loss must not be negative"),
+        (["--max-loss", "50", "--out", "best.npz", "--dilation", "1.1"], "go with a promise"),
+        (["--max-loss", "50", "--out", "best.npz", "--time-limit", "9"], "go with a promise"),
+        (["--epsilon", "0.01", "--out", "best.npz", "--choose", "entropy"], "go with --max-loss"),
+        (["--epsilon", "0.01", "--out", "best.npz", "--adversary-loss", "squared"], "go with --max-loss"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_no_file(

@@ -83,6 +83,18 @@ def test_columns_may_be_named_and_missing_places_are_left_out(tmp_path: Path) ->
     assert reports.lonlat.tolist() == [[2.5, 1.5], [4.5, 3.5]]
 
 
+def test_an_epsilon_that_is_not_the_files_own_is_refused(tmp_path: Path) -> None:
+    told = tmp_path / "told.csv"
+    told.write_text("lon,lat\n2.35,48.86\n")
+    sidecar_of(told).write_text(TablePromise.of(SphericalLaplace(0.01)).to_json())
+    assert read_reports(told, epsilon=0.01).epsilon == [0.01]
+    with pytest.raises(InvalidInputError, match="says that it was made with epsilon"):
+        read_reports(told, epsilon=0.02)
+    sidecar_of(told).write_text("{}")
+    with pytest.raises(InvalidInputError, match="the promise must be JSON"):
+        read_reports(told, epsilon=0.01)
+
+
 def test_what_is_not_known_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "reports.csv"
     path.write_text(text_of("csv"))

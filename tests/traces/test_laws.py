@@ -1,12 +1,14 @@
 """The probabilities that an adversary computes are those of the sessions."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from geoind.traces import Past, Predictive, Run, SparseVector, TraceMethod, TraceSession
+from geoind import InvalidInputError
+from geoind.traces import Independent, Past, Predictive, Run, SparseVector, TraceMethod, TraceSession
 from geoind.traces.comparison import arc_length
 from geoind.traces.laws import (
     has_left,
@@ -124,3 +126,10 @@ def test_silence_and_a_fresh_report_are_all_that_can_happen() -> None:
     fresh = float(method.likelihood(past, report, apart, median).sum()) * step**2
     silent = float(method.likelihood(past, here, apart, median)[0, 0])
     assert fresh + silent == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("method", [Independent, Predictive, SparseVector])
+def test_metres_that_hide_nobody_are_taken_for_kilometres(method: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"hide nobody.*whoever means it gives the method its epsilon"):
+        method.for_accuracy(0.5)
+    assert method.for_accuracy(50)

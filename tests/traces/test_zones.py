@@ -64,3 +64,10 @@ def test_a_person_has_one_zone_however_the_name_was_typed_or_the_number_kept() -
         with pytest.raises(InvalidInputError, match="without space around it"):
             zone("Zoe ")
         assert ledger.spent("Zoe ") == 0
+
+
+def test_a_zone_whose_centre_is_the_home_is_refused_before_anybody_pays() -> None:
+    with Ledger("sqlite://", budget=10) as ledger:
+        with pytest.raises(InvalidInputError, match="hide nobody"):
+            PrivateZone.around(lat=LAT, lon=LON, epsilon=5, key=KEY, ledger=ledger, person="ana")
+        assert ledger.spent("ana") == 0
