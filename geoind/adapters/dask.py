@@ -66,6 +66,8 @@ def obfuscate(
     >>> bool((reports.compute(scheduler="sync") == reports.compute(scheduler="sync")).all(axis=None))
     True
     """
+    if not hasattr(frame, "map_partitions"):
+        raise InvalidInputError(f"frame must be one of Dask, got {type(frame).__name__}")
     recipe = Recipe.of(**options)
     if recipe.trace is not None:
         return _traces(frame, recipe, ledger)

@@ -298,7 +298,7 @@ class Channel:
         try:
             with np.load(path, allow_pickle=False) as file:
                 inputs, outputs, matrix = (file[name] for name in ("inputs", "outputs", "matrix"))
-        except (KeyError, BadZipFile, ValueError) as error:
+        except (KeyError, BadZipFile, EOFError, ValueError) as error:
             raise InvalidInputError(f"{str(path)!r} is not a channel saved by geoind") from error
         return cls(as_sites(inputs), as_sites(outputs), matrix)
 

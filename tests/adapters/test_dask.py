@@ -235,6 +235,8 @@ def test_a_doubt_is_an_error_at_once() -> None:
     frame = dd.from_pandas(trips(), npartitions=2)
     lazy = dask_geopandas.from_geopandas(points(), npartitions=2)
     options: dict[str, Any] = {"epsilon": 0.01, "key": KEY}
+    with pytest.raises(InvalidInputError, match="frame must be one of Dask, got DataFrame"):
+        obfuscate(pd.DataFrame({"lon": [2.0], "lat": [48.0]}), epsilon=0.01, id_column="trip")
     with pytest.raises(InvalidInputError, match="id_column must name"):
         obfuscate(frame, **options)
     with pytest.raises(InvalidInputError, match="column 'x' must be there once"):

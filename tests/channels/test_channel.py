@@ -259,9 +259,10 @@ def test_a_saved_channel_comes_back_to_the_last_bit(tmp_path: Path, outputs: Gri
 
 def test_a_file_that_is_no_channel_is_refused_and_never_executed(tmp_path: Path) -> None:
     (tmp_path / "text.npz").write_text("hello")
+    (tmp_path / "empty.npz").touch()
     np.savez(tmp_path / "other.npz", matrix=np.eye(2))
     np.savez(tmp_path / "pickle.npz", matrix=np.array([object()]), inputs=np.eye(2), outputs=np.eye(2))
-    for name in ("text", "other", "pickle"):
+    for name in ("text", "empty", "other", "pickle"):
         with pytest.raises(InvalidInputError, match="not a channel"):
             Channel.load(tmp_path / f"{name}.npz")
 

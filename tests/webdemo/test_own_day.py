@@ -96,6 +96,12 @@ def test_a_file_that_will_not_do_gets_a_sentence_without_a_place(story: Page, te
     assert "987654" not in story.locator("body").inner_text()
     story.locator("#example-day").click()
     expect(story.get_by_role("alert")).to_be_hidden()
+    expect(story.locator("#outcomes")).to_be_visible()
+    # What the example said does not stay under the name of a file that says nothing.
+    story.locator("#file").set_input_files({"name": "day", "mimeType": "text/plain", "buffer": text.encode()})
+    expect(story.get_by_role("alert")).to_contain_text(sentence)
+    expect(story.locator("#outcomes")).to_be_hidden()
+    expect(story.locator("#finding")).to_have_text("Choose a file of yours, or take the example.")
 
 
 def a_week() -> str:

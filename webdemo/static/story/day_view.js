@@ -56,6 +56,10 @@ const dayView = (() => {
       use(dayFiles.parse(await file.text()));
       $("problem").hidden = true;
     } catch (error) {
+      // What another file said must not stand under the name of this one.
+      fixes = told = null;
+      $("outcomes").hidden = true;
+      study();
       put("problem", error.message);
       $("problem").hidden = false;
     }
