@@ -66,7 +66,14 @@ def equal(found: pd.DataFrame, wanted: pd.DataFrame) -> None:
 def cluster() -> Iterator[Client]:
     """Two worker processes that come back when they are killed."""
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 20}),
+        # On a busy machine a worker takes long to start, and to answer.
+        dask.config.set(
+            {
+                "distributed.scheduler.allowed-failures": 20,
+                "distributed.comm.timeouts.connect": "120s",
+                "distributed.comm.timeouts.tcp": "120s",
+            }
+        ),
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as local,
         Client(local) as client,
     ):
