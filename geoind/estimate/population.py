@@ -148,6 +148,8 @@ def estimate_population(
     >>> bool(abs(found.mass - city.prior.mass).sum() / 2 < 0.2)
     True
     """
+    if not isinstance(climb, Climb):
+        raise InvalidInputError(f"climb must be a Climb, such as Climb(stopping='converged'), got {climb!r}")
     groups, projection = grouped(reports, mechanism, projection)
     total = sum(len(xy) for _, xy in groups)
     observation, population = _observe(groups, grid, projection, open_border=open_border)

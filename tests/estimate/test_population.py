@@ -330,6 +330,11 @@ def test_a_start_that_is_the_answer_needs_no_steps() -> None:
     np.testing.assert_array_equal(again.fit.start, early.mass)
 
 
+def test_a_word_is_no_climb() -> None:
+    with pytest.raises(InvalidInputError, match="climb must be a Climb"):
+        estimate_population(REPORTS[:5], NOISE, CITY.grid, climb="converged")  # type: ignore[arg-type]
+
+
 def test_bad_starts_are_refused() -> None:
     channel = randomised_response(3, epsilon=1.0)
     reports, everywhere = channel.inputs.xy, Prior.uniform(CITY.grid)

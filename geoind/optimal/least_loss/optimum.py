@@ -64,6 +64,8 @@ def min_loss_given_epsilon(
     (88.394, True)
     """
     began = time.perf_counter()
+    if not isinstance(effort, Effort):
+        raise InvalidInputError(f"effort must be an Effort, such as Effort(time_limit=60), got {effort!r}")
     if not as_number(dilation, "dilation") >= 1:
         raise InvalidInputError(f"dilation must be at least 1, got {dilation!r}")
     task = as_task(prior, epsilon, outputs, loss, distance)

@@ -266,6 +266,8 @@ def test_nonsense_is_refused() -> None:
         min_loss_given_epsilon(prior, epsilon=1, effort=Effort(time_limit=0))
     with pytest.raises(InvalidInputError, match="tolerance"):
         min_loss_given_epsilon(prior, epsilon=1, effort=Effort(tolerance=0))
+    with pytest.raises(InvalidInputError, match="effort must be an Effort"):
+        min_loss_given_epsilon(prior, epsilon=1, effort=60)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match="largest_group"):
         near_optimal_given_epsilon(prior, epsilon=1, largest_group=0)
 
