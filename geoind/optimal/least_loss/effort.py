@@ -3,13 +3,17 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
 
 import numpy as np
 
 from geoind.arrays import as_number, as_unit
 from geoind.errors import InvalidInputError
 
-__all__ = ["Effort", "Iterate"]
+__all__ = ["Effort", "Iterate", "Stopped"]
+
+Stopped: TypeAlias = Literal["optimal", "time limit", "stuck", "spanner", "near"]
+"""Why a search ended: proven, out of time, out of digits; over a spanner, or among cheap channels only."""
 
 ROUNDING = float(np.finfo(float).eps)
 

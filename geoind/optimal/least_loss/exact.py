@@ -11,7 +11,7 @@ from geoind.distances import Distance
 from geoind.errors import InvalidInputError
 from geoind.optimal.certificate import YARDSTICK
 from geoind.optimal.least_loss.cones import Program
-from geoind.optimal.least_loss.effort import Effort, Iterate
+from geoind.optimal.least_loss.effort import Effort, Iterate, Stopped
 from geoind.optimal.least_loss.interior import minimise
 from geoind.optimal.least_loss.pairs import classes_of, nearest_pairs, spanner, unchained_pairs
 from geoind.optimal.problem import as_loss, as_metric
@@ -69,7 +69,7 @@ class LeastLoss:
     matrix: FloatArray
     last: Iterate
     method: str
-    stopped: str
+    stopped: Stopped
 
 
 def solve(task: Task, effort: Effort, *, dilation: float = 1.0) -> LeastLoss:

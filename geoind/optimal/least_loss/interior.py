@@ -15,7 +15,7 @@ import numpy.typing as npt
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
 from geoind.optimal.least_loss.cones import ActivePairs, Program
-from geoind.optimal.least_loss.effort import Effort, Iterate
+from geoind.optimal.least_loss.effort import Effort, Iterate, Stopped
 from geoind.optimal.least_loss.newton import NewtonSystem
 from geoind.optimal.threads import threads_for_blocks
 from geoind.parallel import Threads
@@ -40,7 +40,7 @@ class Solution:
 
     columns: FloatArray
     last: Iterate
-    stopped: str
+    stopped: Stopped
 
 
 def minimise(
