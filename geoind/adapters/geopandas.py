@@ -19,7 +19,6 @@ from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.randomness import RandomnessLike
 from geoind.tables import Options, Recipe, TablePromise
-from geoind.tables.identities import count_persons
 from geoind.tables.promise import ATTRS_KEY
 from geoind.tables.summary import Tally
 
@@ -96,8 +95,7 @@ def obfuscate_points(
     looked_at = examined(frame, table).raise_problems()
     counts = None
     if person is not None:
-        names = _names(points, person)
-        counts = count_persons(names, looked_at.reports_per_row, "person")
+        counts = table.count_persons(looked_at, _names(points, person))
     elif table.recipe.person_column is not None:
         counts = table.count_persons(looked_at)
     if ledger is not None:

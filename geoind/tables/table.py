@@ -91,6 +91,12 @@ class Table:
         lost = set(self.recipe.drop) & {*self._place_names, *named}
         if lost:
             raise InvalidInputError(f"column {min(map(str, lost))!r} is needed: it cannot be dropped")
+        for name in named:
+            # Messages quote persons, ledgers store them, and times are public.
+            if name not in self.passing:
+                raise InvalidInputError(
+                    f"column {name!r} holds the place: it cannot say which record, who or when, too"
+                )
         refuse_folders(self.path, self.recipe.keep)
         refuse(
             telling_schema(self.schema, self.checked, moving=self.recipe.trace is not None)
@@ -240,8 +246,19 @@ class Table:
         examined = self.examine(batch, beside=beside).raise_problems()
         return self.report(examined, path=path, rows=rows, rng=rng)
 
-    def count_persons(self, examined: Examined) -> Counter[str]:
-        """Return how many reports each person will be in."""
+    def count_persons(self, examined: Examined, persons: pa.Array | None = None) -> Counter[str]:
+        """Return how many reports each person will be in.
+
+        Parameters
+        ----------
+        examined : Examined
+            What `examine` returned.
+        persons : pyarrow.Array, optional
+            Who each of its rows is about, where no column says it.
+        """
+        if persons is not None:
+            self._refuse_telling_persons(examined, persons)
+            return count_persons(persons, examined.reports_per_row, "person")
         name = self.recipe.person_column
         if name is None:
             raise InvalidInputError("person_column must name the column of persons")
@@ -322,11 +339,7 @@ class Table:
         chosen = sampled_rows(len(batch))
         if not len(chosen):
             return
-        samples = []
-        for place, truth in zip(self.places, truths, strict=True):
-            true = truth[chosen]
-            own = None if same_crs(_crs(place), LONLAT) else from_lonlat(true, _crs(place))
-            samples.append(Sample(true, own, chosen, truth[:AROUND]))
+        samples = self._samples(truths, chosen)
 
         def some(numbers: IntArray) -> pa.RecordBatch:
             if beside is not None:
@@ -340,6 +353,22 @@ class Table:
         if self.recipe.order == "raise" and self.recipe.trace is None:
             for truth in truths:
                 refuse_sorted(truth, some)
+
+    def _samples(self, truths: Sequence[FloatArray], chosen: IntArray) -> list[Sample]:
+        """Return the true places of some rows, one sample per place that a row has."""
+        samples = []
+        for place, truth in zip(self.places, truths, strict=True):
+            true = truth[chosen]
+            own = None if same_crs(_crs(place), LONLAT) else from_lonlat(true, _crs(place))
+            samples.append(Sample(true, own, chosen, truth[:AROUND]))
+        return samples
+
+    def _refuse_telling_persons(self, examined: Examined, persons: pa.Array) -> None:
+        """Refuse names that tell the place: they are no column that passes, but messages and ledgers hold them."""
+        chosen = sampled_rows(len(persons))
+        names = pa.RecordBatch.from_arrays([persons.take(pa.array(chosen))], names=["person"])
+        for how in telling_values(self._samples(examined.truths, chosen), names, ["person"]).values():
+            raise InvalidInputError(f"person must not tell the place, and it {how}")
 
 
 def _crs(place: LonLat | Points) -> str:

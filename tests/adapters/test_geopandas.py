@@ -283,6 +283,7 @@ def test_bad_persons_are_refused_before_anything_is_charged() -> None:
         (pd.Series(list("abcd")), "index of the points"),
         (["a", None, "c", "d"], "row 1 has none"),
         ([1.0, 2.0, 3.0, 4.0], "text or whole numbers"),
+        ([str(lat) for lat in truth.geometry.y], "person must not tell the place"),
     ]
     for person, message in bad:
         with pytest.raises(InvalidInputError, match=message):

@@ -205,3 +205,12 @@ def test_spark_brings_persons_together_and_charges_whole_traces(spark: "SparkSes
     made = spark_door.obfuscate(moments.repartition(2), trace=("who", "when"), **OPTIONS)
     seconds = made.selectExpr("who", "unix_seconds(when) AS when", "lon", "lat").collect()
     assert {(row[0], float(row[1])): (row[2], row[3]) for row in seconds} == answers
+
+
+@pytest.mark.parametrize("columns", [("lat", "when"), ("who", "lat")])
+def test_a_coordinate_is_neither_a_person_nor_a_time(columns: tuple[str, str]) -> None:
+    frame = walks().astype({"lat": str})
+    with pytest.raises(InvalidInputError, match="column 'lat' holds the place"):
+        obfuscate_traces(frame, person=columns[0], time=columns[1], **OPTIONS)
+    with pytest.raises(InvalidInputError, match="column 'lat' holds the place"):
+        dask_door.obfuscate(dd.from_pandas(frame, npartitions=2), trace=columns, **OPTIONS)

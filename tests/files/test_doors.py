@@ -90,6 +90,17 @@ def test_a_column_whose_type_holds_places_passes_no_door(tmp_path: Path, door: s
 
 
 @pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("option", ["person_column", "trace"])
+def test_at_no_door_a_column_of_the_place_names_persons_or_times(tmp_path: Path, door: str, option: str) -> None:
+    place = {"geojson": "geometry.coordinates[1]", "geojsonl": "geometry.coordinates[1]", "gpkg": "geom"}
+    name = place.get(door, "geometry" if door == "geo.parquet" else "lat")
+    with pytest.raises(InvalidInputError, match="holds the place") as caught:
+        through(tmp_path, door, ["ana"] * len(TRUTH), **{option: f"note,{name}" if option == "trace" else name})
+    assert not any(str(axis) in str(caught.value) for axis in TRUTH.ravel())
+    assert [path.name.split(".")[0] for path in tmp_path.iterdir()] == ["in"], "nothing may be left after an error"
+
+
+@pytest.mark.parametrize("door", DOORS)
 def test_columns_that_tell_nothing_pass_every_door(tmp_path: Path, door: str) -> None:
     for number, (case, column) in enumerate(PLAIN.items()):
         folder = tmp_path / str(number)

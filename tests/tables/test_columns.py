@@ -34,6 +34,11 @@ DEGREES = {"id": pa.int64(), "lon": pa.float64(), "lat": pa.float64()}
 SHAPES = {"id": pa.int64(), "home": pa.binary(), "work": pa.binary()}
 BOTH = {"primary_column": "work", "columns": {"home": {"crs": "EPSG:2154"}, "work": {}}}
 HOME = {"primary_column": "home", "columns": {"home": {"crs": "EPSG:2154"}}}
+BOXED = {"id": pa.int64(), "home": pa.binary(), "box": pa.string()}
+BOX = {
+    "primary_column": "home",
+    "columns": {"home": {"crs": "EPSG:2154", "covering": {"bbox": {"xmin": ["box", "xmin"]}}}},
+}
 NOWHERE = {"primary_column": "home", "columns": {"home": {"crs": None}}}
 
 
@@ -80,6 +85,14 @@ def test_places_are_where_the_recipe_says_or_the_schema_or_usual_names(
         (DEGREES, None, {"keep": ["x"]}, "there is no column 'x' to drop or keep"),
         (DEGREES, None, {"lon": "lon", "lat": "lat", "drop": ["lat"]}, "column 'lat' is needed"),
         (DEGREES, None, {"id_column": "id", "drop": ["id"]}, "column 'id' is needed"),
+        (DEGREES, None, {"id_column": "lat"}, "column 'lat' holds the place: it cannot say which record, who"),
+        (DEGREES, None, {"person_column": "lon"}, "column 'lon' holds the place"),
+        (DEGREES, None, {"person_column": "lat", "keep": ["lat"]}, "column 'lat' holds the place"),
+        (DEGREES, None, {"person_column": "id", "lon": "lon", "lat": "id"}, "column 'id' holds the place"),
+        (DEGREES, None, {"trace": "lat,id"}, "column 'lat' holds the place"),
+        (DEGREES, None, {"trace": "id,lat"}, "column 'lat' holds the place"),
+        (SHAPES, HOME, {"person_column": "home", "drop": ["work"]}, "column 'home' holds the place"),
+        (BOXED, BOX, {"person_column": "box"}, "column 'box' holds the place"),
         ({**DEGREES, "lng": pa.float64()}, None, {}, "several columns are called"),
         (SHAPES, HOME, {"geometry": "x", "crs": "EPSG:4326"}, "column 'x' must be there once"),
         (SHAPES, HOME, {"geometry": "work", "drop": ["home"]}, "column 'work' must have a CRS"),
@@ -335,6 +348,18 @@ def test_persons_are_counted_where_a_column_names_them() -> None:
     nameless = Recipe.of(epsilon=0.01).table(batch.schema)
     with pytest.raises(InvalidInputError, match="person_column must name the column of persons"):
         nameless.count_persons(nameless.examine(batch))
+
+
+def test_persons_that_no_column_names_may_not_tell_the_place_either() -> None:
+    batch = degrees()
+    made = Recipe.of(epsilon=0.01).table(batch.schema)
+    examined = made.examine(batch)
+    assert made.count_persons(examined, pa.array(["ana"] * 30 + ["ben"] * 10)) == {"ana": 30, "ben": 10}
+    with pytest.raises(InvalidInputError, match="must not tell the place, and it repeats the latitude") as told:
+        made.count_persons(examined, pa.array([str(lat) for lat in TRUTH[:, 1]]))
+    assert str(TRUTH[0, 1]) not in str(told.value)
+    nobody = made.examine(batch.slice(0, 0))
+    assert made.count_persons(nobody, pa.array([], pa.string())) == {}
 
 
 def test_shuffled_rows_stay_together_with_their_numbers_and_reports() -> None:

@@ -164,6 +164,17 @@ def test_every_door_passes_ordinary_columns_and_makes_the_same_reports(door: str
 
 
 @pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("option", ["person_column", "id_column"])
+def test_at_no_door_a_column_of_the_place_names_persons_or_records(door: str, option: str, tmp_path: Path) -> None:
+    given, _ = with_columns({})
+    name = "geometry" if door in ("points", "dask-geopandas") else "lat"
+    if name == "lat":
+        given = given.set_column(given.column_names.index("lat"), "lat", pa.array([str(lat) for _, lat in TRUTH]))
+    with pytest.raises(InvalidInputError, match=f"column '{name}' holds the place"):
+        DOORS[door](given, tmp_path, **{**NOISE, option: name})
+
+
+@pytest.mark.parametrize("door", DOORS)
 def test_every_door_drops_and_keeps(door: str, tmp_path: Path) -> None:
     given, _ = with_columns({"latitude": cases.BY_VALUE["latitude"], "text": cases.BY_VALUE["text"]})
     given = given.append_column("street", pa.array(["Rue de Rivoli"] * 60))
