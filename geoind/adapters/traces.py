@@ -50,7 +50,7 @@ def as_frame(traces: object) -> "pd.DataFrame | GeoDataFrame":
 
 def label_of(person: object) -> str:
     """Return what brings a person's rows together; whether it is a name is looked at later."""
-    return unicodedata.normalize("NFC", str(person)).strip()
+    return unicodedata.normalize("NFC", str(person))
 
 
 def in_time(frame: Any, time: str) -> Any:

@@ -193,9 +193,9 @@ def _from_version_1(connection: Connection) -> None:
 
 
 def _rename(connection: Connection, name: str) -> None:
-    """Merge a person whose name is not in Unicode NFC into the one whose name is."""
+    """Merge a person whose name has space around it, or is not in Unicode NFC, into the one of the proper name."""
     try:
-        new = as_person(name)
+        new = as_person(name.strip())
     except InvalidInputError:  # nobody can ask for such a name, before or after
         return
     if new == name:

@@ -5,12 +5,13 @@ from collections import Counter
 import numpy as np
 import pyarrow as pa
 
+from geoind.arrays import IntArray
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.randomness import Labels
 from geoind.tables.places import is_text
 
-__all__ = ["count_persons", "labels_of", "plain"]
+__all__ = ["count_persons", "labels_of", "persons_in", "plain"]
 
 
 def plain(column: pa.Array) -> pa.Array:
@@ -56,20 +57,47 @@ def count_persons(column: pa.Array, reports: np.ndarray, name: str) -> Counter[s
     >>> count_persons(pa.array(["Zoe\u0308", "Zoë", "Ana"]), np.array([1, 2, 0]), "person")
     Counter({'Zoë': 3})
     """
+    used = np.flatnonzero(reports)
+    names, codes, flaws = persons_in(plain(column).take(pa.array(used)), name)
+    for reason in flaws.values():
+        raise InvalidInputError(reason)
+    totals = np.bincount(codes, reports[used], len(names)).astype(np.int64)
+    return Counter(dict(zip(names, totals.tolist(), strict=True)))
+
+
+def persons_in(column: pa.Array, name: str) -> tuple[list[str], IntArray, dict[int, str]]:
+    """Return who there is, the number of each row's person, and which rows name nobody, and why.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        One person per row.
+    name : str
+        The column's name, for messages.
+
+    Examples
+    --------
+    >>> persons_in(pa.array(["ana", "ben", None, "ana"]), "who")
+    (['ana', 'ben'], array([ 0,  1, -1,  0]), {2: "there is no person in column 'who'"})
+    """
     column = plain(column)
     kind = column.type
-    if not (pa.types.is_large_string(kind) or pa.types.is_integer(kind)):
-        if pa.types.is_null(kind) and not len(column):
-            return Counter()
+    # An empty column of Python objects has no type yet.
+    empty = pa.types.is_null(kind) and not len(column)
+    if not (pa.types.is_large_string(kind) or pa.types.is_integer(kind) or empty):
         # 7.0 after a null would be another person than 7.
         raise InvalidInputError(f"column {name!r} must name persons in text or whole numbers, got {kind}")
-    used = np.flatnonzero(reports)
-    column, reports = column.take(pa.array(used)), reports[used]
-    if column.null_count:
-        raise InvalidInputError(f"column {name!r} must name a person for every report")
     coded = column.dictionary_encode()
-    totals = np.bincount(coded.indices.to_numpy(zero_copy_only=False), reports, len(coded.dictionary))
-    result: Counter[str] = Counter()
-    for name, total in zip(coded.dictionary.to_pylist(), totals.astype(np.int64).tolist(), strict=True):
-        result[as_person(name)] += total
-    return result
+    names: dict[str, int] = {}
+    numbers, reasons = [], {}
+    for code, value in enumerate(coded.dictionary.to_pylist()):
+        try:
+            numbers.append(names.setdefault(as_person(value), len(names)))
+        except InvalidInputError as error:
+            reasons[code] = str(error)
+            numbers.append(-1)
+    raw = np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+    codes = np.append(np.array(numbers, np.int64), -1)[raw]
+    nobody = f"there is no person in column {name!r}"
+    flaws = {row: reasons.get(int(raw[row]), nobody) for row in np.flatnonzero(codes < 0).tolist()}
+    return list(names), codes, flaws

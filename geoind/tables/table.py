@@ -22,7 +22,7 @@ from geoind.tables.geoparquet import (
     published_field,
     published_metadata,
 )
-from geoind.tables.identities import count_persons
+from geoind.tables.identities import count_persons, persons_in
 from geoind.tables.names import coordinate_columns, listed
 from geoind.tables.notes import numbers_of_notes, refuse_folders, refuse_notes
 from geoind.tables.order import refuse_sorted
@@ -33,7 +33,7 @@ from geoind.tables.rows import Beside, Examined, Obfuscated, Problem
 from geoind.tables.tracing import answered, in_order, steps_of
 from geoind.tables.values import AROUND, Sample, sampled_rows
 from geoind.tables.where import LonLat, Points
-from geoind.traces.many import TraceSessions
+from geoind.traces.many import Positions, TraceSessions
 
 if TYPE_CHECKING:
     from geoind.tables.recipe import Recipe
@@ -168,7 +168,7 @@ class Table:
         """
         columns = [self._columns(batch, place) for place in self.places]
         truths = [self._truth(place, column) for place, column in zip(self.places, columns, strict=True)]
-        steps, unnamed = steps_of(batch, self.recipe.trace, truths[0]) if self.recipe.trace else (None, {})
+        steps, unnamed = self._named_rows(batch, truths[0])
         problems = self._problems(batch, columns, truths, unnamed)
         rows = np.arange(len(batch))
         if problems:
@@ -307,6 +307,13 @@ class Table:
             raise InvalidInputError(f"column {column.name!r} has another CRS than its own geometries")
         return to_lonlat(column.coordinates, crs)
 
+    def _named_rows(self, batch: pa.RecordBatch, lonlat: FloatArray) -> tuple[Positions | None, dict[int, str]]:
+        """Return the steps of a batch's rows, if they are some, and which rows name no person or time, and why."""
+        if self.recipe.trace is not None:
+            return steps_of(batch, self.recipe.trace, lonlat)
+        name = self.recipe.person_column
+        return None, {} if name is None else persons_in(column_of(batch, name), name)[2]
+
     def _problems(
         self,
         batch: pa.RecordBatch,
@@ -324,9 +331,8 @@ class Table:
                 lost = finite(column.coordinates) & ~_on_earth(truth)
                 flaws.append((lost, "the point must lie on Earth in its CRS"))
             found += [(rows, which + reason) for rows, reason in flaws]
-        for name, reason in ((self.recipe.id_column, "no identity"), (self.recipe.person_column, "no person")):
-            if name is not None:
-                found.append((nulls(column_of(batch, name)), f"there is {reason} in column {name!r}"))
+        if (name := self.recipe.id_column) is not None:
+            found.append((nulls(column_of(batch, name)), f"there is no identity in column {name!r}"))
         reasons = dict(unnamed)
         for flags, reason in found:
             for row in np.flatnonzero(flags).tolist():

@@ -11,13 +11,13 @@ from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.space.lattice import DECIMALS
-from geoind.tables.identities import plain
+from geoind.tables.identities import persons_in
 from geoind.tables.places import column_of
 from geoind.tables.rows import Examined
 from geoind.tables.times import NO_TIME, seconds_of
 from geoind.traces.many import Positions, TraceSessions
 from geoind.traces.methods import Independent, Predictive
-from geoind.traces.session import TraceMethod, as_traveller
+from geoind.traces.session import TraceMethod
 from geoind.traces.sparse import SparseVector
 from geoind.traces.switching import Switching
 
@@ -104,33 +104,11 @@ def _named(name: str, mechanism: SphericalLaplace) -> TraceMethod:
 
 def steps_of(batch: pa.RecordBatch, tracing: Tracing, lonlat: FloatArray) -> tuple[Positions, dict[int, str]]:
     """Return the steps of a batch's rows, and which rows name no person or no time, and why."""
-    flaws: dict[int, str] = {}
-    people = plain(column_of(batch, tracing.person))
-    kind = people.type
-    if not (
-        pa.types.is_large_string(kind) or pa.types.is_integer(kind) or (pa.types.is_null(kind) and not len(people))
-    ):
-        # 7.0 after a null would be another person than 7.
-        raise InvalidInputError(
-            f"column {tracing.person!r} must name persons in text or whole numbers, got {kind}"
-        )
-    coded = people.dictionary_encode()
-    names: dict[str, int] = {}
-    numbers, reasons = [], {}
-    for code, value in enumerate(coded.dictionary.to_pylist()):
-        try:
-            numbers.append(names.setdefault(as_traveller(value), len(names)))
-        except InvalidInputError as error:
-            reasons[code] = str(error)
-            numbers.append(-1)
-    raw = np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
-    codes = np.append(np.array(numbers, np.int64), -1)[raw]
-    for row in np.flatnonzero(codes < 0).tolist():
-        flaws[row] = reasons.get(int(raw[row]), f"there is no person in column {tracing.person!r}")
+    names, codes, flaws = persons_in(column_of(batch, tracing.person), tracing.person)
     times, missing, bad = seconds_of(column_of(batch, tracing.time))
     for row in np.flatnonzero(missing | bad).tolist():
         flaws.setdefault(row, f"there is no time in column {tracing.time!r}" if missing[row] else NO_TIME)
-    return Positions(list(names), codes, times, lonlat), flaws
+    return Positions(names, codes, times, lonlat), flaws
 
 
 def in_order(examined: Examined, sessions: TraceSessions) -> Examined:

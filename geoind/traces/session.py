@@ -224,7 +224,7 @@ class TraceSession:
         self.method = method
         secret = secrets.token_bytes(KEY_BYTES) if key is None else key
         # Two persons under one key must not share the noise of a run's limit.
-        self._source = SessionSource(secret, "" if person is None else as_traveller(person))
+        self._source = SessionSource(secret, "" if person is None else as_person(person))
         self._ledger, self._person, self._zone = ledger, person, zone
         self._past: Past | None = None
         self._seen = ""
@@ -338,17 +338,6 @@ class TraceSession:
         except (ValueError, KeyError, TypeError):
             raise InvalidInputError("state must be what TraceSession.state returned") from None
         return session
-
-
-def as_traveller(person: object) -> str:
-    """Return the name of somebody who has a session: `as_person`, without space around it.
-
-    "ana " is ana, typed or padded by a table: a second session would be a second price for one trace.
-    """
-    name = as_person(person)
-    if name != name.strip():
-        raise InvalidInputError("person must be a name without space around it")
-    return name
 
 
 def as_seconds(time: Time) -> float:

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat
+from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.randomness import KEY_BYTES
 from geoind.traces.many import Positions, TraceSessions, first_not_later
-from geoind.traces.session import TraceMethod, as_traveller
+from geoind.traces.session import TraceMethod
 
 __all__ = ["ObfuscatedTraces", "obfuscate_traces"]
 
@@ -74,7 +75,7 @@ def obfuscate_traces(
     if not isinstance(key, bytes) or len(key) != KEY_BYTES:
         raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
     places, seconds = as_lonlat(lonlat, "lonlat"), as_floats(times, "times")
-    names = [as_traveller(person) for person in persons]
+    names = [as_person(person) for person in persons]
     if seconds.shape != (len(places),) or len(names) != len(places):
         raise InvalidInputError(
             f"persons and times must be one per row: {len(names)}, {seconds.shape} and {len(places)} rows"

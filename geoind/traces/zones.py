@@ -4,11 +4,12 @@ import hashlib
 from dataclasses import dataclass
 
 from geoind.arrays import as_lonlat, as_number, as_positive
+from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.pipeline import choose_mechanism
 from geoind.randomness import KEY_BYTES, KeyedRandomness
 from geoind.traces.comparison import arc_length
-from geoind.traces.session import Payer, as_traveller
+from geoind.traces.session import Payer
 
 __all__ = ["PrivateZone"]
 
@@ -85,7 +86,7 @@ class PrivateZone:
         radius = noise.reach(CONFIDENCE) + as_positive(margin, "margin")
         if person is not None:
             # However the name was typed, or the number was kept: one person, one zone.
-            person = as_traveller(person)
+            person = as_person(person)
         home = f"{person!r} {lon.hex()} {lat.hex()} {noise.epsilon.hex()}".encode()
         token = hashlib.blake2b(home, key=key, digest_size=16, person=b"geoind zone").hexdigest()
         if ledger is not None and person is not None:

@@ -7,7 +7,7 @@ from geoind.budgets.persons import as_person
 
 def test_names_are_stored_as_given_whatever_they_look_like(url: str) -> None:
     with Ledger(url, budget=1) as ledger:
-        for name in ["Robert'); DROP TABLE geoind_charge;--", "שלום", ":person {clock}", "ana", "Ana", " ana"]:
+        for name in ["Robert'); DROP TABLE geoind_charge;--", "שלום", ":person {clock}", "ana", "Ana", "Ana  B."]:
             assert ledger.charge(name, 0.25) == 0.75
 
 
@@ -28,3 +28,9 @@ def test_one_person_has_one_name_however_it_was_typed(url: str) -> None:
 def test_a_name_is_printable_and_not_empty(name: str) -> None:
     with pytest.raises(InvalidInputError, match="printable"):
         as_person(name)
+
+
+@pytest.mark.parametrize("name", [" ana", "ana ", "  ana  "])
+def test_a_name_has_no_space_around_it_which_would_have_a_budget_of_its_own(url: str, name: str) -> None:
+    with Ledger(url, budget=1) as ledger, pytest.raises(InvalidInputError, match="without space around it"):
+        ledger.charge(name, 0.25)

@@ -116,7 +116,8 @@ def test_two_spellings_of_a_name_become_one_person(url: str) -> None:
         old.charge("Zo\u00e9", UNITS // 4, token="home")
         old.charge("Zoe\u0301", UNITS // 4, token="work")
         old.charge("Rene\u0301", UNITS // 2, token="gym")
-        old.charge("ana", UNITS // 4, token="pool")
+        old.charge("ana", UNITS // 8, token="pool")
+        old.charge(" ana ", UNITS // 8)
     with Ledger(url, budget=1) as ledger:
         for name in ("Zoe\u0301", "Zo\u00e9"):
             assert ledger.spent(name) == 0.75
@@ -124,7 +125,7 @@ def test_two_spellings_of_a_name_become_one_person(url: str) -> None:
         assert ledger.charge("Zo\u00e9", 0.25, once="home") == 0.25
         assert ledger.charge("Zo\u00e9", 0.25, once="work") == 0.25
         assert ledger.charge("Ren\u00e9", 0.5, once="gym") == 0.5
-        assert ledger.charge("ana", 0.25, once="pool") == 0.75
+        assert ledger.charge("ana", 0.125, once="pool") == 0.75
         # Nobody has got what another had paid for.
         assert ledger.charge("Ren\u00e9", 0.25, once="pool") == 0.25
         assert ledger.charge("Zo\u00e9", 0.25, once="pool") == 0.0
@@ -157,6 +158,14 @@ def test_a_database_of_the_second_version_gets_sessions_and_keeps_the_rest(url: 
                 assert list(said) == [2, 3]
     with pytest.raises(InvalidInputError, match="pruned"):
         Ledger(url, budget=1, window=2 * DAY)
+
+
+def test_a_name_with_space_around_it_may_be_in_a_database_of_today_and_is_left_alone(url: str) -> None:
+    with Ledger(url, budget=1) as ledger, ledger._database.transaction(writes=True) as connection:
+        connection.exec_driver_sql("INSERT INTO geoind_total VALUES (' ana', 'any', 1000, 1)")
+    with Ledger(url, budget=1) as ledger:
+        assert ledger.charge("ana", 0.25) == 0.75
+        assert ledger.prune(keep=DAY) == 0
 
 
 def test_a_database_of_a_later_version_is_refused_and_left_alone(tmp_path: Path) -> None:

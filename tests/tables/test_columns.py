@@ -214,12 +214,12 @@ def test_points_must_lie_on_earth_in_their_crs() -> None:
 def test_the_first_reason_of_a_bad_row_is_told_and_of_which_place_it_speaks() -> None:
     batch = pa.RecordBatch.from_pydict(
         {
-            "id": [None, 1, 2, None, 4],
-            "who": ["ana", None, "ben", None, ""],
-            "a": [2.0, 2.0, 200.0, None, 2.0],
-            "b": [48.0, 48.0, 48.0, 48.0, 48.0],
-            "c": [2.0, 2.0, None, 2.0, 2.0],
-            "d": [48.0, 48.0, 48.0, 100.0, 48.0],
+            "id": [None, 1, 2, None, 4, 5],
+            "who": ["ana", None, "ben", "cyd", "dan", "eva "],
+            "a": [2.0, 2.0, 200.0, None, 2.0, 2.0],
+            "b": [48.0, 48.0, 48.0, 48.0, 48.0, 48.0],
+            "c": [2.0, 2.0, None, 2.0, 2.0, 2.0],
+            "d": [48.0, 48.0, 48.0, 100.0, 48.0, 48.0],
         }
     )
     options: dict[str, Any] = {"id_column": "id", "person_column": "who", "lon": ["a", "c"], "lat": ["b", "d"]}
@@ -228,6 +228,7 @@ def test_the_first_reason_of_a_bad_row_is_told_and_of_which_place_it_speaks() ->
         1: "there is no person in column 'who'",
         2: "a and b: |longitude| must be at most 180",
         3: "a and b: there is no place",
+        5: "person must be a name without space around it",
     }
     found = Recipe.of(epsilon=0.01, **options).table(batch.schema).examine(batch)
     assert dict(found.problems) == wanted

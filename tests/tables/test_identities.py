@@ -3,7 +3,7 @@ import pyarrow as pa
 import pytest
 
 from geoind.errors import InvalidInputError
-from geoind.tables.identities import count_persons, labels_of, plain
+from geoind.tables.identities import count_persons, labels_of, persons_in, plain
 
 
 @pytest.mark.parametrize(
@@ -91,3 +91,14 @@ def test_reports_of_one_person_add_up_in_whole_numbers() -> None:
     assert count_persons(pa.array(["", "b"]), np.array([0, 1]), "who") == {"b": 1}
     with pytest.raises(InvalidInputError, match="printable characters"):
         count_persons(pa.array(["", "b"]), np.array([1, 1]), "who")
+
+
+def test_rows_that_name_nobody_are_told_with_the_reason_and_the_others_with_their_person() -> None:
+    column = pa.array(["ana", " ana", None, "Zoe\u0308", "Zo\u00eb", "a\nb"]).dictionary_encode()
+    names, codes, flaws = persons_in(column, "who")
+    assert (names, codes.tolist()) == (["ana", "Zo\u00eb"], [0, -1, -1, 1, 1, -1])
+    assert flaws == {
+        1: "person must be a name without space around it",
+        2: "there is no person in column 'who'",
+        5: "person must be a name of printable characters that is not empty",
+    }
