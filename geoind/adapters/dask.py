@@ -80,7 +80,7 @@ def obfuscate(
     recipe.refuse_ledger_without_persons(ledger)
     recipe = placed(frame._meta, recipe.with_key())
     # The empty frame meets every check of columns, names, types and CRS.
-    meta = _obfuscate_partition(frame._meta, recipe)
+    meta = _meta(_obfuscate_partition(frame._meta, recipe))
     if ledger is not None:
         _charge(frame, recipe, ledger)
     reports = frame.map_partitions(_obfuscate_partition, recipe, meta=meta)
@@ -116,7 +116,7 @@ def obfuscate_parquet(folder: str | Path, **options: Unpack[Options]) -> "dd.Dat
     root = str(Path(folder).absolute())
     pieces = [piece for path in parquet_files(root) for piece in pieces_of(root, path)]
     schema = recipe.table(pq.read_schema(Path(root) / pieces[0].path)).reported_schema
-    meta = _frame(pa.Table.from_pylist([], schema=schema))
+    meta = _meta(_frame(pa.Table.from_pylist([], schema=schema)))
     return dd.from_map(_read_partition, pieces, folder=root, recipe=recipe, meta=meta, label="obfuscate-parquet")
 
 
@@ -131,8 +131,18 @@ def _frame(table: pa.Table) -> "pd.DataFrame":
     return frame
 
 
+def _meta(empty: Any) -> Any:
+    """Return the empty frame of the reports: of categories each partition has those of its own rows."""
+    from dask.dataframe.utils import clear_known_categories
+
+    return clear_known_categories(empty)
+
+
 def _obfuscate_partition(part: "pd.DataFrame", recipe: Recipe) -> Any:
     """Return a partition with reports, in slices that fit the processor's cache."""
+    # Unlike pandas' own it brings categories together.
+    from dask.dataframe.dispatch import concat
+
     table = table_of(part, recipe)
     done = []
     # The first also when the partition is empty.
@@ -140,7 +150,7 @@ def _obfuscate_partition(part: "pd.DataFrame", recipe: Recipe) -> Any:
         some = part.iloc[start : start + BATCH_ROWS] if len(part) > BATCH_ROWS else part
         made = table.report(examined(some, table).raise_problems())
         done.append(reported(some, table, made))
-    return done[0] if len(done) == 1 else pd.concat(done)
+    return done[0] if len(done) == 1 else concat(done)
 
 
 def _traces(frame: "dd.DataFrame", recipe: Recipe, ledger: Budget | None) -> "dd.DataFrame":
@@ -150,7 +160,7 @@ def _traces(frame: "dd.DataFrame", recipe: Recipe, ledger: Budget | None) -> "dd
         raise InvalidInputError("there are no traces: give trace, the columns of person and time")
     recipe.refuse_ledger_without_persons(ledger)
     recipe = placed(frame._meta, recipe.with_key())
-    meta = _answered(frame._meta.assign(**{PERSON: pd.Series(dtype="object")}), recipe)
+    meta = _meta(_answered(frame._meta.assign(**{PERSON: pd.Series(dtype="object")}), recipe))
     labels = frame[trace.person].map(label_of, meta=(PERSON, "object"))
     together = frame.assign(**{PERSON: labels}).shuffle(on=PERSON)
     if ledger is not None:

@@ -18,6 +18,7 @@ import shapely
 from geoind.errors import InvalidInputError
 from geoind.space.crs import as_crs
 from geoind.tables import Examined, Obfuscated, Points, Recipe, Table
+from geoind.tables.dictionaries import has_dictionary, used_only
 from geoind.tables.names import listed
 from geoind.tables.promise import ATTRS_KEY
 from geoind.tables.values import ROWS
@@ -75,11 +76,34 @@ def reported(frame: Any, table: Table, made: Obfuscated) -> Any:
     if any(name in table.recipe.drop for name in _levels(frame)) or table.recipe.order == "shuffle":
         # The numbers of the rows would tell their old order.
         result = result.reset_index(drop=True)
-    if isinstance(result.index, pd.MultiIndex):
-        # Levels may have entries that no row has.
-        result.index = result.index.remove_unused_levels()
+    for label, column in result.items():
+        if (used := _used_only(column)) is not column:
+            result[label] = used
+    result.index, result.columns = _used_labels(result.index), _used_labels(result.columns)
     result.attrs = {ATTRS_KEY: table.promise.to_json()}
     return result
+
+
+def _used_only(column: "pd.Series[Any]") -> "pd.Series[Any]":
+    """Return a column without categories that no row has."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.cat.remove_unused_categories()
+    if isinstance(column.dtype, pd.ArrowDtype) and has_dictionary(column.dtype.pyarrow_dtype):
+        array = pd.arrays.ArrowExtensionArray(pa.chunked_array([used_only(_whole(pa.array(column)))]))
+        return pd.Series(array, index=column.index, name=column.name)
+    return column
+
+
+def _used_labels(index: Any) -> Any:
+    """Return the labels of an index without levels and categories that none of them has."""
+    if not isinstance(index, pd.MultiIndex):
+        return index.remove_unused_categories() if isinstance(index, pd.CategoricalIndex) else index
+    index = index.remove_unused_levels()
+    return index.set_levels([_used_labels(level) for level in index.levels], verify_integrity=False)
+
+
+def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _told(labels: Any) -> str:
@@ -122,7 +146,7 @@ def _array(name: str, column: Any, *, strict: bool) -> tuple[pa.Field, pa.Array]
         if strict:
             raise InvalidInputError(f"column {name!r} must hold values of one kind, got several") from None
         array = pa.array([str(value) for value in column], pa.string())
-    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    array = _whole(array)
     return pa.field(name, array.type), array
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from geoind.arrays import IntArray
 from geoind.errors import InvalidInputError
 from geoind.tables.cells import cells_of
+from geoind.tables.dictionaries import is_separable
 from geoind.tables.geoparquet import extension_name, geometry_columns, telling_metadata
 from geoind.tables.names import paired, tells_motion, tells_place
 from geoind.tables.packed import bytes_in, telling_bytes, text_in
@@ -26,9 +27,6 @@ TELLS = b"geoind tells"
 
 LOOKED_AT = 64
 """Numbers of a column that show whether it holds always the same few."""
-
-MOST_ENTRIES = 1024
-"""So many entries of a dictionary are looked at."""
 
 Told = dict[str, str]
 """Columns that tell the place, and how."""
@@ -125,8 +123,6 @@ def _clear_numbers(samples: Sequence[Sample], columns: Mapping[str, pa.Array]) -
 def _by_value(samples: Sequence[Sample], name: str, column: pa.Array, known: IntArray) -> str | None:
     if pa.types.is_nested(column.type) and _is_float_list(column.type) and (how := _pairs_of_numbers(column)):
         return how
-    if pa.types.is_dictionary(column.type) and (how := _entries(samples, column)):
-        return how
     for path, leaf, rows in leaves(name, column, known):
         how = _packed(samples, leaf, rows) or _numbers(samples, leaf, rows)
         if how is not None:
@@ -147,15 +143,6 @@ def _packed(samples: Sequence[Sample], leaf: pa.Array, rows: IntArray) -> str | 
     if text is None:
         return None
     return _cells(samples, text, owners) or _numbers(samples, text, owners)
-
-
-def _entries(samples: Sequence[Sample], column: pa.Array) -> str | None:
-    """Return how a dictionary tells places: its entries are written, whether a row has them or not."""
-    entries = column.dictionary[:MOST_ENTRIES]
-    values, _ = readable(entries, np.arange(len(entries)))
-    return (
-        "repeats coordinates in its dictionary" if any(sample.lists_places(values) for sample in samples) else None
-    )
 
 
 def _numbers(samples: Sequence[Sample], leaf: pa.Array, rows: IntArray) -> str | None:
@@ -198,7 +185,7 @@ def _own_notes(field: pa.Field) -> list[bytes]:
 
 
 def _by_type(kind: pa.DataType) -> str | None:
-    if pa.types.is_union(kind) or pa.types.is_run_end_encoded(kind):
+    if pa.types.is_union(kind) or pa.types.is_run_end_encoded(kind) or not is_separable(kind):
         return f"is of a type into which nobody looks, {kind}"
     if extension_name(kind).startswith("geoarrow."):
         return "holds geometries"

@@ -13,6 +13,7 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 from geoind.randomness import RandomnessLike
 from geoind.space.crs import LONLAT, as_crs, from_lonlat, same_crs, to_lonlat
+from geoind.tables.dictionaries import used_only
 from geoind.tables.drawing import drawn, permutation, randomness_of
 from geoind.tables.geoparquet import (
     box_columns,
@@ -220,8 +221,9 @@ class Table:
                 changed |= box_columns(batch, place.geometry, coordinates)
             reports.append(made)
         schema = self._published(batch.schema)
-        arrays = [changed.get(name, batch.column(batch.schema.get_field_index(name))) for name in schema.names]
-        made_batch = pa.RecordBatch.from_arrays(arrays, schema=schema)
+        stay = [name for name in schema.names if name not in changed]
+        arrays = changed | {name: used_only(batch.column(batch.schema.get_field_index(name))) for name in stay}
+        made_batch = pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
         result = Obfuscated(made_batch, examined.rows, examined.problems, tuple(reports))
         if self.recipe.order != "shuffle":
             return result

@@ -266,3 +266,22 @@ def test_a_doubt_is_an_error_at_once() -> None:
         obfuscate(both, lon="lon", lat="lat", id_column="trip", **options)
     with pytest.raises(InvalidInputError, match="order='shuffle' needs the whole table"):
         obfuscate(frame, id_column="trip", order="shuffle", **options)
+
+
+def test_each_partition_has_the_categories_of_its_own_rows(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(door, "BATCH_ROWS", 70)
+    words = pd.Categorical(["a"] * 200 + ["b"] * 150 + ["c"] * 50, categories=["c", "b", "a", "48.85 2.29"])
+    frame = trips().assign(word=words)
+    lazy = obfuscate(dd.from_pandas(frame, npartitions=2), epsilon=0.01, id_column="trip", key=KEY)
+    assert not lazy["word"].cat.known
+    first, second = (part.compute(scheduler="sync") for part in lazy.partitions)
+    assert [set(part["word"].cat.categories) for part in (first, second)] == [{"a"}, {"b", "c"}]
+    whole = lazy.compute(scheduler="sync")
+    assert set(whole["word"].cat.categories) == {"a", "b", "c"}
+    assert whole["word"].tolist() == words.tolist()
+    frame.to_parquet(tmp_path / "trips.parquet", row_group_size=100)
+    read = door.obfuscate_parquet(tmp_path, epsilon=0.01, key=KEY, missing="keep")
+    assert not read["word"].cat.known
+    assert read.compute(scheduler="sync")["word"].tolist() == words.tolist()

@@ -5,6 +5,7 @@ from typing import Any
 import geopandas
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from geoind.adapters.frames import examined, placed, reported, table_of
@@ -32,6 +33,27 @@ def test_what_is_no_place_stays_in_the_frame_as_it_is() -> None:
     assert (result[["lon", "lat"]] != frame[["lon", "lat"]]).all(axis=None)
     assert list(result) == list(frame)
     assert TablePromise.from_json(result.attrs["geoind"]).epsilon == 0.01
+
+
+def test_categories_that_no_row_has_are_gone_wherever_a_frame_keeps_them() -> None:
+    places = [f"{lat} {lon}" for lon, lat in zip(LON, LAT, strict=True)]
+    spare = pd.CategoricalDtype(["b", "a", *places], ordered=True)
+    column = pd.Categorical(["a", "b"] * 15, dtype=spare)
+    arrow = pa.DictionaryArray.from_arrays(pa.array([0, 1] * 15), pa.array(["a", "b", *places]))
+    kept: Any = pd.arrays.ArrowExtensionArray(pa.chunked_array([arrow]))
+    frame = FRAME.assign(kind=column, arrow=kept)
+    frame.columns = pd.CategoricalIndex(frame.columns, categories=[*frame.columns, *places])
+    frame.index = pd.CategoricalIndex(column, name="part")
+    result: Any = made(frame, order="keep", id_column="fare")
+    assert result["kind"].cat.categories.tolist() == result.index.categories.tolist() == ["b", "a"]
+    assert result["kind"].cat.ordered
+    assert result["kind"].tolist() == result["arrow"].tolist() == result.index.tolist() == ["a", "b"] * 15
+    assert pa.array(result["arrow"]).dictionary.to_pylist() == ["a", "b"]
+    assert result.columns.categories.tolist() == list(frame.columns)
+    assert frame["kind"].cat.categories.tolist() == ["b", "a", *places], "the frame given is not changed"
+    frame.index = pd.MultiIndex.from_arrays([column, range(30)])
+    result = made(frame, order="keep", id_column="fare")
+    assert result.index.levels[0].categories.tolist() == ["b", "a"]
 
 
 def test_degrees_keep_their_type() -> None:

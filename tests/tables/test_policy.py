@@ -149,18 +149,6 @@ def test_times_maps_and_bytes_that_hold_coordinates_are_refused(case: str) -> No
         obfuscated(cases.table_with(truth, cases.BY_ARROW[case](truth)))
 
 
-def test_entries_of_a_dictionary_that_no_row_has_are_refused() -> None:
-    truth = cases.lonlat()
-    entries = pa.array([*(str(lat) for _, lat in truth), "x"])
-    column = pa.DictionaryArray.from_arrays(pa.array([60] * 60, pa.int32()), entries)
-    with pytest.raises(InvalidInputError, match="'note' repeats coordinates in its dictionary"):
-        obfuscated(cases.table_with(truth, column))
-    plain = pa.DictionaryArray.from_arrays(
-        pa.array([0] * 60, pa.int32()), pa.array([f"x{row}" for row in range(60)])
-    )
-    assert obfuscated(cases.table_with(truth, plain)).num_rows == 60
-
-
 def test_lists_of_the_newest_kind_are_looked_into() -> None:
     truth = cases.lonlat()
     column = pa.array([[lat, 1.0, 2.0] for _, lat in truth], pa.list_view(pa.float64()))
@@ -297,17 +285,6 @@ def test_lists_of_two_numbers_are_pairs_as_far_as_anybody_looks() -> None:
         column[place] = [1.0]
         column[5] = None
         assert bool(values_told(truth, note=pa.array(column))) == told
-
-
-def test_the_first_1024_entries_of_a_dictionary_are_looked_at() -> None:
-    truth = cases.lonlat(100)
-    for first, told in ((1018, True), (1019, False)):
-        entries = 1000.5 + np.arange(1100)
-        entries[first : first + 6] = truth[10:16, 1]
-        column = pa.DictionaryArray.from_arrays(pa.array([0] * 100), pa.array(entries))
-        assert values_told(truth, note=column) == (
-            {"note": "repeats coordinates in its dictionary"} if told else {}
-        )
 
 
 def test_only_the_columns_that_would_pass_are_looked_at_and_no_rows_tell_nothing() -> None:
