@@ -7,12 +7,13 @@ import numpy as np
 
 from geoind.arrays import FloatArray
 from geoind.channels.priors import Prior
-from geoind.errors import InvalidInputError, SitesMismatchError
+from geoind.errors import GeoindError, InvalidInputError, SitesMismatchError
 from geoind.estimate.bootstrap import Intervals
 from geoind.extras import require
 from geoind.pictures.cells import as_grid_of, colour_names, corners, density_layer, draw_density
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
+from geoind.tables.delivery import Delivery
 
 if TYPE_CHECKING:
     from folium.raster_layers import ImageOverlay
@@ -62,7 +63,8 @@ def save_population(
     """Write a population to a file; what kind of file, its name tells.
 
     `.geojson` and `.parquet` hold the cells as `population_frame` has them; `.csv` holds `lon`, `lat` of each
-    cell's middle and `mass` (`low`, `high`); `.png` is a picture, `.html` a map that needs no network.
+    cell's middle and `mass` (`low`, `high`); `.png` is a picture, `.html` a map that needs no network. The file
+    appears whole, or after any error not at all.
 
     Examples
     --------
@@ -75,7 +77,8 @@ def save_population(
     lon,lat,mass
     """
     check_output(path)
-    WRITERS[Path(path).suffix.lower()](population, Path(path), projection, intervals)
+    with Delivery() as delivery:
+        WRITERS[Path(path).suffix.lower()](population, delivery.path(path), projection, intervals)
 
 
 def check_output(path: str | Path) -> None:
@@ -141,7 +144,11 @@ def _grid_of(population: Prior) -> Grid:
 
 def _write_geojson(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:
     frame = population_frame(population, projection, intervals=intervals)
-    frame.to_file(path, driver="GeoJSON", COORDINATE_PRECISION=DECIMALS)
+    try:
+        frame.to_file(path, driver="GeoJSON", COORDINATE_PRECISION=DECIMALS)
+    except RuntimeError as error:
+        # GDAL does not say why: a full disk is a feature that it cannot write.
+        raise GeoindError(f"GDAL cannot write {path.name} ({type(error).__name__}): is the disk full?") from None
 
 
 def _write_parquet(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:

@@ -131,12 +131,27 @@ def compressed(stream: IO[bytes], compression: str, name: str) -> IO[bytes]:
         # Neither name nor time of the input goes into the header.
         return cast(IO[bytes], gzip.GzipFile("", "wb", 6, stream, mtime=0))
     if compression == "zstd":
-        # On a descriptor of its own, because Arrow closes what it writes to.
-        own = os.fdopen(os.dup(stream.fileno()), "wb")
-        return cast(IO[bytes], pa.CompressedOutputStream(own, "zstd"))
+        return cast(IO[bytes], _Zstandard(stream))
     if compression == "zip":
         return cast(IO[bytes], _ZipMember(stream, name))
     return stream
+
+
+class _Zstandard:
+    """A compressed stream on a descriptor of its own, because Arrow closes what it writes to."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._own = os.fdopen(os.dup(stream.fileno()), "wb")
+        self._packed = pa.CompressedOutputStream(self._own, "zstd")
+
+    def write(self, data: bytes) -> int:
+        return int(self._packed.write(data))
+
+    def close(self) -> None:
+        try:
+            self._packed.close()
+        finally:
+            self._own.close()
 
 
 class _ZipMember:
@@ -152,8 +167,11 @@ class _ZipMember:
         return self._member.write(data)
 
     def close(self) -> None:
-        self._member.close()
-        self._archive.close()
+        try:
+            self._member.close()
+        finally:
+            # Also after an error, such as a full disk: an archive that is left open tries again at its end.
+            self._archive.close()
 
 
 def _archive(stream: BinaryIO) -> zipfile.ZipFile:

@@ -5,6 +5,7 @@ import secrets
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self, cast
@@ -85,10 +86,11 @@ class Delivery:
             if kind is None:
                 self._deliver()
         finally:
-            for file in self._files:
-                file.close()
-            if self._spool is not None:
-                self._spool.close()
+            for file in (*self._files, self._spool):
+                # What matters was said before: a full disk must not keep what is left from being removed.
+                with suppress(OSError):
+                    if file is not None:
+                        file.close()
             for aside, _ in self._places:
                 shutil.rmtree(aside, ignore_errors=True)
 

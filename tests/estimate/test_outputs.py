@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geoind import Grid, InvalidInputError, Places, Prior, SitesMismatchError, synthetic_city
+from geoind import GeoindError, Grid, InvalidInputError, Places, Prior, SitesMismatchError, synthetic_city
 from geoind.arrays import FloatArray
 from geoind.estimate import Intervals, heat_layer, population_frame, save_population
+from tests.full_disk import full_disk
 
 CITY = synthetic_city(12)
 SURE = Intervals(CITY.grid, 0.9 * CITY.prior.mass, 1.1 * CITY.prior.mass, 0.9)
@@ -108,3 +109,14 @@ def test_what_cannot_be_written_is_refused_before_a_file_appears(tmp_path: Path)
     with pytest.raises(SitesMismatchError):
         population_frame(Prior.uniform(Grid(0, 0, cell=1, columns=2, rows=1)), CITY.projection, intervals=SURE)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("suffix", [".geojson", ".parquet", ".csv", ".png", ".html"])
+def test_a_full_disk_leaves_the_older_file_as_it_was(tmp_path: Path, suffix: str) -> None:
+    city = synthetic_city(64)
+    path = tmp_path / f"city{suffix}"
+    path.write_text("old")
+    with full_disk(), pytest.raises((OSError, GeoindError)):
+        save_population(city.prior, path, projection=city.projection)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

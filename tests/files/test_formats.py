@@ -3,11 +3,13 @@ import gzip
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from geoind.errors import InvalidInputError
 from geoind.files import obfuscate_file
 from tests.files.test_delimited import SHARP, reason
+from tests.full_disk import full_disk
 
 
 @pytest.mark.parametrize("suffix", ["gz", "zst"])
@@ -77,3 +79,15 @@ def test_a_format_that_a_file_cannot_become_is_refused_with_those_that_it_can(
         obfuscate_file(tmp_path / source, tmp_path / target, epsilon=0.01)
     assert f"got '{target}'" in str(caught.value)
     assert not (tmp_path / target).exists()
+
+
+@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.csv.zst", "out.csv.zip", "out.parquet"])
+@pytest.mark.filterwarnings("error")
+def test_a_full_disk_leaves_nothing_of_any_format_open_or_behind(tmp_path: Path, name: str) -> None:
+    rng = np.random.default_rng(0)
+    rows = [f"{lat},{lon},{note}" for lat, lon, note in rng.uniform(1, 80, (20_000, 3))]
+    (tmp_path / "in.csv").write_text("\n".join(["lat,lon,note", *rows]))
+    with full_disk(), pytest.raises(OSError, match="large"):
+        obfuscate_file(tmp_path / "in.csv", tmp_path / name, mechanism=SHARP)
+    gc.collect()
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
