@@ -6,7 +6,7 @@ import logging
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +28,9 @@ FEW_BYTES = 32 << 20
 """For less, other processes would not be ready before the work is done."""
 
 STATE = "job.json"
+
+REJECTS = ".rejects.ndjson"
+"""What is added to a file's path for its rejects."""
 
 
 def is_several(sources: Sequence[str | Path]) -> bool:
@@ -92,9 +95,7 @@ def obfuscate_files(
     if workers is not None and job.recipe.trace is not None:
         raise InvalidInputError("workers are not for traces, whose files are read in order")
     files = sources_in(sources)
-    for file in files.values():
-        if place.resolve() in (file.resolve(), *file.resolve().parents):
-            raise InvalidInputError("the folder of reports must be another one than the source's")
+    _refuse_folders(sources, files, place, job)
     with Unfinished(place, _state(job, files)) as unfinished:
         works = {}
         for path, file in files.items():
@@ -138,10 +139,55 @@ def _made(missing: Mapping[str, Work], files: Mapping[str, Path], job: Job, work
     return tally.summary(job.recipe.mechanism, promise or TablePromise.of(job.recipe.mechanism))
 
 
+def _refuse_folders(sources: Sequence[str | Path], files: Mapping[str, Path], place: Path, job: Job) -> None:
+    """Refuse folders of reports and rejects that get into each other's way, or that cannot be written."""
+    for file in files.values():
+        if _is_in(file, place):
+            raise InvalidInputError("the folder of reports must be another one than the source's")
+    for folder in _folders_of(sources):
+        if _is_in(place, folder):
+            raise InvalidInputError(f"{place} is inside a source: the next run would take its reports for places")
+        if job.rejects is not None and _is_in(job.rejects, folder):
+            raise InvalidInputError(f"{job.rejects} is inside a source: the next run would read its rejects")
+    if job.rejects is None:
+        return
+    if _is_in(job.rejects, place):
+        raise InvalidInputError(
+            "the folder of rejects, which hold true places, must not be in that of the reports"
+        )
+    for path in files:
+        _refuse_unwritable(Path(job.rejects) / f"{path}{REJECTS}")
+
+
+def _is_in(path: str | Path, folder: str | Path) -> bool:
+    """Return whether a path is a folder, or leads into it."""
+    return Path(path).resolve().is_relative_to(Path(folder).resolve())
+
+
+def _folders_of(sources: Sequence[str | Path]) -> Iterator[Path]:
+    """Yield the folders whose new files would be taken the next time."""
+    for source in map(str, sources):
+        if Path(source).is_dir():
+            yield Path(source)
+        elif "**" in source:
+            yield Path(source.partition("**")[0] or ".")
+        else:
+            yield from filter(Path.is_dir, map(Path, glob.glob(source)))  # noqa: PTH207
+
+
+def _refuse_unwritable(rejects: Path) -> None:
+    """Refuse a place for rejects where no file can be put; the folders above it that are missing can be made."""
+    there = next(folder for folder in rejects.parents if folder.exists())
+    with Delivery() as delivery:
+        # Nothing is written to it, so nothing appears.
+        delivery.path(rejects if there == rejects.parent else there / rejects.name)
+
+
 def _write(work: Work) -> None:
     if work.job.rejects is not None:
         private_folder(Path(work.job.rejects).parent)
-    work.write()
+    with Delivery() as delivery:
+        work.write(work.opened(delivery))
 
 
 def _make(
@@ -156,7 +202,7 @@ def _make(
 
 
 def _rejects(job: Job, path: str) -> Path | None:
-    return None if job.rejects is None else Path(job.rejects) / f"{path}.rejects.ndjson"
+    return None if job.rejects is None else Path(job.rejects) / f"{path}{REJECTS}"
 
 
 def _state(job: Job, files: Mapping[str, Path]) -> dict[str, str]:

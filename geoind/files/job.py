@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TypeAlias, Unpack
+from typing import IO, TypeAlias, Unpack, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.formats import TEXT, Kind, compressed, kind_of
-from geoind.files.ogr import OgrSource, write_ogr
+from geoind.files.ogr import OgrSource, try_ogr, write_ogr
 from geoind.files.parquet import ParquetSource
 from geoind.files.rejects import BadRecord, Rejects
 from geoind.files.rows import Rows
@@ -21,7 +21,9 @@ from geoind.files.tabular import CONVERTIBLE, write_table
 from geoind.pipeline import Budget
 from geoind.tables import Examined, Obfuscated, Options, Recipe, Table, TablePromise, sidecar_of
 from geoind.tables.delivery import STANDARD, Delivery
+from geoind.tables.identities import labels_of
 from geoind.tables.names import named_path
+from geoind.tables.places import column_of
 from geoind.tables.promise import PARQUET_KEY
 from geoind.tables.summary import Summary, Tally
 from geoind.tables.tracing import answered
@@ -59,6 +61,8 @@ class Job:
 
     def __post_init__(self) -> None:
         self.recipe.refuse_ledger_without_persons(self.ledger)
+        if str(self.rejects) == STANDARD:
+            raise InvalidInputError("rejects hold true places: they need a file, not standard output")
         if self.recipe.trace is not None:
             return
         if (self.recipe.key is None) != (self.recipe.id_column is None):
@@ -124,8 +128,11 @@ def obfuscate_file(
 def run(source: str | Path, target: str | Path, job: Job) -> Summary:
     """Do a job with one file, and return a summary."""
     work = Work.begun(source, target, job)
-    pay({"": work}, job, f"file {Path(target).name}")
-    work.write()
+    with Delivery() as delivery:
+        # Nobody pays for what cannot be written.
+        outputs = work.opened(delivery)
+        pay({"": work}, job, f"file {Path(target).name}")
+        work.write(outputs)
     return work.tally.summary(job.recipe.mechanism, work.promise)
 
 
@@ -173,6 +180,28 @@ def source_of(name: str | Path, kind: Kind, reading: Reading, wanted: Wanted, *,
     if kind.format == "parquet":
         return ParquetSource(Bytes(str(name), again=True), reading, wanted)
     return TextSource(Bytes(str(name), again=again), kind, reading, wanted)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where a job writes until its files are put in place.
+
+    Parameters
+    ----------
+    reports : file
+        The reports; None where GDAL writes them.
+    place : path, optional
+        Where GDAL writes them.
+    rejects : file, optional
+        The bad records.
+    sidecar : file, optional
+        What the reports promise, where they do not say so themselves.
+    """
+
+    reports: IO[bytes] | None
+    place: Path | None
+    rejects: IO[bytes] | None
+    sidecar: IO[bytes] | None
 
 
 @dataclass
@@ -231,42 +260,68 @@ class Work:
 
     def count_persons(self) -> Counter[str]:
         """Return how many reports each person will be in."""
-        self.charged = Counter()
-        refused = Rejects(unit=self.source.unit) if self.job.rejects is None else None
-        for _, table, examined in self._examined(refused):
-            self.charged.update(table.count_persons(examined))
+        self.charged = self._foreseen()
         return self.charged
 
     def spend(self, sessions: TraceSessions) -> None:
         """Let sessions answer the file, to learn what that costs; the answers are not kept."""
         self.sessions = sessions
-        self.charged = Counter()
-        refused = Rejects(unit=self.source.unit) if self.job.rejects is None else None
-        for _, table, examined in self._examined(refused):
-            answered(examined, sessions)
-            self.charged.update(table.count_persons(examined))
+        self.charged = self._foreseen()
 
-    def write(self) -> None:
-        """Write the reports, whole or not at all."""
-        second = self.kinds[1]
-        with Delivery() as delivery:
-            # The target is opened first: it is put in place last.
-            place = delivery.path(self.target) if second.format == "ogr" else None
-            out = delivery.open(self.target) if place is None else None
-            aside = None if self.job.rejects is None else delivery.open(self.job.rejects, private=True)
-            self.rejects = Rejects(aside, unit=self.source.unit)
-            if place is not None and isinstance(self.source, OgrSource):
-                write_ogr(self.source, (made.batch for _, _, made in self._reported()), place)
-            elif out is not None:
-                packed = compressed(out, second.compression, _inner_name(self.target, second))
-                try:
-                    self._write(packed)
-                finally:
-                    # Also after an error: what is left open would try to write to a file that is gone.
-                    if packed is not out:
-                        packed.close()
-            if second.format != "parquet" and self.target != STANDARD:
-                delivery.open(sidecar_of(self.target)).write(self.promise.to_json().encode() + b"\n")
+    def _foreseen(self) -> Counter[str]:
+        """Return how many reports each person will be in, unless something could not be written afterwards."""
+        first, second = (kind.format for kind in self.kinds)
+        refused = Rejects(unit=self.source.unit) if self.job.rejects is None else None
+        persons: Counter[str] = Counter()
+
+        def seen() -> Iterator[tuple[Table, Examined]]:
+            for _, table, examined in self._examined(refused):
+                if self.sessions is not None:
+                    answered(examined, self.sessions)
+                if (identity := table.recipe.id_column) is not None:
+                    labels_of(column_of(examined.batch, identity), identity)
+                persons.update(table.count_persons(examined))
+                yield table, examined
+
+        if first != second:
+            # To nowhere: a value that the other format cannot hold is found now.
+            blank = ((table, _blank(table, examined)) for table, examined in seen())
+            write_table(blank, cast(IO[bytes], pa.MockOutputStream()), second, lambda: self.promise)
+        else:
+            for _ in seen():
+                pass
+        if isinstance(self.source, OgrSource) and self._table is not None:
+            try_ogr(self.source, self._table.reported_schema, self.target)
+        return persons
+
+    def opened(self, delivery: Delivery) -> Outputs:
+        """Return where the job writes; a place where nothing can be put is refused."""
+        has_sidecar = self.kinds[1].format != "parquet" and self.target != STANDARD
+        is_ogr = self.kinds[1].format == "ogr"
+        # The target is opened first: it is put in place last.
+        return Outputs(
+            place=delivery.path(self.target) if is_ogr else None,
+            reports=None if is_ogr else delivery.open(self.target),
+            rejects=None if self.job.rejects is None else delivery.open(self.job.rejects, private=True),
+            sidecar=delivery.open(sidecar_of(self.target)) if has_sidecar else None,
+        )
+
+    def write(self, outputs: Outputs) -> None:
+        """Write the reports."""
+        self.rejects = Rejects(outputs.rejects, unit=self.source.unit)
+        if outputs.place is not None and isinstance(self.source, OgrSource):
+            write_ogr(self.source, (made.batch for _, _, made in self._reported()), outputs.place)
+        elif outputs.reports is not None:
+            second = self.kinds[1]
+            packed = compressed(outputs.reports, second.compression, _inner_name(self.target, second))
+            try:
+                self._write(packed)
+            finally:
+                # Also after an error: what is left open would try to write to a file that is gone.
+                if packed is not outputs.reports:
+                    packed.close()
+        if outputs.sidecar is not None:
+            outputs.sidecar.write(self.promise.to_json().encode() + b"\n")
 
     def _write(self, out: IO[bytes]) -> None:
         first, second = (kind.format for kind in self.kinds)
@@ -301,7 +356,6 @@ class Work:
             yield rows, table, made
             if self.job.progress is not None:
                 self.job.progress(self.tally.reports, self.source.share())
-        self.source.finish(self.job.recipe)
         if self.charged is not None and self.charged != self.tally.persons:
             raise InvalidInputError("the file changed between counting its persons and making their reports")
 
@@ -315,6 +369,13 @@ class Work:
                 bad = [BadRecord(rows.line(row), why, rows.record(row)) for row, why in examined.problems]
                 rejects.add(sorted([*rows.problems, *bad]))
             yield rows, self._table, examined
+        self.source.finish(self.job.recipe)
+
+
+def _blank(table: Table, examined: Examined) -> Obfuscated:
+    """Return rows as they will be published, but for their reports, which are all in one place."""
+    batch = examined.batch.select(table.reported_schema.names)
+    return Obfuscated(batch, examined.rows, examined.problems, tuple(truth * 0 for truth in examined.truths))
 
 
 def _kinds(source: str, target: str, chosen: str | None) -> tuple[Kind, Kind]:

@@ -1,5 +1,6 @@
 """Whatever pyogrio reads and writes: GeoPackage, FlatGeobuf, Shapefile, ..."""
 
+import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -20,7 +21,7 @@ from geoind.space.crs import as_crs
 from geoind.tables import LonLat, Points, Recipe
 from geoind.tables.names import named_path
 
-__all__ = ["OgrSource", "write_ogr"]
+__all__ = ["OgrSource", "try_ogr", "write_ogr"]
 
 LAYER = b"layer"
 """The metadata entry for the layer's name."""
@@ -155,6 +156,16 @@ def write_ogr(source: OgrSource, batches: Iterator[pa.RecordBatch], target: Path
             raise failure[0] from None
         # Not its message: GDAL's may quote what the file holds.
         raise InvalidInputError(f"GDAL cannot write this ({type(error).__name__})") from None
+
+
+def try_ogr(source: OgrSource, schema: pa.Schema, target: str) -> None:
+    """Refuse a target that GDAL cannot write: by a layer of one made-up row, somewhere else."""
+    row = {source.geometry: shapely.to_wkb(shapely.Point(0, 0))}
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, Path(target).name)
+        write_ogr(source, iter([pa.RecordBatch.from_pylist([row], schema=schema)]), place)
+        if not place.is_file():
+            raise InvalidInputError(f"GDAL writes {place.suffix} files as folders: choose another format")
 
 
 def _without_heights(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:

@@ -54,6 +54,8 @@ class Delivery:
             Whether it holds true places: then it stays its owner's alone, for ever.
         """
         if str(name) == STANDARD:
+            if sys.stdout is None:
+                raise InvalidInputError("standard output is closed: nothing can be written there")
             self._spool = cast(IO[bytes], tempfile.SpooledTemporaryFile(SPOOL))  # noqa: SIM115
             return self._spool
         path = self.path(name)
@@ -66,8 +68,10 @@ class Delivery:
     def path(self, name: str | Path) -> Path:
         """Return where to write a file, and others beside it, that shall appear under the name."""
         place = Path(name).resolve()
-        if place.exists() and not place.is_file():
-            raise InvalidInputError(f"{name} must be a regular file (- is standard output)")
+        if place.exists() and (not place.is_file() or _is_stream(place)):
+            raise InvalidInputError(
+                f"{name} must be a regular file, and no standard stream (- is standard output)"
+            )
         aside = place.parent / f".{place.name}.{secrets.token_hex(4)}.partial"
         try:
             aside.mkdir(mode=0o700)
@@ -122,3 +126,12 @@ def private_folder(path: str | Path) -> Path:
         private_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)
     return folder
+
+
+def _is_stream(place: Path) -> bool:
+    """Return whether a file is this process's standard input, output or error."""
+    for number in range(3):
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(number), place.stat()):
+                return True
+    return False

@@ -83,10 +83,10 @@ def interrupted(source: Path, target: Path, made: Job, monkeypatch: pytest.Monke
     """Run a job that ends after two files, as if somebody had pulled the plug."""
     write, count = job.Work.write, iter(range(100))
 
-    def write_two(work: job.Work) -> None:
+    def write_two(work: job.Work, outputs: job.Outputs) -> None:
         if next(count) == 2:
             raise Killed
-        write(work)
+        write(work, outputs)
 
     with monkeypatch.context() as patch:
         patch.setattr(job.Work, "write", write_two)
@@ -136,3 +136,57 @@ def test_small_folders_need_no_other_process(
     monkeypatch.setattr(folder, "in_processes", None)
     recipe = Recipe.of(mechanism=SphericalLaplace(0.01))
     assert obfuscate_files([source], tmp_path / "out", Job(recipe=recipe)).reports == 240
+
+
+@pytest.mark.parametrize(
+    ("rejects", "why"),
+    [
+        ("taken", "Not a directory"),
+        ("taken/deep", "Not a directory"),
+        ("/proc/bad", "cannot write"),
+        ("out", "must not be in that of the reports"),
+        ("out/bad", "must not be in that of the reports"),
+        ("in/bad", "is inside a source"),
+        ("-", "rejects hold true places"),
+    ],
+)
+def test_nobody_pays_where_rejects_cannot_be_written(
+    tmp_path: Path, source: Path, rejects: str, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").write_text("something else")
+    with Ledger("sqlite://", budget=10.0) as ledger:
+        with pytest.raises(InvalidInputError, match=why):
+            obfuscate_files([source], "out", job_of(person_column="who", ledger=ledger, rejects=rejects))
+        assert ledger.history("p1") == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "taken"]
+    assert len(files_in(source)) == 6
+
+
+def test_a_file_in_the_way_of_one_files_rejects_is_found_before_anybody_pays(tmp_path: Path, source: Path) -> None:
+    (tmp_path / "bad" / "deep" / "b.tsv.rejects.ndjson").mkdir(parents=True)
+    with Ledger("sqlite://", budget=10.0) as ledger:
+        with pytest.raises(InvalidInputError, match="regular file"):
+            obfuscate_files(
+                [source], tmp_path / "out", job_of(person_column="who", ledger=ledger, rejects=tmp_path / "bad")
+            )
+        assert ledger.history("p1") == []
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("pattern", ["in", "in/**/*.csv", "i?", "**/*.csv"])
+def test_reports_and_rejects_are_not_put_where_the_next_run_would_find_them(
+    tmp_path: Path, source: Path, pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for inside in ("in/reports", "in/deep/reports"):
+        with pytest.raises(InvalidInputError, match="is inside a source"):
+            obfuscate_files([pattern], inside, job_of())
+        with pytest.raises(InvalidInputError, match="is inside a source"):
+            obfuscate_files([pattern], "../out", job_of(rejects=inside))
+    assert len(files_in(source)) == 6
+
+
+def test_reports_may_be_beside_the_files_that_a_pattern_names(source: Path) -> None:
+    assert obfuscate_files([source / "*.csv"], source / "reports", job_of()).reports == 40
+    assert obfuscate_files([source / "*.csv"], source / "again", job_of()).reports == 40

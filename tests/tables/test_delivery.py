@@ -8,6 +8,7 @@ import pytest
 
 from geoind.errors import InvalidInputError
 from geoind.tables.delivery import Delivery, private_folder
+from tests.full_disk import full_disk
 
 
 def test_files_appear_together_at_the_end_the_one_opened_first_last(
@@ -210,3 +211,37 @@ def test_a_folder_that_somebody_else_makes_meanwhile_is_taken(
 
     monkeypatch.setattr(Path, "is_dir", late)
     assert private_folder(made) == made
+
+
+def test_a_full_disk_leaves_nothing_not_even_what_waits_to_be_written(tmp_path: Path) -> None:
+    def fill() -> None:
+        with Delivery() as delivery:
+            file = delivery.open(tmp_path / "reports.csv")
+            for _ in range(100):
+                file.write(bytes(1000))
+
+    with full_disk(), pytest.raises(OSError, match="too large"):
+        fill()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_standard_stream_is_not_replaced_whatever_its_name(tmp_path: Path, number: int) -> None:
+    with (tmp_path / "job.log").open("w") as log:
+        before = os.dup(number)
+        os.dup2(log.fileno(), number)
+        try:
+            for name in (tmp_path / "job.log", f"/dev/fd/{number}"):
+                with pytest.raises(InvalidInputError, match="no standard stream"):
+                    Delivery().open(name)
+        finally:
+            os.dup2(before, number)
+            os.close(before)
+
+
+def test_standard_output_that_is_closed_is_refused_before_anything_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(InvalidInputError, match="standard output is closed"):
+        Delivery().open("-")
