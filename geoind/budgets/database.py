@@ -6,12 +6,13 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sql
 from sqlalchemy import ColumnElement, Connection, Engine
 
-from geoind.budgets.engines import keep_private, open_engine, sqlite_file
+from geoind.budgets.engines import keep_private, open_engine, sqlite_file, sqlite_files
 from geoind.budgets.release import Release
 from geoind.budgets.schema import (
     charges,
@@ -81,6 +82,11 @@ class Database:
     def in_memory(self) -> bool:
         """Whether this is a SQLite database without a file."""
         return self._is_sqlite and sqlite_file(self.engine.url) is None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that hold it; none for a server, or for a database in memory."""
+        return sqlite_files(self.engine.url) if self._is_sqlite else ()
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Connection]:

@@ -12,7 +12,7 @@ from sqlalchemy import URL, Connection, Engine, event
 
 from geoind.errors import InvalidInputError, LedgerError
 
-__all__ = ["keep_private", "open_engine", "sqlite_file"]
+__all__ = ["keep_private", "open_engine", "sqlite_file", "sqlite_files"]
 
 PRIVATE = 0o600
 
@@ -40,13 +40,18 @@ def sqlite_file(url: URL) -> str | None:
     return unquote(urlsplit(name).path) if name.startswith("file:") else name
 
 
+def sqlite_files(url: URL) -> tuple[Path, ...]:
+    """Return the files of a SQLite database and its log; none for one in memory."""
+    path = sqlite_file(url)
+    return () if path is None else tuple(Path(f"{path}{end}") for end in ("", "-wal", "-shm"))
+
+
 def keep_private(url: URL) -> None:
     """Leave a SQLite database, and its log, to its owner alone."""
-    path = sqlite_file(url)
-    for name in (path, f"{path}-wal", f"{path}-shm") if path else ():
+    for file in sqlite_files(url):
         try:
             with suppress(FileNotFoundError):
-                Path(name).chmod(PRIVATE)
+                file.chmod(PRIVATE)
         except OSError as error:
             raise LedgerError(f"the ledger's file cannot be left to its owner alone: {error.strerror}") from error
 

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geoind.accounting.promise import PersonLevel, Promise
@@ -130,6 +131,11 @@ class Ledger:
     def budget(self) -> float | Promise | PersonLevel:
         """What each person may spend."""
         return self._limit.budget
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that hold the budgets, which nobody may write over; none for a server, or in memory."""
+        return self._database.files
 
     def __repr__(self) -> str:
         return f"Ledger({self._database.engine.url!r}, budget={self.budget!r}, window={self.window!r})"

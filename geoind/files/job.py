@@ -1,7 +1,7 @@
 """One call from a file of true places to a file of reports."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -69,6 +69,14 @@ class Job:
             raise InvalidInputError(
                 "a key and the column of each record's identity go together: give both or neither"
             )
+
+    @property
+    def kept(self) -> tuple[Path, ...]:
+        """The files that a job must not write over, whatever it is told: the key's and the ledger's."""
+        key = None if self.recipe.key is None else self.recipe.key.file
+        # Asked for by name: not every budget is a Ledger, and none is worth loading one for.
+        budgets: tuple[Path, ...] = getattr(self.ledger, "files", ())
+        return budgets if key is None else (key, *budgets)
 
 
 def obfuscate_file(
@@ -237,7 +245,7 @@ class Work:
     def begun(cls, source: str | Path, target: str | Path, job: Job, path: str = "") -> "Work":
         """Return the work to be done, unless it is known beforehand that it cannot be."""
         kinds = _kinds(str(source), str(target), job.reading.format)
-        _refuse_overwriting(source, [target, sidecar_of(target), job.rejects])
+        _refuse_overwriting([source, *job.kept], [target, sidecar_of(target), job.rejects])
         recipe = job.recipe
         wanted = Wanted(
             places=recipe.places,
@@ -415,12 +423,12 @@ def _inner_name(target: str, kind: Kind) -> str:
     return stem if Path(stem).suffix else f"{stem}.{kind.format}"
 
 
-def _refuse_overwriting(source: str | Path, targets: list[str | Path | None]) -> None:
-    names = [str(name) for name in [source, *targets] if name is not None and str(name) != STANDARD]
-    taken: list[Path] = []
-    for path in (Path(name).resolve() for name in names):
+def _refuse_overwriting(used: Iterable[str | Path], targets: Iterable[str | Path | None]) -> None:
+    """Refuse to write over a file that is used, and to write two into one."""
+    taken = [Path(name).resolve() for name in used if str(name) != STANDARD]
+    for path in (Path(name).resolve() for name in targets if name is not None and str(name) != STANDARD):
         if any(path == other or (path.exists() and other.exists() and path.samefile(other)) for other in taken):
             raise InvalidInputError(
-                f"{path.name} would be overwritten: input, output and rejects must be different files"
+                f"{path.name} would be overwritten: input, output, rejects, key and ledger must be different files"
             )
         taken.append(path)

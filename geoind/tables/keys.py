@@ -84,6 +84,11 @@ class Key:
         ).digest()
 
     @property
+    def file(self) -> Path | None:
+        """The file that holds the secret; None where it is kept elsewhere."""
+        return None if self._file is None else Path(self._file)
+
+    @property
     def _place(self) -> str:
         if self._variable is not None:
             return f"in the variable {self._variable}"

@@ -150,3 +150,12 @@ def test_a_database_in_memory_has_one_connection_and_a_file_several(tmp_path: Pa
         pass
     memory.dispose()
     file.dispose()
+
+
+def test_a_ledger_names_the_files_that_hold_it(tmp_path: Path) -> None:
+    file = tmp_path / "ledger.db"
+    for url in (f"sqlite:///{file}", f"sqlite:///file:{file}?uri=true"):
+        with Ledger(url, budget=1.0) as ledger:
+            assert ledger.files == (file, Path(f"{file}-wal"), Path(f"{file}-shm"))
+            assert set(tmp_path.iterdir()) <= set(ledger.files)
+    assert Ledger("sqlite://", budget=1.0).files == ()

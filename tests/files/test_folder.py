@@ -19,6 +19,7 @@ from geoind.files import folder, job, read_reports
 from geoind.files.folder import obfuscate_files
 from geoind.files.job import Job
 from geoind.tables import Recipe
+from geoind.tables.keys import Key
 
 LONLAT = np.random.default_rng(0).normal([2.3, 48.8], 0.01, (40, 2)).round(6)
 
@@ -190,3 +191,11 @@ def test_reports_and_rejects_are_not_put_where_the_next_run_would_find_them(
 def test_reports_may_be_beside_the_files_that_a_pattern_names(source: Path) -> None:
     assert obfuscate_files([source / "*.csv"], source / "reports", job_of()).reports == 40
     assert obfuscate_files([source / "*.csv"], source / "again", job_of()).reports == 40
+
+
+def test_no_key_is_written_over_by_rejects(tmp_path: Path, source: Path) -> None:
+    (tmp_path / "bad").mkdir()
+    key = Key.new_file(tmp_path / "bad" / "a.csv.rejects.ndjson")
+    with pytest.raises(InvalidInputError, match=r"a\.csv: .* would be overwritten"):
+        obfuscate_files([source], tmp_path / "out", job_of(rejects=tmp_path / "bad", key=key, id_column="who"))
+    assert key.read()

@@ -8,7 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from geoind import InvalidInputError, Ledger
-from geoind.files import obfuscate_file
+from geoind.files import Reading, obfuscate_file
+from geoind.tables.keys import Key
 from geoind.tables.promise import read_promise
 from tests.files.test_delimited import obfuscated, reason
 
@@ -142,3 +143,32 @@ def test_rejects_never_go_to_standard_output(tmp_path: Path, capfd: pytest.Captu
             obfuscate_file(tmp_path / "a.csv", target, epsilon=0.01, rejects="-")
     assert capfd.readouterr().out == ""
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+@pytest.mark.parametrize("name", ["budgets.sqlite", "budgets.sqlite-wal", "key", "linked"])
+def test_neither_key_nor_ledger_is_written_over(tables: Path, name: str) -> None:
+    file = tables / "budgets.sqlite"
+    key = Key.new_file(tables / "key")
+    with Ledger(f"sqlite:///{file}", budget=1.0) as ledger:
+        os.link(file, tables / "linked")
+        before = file.read_bytes(), key.read()
+        rows: dict[str, Any] = {"ledger": ledger, "person_column": "rider", "epsilon": 0.01}
+        tried: list[tuple[Path, dict[str, Any]]] = [
+            (tables / "out.csv", {"rejects": tables / name}),
+            (tables / name, {"reading": Reading(format="csv")}),
+        ]
+        for target, options in tried:
+            with pytest.raises(InvalidInputError, match="would be overwritten"):
+                obfuscate_file(tables / "a.csv", target, key=key, id_column="rider", **rows, **options)
+        if name == "budgets.sqlite":
+            with pytest.raises(InvalidInputError, match="would be overwritten"):
+                obfuscate_file(tables / "a.gpkg", file, **rows)
+        assert (file.read_bytes(), key.read()) == before
+        assert ledger.history("ana") == []
+
+
+def test_no_promise_is_written_over_a_key(tables: Path) -> None:
+    key = Key.new_file(tables / "out.csv.geoind.json")
+    with pytest.raises(InvalidInputError, match="would be overwritten"):
+        obfuscate_file(tables / "a.csv", tables / "out.csv", epsilon=0.01, key=key, id_column="rider")
+    assert key.read()

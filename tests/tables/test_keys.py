@@ -31,6 +31,7 @@ def test_a_key_shows_its_place_and_fingerprint_only(tmp_path: Path, monkeypatch:
         assert key.read() == SECRET
         assert key == keys[0]
         assert hash(key) == hash(keys[0])
+    assert [key.file for key in keys] == [None, None, tmp_path / "key", tmp_path / "raw"]
     assert Key(bytes(32)) != keys[0]
 
 
