@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from geoind import (
     Grid,
@@ -18,7 +19,7 @@ from geoind import (
     planar_geometric,
 )
 from geoind.arrays import ArrayLike, FloatArray
-from geoind.audits.reports import audit_reports
+from geoind.audits.reports import _level, audit_reports
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike
 
@@ -49,6 +50,22 @@ def test_what_is_seen_never_exceeds_what_the_accountant_says_and_comes_near(
     assert seen.level <= told.level
     # 4000 sequences show rare events badly, and a level of 6 at most.
     assert seen.level > min(0.2 * told.level, 2.5)
+
+
+def test_places_that_are_far_apart_are_told_apart_by_what_lies_closer() -> None:
+    noise = PlanarLaplace(0.005)
+    seen = audit_reports(noise, reports=4, promise=accounted(noise, 4, radius=400), sequences=20_000, rng=3)
+    # 7.5 by the accountant; by what lies behind alone 4.6.
+    assert seen.level > 5.3
+
+
+@pytest.mark.parametrize(("here", "there"), [(30, 4), (50, 0), (200, 1), (200, 200), (12, 40)])
+def test_the_bound_is_that_of_two_exact_intervals(here: int, there: int) -> None:
+    draws, delta, risk = 200, 0.01, 0.08
+    low = stats.binomtest(here, draws).proportion_ci(1 - risk, method="exact").low
+    high = stats.binomtest(there, draws).proportion_ci(1 - risk, method="exact").high
+    assert _level(here, there, draws, delta, risk) == pytest.approx(math.log((low - delta) / high))
+    assert _level(0, there, draws, delta, risk) == -math.inf
 
 
 @dataclass(frozen=True)

@@ -44,5 +44,7 @@ def test_a_region_in_degrees_says_so_and_holds_degrees() -> None:
     assert shapely.intersects_xy(paris, reports).all()
     with pytest.raises(InvalidInputError, match="longitude"):
         ClosestIn(shapely.box(0, 0, 5000, 5000), space="lonlat")
+    with pytest.raises(TypeError):
+        ClosestIn(paris, "lonlat")  # type: ignore[call-arg]
     with pytest.raises(InvalidInputError, match="space must be"):
         ClosestIn(paris, space="degrees")  # type: ignore[arg-type]

@@ -1,5 +1,7 @@
 """A private zone answers with its centre, once paid for, and hides what happens inside."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,35 @@ def test_a_zone_whose_centre_is_the_home_is_refused_before_anybody_pays() -> Non
         with pytest.raises(InvalidInputError, match="hide nobody"):
             PrivateZone.around(lat=LAT, lon=LON, epsilon=5, key=KEY, ledger=ledger, person="ana")
         assert ledger.spent("ana") == 0
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"lon": 200.0}, "centre"),
+        ({"lat": 91.0}, "centre"),
+        ({"radius": 0.0}, "radius"),
+        ({"radius": math.nan}, "radius"),
+    ],
+)
+def test_a_zone_is_a_disk_on_earth(wrong: dict[str, float], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        PrivateZone(**({"lon": LON, "lat": LAT, "radius": 300.0} | wrong))
+
+
+def test_its_border_belongs_to_a_zone() -> None:
+    north = LAT + 300 * METRE
+    assert PrivateZone(LON, LAT, arc_length(LON, north, LON, LAT)).contains(LON, north)
+
+
+def test_a_ledger_and_a_person_go_together() -> None:
+    with Ledger("sqlite://", budget=1) as ledger:
+        for half in ({"ledger": ledger}, {"person": "ana"}):
+            with pytest.raises(InvalidInputError, match="go together"):
+                PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=KEY, **half)
+
+
+@pytest.mark.parametrize("key", [bytes(31), bytes(33), "k" * 32])
+def test_a_key_has_32_bytes(key: bytes) -> None:
+    with pytest.raises(InvalidInputError, match="key must be 32 bytes"):
+        PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=key)
