@@ -34,10 +34,10 @@ def open_engine(url: str, timeout: float) -> Engine:
 
 def sqlite_file(url: URL) -> str | None:
     """Return the path of a SQLite database, or None for one in memory."""
-    name = url.database
-    if name in (None, "", ":memory:") or "mode=memory" in name or url.query.get("mode") == "memory":
-        return None
-    return unquote(urlsplit(name).path) if name.startswith("file:") else name
+    name = url.database or ""
+    path = unquote(urlsplit(name).path) if name.startswith("file:") else name
+    in_memory = "mode=memory" in name or url.query.get("mode") == "memory" or url.query.get("vfs") == "memdb"
+    return None if in_memory or path in ("", ":memory:") else path
 
 
 def sqlite_files(url: URL) -> tuple[Path, ...]:

@@ -133,6 +133,11 @@ class Ledger:
         return self._limit.budget
 
     @property
+    def in_memory(self) -> bool:
+        """Whether it forgets everything when the process ends: for trials only."""
+        return self._database.in_memory
+
+    @property
     def files(self) -> tuple[Path, ...]:
         """The files that hold the budgets, which nobody may write over; none for a server, or in memory."""
         return self._database.files

@@ -30,6 +30,8 @@ promise in metres: within a radius that you choose, nobody can tell places apart
 choose.
 """
 
+STANDARD_ERROR = 2
+
 EPILOG = """
 Begin with `geoind example` for a map to look at, `geoind explain --level 1.386 --radius 200` for what the numbers
 mean, and `geoind obfuscate IN.csv OUT.csv --level 1.386 --radius 200` for a file of yours. `geoind COMMAND --help`
@@ -53,6 +55,7 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code: 0, or 2 with one sentence on standard error."""
+    _fill_closed_streams()
     parser, _ = _parsers()
     options = parser.parse_args(arguments)
     try:
@@ -66,8 +69,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # Whoever read our output has enough: `geoind explain | head`. Python must not try again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except MemoryError:
+        print("geoind: there is not enough memory for this", file=sys.stderr)
+        return 2
     except OSError as error:
         # Not all that it says: an operating system or a library may quote what it was given.
         name = "" if error.filename is None else f"{error.filename}: "
         print(f"geoind: {name}{error.strerror or 'input or output failed'}", file=sys.stderr)
         return 2
+
+
+def _fill_closed_streams() -> None:
+    """Let nothing that is said get into a file: one that is opened would have the number of a closed stream."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= STANDARD_ERROR:
+        pass
+    os.close(number)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123 - until the process ends

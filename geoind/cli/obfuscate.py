@@ -3,6 +3,8 @@
 import argparse
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -11,10 +13,15 @@ from geoind.cli.reading import add_reading, reading_of, where_of
 from geoind.errors import GeoindError, InvalidInputError
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from geoind.budgets.ledger import Ledger
     from geoind.tables import Options
 
 __all__ = ["add_to"]
+
+MOST_DAYS = 1_000_000
+"""Longer than that is for ever."""
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -103,10 +110,8 @@ def run(options: argparse.Namespace) -> None:
 
     named = _named(options)
     ledger = _ledger(options)
-    # So that a job that is told to end cleans up, too.
-    before = signal.signal(signal.SIGTERM, _end)
     try:
-        with Progress() as line:
+        with _cleaning_up(), Progress() as line:
             if is_several(options.sources):
                 summary = run_folder(options, named, ledger, line)
             elif options.workers is not None:
@@ -128,7 +133,6 @@ def run(options: argparse.Namespace) -> None:
         kept = "" if options.target == "-" else "; nothing was written"
         raise GeoindError(f"{error.strerror or 'input or output failed'}{kept}") from None
     finally:
-        signal.signal(signal.SIGTERM, before)
         if ledger is not None:
             ledger.close()
     if summary is not None and not options.quiet:
@@ -168,17 +172,44 @@ def _ledger(options: argparse.Namespace) -> "Ledger | None":
             "--ledger needs either --budget, the epsilon per metre that a person may spend, or --delta: then a "
             "person may spend --level within --radius"
         )
-    from datetime import timedelta
-
     from geoind.accounting.promise import Promise
     from geoind.budgets.ledger import Ledger
 
     level, radius, delta = options.level, options.radius, options.delta
-    return Ledger(
+    ledger = Ledger(
         options.ledger,
         budget=options.budget if delta is None else Promise(level=level, radius=radius, delta=delta),
-        window=None if options.days is None else timedelta(days=options.days),
+        window=None if options.days is None else _window(options.days),
     )
+    if ledger.in_memory:
+        ledger.close()
+        raise InvalidInputError(
+            "--ledger names a database in memory, which forgets what was spent: give it a file, such as "
+            "sqlite:///budgets.db"
+        )
+    return ledger
+
+
+def _window(days: float) -> "timedelta":
+    from datetime import timedelta
+
+    if not 0 < days <= MOST_DAYS:
+        raise InvalidInputError(f"--days must be positive and at most {MOST_DAYS:,}, got {days!r}")
+    return timedelta(days=days)
+
+
+@contextmanager
+def _cleaning_up() -> Iterator[None]:
+    """Let a job that is told to end, or whose terminal is closed, clean up as after an interrupt."""
+    names = [name for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+    # What is ignored stays so: somebody said nohup.
+    told = [number for name in names if signal.getsignal(number := signal.Signals[name]) != signal.SIG_IGN]
+    before = {number: signal.signal(number, _end) for number in told}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001

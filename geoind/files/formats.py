@@ -103,6 +103,8 @@ def is_known(path: Path) -> bool:
 def opened(name: str | Path) -> AbstractContextManager[BinaryIO]:
     """Return the bytes of a file, or of standard input, to be closed by a `with`."""
     if str(name) == STANDARD:
+        if sys.stdin is None:
+            raise InvalidInputError("standard input is closed: nothing can be read there")
         return nullcontext(cast(BinaryIO, sys.stdin.buffer))
     try:
         return Path(name).open("rb")

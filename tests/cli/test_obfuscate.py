@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from geoind import Ledger
 from geoind.cli import main
 from geoind.tables.promise import read_promise
 
@@ -329,7 +330,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
 def test_a_job_that_is_told_to_end_leaves_nothing(folder: Path, number: int) -> None:
     with long_job(folder) as job:
         job.send_signal(number)
@@ -384,3 +385,77 @@ def test_a_full_standard_output_is_an_error_that_does_not_claim_that_nothing_was
         done = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, check=False)
     assert done.returncode == 2
     assert done.stderr == b"geoind: No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite://", "sqlite:///", "sqlite:///:memory:", "sqlite:///file::memory:?uri=true"]
+)
+def test_a_ledger_that_forgets_is_refused(places: Path, capfd: pytest.CaptureFixture[str], url: str) -> None:
+    paid = ["--person", "name", "--ledger", url, "--budget", "1"]
+    assert "forgets" in refusal(capfd, places, places.with_name("out.csv"), "--epsilon", "0.01", *paid)
+    assert [path.name for path in places.parent.iterdir()] == ["places.csv"]
+
+
+@pytest.mark.parametrize("days", ["nan", "inf", "1e30", "9e8", "0", "-1"])
+def test_a_window_that_is_no_time_is_refused(places: Path, capfd: pytest.CaptureFixture[str], days: str) -> None:
+    paid = ["--person", "name", "--ledger", f"sqlite:///{places.parent}/l.db", "--budget", "1", f"--days={days}"]
+    assert "--days must be positive" in refusal(
+        capfd, places, places.with_name("out.csv"), "--epsilon", "0.01", *paid
+    )
+
+
+def closed(numbers: tuple[int, ...], *arguments: object) -> "subprocess.CompletedProcess[bytes]":
+    """Run the command with some of its standard streams closed."""
+    run = [sys.executable, "-m", "geoind", "obfuscate", *map(str, arguments), "--epsilon", "0.01"]
+
+    def close() -> None:
+        for number in numbers:
+            os.close(number)
+
+    return subprocess.run(run, preexec_fn=close, capture_output=True, check=False)
+
+
+def test_closed_streams_are_one_sentence_and_nobody_pays(places: Path) -> None:
+    url = f"sqlite:///{places.parent}/budgets.db"
+    paid = ["--person", "name", "--ledger", url, "--budget", "1"]
+    done = closed((1,), places, "-", *paid)
+    assert done.returncode == 2
+    assert done.stderr == b"geoind: standard output is closed: nothing can be written there\n"
+    done = closed((0,), "-", places.with_name("out.csv"))
+    assert done.returncode == 2
+    assert done.stderr == b"geoind: standard input is closed: nothing can be read there\n"
+    with Ledger(url, budget=1.0) as ledger:
+        assert ledger.history("Eiffel") == []
+
+
+def test_a_summary_that_nobody_hears_goes_nowhere(places: Path) -> None:
+    done = closed((2,), places, "-")
+    assert done.returncode == 0
+    assert [row.split(b",")[0] for row in done.stdout.splitlines()] == [b"name", b"Eiffel", b"Montparnasse"]
+    for numbers in ((2,), (1, 2), (0, 1, 2)):
+        assert closed(numbers, places, places.with_name("out.csv")).returncode == 0
+        rows = places.with_name("out.csv").read_text().splitlines()
+        assert [row.split(",")[0] for row in rows] == ["name", "Eiffel", "Montparnasse"]
+
+
+def test_no_true_place_reaches_standard_output_or_what_it_goes_to(places: Path) -> None:
+    places.write_text(PLACES + "bad,91.123,2\n")
+    log = places.with_name("job.log")
+    out = places.with_name("out.csv")
+    for rejects in ("-", "/dev/stdout", str(log)):
+        run = [sys.executable, "-m", "geoind", "obfuscate", str(places), str(out), *SHARP, "--rejects", rejects]
+        with log.open("wb") as said:
+            done = subprocess.run(run, stdout=said, stderr=subprocess.PIPE, check=False)
+        assert done.returncode == 2
+        assert log.read_bytes() == b""
+    assert sorted(path.name for path in places.parent.iterdir()) == ["job.log", "places.csv"]
+
+
+def test_too_little_memory_is_said(
+    places: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("geoind.files.obfuscate_file", full)
+    assert "not enough memory" in refusal(capfd, places, places.with_name("out.csv"), *SHARP)
