@@ -2,9 +2,16 @@
 
 import argparse
 import math
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from geoind.cli.parameters import add_privacy, privacy_of
+from geoind.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from geoind.arrays import FloatArray
+    from geoind.evaluation.synthetic import City
 
 __all__ = ["add_to"]
 
@@ -12,6 +19,8 @@ SEED = 2026
 """Of the city's people, never of the noise: that is fresh at every run."""
 SHOWN = 500
 """People on the map."""
+MOST = 1_000_000
+"""People of the city."""
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -20,7 +29,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "example",
         help="obfuscate a made-up city and draw a map of it",
         description="Make up a city, write where its people are and what they report, and draw both on a page "
-        "that needs no network. The noise is fresh at every run.",
+        "that needs no network. The noise is fresh at every run, and only an earlier example is written over.",
     )
     parser.add_argument("--out", metavar="FOLDER", default="output", help="where to write [%(default)s]")
     parser.add_argument("--people", type=int, default=5000, metavar="N", help="how many [%(default)s]")
@@ -37,21 +46,23 @@ def run(options: argparse.Namespace) -> None:
     from geoind.maps.example import city_map
     from geoind.maps.offline import save_offline
     from geoind.mechanisms.sphere import SphericalLaplace
+    from geoind.tables.promise import sidecar_of
 
     if options.epsilon is options.level is options.radius is None:
         options.level, options.radius = math.log(4), 200.0
     privacy = privacy_of(options)
+    if not 1 <= options.people <= MOST:
+        raise InvalidInputError(f"--people must be from 1 to {MOST:,}, got {options.people}")
     city = synthetic_city(128)
     truth = city.sample_lonlat(options.people, rng=SEED).round(6)
     folder = Path(options.out)
+    people, reports, picture = folder / "truth.csv", folder / "reports.csv", folder / "map.html"
+    _refuse_overwriting(city, people, (people, reports, sidecar_of(reports), picture))
     folder.mkdir(parents=True, exist_ok=True)
-    people, reports = folder / "truth.csv", folder / "reports.csv"
-    rows = [f"{person},{lat:.6f},{lon:.6f}" for person, (lon, lat) in enumerate(truth.tolist(), start=1)]
-    people.write_text("\n".join(["person,lat,lon", *rows, ""]))
+    people.write_bytes(_table(truth).encode())
     promise = obfuscate_file(people, reports, **privacy).promise
     lonlat = np.loadtxt(reports, delimiter=",", skiprows=1, usecols=(2, 1), ndmin=2)
     noise = SphericalLaplace(promise.epsilon)
-    picture = folder / "map.html"
     save_offline(city_map(city, truth[:SHOWN], lonlat[:SHOWN], noise), picture)
 
     metres = np.hypot(*(city.projection.to_xy(lonlat) - city.projection.to_xy(truth)).T)
@@ -66,13 +77,29 @@ def run(options: argparse.Namespace) -> None:
     print()
     files = (
         (reports, "what leaves the house: one report for each person"),
-        (folder / "reports.csv.geoind.json", "what the reports promise"),
+        (sidecar_of(reports), "what the reports promise"),
         (people, "the truth, to compare with"),
         (picture, f"a map of {min(SHOWN, options.people)} people: open it in a browser, no network needed"),
     )
     width = max(len(str(path)) for path, _ in files)
     for path, what in files:
         print(f"  {path!s:<{width}}  {what}")
+
+
+def _table(truth: "FloatArray") -> str:
+    rows = [f"{person},{lat:.6f},{lon:.6f}" for person, (lon, lat) in enumerate(truth.tolist(), start=1)]
+    return "\n".join(["person,lat,lon", *rows, ""])
+
+
+def _refuse_overwriting(city: "City", people: Path, files: Iterable[Path]) -> None:
+    """Refuse to write over files, unless they are beside the people of an earlier run: those are made up."""
+    found = [path for path in files if path.exists()]
+    if not found:
+        return
+    data = people.read_bytes() if people.is_file() else b""
+    count = data.count(b"\n") - 1
+    if not 1 <= count <= MOST or data != _table(city.sample_lonlat(count, rng=SEED).round(6)).encode():
+        raise InvalidInputError(f"{found[0]} is there, and not from an earlier example: give another --out")
 
 
 def _row(label: str, measured: float, expected: float) -> None:

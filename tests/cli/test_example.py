@@ -60,8 +60,30 @@ def test_the_map_opens_without_a_network(tmp_path: Path, watched: Page) -> None:
     assert picture.startswith("data:image/png")
 
 
-@pytest.mark.parametrize("people", ["0", "-1"])
-def test_a_city_needs_people(tmp_path: Path, people: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("people", ["0", "-1", "10000000000"])
+def test_a_city_needs_people_and_not_too_many(
+    tmp_path: Path, people: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["example", "--out", str(tmp_path / "o"), "--people", people]) == 2
-    assert "count must be" in capsys.readouterr().err
+    assert "--people must be from 1 to 1,000,000" in capsys.readouterr().err
     assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("name", ["truth.csv", "reports.csv", "reports.csv.geoind.json", "map.html"])
+def test_no_file_is_written_over_that_is_not_an_earlier_examples(
+    tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_bytes(b"precious \xff\n\n")
+    assert main(["example", "--out", str(tmp_path), "--people", "20"]) == 2
+    assert f"{name} is there" in capsys.readouterr().err
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"precious \xff\n\n"]
+
+
+def test_people_of_ones_own_beside_an_example_are_not_written_over(tmp_path: Path) -> None:
+    run = ["example", "--out", str(tmp_path), "--people"]
+    assert main([*run, "20"]) == 0
+    assert main([*run, "30"]) == 0
+    own = "person,lat,lon\n1,48.858400,2.294500\n"
+    (tmp_path / "truth.csv").write_text(own)
+    assert main([*run, "20"]) == 2
+    assert (tmp_path / "truth.csv").read_text() == own
