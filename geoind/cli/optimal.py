@@ -76,7 +76,7 @@ def run(options: argparse.Namespace) -> None:
         raise InvalidInputError("--dilation and --time-limit go with a promise, not with --max-loss")
     if options.out.suffix != ".npz":
         raise InvalidInputError(f"--out must end in .npz, got {str(options.out)!r}")
-    check_target(options.out)
+    check_target(options.out, [] if options.counts is None else [options.counts])
     grid = Grid(options.x, options.y, cell=options.cell, columns=options.columns, rows=options.rows)
     best = _solve(options, _prior(grid, options.counts))
     best.save(options.out)

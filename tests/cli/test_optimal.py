@@ -92,3 +92,12 @@ def test_help_loads_nothing_that_is_slow() -> None:
     asked = "from geoind.cli import command_parsers; import sys; command_parsers(); print(*sys.modules)"
     told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
     assert not {"scipy", "pyproj", "shapely", "pyarrow", "pandas", "folium"} & set(told.stdout.split())
+
+
+def test_counts_are_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = tmp_path / "counts.npz"
+    counts.write_text("1 2\n3 4\n")
+    cells = ["--columns", "2", "--rows", "2", "--cell", "100", "--epsilon", "0.01"]
+    assert main(["optimal", *cells, "--counts", str(counts), "--out", str(counts)]) == 2
+    assert "would overwrite the input" in capsys.readouterr().err
+    assert counts.read_text() == "1 2\n3 4\n"
