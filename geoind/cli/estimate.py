@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from geoind.arrays import as_positive
 from geoind.cli.progress import Progress
-from geoind.cli.reading import add_reading, reading_of, where_of
+from geoind.cli.reading import add_reading, reading_of, sources_named, where_of
 from geoind.cli.writing import check_target
 from geoind.errors import InvalidInputError
 
@@ -82,13 +82,12 @@ def run(options: argparse.Namespace) -> None:
     )
     from geoind.estimate.bootstrap import CONFIDENCE, as_replicates
     from geoind.files import read_reports
-    from geoind.files.folder import sources_in
     from geoind.tables.promise import sidecar_of
 
     for path in options.out:
         check_output(path)
     cell = as_positive(options.grid, "--grid")
-    files = list(sources_in(options.reports).values())
+    files = list(sources_named(options.reports).values())
     for path in options.out:
         check_target(Path(path), files)
     if options.method == "inversion" and (options.converged or options.smoothing or options.intervals is not None):

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from geoind.cli.reading import reading_of
+from geoind.cli.reading import reading_of, sources_named
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def run_folder(
     options: argparse.Namespace, named: "Options", ledger: "Budget | None", line: "Progress"
 ) -> "Summary | None":
     """Obfuscate the files, and return a summary; None where there was nothing left to do."""
-    from geoind.files.folder import obfuscate_files, sources_in
+    from geoind.files.folder import obfuscate_files
     from geoind.files.formats import kind_of
     from geoind.files.job import Job
     from geoind.tables import Recipe
@@ -31,7 +31,7 @@ def run_folder(
     if options.workers is not None and options.workers < 1:
         raise InvalidInputError(f"--workers must be at least 1, got {options.workers}")
     reading = reading_of(options)
-    kinds = {kind_of(path, reading.format) for path in sources_in(options.sources).values()}
+    kinds = {kind_of(path, reading.format) for path in sources_named(options.sources).values()}
     one_folder = len(options.sources) == 1 and Path(options.sources[0]).is_dir()
     # A person's trace may go from one file to the next, so its files are read in order, by one process.
     in_parts = one_folder and options.rejects is None and options.trace is None

@@ -1,13 +1,19 @@
 """The options of every command that reads a file."""
 
 import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from geoind.files import Reading
     from geoind.files.places import Where
 
-__all__ = ["add_reading", "reading_of", "where_of"]
+__all__ = ["add_reading", "reading_of", "sources_named", "where_of"]
+
+NAMED = 10
+"""Files of a folder that are not read, and are named."""
 
 FORMATS = ("csv", "tsv", "ndjson", "geojson", "gpx", "parquet", "ogr")
 
@@ -58,3 +64,19 @@ def reading_of(options: argparse.Namespace) -> "Reading":
 def where_of(options: argparse.Namespace) -> "Where":
     """Return where in a file the places are."""
     return {"lon": options.lon, "lat": options.lat, "geometry": options.geometry, "crs": options.crs}
+
+
+def sources_named(sources: Sequence[str]) -> "dict[str, Path]":
+    """Return the files that sources stand for, and say which files of a folder are not among them."""
+    from geoind.files.folder import sources_in
+    from geoind.files.places import others_in
+    from geoind.tables.names import named_path
+
+    found = sources_in(sources)
+    for folder in filter(Path.is_dir, map(Path, sources)):
+        names = [named_path(file.relative_to(folder).as_posix()) for file in others_in(folder)]
+        if names:
+            shown = ", ".join([*names[:NAMED], "..."] if len(names) > NAMED else names)
+            count = "1 file is" if len(names) == 1 else f"{len(names):,} files are"
+            print(f"{folder}: {count} not read, as the names tell no format: {shown}", file=sys.stderr)
+    return found

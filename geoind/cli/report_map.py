@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from geoind.cli.reading import add_reading, reading_of, where_of
+from geoind.cli.reading import add_reading, reading_of, sources_named, where_of
 from geoind.cli.writing import check_target
 from geoind.errors import InvalidInputError
 
@@ -37,12 +37,13 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def run(options: argparse.Namespace) -> None:
     """Write the page."""
     from geoind.files import read_places
-    from geoind.files.folder import sources_in
     from geoind.maps.basemap import read_basemap
     from geoind.maps.reports import report_map
-    from geoind.tables.delivery import Delivery
+    from geoind.tables.delivery import STANDARD, Delivery
 
-    files = list(sources_in(options.sources).values())
+    if STANDARD in options.sources:
+        raise InvalidInputError("a map needs a file, which tells what it promises: standard input does not")
+    files = list(sources_named(options.sources).values())
     check_target(options.out, files)
     promise = _promise(files)
     reading, where = reading_of(options), where_of(options)

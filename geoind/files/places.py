@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
-from geoind.files.formats import is_known, kind_of
+from geoind.files.formats import OTHERS, is_known, kind_of
 from geoind.files.job import source_of
 from geoind.files.sources import Reading, Wanted
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.tables import LonLat, Points, Recipe, places_of, read_promise
 from geoind.tables.delivery import STANDARD
 
-__all__ = ["Where", "files_in", "read_places"]
+__all__ = ["Where", "files_in", "others_in", "read_places"]
 
 SIDECAR = ".geoind.json"
 
@@ -33,18 +33,29 @@ def files_in(paths: Sequence[str | Path]) -> list[Path]:
                 raise InvalidInputError(f"no such file: {path}")
             found.append(path)
             continue
-        inside = sorted(
-            file
-            for file in path.rglob("*")
-            if file.is_file()
-            and is_known(file)
-            and not file.name.endswith(SIDECAR)
-            and not any(part[0] in "._" for part in file.relative_to(path).parts)
-        )
+        inside = [file for file in _seen_in(path) if is_known(file)]
         if not inside:
             raise InvalidInputError(f"the folder {path} holds no files of places")
         found += inside
     return found
+
+
+def others_in(folder: Path) -> list[Path]:
+    """Return the files of a folder and below that are neither taken nor part of one that is."""
+    seen = _seen_in(folder)
+    # A shapefile is several files of one name.
+    whole = {file.with_suffix("") for file in seen if file.suffix.lower() in OTHERS}
+    return [file for file in seen if not is_known(file) and file.with_suffix("") not in whole]
+
+
+def _seen_in(folder: Path) -> list[Path]:
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.is_file()
+        and not file.name.endswith(SIDECAR)
+        and not any(part[0] in "._" for part in file.relative_to(folder).parts)
+    )
 
 
 class Where(TypedDict, total=False):

@@ -2,6 +2,7 @@ import hashlib
 import json
 from pathlib import Path
 
+import geopandas
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -130,3 +131,28 @@ def test_what_is_not_for_folders_is_refused(tmp_path: Path, capfd: pytest.Captur
     csv.write_text("lat,lon\n1,2\n")
     assert "--workers is for a folder" in refusal(capfd, csv, tmp_path / "out.csv", *NOISE)
     assert not (tmp_path / "out").exists()
+
+
+def test_files_of_a_folder_that_are_not_read_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "in"
+    (source / "deep").mkdir(parents=True)
+    (source / "a.csv").write_text("lat,lon\n48.8,2.3\n48.9,2.4\n")
+    run = ["obfuscate", str(source), str(tmp_path / "out"), *NOISE[:4], "--quiet"]
+    shapes = geopandas.GeoDataFrame(geometry=geopandas.points_from_xy([2.3], [48.8]), crs=4326)
+    shapes.to_file(source / "homes.shp")
+    (source / "_SUCCESS").touch()
+    (source / ".hidden.dat").touch()
+    assert main([*run[:2], str(tmp_path / "before"), *run[3:]]) == 0
+    assert capfd.readouterr().err == "", "nothing is left out but what is hidden, or part of a shapefile"
+    for name in ("c.dat", "deep/d.csv.bz2"):
+        (source / name).touch()
+    said = f"{source}: 2 files are not read, as the names tell no format: c.dat, deep/d.csv.bz2\n"
+    assert main(run) == 0
+    assert capfd.readouterr().err == said
+    for number in range(10):
+        (tmp_path / "out" / f"{number}.dat").touch()
+    (tmp_path / "out" / "9.dat2").touch()
+    page = ["map", str(tmp_path / "out"), "--out", str(tmp_path / "map.html")]
+    assert main(page) == 0
+    assert "11 files are not read" in (err := capfd.readouterr().err)
+    assert err.endswith("9.dat, ...\n")

@@ -114,3 +114,12 @@ def test_several_files_are_one_map_that_says_the_weakest_of_their_promises(tmp_p
         assert "0.001" not in page
     assert main(["map", files[0], str(truth), "--out", str(out)]) == 0
     assert "These are true places" in out.read_text()
+
+
+def test_standard_input_promises_nothing_and_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["map", "-", "--format", "csv", "--out", str(tmp_path / "map.html")]) == 2
+    said = capsys.readouterr().err
+    assert said == "geoind: a map needs a file, which tells what it promises: standard input does not\n"
+    assert list(tmp_path.iterdir()) == []
