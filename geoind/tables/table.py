@@ -32,7 +32,7 @@ from geoind.tables.policy import refuse, telling_entries, telling_schema, tellin
 from geoind.tables.promise import PARQUET_KEY, TablePromise
 from geoind.tables.rows import Beside, Examined, Obfuscated, Problem
 from geoind.tables.tracing import answered, in_order, steps_of
-from geoind.tables.values import AROUND, Sample, sampled_rows
+from geoind.tables.values import Sample, sampled_rows
 from geoind.tables.where import LonLat, Points
 from geoind.traces.many import Positions, TraceSessions
 
@@ -368,7 +368,7 @@ class Table:
         for place, truth in zip(self.places, truths, strict=True):
             true = truth[chosen]
             own = None if same_crs(_crs(place), LONLAT) else from_lonlat(true, _crs(place))
-            samples.append(Sample(true, own, chosen, truth[:AROUND]))
+            samples.append(Sample(true, own, chosen, truth))
         return samples
 
     def _refuse_telling_persons(self, examined: Examined, persons: pa.Array) -> None:

@@ -24,7 +24,7 @@ FIRST = 64
 """So many of them are the first rows, which are compared with those around them, too."""
 
 AROUND = 512
-"""So many first rows of a batch are those around."""
+"""So many first rows of a batch are those around them."""
 
 SHARPNESS = (1e-3, 2e-5, 1e-6)
 """Parts of a coordinate by which a copy may differ from it: by rounding, and in single precision."""
@@ -34,6 +34,9 @@ MANY = 8
 
 MOVES = np.array([-4, -3, -2, -1, 1, 2, 3, 4])
 """How many steps away numbers are compared with places, too."""
+
+SAME = 5.1e-6
+"""Degrees by which a place with five decimals differs from itself with more."""
 
 CHANCE = 1e-7
 """How likely as many agreements may be among values that have nothing to do with the place."""
@@ -63,7 +66,7 @@ class Sample:
     numbers : (n,) array, optional
         The number of each row in its batch; by default they are all rows.
     around : (m, 2) array, optional
-        Degrees of the rows around them; by default they are all rows.
+        Degrees of all rows of the batch; by default they are all rows.
     """
 
     lonlat: FloatArray
@@ -197,22 +200,38 @@ class Sample:
 
     def names_place(self, values: FloatArray) -> bool:
         """Return whether numbers are coordinates of rows: those of many, or both of one, with five decimals."""
-        if self.lists_places(values):
-            return True
         size = np.abs(values)
-        fine = np.sort(size[is_fine(size, 4)])
-        if len(fine) < 2:
+        size = size[is_fine(size)]
+        if len(size) < 2:
             return False
-        near = [_apart(fine, np.abs(axis)) <= 5.1e-6 for axis in self._around.T]
-        return bool(np.any(near[0] & near[1]))
+        if self.lists_places(size):
+            return True
+        # Whichever row it is. Only numbers that lie between the coordinates of all rows are worth the comparisons.
+        every = self._every_row
+        inside = [np.count_nonzero((size > low - NEAR) & (size < high + NEAR)) for low, high in every._bounds]
+        if max(inside) > 1 and every.lists_places(size):
+            return True
+        fine = np.sort(size[is_fine(size, 4)])
+        if min(inside) == 0 or len(fine) < 2:
+            return False
+        near = every.lonlat[_apart(fine, np.abs(every.lonlat[:, 0])) <= SAME]
+        return bool(np.any(_apart(fine, np.abs(near[:, 1])) <= SAME))
 
     @cached_property
-    def _around(self) -> FloatArray:
-        return self.lonlat if self.around is None else np.vstack([self.lonlat, self.around])
+    def _every_row(self) -> "Sample":
+        return self if self.around is None else Sample(np.vstack([self.lonlat, self.around]))
+
+    @cached_property
+    def _bounds(self) -> list[tuple[float, float]]:
+        """Between which sizes the longitudes and the latitudes lie."""
+        size = np.abs(self.lonlat)
+        low, high = np.fmin.reduce(size, initial=np.inf), np.fmax.reduce(size, initial=-np.inf)
+        return list(zip(low.tolist(), high.tolist(), strict=True))
 
     @cached_property
     def _sorted(self) -> list[FloatArray]:
-        return [np.unique(np.abs(axis[np.isfinite(axis)])) for axis in self._around.T]
+        places = self.lonlat if self.around is None else np.vstack([self.lonlat, self.around[:AROUND]])
+        return [np.unique(np.abs(axis[np.isfinite(axis)])) for axis in places.T]
 
     @cached_property
     def _targets(self) -> FloatArray:

@@ -20,7 +20,7 @@ from geoind.files.job import Job
 from geoind.tables import Recipe
 from geoind.tables.notes import numbers_of_notes, refuse_folders, refuse_notes
 from geoind.tables.promise import PARQUET_KEY
-from geoind.tables.values import Sample
+from geoind.tables.values import Sample, sampled_rows
 from tests.tables import cases
 
 TRUTH = cases.lonlat()
@@ -64,6 +64,28 @@ def test_names_of_columns_may_hold_no_place(names: list[str]) -> None:
     assert names[0] not in str(caught.value)
     assert obfuscated(table, drop=names).schema.names == ["trip", "lon", "lat"]
     assert obfuscated(given(**{"2024.12345": ["x"] * 60, "1.23456": ["x"] * 60})).num_rows == 60
+
+
+@pytest.mark.parametrize("row", [0, 600, 999, 2222, 4999])
+def test_what_is_said_of_a_long_table_may_hold_the_place_of_no_row(row: int) -> None:
+    truth = cases.lonlat(5000)
+    here, where = (f"{lat} {lon}" for lon, lat in (truth[row], truth[row] + 1e-5))
+    table = pa.table({"lon": truth[:, 0], "lat": truth[:, 1], "fare": [1] * 5000})
+    assert obfuscated(table.append_column(f"home {where}", [[where] * 5000])).num_rows == 5000
+    with pytest.raises(InvalidInputError, match="the names of its columns"):
+        obfuscated(table.append_column(f"home {here}", [["x"] * 5000]))
+    with pytest.raises(InvalidInputError, match="entry history of its metadata"):
+        obfuscated(table.replace_schema_metadata({"history": here}))
+    with pytest.raises(InvalidInputError, match="'note' repeats coordinates of other rows"):
+        obfuscated(table.append_column("note", [[here] * 5000]))
+
+
+def test_a_list_of_latitudes_in_the_metadata_is_found_wherever_its_rows_are() -> None:
+    truth = np.round(np.random.default_rng(3).uniform([-170, -80], [170, 80], (5000, 2)), 6)
+    table = pa.table({"lon": truth[:, 0], "lat": truth[:, 1]})
+    some = [row for row in range(600, 700) if row not in sampled_rows(5000)][:20]
+    with pytest.raises(InvalidInputError, match="entry history of its metadata"):
+        obfuscated(table.replace_schema_metadata({"history": str(truth[some, 1].tolist())}))
 
 
 def test_two_columns_of_one_name_are_refused() -> None:

@@ -12,7 +12,6 @@ from geoind.arrays import FloatArray
 from geoind.tables.policy import telling_values
 from geoind.tables.units import METRES, NAMES, NEAR, NEARNESS, in_every_unit
 from geoind.tables.values import (
-    AROUND,
     Sample,
     _agreement,
     _apart,
@@ -90,7 +89,7 @@ def ordinary_columns(rng: np.random.Generator, count: int) -> Iterator[tuple[str
 def told(truth: Any, columns: dict[str, Any]) -> dict[str, str]:
     chosen = sampled_rows(len(truth))
     batch = pa.RecordBatch.from_pydict({name: pa.array(column) for name, column in columns.items()})
-    sample = Sample(truth[chosen], numbers=chosen, around=truth[:AROUND])
+    sample = Sample(truth[chosen], numbers=chosen, around=truth)
     return telling_values([sample], batch.take(pa.array(chosen)), list(columns))
 
 
