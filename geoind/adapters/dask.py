@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from geoind.adapters.dataset import BATCH_ROWS, Piece, parquet_files, pieces_of, read_piece
+from geoind.adapters.dataset import BATCH_ROWS, Piece, count_persons, parquet_files, pieces_of, read_piece
 from geoind.adapters.frames import examined, placed, reported, table_of
 from geoind.adapters.traces import (
     PERSON,
@@ -81,8 +81,8 @@ def obfuscate(
     recipe = placed(frame._meta, recipe.with_key())
     # The empty frame meets every check of columns, names, types and CRS.
     meta = _meta(_obfuscate_partition(frame._meta, recipe))
-    if ledger is not None:
-        _charge(frame, recipe, ledger)
+    if recipe.must_count(ledger):
+        recipe.charge(ledger, _persons(frame, recipe), label="dask frame")
     reports = frame.map_partitions(_obfuscate_partition, recipe, meta=meta)
     if not meta.index.equals(frame._meta.index) or type(meta.index) is not type(frame._meta.index):
         # Where the partitions began in an index that is dropped.
@@ -115,6 +115,8 @@ def obfuscate_parquet(folder: str | Path, **options: Unpack[Options]) -> "dd.Dat
     recipe = Recipe.of(**options).in_parts(SHUFFLE).with_key()
     root = str(Path(folder).absolute())
     pieces = [piece for path in parquet_files(root) for piece in pieces_of(root, path)]
+    if recipe.must_count(None):
+        recipe.charge(None, count_persons(root, pieces, recipe), label="")
     schema = recipe.table(pq.read_schema(Path(root) / pieces[0].path)).reported_schema
     meta = _meta(_frame(pa.Table.from_pylist([], schema=schema)))
     return dd.from_map(_read_partition, pieces, folder=root, recipe=recipe, meta=meta, label="obfuscate-parquet")
@@ -193,12 +195,12 @@ def _costs(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame":
     return costs_frame(sessions)
 
 
-def _charge(frame: "dd.DataFrame", recipe: Recipe, ledger: Budget) -> None:
+def _persons(frame: "dd.DataFrame", recipe: Recipe) -> Counter[str]:
+    """Return how many reports each person will be in."""
     meta = pd.DataFrame({"person": pd.Series(dtype="str"), "reports": pd.Series(dtype="int64")})
     counts = frame.map_partitions(_count_persons, recipe, meta=meta)
     totals = counts.groupby("person")["reports"].sum().compute()
-    reports = Counter({str(person): int(count) for person, count in totals.items()})
-    ledger.charge_counts(reports, recipe.mechanism, label="dask frame")
+    return Counter({str(person): int(count) for person, count in totals.items()})
 
 
 def _count_persons(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame":

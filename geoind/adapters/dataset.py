@@ -32,7 +32,7 @@ from geoind.tables.names import named_path
 from geoind.tables.places import column_of
 from geoind.tables.summary import Summary, Tally
 
-__all__ = ["Done", "Piece", "obfuscate_dataset", "parquet_files", "pieces_of", "read_piece"]
+__all__ = ["Done", "Piece", "count_persons", "obfuscate_dataset", "parquet_files", "pieces_of", "read_piece"]
 
 log = logging.getLogger("geoind")
 
@@ -146,10 +146,11 @@ def obfuscate_dataset(
     state = _begin(source, target, recipe, paths)
     tally = Tally()
     with _removed_if_refused(target):
-        if ledger is not None and not state.get("charged"):
-            counts = _count_persons(source, pieces, recipe, workers)
-            ledger.charge_counts(counts, recipe.mechanism, label=f"dataset {target.name}")
-            _write_state(target, {**state, "charged": True})
+        if recipe.must_count(ledger) and not state.get("charged"):
+            counts = count_persons(source, pieces, recipe, workers=workers)
+            recipe.charge(ledger, counts, label=f"dataset {target.name}")
+            if ledger is not None:
+                _write_state(target, {**state, "charged": True})
         missing = [piece for piece in pieces if not (target / piece.target).exists()]
         found = len(pieces) - len(missing)
         jobs = [(source, target, piece, recipe) for piece in missing]
@@ -364,9 +365,12 @@ def _write_state(target: Path, state: Mapping[str, Any]) -> None:
         delivery.open(target / STATE).write(f"{json.dumps(state, indent=1)}\n".encode())
 
 
-def _count_persons(source: Path, pieces: Sequence[Piece], recipe: Recipe, workers: int | None) -> Counter[str]:
+def count_persons(
+    source: str | Path, pieces: Sequence[Piece], recipe: Recipe, *, workers: int | None = 1
+) -> Counter[str]:
+    """Return how many reports each person will be in, in all pieces of a folder."""
     total: Counter[str] = Counter()
-    for counts in in_processes(workers, _persons_in, [(source, piece, recipe) for piece in pieces]):
+    for counts in in_processes(workers, _persons_in, [(Path(source), piece, recipe) for piece in pieces]):
         total.update(counts)
     return total
 

@@ -98,12 +98,9 @@ def obfuscate_points(
         counts = table.count_persons(looked_at, _names(points, person))
     elif table.recipe.person_column is not None:
         counts = table.count_persons(looked_at)
-    if ledger is not None:
-        if counts is None:
-            raise InvalidInputError("ledger and person go together: give both or neither")
-        ledger.charge_counts(counts, table.recipe.mechanism, label="frame")
-    elif person is not None:
+    if (ledger is not None and counts is None) or (ledger is None and person is not None):
         raise InvalidInputError("ledger and person go together: give both or neither")
+    recipe.charge(ledger, counts or {}, label="frame")
     made = table.report(looked_at, rng=rng)
     tally = Tally()
     tally.add(table, looked_at, made)

@@ -77,8 +77,8 @@ def obfuscate(
         raise InvalidInputError("give id_column, or the root of a frame that was read from Parquet files")
     recipe.refuse_ledger_without_persons(ledger)
     table = _table(frame, recipe)
-    if ledger is not None:
-        _charge(frame, recipe, ledger)
+    if recipe.must_count(ledger):
+        recipe.charge(ledger, _persons(frame, recipe), label="spark frame")
     schema = frame.drop(*recipe.drop).schema
     if root is None:
         reports = frame.mapInArrow(_by_name(recipe), schema)
@@ -255,7 +255,8 @@ def _costs(recipe: Recipe) -> Batches:
     return costs
 
 
-def _charge(frame: "DataFrame", recipe: Recipe, ledger: Budget) -> None:
+def _persons(frame: "DataFrame", recipe: Recipe) -> Counter[str]:
+    """Return how many reports each person will be in."""
     from pyspark.sql.functions import sum as total
 
     def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -266,8 +267,7 @@ def _charge(frame: "DataFrame", recipe: Recipe, ledger: Budget) -> None:
 
     schema = pa.schema({"person": pa.string(), "reports": pa.int64()})
     counts = frame.mapInArrow(counted, "person string, reports long").groupBy("person").agg(total("reports"))
-    reports = Counter({row[0]: int(row[1]) for row in counts.collect()})
-    ledger.charge_counts(reports, recipe.mechanism, label="spark frame")
+    return Counter({row[0]: int(row[1]) for row in counts.collect()})
 
 
 def _reports(recipe: Recipe, lon: Any, lat: Any, record: Any) -> "pd.DataFrame":

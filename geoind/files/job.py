@@ -162,7 +162,7 @@ def pay(works: Mapping[str, "Work"], job: Job, label: str) -> None:
         for path, work in works.items():
             with within(path):
                 total.update(work.count_persons())
-        job.ledger.charge_counts(total, job.recipe.mechanism, label=label)
+        job.recipe.charge(job.ledger, total, label=label)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ A Parquet file says it in its schema metadata under `geoind`, every other file i
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -185,6 +185,30 @@ class TablePromise:
         if self.session is not None:
             told |= {"session": self.session, "fresh": self.fresh}
         return json.dumps(told | {"version": self.version})
+
+
+def refuse_more_reports(promised: int | None, persons: Mapping[str, int]) -> None:
+    """Refuse persons who have more reports than the promise is for: it would be known to be false.
+
+    Parameters
+    ----------
+    promised : int, optional
+        How many reports of a person the promise is for together; 1 or None where it is for each.
+    persons : dict
+        How many reports each person has.
+
+    Examples
+    --------
+    >>> refuse_more_reports(3, {"ana": 3, "ben": 1})
+    """
+    if promised is None or promised == 1:
+        return
+    most = max(persons.values(), default=0)
+    if most > promised:
+        raise InvalidInputError(
+            f"the promise is for {promised:,} reports of a person together, and somebody has {most:,}: "
+            f"give reports={most} (--reports), or fewer rows"
+        )
 
 
 def sidecar_of(path: str | Path) -> Path:

@@ -2,7 +2,7 @@
 
 import logging
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack
 
@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
-from geoind.pipeline import choose_mechanism
+from geoind.pipeline import Budget, choose_mechanism
 from geoind.randomness import KEY_BYTES, Labels
 from geoind.tables.keys import Key, KeyLike, as_key
+from geoind.tables.promise import refuse_more_reports
 from geoind.tables.table import Table
 from geoind.tables.tracing import MethodName, Tracing, tracing_of
 from geoind.tables.where import LonLat, Points, column_names, places_of
@@ -139,6 +140,10 @@ class Recipe:
             raise InvalidInputError("the rows of a trace are in the order of time: they cannot be shuffled")
         if len(self.places) > 1:
             raise InvalidInputError("a step of a trace is one place: give one lon and one lat")
+        if self.delta is not None:
+            raise InvalidInputError(
+                "delta and reports are for single places: a trace's epsilon is that of all of it"
+            )
 
     @classmethod
     def of(cls, **options: Unpack[Options]) -> "Recipe":
@@ -176,6 +181,26 @@ class Recipe:
         """The columns that name records, persons and times."""
         time = None if self.trace is None else self.trace.time
         return tuple(name for name in (self.id_column, self.person_column, time) if name is not None)
+
+    def must_count(self, ledger: Budget | None) -> bool:
+        """Return whether persons are counted first: to be charged, or as the promise is for so many reports."""
+        return ledger is not None or (self.person_column is not None and (self.reports or 1) > 1)
+
+    def charge(self, ledger: Budget | None, persons: Mapping[str, int], *, label: str) -> None:
+        """Let persons pay for their reports, all of them or none, unless that is more than the promise is for.
+
+        Parameters
+        ----------
+        ledger : Ledger, optional
+            Whose budgets pay, if any do.
+        persons : dict
+            How many reports each person will be in.
+        label : str
+            What the ledger calls them.
+        """
+        refuse_more_reports(self.reports, persons)
+        if ledger is not None:
+            ledger.charge_counts(persons, self.mechanism, label=label)
 
     def with_key(self) -> "Recipe":
         """Return the recipe with a key: its own, or one made for this purpose alone, which a log line tells."""

@@ -12,7 +12,7 @@ from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
 from geoind.tables.identities import plain
 from geoind.tables.places import column_of
-from geoind.tables.promise import TablePromise
+from geoind.tables.promise import TablePromise, refuse_more_reports
 from geoind.tables.rows import Examined, Obfuscated
 from geoind.tables.table import Table
 
@@ -120,6 +120,7 @@ class Tally:
         self.rejected += len(made.problems)
         if table.recipe.person_column is not None:
             self.persons.update(table.count_persons(examined))
+            refuse_more_reports(table.recipe.reports, self.persons)
         if table.recipe.id_column is not None and sum(map(len, self._identities)) < IDENTITIES:
             self._identities.append(plain(column_of(examined.batch, table.recipe.id_column)))
 
@@ -137,7 +138,8 @@ class Tally:
         return replace(self, _identities=_first(self._identities))
 
     def summary(self, mechanism: Mechanism, promise: TablePromise) -> Summary:
-        """Return what was counted."""
+        """Return what was counted; refuse a promise that it shows to be false."""
+        refuse_more_reports(promise.reports, self.persons)
         repeated, most = self._repetitions()
         mean = reach = None
         with contextlib.suppress(InvalidInputError):  # a step of one's own that does not tell

@@ -29,7 +29,7 @@ from geoind.tables.notes import numbers_of_notes, refuse_folders, refuse_notes
 from geoind.tables.order import refuse_sorted
 from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, finite, nulls, rows_of
 from geoind.tables.policy import refuse, telling_entries, telling_schema, telling_values
-from geoind.tables.promise import PARQUET_KEY, TablePromise
+from geoind.tables.promise import PARQUET_KEY, TablePromise, refuse_more_reports
 from geoind.tables.rows import Beside, Examined, Obfuscated, Problem
 from geoind.tables.tracing import answered, in_order, steps_of
 from geoind.tables.values import Sample, sampled_rows
@@ -179,6 +179,9 @@ class Table:
             steps = None if steps is None else steps.only(rows)
         self._refuse_telling(batch, rows, truths, beside)
         examined = Examined(batch, rows, problems, tuple(truths), steps)
+        if self.recipe.must_count(None):
+            # All of a batch are known now; who has more in several batches is known to those who bring them.
+            refuse_more_reports(self.recipe.reports, self.count_persons(examined))
         return examined if steps is None else in_order(examined, sessions or self.recipe.sessions())
 
     def report(
