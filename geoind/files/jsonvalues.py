@@ -58,13 +58,20 @@ def _column(values: list[Any]) -> pa.Array:
         if kinds == {int}:
             return pa.array(values, pa.int64())
         if kinds == {float} or kinds == {int, float}:
-            return pa.array([None if value is None else float(value) for value in values], pa.float64())
+            return pa.array([None if value is None else _float(value) for value in values], pa.float64())
         if kinds == {list}:
-            lists = [None if value is None else list(map(float, value)) for value in values]
+            lists = [None if value is None else list(map(_float, value)) for value in values]
             return pa.array(lists, pa.list_(pa.float64()))
     except OverflowError:
         pass  # a number that is too long for a number is text
-    return pa.array([None if value is None else _text(value) for value in values], pa.string())
+    return pa.array([None if value is None else str(value) for value in values], pa.string())
+
+
+def _float(value: int | float) -> float:
+    """Return a number as a float, unless that would be another number."""
+    if float(value) != value:
+        raise OverflowError
+    return float(value)
 
 
 def is_number(value: Any) -> bool:

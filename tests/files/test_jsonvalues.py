@@ -47,9 +47,13 @@ def test_a_member_that_occurs_twice_is_refused_however_deep() -> None:
         ([0.5, None], pa.float64(), [0.5, None]),
         ([[2, 48.5], None], pa.list_(pa.float64()), [[2.0, 48.5], None]),
         ([True, 7], pa.string(), ["True", "7"]),
-        (["x", [2, 48]], pa.string(), ["x", "2 48"]),
+        (["x", [2, 48]], pa.string(), ["x", "[2, 48]"]),
         ([2**63, 1], pa.string(), ["9223372036854775808", "1"]),
         ([10**400, 0.5], pa.string(), [str(10**400), "0.5"]),
+        # What a float cannot hold keeps its digits.
+        ([2**53 + 1, 0.5], pa.string(), ["9007199254740993", "0.5"]),
+        ([2**54, 0.5], pa.float64(), [2.0**54, 0.5]),
+        ([[2**53 + 1, 2], [3, 4.5]], pa.string(), ["[9007199254740993, 2]", "[3, 4.5]"]),
     ],
     ids=str,
 )
