@@ -91,6 +91,7 @@ def obfuscate_points(
         options, person = {**options, "person_column": person}, None
     recipe = Recipe.of(**options)
     recipe.refuse_traces()
+    recipe.refuse_identity_without_key()
     table = table_of(frame, recipe)
     looked_at = examined(frame, table).raise_problems()
     counts = None

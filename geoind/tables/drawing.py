@@ -33,6 +33,7 @@ def randomness_of(
         if path is None or rows is None:
             raise InvalidInputError("id_column must name the column that identifies a record")
         return KeyedRandomness(recipe.key.for_file(path), np.asarray(rows)[examined.rows])
+    recipe.refuse_identity_without_key()
     if isinstance(rng, KeyedRandomness) and len(rng.labels) != len(examined.rows):
         flags = np.zeros(len(rng.labels), bool)
         flags[examined.rows] = True

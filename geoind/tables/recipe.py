@@ -239,6 +239,11 @@ class Recipe:
                 "give a file, or use geoind.adapters.geopandas.obfuscate_traces, Dask or Spark"
             )
 
+    def refuse_identity_without_key(self) -> None:
+        """Refuse a column of identities that nothing would look at, where no key was given or made."""
+        if self.id_column is not None and self.key is None:
+            raise InvalidInputError("id_column names records whose reports a key repeats: give key, too")
+
     def refuse_ledger_without_persons(self, ledger: object) -> None:
         """Refuse a ledger without persons, and one for traces that could be drawn again until they fit."""
         if ledger is not None and self.person_column is None:

@@ -254,6 +254,13 @@ def test_two_ways_of_saying_who_pays_are_refused_before_anybody_does() -> None:
     assert not book.charged
 
 
+def test_a_column_of_identities_without_a_key_is_refused_before_anybody_pays() -> None:
+    book = Book()
+    with pytest.raises(InvalidInputError, match="give key, too"):
+        obfuscate_points(frame(), epsilon=EPSILON, ledger=book, person="user", id_column="user")
+    assert not book.charged
+
+
 def test_rows_without_a_point_are_not_charged() -> None:
     book = Book()
     truth = frame()

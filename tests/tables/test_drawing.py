@@ -50,6 +50,14 @@ def test_a_key_needs_names_of_records(options: dict[str, object]) -> None:
         reports(Recipe.of(epsilon=0.01, key=KEY), **options)
 
 
+def test_names_of_records_need_a_key() -> None:
+    for rng in (None, 7, KeyedRandomness(KEY, np.arange(12))):
+        with pytest.raises(
+            InvalidInputError, match="id_column names records whose reports a key repeats: give key"
+        ):
+            reports(Recipe.of(epsilon=0.01, id_column="id"), rng=rng)
+
+
 def test_a_key_and_other_randomness_are_too_much() -> None:
     with pytest.raises(InvalidInputError, match="a key or rng, not both"):
         reports(Recipe.of(epsilon=0.01, key=KEY, id_column="id"), rng=7)

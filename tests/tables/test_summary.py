@@ -161,7 +161,8 @@ def counted(rows: slice, tally: Tally | None = None, **options: Any) -> Tally:
     lon = [None if row == 2 else float(lon) for row, lon in enumerate(PLACES[:, 0])]
     columns = {"id": IDS, "who": WHO, "lon": lon, "lat": PLACES[:, 1]}
     batch = pa.RecordBatch.from_pydict(columns).slice(rows.start, rows.stop - rows.start)
-    table = Recipe.of(epsilon=0.01, **options).table(batch.schema)
+    key = bytes(32) if "id_column" in options else None
+    table = Recipe.of(epsilon=0.01, key=key, **options).table(batch.schema)
     examined = table.examine(batch)
     tally = tally or Tally()
     tally.add(table, examined, table.report(examined))
