@@ -16,7 +16,7 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.tables.places import is_text
 from geoind.tables.units import utm
 
-__all__ = ["cells_of", "geohash", "is_h3", "maidenhead", "quadkey", "s2_leaf"]
+__all__ = ["cells_of", "geohash", "geohash_bits", "is_h3", "maidenhead", "quadkey", "s2_leaf"]
 
 LOOKED_AT = 24
 """So many values of a column."""
@@ -31,6 +31,9 @@ FORM = re.compile(
 
 LETTERS = "0123456789bcdefghjkmnpqrstuvwxyz"
 GEOHASH = re.compile(f"[{LETTERS}]{{6,12}}")
+GEOHASH_NUMBER = re.compile("[0-9]{6,16}")
+POLES = (90.0, 85.05112878)
+"""Where the latitudes of geohashes end: those of Redis where a web map does."""
 PLUS_CODE = re.compile(r"(?:[2-9CFGHJMPQRVWX]{2}){2,4}\+[2-9CFGHJMPQRVWX]{2,7}(?:[ ,].*)?")
 QUADKEY = re.compile("[0-3]{14,30}")
 HEXADECIMAL = re.compile("[0-9a-f]{6,16}")
@@ -100,6 +103,12 @@ def _is_geohash(text: str, lon: float, lat: float) -> bool | None:
     return geohash(lon, lat) == text.lower()[:6] if GEOHASH.fullmatch(text.lower()) else None
 
 
+def _is_geohash_number(text: str, lon: float, lat: float) -> bool | None:
+    if not GEOHASH_NUMBER.fullmatch(text) or int(text) >= 2**52:
+        return None
+    return f"{int(text):052b}"[:30] in (geohash_bits(lon, lat, pole) for pole in POLES)
+
+
 def _is_quadkey(text: str, lon: float, lat: float) -> bool | None:
     return quadkey(lon, lat, len(text)) == text if QUADKEY.fullmatch(text) else None
 
@@ -161,6 +170,7 @@ def _is_polyline(text: str, lon: float, lat: float) -> bool | None:
 
 COMPARED: dict[str, Tells] = {
     "geohashes": _is_geohash,
+    "geohashes as numbers": _is_geohash_number,
     "quadkeys": _is_quadkey,
     "S2 cells": _is_s2,
     "Maidenhead locators": _is_maidenhead,
@@ -203,9 +213,14 @@ def geohash(lon: float, lat: float) -> str:
     >>> geohash(2.2945, 48.8584)
     'u09tun'
     """
-    east, north = _steps((lon + 180) / 360, 2**15), _steps((lat + 90) / 180, 2**15)
-    bits = "".join(map("".join, zip(f"{east:015b}", f"{north:015b}", strict=True)))
+    bits = geohash_bits(lon, lat, 90)
     return "".join(LETTERS[int(bits[at : at + 5], 2)] for at in range(0, 30, 5))
+
+
+def geohash_bits(lon: float, lat: float, pole: float) -> str:
+    """Return the first thirty bits of a place's geohash, whose latitudes go from one pole to the other."""
+    east, north = _steps((lon + 180) / 360, 2**15), _steps((lat + pole) / (2 * pole), 2**15)
+    return "".join(map("".join, zip(f"{east:015b}", f"{north:015b}", strict=True)))
 
 
 def quadkey(lon: float, lat: float, zoom: int) -> str:

@@ -23,6 +23,8 @@ SEXAGESIMAL = re.compile(
     rf"(?<![\d.])(\d{{1,3}}){MARK}(?:(\d{{1,2}}\.\d+)|(\d{{1,2}}){MARK}(\d{{1,2}}(?:\.\d+)?))(?!\d)"
 )
 """Degrees with minutes, or with minutes and seconds, whatever stands between them."""
+RATIONALS = re.compile(r"(\d+)/(\d+)[^\d/]{1,4}(\d+)/(\d+)[^\d/]{1,4}(\d+)/(\d+)")
+"""Degrees, minutes and seconds as a photograph tells them: each a whole number over another."""
 POINTS = str.maketrans(dict.fromkeys("．，٫·", "."))
 """How other scripts write a decimal point."""
 NO_ROWS = np.empty(0, np.int64)
@@ -46,6 +48,10 @@ def numbers_in(texts: Sequence[str | None]) -> tuple[FloatArray, IntArray]:
         found = [float(number) for number in NUMBER.findall(plain)]
         for degrees, decimal, minutes, seconds in SEXAGESIMAL.findall(plain):
             found.append(float(degrees) + float(decimal or minutes) / 60 + float(seconds or 0) / 3600)
+        for parts in RATIONALS.findall(plain) if "/" in plain else ():
+            above, below = [*map(float, parts[::2])], [*map(float, parts[1::2])]
+            if all(below):
+                found.append(sum(a / b / unit for a, b, unit in zip(above, below, (1, 60, 3600), strict=True)))
         values += found
         rows += [row] * len(found)
     return np.array(values, np.float64), np.array(rows, np.int64)

@@ -65,6 +65,12 @@ def mgrs(lon: float, lat: float) -> str:
     return "31UDQ" + "".join(f"{int(side % 1e5):05}" for side in utm(np.array([[lon, lat]]))[:, 0])
 
 
+def geohash_number(lon: float, lat: float, pole: float) -> int:
+    """Return a geohash of 52 bits as a number: those of the longitude and of the latitude in turn."""
+    east, north = int((lon + 180) / 360 * 2**26), int((lat + pole) / (2 * pole) * 2**26)
+    return sum((east >> at & 1) << 2 * at + 1 | (north >> at & 1) << 2 * at for at in range(26))
+
+
 def geohash(lon: float, lat: float) -> str:
     """Return a geohash of seven letters, by halving: longitude and latitude in turn."""
     west, east, south, north = -180.0, 180.0, -90.0, 90.0
@@ -120,6 +126,8 @@ BY_VALUE: dict[str, Column] = {
     "a link": lambda truth: [f"https://maps.example/?q={lat},{lon}&z=17" for lon, lat in truth],
     "degrees, minutes, seconds": lambda truth: [f"{sexagesimal(lat)}N" for _, lat in truth],
     "geohashes": lambda truth: [geohash(lon, lat) for lon, lat in truth],
+    "geohashes as numbers": lambda truth: [geohash_number(lon, lat, 90) for lon, lat in truth],
+    "geohashes of Redis": lambda truth: [geohash_number(lon, lat, 85.05112878) for lon, lat in truth],
     "quadkeys": lambda truth: [quadkey(lon, lat, 17) for lon, lat in truth],
     "plus codes": lambda truth: [plus_code(lon, lat) for lon, lat in truth],
     "short plus codes": lambda truth: [f"{plus_code(lon, lat)[4:]} Paris" for lon, lat in truth],
@@ -140,6 +148,9 @@ BY_VALUE: dict[str, Column] = {
         "{}d{:02}m{:05.2f}s".format(*in_parts(lat)) for _, lat in truth
     ],
     "degrees and decimal minutes": lambda truth: [f"N {int(lat)}° {lat % 1 * 60:.3f}'" for _, lat in truth],
+    "rationals of a photograph": lambda truth: [
+        "{}/1, {}/1, {}/1000".format(*in_parts(lat)[:2], round(in_parts(lat)[2] * 1000)) for _, lat in truth
+    ],
     "seconds without a sign": lambda truth: ["{}{:02}{:05.2f}N".format(*in_parts(lat)) for _, lat in truth],
     "what follows the point": lambda truth: truth[:, 1] % 1,
     "minutes of a degree": lambda truth: truth[:, 1] * 60 % 60,

@@ -62,6 +62,18 @@ def test_large_cells_are_towns_and_pass() -> None:
     assert cells_of(pa.array(town), truth, np.arange(24)) is None
 
 
+def test_geohashes_are_known_as_the_numbers_that_redis_keeps() -> None:
+    # Palermo and Catania, in the documentation of GEOADD.
+    places, scores = (
+        np.array([[13.361389, 38.115556], [15.087269, 37.502669]]),
+        [3479099956230698, 3479447370796909],
+    )
+    for column in (pa.array(scores), pa.array(scores, pa.uint64()), pa.array(map(str, scores))):
+        assert cells_of(column, places, np.arange(2)) == "geohashes as numbers"
+        assert cells_of(column, places[::-1] + 0.5, np.arange(2)) is None
+    assert cells_of(pa.array([score + 2**52 for score in scores]), places, np.arange(2)) is None
+
+
 def test_one_cell_in_all_rows_is_one() -> None:
     truth = lonlat(24)
     assert cells_of(pa.array(["8a1fb46741affff"] * 24), truth, np.arange(24)) == "H3 cells"

@@ -161,6 +161,13 @@ def test_plain_numbers_are_read_together_and_one_bad_text_leaves_the_others() ->
         assert np.isnan(found["none"]).all()
 
 
+@pytest.mark.parametrize("text", ["48/1 51/1 30240/1000", "[48/1, 51/1, 30240/1000]", "96/2;510/10;30240/1000 N"])
+def test_degrees_minutes_and_seconds_may_be_fractions(text: str) -> None:
+    assert numbers_in([text])[0][-1] == pytest.approx(48.8584, abs=1e-9)
+    # A photograph that knows no place says so.
+    assert 0 < len(numbers_in(["48/1 51/1 0/0"])[0]) == 6
+
+
 def test_numbers_far_apart_are_no_degrees_and_minutes() -> None:
     values, _ = numbers_in(["17" + " " * (LONGEST - 10) + "40.5"])
     assert values.tolist() == [17.0, 40.5]
