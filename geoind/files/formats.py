@@ -14,10 +14,22 @@ import pyarrow as pa
 from geoind.errors import InvalidInputError
 from geoind.tables.delivery import STANDARD
 
-__all__ = ["FORMATS", "TEXT", "Kind", "compressed", "decompressed", "is_known", "kind_of", "opened"]
+__all__ = [
+    "FORMATS",
+    "TEXT",
+    "Kind",
+    "compressed",
+    "decompressed",
+    "inner_name",
+    "is_known",
+    "kind_of",
+    "kinds_of",
+    "opened",
+]
 
 TEXT = ("csv", "tsv", "ndjson", "geojson", "gpx")
 FORMATS = (*TEXT, "parquet", "ogr")
+CONVERTIBLE = ("csv", "tsv", "ndjson", "parquet")
 
 SUFFIXES = {
     ".csv": "csv",
@@ -194,3 +206,40 @@ def _only_member(path: Path) -> str | None:
     with opened(path) as stream:
         names = _members(_archive(stream))
     return names[0] if len(names) == 1 else None
+
+
+def kinds_of(source: str, target: str, chosen: str | None) -> tuple[Kind, Kind]:
+    """Return what the two files are; a nameless one is what the other is."""
+    known = [kind_of(source, chosen), kind_of(target)]
+    named = [kind for kind in known if kind is not None]
+    if not named:
+        raise InvalidInputError("standard input and output do not tell their format: give format")
+    first, second = (kind or Kind(named[0].format, "") for kind in known)
+    if second.format == "ogr" and first.format in TEXT and (chosen or Path(target).suffix.lower() == ".zip"):
+        second = Kind(first.format, "zip" if Path(target).suffix.lower() == ".zip" else "")
+    if first.format != second.format and not {first.format, second.format} <= set(CONVERTIBLE):
+        raise InvalidInputError(_other_format(source, target, first))
+    if first.format == "ogr" and len(named) < 2:
+        raise InvalidInputError("GDAL's formats need files with names, not standard input or output")
+    return first, second
+
+
+def _other_format(source: str, target: str, kind: Kind) -> str:
+    """Return why a file cannot become the target."""
+    if kind.format in CONVERTIBLE:
+        stays = f"{kind.format} can only become {', '.join(CONVERTIBLE)}"
+    elif kind.format == "ogr" and Path(source).suffix.lower() == ".zip":
+        stays = "an archive must hold one file of text, or a shapefile that stays one"
+    elif kind.format == "ogr":
+        stays = "what GDAL reads can only become another of its formats, such as .gpkg or .fgb"
+    elif kind.format == "geojson":
+        stays = "geojson can only stay geojson; a file with an object per line is NDJSON (--format ndjson)"
+    else:
+        stays = f"{kind.format} can only stay {kind.format}"
+    return f"the output's name must end as its format does, and {stays}; got {Path(target).name!r}"
+
+
+def inner_name(target: str, kind: Kind) -> str:
+    """Return what the member of an archive is called."""
+    stem = Path(target).stem
+    return stem if Path(stem).suffix else f"{stem}.{kind.format}"

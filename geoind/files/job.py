@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.files.formats import TEXT, Kind, compressed, kind_of
+from geoind.files.formats import Kind, compressed, inner_name, kinds_of
 from geoind.files.ogr import OgrSource, try_ogr, write_ogr
 from geoind.files.parquet import ParquetSource
 from geoind.files.rejects import BadRecord, Rejects
 from geoind.files.rows import Rows
 from geoind.files.sources import Bytes, Reading, Source, TextSource, Wanted
-from geoind.files.tabular import CONVERTIBLE, write_table
+from geoind.files.tabular import write_table
 from geoind.pipeline import Budget
 from geoind.tables import Examined, Obfuscated, Options, Recipe, Table, TablePromise, sidecar_of
 from geoind.tables.delivery import STANDARD, Delivery
@@ -244,7 +244,7 @@ class Work:
     @classmethod
     def begun(cls, source: str | Path, target: str | Path, job: Job, path: str = "") -> "Work":
         """Return the work to be done, unless it is known beforehand that it cannot be."""
-        kinds = _kinds(str(source), str(target), job.reading.format)
+        kinds = kinds_of(str(source), str(target), job.reading.format)
         _refuse_overwriting([source, *job.kept], [target, sidecar_of(target), job.rejects])
         recipe = job.recipe
         wanted = Wanted(
@@ -321,7 +321,7 @@ class Work:
             write_ogr(self.source, (made.batch for _, _, made in self._reported()), outputs.place)
         elif outputs.reports is not None:
             second = self.kinds[1]
-            packed = compressed(outputs.reports, second.compression, _inner_name(self.target, second))
+            packed = compressed(outputs.reports, second.compression, inner_name(self.target, second))
             try:
                 self._write(packed)
             finally:
@@ -384,43 +384,6 @@ def _blank(table: Table, examined: Examined) -> Obfuscated:
     """Return rows as they will be published, but for their reports, which are all in one place."""
     batch = examined.batch.select(table.reported_schema.names)
     return Obfuscated(batch, examined.rows, examined.problems, tuple(truth * 0 for truth in examined.truths))
-
-
-def _kinds(source: str, target: str, chosen: str | None) -> tuple[Kind, Kind]:
-    """Return what the two files are; a nameless one is what the other is."""
-    known = [kind_of(source, chosen), kind_of(target)]
-    named = [kind for kind in known if kind is not None]
-    if not named:
-        raise InvalidInputError("standard input and output do not tell their format: give format")
-    first, second = (kind or Kind(named[0].format, "") for kind in known)
-    if second.format == "ogr" and first.format in TEXT and (chosen or Path(target).suffix.lower() == ".zip"):
-        second = Kind(first.format, "zip" if Path(target).suffix.lower() == ".zip" else "")
-    if first.format != second.format and not {first.format, second.format} <= set(CONVERTIBLE):
-        raise InvalidInputError(_other_format(source, target, first))
-    if first.format == "ogr" and len(named) < 2:
-        raise InvalidInputError("GDAL's formats need files with names, not standard input or output")
-    return first, second
-
-
-def _other_format(source: str, target: str, kind: Kind) -> str:
-    """Return why a file cannot become the target."""
-    if kind.format in CONVERTIBLE:
-        stays = f"{kind.format} can only become {', '.join(CONVERTIBLE)}"
-    elif kind.format == "ogr" and Path(source).suffix.lower() == ".zip":
-        stays = "an archive must hold one file of text, or a shapefile that stays one"
-    elif kind.format == "ogr":
-        stays = "what GDAL reads can only become another of its formats, such as .gpkg or .fgb"
-    elif kind.format == "geojson":
-        stays = "geojson can only stay geojson; a file with an object per line is NDJSON (--format ndjson)"
-    else:
-        stays = f"{kind.format} can only stay {kind.format}"
-    return f"the output's name must end as its format does, and {stays}; got {Path(target).name!r}"
-
-
-def _inner_name(target: str, kind: Kind) -> str:
-    """Return what the member of an archive is called."""
-    stem = Path(target).stem
-    return stem if Path(stem).suffix else f"{stem}.{kind.format}"
 
 
 def _refuse_overwriting(used: Iterable[str | Path], targets: Iterable[str | Path | None]) -> None:

@@ -14,9 +14,7 @@ from geoind.errors import InvalidInputError
 from geoind.tables import LonLat, Obfuscated, Table, TablePromise
 from geoind.tables.promise import PARQUET_KEY
 
-__all__ = ["CONVERTIBLE", "write_table"]
-
-CONVERTIBLE = ("csv", "tsv", "ndjson", "parquet")
+__all__ = ["write_table"]
 
 
 def write_table(
@@ -35,6 +33,12 @@ def write_table(
                 target.write("".join(lines).encode())
             elif name == "parquet":
                 writer = writer or pq.ParquetWriter(target, batch.schema, compression="snappy")
+                for field, first in zip(batch.schema, writer.schema, strict=True):
+                    if field.type != first.type:
+                        raise InvalidInputError(
+                            f"column {field.name!r} is {first.type} in the first rows and {field.type} in later "
+                            "ones, which Parquet cannot hold: write CSV or NDJSON"
+                        )
                 writer.write_batch(batch)
             else:
                 target.write(_delimited(batch, tabs=name == "tsv", header=names is None))
