@@ -6,12 +6,18 @@ from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_compl
 from itertools import pairwise
 from multiprocessing import get_context, parent_process
 from threading import Thread
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
-__all__ = ["Threads", "available_cores", "in_processes", "over_blocks"]
+__all__ = ["OnReports", "OnShare", "Threads", "available_cores", "in_processes", "over_blocks"]
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+
+OnReports: TypeAlias = Callable[[int, float | None], None]
+"""Called with the number of reports so far, and the share of the work that is done, if that is known."""
+
+OnShare: TypeAlias = Callable[[str, float], None]
+"""Called with what is done now, and the share of the work that is."""
 
 BLOCK = 8192
 """Rows handled at once: their temporaries stay in the processor's cache."""

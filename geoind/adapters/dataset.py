@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.parallel import in_processes
+from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
 from geoind.tables import Examined, LonLat, Options, Recipe, Table
 from geoind.tables.delivery import Delivery
@@ -90,7 +90,7 @@ def obfuscate_dataset(
     *,
     workers: int | None = None,
     ledger: Budget | None = None,
-    progress: Callable[[int, int], object] | None = None,
+    progress: OnReports | None = None,
     **options: Unpack[Options],
 ) -> Done:
     """Obfuscate a folder of Parquet files into another folder, and return what was done.
@@ -109,7 +109,7 @@ def obfuscate_dataset(
         Whose budgets pay: those of the persons that `person_column` names. Their totals are charged in one
         transaction before any noise is drawn, and not again when the job is resumed.
     progress : callable, optional
-        Called with (pieces done, pieces in all).
+        Called with the number of reports so far, and the share of the work that is done.
     **options
         `epsilon`, or `level` and `radius`, or `mechanism`; `lon` and `lat`, or `geometry` and `crs`; `drop` and
         `keep`; `missing`; `order`; `id_column`; `person_column`; `key`: see `geoind.tables.Recipe`. Without
@@ -157,7 +157,7 @@ def obfuscate_dataset(
         for number, part in enumerate(in_processes(workers, _make, jobs), found + 1):
             tally.merge(part)
             if progress is not None:
-                progress(number, len(pieces))
+                progress(tally.reports, number / len(pieces))
     for leftover in target.rglob(".*.partial"):
         shutil.rmtree(leftover, ignore_errors=True)
     summary = tally.summary(recipe.mechanism, table.promise)

@@ -60,7 +60,7 @@ def _run_parquet(
         options.target,
         workers=options.workers,
         ledger=ledger,
-        progress=lambda count, total: line.count(count, "pieces", count / total),
+        progress=lambda count, share: line.count(count, "reports", share),
         **named,
     )
     if done.found and not options.quiet:

@@ -1,6 +1,6 @@
 """The comparison itself: every mechanism under every prior, at equal quality loss, as a tidy table."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -11,7 +11,7 @@ from geoind.channels.metrics import adversary_error, expected_loss, posterior_en
 from geoind.channels.vulnerability import bayes_vulnerability
 from geoind.evaluation.contenders import Lineup
 from geoind.evaluation.setting import PAPER_SETTING, Setting
-from geoind.parallel import in_processes
+from geoind.parallel import OnShare, in_processes
 from geoind.space.sites import Grid
 
 if TYPE_CHECKING:
@@ -19,13 +19,10 @@ if TYPE_CHECKING:
 
     from geoind.evaluation.contenders import Contender, Equalised
 
-__all__ = ["Contest", "OnContest", "as_table", "compare", "contests"]
+__all__ = ["Contest", "as_table", "compare", "contests"]
 
 Contest: TypeAlias = "tuple[Equalised, str, Contender]"
 """Under which prior losses were made equal, the prior's name, and the mechanism."""
-
-OnContest: TypeAlias = Callable[[str, float], None]
-"""Told what was done and which share of the work is done."""
 
 
 def compare(
@@ -33,7 +30,7 @@ def compare(
     *,
     priors: Iterable[str] | None = None,
     workers: int = 1,
-    progress: OnContest | None = None,
+    progress: OnShare | None = None,
 ) -> "DataFrame":
     """Return the comparison as a tidy table: one row per way of equalising, prior and mechanism.
 
@@ -70,7 +67,7 @@ def compare(
 
 
 def contests(
-    setting: Setting, *, priors: list[str], workers: int = 1, progress: OnContest | None = None
+    setting: Setting, *, priors: list[str], workers: int = 1, progress: OnShare | None = None
 ) -> Iterator[Contest]:
     """Yield every mechanism to be measured, prior by prior."""
     workers = as_count(workers, "workers")

@@ -9,10 +9,10 @@ import pandas as pd
 from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.evaluation.claims import check_claims
-from geoind.evaluation.comparison import OnContest, as_table, contests
+from geoind.evaluation.comparison import as_table, contests
 from geoind.evaluation.curves import curves
 from geoind.evaluation.setting import Setting
-from geoind.parallel import in_processes
+from geoind.parallel import OnShare, in_processes
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -46,7 +46,7 @@ class Evaluation:
     channels: dict[tuple[str, str, str], Channel]
 
 
-def evaluate(setting: Setting, *, workers: int = 1, progress: OnContest | None = None) -> Evaluation:
+def evaluate(setting: Setting, *, workers: int = 1, progress: OnShare | None = None) -> Evaluation:
     """Return the whole evaluation of a setting; `workers` and `progress` as for `compare`.
 
     Examples

@@ -23,6 +23,7 @@ from geoind.extras import require
 from geoind.mechanisms.gaussian import PlanarGaussian
 from geoind.mechanisms.laplace import PlanarLaplace
 from geoind.mechanisms.spherical_gaussian import SphericalGaussian
+from geoind.parallel import OnShare
 from geoind.pipeline import Location
 from geoind.space.projection import Projection
 from geoind.traces import (
@@ -234,7 +235,7 @@ def evaluate_traces(
     *,
     accuracies: Sequence[float] = ACCURACIES,
     draws: int = DRAWS,
-    progress: Callable[[str, float], None] | None = None,
+    progress: OnShare | None = None,
 ) -> TraceEvaluation:
     """Return what each way to answer traces costs and errs, on the longest drive and on all, each audited.
 

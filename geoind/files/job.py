@@ -1,11 +1,11 @@
 """One call from a file of true places to a file of reports."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO, TypeAlias, Unpack, cast
+from typing import IO, Unpack, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +18,7 @@ from geoind.files.rejects import BadRecord, Rejects
 from geoind.files.rows import Rows
 from geoind.files.sources import Bytes, Reading, Source, TextSource, Wanted
 from geoind.files.tabular import write_table
+from geoind.parallel import OnReports
 from geoind.pipeline import Budget
 from geoind.tables import Examined, Obfuscated, Options, Recipe, Table, TablePromise, sidecar_of
 from geoind.tables.delivery import STANDARD, Delivery
@@ -29,10 +30,7 @@ from geoind.tables.summary import Summary, Tally
 from geoind.tables.tracing import answered
 from geoind.traces.many import TraceSessions
 
-__all__ = ["Job", "OnReports", "Summary", "Work", "obfuscate_file", "pay", "run", "source_of", "within"]
-
-OnReports: TypeAlias = Callable[[int, float | None], None]
-"""Called with the number of reports so far and the share of the input, None where unknown."""
+__all__ = ["Job", "Summary", "Work", "obfuscate_file", "pay", "run", "source_of", "within"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -114,8 +114,8 @@ JOB = """
 import os, signal, sys
 from geoind.adapters import dataset
 
-def stop(done, total):
-    if done >= 3:
+def stop(reports, share):
+    if share >= 3 / 18:
         os.kill(os.getpid(), signal.SIGKILL)
 
 if __name__ == "__main__":
