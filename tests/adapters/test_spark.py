@@ -223,7 +223,11 @@ def test_a_doubt_is_an_error_at_once(frame: "DataFrame", spark: "SparkSession") 
     with pytest.raises(InvalidInputError, match="column 'x' must be there once"):
         obfuscate(frame, id_column="trip", lon="x", lat="lat", **options)
     with pytest.raises(InvalidInputError, match="whole numbers, text or bytes"):
+        obfuscate(frame.withColumn("half", frame["trip"] / 2), id_column="half", **options)
+    with pytest.raises(InvalidInputError, match="'lat' holds the place: it cannot say which record"):
         obfuscate(frame, id_column="lat", **options)
+    with pytest.raises(InvalidInputError, match="'lat' holds the place"):
+        obfuscate(frame, id_column="trip", person_column="lat", **options)
     with pytest.raises(InvalidInputError, match="order='shuffle' needs the whole table"):
         obfuscate(frame, id_column="trip", order="shuffle", **options)
     with pytest.raises(InvalidInputError, match="'street' tells a place by its name"):
