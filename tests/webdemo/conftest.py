@@ -26,7 +26,8 @@ crypto.getRandomValues = (array) => array.map((_, i) => (array[i] = word()));
 @pytest.fixture(scope="module")
 def client(demo_url: str) -> Iterator[httpx.Client]:
     """Somebody who asks the demo's server without a browser."""
-    with httpx.Client(base_url=demo_url, trust_env=False) as client:
+    # The first question about mechanisms solves them, which takes long on a busy machine.
+    with httpx.Client(base_url=demo_url, trust_env=False, timeout=120) as client:
         yield client
 
 
