@@ -355,7 +355,7 @@ def test_the_server_tells_the_story_and_leads_to_the_instruments(watched: Page, 
 
 def test_server_and_folder_give_the_same_files(static_folder: Path, demo_url: str, demo_app: Any) -> None:
     folder = {path.name: path.read_bytes() for path in static_folder.iterdir()}
-    with httpx.Client(base_url=f"{demo_url}story/", trust_env=False) as client:
+    with httpx.Client(base_url=f"{demo_url}story/", trust_env=False, timeout=120) as client:
         for name, content in folder.items():
             answer = client.get(name)
             assert answer.status_code == 200
