@@ -1,4 +1,3 @@
-import functools
 import io
 import os
 import pty
@@ -306,21 +305,28 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(
     assert [path.name for path in places.parent.iterdir()] == ["places.csv"]
 
 
+ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+
+
 @contextmanager
 def long_job(folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
     """A job that has begun to write and is far from done."""
     source = folder.with_name("long.csv")
     source.write_bytes(b"lat,lon\n" + b"1,2\n" * 5_000_000)
     run = [sys.executable, "-m", "geoind", "obfuscate", str(source), str(folder / "out.csv"), "--epsilon", "0.1"]
-    # A run in the background of a shell ignores SIGINT, and its children would too.
-    listens = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    with subprocess.Popen(run, preexec_fn=listens) as job:
+    with subprocess.Popen(run, preexec_fn=hear_every_signal) as job:
         limit = time.monotonic() + 60
         while not any(path.name.startswith(".out.csv.") for path in folder.iterdir()):
             assert time.monotonic() < limit, "the job never began to write"
             time.sleep(0.05)
         yield job
     source.unlink()
+
+
+def hear_every_signal() -> None:
+    """Undo what a run in the background of a shell, or under nohup, ignores: its children would, too."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture
@@ -330,7 +336,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT])
+@pytest.mark.parametrize("number", ENDING)
 def test_a_job_that_is_told_to_end_leaves_nothing(folder: Path, number: int) -> None:
     with long_job(folder) as job:
         job.send_signal(number)
