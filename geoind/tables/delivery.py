@@ -73,11 +73,13 @@ class Delivery:
                 f"{name} must be a regular file, and no standard stream (- is standard output)"
             )
         aside = place.parent / f".{place.name}.{secrets.token_hex(4)}.partial"
+        # Remembered first: whoever is told to end right after it was made removes it.
+        self._places.append((aside, place))
         try:
             aside.mkdir(mode=0o700)
         except OSError as error:
+            self._places.pop()
             raise InvalidInputError(f"cannot write {name}: {error.strerror}") from None
-        self._places.append((aside, place))
         return aside / place.name
 
     def __enter__(self) -> Self:

@@ -245,3 +245,18 @@ def test_standard_output_that_is_closed_is_refused_before_anything_is_written(
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(InvalidInputError, match="standard output is closed"):
         Delivery().open("-")
+
+
+def test_an_end_right_after_the_hidden_folder_was_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Path.mkdir
+
+    def made_and_interrupted(path: Path, mode: int = 0o777) -> None:
+        made(path, mode)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", made_and_interrupted)
+    with pytest.raises(KeyboardInterrupt), Delivery() as delivery:
+        delivery.open(tmp_path / "reports.csv")
+    assert list(tmp_path.iterdir()) == []
