@@ -1,12 +1,16 @@
 """How many cores this process may use, and work shared among threads or processes of their own."""
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from itertools import pairwise
 from multiprocessing import get_context, parent_process
 from threading import Thread
 from typing import Any, TypeAlias, TypeVar
+
+from geoind.errors import GeoindError
 
 __all__ = ["OnReports", "OnShare", "Threads", "available_cores", "in_processes", "over_blocks"]
 
@@ -113,14 +117,25 @@ def in_processes(
         return
     # Spawned, not forked: a fork in the middle of another thread's work can hang.
     with ProcessPoolExecutor(others, mp_context=get_context("spawn"), initializer=die_with_parent) as pool:
+        waiting, running = deque(items), set[Future[Result]]()
         try:
-            jobs = {pool.submit(function, *item): item for item in items}
-            # The others need a second to start. This process works from the other end of the queue meanwhile.
-            for job in reversed(list(jobs)):
-                if job.cancel():
-                    yield function(*jobs.pop(job))
-            for job in as_completed(jobs):
-                yield job.result()
+            while waiting or running:
+                # Two for each worker: none of them waits while this process is busy. What was handed out is not
+                # taken back: a pool that breaks afterwards would print a traceback.
+                while waiting and len(running) < 2 * others:
+                    running.add(pool.submit(function, *waiting.popleft()))
+                ready = {job for job in running if job.done()}
+                if not ready and waiting:
+                    # The others need a second to start. This process works from the other end of the queue.
+                    yield function(*waiting.pop())
+                    continue
+                ready = ready or wait(running, return_when=FIRST_COMPLETED).done
+                running -= ready
+                yield from (job.result() for job in ready)
+        except BrokenProcessPool:
+            raise GeoindError(
+                "a worker process ended before its work was done: was it killed, or is there too little memory?"
+            ) from None
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -129,9 +144,9 @@ def die_with_parent() -> None:
     """End this worker when the job is killed; it would wait for work for ever."""
     parent = parent_process()
 
-    def wait() -> None:
+    def watch() -> None:
         if parent is not None:
             parent.join()
             os._exit(1)
 
-    Thread(target=wait, daemon=True).start()
+    Thread(target=watch, daemon=True).start()
