@@ -40,11 +40,13 @@ Costs: TypeAlias = Mapping[str, OfEpsilons] | Mapping[int, OfEpsilons] | Mapping
 class Budget(Protocol):
     """What a `Ledger` is to whoever makes reports: calls, tables and engines."""
 
-    def charge_counts(self, reports: ReportCounts, cost: Mechanism, *, label: str = "") -> None:
+    def charge_counts(
+        self, reports: ReportCounts, cost: Mechanism, *, label: str = "", once: Mapping[str, str] | None = None
+    ) -> None:
         """Charge each person for their number of the mechanism's reports, all of them or none."""
         ...
 
-    def charge_all(self, costs: Costs, *, label: str = "") -> None:
+    def charge_all(self, costs: Costs, *, label: str = "", once: Mapping[str, str] | None = None) -> None:
         """Charge each person for all answers of a session, all persons or none."""
         ...
 

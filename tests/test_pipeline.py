@@ -1,5 +1,6 @@
 import math
 import tracemalloc
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -172,11 +173,14 @@ class Purse:
     left: float = 1.0
     notes: list[str] = field(default_factory=list)
 
-    def charge_all(self, costs: Costs, *, label: str = "") -> None:
-        raise AssertionError(f"these are no traces: {costs} {label}")
+    def charge_all(self, costs: Costs, *, label: str = "", once: Mapping[str, str] | None = None) -> None:
+        raise AssertionError(f"these are no traces: {costs} {label} {once}")
 
-    def charge_counts(self, reports: ReportCounts, cost: Mechanism, *, label: str = "") -> None:
+    def charge_counts(
+        self, reports: ReportCounts, cost: Mechanism, *, label: str = "", once: Mapping[str, str] | None = None
+    ) -> None:
         assert not label
+        assert once is None
         count = sum(reports.values())
         if count * cost.epsilon > self.left:
             raise BudgetExceededError(str(min(reports, key=str)), count * cost.epsilon, self.left)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import sqlalchemy as sql
 from sqlalchemy import ColumnElement, Connection, Engine
@@ -31,6 +31,9 @@ from geoind.errors import InvalidInputError, LedgerError
 
 __all__ = ["Database"]
 
+Reports: TypeAlias = Mapping[str, Mapping[Release, int]]
+"""How many reports of what each person makes."""
+
 SQLITE_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 POSTGRES_LOCKED = "55P03"
 
@@ -47,6 +50,8 @@ _IN_A_WINDOW = (
     .group_by(*_WHAT)
 )
 _WRITE = sql.insert(charges).values(at=now())
+_TOKENS: sql.BindParameter[str] = sql.bindparam("tokens", expanding=True)
+_PAID = sql.select(tokens).where(tokens.c.person.in_(_NAMES), tokens.c.token.in_(_TOKENS))
 
 
 @lru_cache
@@ -63,7 +68,7 @@ def _add_up(dialect: str) -> sql.Insert:
 
 @lru_cache
 def _remember(dialect: str) -> sql.Insert:
-    return insert(dialect, tokens).on_conflict_do_nothing().execution_options(preserve_rowcount=True)
+    return insert(dialect, tokens).on_conflict_do_nothing()
 
 
 @dataclass(frozen=True)
@@ -141,18 +146,25 @@ class Database:
             counts[person][Release(kind, parameter)] = int(reports)
         return counts
 
-    def write(self, connection: Connection, reports: Mapping[str, int], release: Release, label: str) -> None:
-        """Add a charge to the history and to the total of each person."""
-        rows = [{"person": name, **_columns(release, count), "label": label} for name, count in reports.items()]
-        connection.execute(_WRITE, rows)
-        for row in rows:
-            del row["label"]
-        connection.execute(_add_up(connection.dialect.name), rows)
+    def write(self, connection: Connection, reports: Reports, label: str) -> None:
+        """Add charges to the history and to the total of each person."""
+        if rows := _rows(reports):
+            connection.execute(_WRITE, [{**row, "label": label} for row in rows])
+            connection.execute(_add_up(connection.dialect.name), rows)
 
-    def known(self, connection: Connection, person: str, token: str, release: Release, count: int) -> bool:
-        """Return whether the token was there already for as many such reports, and leave it there."""
-        row = {"person": person, "token": token, **_columns(release, count)}
-        return connection.execute(_remember(connection.dialect.name), row).rowcount == 0
+    def paid(self, connection: Connection, tokens: Mapping[str, str]) -> dict[str, set[tuple[Release, int]]]:
+        """Return for which numbers of reports the token of each person is known."""
+        found: dict[str, set[tuple[Release, int]]] = {name: set() for name in tokens}
+        values = {"names": list(tokens), "tokens": list(set(tokens.values()))}
+        for person, token, kind, parameter, reports in connection.execute(_PAID, values):
+            if tokens[person] == token:
+                found[person].add((Release(kind, parameter), int(reports)))
+        return found
+
+    def remember(self, connection: Connection, reports: Reports, tokens: Mapping[str, str]) -> None:
+        """Write the tokens of persons who pay now."""
+        if rows := [{**row, "token": tokens[row["person"]]} for row in _rows(reports)]:
+            connection.execute(_remember(connection.dialect.name), rows)
 
     def history(self, connection: Connection, person: str) -> list[tuple[int, Release, int, str]]:
         """Return moment, release, reports and label of a person's charges, oldest first."""
@@ -235,8 +247,12 @@ class Database:
         return f"the ledger's database did not confirm, and no noise was drawn: {reason}"
 
 
-def _columns(release: Release, reports: int) -> dict[str, Any]:
-    return {"kind": release.kind, "parameter": release.parameter, "reports": reports}
+def _rows(reports: Reports) -> list[dict[str, Any]]:
+    return [
+        {"person": name, "kind": release.kind, "parameter": release.parameter, "reports": count}
+        for name, counts in reports.items()
+        for release, count in sorted(counts.items())
+    ]
 
 
 def _of(table: sql.Table, person: str) -> ColumnElement[bool]:

@@ -182,7 +182,8 @@ class Ledger:
             A token for something that costs only the first time, such as the same report again: while the
             ledger knows the token for this person, as many reports of the same cost are free.
         """
-        [counted] = self._charge({as_person(person): reports}, cost, label, once).values()
+        name = as_person(person)
+        [counted] = self._charge({name: reports}, cost, label, None if once is None else {name: once}).values()
         return self._remaining(counted)
 
     def charge_reports(self, persons: Iterable[Person], cost: Cost, *, label: str = "") -> None:
@@ -197,8 +198,22 @@ class Ledger:
         """
         self.charge_counts(Counter(map(as_person, persons)), cost, label=label)
 
-    def charge_counts(self, reports: ReportCounts, cost: Cost, *, label: str = "") -> None:
+    def charge_counts(
+        self, reports: ReportCounts, cost: Cost, *, label: str = "", once: Mapping[str, str] | None = None
+    ) -> None:
         """Charge each person for their number of reports: all of them, or none and an error.
+
+        Parameters
+        ----------
+        reports : mapping
+            From a person to a number of reports.
+        cost : float, Mechanism or PersonLevel
+            What one report costs.
+        label : str
+            What for; kept in the history. Never a location.
+        once : mapping, optional
+            A token per person, as in `charge`: the persons whose token the ledger knows for as many reports of
+            this cost pay nothing. Charges and tokens are written in one transaction.
 
         Examples
         --------
@@ -207,9 +222,9 @@ class Ledger:
         >>> ledger.spent("ana")
         0.02
         """
-        self._charge(reports, cost, label, None)
+        self._charge(reports, cost, label, once)
 
-    def charge_all(self, costs: Costs, *, label: str = "") -> None:
+    def charge_all(self, costs: Costs, *, label: str = "", once: Mapping[str, str] | None = None) -> None:
         """Charge each person for reports of several costs: all persons for all of them, or none and an error.
 
         Parameters
@@ -218,6 +233,8 @@ class Ledger:
             From a person to how many answers of each epsilon, per metre, a session gave.
         label : str
             What for; kept in the history. Never a location.
+        once : mapping, optional
+            A token per person, as in `charge_counts`.
 
         Examples
         --------
@@ -232,7 +249,7 @@ class Ledger:
             for cost, count in counts.items():
                 release = release_of(cost)
                 of_person[release] = of_person.get(release, 0) + as_count(count, "reports")
-        self._charge_releases(releases, label, None)
+        self._charge_releases(releases, label, once)
 
     def remaining(self, person: Person) -> float:
         """Return what a person may still spend now: epsilon per metre, or the level left of a `Promise`."""
@@ -318,7 +335,7 @@ class Ledger:
             raise LedgerError("a ledger in memory ends with its connection and its process: give it a file")
 
     def _charge(
-        self, reports: ReportCounts, cost: Cost, label: str, once: str | None
+        self, reports: ReportCounts, cost: Cost, label: str, once: Mapping[str, str] | None
     ) -> dict[str, dict[Release, int]]:
         """Charge every person or none, and return what each has reported."""
         release = release_of(cost)
@@ -329,13 +346,14 @@ class Ledger:
         return self._charge_releases({name: {release: count} for name, count in counts.items()}, label, once)
 
     def _charge_releases(
-        self, reports: Mapping[str, Mapping[Release, int]], label: str, once: str | None
+        self, reports: Mapping[str, Mapping[Release, int]], label: str, once: Mapping[str, str] | None
     ) -> dict[str, dict[Release, int]]:
-        """Charge every person or none, and return what each has reported."""
-        releases = sorted({release for counts in reports.values() for release in counts})
-        for release in releases:
+        """Charge every person or none, except those whose token is known, and return what each has reported."""
+        for release in {release for counts in reports.values() for release in counts}:
             self._limit.check(release)
         names = sorted(reports)
+        if once is not None and (missing := [name for name in names if name not in once]):
+            raise InvalidInputError(f"once must have a token for every person, {missing[0]!r} has none")
         counted: dict[str, dict[Release, int]] = {}
         database = self._database
         with database.transaction(writes=True) as connection:
@@ -345,16 +363,14 @@ class Ledger:
             for some in _batches(names):
                 database.lock(connection, some)
                 counted |= database.counted(connection, some, self._window)
+                due = {name: reports[name] for name in some}
                 if once is not None:
-                    [(name, [(release, count)])] = [(name, reports[name].items()) for name in some]
-                    if database.known(connection, name, once, release, count):
-                        continue
-                for name in some:
-                    self._add(name, counted[name], reports[name])
-                for release in releases:
-                    counts = {name: reports[name][release] for name in some if release in reports[name]}
-                    if counts:
-                        database.write(connection, counts, release, label)
+                    known = database.paid(connection, {name: once[name] for name in some})
+                    due = {name: counts for name, counts in due.items() if not counts.items() <= known[name]}
+                    database.remember(connection, due, once)
+                for name, counts in due.items():
+                    self._add(name, counted[name], counts)
+                database.write(connection, due, label)
         return counted
 
     def _add(self, name: str, reports: dict[Release, int], wanted: Mapping[Release, int]) -> None:

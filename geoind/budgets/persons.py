@@ -1,11 +1,23 @@
-"""Who pays: one person, one name."""
+"""Who pays: one person, one name, and the reports that are charged."""
 
 import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
 
-from geoind.errors import InvalidInputError
+import numpy as np
 
-__all__ = ["as_person"]
+from geoind.arrays import IntArray
+from geoind.errors import InvalidInputError
+from geoind.randomness import Words
+
+__all__ = ["PersonReports", "as_person"]
+
+LANE = 128
+"""Bits between the two words of a sum of tags: no carry reaches the second."""
+
+WORD = (1 << 64) - 1
 
 
 def as_person(person: object) -> str:
@@ -35,3 +47,86 @@ def as_person(person: object) -> str:
     if person != person.strip():
         raise InvalidInputError("person must be a name without space around it")
     return unicodedata.normalize("NFC", person)
+
+
+@dataclass
+class PersonReports:
+    """How many reports each person is in, and which: what a ledger is asked to charge, once.
+
+    Under a key a report is determined by its record, its true place and the mechanism. Its tag is a pseudo-random
+    function of the three; in a trace, of person, time and answer. The sum of a person's tags stands for the
+    person's reports in any order: it is the same for every engine and every attempt, and another one for other
+    reports.
+
+    Attributes
+    ----------
+    counts : Counter
+        The number of reports of each person.
+    tags : Counter
+        The sum of the tags of each person's reports; empty without a key.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    tags: Counter[str] = field(default_factory=Counter)
+
+    @classmethod
+    def of(cls, names: Sequence[str], codes: IntArray, reports: IntArray, tags: Words | None) -> "PersonReports":
+        """Return the reports of rows.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Persons, as `as_person` returns them, each once.
+        codes : (n,) array of int
+            Who each row is about: a number of a name.
+        reports : (n,) array of int
+            How many reports each row makes.
+        tags : (n, 2) array of uint64, optional
+            The tag of each row's reports.
+
+        Examples
+        --------
+        >>> PersonReports.of(["ana", "ben"], np.array([0, 1, 0]), np.array([1, 1, 2]), None).counts
+        Counter({'ana': 3, 'ben': 1})
+        """
+        totals = np.bincount(codes, reports, len(names)).astype(np.int64)
+        made = cls(Counter(dict(zip(names, totals.tolist(), strict=True))))
+        if tags is not None:
+            sums = np.zeros((2, len(names)), np.uint64)
+            for total, words in zip(sums, tags.T, strict=True):
+                np.add.at(total, codes, words)
+            first, second = sums.tolist()
+            packed = (low | high << LANE for low, high in zip(first, second, strict=True))
+            made.tags.update(dict(zip(names, packed, strict=True)))
+        return made
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[tuple[str, int, int, int]]) -> "PersonReports":
+        """Return the sum of such `rows`."""
+        made = cls()
+        for name, count, first, second in rows:
+            made.update(cls(Counter({name: int(count)}), Counter({name: int(first) | int(second) << LANE})))
+        return made
+
+    def rows(self) -> list[tuple[str, int, int, int]]:
+        """Return person, number of reports and the two words of the sum of tags, to travel between processes."""
+        return [
+            (name, count, self.tags[name] & WORD, self.tags[name] >> LANE & WORD)
+            for name, count in self.counts.items()
+        ]
+
+    def update(self, other: "PersonReports") -> None:
+        """Add further reports."""
+        self.counts.update(other.counts)
+        self.tags.update(other.tags)
+
+    def same_as(self, other: "PersonReports") -> bool:
+        """Return whether these are the same reports of the same persons."""
+        return self.counts == other.counts and self.tokens == other.tokens
+
+    @property
+    def tokens(self) -> dict[str, str] | None:
+        """For each person, a token by which a ledger remembers these reports; None without a key."""
+        if not self.tags:
+            return None
+        return {name: f"reports {first:016x}{second:016x}" for name, _, first, second in self.rows()}
