@@ -4,7 +4,6 @@ Dask runs a partition again when a worker is lost or a result was dropped. The n
 second run gives the same reports.
 """
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -13,16 +12,17 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from geoind.adapters.dataset import BATCH_ROWS, Piece, count_persons, parquet_files, pieces_of, read_piece
+from geoind.adapters.dataset import BATCH_ROWS, Piece, count_reports, parquet_files, pieces_of, read_piece
 from geoind.adapters.frames import examined, placed, reported, table_of
 from geoind.adapters.traces import (
     PERSON,
     answered_frame,
+    charge_rows,
     costs_frame,
-    costs_of,
     in_time,
     label_of,
 )
+from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 from geoind.pipeline import Budget
@@ -82,7 +82,7 @@ def obfuscate(
     # The empty frame meets every check of columns, names, types and CRS.
     meta = _meta(_obfuscate_partition(frame._meta, recipe))
     if recipe.must_count(ledger):
-        recipe.charge(ledger, _persons(frame, recipe), label="dask frame")
+        recipe.charge(ledger, _reports(frame, recipe), label="dask frame")
     reports = frame.map_partitions(_obfuscate_partition, recipe, meta=meta)
     if not meta.index.equals(frame._meta.index) or type(meta.index) is not type(frame._meta.index):
         # Where the partitions began in an index that is dropped.
@@ -116,7 +116,7 @@ def obfuscate_parquet(folder: str | Path, **options: Unpack[Options]) -> "dd.Dat
     root = str(Path(folder).absolute())
     pieces = [piece for path in parquet_files(root) for piece in pieces_of(root, path)]
     if recipe.must_count(None):
-        recipe.charge(None, count_persons(root, pieces, recipe), label="")
+        recipe.charge(None, count_reports(root, pieces, recipe), label="")
     schema = recipe.table(pq.read_schema(Path(root) / pieces[0].path)).reported_schema
     meta = _meta(_frame(pa.Table.from_pylist([], schema=schema)))
     return dd.from_map(_read_partition, pieces, folder=root, recipe=recipe, meta=meta, label="obfuscate-parquet")
@@ -166,8 +166,9 @@ def _traces(frame: "dd.DataFrame", recipe: Recipe, ledger: Budget | None) -> "dd
     labels = frame[trace.person].map(label_of, meta=(PERSON, "object"))
     together = frame.assign(**{PERSON: labels}).shuffle(on=PERSON)
     if ledger is not None:
-        costs = together.map_partitions(_costs, recipe, meta=costs_frame(recipe.sessions())).compute()
-        ledger.charge_all(costs_of(list(costs.itertuples(index=False, name=None))), label="dask frame")
+        empty = costs_frame(recipe.sessions(), PersonReports())
+        costs = together.map_partitions(_costs, recipe, meta=empty).compute()
+        charge_rows(ledger, costs.itertuples(index=False, name=None), label="dask frame")
     reports = together.map_partitions(_answered, recipe, meta=meta)
     if getattr(reports, "spatial_partitions", None) is not None:
         # The outlines of the partitions' true places.
@@ -191,20 +192,24 @@ def _rows(part: "pd.DataFrame", recipe: Recipe) -> Any:
 def _costs(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame":
     """Return what the answers to a partition of whole persons cost."""
     sessions, part = recipe.sessions(), _rows(part, recipe)
-    answered(examined(part, table_of(part, recipe)).raise_problems(), sessions)
-    return costs_frame(sessions)
-
-
-def _persons(frame: "dd.DataFrame", recipe: Recipe) -> Counter[str]:
-    """Return how many reports each person will be in."""
-    meta = pd.DataFrame({"person": pd.Series(dtype="str"), "reports": pd.Series(dtype="int64")})
-    counts = frame.map_partitions(_count_persons, recipe, meta=meta)
-    totals = counts.groupby("person")["reports"].sum().compute()
-    return Counter({str(person): int(count) for person, count in totals.items()})
-
-
-def _count_persons(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame":
     table = table_of(part, recipe)
-    counts = table.count_persons(examined(part, table).raise_problems())
-    frame = pd.DataFrame({"person": list(counts), "reports": list(counts.values())})
-    return frame.astype({"person": "str", "reports": "int64"})
+    looked_at = examined(part, table).raise_problems()
+    return costs_frame(sessions, table.person_reports(looked_at, answers=answered(looked_at, sessions)))
+
+
+COUNTS = {"person": "str", "reports": "int64", "first": "uint64", "second": "uint64"}
+
+
+def _reports(frame: "dd.DataFrame", recipe: Recipe) -> PersonReports:
+    """Return the reports that each person will be in."""
+    meta = pd.DataFrame({name: pd.Series(dtype=kind) for name, kind in COUNTS.items()})
+    counts = frame.map_partitions(_count_reports, recipe, meta=meta)
+    # Sums of unsigned words wrap around, as sums of tags do.
+    totals = counts.groupby("person").sum().compute()
+    return PersonReports.of_rows(totals.itertuples(name=None))
+
+
+def _count_reports(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame":
+    table = table_of(part, recipe)
+    counts = table.person_reports(examined(part, table).raise_problems())
+    return pd.DataFrame(counts.rows(), columns=list(COUNTS)).astype(COUNTS)

@@ -2,39 +2,33 @@
 
 Work is cut into pieces: runs of row groups of one file. A piece is written under a temporary name and renamed
 when it is complete, so a piece that exists is done, whatever killed the job. Noise is keyed by record, so a
-piece that is made twice is the same piece.
+piece that is made twice is the same piece. The folder gets its name when all pieces are complete.
 """
 
-import hashlib
-import json
-import logging
 import os
-import shutil
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from geoind.errors import GeoindError, InvalidInputError
+from geoind.budgets.persons import PersonReports
+from geoind.errors import InvalidInputError
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
 from geoind.tables import Examined, LonLat, Options, Recipe, Table
 from geoind.tables.delivery import Delivery
 from geoind.tables.identities import labels_of, plain
-from geoind.tables.keys import Key, KeyLike, as_key
 from geoind.tables.names import named_path
 from geoind.tables.places import column_of
 from geoind.tables.summary import Summary, Tally
+from geoind.tables.unfinished import Unfinished, refuse_full
 
-__all__ = ["Done", "Piece", "count_persons", "obfuscate_dataset", "parquet_files", "pieces_of", "read_piece"]
-
-log = logging.getLogger("geoind")
+__all__ = ["Done", "Piece", "count_reports", "obfuscate_dataset", "parquet_files", "pieces_of", "read_piece"]
 
 PIECE_ROWS = 1 << 20
 """Row groups are taken together until a piece has this many rows."""
@@ -43,9 +37,6 @@ BATCH_ROWS = 1 << 17
 """Rows in memory at a time, per worker: so many that looking for copies of the truth costs little beside them."""
 
 SUFFIXES = (".parquet", ".geoparquet", ".pq")
-
-STATE = "_geoind.json"
-"""What the job was, beside its pieces. Readers of Parquet folders ignore names that begin with an underscore."""
 
 
 @dataclass(frozen=True)
@@ -95,26 +86,27 @@ def obfuscate_dataset(
 ) -> Done:
     """Obfuscate a folder of Parquet files into another folder, and return what was done.
 
-    Run it again after a crash with the same arguments: it makes only the pieces that are missing, and
-    changes none that exists. A file keeps its path; one of more than a million rows becomes several,
-    `name.0000.parquet` and so on.
+    The same call after an error makes only the pieces that are missing, changes none that exists, and is not
+    charged again. A file keeps its path; one of more than a million rows becomes several, `name.0000.parquet` and
+    so on.
 
     Parameters
     ----------
     source, target : path
-        The folders. The target may exist only if this job began it.
+        The folders. The target must be new or empty. It appears when it is complete; until then the pieces are in
+        a hidden folder next to it, private to its owner, which `geoind.files.cancel(target)` removes.
     workers : int, optional
         Processes; by default one per core.
     ledger : Ledger, optional
-        Whose budgets pay: those of the persons that `person_column` names. Their totals are charged in one
-        transaction before any noise is drawn, and not again when the job is resumed.
+        Charges the persons that `person_column` names, in one transaction before any noise is drawn. Under one key
+        the same reports are charged once.
     progress : callable, optional
         Called with the number of reports so far, and the share of the work that is done.
     **options
         `epsilon`, or `level` and `radius`, or `mechanism`; `lon` and `lat`, or `geometry` and `crs`; `drop` and
         `keep`; `missing`; `order`; `id_column`; `person_column`; `key`: see `geoind.tables.Recipe`. Without
-        `id_column` a record is its file's path in the folder and its row. Without `key` one is made and kept
-        beside the target, in `<target>.key`.
+        `id_column` a record is its file's path in the folder and its row. Without `key` one is made and deleted
+        when the folder is complete.
 
     Examples
     --------
@@ -124,16 +116,14 @@ def obfuscate_dataset(
     ...     days, reports = Path(name) / "days", Path(name) / "reports"
     ...     days.mkdir()
     ...     pq.write_table(pa.table({"lon": [2.2945], "lat": [48.8584]}), days / "monday.parquet")
-    ...     obfuscate_dataset(days, reports, epsilon=0.01, key=bytes(32), workers=1)
-    ...     obfuscate_dataset(days, reports, epsilon=0.01, key=bytes(32), workers=1)
+    ...     obfuscate_dataset(days, reports, epsilon=0.01, workers=1)
     Done(rows=1, pieces=1, found=0)
-    Done(rows=1, pieces=1, found=1)
     """
     source, target = Path(source).absolute(), Path(target).absolute()
     if source == target or source in target.parents or target in source.parents:
         raise InvalidInputError("source and target must be two folders, none inside the other")
     paths = parquet_files(source)
-    # Everything that can be refused is refused before a key is made.
+    refuse_full(target)
     recipe = Recipe.of(**options).in_parts("shuffle the files first")
     recipe.refuse_ledger_without_persons(ledger)
     pieces: list[Piece] = []
@@ -142,24 +132,22 @@ def obfuscate_dataset(
         pieces += pieces_of(source, path)
         table = _checked(source, path, recipe)
         _same_kinds(table, kinds)
-    recipe = replace(recipe, key=_key_of(options.get("key"), target))
-    state = _begin(source, target, recipe, paths)
     tally = Tally()
-    with _removed_if_refused(target):
-        if recipe.must_count(ledger) and not state.get("charged"):
-            counts = count_persons(source, pieces, recipe, workers=workers)
+    with Unfinished(target, _identity(source, recipe, paths), recipe.key) as unfinished:
+        recipe = replace(recipe, key=unfinished.key)
+        if recipe.must_count(ledger):
+            counts = count_reports(source, pieces, recipe, workers=workers)
             recipe.charge(ledger, counts, label=f"dataset {target.name}")
-            if ledger is not None:
-                _write_state(target, {**state, "charged": True})
-        missing = [piece for piece in pieces if not (target / piece.target).exists()]
+        if ledger is not None:
+            unfinished.keep()
+        missing = [piece for piece in pieces if not (unfinished.folder / piece.target).exists()]
         found = len(pieces) - len(missing)
-        jobs = [(source, target, piece, recipe) for piece in missing]
+        jobs = [(source, unfinished.folder, piece, recipe) for piece in missing]
         for number, part in enumerate(in_processes(workers, _make, jobs), found + 1):
             tally.merge(part)
             if progress is not None:
                 progress(tally.reports, number / len(pieces))
-    for leftover in target.rglob(".*.partial"):
-        shutil.rmtree(leftover, ignore_errors=True)
+        unfinished.publish()
     summary = tally.summary(recipe.mechanism, table.promise)
     return Done(rows=sum(piece.rows for piece in pieces), pieces=len(pieces), found=found, summary=summary)
 
@@ -306,82 +294,34 @@ def _check_range(file: pq.ParquetFile, name: str, limit: float) -> None:
             raise InvalidInputError(f"column {name!r} must stay within {limit} degrees, group {group} does not")
 
 
-def _key_of(key: KeyLike | None, target: Path) -> Key:
-    """Return the key, by default the one kept beside the target."""
-    if key is not None:
-        return as_key(key)
-    path = target.with_name(target.name + ".key")
-    if path.exists():
-        return Key.in_file(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    made = Key.new_file(path)
-    log.warning("no key was given: made one in %s. Keep it to resume; without it nobody can undo the noise", path)
-    return made
-
-
-def _begin(source: Path, target: Path, recipe: Recipe, paths: Iterable[str]) -> dict[str, Any]:
-    """Return the job's state, new or found; refuse a folder that another job began."""
-    stamps = [(path, (stat := (source / path).stat()).st_size, stat.st_mtime_ns) for path in paths]
-    job = {
-        "mechanism": repr(recipe.mechanism),
-        "columns": [*map(repr, recipe.places), recipe.id_column, recipe.person_column],
-        "dropped and kept columns": [list(recipe.drop), list(recipe.keep)],
-        "missing": [recipe.missing, recipe.order],
-        "key fingerprint": None if recipe.key is None else recipe.key.fingerprint,
-        "source files": _digest(stamps),
+def _identity(source: Path, recipe: Recipe, paths: Iterable[str]) -> dict[str, str]:
+    """Return what must be equal for unfinished work to be continued."""
+    stamps = [(path, (about := (source / path).stat()).st_size, about.st_mtime_ns) for path in paths]
+    return {
+        "options": repr(replace(recipe, key=None)),
+        "key fingerprint": "" if recipe.key is None else recipe.key.fingerprint,
+        "source files": repr(stamps),
     }
-    if (target / STATE).exists():
-        found: dict[str, Any] = json.loads((target / STATE).read_text())
-        different = sorted(name for name in job if found.get(name) != job[name])
-        if different:
-            raise InvalidInputError(
-                f"{str(target)!r} was begun by another job (different: {', '.join(different)}); use a new folder"
-            )
-        return found
-    if target.exists() and any(target.iterdir()):
-        raise InvalidInputError(f"{str(target)!r} must be a new or empty folder")
-    target.mkdir(parents=True, exist_ok=True)
-    _write_state(target, job)
-    return job
 
 
-@contextmanager
-def _removed_if_refused(target: Path) -> Iterator[None]:
-    """After an error that a second run would meet again, remove what was made, unless somebody paid for it."""
-    try:
-        yield
-    except GeoindError:
-        if not json.loads((target / STATE).read_text()).get("charged"):
-            shutil.rmtree(target)
-        raise
-
-
-def _digest(value: object) -> str:
-    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
-
-
-def _write_state(target: Path, state: Mapping[str, Any]) -> None:
-    with Delivery() as delivery:
-        delivery.open(target / STATE).write(f"{json.dumps(state, indent=1)}\n".encode())
-
-
-def count_persons(
+def count_reports(
     source: str | Path, pieces: Sequence[Piece], recipe: Recipe, *, workers: int | None = 1
-) -> Counter[str]:
-    """Return how many reports each person will be in, in all pieces of a folder."""
-    total: Counter[str] = Counter()
-    for counts in in_processes(workers, _persons_in, [(Path(source), piece, recipe) for piece in pieces]):
+) -> PersonReports:
+    """Return the reports that each person will be in, in all pieces of a folder."""
+    total = PersonReports()
+    for counts in in_processes(workers, _reports_in, [(Path(source), piece, recipe) for piece in pieces]):
         total.update(counts)
     return total
 
 
-def _persons_in(source: Path, piece: Piece, recipe: Recipe) -> Counter[str]:
-    """Return how many reports each person will be in; whatever would stop the job stops it before the charge."""
-    total: Counter[str] = Counter()
+def _reports_in(source: Path, piece: Piece, recipe: Recipe) -> PersonReports:
+    """Return the reports that each person will be in; what would stop the job stops it before the charge."""
+    total = PersonReports()
     with _open(source / piece.path) as file, _named(piece.path):
         table = recipe.table(file.schema_arrow, open_ended=True, path=piece.path)
         first = piece.first_row
         for batch in _batches(file, piece):
-            total.update(table.count_persons(_numbered(table, batch, first)))
+            rows = np.arange(first, first + len(batch))
+            total.update(table.person_reports(_numbered(table, batch, first), path=piece.path, rows=rows))
             first += len(batch)
     return total

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from geoind.adapters.frames import examined, reported, table_of
 from geoind.adapters.traces import answered_frame, as_frame
+from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.randomness import RandomnessLike
@@ -94,14 +95,14 @@ def obfuscate_points(
     recipe.refuse_identity_without_key()
     table = table_of(frame, recipe)
     looked_at = examined(frame, table).raise_problems()
-    counts = None
-    if person is not None:
-        counts = table.count_persons(looked_at, _names(points, person))
-    elif table.recipe.person_column is not None:
-        counts = table.count_persons(looked_at)
-    if (ledger is not None and counts is None) or (ledger is None and person is not None):
+    counts = PersonReports()
+    if person is not None or table.recipe.person_column is not None:
+        counts = table.person_reports(looked_at, persons=None if person is None else _names(points, person))
+    elif ledger is not None:
+        raise InvalidInputError("a ledger needs person, the column or the names of those whose budgets pay")
+    if ledger is None and person is not None:
         raise InvalidInputError("ledger and person go together: give both or neither")
-    recipe.charge(ledger, counts or {}, label="frame")
+    recipe.charge(ledger, counts, label="frame")
     made = table.report(looked_at, rng=rng)
     tally = Tally()
     tally.add(table, looked_at, made)

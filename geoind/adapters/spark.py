@@ -5,7 +5,6 @@ not cached is used twice. The noise is keyed by record, so every run gives the s
 """
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from inspect import signature
@@ -18,7 +17,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from geoind.adapters.traces import PERSON, costs_frame, costs_of, label_of
+from geoind.adapters.traces import PERSON, charge_rows, costs_frame, label_of
+from geoind.arrays import IntArray
+from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.tables import LonLat, Options, Recipe, Table
@@ -77,13 +78,11 @@ def obfuscate(
         raise InvalidInputError("give id_column, or the root of a frame that was read from Parquet files")
     recipe.refuse_ledger_without_persons(ledger)
     table = _table(frame, recipe)
+    rows = frame if root is None else _with_positions(frame)
+    below = None if root is None else _path(root)
     if recipe.must_count(ledger):
-        recipe.charge(ledger, _persons(frame, recipe), label="spark frame")
-    schema = frame.drop(*recipe.drop).schema
-    if root is None:
-        reports = frame.mapInArrow(_by_name(recipe), schema)
-    else:
-        reports = _with_positions(frame).mapInArrow(_by_position(recipe, _path(root)), schema)
+        recipe.charge(ledger, _person_reports(rows, recipe, below), label="spark frame")
+    reports = rows.mapInArrow(_obfuscated(recipe, below), frame.drop(*recipe.drop).schema)
     for place in table.places:
         # Spark writes the metadata of columns into its Parquet files.
         reports = reports.withMetadata(place.names[0], {ATTRS_KEY: table.promise.to_json()})
@@ -127,26 +126,27 @@ def register(
 Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-def _by_name(recipe: Recipe) -> Batches:
+def _obfuscated(recipe: Recipe, root: str | None) -> Batches:
     def obfuscated(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from map(recipe.obfuscate, batches)
+        for part, path, rows in _parts(batches, root):
+            yield recipe.table(part.schema).obfuscate(part, path=path, rows=rows).batch
 
     return obfuscated
 
 
-def _by_position(recipe: Recipe, root: str) -> Batches:
-    def obfuscated(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            plain = batch.drop_columns([FILE, ROW])
-            rows = column_of(batch, ROW).to_numpy()
-            # A task may read several small files one after the other.
-            for file, part in _runs(column_of(batch, FILE)):
-                size = part.stop - part.start
-                yield recipe.obfuscate_rows(
-                    plain.slice(part.start, size), path=_path_within(root, file), rows=rows[part]
-                )
-
-    return obfuscated
+def _parts(
+    batches: Iterable[pa.RecordBatch], root: str | None
+) -> Iterator[tuple[pa.RecordBatch, str | None, IntArray | None]]:
+    """Yield batches; below a root, of one file each, with its path and the numbers of the rows in it."""
+    for batch in batches:
+        if root is None:
+            yield batch, None, None
+            continue
+        plain = batch.drop_columns([FILE, ROW])
+        rows = column_of(batch, ROW).to_numpy()
+        # A task may read several small files one after the other.
+        for file, part in _runs(column_of(batch, FILE)):
+            yield plain.slice(part.start, part.stop - part.start), _path_within(root, file), rows[part]
 
 
 def _runs(column: pa.Array) -> Iterator[tuple[str, slice]]:
@@ -206,8 +206,9 @@ def _traces(frame: "DataFrame", recipe: Recipe, ledger: Budget | None) -> "DataF
     table = _table(frame, recipe)
     together = _together(frame, recipe)
     if ledger is not None:
-        rows = together.mapInArrow(_costs(recipe), "person string, epsilon double, answers long").collect()
-        ledger.charge_all(costs_of([(row[0], row[1], row[2]) for row in rows]), label="spark frame")
+        columns = "person string, epsilon double, answers long, token string"
+        rows = together.mapInArrow(_costs(recipe), columns).collect()
+        charge_rows(ledger, [(row[0], row[1], row[2], row[3]) for row in rows], label="spark frame")
     reports = together.mapInArrow(_answered(recipe), frame.drop(*recipe.drop).schema)
     [place] = table.places
     return reports.withMetadata(place.names[0], {ATTRS_KEY: table.promise.to_json()})
@@ -245,29 +246,34 @@ def _answered(recipe: Recipe) -> Batches:
 
 def _costs(recipe: Recipe) -> Batches:
     def costs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sessions = recipe.sessions()
+        sessions, persons = recipe.sessions(), PersonReports()
         for batch in batches:
             plain = batch.drop_columns([PERSON, TIME])
-            looked_at = recipe.table(plain.schema).examine(plain, sessions=sessions).raise_problems()
-            answered(looked_at, sessions)
-        yield pa.RecordBatch.from_pandas(costs_frame(sessions), preserve_index=False)
+            table = recipe.table(plain.schema)
+            looked_at = table.examine(plain, sessions=sessions).raise_problems()
+            persons.update(table.person_reports(looked_at, answers=answered(looked_at, sessions)))
+        yield pa.RecordBatch.from_pandas(costs_frame(sessions, persons), preserve_index=False)
 
     return costs
 
 
-def _persons(frame: "DataFrame", recipe: Recipe) -> Counter[str]:
-    """Return how many reports each person will be in."""
+def _person_reports(frame: "DataFrame", recipe: Recipe, root: str | None) -> PersonReports:
+    """Return the reports that each person will be in."""
     from pyspark.sql.functions import sum as total
 
     def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            table = recipe.table(batch.schema)
-            counts = table.count_persons(table.examine(batch).raise_problems())
-            yield pa.RecordBatch.from_pydict({"person": list(counts), "reports": list(counts.values())}, schema)
+        for part, path, rows in _parts(batches, root):
+            table = recipe.table(part.schema)
+            examined = table.examine(part).raise_problems()
+            counts = table.person_reports(examined, path=path, rows=rows).rows()
+            yield pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in counts], schema)
 
-    schema = pa.schema({"person": pa.string(), "reports": pa.int64()})
-    counts = frame.mapInArrow(counted, "person string, reports long").groupBy("person").agg(total("reports"))
-    return Counter({row[0]: int(row[1]) for row in counts.collect()})
+    word = pa.decimal128(20)
+    schema = pa.schema({"person": pa.string(), "reports": pa.int64(), "first": word, "second": word})
+    names = schema.names
+    columns = "person string, reports long, first decimal(20), second decimal(20)"
+    counts = frame.mapInArrow(counted, columns).groupBy("person").agg(*map(total, names[1:]))
+    return PersonReports.of_rows((row[0], row[1], row[2], row[3]) for row in counts.collect())
 
 
 def _reports(recipe: Recipe, lon: Any, lat: Any, record: Any) -> "pd.DataFrame":

@@ -4,6 +4,7 @@ Pandas, geopandas and MovingPandas give a frame at once; Dask and Spark bring ea
 """
 
 import unicodedata
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +12,9 @@ import pandas as pd
 import pyarrow as pa
 
 from geoind.adapters.frames import examined, reported, table_of
+from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
-from geoind.pipeline import Budget, Costs
+from geoind.pipeline import Budget
 from geoind.tables import Recipe, Table
 from geoind.tables.promise import ATTRS_KEY
 from geoind.tables.summary import Tally
@@ -26,8 +28,8 @@ __all__ = [
     "PERSON",
     "answered_frame",
     "as_frame",
+    "charge_rows",
     "costs_frame",
-    "costs_of",
     "in_time",
     "label_of",
 ]
@@ -67,7 +69,8 @@ def answered_frame(frame: Any, recipe: Recipe, ledger: Budget | None = None) -> 
     looked_at = examined(frame, table).raise_problems()
     made = table.report(looked_at, sessions=sessions)
     if ledger is not None:
-        ledger.charge_all(sessions.costs, label="frame")
+        persons = table.person_reports(looked_at, answers=made.reports[0])
+        recipe.charge(ledger, persons, label="frame", costs=sessions.costs)
     tally = Tally()
     tally.add(table, looked_at, made)
     result = reported(frame, table, made)
@@ -75,17 +78,24 @@ def answered_frame(frame: Any, recipe: Recipe, ledger: Budget | None = None) -> 
     return result, tally, table
 
 
-def costs_frame(sessions: TraceSessions) -> pd.DataFrame:
-    """Return what persons paid for, a row for each epsilon, to travel from where it was counted."""
-    rows = [(name, cost, count) for name, counts in sessions.costs.items() for cost, count in counts.items()]
-    frame = pd.DataFrame(rows, columns=["person", "epsilon", "answers"])
-    return frame.astype({"person": "str", "epsilon": "float64", "answers": "int64"})
+def costs_frame(sessions: TraceSessions, persons: PersonReports) -> pd.DataFrame:
+    """Return what persons have to pay, a row for each epsilon, to travel from where it was counted."""
+    tokens = persons.tokens or {}
+    rows = [
+        (name, cost, count, tokens[str(name)])
+        for name, counts in sessions.costs.items()
+        for cost, count in counts.items()
+    ]
+    frame = pd.DataFrame(rows, columns=["person", "epsilon", "answers", "token"])
+    return frame.astype({"person": "str", "epsilon": "float64", "answers": "int64", "token": "str"})
 
 
-def costs_of(rows: "list[tuple[str, float, int]]") -> Costs:
-    """Return what persons paid for, from such rows."""
+def charge_rows(ledger: Budget, rows: Iterable[tuple[str, float, int, str]], *, label: str) -> None:
+    """Charge what rows of such frames say: all persons, or none; whose token is known pays nothing."""
     costs: dict[str, dict[float, int]] = {}
-    for person, epsilon, answers in rows:
+    tokens: dict[str, str] = {}
+    for person, epsilon, answers, token in rows:
         of_person = costs.setdefault(person, {})
         of_person[epsilon] = of_person.get(epsilon, 0) + answers
-    return costs
+        tokens[person] = token
+    ledger.charge_all(costs, label=label, once=tokens)

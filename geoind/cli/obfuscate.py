@@ -96,6 +96,11 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         help="how a session answers: nothing is paid while somebody stays (sparse), and tests are given up for "
         "the rest of an hour with too many moves (switching); a tested prediction; or fresh noise [switching]",
     )
+    parser.add_argument(
+        "--cancel",
+        action="store_true",
+        help="remove what an earlier run of this command left unfinished, and do nothing else; charges stay",
+    )
     parser.add_argument("--workers", type=int, metavar="N", help="processes, for a folder [one per core]")
     parser.add_argument("--quiet", action="store_true", help="no summary")
     parser.set_defaults(run=run)
@@ -108,6 +113,9 @@ def run(options: argparse.Namespace) -> None:
     from geoind.files import obfuscate_file
     from geoind.files.folder import is_several
 
+    if options.cancel:
+        _cancel(options.target)
+        return
     named = _named(options)
     ledger = _ledger(options)
     try:
@@ -139,6 +147,15 @@ def run(options: argparse.Namespace) -> None:
         print(summary, file=sys.stderr)
         if summary.rejected:
             print(f"they are in {options.rejects}, with their true places", file=sys.stderr)
+
+
+def _cancel(target: str) -> None:
+    from geoind.files import cancel
+
+    if cancel(target):
+        print(f"removed the unfinished work for {target!r}; what was charged stays charged", file=sys.stderr)
+    else:
+        print(f"there is no unfinished work for {target!r}", file=sys.stderr)
 
 
 def _named(options: argparse.Namespace) -> "Options":

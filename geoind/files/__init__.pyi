@@ -1,4 +1,5 @@
 from .job import Summary as Summary
+from .job import cancel as cancel
 from .job import obfuscate_file as obfuscate_file
 from .places import read_places as read_places
 from .reports import FileReports as FileReports

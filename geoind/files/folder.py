@@ -1,24 +1,20 @@
 """Several files of places in, a folder of reports out: whole or not at all, and taken up again after a crash."""
 
 import glob
-import json
 import logging
-import secrets
-import shutil
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
 
+from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
-from geoind.files.job import Job, Work, pay, within
+from geoind.files.job import Job, Work, identity_of, pay, within
 from geoind.files.places import files_in
 from geoind.parallel import in_processes
 from geoind.tables import TablePromise
 from geoind.tables.delivery import Delivery, private_folder
 from geoind.tables.summary import Summary, Tally
+from geoind.tables.unfinished import Unfinished, refuse_full
 
 __all__ = ["is_several", "obfuscate_files", "sources_in"]
 
@@ -26,8 +22,6 @@ log = logging.getLogger("geoind")
 
 FEW_BYTES = 32 << 20
 """For less, other processes would not be ready before the work is done."""
-
-STATE = "job.json"
 
 REJECTS = ".rejects.ndjson"
 """What is added to a file's path for its rejects."""
@@ -63,8 +57,10 @@ def obfuscate_files(
 ) -> Summary:
     r"""Obfuscate several files into a new folder, and return a summary of all.
 
-    A job that was killed or interrupted leaves what it finished in a hidden folder that only its owner can enter.
-    Run it again with the same arguments: it makes the files that are missing, and counts those in its summary.
+    A job that was interrupted or killed, and one that failed after it was paid for, leaves the files that are
+    complete in a hidden folder that is private to its owner. The same call again makes the files that are missing,
+    counts those in its summary, and is not charged a second time. `geoind.files.cancel(target)` removes the hidden
+    folder.
 
     Parameters
     ----------
@@ -90,26 +86,31 @@ def obfuscate_files(
     1
     """
     place = Path(target)
-    if place.exists() and (not place.is_dir() or any(place.iterdir())):
-        raise InvalidInputError(f"{target} must be a new or an empty folder")
+    refuse_full(place)
+    job.refuse_half_an_identity()
     if workers is not None and job.recipe.trace is not None:
         raise InvalidInputError("workers are not for traces, whose files are read in order")
     files = sources_in(sources)
     _refuse_folders(sources, files, place, job)
-    with Unfinished(place, _state(job, files)) as unfinished:
+    with Unfinished(place, identity_of(job, files), job.recipe.key) as unfinished:
+        job = job.under(unfinished.key)
         works = {}
         for path, file in files.items():
             with within(path):
                 aside = unfinished.folder / path
                 aside.parent.mkdir(parents=True, exist_ok=True)
                 works[path] = Work.begun(file, aside, replace(job, rejects=_rejects(job, path)), path)
-        if not unfinished.paid:
-            pay(works, job, f"folder {place.name}")
-            unfinished.note_paid()
-        missing = {path: work for path, work in works.items() if not Path(work.target).exists()}
+        pay(works, job, f"folder {place.name}")
+        if job.ledger is not None:
+            unfinished.keep()
+        # A trace may continue in the next file: its sessions answer all files again, and repeat their answers.
+        again = job.recipe.trace is not None
+        missing = {path: work for path, work in works.items() if again or not Path(work.target).exists()}
         if len(missing) < len(works):
             log.warning("%d of %d files were there already", len(works) - len(missing), len(works))
-        return _made(missing, files, job, workers)
+        summary = _made(missing, files, job, workers)
+        unfinished.publish()
+        return summary
 
 
 def _made(missing: Mapping[str, Work], files: Mapping[str, Path], job: Job, workers: int | None) -> Summary:
@@ -191,7 +192,7 @@ def _write(work: Work) -> None:
 
 
 def _make(
-    path: str, file: Path, target: str, job: Job, charged: Counter[str] | None
+    path: str, file: Path, target: str, job: Job, charged: PersonReports | None
 ) -> tuple[Tally, TablePromise]:
     """Write the reports of one file, whole or not at all, and return what was counted and promised."""
     with within(path):
@@ -203,87 +204,3 @@ def _make(
 
 def _rejects(job: Job, path: str) -> Path | None:
     return None if job.rejects is None else Path(job.rejects) / f"{path}{REJECTS}"
-
-
-def _state(job: Job, files: Mapping[str, Path]) -> dict[str, str]:
-    """Return what must be the same for an unfinished job to be taken up again; traces cannot be."""
-    recipe = job.recipe
-    stamps = [(path, (stat := file.stat()).st_size, stat.st_mtime_ns) for path, file in files.items()]
-    told = replace(recipe, key=None)
-    return {
-        "options": repr((told, job.reading, None if job.rejects is None else str(job.rejects))),
-        "key fingerprint": "" if recipe.key is None else recipe.key.fingerprint,
-        "source files": repr(stamps),
-        "traces": "" if recipe.trace is None else secrets.token_hex(8),
-    }
-
-
-class Unfinished:
-    """A hidden folder, its owner's alone, in which a folder of reports grows until it is whole.
-
-    After an error it is removed. After an interrupt, or when the job is killed, it stays, and the same job goes on
-    from there.
-
-    Parameters
-    ----------
-    place : path
-        Where the folder of reports will be.
-    state : dict
-        What the job is.
-    """
-
-    def __init__(self, place: Path, state: Mapping[str, str]) -> None:
-        self._place = place
-        self._aside = place.resolve().parent / f".{place.name}.partial"
-        self._state = dict(state)
-        self.folder = self._aside / place.name
-        self.paid = False
-
-    def __enter__(self) -> Self:
-        if self._aside.exists():
-            found = self._found()
-            if any(found.get(name) != value for name, value in self._state.items()):
-                raise InvalidInputError(
-                    f"{self._aside} is what another job left unfinished, or is at work on: remove it, or use "
-                    "another folder"
-                )
-            self.paid = bool(found.get("paid"))
-            return self
-        try:
-            self._aside.mkdir(mode=0o700)
-            self.folder.mkdir()
-        except OSError as error:
-            raise InvalidInputError(f"cannot write {self._place}: {error.strerror}") from None
-        self._note(self._state)
-        return self
-
-    def note_paid(self) -> None:
-        """Remember that the persons' budgets were charged."""
-        self.paid = True
-        self._note({**self._state, "paid": "yes"})
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if kind is not None and not issubclass(kind, Exception):
-            return
-        try:
-            if kind is None:
-                for left in self.folder.rglob(".*.partial"):
-                    shutil.rmtree(left, ignore_errors=True)
-                if self._place.exists():
-                    self._place.rmdir()
-                self.folder.replace(self._place)
-        finally:
-            shutil.rmtree(self._aside, ignore_errors=True)
-
-    def _found(self) -> dict[str, Any]:
-        try:
-            found: dict[str, Any] = json.loads((self._aside / STATE).read_text())
-        except (OSError, ValueError):
-            return {}
-        return found
-
-    def _note(self, state: Mapping[str, str]) -> None:
-        with Delivery() as delivery:
-            delivery.open(self._aside / STATE, private=True).write(json.dumps(state).encode())

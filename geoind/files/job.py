@@ -1,15 +1,17 @@
 """One call from a file of true places to a file of reports."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Unpack, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from geoind.arrays import IntArray
+from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.formats import Kind, compressed, inner_name, kinds_of
 from geoind.files.ogr import OgrSource, try_ogr, write_ogr
@@ -22,15 +24,25 @@ from geoind.parallel import OnReports
 from geoind.pipeline import Budget
 from geoind.tables import Examined, Obfuscated, Options, Recipe, Table, TablePromise, sidecar_of
 from geoind.tables.delivery import STANDARD, Delivery
-from geoind.tables.identities import labels_of
+from geoind.tables.keys import Key
 from geoind.tables.names import named_path
-from geoind.tables.places import column_of
 from geoind.tables.promise import PARQUET_KEY
 from geoind.tables.summary import Summary, Tally
 from geoind.tables.tracing import answered
+from geoind.tables.unfinished import Unfinished, cancel
 from geoind.traces.many import TraceSessions
 
-__all__ = ["Job", "Summary", "Work", "obfuscate_file", "pay", "run", "source_of", "within"]
+__all__ = [
+    "Job",
+    "Summary",
+    "Work",
+    "cancel",
+    "identity_of",
+    "obfuscate_file",
+    "pay",
+    "source_of",
+    "within",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +73,17 @@ class Job:
         self.recipe.refuse_ledger_without_persons(self.ledger)
         if str(self.rejects) == STANDARD:
             raise InvalidInputError("rejects hold true places: they need a file, not standard output")
-        if self.recipe.trace is not None:
-            return
-        if (self.recipe.key is None) != (self.recipe.id_column is None):
+
+    def refuse_half_an_identity(self) -> None:
+        """Refuse a key without a column of identities, and such a column without a key."""
+        if self.recipe.trace is None and (self.recipe.key is None) != (self.recipe.id_column is None):
             raise InvalidInputError(
                 "a key and the column of each record's identity go together: give both or neither"
             )
+
+    def under(self, key: Key) -> "Job":
+        """Return this job under a key."""
+        return replace(self, recipe=replace(self.recipe, key=key))
 
     @property
     def kept(self) -> tuple[Path, ...]:
@@ -90,7 +107,8 @@ def obfuscate_file(
     r"""Write a file of reports and return a summary.
 
     Memory stays flat however long the file is. The target appears whole, or after any error not at all, and
-    tells what was promised: in its Parquet metadata, or in `<target>.geoind.json` beside it.
+    states what was promised: in its Parquet metadata, or in `<target>.geoind.json` next to it. After an error the
+    same call is not charged again; `geoind.files.cancel(target)` gives such a job up.
 
     Parameters
     ----------
@@ -103,7 +121,7 @@ def obfuscate_file(
     rejects : path, optional
         Where bad records go, with line and reason; without it the first one stops the work. It holds true places.
     ledger : Ledger, optional
-        Whose budgets pay: those of the persons that `person_column` names, all or none, before noise is drawn.
+        Charges the persons that `person_column` names, all or none, before noise is drawn.
     progress : callable, optional
         Called now and then with the number of reports so far and the share of the input, None where unknown.
     **options
@@ -124,43 +142,74 @@ def obfuscate_file(
     (1, 'name,lat,lon\nEiffel,')
     """
     recipe = Recipe.of(**options)
-    return run(
+    return _run(
         source,
         target,
         Job(recipe=recipe, reading=reading or Reading(), rejects=rejects, ledger=ledger, progress=progress),
     )
 
 
-def run(source: str | Path, target: str | Path, job: Job) -> Summary:
-    """Do a job with one file, and return a summary."""
+def _run(source: str | Path, target: str | Path, job: Job) -> Summary:
+    """Do a job with one file, and return a summary.
+
+    A job that charges a ledger is done under a key, its own or one that is kept until the file is complete: a
+    second attempt after an error makes the same reports, which the ledger knows to be paid.
+    """
+    job.refuse_half_an_identity()
+    if job.ledger is None:
+        return _done(source, target, job, lambda: None)
+    if str(target) == STANDARD:
+        if job.recipe.key is None:
+            raise InvalidInputError(
+                "a ledger and standard output need a key: a second attempt after an error would be charged again"
+            )
+        return _done(source, target, job, lambda: None)
+    with Unfinished(Path(target), identity_of(job, {"": source}), job.recipe.key) as unfinished:
+        return _done(source, target, job.under(unfinished.key), unfinished.keep)
+
+
+def _done(source: str | Path, target: str | Path, job: Job, paid: Callable[[], None]) -> Summary:
     work = Work.begun(source, target, job)
     with Delivery() as delivery:
-        # Nobody pays for what cannot be written.
+        # Nothing is charged for what cannot be written.
         outputs = work.opened(delivery)
         pay({"": work}, job, f"file {Path(target).name}")
+        paid()
         work.write(outputs)
     return work.tally.summary(job.recipe.mechanism, work.promise)
 
 
 def pay(works: Mapping[str, "Work"], job: Job, label: str) -> None:
     """Charge all persons of some files, by their paths, or none, before any report; give them their sessions."""
-    if job.recipe.trace is not None:
-        if job.ledger is not None:
-            # Under one key the second reading answers as the first: what is charged is what is published.
-            spending = job.recipe.sessions()
-            for path, work in works.items():
-                with within(path):
-                    work.spend(spending)
-            job.ledger.charge_all(spending.costs, label=label)
-        sessions = job.recipe.sessions()
-        for work in works.values():
-            work.sessions = sessions
-    elif job.ledger is not None:
-        total: Counter[str] = Counter()
+    recipe = job.recipe
+    if job.ledger is not None:
+        # Under one key the second reading answers as the first: what is charged is what is published.
+        spending = None if recipe.trace is None else recipe.sessions()
+        total = PersonReports()
         for path, work in works.items():
             with within(path):
-                total.update(work.count_persons())
-        job.recipe.charge(job.ledger, total, label=label)
+                total.update(work.count_reports(spending))
+        recipe.charge(job.ledger, total, label=label, costs=None if spending is None else spending.costs)
+    if recipe.trace is not None:
+        sessions = recipe.sessions()
+        for work in works.values():
+            work.sessions = sessions
+
+
+def identity_of(job: Job, files: Mapping[str, str | Path]) -> dict[str, str]:
+    """Return what must be equal for unfinished work to be continued, of a job with files by their paths."""
+    key = job.recipe.key
+    stamps = [
+        (path, (about := Path(file).stat()).st_size, about.st_mtime_ns)
+        for path, file in files.items()
+        if str(file) != STANDARD and Path(file).exists()
+    ]
+    rejects = None if job.rejects is None else str(job.rejects)
+    return {
+        "options": repr((replace(job.recipe, key=None), job.reading, rejects)),
+        "key fingerprint": "" if key is None else key.fingerprint,
+        "source files": repr(stamps),
+    }
 
 
 @contextmanager
@@ -235,7 +284,7 @@ class Work:
     path: str = ""
     rejects: Rejects = field(default_factory=Rejects)
     tally: Tally = field(default_factory=Tally)
-    charged: Counter[str] | None = None
+    charged: PersonReports | None = None
     sessions: TraceSessions | None = None
     _table: Table | None = None
 
@@ -264,29 +313,23 @@ class Work:
         spent = () if self.sessions is None else self.sessions.spent.values()
         return replace(self._table.promise, kept=self.job.recipe.keep).for_traces(spent)
 
-    def count_persons(self) -> Counter[str]:
-        """Return how many reports each person will be in."""
-        self.charged = self._foreseen()
-        return self.charged
+    def count_reports(self, sessions: TraceSessions | None) -> PersonReports:
+        """Return the reports that each person will be in, unless something could not be written afterwards.
 
-    def spend(self, sessions: TraceSessions) -> None:
-        """Let sessions answer the file, to learn what that costs; the answers are not kept."""
+        Parameters
+        ----------
+        sessions : TraceSessions, optional
+            Of traces: what answers the file, to learn what that costs; the answers are not kept.
+        """
         self.sessions = sessions
-        self.charged = self._foreseen()
-
-    def _foreseen(self) -> Counter[str]:
-        """Return how many reports each person will be in, unless something could not be written afterwards."""
         first, second = (kind.format for kind in self.kinds)
         refused = Rejects(unit=self.source.unit) if self.job.rejects is None else None
-        persons: Counter[str] = Counter()
+        persons = PersonReports()
 
         def seen() -> Iterator[tuple[Table, Examined]]:
-            for _, table, examined in self._examined(refused):
-                if self.sessions is not None:
-                    answered(examined, self.sessions)
-                if (identity := table.recipe.id_column) is not None:
-                    labels_of(column_of(examined.batch, identity), identity)
-                persons.update(table.count_persons(examined))
+            for _, table, examined, numbers in self._examined(refused):
+                answers = None if self.sessions is None else answered(examined, self.sessions)
+                persons.update(table.person_reports(examined, path=self.path, rows=numbers, answers=answers))
                 yield table, examined
 
         if first != second:
@@ -298,6 +341,7 @@ class Work:
                 pass
         if isinstance(self.source, OgrSource) and self._table is not None:
             try_ogr(self.source, self._table.reported_schema, self.target)
+        self.charged = persons
         return persons
 
     def opened(self, delivery: Delivery) -> Outputs:
@@ -355,17 +399,25 @@ class Work:
 
     def _reported(self) -> Iterator[tuple[Rows, Table, Obfuscated]]:
         """Yield the rows, and what becomes of them."""
-        for rows, table, examined in self._examined(self.rejects):
-            made = table.report(examined, sessions=self.sessions)
+        persons = PersonReports()
+        for rows, table, examined, numbers in self._examined(self.rejects):
+            made = table.report(examined, path=self.path, rows=numbers, sessions=self.sessions)
+            if self.charged is not None:
+                answers = None if self.sessions is None else made.reports[0]
+                persons.update(table.person_reports(examined, path=self.path, rows=numbers, answers=answers))
             self.tally.add(table, examined, made)
             self.tally.rejected = self.rejects.count
             yield rows, table, made
             if self.job.progress is not None:
                 self.job.progress(self.tally.reports, self.source.share())
-        if self.charged is not None and self.charged != self.tally.persons:
-            raise InvalidInputError("the file changed between counting its persons and making their reports")
+        if self.charged is not None and not persons.same_as(self.charged):
+            raise InvalidInputError(
+                "the file changed between the charge and the reports: restore it, or cancel the job"
+            )
 
-    def _examined(self, rejects: Rejects | None) -> Iterator[tuple[Rows, Table, Examined]]:
+    def _examined(self, rejects: Rejects | None) -> Iterator[tuple[Rows, Table, Examined, IntArray]]:
+        """Yield rows, the table that they are of, what is known of them and their numbers in the file."""
+        first = 0
         for rows in self.source.rows():
             recipe = self.source.recipe(self.job.recipe, rows)
             if self._table is None or self._table.schema != rows.schema or self._table.recipe != recipe:
@@ -374,7 +426,9 @@ class Work:
             if rejects is not None:
                 bad = [BadRecord(rows.line(row), why, rows.record(row)) for row, why in examined.problems]
                 rejects.add(sorted([*rows.problems, *bad]))
-            yield rows, self._table, examined
+            numbers = np.arange(first, first + len(rows.batch))
+            first += len(rows.batch)
+            yield rows, self._table, examined, numbers
         self.source.finish(self.job.recipe)
 
 

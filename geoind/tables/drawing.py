@@ -8,7 +8,7 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import obfuscate_lonlat
-from geoind.randomness import KeyedRandomness, RandomnessLike, as_randomness
+from geoind.randomness import KeyedRandomness, RandomnessLike, Words, as_randomness
 from geoind.tables.identities import labels_of
 from geoind.tables.keys import key_of_place
 from geoind.tables.places import column_of
@@ -17,7 +17,7 @@ from geoind.tables.rows import Examined
 if TYPE_CHECKING:
     from geoind.tables.recipe import Recipe
 
-__all__ = ["drawn", "permutation", "randomness_of"]
+__all__ = ["drawn", "permutation", "randomness_of", "tags_of"]
 
 
 def randomness_of(
@@ -49,8 +49,8 @@ def drawn(truth: FloatArray, mechanism: Mechanism, source: RandomnessLike, numbe
 
     Equal places of a row have independent reports: the second place has a key of its own.
     """
-    if number and isinstance(source, KeyedRandomness):
-        source = KeyedRandomness(key_of_place(source.key, number), source.labels)
+    if isinstance(source, KeyedRandomness):
+        source = _of_place(source, number)
     present = ~np.isnan(truth[:, 0])
     if present.all():
         return obfuscate_lonlat(truth, mechanism, rng=source)
@@ -59,6 +59,21 @@ def drawn(truth: FloatArray, mechanism: Mechanism, source: RandomnessLike, numbe
     reports = np.full_like(truth, np.nan)
     reports[present] = obfuscate_lonlat(truth[present], mechanism, rng=source)
     return reports
+
+
+def tags_of(examined: Examined, mechanism: Mechanism, source: KeyedRandomness) -> Words:
+    """Return (n, 2) words per row that stand for the reports of its places under a key."""
+    tags = np.zeros((len(examined.rows), 2), np.uint64)
+    for number, truth in enumerate(examined.truths):
+        present = ~np.isnan(truth[:, 0])
+        keyed = _of_place(source, number).only(present)
+        tags[present] += keyed.words(truth[present], 2, f"tag of {mechanism!r}")
+    return tags
+
+
+def _of_place(source: KeyedRandomness, number: int) -> KeyedRandomness:
+    """Return the randomness of the rows' place with this number."""
+    return KeyedRandomness(key_of_place(source.key, number), source.labels) if number else source
 
 
 def permutation(source: RandomnessLike, count: int) -> IntArray:

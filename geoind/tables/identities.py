@@ -6,12 +6,12 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import IntArray
-from geoind.budgets.persons import as_person
+from geoind.budgets.persons import PersonReports, as_person
 from geoind.errors import InvalidInputError
-from geoind.randomness import Labels
+from geoind.randomness import Labels, Words
 from geoind.tables.places import is_text
 
-__all__ = ["count_persons", "labels_of", "persons_in", "plain"]
+__all__ = ["count_persons", "labels_of", "person_reports", "persons_in", "plain"]
 
 
 def plain(column: pa.Array) -> pa.Array:
@@ -57,12 +57,16 @@ def count_persons(column: pa.Array, reports: np.ndarray, name: str) -> Counter[s
     >>> count_persons(pa.array(["Zoe\u0308", "Zoë", "Ana"]), np.array([1, 2, 0]), "person")
     Counter({'Zoë': 3})
     """
+    return person_reports(column, reports, name, None).counts
+
+
+def person_reports(column: pa.Array, reports: np.ndarray, name: str, tags: Words | None) -> PersonReports:
+    """Return how many reports each person is in and, with (n, 2) tags of the rows, which."""
     used = np.flatnonzero(reports)
     names, codes, flaws = persons_in(plain(column).take(pa.array(used)), name)
     for reason in flaws.values():
         raise InvalidInputError(reason)
-    totals = np.bincount(codes, reports[used], len(names)).astype(np.int64)
-    return Counter(dict(zip(names, totals.tolist(), strict=True)))
+    return PersonReports.of(names, codes, reports[used], None if tags is None else tags[used])
 
 
 def persons_in(column: pa.Array, name: str) -> tuple[list[str], IntArray, dict[int, str]]:

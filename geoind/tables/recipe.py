@@ -2,16 +2,17 @@
 
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 import pyarrow as pa
 
+from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
-from geoind.pipeline import Budget, choose_mechanism
+from geoind.pipeline import Budget, Costs, choose_mechanism
 from geoind.randomness import KEY_BYTES, Labels
 from geoind.tables.keys import Key, KeyLike, as_key
 from geoind.tables.promise import refuse_more_reports
@@ -186,21 +187,31 @@ class Recipe:
         """Return whether persons are counted first: to be charged, or as the promise is for so many reports."""
         return ledger is not None or (self.person_column is not None and (self.reports or 1) > 1)
 
-    def charge(self, ledger: Budget | None, persons: Mapping[str, int], *, label: str) -> None:
-        """Let persons pay for their reports, all of them or none, unless that is more than the promise is for.
+    def charge(
+        self, ledger: Budget | None, persons: PersonReports, *, label: str, costs: Costs | None = None
+    ) -> None:
+        """Charge all persons for their reports, or none; more reports than the promise is for are refused.
+
+        Under a key the ledger remembers for which reports each person has paid: the same ones are free.
 
         Parameters
         ----------
         ledger : Ledger, optional
-            Whose budgets pay, if any do.
-        persons : dict
-            How many reports each person will be in.
+            What charges, if anything does.
+        persons : PersonReports
+            The reports of each person.
         label : str
             What the ledger calls them.
+        costs : dict, optional
+            Of traces: what the answers of each person's session cost.
         """
-        refuse_more_reports(self.reports, persons)
-        if ledger is not None:
-            ledger.charge_counts(persons, self.mechanism, label=label)
+        refuse_more_reports(self.reports, persons.counts)
+        if ledger is None:
+            return
+        if self.trace is None:
+            ledger.charge_counts(persons.counts, self.mechanism, label=label, once=persons.tokens)
+        else:
+            ledger.charge_all(costs or {}, label=label, once=persons.tokens)
 
     def with_key(self) -> "Recipe":
         """Return the recipe with a key: its own, or one made for this purpose alone, which a log line tells."""

@@ -4,17 +4,18 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
+from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
-from geoind.randomness import RandomnessLike
+from geoind.randomness import KeyedRandomness, RandomnessLike
 from geoind.space.crs import LONLAT, as_crs, from_lonlat, same_crs, to_lonlat
 from geoind.tables.dictionaries import used_only
-from geoind.tables.drawing import drawn, permutation, randomness_of
+from geoind.tables.drawing import drawn, permutation, randomness_of, tags_of
 from geoind.tables.geoparquet import (
     box_columns,
     covering_of,
@@ -23,7 +24,7 @@ from geoind.tables.geoparquet import (
     published_field,
     published_metadata,
 )
-from geoind.tables.identities import count_persons, persons_in
+from geoind.tables.identities import count_persons, person_reports, persons_in
 from geoind.tables.names import coordinate_columns, listed
 from geoind.tables.notes import numbers_of_notes, refuse_folders, refuse_notes
 from geoind.tables.order import refuse_sorted
@@ -35,6 +36,7 @@ from geoind.tables.tracing import answered, in_order, steps_of
 from geoind.tables.values import Sample, sampled_rows
 from geoind.tables.where import LonLat, Points
 from geoind.traces.many import Positions, TraceSessions
+from geoind.traces.table import tags_of_answers
 
 if TYPE_CHECKING:
     from geoind.tables.recipe import Recipe
@@ -261,13 +263,51 @@ class Table:
         persons : pyarrow.Array, optional
             Who each of its rows is about, where no column says it.
         """
+        column, name = self._persons(examined, persons)
+        return count_persons(column, examined.reports_per_row, name)
+
+    def _persons(self, examined: Examined, persons: pa.Array | None) -> tuple[pa.Array, str]:
+        """Return who each row is about, and what that column is called."""
         if persons is not None:
             self._refuse_telling_persons(examined, persons)
-            return count_persons(persons, examined.reports_per_row, "person")
+            return persons, "person"
         name = self.recipe.person_column
         if name is None:
             raise InvalidInputError("person_column must name the column of persons")
-        return count_persons(column_of(examined.batch, name), examined.reports_per_row, name)
+        return column_of(examined.batch, name), name
+
+    def person_reports(
+        self,
+        examined: Examined,
+        *,
+        path: str | None = None,
+        rows: IntArray | None = None,
+        persons: pa.Array | None = None,
+        answers: FloatArray | None = None,
+    ) -> PersonReports:
+        """Return how many reports each person will be in and, under a key, which.
+
+        Parameters
+        ----------
+        examined : Examined
+            What `examine` returned.
+        path, rows : str and array of int, optional
+            As in `report`.
+        persons : pyarrow.Array, optional
+            As in `count_persons`.
+        answers : (n, 2) array, optional
+            Of traces: what the sessions answered.
+        """
+        recipe = self.recipe
+        if recipe.key is None:
+            return PersonReports(self.count_persons(examined, persons))
+        if examined.steps is not None and answers is not None:
+            tags = tags_of_answers(examined.steps, answers, recipe.key.read())
+        else:
+            source = randomness_of(recipe, examined, path, rows, None)
+            tags = tags_of(examined, recipe.mechanism, cast("KeyedRandomness", source))
+        column, name = self._persons(examined, persons)
+        return person_reports(column, examined.reports_per_row, name, tags)
 
     @property
     def _place_names(self) -> list[str]:

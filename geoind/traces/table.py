@@ -6,14 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat
-from geoind.budgets.persons import as_person
+from geoind.budgets.persons import PersonReports, as_person
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
-from geoind.randomness import KEY_BYTES
+from geoind.randomness import KEY_BYTES, Words
 from geoind.traces.many import Positions, TraceSessions, first_not_later
 from geoind.traces.session import TraceMethod
+from geoind.traces.words import SEEN, StepWords
 
-__all__ = ["ObfuscatedTraces", "obfuscate_traces"]
+__all__ = ["ObfuscatedTraces", "obfuscate_traces", "tags_of_answers"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,8 @@ def obfuscate_traces(
     key : bytes
         32 secret bytes.
     ledger : Ledger, optional
-        Pays for all persons' whole traces, or for none: then it is an error, and nothing is returned.
+        Charges all persons for their whole traces, or none: then it is an error, and nothing is returned. The same
+        answers under the same key are charged once.
 
     Examples
     --------
@@ -90,5 +92,14 @@ def obfuscate_traces(
         raise InvalidInputError(f"the times of a person must increase, row {row} goes back or repeats one")
     reports = sessions.report(steps)
     if ledger is not None:
-        ledger.charge_all(sessions.costs, label="traces")
+        tags = tags_of_answers(steps, reports, key)
+        charged = PersonReports.of(known, codes, np.ones_like(codes), tags)
+        ledger.charge_all(sessions.costs, label="traces", once=charged.tokens)
     return ObfuscatedTraces(reports, sessions.spent)
+
+
+def tags_of_answers(steps: Positions, answers: FloatArray, key: bytes) -> Words:
+    """Return (n, 2) words per row that stand for a person, a time and an answer under a key."""
+    words = StepWords(key)
+    persons = np.frombuffer(b"".join(map(words.person, steps.names)), np.uint64).reshape(-1, 2)
+    return words.pairs(words.steps(persons[steps.codes], steps.times, answers), 0.0, SEEN)

@@ -2,7 +2,6 @@ import hashlib
 import json
 import os
 import signal
-import stat
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
-from geoind import BudgetExceededError, InvalidInputError, KeyedRandomness, SphericalLaplace
+from geoind import BudgetExceededError, InvalidInputError, KeyedRandomness, Ledger, SphericalLaplace
 from geoind.adapters import dataset
 from geoind.adapters.dataset import Done
 from geoind.adapters.keys import Key
@@ -134,19 +133,19 @@ def test_a_killed_job_finishes_only_what_is_missing(tmp_path: Path) -> None:
     out = tmp_path / "out"
     killed = subprocess.run([sys.executable, tmp_path / "job.py", source, out, KEY.hex()], check=False)
     assert killed.returncode == -signal.SIGKILL
-    pieces = [path for path in out.rglob("*.parquet") if path.parent == out]
-    there = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in pieces}
+    assert not out.exists()
+    pieces = tmp_path / ".out.partial" / "out"
+    there = {path.name: path.stat().st_ino for path in pieces.glob("*.parquet")}
     assert 3 <= len(there) < 18
-    (out / ".5.0002.parquet.12345678.partial").mkdir()
-    (out / ".5.0002.parquet.12345678.partial" / "5.0002.parquet").write_bytes(b"half a piece")
+    (pieces / ".5.0002.parquet.12345678.partial").mkdir()
+    (pieces / ".5.0002.parquet.12345678.partial" / "5.0002.parquet").write_bytes(b"half a piece")
     done = obfuscate_dataset(source, out, epsilon=0.01, key=KEY)
     # A worker may have renamed one more piece while the job was dying.
     assert len(there) <= done.found <= len(there) + 2
-    assert {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in there} == there
-    assert not list(out.rglob("*.partial"))
+    assert {name: (out / name).stat().st_ino for name in there} == there
+    assert not list(tmp_path.rglob("*.partial"))
     obfuscate_dataset(source, tmp_path / "never killed", epsilon=0.01, key=KEY)
     assert read(out) == read(tmp_path / "never killed")
-    assert obfuscate_dataset(source, out, epsilon=0.01, key=KEY) == Done(rows=1800, pieces=18, found=18)
 
 
 def test_records_of_two_files_never_share_noise(tmp_path: Path) -> None:
@@ -159,38 +158,19 @@ def test_records_of_two_files_never_share_noise(tmp_path: Path) -> None:
     assert len(np.unique(np.column_stack([report["lon"], report["lat"]]), axis=0)) >= 5999
 
 
-def test_without_a_key_one_is_kept_beside_the_target(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_without_a_key_every_job_has_one_of_its_own_and_deletes_it(tmp_path: Path) -> None:
     source = write(tmp_path / "in", SIZES)
-    obfuscate_dataset(source, tmp_path / "out", epsilon=0.01)
-    kept = tmp_path / "out.key"
-    assert str(kept) in caplog.text
-    secret = Key.in_file(kept).read()
-    assert secret.hex() not in caplog.text
-    if os.name == "posix":
-        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
-    for path in (path for path in (tmp_path / "out").rglob("*") if path.is_file()):
-        assert secret not in path.read_bytes()
-        assert secret.hex().encode() not in path.read_bytes()
-    first = read(tmp_path / "out")
-    (tmp_path / "out" / "a.parquet").unlink()
-    assert obfuscate_dataset(source, tmp_path / "out", epsilon=0.01).found == 2
-    assert read(tmp_path / "out") == first
+    for name in ("one", "two"):
+        obfuscate_dataset(source, tmp_path / name, epsilon=0.01)
+    assert read(tmp_path / "one") != read(tmp_path / "two")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "one", "two"]
 
 
-def test_another_job_may_not_use_the_folder(tmp_path: Path) -> None:
+def test_a_folder_that_is_not_empty_is_refused(tmp_path: Path) -> None:
     source = write(tmp_path / "in", SIZES)
-    out = tmp_path / "out"
-    obfuscate_dataset(source, out, epsilon=0.01, key=KEY)
-    with pytest.raises(InvalidInputError, match=r"another job .different: key fingerprint."):
-        obfuscate_dataset(source, out, epsilon=0.01, key=bytes(32))
-    with pytest.raises(InvalidInputError, match=r"another job .different: mechanism."):
-        obfuscate_dataset(source, out, epsilon=0.02, key=KEY)
-    write(source, {"new.parquet": 10})
-    with pytest.raises(InvalidInputError, match=r"another job .different: source files."):
-        obfuscate_dataset(source, out, epsilon=0.01, key=KEY)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("!")
-    with pytest.raises(InvalidInputError, match="must be a new or empty folder"):
+    with pytest.raises(InvalidInputError, match="must be a new or an empty folder"):
         obfuscate_dataset(source, tmp_path / "mine", epsilon=0.01, key=KEY)
     for inside in (source, source / "out", tmp_path):
         with pytest.raises(InvalidInputError, match="none inside the other"):
@@ -204,11 +184,19 @@ class Account:
         self.budget = budget
         self.charges: list[tuple[dict[str, int], float]] = []
 
-    def charge_all(self, costs: Costs, *, label: str = "") -> None:
-        raise AssertionError(f"these are no traces: {costs} {label}")
+    def charge_all(self, costs: Costs, *, label: str = "", once: Mapping[str, str] | None = None) -> None:
+        raise AssertionError(f"these are no traces: {costs} {label} {once}")
 
-    def charge_counts(self, reports: Mapping[str, int], cost: SphericalLaplace, *, label: str = "") -> None:
+    def charge_counts(
+        self,
+        reports: Mapping[str, int],
+        cost: SphericalLaplace,
+        *,
+        label: str = "",
+        once: Mapping[str, str] | None = None,
+    ) -> None:
         assert label
+        assert once is not None, "a job has a key"
         epsilon = cost.epsilon
         for person, count in reports.items():
             if count * epsilon > self.budget:
@@ -219,14 +207,16 @@ class Account:
 @pytest.mark.usefixtures("small_pieces")
 def test_totals_of_all_persons_are_charged_once(tmp_path: Path) -> None:
     source = write(tmp_path / "in", SIZES)
-    account = Account()
-    for _ in range(2):
-        obfuscate_dataset(source, tmp_path / "out", epsilon=0.01, key=KEY, ledger=account, person_column="who")
-        (tmp_path / "out" / "a.parquet").unlink()
     truth = read(source)
     persons = truth["who"].filter(truth["lon"].is_valid()).to_numpy()
     wanted = {str(person): int((persons == person).sum()) for person in np.unique(persons)}
-    assert account.charges == [(wanted, 0.01)]
+    with Ledger("sqlite://", budget=100.0) as ledger:
+        for name in ("one", "two"):
+            obfuscate_dataset(source, tmp_path / name, epsilon=0.01, key=KEY, ledger=ledger, person_column="who")
+            charged = {person: [charge.reports for charge in ledger.history(person)] for person in wanted}
+            assert charged == {person: [count] for person, count in wanted.items()}
+        obfuscate_dataset(source, tmp_path / "more", epsilon=0.02, key=KEY, ledger=ledger, person_column="who")
+        assert len(ledger.history("0")) == 2, "another epsilon is another release"
 
 
 def test_an_exhausted_budget_stops_the_job_before_any_report(tmp_path: Path) -> None:

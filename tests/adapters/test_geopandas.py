@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +28,14 @@ class Book:
     def __init__(self) -> None:
         self.charged: list[tuple[dict[str | int, int], float]] = []
 
-    def charge_all(self, costs: Costs, *, label: str = "") -> None:
-        raise AssertionError(f"these are no traces: {costs} {label}")
+    def charge_all(self, costs: Costs, *, label: str = "", once: Mapping[str, str] | None = None) -> None:
+        raise AssertionError(f"these are no traces: {costs} {label} {once}")
 
-    def charge_counts(self, reports: ReportCounts, cost: Mechanism, *, label: str = "") -> None:
+    def charge_counts(
+        self, reports: ReportCounts, cost: Mechanism, *, label: str = "", once: Mapping[str, str] | None = None
+    ) -> None:
         assert label
+        assert once is None, "without a key each call is a new release"
         counts: dict[str | int, int] = {}
         counts.update(reports.items())
         self.charged.append((counts, cost.epsilon))

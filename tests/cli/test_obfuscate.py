@@ -423,10 +423,15 @@ def closed(numbers: tuple[int, ...], *arguments: object) -> "subprocess.Complete
 
 def test_closed_streams_are_one_sentence_and_nobody_pays(places: Path) -> None:
     url = f"sqlite:///{places.parent}/budgets.db"
+    (key := places.with_name("key")).write_text("00" * 32)
+    key.chmod(0o600)
     paid = ["--person", "name", "--ledger", url, "--budget", "1"]
-    done = closed((1,), places, "-", *paid)
+    done = closed((1,), places, "-", *paid, "--key-file", key, "--id", "name")
     assert done.returncode == 2
     assert done.stderr == b"geoind: standard output is closed: nothing can be written there\n"
+    done = closed((), places, "-", *paid)
+    assert done.returncode == 2
+    assert done.stderr.startswith(b"geoind: a ledger and standard output need a key")
     done = closed((0,), "-", places.with_name("out.csv"))
     assert done.returncode == 2
     assert done.stderr == b"geoind: standard input is closed: nothing can be read there\n"

@@ -123,10 +123,10 @@ def test_another_job_does_not_take_up_what_is_unfinished(
     tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted(source, tmp_path / "out", job_of(), monkeypatch)
-    with pytest.raises(InvalidInputError, match="is what another job left unfinished"):
+    with pytest.raises(InvalidInputError, match="holds the unfinished work of another job"):
         obfuscate_files([source], tmp_path / "out", job_of(keep=["who"]))
     os.utime(source / "a.csv", (1, 1))
-    with pytest.raises(InvalidInputError, match="is what another job left unfinished"):
+    with pytest.raises(InvalidInputError, match="holds the unfinished work of another job"):
         obfuscate_files([source], tmp_path / "out", job_of())
     assert (tmp_path / ".out.partial").exists(), "an error must not remove what another job is at work on"
 

@@ -20,6 +20,7 @@ from geoind import (
 )
 from geoind.adapters import dask, dataset
 from geoind.adapters.geopandas import obfuscate_points
+from geoind.budgets.persons import PersonReports
 from geoind.files import obfuscate_file
 from geoind.files.folder import obfuscate_files
 from geoind.files.job import Job
@@ -93,9 +94,9 @@ def test_nobody_pays_for_more_reports_than_the_promise_is_for() -> None:
     recipe = Recipe.of(**THREE, person_column="who")
     with Ledger("sqlite://", budget=Promise(level=1.5, radius=200, delta=1e-5)) as ledger:
         with pytest.raises(InvalidInputError, match=REFUSAL):
-            recipe.charge(ledger, {"ana": 4, "ben": 1}, label="x")
+            recipe.charge(ledger, PersonReports(Counter(ana=4, ben=1)), label="x")
         assert ledger.history("ben") == ledger.history("ana") == []
-        recipe.charge(ledger, {"ana": 3, "ben": 1}, label="x")
+        recipe.charge(ledger, PersonReports(Counter(ana=3, ben=1)), label="x")
         assert [entry.reports for entry in ledger.history("ana")] == [3]
 
 

@@ -1,0 +1,211 @@
+"""Work that is not finished: what a job needs to continue after an error, a full disk or a kill."""
+
+import json
+import logging
+import os
+import secrets
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from geoind.errors import GeoindError, InvalidInputError, LedgerError
+from geoind.randomness import KEY_BYTES
+from geoind.tables.keys import Key
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = ["Unfinished", "cancel", "refuse_full"]
+
+log = logging.getLogger("geoind")
+
+STATE = "job.json"
+
+
+class Unfinished:
+    """A hidden folder next to a job's target, private to its owner and locked by the process that works in it.
+
+    It holds the job's identity, the key of its noise and the files that are complete. After an error it stays if
+    the job was paid for, after an interrupt or a kill it stays in any case, and the same call continues from
+    there. It records where the work stands, never whether it was paid for: only the ledger knows that.
+
+    Parameters
+    ----------
+    target : path
+        The file or folder that the job makes.
+    identity : mapping
+        What must be equal for a later call to continue the work, as text by name.
+    key : Key, optional
+        The key of the noise. Without it one is made and kept until the work is finished or cancelled, so that a
+        second attempt repeats the reports of the first.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     reports = Path(name, "reports")
+    ...     with Unfinished(reports, {"source": "trips"}) as work:
+    ...         _ = (work.folder / "monday.csv").write_text("lon,lat")
+    ...         work.publish()
+    ...     sorted(path.name for path in Path(name).rglob("*"))
+    ['monday.csv', 'reports']
+    """
+
+    key: Key
+
+    def __init__(self, target: Path, identity: Mapping[str, str], key: Key | None = None) -> None:
+        self._target, self._identity, self._given = target, dict(identity), key
+        self._place = _place_of(target)
+        self._lock = -1
+        self._kept = False
+        self.folder = self._place / target.name
+
+    def __enter__(self) -> Self:
+        self._lock = _locked(self._place)
+        if self._lock < 0:
+            self._begin()
+        else:
+            self._kept = True
+            try:
+                self._continue()
+            except BaseException:
+                os.close(self._lock)
+                raise
+        return self
+
+    def keep(self) -> None:
+        """Keep the work after any error from now on: it is paid for."""
+        self._kept = True
+
+    def publish(self) -> None:
+        """Put the folder of complete files in its place."""
+        for left in self.folder.rglob(".*.partial"):
+            shutil.rmtree(left, ignore_errors=True)
+        if self._target.exists():
+            self._target.rmdir()
+        self.folder.replace(self._target)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # A ledger that did not confirm may have charged; an interrupted job may be continued.
+        unsure = kind is not None and (issubclass(kind, LedgerError) or not issubclass(kind, Exception))
+        if kind is not None and (self._kept or unsure):
+            log.warning(
+                "%r is not finished: the same call continues it without a second charge, "
+                "and --cancel (geoind.files.cancel) gives it up",
+                self._target.name,
+            )
+        else:
+            shutil.rmtree(self._place, ignore_errors=True)
+        if self._lock >= 0:
+            os.close(self._lock)
+
+    def _begin(self) -> None:
+        self.key = self._given or Key(secrets.token_bytes(KEY_BYTES))
+        state = self._identity | {"key": "" if self._given else self.key.read().hex()}
+        try:
+            # Complete and locked before it gets its name: no other process sees it half made.
+            made = Path(tempfile.mkdtemp(".partial", f".{self._target.name}.", self._place.parent))
+        except OSError as error:
+            raise InvalidInputError(f"cannot write {self._target.name!r}: {error.strerror}") from None
+        try:
+            (made / self._target.name).mkdir()
+            (made / STATE).write_text(json.dumps(state))
+            self._lock = _lock_folder(made)
+            made.rename(self._place)
+        except OSError as error:
+            shutil.rmtree(made, ignore_errors=True)
+            raise GeoindError(
+                f"cannot begin {self._target.name!r}: {error.strerror}; is another process working on it?"
+            ) from None
+
+    def _continue(self) -> None:
+        try:
+            found = json.loads((self._place / STATE).read_text())
+            secret = bytes.fromhex(found.pop("key"))
+            same = found == self._identity and bool(secret) == (self._given is None)
+        except (OSError, ValueError, AttributeError, KeyError, TypeError):
+            same = False
+        if not same:
+            raise InvalidInputError(
+                f"{str(self._place)!r} holds the unfinished work of another job: finish or cancel that one, "
+                "or use another target"
+            )
+        self.key = self._given or Key(secret)
+
+
+def cancel(target: str | Path) -> bool:
+    """Remove the unfinished work of a target and return whether there was any; what was charged stays charged.
+
+    Examples
+    --------
+    >>> cancel("reports.csv")
+    False
+    """
+    place = _place_of(Path(target))
+    lock = _locked(place)
+    if lock < 0:
+        return False
+    shutil.rmtree(place)
+    os.close(lock)
+    return True
+
+
+def refuse_full(target: Path) -> None:
+    """Refuse a folder for a job's files that exists and is not empty."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return
+    if _place_of(target).exists() and not (_place_of(target) / target.name).exists():
+        # The job that made the folder was killed after it was complete: its key is not needed any more.
+        cancel(target)
+    raise InvalidInputError(f"{str(target)!r} must be a new or an empty folder")
+
+
+def _place_of(target: Path) -> Path:
+    return target.resolve().parent / f".{target.name}.partial"
+
+
+def _locked(place: Path) -> int:
+    """Return a descriptor that locks a folder of unfinished work, -1 if there is none.
+
+    A folder that others could have written is refused.
+    """
+    if not os.path.lexists(place):
+        return -1
+    try:
+        lock = _lock_folder(place)
+    except BlockingIOError:
+        raise GeoindError(f"another process is working on {str(place)!r}: wait until it ends") from None
+    except OSError:
+        raise InvalidInputError(f"{str(place)!r} must be a folder of unfinished work: remove it") from None
+    if sys.platform == "win32":
+        return lock
+    about = os.fstat(lock)
+    if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) != 0o700:
+        os.close(lock)
+        raise InvalidInputError(
+            f"{str(place)!r} must belong to this user and have mode 0700: another user may have written it"
+        )
+    if not place.exists() or not os.path.samestat(about, place.stat()):
+        # The process that held the lock has finished and removed it.
+        os.close(lock)
+        return _locked(place)
+    return lock
+
+
+def _lock_folder(folder: Path) -> int:
+    """Return a descriptor that locks a folder; Windows cannot lock one, so there it locks nothing."""
+    if sys.platform == "win32":
+        return os.open(os.devnull, os.O_RDONLY)
+    number = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(number)
+        raise
+    return number

@@ -1,0 +1,352 @@
+"""A job is paid once, whatever interrupts it, and nothing is charged that is not published."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from geoind import BudgetExceededError, GeoindError, Ledger
+from geoind.adapters.dataset import obfuscate_dataset
+from geoind.cli import main
+from geoind.errors import LedgerError
+from geoind.files import cancel, obfuscate_file
+from geoind.files.folder import obfuscate_files
+from geoind.files.job import Job
+from geoind.parallel import in_processes
+from geoind.tables import Recipe
+from tests.full_disk import full_disk
+
+KEY = bytes(range(32))
+ROWS = 400
+PERSONS = 4
+
+
+def rows(seed: int = 0) -> pa.Table:
+    """Return places of four persons at increasing times."""
+    rng = np.random.default_rng(seed)
+    return pa.table(
+        {
+            "trip": np.arange(ROWS) + seed * ROWS,
+            "who": [f"p{row % PERSONS}" for row in range(ROWS)],
+            "at": (np.arange(ROWS) + seed * ROWS) * 60,
+            "lon": rng.normal(2.3, 0.1, ROWS).round(6),
+            "lat": rng.normal(48.8, 0.1, ROWS).round(6),
+        }
+    )
+
+
+def write(path: Path, seed: int = 0) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    table = rows(seed)
+    pq.write_table(table, path, row_group_size=100) if path.suffix == ".parquet" else pyarrow.csv.write_csv(
+        table, path
+    )
+    return path
+
+
+POINTS: dict[str, Any] = {"epsilon": 0.001, "person_column": "who"}
+KEYED: dict[str, Any] = {**POINTS, "key": KEY, "id_column": "trip"}
+TRACES: dict[str, Any] = {"epsilon": 0.001, "trace": "who,at", "method": "independent", "key": KEY}
+
+
+def one_file(tmp_path: Path, options: dict[str, Any], **more: Any) -> Path:
+    """Obfuscate a CSV file and return the reports."""
+    source = tmp_path / "in.csv"
+    if not source.exists():
+        write(source)
+    obfuscate_file(source, tmp_path / "out.csv", **options, **more)
+    return tmp_path / "out.csv"
+
+
+def folder(tmp_path: Path, options: dict[str, Any], *, ledger: Ledger, progress: Any = None) -> Path:
+    """Obfuscate a folder of two CSV files and return the folder of reports."""
+    source = tmp_path / "in"
+    if not source.exists():
+        write(source / "a.csv", 1)
+        write(source / "b.csv", 2)
+    job = Job(recipe=Recipe.of(**options), ledger=ledger, progress=progress)
+    obfuscate_files([source], tmp_path / "out", job)
+    return tmp_path / "out"
+
+
+def dataset(tmp_path: Path, options: dict[str, Any], *, ledger: Ledger, progress: Any = None) -> Path:
+    """Obfuscate a folder of two Parquet files and return the folder of reports."""
+    source = tmp_path / "in"
+    if not source.exists():
+        write(source / "a.parquet", 1)
+        write(source / "b.parquet", 2)
+    options = {name: value for name, value in options.items() if name != "id_column"}
+    obfuscate_dataset(source, tmp_path / "out", ledger=ledger, progress=progress, workers=1, **options)
+    return tmp_path / "out"
+
+
+KINDS: dict[str, tuple[Callable[..., Path], dict[str, Any], int]] = {
+    "file": (one_file, POINTS, 1),
+    "file, keyed": (one_file, KEYED, 1),
+    "trace file": (one_file, TRACES, 1),
+    "folder": (folder, POINTS, 2),
+    "folder, keyed": (folder, KEYED, 2),
+    "trace folder": (folder, TRACES, 2),
+    "dataset": (dataset, POINTS, 2),
+    "dataset, keyed": (dataset, KEYED, 2),
+}
+
+
+def content(place: Path) -> dict[str, bytes]:
+    """Return the files of reports."""
+    paths = [place] if place.is_file() else [path for path in place.rglob("*") if path.is_file()]
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def charged(ledger: Ledger) -> list[int]:
+    """Return how many reports each person was charged for."""
+    return [sum(charge.reports for charge in ledger.history(f"p{number}")) for number in range(PERSONS)]
+
+
+@pytest.fixture
+def ledger(url: str) -> Iterator[Ledger]:
+    with Ledger(url, budget=100.0) as made:
+        yield made
+
+
+class Killed(BaseException):
+    """An end that no handler of errors catches."""
+
+
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), Killed()])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_job_that_ends_after_the_payment_is_finished_without_another(
+    kind: str, error: BaseException, tmp_path: Path, ledger: Ledger
+) -> None:
+    run, options, files = KINDS[kind]
+
+    def stop(_count: int, _share: float | None) -> None:
+        raise error
+
+    for _ in range(2):
+        with pytest.raises((type(error), GeoindError)):
+            run(tmp_path, options, ledger=ledger, progress=stop)
+        assert charged(ledger) == [files * ROWS // PERSONS] * PERSONS
+        assert not (tmp_path / "out").exists()
+        assert not (tmp_path / "out.csv").exists()
+    made = run(tmp_path, options, ledger=ledger)
+    assert charged(ledger) == [files * ROWS // PERSONS] * PERSONS
+    assert content(made)
+    assert not list(tmp_path.rglob("*.partial"))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_second_release_is_paid_unless_a_key_repeats_its_bytes(
+    kind: str, tmp_path: Path, ledger: Ledger
+) -> None:
+    run, options, files = KINDS[kind]
+    made = run(tmp_path, options, ledger=ledger)
+    first = content(made)
+    made.rename(tmp_path / "first")
+    second = content(run(tmp_path, options, ledger=ledger))
+    each = files * ROWS // PERSONS
+    if "key" in options:
+        assert second == first
+        assert charged(ledger) == [each] * PERSONS
+    else:
+        assert second != first
+        assert charged(ledger) == [2 * each] * PERSONS
+
+
+@pytest.mark.parametrize("kind", ["file, keyed", "trace file", "folder, keyed"])
+def test_a_person_whose_rows_changed_pays_again_and_no_other(kind: str, tmp_path: Path, ledger: Ledger) -> None:
+    run, options, files = KINDS[kind]
+    run(tmp_path, options, ledger=ledger).rename(tmp_path / "first")
+    source = tmp_path / "in.csv" if files == 1 else tmp_path / "in" / "b.csv"
+    lines = source.read_text().splitlines()
+    place = lines[2].rindex(",")
+    lines[2] = lines[2][:place] + ",48.7"
+    source.write_text("\n".join(lines) + "\n")
+    run(tmp_path, options, ledger=ledger)
+    each = files * ROWS // PERSONS
+    assert charged(ledger) == [each, 2 * each, each, each]
+
+
+@pytest.mark.parametrize("options", [POINTS, KEYED, TRACES])
+def test_a_full_disk_is_paid_once(options: dict[str, Any], tmp_path: Path) -> None:
+    many = pa.concat_tables([rows(seed) for seed in range(40)])
+    pyarrow.csv.write_csv(many, tmp_path / "in.csv")
+    with Ledger(f"sqlite:///{tmp_path}/budgets.db", budget=100.0) as ledger:
+        with pytest.raises(OSError, match="File too large"), full_disk(400_000):
+            one_file(tmp_path, options, ledger=ledger)
+        assert charged(ledger) == [40 * ROWS // PERSONS] * PERSONS
+        one_file(tmp_path, options, ledger=ledger)
+        assert charged(ledger) == [40 * ROWS // PERSONS] * PERSONS
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_budget_that_does_not_suffice_leaves_nothing_charged_written_or_kept(kind: str, tmp_path: Path) -> None:
+    run, options, files = KINDS[kind]
+    with Ledger(f"sqlite:///{tmp_path}/budgets.db", budget=0.001 * files * ROWS / PERSONS) as ledger:
+        ledger.charge("p2", 0.001)
+        with pytest.raises(BudgetExceededError):
+            run(tmp_path, options, ledger=ledger)
+        assert charged(ledger) == [0, 0, 1, 0]
+    assert not [path for path in tmp_path.iterdir() if "out" in path.name]
+
+
+class Unsure:
+    """A ledger whose confirmation is lost, before or after the charge is written."""
+
+    def __init__(self, ledger: Ledger, *, written: bool) -> None:
+        self._ledger, self._written = ledger, written
+
+    def charge_counts(self, *given: Any, **more: Any) -> None:
+        self._lose(self._ledger.charge_counts, *given, **more)
+
+    def charge_all(self, *given: Any, **more: Any) -> None:
+        self._lose(self._ledger.charge_all, *given, **more)
+
+    def _lose(self, charge: Callable[..., None], *given: Any, **more: Any) -> None:
+        if self._written:
+            charge(*given, **more)
+        raise LedgerError("the connection was lost")
+
+
+@pytest.mark.parametrize("written", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_charge_without_confirmation_is_not_made_twice(
+    kind: str, written: bool, tmp_path: Path, ledger: Ledger
+) -> None:
+    run, options, files = KINDS[kind]
+    with pytest.raises(LedgerError):
+        run(tmp_path, options, ledger=Unsure(ledger, written=written))
+    run(tmp_path, options, ledger=ledger)
+    assert charged(ledger) == [files * ROWS // PERSONS] * PERSONS
+
+
+def test_what_a_planted_file_says_of_a_payment_counts_for_nothing(tmp_path: Path) -> None:
+    with Ledger(f"sqlite:///{tmp_path}/budgets.db", budget=100.0) as ledger:
+        with pytest.raises(Killed):
+            folder(tmp_path, POINTS, ledger=Raising(Killed()))  # type: ignore[arg-type]
+        state = tmp_path / ".out.partial" / "job.json"
+        assert charged(ledger) == [0] * PERSONS
+        planted = json.loads(state.read_text())
+        state.write_text(json.dumps({**planted, "paid": "yes"}))
+        with pytest.raises(GeoindError, match="unfinished work of another job"):
+            folder(tmp_path, POINTS, ledger=ledger)
+        state.write_text(json.dumps(planted))
+        folder(tmp_path, POINTS, ledger=ledger)
+        assert charged(ledger) == [2 * ROWS // PERSONS] * PERSONS
+
+
+class Raising:
+    """A ledger that ends the job."""
+
+    def __init__(self, error: BaseException) -> None:
+        self._error = error
+
+    def charge_counts(self, *_given: Any, **_more: Any) -> None:
+        raise self._error
+
+
+def command(tmp_path: Path, source: Path, target: str, *more: str) -> list[str]:
+    ledger = ["--ledger", f"sqlite:///{tmp_path}/budgets.db", "--budget", "1000"]
+    return ["obfuscate", str(source), str(tmp_path / target), "--epsilon", "0.001", *ledger, *more]
+
+
+def long_file(tmp_path: Path) -> Path:
+    """Write a file that takes a second or two."""
+    path = tmp_path / "long.csv"
+    pyarrow.csv.write_csv(pa.concat_tables([rows(seed) for seed in range(1500)]), path)
+    return path
+
+
+def wait_for(found: Callable[[], object]) -> None:
+    limit = time.monotonic() + 120
+    while not found():
+        assert time.monotonic() < limit
+        time.sleep(0.01)
+
+
+def test_two_runs_at_once_are_one_release_and_the_second_says_so(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    line = command(tmp_path, long_file(tmp_path), "out.csv", "--person", "who")
+    with subprocess.Popen([sys.executable, "-m", "geoind", *line]) as first:
+        wait_for((tmp_path / ".out.csv.partial").exists)
+        assert main(line) == 2
+        assert "another process is working on" in capfd.readouterr().err
+        assert main([*line, "--cancel"]) == 2
+        assert first.wait(120) == 0
+    with Ledger(f"sqlite:///{tmp_path}/budgets.db", budget=1000.0) as ledger:
+        assert charged(ledger) == [1500 * ROWS // PERSONS] * PERSONS
+    assert sorted(path.name for path in tmp_path.iterdir() if "out" in path.name) == [
+        "out.csv",
+        "out.csv.geoind.json",
+    ]
+
+
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_killed_command_is_continued_and_paid_once(tmp_path: Path, keyed: bool) -> None:
+    (key := tmp_path / "key").write_text(KEY.hex())
+    key.chmod(0o600)
+    more = ["--trace", "who,at", "--key-file", str(key)] if keyed else ["--person", "who"]
+    source = tmp_path / "in"
+    write(source / "a.csv")
+    write(source / "b.csv", 1)
+    line = command(tmp_path, source, "out", *more)
+    slow = (
+        "import os, signal, sys\nfrom geoind.files import folder\nfrom geoind.cli import main\n"
+        "write = folder._write\n"
+        "def once(work):\n    write(work)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
+        f"folder._write = once\nsys.exit(main({line!r}))"
+    )
+    killed = subprocess.run([sys.executable, "-c", slow], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert (tmp_path / ".out.partial" / "out" / "a.csv").exists()
+    with Ledger(f"sqlite:///{tmp_path}/budgets.db", budget=1000.0) as ledger:
+        spent = [ledger.spent(f"p{number}") for number in range(PERSONS)]
+        assert min(spent) > 0
+        assert main(line) == 0
+        assert [ledger.spent(f"p{number}") for number in range(PERSONS)] == spent
+    assert sorted(path.name for path in (tmp_path / "out").iterdir() if path.suffix == ".csv") == [
+        "a.csv",
+        "b.csv",
+    ]
+
+
+def test_cancel_gives_the_work_up_and_says_that_the_payment_stays(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    url = f"sqlite:///{tmp_path}/budgets.db"
+    with Ledger(url, budget=1000.0) as ledger:
+        with pytest.raises(OSError, match="disk"):
+            one_file(tmp_path, POINTS, ledger=ledger, progress=lambda *_: (_ for _ in ()).throw(OSError("disk")))
+        line = command(tmp_path, tmp_path / "in.csv", "out.csv", "--person", "who", "--cancel")
+        assert main(line) == 0
+        assert "what was charged stays charged" in capfd.readouterr().err
+        assert main(line) == 0
+        assert "there is no unfinished work" in capfd.readouterr().err
+        assert charged(ledger) == [ROWS // PERSONS] * PERSONS
+        one_file(tmp_path, POINTS, ledger=ledger)
+        assert charged(ledger) == [2 * ROWS // PERSONS] * PERSONS
+    assert not cancel(tmp_path / "out.csv")
+
+
+def test_a_killed_worker_is_one_sentence() -> None:
+    with pytest.raises(GeoindError, match="a worker process ended before its work was done"):
+        list(in_processes(2, _kill_workers, [(os.getpid(),)] * 4))
+
+
+def _kill_workers(parent: int) -> None:
+    if os.getpid() == parent:
+        time.sleep(1)
+    else:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,167 @@
+"""Unfinished work: continued by the same job only, private to its owner, one process at a time."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from geoind import GeoindError, InvalidInputError
+from geoind.errors import BudgetExceededError, LedgerError
+from geoind.tables.keys import Key
+from geoind.tables.unfinished import Unfinished, cancel, refuse_full
+
+JOB = {"source": "trips"}
+
+
+class Killed(BaseException):
+    """An end that no handler of errors catches."""
+
+
+def begun(target: Path, error: BaseException, *, paid: bool, key: Key | None = None) -> Key:
+    """Begin work that ends with an error, and return the key of its noise."""
+    keys: list[Key] = []
+
+    def work() -> None:
+        with Unfinished(target, JOB, key) as unfinished:
+            keys.append(unfinished.key)
+            (unfinished.folder / "a.csv").write_text("lon,lat")
+            if paid:
+                unfinished.keep()
+            raise error
+
+    with pytest.raises(type(error)):
+        work()
+    return keys[0]
+
+
+def left(target: Path) -> Path:
+    return target.parent / f".{target.name}.partial"
+
+
+@pytest.mark.parametrize("error", [InvalidInputError("x"), OSError("x"), BudgetExceededError("ana", 1.0, 0.0)])
+def test_an_error_before_the_payment_leaves_nothing(tmp_path: Path, error: Exception) -> None:
+    begun(tmp_path / "out", error, paid=False)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "paid"),
+    [(InvalidInputError("x"), True), (OSError("x"), True), (LedgerError("x"), False), (Killed(), False)],
+)
+def test_work_that_is_paid_or_may_be_is_continued_with_its_key_and_files(
+    tmp_path: Path, error: BaseException, paid: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    target = tmp_path / "out"
+    key = begun(target, error, paid=paid)
+    assert "'out' is not finished" in caplog.text
+    assert stat.S_IMODE(left(target).stat().st_mode) == 0o700
+    with Unfinished(target, JOB) as work:
+        assert work.key == key
+        assert (work.folder / "a.csv").read_text() == "lon,lat"
+        work.publish()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert [path.name for path in target.iterdir()] == ["a.csv"]
+
+
+def test_an_error_in_continued_work_keeps_it(tmp_path: Path) -> None:
+    key = begun(tmp_path / "out", Killed(), paid=False)
+    assert begun(tmp_path / "out", InvalidInputError("x"), paid=False) == key
+    assert left(tmp_path / "out").exists()
+
+
+def test_another_job_does_not_continue_it(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    begun(target, Killed(), paid=True)
+    for identity, key in (({"source": "others"}, None), (JOB, Key(bytes(32)))):
+        with (
+            pytest.raises(InvalidInputError, match="unfinished work of another job"),
+            Unfinished(target, identity, key),
+        ):
+            pass
+    for text in ("", "[]", "{}", '{"source": "trips", "key": 7}', '{"source": "trips", "key": "zz"}'):
+        (left(target) / "job.json").write_text(text)
+        with pytest.raises(InvalidInputError, match="unfinished work of another job"), Unfinished(target, JOB):
+            pass
+    assert left(target).exists()
+
+
+def test_a_given_key_is_not_written(tmp_path: Path) -> None:
+    key = Key(bytes(range(32)))
+    assert begun(tmp_path / "out", Killed(), paid=True, key=key) == key
+    assert json.loads((left(tmp_path / "out") / "job.json").read_text()) == {**JOB, "key": ""}
+    with Unfinished(tmp_path / "out", JOB, key) as work:
+        assert work.key == key
+
+
+def test_one_process_at_a_time_works_on_a_target(tmp_path: Path) -> None:
+    with Unfinished(tmp_path / "out", JOB) as work:
+        for second in (lambda: Unfinished(tmp_path / "out", JOB).__enter__(), lambda: cancel(tmp_path / "out")):
+            with pytest.raises(GeoindError, match="another process is working on"):
+                second()
+        assert work.folder.exists()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_others_could_have_written_is_refused(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    planted = left(target)
+    planted.mkdir(mode=0o700)
+    (planted / "job.json").write_text(json.dumps({**JOB, "key": "00" * 32}))
+    for mode in (0o755, 0o770, 0o701):
+        planted.chmod(mode)
+        with (
+            pytest.raises(InvalidInputError, match="must belong to this user and have mode 0700"),
+            Unfinished(target, JOB),
+        ):
+            pass
+    elsewhere = planted.rename(tmp_path / "elsewhere")
+    elsewhere.chmod(0o700)
+    planted.symlink_to(elsewhere)
+    with pytest.raises(InvalidInputError, match="must be a folder of unfinished work"), Unfinished(target, JOB):
+        pass
+    planted.unlink()
+    planted.write_text("a file")
+    with pytest.raises(InvalidInputError, match="must be a folder of unfinished work"), Unfinished(target, JOB):
+        pass
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="NOT RUN: only root gives files away")
+def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
+    begun(tmp_path / "out", Killed(), paid=True)
+    os.chown(left(tmp_path / "out"), 12345, 12345)
+    with pytest.raises(InvalidInputError, match="must belong to this user"), Unfinished(tmp_path / "out", JOB):
+        pass
+
+
+def test_cancel_removes_the_work_and_says_whether_there_was_any(tmp_path: Path) -> None:
+    begun(tmp_path / "out", Killed(), paid=True)
+    assert cancel(tmp_path / "out")
+    assert not cancel(tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="cannot write 'out'"), Unfinished(tmp_path / "no" / "out", JOB):
+        pass
+
+
+def test_a_target_that_is_not_empty_is_refused_and_the_key_of_its_job_is_removed(tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    refuse_full(target)
+    target.mkdir()
+    refuse_full(target)
+
+    def complete_and_die() -> None:
+        with Unfinished(target, JOB) as work:
+            (work.folder / "a.csv").write_text("lon,lat")
+            work.publish()
+            raise Killed
+
+    with pytest.raises(Killed):
+        complete_and_die()
+    assert left(target).exists(), "killed after the folder was complete, before the work was removed"
+    with pytest.raises(InvalidInputError, match="must be a new or an empty folder"):
+        refuse_full(target)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
