@@ -30,7 +30,9 @@ AREAS = ("green", "water", "buildings")
 
 INDEX = files(__package__).joinpath("static/story/index.html").read_text("utf-8")
 
-POLICY = content_policy({"script-src": "'self'", "style-src": "'self'", "img-src": "'self'"})
+POLICY = content_policy(
+    {"script-src": "'self'", "style-src": "'self'", "img-src": "'self'", "connect-src": "'none'"}
+)
 """In the page itself: it holds from a disk, too, and nothing may be sent."""
 
 

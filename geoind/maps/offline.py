@@ -245,6 +245,10 @@ def _refuse_code(element: Any) -> None:
     # A layer with a style takes the first property that tells its features apart, by its bare name.
     if not re.fullmatch(r"feature(\.\w+)+", getattr(element, "feature_identifier", "feature.id")):
         raise InvalidInputError("the first properties of a GeoJson layer must have names of letters and digits")
+    # A style with "{{ ... }}" loses its quotes.
+    for style in (getattr(element, kind, None) for kind in ("style_function", "highlight_function")):
+        if style is not None and any("{{" in str(style(feature)) for feature in element.data["features"]):
+            raise InvalidInputError("a style of a GeoJson layer must not contain '{{'")
     words = [element.text] if isinstance(element, folium.Tooltip) else []
     if isinstance(element, folium.Popup):
         words = [child.render() for child in element.html._children.values()]
