@@ -98,7 +98,7 @@ def html_page(
     if style_attributes:
         sources["style-src-attr"] = "'unsafe-inline'"
     policy = content_policy({**sources, "img-src": "data:"})
-    return fill(PAGE, title=title, body=body, policy=policy, styles=parts["style"], scripts=parts["script"])
+    return str(fill(PAGE, title=title, body=body, policy=policy, styles=parts["style"], scripts=parts["script"]))
 
 
 def content_policy(sources: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import Page, expect
 
 from geoind import GeoindError, Grid, InvalidInputError, Places, Prior, SitesMismatchError, synthetic_city
 from geoind.arrays import FloatArray
@@ -74,6 +75,13 @@ def test_the_picture_is_a_picture_and_the_map_needs_no_network(tmp_path: Path) -
     assert "data:image/png" in page
     assert "default-src &#39;none&#39;" in page
     assert loaded(page) <= {"https://leafletjs.com"}
+
+
+def test_the_map_of_a_population_works_under_its_policy(watched: Page, tmp_path: Path) -> None:
+    watched.goto(saved(tmp_path, "city.html").as_uri())
+    expect(watched.locator("img.leaflet-image-layer")).to_have_js_property("complete", True)
+    expect(watched.locator("details.told .shades")).to_be_visible()
+    assert watched.locator("img.leaflet-image-layer").evaluate("image => image.naturalWidth") > 100
 
 
 def test_every_pixel_of_the_layer_shows_the_cell_that_lies_there() -> None:

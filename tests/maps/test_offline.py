@@ -123,17 +123,17 @@ def test_words_in_a_map_are_never_a_template_or_a_script(
     page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
     for number, words in enumerate(HOSTILE):
         path = tmp_path / f"{number}.html"
         save_offline(with_words(words), path)
-        errors: list[str] = []
-        page.on("pageerror", lambda error, errors=errors: errors.append(str(error)))
         page.goto(path.as_uri())
         expect(page.locator(".leaflet-control-layers-overlays label")).to_have_count(1)
         page.locator("path.leaflet-interactive").click()
         expect(page.locator(".leaflet-popup-content")).to_be_visible()
         assert page.evaluate("window.pwned") is None
-        assert errors == []
+        assert errors == [], words
     assert {path.suffix for path in tmp_path.iterdir()} == {".html"}
 
 

@@ -101,6 +101,20 @@ def test_few_reports_are_points_and_many_a_heat_map_of_bounded_size() -> None:
     assert f"{40 * MOST_POINTS:,} true places" in page
 
 
+def test_the_page_of_a_heat_map_works_under_its_policy(watched: Page, tmp_path: Path) -> None:
+    lonlat = np.random.default_rng(1).normal([24.94, 60.17], [0.02, 0.01], (MOST_POINTS + 1, 2))
+    path = tmp_path / "map.html"
+    path.write_text(report_map(lambda: iter([lonlat]), title="many", basemap=town("town")), encoding="utf-8")
+    watched.goto(path.as_uri())
+    expect(watched.locator("img.leaflet-image-layer")).to_have_js_property("naturalWidth", CELLS)
+    expect(watched.get_by_text("Map data: town")).to_be_visible()
+    # The background is that of the legend's style sheet, the last one of the page.
+    assert (
+        watched.locator(".folium-map").evaluate("map => getComputedStyle(map).backgroundColor")
+        == "rgb(247, 245, 240)"
+    )
+
+
 def test_heat_is_where_the_reports_are_and_stronger_where_they_are_more() -> None:
     lonlat = np.repeat([[10.0, 50.0], [10.1, 60.0]], [4 * MOST_POINTS, MOST_POINTS], axis=0)
     page = report_map(lambda: iter([lonlat]), title="two places")

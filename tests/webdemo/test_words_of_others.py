@@ -23,8 +23,8 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Houses and cafés whose names are hostile, in a file whose name is."""
     path = tmp_path_factory.mktemp("town") / FILE
     corners = np.array([(x, y) for x in np.arange(8) for y in np.arange(8)]) * 0.001 + [24.94, 60.165]
-    houses = shapely.box(*corners.T, *(corners + 0.0004).T)
-    middle = shapely.points(corners[: len(NAMES)] + 0.0001)
+    houses = [shapely.box(x, y, x + 0.0004, y + 0.0004) for x, y in corners]
+    middle = [shapely.Point(x + 0.0001, y + 0.0001) for x, y in corners[: len(NAMES)]]
     geopandas.GeoDataFrame(
         {
             "building": ["yes"] * len(houses) + [None] * len(middle),
