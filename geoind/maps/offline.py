@@ -90,7 +90,7 @@ def offline_html(folium_map: "Map") -> str:
     `folium.Icon` (use a plain `Marker`, a `CircleMarker` or a `DivIcon`), and plugins other than `HeatMap`.
 
     The page's Content-Security-Policy allows the scripts that folium wrote for the map's layers and no others: a
-    `<script>` or an `onclick` in a popup, a tooltip or a `folium.Element` does not run. Text that folium would
+    `<script>` or an `onclick` in a popup, a tooltip or the body of the page does not run. Text that folium would
     write into its own script as code is refused. Popups and tooltips are HTML: escape text from outside.
 
     Examples
