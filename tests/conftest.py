@@ -5,6 +5,7 @@ import socket
 import threading
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -138,15 +139,24 @@ def demo_app() -> "FastAPI":
     return create_app()
 
 
-@pytest.fixture(scope="session")
-def demo_url(demo_app: "FastAPI") -> Iterator[str]:
-    """The demo served on this machine, as a person would use it."""
+@contextmanager
+def served(app: "FastAPI") -> Iterator[str]:
+    """Serve an application on this machine, and give its address."""
     import uvicorn
 
     listener = socket.create_server(("127.0.0.1", 0))
-    server = uvicorn.Server(uvicorn.Config(demo_app, log_level="warning", access_log=False, log_config=None))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, log_config=None))
     thread = threading.Thread(target=server.run, args=([listener],))
     thread.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    server.should_exit = True
-    thread.join()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/"
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def demo_url(demo_app: "FastAPI") -> Iterator[str]:
+    """The demo served on this machine, as a person would use it."""
+    with served(demo_app) as url:
+        yield url

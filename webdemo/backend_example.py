@@ -81,7 +81,7 @@ class ProviderError(Exception):
 
 def create_provider(places: PointsOfInterest) -> FastAPI:
     """Return the third party: everything within a radius of a centre, as Foursquare's place search takes them."""
-    app = FastAPI(title="A provider that is not trusted")
+    app = FastAPI(title="A provider that is not trusted", docs_url=None, redoc_url=None)
 
     @app.get("/search")
     def search(ll: str, radius: float) -> list[dict[str, Any]]:
@@ -110,7 +110,8 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str, *, timeout:
         yield
         client.close()
 
-    app = FastAPI(title="Places near you, privately", lifespan=lifespan)
+    # FastAPI's own documentation pages load scripts from the network.
+    app = FastAPI(title="Places near you, privately", lifespan=lifespan, docs_url=None, redoc_url=None)
 
     @app.post("/nearby")
     def nearby(truth: Truth, person: Person) -> dict[str, Any]:

@@ -1,11 +1,12 @@
 """The API's documentation as a plain page: made from the OpenAPI schema, with nothing to load."""
 
 import json
-from html import escape
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse
+
+from geoind.pictures.page import fill
 
 __all__ = ["docs_router"]
 
@@ -16,7 +17,26 @@ PAGE = """<!DOCTYPE html>
 <body><main><p><a href="/">Back to the map</a></p><h1>The API</h1>
 <p>All questions are POSTed as JSON, so that no address and no log holds a location. Bad parameters get a 4xx
 and a sentence. The schema: <a href="/openapi.json">openapi.json</a>.</p>
-{sections}</main></body></html>
+{% macro table(rows) %}
+<table><tbody>
+{% for name, kind, limits, description in rows %}
+<tr><th><code>{{ name }}</code></th><td>{{ kind }}</td><td>{{ limits }}</td><td>{{ description }}</td></tr>
+{% endfor %}
+</tbody></table>
+{% endmacro %}
+{% for operation in operations %}
+<section><h2><code>{{ operation.method }} {{ operation.path }}</code></h2>
+<p>{{ operation.description }}</p>
+{% if operation.asked %}
+<h3>Ask</h3>
+{{ table(operation.asked) }}
+<pre>{{ operation.example }}</pre>
+{% endif %}
+<h3>Answer</h3>
+{{ table(operation.answer) }}
+</section>
+{% endfor %}
+</main></body></html>
 """
 
 
@@ -27,29 +47,30 @@ def docs_router(app: FastAPI) -> APIRouter:
     @router.get("/docs")
     def docs() -> HTMLResponse:
         schema = app.openapi()
-        sections = [
+        operations = [
             _operation(schema, method, path, operation)
             for path, methods in schema["paths"].items()
             for method, operation in methods.items()
         ]
-        return HTMLResponse(PAGE.format(sections="\n".join(sections)))
+        return HTMLResponse(fill(PAGE, operations=operations))
 
     return router
 
 
-def _operation(schema: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> str:
-    parts = [
-        f"<section><h2><code>{method.upper()} {escape(path)}</code></h2>",
-        f"<p>{escape(operation.get('description', operation['summary']))}</p>",
-    ]
+def _operation(schema: dict[str, Any], method: str, path: str, operation: dict[str, Any]) -> dict[str, Any]:
+    answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    described = {
+        "method": method.upper(),
+        "path": path,
+        "description": operation.get("description", operation["summary"]),
+        "asked": [],
+        "answer": _rows(schema, _resolved(schema, answer)),
+    }
     if "requestBody" in operation:
         asked = _resolved(schema, operation["requestBody"]["content"]["application/json"]["schema"])
-        parts += ["<h3>Ask</h3>", _table(schema, asked)]
         example = {name: _example(part) for name, part in asked["properties"].items() if name != "seed"}
-        parts.append(f"<pre>{escape(json.dumps(example, indent=2))}</pre>")
-    answer = operation["responses"]["200"]["content"]["application/json"]["schema"]
-    parts += ["<h3>Answer</h3>", _table(schema, _resolved(schema, answer)), "</section>"]
-    return "\n".join(parts)
+        described |= {"asked": _rows(schema, asked), "example": json.dumps(example, indent=2)}
+    return described
 
 
 def _resolved(schema: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
@@ -59,13 +80,11 @@ def _resolved(schema: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _table(schema: dict[str, Any], described: dict[str, Any]) -> str:
-    rows = [
-        f"<tr><th><code>{escape(name)}</code></th><td>{escape(_kind(schema, part))}</td>"
-        f"<td>{escape(_limits(part))}</td><td>{escape(part.get('description', ''))}</td></tr>"
+def _rows(schema: dict[str, Any], described: dict[str, Any]) -> list[tuple[str, str, str, str]]:
+    return [
+        (name, _kind(schema, part), _limits(part), part.get("description", ""))
         for name, part in described.get("properties", {}).items()
     ]
-    return f"<table><tbody>{''.join(rows)}</tbody></table>"
 
 
 def _kind(schema: dict[str, Any], part: dict[str, Any]) -> str:

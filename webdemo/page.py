@@ -1,7 +1,6 @@
 """The page: folium draws the base map once, as files that a strict Content-Security-Policy lets through."""
 
 import math
-from html import escape
 from importlib.resources import files
 
 import folium
@@ -10,7 +9,8 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
 from geoind import PlanarLaplace
-from geoind.maps.offline import MEDIA_TYPES, asset_bytes, link_assets
+from geoind.maps.offline import MEDIA_TYPES, asset_bytes, map_parts
+from geoind.pictures.page import content_policy, fill
 
 from .town import Town
 
@@ -21,22 +21,21 @@ TILE_HOST = "https://tile.openstreetmap.org"
 
 LONG = {"Cache-Control": "max-age=86400"}
 
+INDEX = files(__package__).joinpath("static/index.html").read_text("utf-8")
+
 
 def security_headers(*, online_tiles: bool) -> dict[str, str]:
     """Return the headers that keep a browser from loading or running anything but the demo's own files."""
     images = f"'self' data: {TILE_HOST}" if online_tiles else "'self' data:"
     policy = {
-        "default-src": "'none'",
         "script-src": "'self'",
         "style-src": "'self'",
         "img-src": images,
         "connect-src": "'self'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
         "frame-ancestors": "'none'",
     }
     return {
-        "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
+        "Content-Security-Policy": content_policy(policy),
         "X-Content-Type-Options": "nosniff",
         "Referrer-Policy": "strict-origin" if online_tiles else "no-referrer",
         "Permissions-Policy": "geolocation=(), camera=(), microphone=()",
@@ -67,25 +66,18 @@ def page_router(town: Town, *, online_tiles: bool) -> APIRouter:
     base._name, base._id = "demo", "base"
     base.add_to(chart)
     chart.fit_bounds([[south, west], [north, east]])
-    link_assets(chart, lambda name: f"/assets/{name}")
-    root = chart.get_root()
-    root.render()
-    script = root.script.render()
-    links = "\n".join(
-        child.render() for name, child in root.header._children.items() if name in {*_link_names(chart)}
-    )
-    body = root.html.render()
-    index = (
-        files(__package__)
-        .joinpath("static/index.html")
-        .read_text("utf-8")
-        .replace("{{folium_links}}", links)
-        .replace("{{folium_map}}", body)
-        .replace("{{attribution}}", escape(town.basemap.attribution))
-        .replace("{{town}}", escape(town.basemap.name))
-        .replace("{{home}}", "{},{}".format(*town.home))
-        .replace("{{stops}}", " ".join(f"{stop:g}" for stop in stops_of(town)))
-        .replace("{{tiles}}", escape(TILES if online_tiles else ""))
+    parts = map_parts(chart)
+    script = parts.scripts[-1]
+    index = fill(
+        INDEX,
+        map_styles=[name for name in parts.assets if name.endswith("css")],
+        map_scripts=[name for name in parts.assets if not name.endswith("css")],
+        map=parts.body,
+        attribution=town.basemap.attribution,
+        town=town.basemap.name,
+        home="{},{}".format(*town.home),
+        stops=" ".join(f"{stop:g}" for stop in stops_of(town)),
+        tiles=TILES if online_tiles else "",
     )
 
     @router.get("/")
@@ -102,7 +94,3 @@ def page_router(town: Town, *, online_tiles: bool) -> APIRouter:
         return Response(asset_bytes(name), media_type=MEDIA_TYPES[kind], headers=LONG)
 
     return router
-
-
-def _link_names(chart: folium.Map) -> list[str]:
-    return [name for name, _ in [*chart.default_js, *chart.default_css]]

@@ -1,6 +1,5 @@
 """The story: pages that run in the browser alone, so that the server and a plain folder give the same files."""
 
-import json
 from collections.abc import Iterator
 from importlib.resources import files
 from typing import Any
@@ -13,6 +12,7 @@ from fastapi.responses import Response
 from geoind import InvalidInputError
 from geoind.arrays import FloatArray
 from geoind.mechanisms.globe import WGS84_FACTOR
+from geoind.pictures.page import content_policy, fill, script_json
 
 from .page import stops_of
 from .town import Town
@@ -28,8 +28,12 @@ SHARED = ("app.css", "icon.svg", "js/theme.js")
 
 AREAS = ("green", "water", "buildings")
 
-INSTRUMENTS = '<a class="story-link" href="../#tab=explore">Instruments</a>'
-"""The way to the tabs that need the server: a folder has none."""
+INDEX = files(__package__).joinpath("static/story/index.html").read_text("utf-8")
+
+POLICY = content_policy(
+    {"script-src": "'self'", "style-src": "'self'", "img-src": "'self'", "connect-src": "'none'"}
+)
+"""In the page itself: it holds from a disk, too, and nothing may be sent."""
 
 
 def story_files(town: Town, *, with_server: bool) -> dict[str, bytes]:
@@ -37,11 +41,10 @@ def story_files(town: Town, *, with_server: bool) -> dict[str, bytes]:
     pages = {item.name: item.read_bytes() for item in STATIC.joinpath("story").iterdir()}
     for name in SHARED:
         pages[name.rpartition("/")[2]] = STATIC.joinpath(name).read_bytes()
-    index = pages["index.html"].decode("utf-8").replace("{{instruments}}", INSTRUMENTS if with_server else "")
-    pages["index.html"] = index.encode("utf-8")
+    # The tabs need the server: a folder has no link to them.
+    pages["index.html"] = fill(INDEX, policy=POLICY, with_server=with_server).encode()
     # A script, not JSON: a page that was opened from a disk may not fetch anything.
-    data = json.dumps(town_data(town), ensure_ascii=False, separators=(",", ":"))
-    pages["town.js"] = f"const TOWN = {data};\n".encode()
+    pages["town.js"] = f"const TOWN = {script_json(town_data(town))};\n".encode()
     return pages
 
 

@@ -178,9 +178,11 @@ def prior_of(what: str, options: argparse.Namespace) -> "tuple[str, FloatArray, 
     lonlat = read_lonlat(what, reading_of(options), **where_of(options))
     window = window_of(lonlat, cell=cell, columns=grid.columns, rows=grid.rows)
     west, south, east, north = window.bounds
+    # A file name of bytes that are no UTF-8 cannot be printed, nor written into a table.
+    shown = what.encode("utf-8", "replace").decode()
     print(
-        f"{what}: {window.positions:,} of {len(lonlat):,} positions lie in the busiest "
+        f"{shown}: {window.positions:,} of {len(lonlat):,} positions lie in the busiest "
         f"{grid.columns} x {grid.rows} cells, between {west:.4f} and {east:.4f} E, {south:.4f} and {north:.4f} N",
         file=sys.stderr,
     )
-    return Path(what).name.split(".")[0], window.prior.mass, window.projection
+    return Path(shown).name.split(".")[0], window.prior.mass, window.projection

@@ -180,13 +180,16 @@ def _write_png(population: Prior, path: Path, projection: Projection, intervals:
 def _write_html(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:  # noqa: ARG001
     from geoind.maps.legend import add_legend, shades
     from geoind.maps.offline import save_offline
+    from geoind.pictures.page import fill
 
     grid = _grid_of(population)
     chart = population.explore(projection)
     most = population.mass.max() / (grid.cell / 100) ** 2
     # Brightness is the root of the share: half of the bar is a quarter of it.
     bar = shades(colour_names(9), ["0 %", f"{100 * most / 4:.2g} %", f"{100 * most:.2g} %"])
-    lines = [f"Share of the people per hectare, in cells of {grid.cell:g} m{bar}"]
+    lines = [
+        fill("Share of the people per hectare, in cells of {{ cell }} m{{ bar }}", cell=f"{grid.cell:g}", bar=bar)
+    ]
     add_legend(chart, "Where people are, estimated from their reports", lines)
     save_offline(chart, path)
 

@@ -44,7 +44,8 @@ def new_figure(width: float, height: float, title: str, **layout: Any) -> "Figur
 
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white", **layout)
     FigureCanvasAgg(figure)
-    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK)
+    # Titles hold names of files: a dollar sign begins no formula.
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK, parse_math=False)
     return figure
 
 
@@ -75,7 +76,7 @@ def draw_priors(setting: Setting, title: str = "What the adversary knows beforeh
     for place, name in zip(axes, names, strict=False):
         mass = setting.prior(name).mass
         _square(place, mass, setting)
-        place.set_title(f"{name}\n{np.count_nonzero(mass)} cells", fontsize=9, color=INK)
+        place.set_title(f"{name}\n{np.count_nonzero(mass)} cells", fontsize=9, color=INK, parse_math=False)
     return figure
 
 
@@ -108,7 +109,8 @@ def draw_bars(table: "DataFrame", *, mechanisms: Sequence[str], title: str) -> "
                 f"to {height:.0f}", (x, top), (0, 2), textcoords="offset points", ha="center", fontsize=8
             )
     axes.set_ylim(0, top)
-    axes.set_xticks(np.arange(len(priors)), labels=[name.replace(" ", "\n", 1) for name in priors], fontsize=9)
+    words = [name.replace(" ", "\n", 1) for name in priors]
+    axes.set_xticks(np.arange(len(priors)), labels=words, fontsize=9, parse_math=False)
     axes.set_ylabel("adversary's expected error (m)")
     _plain_frame(axes)
     figure.legend(loc="outside lower center", ncols=min(5, len(shown) + 1), frameon=False, fontsize=9)

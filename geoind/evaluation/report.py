@@ -1,17 +1,19 @@
 """The evaluation as a self-contained HTML page, and as text for a terminal."""
 
 import base64
-import html
 import io
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from markupsafe import Markup
 
 from geoind.evaluation import figures
 from geoind.evaluation.claims import CLAIMS
 from geoind.evaluation.evaluate import Evaluation
 from geoind.evaluation.plain import MEASURES
 from geoind.extras import require
+from geoind.pictures.page import fill, html_page
 from geoind.version import __version__
 
 if TYPE_CHECKING:
@@ -21,9 +23,10 @@ if TYPE_CHECKING:
 __all__ = [
     "WAYS",
     "Picture",
+    "evaluation_page",
     "findings",
     "html_figure",
-    "html_page",
+    "html_heading",
     "html_table",
     "pictures",
     "pivot",
@@ -148,39 +151,41 @@ def render_html(evaluation: Evaluation) -> str:
     """Return the page as one string: no script, no link, no request."""
     setting = evaluation.setting
     drawn = {name: html_figure(picture) for name, picture in pictures(evaluation).items()}
-    parts = [
-        "<h1>What each mechanism gives, and what it costs</h1>",
-        f"<p>{len(setting.grid)} cells of {setting.grid.cell:g} m, cloaking zones of {setting.zone[0]} x "
-        f"{setting.zone[1]} cells. Mechanisms are tuned to an expected distance of {setting.loss:.3f} m between "
-        "truth and report; privacy is the expected error of an adversary who knows the prior and the mechanism "
-        "and guesses as well as anyone can. Cloaking and dummies have nothing to tune, the Shokri-optimal "
-        "mechanisms meet the loss under the prior that they are optimal for, and the optimal geo-ind "
-        "mechanism runs at the epsilon of the planar Laplace: what they cost is in the tables.</p>",
-        drawn["priors"],
-    ]
+    intro = fill(
+        INTRODUCTION,
+        cells=len(setting.grid),
+        cell=f"{setting.grid.cell:g}",
+        zone=setting.zone,
+        loss=f"{setting.loss:.3f}",
+    )
+    parts = [html_heading(1, "What each mechanism gives, and what it costs"), intro, drawn["priors"]]
     for way, words in WAYS.items():
-        parts += [f"<h2>At {words}</h2>", *(drawn[f"{name}-{way}"] for name in ("paper", "others", "channels"))]
-    parts += ["<h2>Cost and privacy against epsilon</h2>"]
+        parts.append(html_heading(2, f"At {words}"))
+        parts += [drawn[f"{name}-{way}"] for name in ("paper", "others", "channels")]
+    parts.append(html_heading(2, "Cost and privacy against epsilon"))
     parts += [figure for name, figure in drawn.items() if name.startswith("curves")]
-    parts += ["<h2>Which claims hold</h2>", _claims_table(evaluation.claims), "<h2>Every number</h2>"]
+    parts += [html_heading(2, "Which claims hold"), _claims_table(evaluation.claims)]
+    parts.append(html_heading(2, "Every number"))
     for way, words in WAYS.items():
         for measure, (title, unit, good) in MEASURES.items():
             shown = f"{title} ({unit})" if unit else title
             digits = "%.1f" if unit == "m" else "%.4f"
             wide = pivot(evaluation.table, way, measure)
-            parts.append(f"<h3>{shown.capitalize()}, {good}; at {words}</h3>" + html_table(wide, digits))
-    return html_page(parts)
+            parts += [
+                html_heading(3, f"{shown.capitalize()}, {good}; at {words}"),
+                html_table(wide, digits),
+            ]
+    return evaluation_page(parts)
 
 
-def html_page(parts: list[str]) -> str:
+def evaluation_page(parts: list[Markup]) -> str:
     """Return a page of these parts."""
-    body = "\n".join(parts)
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>geoind evaluation</title><style>{STYLE}</style></head>\n<body><main>\n{body}\n"
-        f"<footer>geoind {__version__}</footer></main></body></html>\n"
-    )
+    return html_page("geoind evaluation", fill(BODY, parts=parts, version=__version__), styles=[STYLE])
+
+
+def html_heading(level: int, words: str) -> Markup:
+    """Return a heading."""
+    return fill("<h{{ level }}>{{ words }}</h{{ level }}>", level=level, words=words)
 
 
 def _cloaking_finding(claims: "DataFrame", way: str) -> str:
@@ -208,48 +213,42 @@ def _curve_finding(part: "DataFrame") -> str:
     return f"At epsilon {at:.3g}/m the optimum costs {saved:.0%} less than the planar Laplace"
 
 
-def _claims_table(claims: "DataFrame") -> str:
-    rows = []
-    for name, claim in CLAIMS.items():
-        for way in WAYS:
-            part = _where(claims, claim=name, equalised=way).set_index("prior")
-            cells = "".join(
-                f'<td class="{row["verdict"].split()[0]}" title="{html.escape(row["detail"])}">'
-                f"{MARKS[row['verdict']]}<br><small>{html.escape(row['detail'])}</small></td>"
-                for _, row in part.iterrows()
-            )
-            rows.append(
-                f"<tr><th>{html.escape(claim.sentence)}<br><small>equal under {way}</small></th>{cells}</tr>"
-            )
-    head = "".join(f"<th>{html.escape(str(prior))}</th>" for prior in dict.fromkeys(claims["prior"]))
-    return _scrolled("Claims", f'<table class="claims"><tr><td></td>{head}</tr>{"".join(rows)}</table>')
+def _claims_table(claims: "DataFrame") -> Markup:
+    rows = [
+        (claim.sentence, way, _where(claims, claim=name, equalised=way).to_dict("records"))
+        for name, claim in CLAIMS.items()
+        for way in WAYS
+    ]
+    return fill(CLAIMS_TABLE, priors=dict.fromkeys(claims["prior"]), rows=rows, marks=MARKS)
 
 
-def html_table(wide: "DataFrame", digits: str) -> str:
-    """Return a table that scrolls where it is wide."""
+def html_table(wide: "DataFrame", digits: str) -> Markup:
+    """Return a table that scrolls where it is wide, with floats in these digits."""
 
-    def shown(value: float) -> str:
+    def shown(value: object) -> str:
+        if not isinstance(value, float):
+            return str(value)
         return "∞" if value == math.inf else digits % value
 
-    wide = wide.rename_axis([None] * wide.index.nlevels).rename_axis(None, axis=1)
-    return _scrolled("Numbers", wide.to_html(float_format=shown, border=0))
+    rows = [
+        (label if isinstance(label, tuple) else (label,), map(shown, row))
+        for label, row in zip(wide.index, wide.itertuples(index=False), strict=True)
+    ]
+    return fill(TABLE, levels=wide.index.nlevels, columns=wide.columns, rows=rows)
 
 
-def html_figure(picture: Picture) -> str:
+def html_figure(picture: Picture) -> Markup:
     """Return a figure with its caption."""
     buffer = io.BytesIO()
     # Twice as many dots as pixels, for screens that have them.
     picture.figure.savefig(buffer, format="png", dpi=2 * PIXELS_PER_INCH)
-    data = base64.b64encode(buffer.getvalue()).decode("ascii")
-    title = html.escape(picture.figure.get_suptitle())
-    width = round(PIXELS_PER_INCH * picture.figure.get_figwidth())
-    image = f'<img alt="{title}" width="{width}" src="data:image/png;base64,{data}">'
-    return f"<figure>{_scrolled(title, image)}<figcaption>{picture.caption}</figcaption></figure>"
-
-
-def _scrolled(name: str, content: str) -> str:
-    """Return what keeps its size on a phone, and is moved there by a finger or by keys."""
-    return f'<div class="wide" role="region" tabindex="0" aria-label="{name}">{content}</div>'
+    return fill(
+        FIGURE,
+        title=picture.figure.get_suptitle(),
+        width=round(PIXELS_PER_INCH * picture.figure.get_figwidth()),
+        data=base64.b64encode(buffer.getvalue()).decode("ascii"),
+        caption=picture.caption,
+    )
 
 
 def _where(table: "DataFrame", **wanted: str) -> "DataFrame":
@@ -257,6 +256,54 @@ def _where(table: "DataFrame", **wanted: str) -> "DataFrame":
         table = table[table[column] == value]
     return table
 
+
+# What is wide keeps its size on a phone; fingers and keys scroll it.
+BODY = """
+<main>
+{% for part in parts %}
+{{ part }}
+{% endfor %}
+<footer>geoind {{ version }}</footer></main>
+"""
+
+INTRODUCTION = """
+<p>{{ cells }} cells of {{ cell }} m, cloaking zones of {{ zone[0] }} x {{ zone[1] }} cells. Mechanisms are tuned
+to an expected distance of {{ loss }} m between truth and report; privacy is the expected error of an adversary who
+knows the prior and the mechanism and guesses as well as anyone can. Cloaking and dummies have nothing to tune, the
+Shokri-optimal mechanisms meet the loss under the prior that they are optimal for, and the optimal geo-ind
+mechanism runs at the epsilon of the planar Laplace: what they cost is in the tables.</p>
+"""
+
+FIGURE = """
+<figure><div class="wide" role="region" tabindex="0" aria-label="{{ title }}">
+<img alt="{{ title }}" width="{{ width }}" src="data:image/png;base64,{{ data }}">
+</div><figcaption>{{ caption }}</figcaption></figure>
+"""
+
+TABLE = """
+<div class="wide" role="region" tabindex="0" aria-label="Numbers"><table>
+<tr>{% for _ in range(levels) %}<td></td>{% endfor %}
+{% for column in columns %}<th>{{ column }}</th>{% endfor %}</tr>
+{% for labels, values in rows %}
+<tr>{% for label in labels %}<th>{{ label }}</th>{% endfor %}
+{% for value in values %}<td>{{ value }}</td>{% endfor %}</tr>
+{% endfor %}
+</table></div>
+"""
+
+CLAIMS_TABLE = """
+<div class="wide" role="region" tabindex="0" aria-label="Claims"><table class="claims">
+<tr><td></td>{% for prior in priors %}<th>{{ prior }}</th>{% endfor %}</tr>
+{% for sentence, way, verdicts in rows %}
+<tr><th>{{ sentence }}<br><small>equal under {{ way }}</small></th>
+{% for row in verdicts %}
+<td class="{{ row.verdict.split()[0] }}" title="{{ row.detail }}">{{ marks[row.verdict] }}<br>
+<small>{{ row.detail }}</small></td>
+{% endfor %}
+</tr>
+{% endfor %}
+</table></div>
+"""
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; margin: 0 }

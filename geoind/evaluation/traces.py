@@ -18,7 +18,7 @@ from geoind.distances import haversine
 from geoind.errors import InvalidInputError
 from geoind.evaluation.drives import Drive
 from geoind.evaluation.figures import new_figure
-from geoind.evaluation.report import Picture, html_figure, html_page, html_table
+from geoind.evaluation.report import Picture, evaluation_page, html_figure, html_heading, html_table
 from geoind.extras import require
 from geoind.mechanisms.gaussian import PlanarGaussian
 from geoind.mechanisms.laplace import PlanarLaplace
@@ -212,14 +212,15 @@ class TraceEvaluation:
         picture = Picture(
             self.figure(), "Lower and farther left is better. Each line: fresh reports within 250 m to 2 km."
         )
-        parts = ["<h1>People who move: what each way to answer costs</h1>", html_figure(picture)]
-        parts += [
+        parts = [
+            html_heading(1, "People who move: what each way to answer costs"),
+            html_figure(picture),
             html_table(self.table.rename(columns=HEADINGS).set_index(["traces", "contender"]), "%.4g"),
-            "<h2>Audits of short sequences</h2>",
+            html_heading(2, "Audits of short sequences"),
             html_table(self.audits.rename(columns=HEADINGS).set_index("contender"), "%.3f"),
         ]
         page.parent.mkdir(parents=True, exist_ok=True)
-        page.write_text(html_page(parts), encoding="utf-8")
+        page.write_text(evaluation_page(parts), encoding="utf-8")
         told = {"table": self.table.to_dict("records"), "audits": self.audits.to_dict("records")}
         numbers.write_text(json.dumps(told, indent=1), encoding="utf-8")
         return [page, numbers]

@@ -8,7 +8,9 @@ import numpy as np
 from geoind.arrays import FloatArray
 from geoind.evaluation.synthetic import City
 from geoind.maps.colours import REPORT, TRUTH
+from geoind.maps.offline import add_html
 from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.pictures.page import fill
 
 if TYPE_CHECKING:
     from folium import Map
@@ -21,24 +23,27 @@ WAYS = 60
 
 TITLE = "A made-up city, obfuscated"
 
-LEGEND = """
-<style>
+STYLE = """
 .told { position: fixed; z-index: 900; left: 12px; bottom: 60px; max-width: 300px; padding: 10px 14px;
   background: white; color: #1c2333; border-radius: 10px; box-shadow: 0 1px 5px #0005;
   font: 13px/1.5 system-ui, sans-serif; }
 .told summary { font-weight: 600; cursor: pointer; }
-.told .truth { color: %(truth)s; } .told .report { color: %(report)s; } .told .way { color: %(way)s; }
+.told svg { width: 0.95em; height: 0.95em; vertical-align: -0.1em; }
 @media (max-width: 600px) {
   .told { right: 12px; max-width: none; padding: 6px 10px; font-size: 12px; }
   .leaflet-control-layers label { font-size: 12px; }
 }
-</style>
-<details class="told" open><summary>%(title)s</summary>
-<span class="truth">&#9679;</span> where people are<br>
-<span class="report">&#9679;</span> what they report<br>
-<span class="way">&#9473;</span> from truth to report, for %(ways)d of them<br>
-<span class="truth">&#9711;</span> 95 %% of one person's reports fall in here<br>
-epsilon %(epsilon).4g per metre: a report is %(mean).0f m off on average
+"""
+
+LEGEND = """
+<details class="told" open><summary>{{ title }}</summary>
+<svg viewBox="0 0 8 8"><circle cx="4" cy="4" r="3" fill="{{ truth }}"/></svg> where people are<br>
+<svg viewBox="0 0 8 8"><circle cx="4" cy="4" r="3" fill="{{ report }}"/></svg> what they report<br>
+<svg viewBox="0 0 8 8"><path d="M0 4h8" stroke="{{ way }}" stroke-width="1.5"/></svg>
+from truth to report, for {{ ways }} of them<br>
+<svg viewBox="0 0 8 8"><circle cx="4" cy="4" r="3" fill="none" stroke="{{ truth }}"/></svg>
+95 % of one person's reports fall in here<br>
+epsilon {{ epsilon }} per metre: a report is {{ mean }} m off on average
 </details>
 """
 
@@ -67,18 +72,18 @@ def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: Spherica
         [truth[0, 1], truth[0, 0]], radius=float(noise.radius_quantile(0.95)), color=TRUTH, weight=2, fill=False
     ).add_to(page)
     folium.LayerControl(collapsed=False).add_to(page)
-    legend = LEGEND % {
-        "title": TITLE,
-        "truth": TRUTH,
-        "report": REPORT,
-        "way": WAY,
-        "ways": ways,
-        "epsilon": noise.epsilon,
-        "mean": noise.mean_radius,
-    }
-    root = page.get_root()
-    root.title = TITLE
-    root.html.add_child(folium.Element(legend))
+    legend = fill(
+        LEGEND,
+        title=TITLE,
+        truth=TRUTH,
+        report=REPORT,
+        way=WAY,
+        ways=ways,
+        epsilon=f"{noise.epsilon:.4g}",
+        mean=f"{noise.mean_radius:.0f}",
+    )
+    page.get_root().title = TITLE
+    add_html(page, legend, STYLE)
     return page
 
 

@@ -1,27 +1,39 @@
 """Maps that need nothing from the network: folium with scripts and styles from installed packages.
 
-folium's pages load Leaflet and more from content delivery networks, and tiles from tile servers: whoever opens
-such a page tells strangers that, and where, they look. Here the same assets come from packages that pip has
-installed, either embedded in the page (`offline_html`, `save_offline`) or served under a path of one's own
-(`link_assets`).
+folium's pages load Leaflet and more from content delivery networks, and tiles from tile servers, which learn that
+a page was opened and what it shows. Here the same assets come from packages that pip has installed: embedded in
+one page (`offline_html`, `save_offline`) or served by an application (`map_parts`, `asset_bytes`).
 """
 
 import base64
-import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import folium
+from branca.element import CssLink, JavascriptLink, MacroElement
+from markupsafe import Markup
 
 from geoind.errors import InvalidInputError
+from geoind.pictures.page import html_page, script_json
 
 if TYPE_CHECKING:
     from folium import Map
 
-__all__ = ["ASSETS", "asset_bytes", "link_assets", "offline_html", "save_offline"]
+__all__ = [
+    "ASSETS",
+    "MEDIA_TYPES",
+    "MapParts",
+    "add_html",
+    "asset_bytes",
+    "map_parts",
+    "offline_html",
+    "save_offline",
+]
 
 ASSETS: dict[str, tuple[str, str]] = {
     "leaflet": ("xstatic.pkg.leaflet", "data/leaflet.js"),
@@ -42,10 +54,33 @@ ICON_ASSETS = {
 }
 """What every folium map loads although only `folium.Icon` uses it."""
 
-LANGUAGE = "en"
-"""Of the words on our own pages."""
-
 MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".png": "image/png"}
+
+
+TEMPLATE_START = re.compile(r"\{(?=[{%#])")
+"""A brace that begins something in Jinja2."""
+
+CODE = re.compile(r"(?<!\\)`|\\(?!`)|\$\{")
+"""What ends a JavaScript template literal or computes in it; folium itself escapes backticks."""
+
+
+class MapParts(NamedTuple):
+    """What a folium map's page consists of.
+
+    Attributes
+    ----------
+    assets : list of str
+        Keys of `ASSETS`, in the order of loading.
+    styles, scripts : list of str
+        Written by folium for this map; the last script draws it.
+    body : Markup
+        The element that the map is drawn in, and what was added to the page.
+    """
+
+    assets: list[str]
+    styles: list[str]
+    scripts: list[str]
+    body: Markup
 
 
 def offline_html(folium_map: "Map") -> str:
@@ -53,6 +88,10 @@ def offline_html(folium_map: "Map") -> str:
 
     Layers that cannot do without the network are refused: tiles, data at an address, the fonts of
     `folium.Icon` (use a plain `Marker`, a `CircleMarker` or a `DivIcon`), and plugins other than `HeatMap`.
+
+    The page's Content-Security-Policy allows the scripts that folium wrote for the map's layers and no others: a
+    `<script>` or an `onclick` in a popup, a tooltip or the body of the page does not run. Text that folium would
+    write into its own script as code is refused. Popups and tooltips are HTML: escape text from outside.
 
     Examples
     --------
@@ -62,13 +101,16 @@ def offline_html(folium_map: "Map") -> str:
     >>> "cdn" in page
     False
     """
-    link_assets(folium_map, _data_uri)
-    root = folium_map.get_root()
-    root.title = root.title or "Map"
-    # A screen reader must know the language, and who needs larger words may make them so.
-    page = str(root.render()).replace("<html>", f'<html lang="{LANGUAGE}">', 1)
-    return re.sub(
-        r"initial-scale=1\.0,\s*maximum-scale=1\.0,\s*user-scalable=no", "initial-scale=1", page, count=1
+    parts = map_parts(folium_map)
+    texts = {name: _asset_text(name) for name in parts.assets}
+    scripts = [text for name, text in texts.items() if _suffix(name) == ".js"]
+    return html_page(
+        folium_map.get_root().title or "Map",
+        parts.body,
+        styles=[*(text for name, text in texts.items() if _suffix(name) == ".css"), *parts.styles],
+        scripts=[*scripts, *parts.scripts],
+        # folium puts style attributes into its popups and tooltips.
+        style_attributes=True,
     )
 
 
@@ -77,30 +119,93 @@ def save_offline(folium_map: "Map", path: str | Path) -> None:
     Path(path).write_text(offline_html(folium_map), encoding="utf-8")
 
 
-def link_assets(folium_map: "Map", link: Callable[[str], str]) -> None:
-    """Make a map and its layers load each of the `ASSETS` from `link(name)`, and nothing else.
+def add_html(folium_map: "Map", html: Markup, style: str) -> None:
+    """Add HTML to a map's page, and its style sheet; folium does not read either as a template."""
+    root, head, body = (
+        folium_map.get_root(),
+        folium.Element("<style>{{ this.fixed }}</style>"),
+        folium.Element("{{ this.fixed }}"),
+    )
+    head.fixed, body.fixed = style, html
+    root.header.add_child(head)
+    root.html.add_child(body)
+
+
+def map_parts(folium_map: "Map") -> MapParts:
+    """Return the parts of a map's page; a layer that needs the network is refused.
 
     Examples
     --------
     >>> import folium
-    >>> paris = folium.Map([48.86, 2.35], tiles=None)
-    >>> link_assets(paris, lambda name: f"/assets/{name}")
-    >>> paris.default_js
-    [('leaflet', '/assets/leaflet'), ('jquery', '/assets/jquery')]
+    >>> map_parts(folium.Map([48.86, 2.35], tiles=None)).assets
+    ['leaflet', 'jquery', 'leaflet_css']
     """
-    elements = list(_elements(folium_map))
-    for element in elements:
+    for element in _elements(folium_map):
         _refuse_network(element)
-    header = folium_map.get_root().header
-    for element in elements:
-        for kind in ("default_js", "default_css"):
-            wanted = [name for name, _ in getattr(element, kind, [])]
-            # A map that was rendered before has its links in the header already.
-            for name in wanted:
-                header._children.pop(name, None)
-            # On the object, not through add_js_link: that would change folium's own class for everybody.
-            if wanted:
-                setattr(element, kind, [(name, link(name)) for name in wanted if name in ASSETS])
+        _refuse_code(element)
+        if isinstance(element, MacroElement) and not isinstance(element._template, _Verbatim):
+            element._template = _Verbatim(element._template)
+    root = folium_map.get_root()
+    for child in root._children.values():
+        child.render()
+    assets, header = [], _Header()
+    for name, child in root.header._children.items():
+        if not isinstance(child, JavascriptLink | CssLink):
+            header.feed(child.render())
+        elif name in ASSETS:
+            assets.append(name)
+        elif name not in ICON_ASSETS:
+            raise InvalidInputError(f"the map loads {name!r} from the network: no installed package has it")
+    header.close()
+    # Markup, as folium wrote it: what runs in it is decided by the page's policy.
+    return MapParts(
+        assets, header.found["style"], [*header.found["script"], root.script.render()], Markup(root.html.render())
+    )
+
+
+class _Verbatim:
+    """A folium template whose output stays as it is, although branca compiles it a second time.
+
+    branca writes a layer by its template, and then makes the result a template of the page. A name or a popup with
+    `{{ ... }}` would run as Python code in that second step.
+    """
+
+    def __init__(self, template: Any) -> None:
+        self._template = template
+
+    def render(self, *args: Any, **kwargs: Any) -> str:
+        return _protected(self._template.render(*args, **kwargs))
+
+    @property
+    def module(self) -> SimpleNamespace:
+        macros = vars(self._template.module)
+        return SimpleNamespace(
+            **{
+                name: lambda *args, _macro=macros[name]: _protected(_macro(*args))
+                for name in ("header", "html", "script")
+                if name in macros
+            }
+        )
+
+
+def _protected(text: str) -> str:
+    return TEMPLATE_START.sub("{{ '{' }}", str(text))
+
+
+class _Header(HTMLParser):
+    """The styles and scripts in what folium's layers add to the head of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, list[str]] = {"style": [], "script": []}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
+        if tag in self.found:
+            self.found[tag].append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem in self.found:
+            self.found[self.cdata_elem][-1] += data
 
 
 def asset_bytes(name: str) -> bytes:
@@ -135,14 +240,35 @@ def _refuse_network(element: Any) -> None:
             )
 
 
-def _data_uri(name: str) -> str:
-    suffix = Path(ASSETS.get(name, ("", name))[1]).suffix
-    content = asset_bytes(name)
-    if suffix == ".css":
-        content = re.sub(rb"images/[^)]+", lambda image: _data_uri(image[0].decode()).encode(), content)
+def _refuse_code(element: Any) -> None:
+    """Refuse text that folium writes into a script without quoting it."""
+    # A layer with a style takes the first property that tells its features apart, by its bare name.
+    if not re.fullmatch(r"feature(\.\w+)+", getattr(element, "feature_identifier", "feature.id")):
+        raise InvalidInputError("the first properties of a GeoJson layer must have names of letters and digits")
+    # A style with "{{ ... }}" loses its quotes.
+    for style in (getattr(element, kind, None) for kind in ("style_function", "highlight_function")):
+        if style is not None and any("{{" in str(style(feature)) for feature in element.data["features"]):
+            raise InvalidInputError("a style of a GeoJson layer must not contain '{{'")
+    words = [element.text] if isinstance(element, folium.Tooltip) else []
+    if isinstance(element, folium.Popup):
+        words = [child.render() for child in element.html._children.values()]
+    if any(CODE.search(text) for text in words):
+        raise InvalidInputError("a popup or a tooltip must not contain a backtick, a backslash or '${'")
+
+
+def _suffix(name: str) -> str:
+    return Path(ASSETS.get(name, ("", name))[1]).suffix
+
+
+def _asset_text(name: str) -> str:
+    text = asset_bytes(name).decode("utf-8")
     if name == "leaflet":
-        content += _embedded_pin().encode()
-    return f"data:{MEDIA_TYPES[suffix]};base64,{base64.b64encode(content).decode()}"
+        return text + _embedded_pin()
+    return re.sub(r"images/[^)]+", lambda image: _data_uri(image[0]), text) if _suffix(name) == ".css" else text
+
+
+def _data_uri(name: str) -> str:
+    return f"data:{MEDIA_TYPES[_suffix(name)]};base64,{base64.b64encode(asset_bytes(name)).decode()}"
 
 
 def _embedded_pin() -> str:
@@ -156,4 +282,4 @@ def _embedded_pin() -> str:
             ("shadowUrl", "marker-shadow"),
         ]
     }
-    return f"\ndelete L.Icon.Default.prototype._getIconUrl;L.Icon.Default.mergeOptions({json.dumps(images)});"
+    return f"\ndelete L.Icon.Default.prototype._getIconUrl;L.Icon.Default.mergeOptions({script_json(images)});"

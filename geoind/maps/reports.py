@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterator
-from html import escape
 from typing import Any, TypeAlias
 
 import folium
 import numpy as np
+from markupsafe import Markup
 from scipy.ndimage import gaussian_filter
 
 from geoind.arrays import FloatArray
@@ -14,7 +14,7 @@ from geoind.errors import InvalidInputError
 from geoind.maps.basemap import Basemap
 from geoind.maps.colours import REPORT, TRUTH
 from geoind.maps.legend import add_legend
-from geoind.maps.offline import offline_html
+from geoind.maps.offline import add_html, offline_html
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.tables.promise import TablePromise
 
@@ -40,16 +40,17 @@ BLUR = 1.2
 DEGREE = 10
 """Bins of a degree of longitude, to find where the reports are not."""
 
+MOST_FACTOR = 1e6
+"""Factors above this one are not written as numbers: a promise that allows them protects no place."""
+
 STYLE = """
-<style>
 .unprotected { position: fixed; left: 0; right: 0; bottom: 60px; margin: auto; width: fit-content; max-width: 80%;
   z-index: 1000; padding: 10px 18px; border-radius: 10px; background: #b3261e; color: white;
   font: 600 15px/1.4 system-ui, sans-serif; box-shadow: 0 1px 5px #0006; }
 @media (max-width: 600px) { .unprotected { max-width: 92%; font-size: 13px; padding: 8px 12px; } }
-</style>
 """
 
-UNPROTECTED = (
+UNPROTECTED = Markup(
     '<div class="unprotected" role="alert">'
     "These are true places: nothing protects them. Do not share this page.</div>"
 )
@@ -92,10 +93,10 @@ def report_map(
     chart.fit_bounds([low[::-1].tolist(), high[::-1].tolist()], padding=(24, 24), max_zoom=17)
     lines = [f"{count:,} true places"] if promise is None else [f"{count:,} reports", *_promised(promise)]
     if basemap is not None:
-        lines.append(escape(basemap.attribution))
+        lines.append(basemap.attribution)
     add_legend(chart, title, lines)
     if promise is None:
-        chart.get_root().html.add_child(folium.Element(STYLE + UNPROTECTED))
+        add_html(chart, UNPROTECTED, STYLE)
     return offline_html(chart)
 
 
@@ -178,11 +179,12 @@ def _coloured(heat: FloatArray) -> Any:
 
 def _promised(promise: TablePromise) -> list[str]:
     if promise.epsilon == math.inf:
-        return [f"No bound on the privacy loss per metre, {escape(promise.mechanism)}", f"{promise}."]
-    lines = [f"ε = {promise.epsilon:.4g} per metre, {escape(promise.mechanism)}"]
+        return [f"No bound on the privacy loss per metre, {promise.mechanism}", f"{promise}."]
+    lines = [f"ε = {promise.epsilon:.4g} per metre, {promise.mechanism}"]
     radius = promise.radius or math.log(4) / promise.epsilon
-    factor = math.exp(promise.epsilon * radius)
-    lines.append(f"Within {radius:.4g} m places can be told apart by a factor of {factor:.3g} at most.")
+    level = promise.epsilon * radius
+    factor = "more than 10^6" if level > math.log(MOST_FACTOR) else f"{math.exp(level):.3g} at most"
+    lines.append(f"Within {radius:.4g} m places can be told apart by a factor of {factor}.")
     if promise.mechanism == "SphericalLaplace":
         radius = float(SphericalLaplace(promise.epsilon).radius_quantile(0.95))
         lines.append(f"95 % of the reports lie within {radius:.0f} m of the truth.")

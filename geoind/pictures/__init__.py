@@ -1,1 +1,1 @@
-"""How does a value look: pictures of cells for matplotlib and folium, and small cards for notebooks."""
+"""How does a value look: pictures of cells for matplotlib and folium, cards for notebooks, and HTML pages."""

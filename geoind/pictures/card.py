@@ -2,26 +2,33 @@
 
 import base64
 from collections.abc import Mapping
-from html import escape
+
+from geoind.pictures.page import fill
 
 __all__ = ["card"]
 
+FACTS = (
+    "<div><b>{{ title }}</b><table>"
+    "{% for name, fact in facts.items() %}<tr><td>{{ name }}</td><td>{{ fact }}</td></tr>{% endfor %}"
+    "</table></div>"
+)
+WITH_PICTURE = (
+    '<div style="display:flex;gap:1em;align-items:flex-start">'
+    '<img alt="" style="width:12em;image-rendering:pixelated" src="data:image/png;base64,{{ image }}">'
+    "{{ text }}</div>"
+)
+
 
 def card(title: str, facts: Mapping[str, object], picture: bytes | None = None) -> str:
-    """Return a piece of HTML: the title, a row for each fact, and a PNG beside them.
+    """Return a piece of HTML: the title, a row for each fact, and a PNG at their left.
 
     Examples
     --------
-    >>> card("Prior", {"sites": 2})
-    '<div><b>Prior</b><table><tr><td>sites</td><td>2</td></tr></table></div>'
+    >>> print(card("Prior", {"sites": 2}))
+    <div><b>Prior</b><table><tr><td>sites</td><td>2</td></tr></table></div>
     """
-    rows = "".join(f"<tr><td>{escape(name)}</td><td>{escape(str(fact))}</td></tr>" for name, fact in facts.items())
-    text = f"<div><b>{escape(title)}</b><table>{rows}</table></div>"
+    # A fact is shown as text, whatever its type says about HTML.
+    text = fill(FACTS, title=title, facts={name: str(fact) for name, fact in facts.items()})
     if picture is None:
-        return text
-    image = base64.b64encode(picture).decode()
-    return (
-        '<div style="display:flex;gap:1em;align-items:flex-start">'
-        f'<img alt="" style="width:12em;image-rendering:pixelated" src="data:image/png;base64,{image}">'
-        f"{text}</div>"
-    )
+        return str(text)
+    return str(fill(WITH_PICTURE, text=text, image=base64.b64encode(picture).decode()))

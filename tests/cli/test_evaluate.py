@@ -55,6 +55,16 @@ def test_a_prior_comes_from_a_file_of_check_ins(tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.usefixtures("small_setting")
+def test_a_prior_from_a_file_whose_name_is_no_text_gets_a_name_that_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "a\udcff.csv"
+    path.write_text("lat,lon\n" + "".join(f"{48.86 + k % 7 / 2000},{2.35 + k % 3 / 2000}\n" for k in range(90)))
+    assert main(["evaluate", "--prior", str(path), "--out", str(tmp_path / "r.html")]) == 0
+    assert "a?" in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("small_setting")
 @pytest.mark.parametrize("name", ["trips.csv", "trips.gpkg", "trips.parquet", "trips"])
 def test_a_prior_comes_from_whatever_obfuscate_reads(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str

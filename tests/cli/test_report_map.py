@@ -5,9 +5,11 @@ from pathlib import Path
 import geopandas
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from markupsafe import escape
 from playwright.sync_api import Page, expect
 
 from geoind.cli import main
+from tests.hostile import FILE_NAMES
 from tests.maps.test_reports import write
 
 
@@ -123,3 +125,13 @@ def test_standard_input_promises_nothing_and_is_refused(
     said = capsys.readouterr().err
     assert said == "geoind: a map needs a file, which tells what it promises: standard input does not\n"
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", FILE_NAMES, ids=ascii)
+def test_names_of_files_are_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    path, out = write(tmp_path / f"{name}.csv"), tmp_path / "map.html"
+    assert main(["map", str(path), "--out", str(out)]) == 0
+    page = out.read_text(encoding="utf-8")
+    assert f"<title>{escape(path.name)}</title>".encode("utf-8", "replace").decode() in page
+    assert {found.suffix for found in tmp_path.iterdir()} == {".csv", ".html"}

@@ -5,11 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from playwright.sync_api import Page, expect
 
 from geoind import GeoindError, Grid, InvalidInputError, Places, Prior, SitesMismatchError, synthetic_city
 from geoind.arrays import FloatArray
 from geoind.estimate import Intervals, heat_layer, population_frame, save_population
 from tests.full_disk import full_disk
+from tests.maps.test_offline import loaded
 
 CITY = synthetic_city(12)
 SURE = Intervals(CITY.grid, 0.9 * CITY.prior.mass, 1.1 * CITY.prior.mass, 0.9)
@@ -71,7 +73,15 @@ def test_the_picture_is_a_picture_and_the_map_needs_no_network(tmp_path: Path) -
     page = saved(tmp_path, "city.html").read_text()
     assert "<title>Where people are, estimated from their reports</title>" in page
     assert "data:image/png" in page
-    assert "https://" not in page.replace("https://leafletjs.com", "")
+    assert "default-src &#39;none&#39;" in page
+    assert loaded(page) <= {"https://leafletjs.com"}
+
+
+def test_the_map_of_a_population_works_under_its_policy(watched: Page, tmp_path: Path) -> None:
+    watched.goto(saved(tmp_path, "city.html").as_uri())
+    expect(watched.locator("img.leaflet-image-layer")).to_have_js_property("complete", True)
+    expect(watched.locator("details.told .shades")).to_be_visible()
+    assert watched.locator("img.leaflet-image-layer").evaluate("image => image.naturalWidth") > 100
 
 
 def test_every_pixel_of_the_layer_shows_the_cell_that_lies_there() -> None:

@@ -1,6 +1,7 @@
 import base64
 import io
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from playwright.sync_api import Page as Browser
 
 from geoind import Grid
 from geoind.evaluation import Setting, figures
@@ -114,3 +116,29 @@ def test_every_mechanism_has_a_style_of_its_own_without_colour(evaluation: Evalu
     names = {name for name in evaluation.table["mechanism"] if "," not in name}
     assert names <= set(figures.STYLES)
     assert len({style["marker"] for style in figures.STYLES.values()}) == len(figures.STYLES)
+
+
+def test_names_of_priors_are_shown_and_run_nothing(
+    watched: Browser, evaluation: Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # Not all hostile texts: a picture has room for few words, and a font not every sign.
+    words = "{{7*7}} $\\frac{$ {% <img src=x onerror='window.pwned=1'>"
+    named = {
+        what: getattr(evaluation, what).replace({"prior": {"middle row": words}})
+        for what in ("table", "curves", "claims")
+    }
+    setting = replace(SMALL, weights={"uniform": np.ones(9), words: SMALL.weights["middle row"]})
+    channels = {
+        (way, words if prior == "middle row" else prior, name): channel
+        for (way, prior, name), channel in evaluation.channels.items()
+    }
+    [page, *_] = write_report(
+        replace(evaluation, setting=setting, channels=channels, **named), tmp_path / "r.html"
+    )
+    watched.goto(page.as_uri())
+    assert watched.title() == "geoind evaluation"
+    assert watched.get_by_text(f"Under the {words} prior.").count() == 1
+    assert watched.locator("table.claims th", has_text="{{7*7}}").count() == 1
+    assert watched.evaluate("window.pwned") is None
+    assert not [path for path in tmp_path.iterdir() if path.is_dir()]

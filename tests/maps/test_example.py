@@ -4,14 +4,17 @@ import base64
 import io
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
+from playwright.sync_api import Page, expect
 
 from geoind import SphericalLaplace, synthetic_city
 from geoind.maps.example import WAYS, city_map
+from geoind.maps.offline import save_offline
 
 CITY = synthetic_city(16)
 NOISE = SphericalLaplace(0.01)
@@ -68,3 +71,13 @@ def test_the_page_asks_for_no_tiles_and_has_the_title_of_its_legend() -> None:
     assert "tileLayer" not in page
     assert "<title>A made-up city, obfuscated</title>" in page
     assert "<summary>A made-up city, obfuscated</summary>" in page
+
+
+def test_the_page_works_under_its_policy(watched: Page, tmp_path: Path) -> None:
+    truth = CITY.sample_lonlat(20, rng=1)
+    save_offline(city_map(CITY, truth, NOISE.sample(truth, rng=2), NOISE), tmp_path / "map.html")
+    watched.goto((tmp_path / "map.html").as_uri())
+    expect(watched.locator(".leaflet-control-layers-overlays label")).to_have_count(4)
+    expect(watched.locator("details.told svg")).to_have_count(4)
+    watched.get_by_label("people", exact=True).uncheck()
+    expect(watched.locator("img.leaflet-image-layer")).to_be_visible()

@@ -1,15 +1,18 @@
 """Offline maps: nothing is loaded from anywhere, and what cannot be offline is refused."""
 
 import re
+from html import escape
 from pathlib import Path
 
 import folium
+import numpy as np
 import pytest
 from folium import plugins
 from playwright.sync_api import Page, expect
 
 from geoind.errors import InvalidInputError
-from geoind.maps.offline import ASSETS, asset_bytes, link_assets, offline_html, save_offline
+from geoind.maps.offline import ASSETS, asset_bytes, map_parts, offline_html, save_offline
+from tests.hostile import HOSTILE
 
 SQUARE = {
     "type": "Feature",
@@ -53,12 +56,8 @@ def test_other_maps_keep_their_links() -> None:
     assert any("https" in url for _, url in folium.Map.default_js)
 
 
-def test_links_can_point_to_a_server_of_ones_own() -> None:
-    chart = helsinki()
-    link_assets(chart, lambda name: f"/assets/{name}")
-    page = chart.get_root().render()
-    for name in ASSETS:
-        assert f'"/assets/{name}"' in page
+def test_the_parts_of_a_map_name_the_assets_that_an_application_serves() -> None:
+    assert sorted(map_parts(helsinki()).assets) == sorted(ASSETS)
 
 
 def test_every_asset_is_a_file_and_nothing_else_is() -> None:
@@ -97,3 +96,74 @@ def test_an_offline_map_works_in_a_browser(watched: Page, tmp_path: Path) -> Non
     pin = watched.locator("img.leaflet-marker-icon")
     expect(pin).to_be_visible()
     expect(pin).to_have_js_property("naturalWidth", 25)
+
+
+def with_words(words: str) -> folium.Map:
+    """A map with these words wherever folium takes data."""
+    named = {**SQUARE, "properties": {"name": words, words: words}}
+    chart = folium.Map([60.05, 25.05], zoom_start=11, tiles=None)
+    folium.GeoJson(
+        {"type": "FeatureCollection", "features": [named]},
+        name=words,
+        popup=folium.GeoJsonPopup(["name"], aliases=[words]),
+        tooltip=folium.GeoJsonTooltip(["name"]),
+        style_function=lambda _: {"weight": 2},
+    ).add_to(chart)
+    folium.Marker([60.05, 25.2], icon=folium.DivIcon(html=escape(words)), title=words, alt=words).add_to(chart)
+    folium.raster_layers.ImageOverlay(
+        np.zeros((2, 2, 4), dtype=np.uint8), [[60, 25], [60.1, 25.1]], name=words, alt=words
+    ).add_to(chart)
+    plugins.HeatMap([[60.05, 25.05, 1.0]], name=words).add_to(chart)
+    folium.LayerControl(collapsed=False).add_to(chart)
+    chart.get_root().title = words
+    return chart
+
+
+def test_words_in_a_map_are_never_a_template_or_a_script(
+    page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    for number, words in enumerate(HOSTILE):
+        path = tmp_path / f"{number}.html"
+        save_offline(with_words(words), path)
+        page.goto(path.as_uri())
+        expect(page.locator(".leaflet-control-layers-overlays label")).to_have_count(1)
+        page.locator("path.leaflet-interactive").click()
+        expect(page.locator(".leaflet-popup-content")).to_be_visible()
+        assert page.evaluate("window.pwned") is None
+        assert errors == [], words
+    assert {path.suffix for path in tmp_path.iterdir()} == {".html"}
+
+
+@pytest.mark.parametrize("text", ["a \\ b", "${window.pwned=1}", "\\\\`+alert(1)+`"])
+@pytest.mark.parametrize("where", ["popup", "tooltip"])
+def test_a_popup_or_a_tooltip_that_folium_would_run_is_refused(where: str, text: str) -> None:
+    chart = folium.Map([60, 25], tiles=None)
+    folium.CircleMarker([60, 25], **{where: text}).add_to(chart)
+    with pytest.raises(InvalidInputError, match="backtick"):
+        offline_html(chart)
+
+
+def test_a_style_that_folium_would_run_is_refused() -> None:
+    chart = folium.Map([60, 25], tiles=None)
+    layer = {"type": "FeatureCollection", "features": [SQUARE]}
+    folium.GeoJson(layer, style_function=lambda _: {"color": "{{window.pwned=1}}"}).add_to(chart)
+    with pytest.raises(InvalidInputError, match="style"):
+        offline_html(chart)
+
+
+def test_a_property_whose_name_folium_would_run_is_refused() -> None:
+    feature = {**SQUARE, "properties": {"a; window.pwned = 1": "unique"}}
+    chart = folium.Map([60, 25], tiles=None)
+    folium.GeoJson({"type": "FeatureCollection", "features": [feature]}, style_function=lambda _: {}).add_to(chart)
+    with pytest.raises(InvalidInputError, match="letters and digits"):
+        offline_html(chart)
+
+
+def test_a_script_of_another_server_is_refused() -> None:
+    chart = folium.Map([60, 25], tiles=None)
+    chart.get_root().header.add_child(folium.JavascriptLink("https://example.org/x.js"), name="x")
+    with pytest.raises(InvalidInputError, match="'x' from the network"):
+        offline_html(chart)

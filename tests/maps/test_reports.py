@@ -6,16 +6,22 @@ import json
 import math
 import re
 from pathlib import Path
+from typing import Any
 
 import geopandas
 import numpy as np
 import pandas as pd
 import pytest
 from PIL import Image
+from playwright.sync_api import Page, expect
 
+from geoind import SphericalLaplace
 from geoind.errors import InvalidInputError
 from geoind.files import read_places
+from geoind.maps.basemap import Basemap
 from geoind.maps.reports import CELLS, MOST_POINTS, report_map
+from geoind.tables.promise import TablePromise
+from tests.hostile import HOSTILE
 
 LONLAT = np.array([[24.9384, 60.1699], [24.9414, 60.1708], [24.95, 60.175]])
 
@@ -95,6 +101,20 @@ def test_few_reports_are_points_and_many_a_heat_map_of_bounded_size() -> None:
     assert f"{40 * MOST_POINTS:,} true places" in page
 
 
+def test_the_page_of_a_heat_map_works_under_its_policy(watched: Page, tmp_path: Path) -> None:
+    lonlat = np.random.default_rng(1).normal([24.94, 60.17], [0.02, 0.01], (MOST_POINTS + 1, 2))
+    path = tmp_path / "map.html"
+    path.write_text(report_map(lambda: iter([lonlat]), title="many", basemap=town("town")), encoding="utf-8")
+    watched.goto(path.as_uri())
+    expect(watched.locator("img.leaflet-image-layer")).to_have_js_property("naturalWidth", CELLS)
+    expect(watched.get_by_text("Map data: town")).to_be_visible()
+    # The background is that of the legend's style sheet, the last one of the page.
+    assert (
+        watched.locator(".folium-map").evaluate("map => getComputedStyle(map).backgroundColor")
+        == "rgb(247, 245, 240)"
+    )
+
+
 def test_heat_is_where_the_reports_are_and_stronger_where_they_are_more() -> None:
     lonlat = np.repeat([[10.0, 50.0], [10.1, 60.0]], [4 * MOST_POINTS, MOST_POINTS], axis=0)
     page = report_map(lambda: iter([lonlat]), title="two places")
@@ -127,7 +147,8 @@ def test_reports_on_both_sides_of_the_antimeridian_are_drawn_together(count: int
     lonlat[:, 0] = (lonlat[:, 0] + 180) % 360 - 180
     assert np.ptp(lonlat[:, 0]) > 359
     page = report_map(lambda: iter([lonlat]), title="Fiji")
-    found = re.search(r"\.fitBounds\(\s*(\[\[.*?\]\])", page, re.DOTALL)
+    # The last script draws the map; those before it are Leaflet.
+    found = re.search(r"\.fitBounds\(\s*(\[\[.*?\]\])", page.rsplit("<script>", 1)[1], re.DOTALL)
     assert found
     (_, west), (_, east) = json.loads(found[1])
     assert 179.8 < west < 180 < east < 180.2
@@ -144,3 +165,61 @@ def test_places_with_a_crs_of_their_own_must_say_which(tmp_path: Path) -> None:
     geopandas.GeoDataFrame(geometry=geopandas.points_from_xy([1], [2]).buffer(1), crs="EPSG:4326").to_file(path)
     with pytest.raises(InvalidInputError, match="must be a Point"):
         list(read_places(path))
+
+
+def promised(**members: Any) -> TablePromise:
+    """A promise with members that a record could claim, whatever its reader allows."""
+    promise = TablePromise.of(SphericalLaplace(0.01))
+    for name, value in members.items():
+        object.__setattr__(promise, name, value)
+    return promise
+
+
+def town(name: str) -> Basemap:
+    house = geopandas.GeoDataFrame(
+        {"kind": ["buildings"], "floors": [1.0]},
+        geometry=geopandas.points_from_xy([24.94], [60.17]).buffer(0.002),
+        crs="EPSG:4326",
+    )
+    return Basemap(name, f"Map data: {name}", house, house[:0])
+
+
+@pytest.mark.parametrize("epsilon", [0.01, math.inf])
+def test_words_of_others_are_shown_and_run_nothing(
+    watched: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epsilon: float
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = " ".join(HOSTILE)
+    page = report_map(
+        lambda: iter([LONLAT]),
+        title=words,
+        promise=promised(mechanism=words, epsilon=epsilon, session=words),
+        basemap=town(words),
+    )
+    path = tmp_path / "map.html"
+    path.write_text(page, encoding="utf-8")
+    watched.goto(path.as_uri())
+    legend = watched.locator("details.told")
+    expect(legend.locator("summary")).to_contain_text("{{7*7}}")
+    expect(legend).to_contain_text("Map data: {{7*7}}")
+    # The browser leaves out NUL, and shows a lone surrogate as the page does.
+    assert legend.inner_text().count("</script><script>window.pwned=1</script>") >= 3
+    assert watched.title().startswith("{{7*7}} {{ cycler")
+    assert watched.evaluate("window.pwned") is None
+    assert [path.name for path in tmp_path.iterdir()] == ["map.html"]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "radius", "sentence"),
+    [
+        (100.0, 1e9, "by a factor of more than 10^6."),
+        (1e300, 1e300, "by a factor of more than 10^6."),
+        (0.01, 100.0, "by a factor of 2.72 at most."),
+        (5e-324, None, "m places can be told apart"),
+    ],
+)
+def test_every_promise_has_a_page_however_large_its_numbers(
+    epsilon: float, radius: float | None, sentence: str
+) -> None:
+    promise = promised(mechanism="Own", epsilon=epsilon, radius=radius)
+    assert sentence in report_map(lambda: iter([LONLAT]), title="large", promise=promise)

@@ -61,7 +61,10 @@ export function fit(bounds, always = false) {
 
 export function prepare() {
   const { attribution, tiles } = document.body.dataset;
-  map.attributionControl.setPrefix("Leaflet").addAttribution(attribution);
+  // Leaflet reads HTML here, and the name of a file is text.
+  const text = document.createElement("span");
+  text.textContent = attribution;
+  map.attributionControl.setPrefix("Leaflet").addAttribution(text.innerHTML);
   L.control.scale({ imperial: false }).addTo(map);
   L.control.zoom({ position: "topright" }).addTo(map);
   map.options.zoomSnap = 0.25;
