@@ -9,10 +9,11 @@ import pyarrow as pa
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
-from geoind.files.formats import OTHERS, is_known, kind_of
+from geoind.files.formats import is_known, kind_of
 from geoind.files.job import source_of
 from geoind.files.sources import Reading, Wanted
 from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.space.vector_files import DRIVERS
 from geoind.tables import LonLat, Points, Recipe, places_of, read_promise
 from geoind.tables.delivery import STANDARD
 
@@ -44,7 +45,7 @@ def others_in(folder: Path) -> list[Path]:
     """Return the files of a folder and below that are neither taken nor part of one that is."""
     seen = _seen_in(folder)
     # A shapefile is several files of one name.
-    whole = {file.with_suffix("") for file in seen if file.suffix.lower() in OTHERS}
+    whole = {file.with_suffix("") for file in seen if file.suffix.lower() in DRIVERS}
     return [file for file in seen if not is_known(file) and file.with_suffix("") not in whole]
 
 

@@ -15,6 +15,7 @@ from geoind.errors import InvalidInputError
 from geoind.space.crs import in_degrees
 from geoind.space.geodesy import geodesic_lengths
 from geoind.space.projection import Projection
+from geoind.space.vector_files import read_vector_file
 
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
@@ -53,9 +54,9 @@ class PointsOfInterest:
 
     @classmethod
     def read(cls, path: str | Path) -> "PointsOfInterest":
-        """Return the places of a GeoParquet file, or of any other that geopandas reads."""
+        """Return the places of a GeoParquet file, or of a vector file such as GeoPackage or GeoJSON."""
         parquet = Path(path).suffix in {".parquet", ".geoparquet"}
-        return cls(geopandas.read_parquet(path) if parquet else geopandas.read_file(path))
+        return cls(geopandas.read_parquet(path) if parquet else read_vector_file(path))
 
     def around(self, *, lat: float, lon: float, radius: float) -> "geopandas.GeoDataFrame":
         """Return the places within `radius` metres, the closest first, with their `distance` in metres."""

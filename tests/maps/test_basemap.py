@@ -79,7 +79,7 @@ def test_a_file_that_is_no_map_is_refused_in_a_sentence(tmp_path: Path) -> None:
         read_basemap(tmp_path / "none.gpkg")
     letter = tmp_path / "letter.txt"
     letter.write_text("Dear reader")
-    with pytest.raises(InvalidInputError, match="cannot be read as map data"):
+    with pytest.raises(InvalidInputError, match=r"must end in one of \.gpkg"):
         read_basemap(letter)
     empty = tmp_path / "empty.geojson"
     geopandas.GeoDataFrame({"building": [None]}, geometry=[HOUSE], crs="EPSG:4326").to_file(empty)
