@@ -14,8 +14,9 @@ from geoind.files.job import source_of
 from geoind.files.sources import Reading, Wanted
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.space.vector_files import DRIVERS
-from geoind.tables import LonLat, Points, Recipe, places_of, read_promise
+from geoind.tables import LonLat, Points, Recipe, places_of
 from geoind.tables.delivery import STANDARD
+from geoind.tables.promise import read_promise, record_of
 
 __all__ = ["Where", "files_in", "others_in", "read_places"]
 
@@ -126,10 +127,9 @@ def _promised(path: str | Path, name: str) -> tuple[LonLat | Points, ...]:
     """Return where the file's own promise says that its reports are."""
     if name in ("geojson", "gpx", "ogr") or not Path(path).is_file():
         return ()
-    try:
-        places = read_promise(path).places
-    except InvalidInputError:
+    if record_of(path) is None:
         return ()
+    places = read_promise(path).places
     if name == "ndjson" and any(place[0].startswith("geometry.") for place in places):
         return ()
     return tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in places)
