@@ -11,11 +11,36 @@ __all__ = [
     "SessionConflictError",
     "SitesMismatchError",
     "SolverError",
+    "printable",
 ]
+
+
+MOST_SHOWN = 500
+"""Characters of a message."""
+
+
+def printable(text: str) -> str:
+    r"""Return text for a terminal, a log or a page's message: one line, without control characters, not too long.
+
+    Names of files, columns and persons are text from outside: they may hold escape sequences, or megabytes.
+
+    Examples
+    --------
+    >>> printable("column 'a\x1b[2J\n'"), len(printable("x" * 1_000_000))
+    ("column 'a\\x1b[2J\\n'", 500)
+    """
+    if len(text) > MOST_SHOWN:
+        text = f"{text[: MOST_SHOWN - 155]} ... {text[-150:]}"
+    if not text.isprintable():
+        text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    return text if len(text) <= 2 * MOST_SHOWN else f"{text[: 2 * MOST_SHOWN]} ..."
 
 
 class GeoindError(Exception):
     """The root: `except GeoindError` catches all of geoind's own errors and nothing else."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InvalidInputError(GeoindError, ValueError):
@@ -51,7 +76,7 @@ class BudgetExceededError(GeoindError):
         self.measure = measure
 
     def __str__(self) -> str:
-        return (
+        return printable(
             f"the privacy budget of {self.person!r} is exceeded: "
             f"{self.requested:g} {self.measure} requested, {self.remaining:g} remaining"
         )

@@ -31,7 +31,7 @@ def add_reading(parser: argparse.ArgumentParser, title: str) -> None:
     group.add_argument("--crs", help="of the points, such as EPSG:4326, if the file does not declare it")
     group.add_argument("--layer", metavar="NAME", help="of a GeoPackage and the like")
     group.add_argument(
-        "--format", choices=FORMATS, help="of the input, where its name does not tell; ogr is whatever GDAL reads"
+        "--format", choices=FORMATS, help="of the input, where its name does not tell; ogr is what GDAL reads"
     )
     group.add_argument(
         "--delimiter",
@@ -58,6 +58,7 @@ def reading_of(options: argparse.Namespace) -> "Reading":
         quoting=options.quoting,
         header=not options.no_header,
         layer=options.layer,
+        spreadsheet_safe=getattr(options, "spreadsheet_safe", False),
     )
 
 

@@ -95,6 +95,7 @@ def distances_from(places: ArrayLike, *, lat: float, lon: float) -> FloatArray:
     >>> distances_from([[2.0, 49.0]], lat=48.0, lon=2.0).round(1)
     array([111200.])
     """
+    [[lon, lat]] = as_lonlat([[lon, lat]], "centre").tolist()
     places = np.asarray(places)
     if places.dtype == object and len(places):
         if (shapely.get_type_id(places) == shapely.GeometryType.POINT).all():
