@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from geoind.errors import printable
+
 if TYPE_CHECKING:
     from geoind.files import Reading
     from geoind.files.places import Where
@@ -79,5 +81,6 @@ def sources_named(sources: Sequence[str]) -> "dict[str, Path]":
         if names:
             shown = ", ".join([*names[:NAMED], "..."] if len(names) > NAMED else names)
             count = "1 file is" if len(names) == 1 else f"{len(names):,} files are"
-            print(f"{folder}: {count} not read, as the names tell no format: {shown}", file=sys.stderr)
+            line = f"{folder}: {count} not read, because their suffix is not known: {shown}"
+            print(printable(line), file=sys.stderr)
     return found

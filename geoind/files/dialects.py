@@ -129,7 +129,7 @@ class Guess:
     def _read(self, text: bytes) -> tuple[Dialect, list[str], int]:
         """Return the dialect that was given, or the only one in which the first record makes sense."""
         if self.delimiter is not None:
-            dialect = self._dialect(self.delimiter.encode()).checked()
+            dialect = self._dialect(self.delimiter.encode(errors="replace")).checked()
             return dialect, *first_record(text, dialect)
         readable, sensible = [], []
         for delimiter in DELIMITERS:
