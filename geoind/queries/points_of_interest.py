@@ -55,8 +55,17 @@ class PointsOfInterest:
     @classmethod
     def read(cls, path: str | Path) -> "PointsOfInterest":
         """Return the places of a GeoParquet file, or of a vector file such as GeoPackage or GeoJSON."""
-        parquet = Path(path).suffix in {".parquet", ".geoparquet"}
-        return cls(geopandas.read_parquet(path) if parquet else read_vector_file(path))
+        path = Path(path)
+        if path.suffix not in {".parquet", ".geoparquet"}:
+            return cls(read_vector_file(path))
+        if not path.is_file():
+            raise InvalidInputError(f"{path.name!r} must be a local file: there is none")
+        try:
+            frame = geopandas.read_parquet(path)
+        except Exception:
+            # Metadata that is not valid is an error of pyarrow, geopandas, pyproj or Python's JSON parser.
+            raise InvalidInputError(f"{path.name!r} cannot be read as GeoParquet") from None
+        return cls(frame)
 
     def around(self, *, lat: float, lon: float, radius: float) -> "geopandas.GeoDataFrame":
         """Return the places within `radius` metres, the closest first, with their `distance` in metres."""

@@ -108,9 +108,8 @@ def test_a_file_neither_asks_a_server_nor_reads_another_file(
         with pytest.raises(InvalidInputError):
             read_vector_file(file)
         for read in (PointsOfInterest.read, read_basemap):
-            if suffix != ".parquet":
-                with pytest.raises(InvalidInputError):
-                    read(file)
+            with pytest.raises(InvalidInputError):
+                read(file)
         with pytest.raises(InvalidInputError):
             obfuscate_file(file, tmp_path / f"out{suffix}", epsilon=0.01)
     assert asked == []
