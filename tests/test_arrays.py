@@ -186,5 +186,6 @@ def test_a_boolean_is_not_a_number_wherever_it_stands(values: Any) -> None:
 
 
 def test_nested_lists_without_booleans_are_numbers() -> None:
-    assert as_floats([[1, 2.0], [np.float32(3), 4]], "x").tolist() == [[1, 2], [3, 4]]
+    mixed: Any = [(1, 2.0), [np.float32(3), 4]]
+    assert as_floats(mixed, "x").tolist() == [[1, 2], [3, 4]]
     assert as_floats([[[[1.0]]]], "x").shape == (1, 1, 1, 1)
