@@ -1,6 +1,7 @@
 """Every error that geoind raises on purpose."""
 
 __all__ = [
+    "MOST_SAID",
     "BudgetExceededError",
     "GeoindError",
     "InfeasibleError",
@@ -15,11 +16,13 @@ __all__ = [
 ]
 
 
-MOST_SHOWN = 500
-"""Characters of a message."""
+MOST_SHOWN = 4000
+"""Characters of a message: room for the names of many columns."""
+MOST_SAID = 900
+"""Characters of a line on a terminal."""
 
 
-def printable(text: str) -> str:
+def printable(text: str, most: int = MOST_SHOWN) -> str:
     r"""Return text for a terminal, a log or a page's message: one line, without control characters, not too long.
 
     Names of files, columns and persons are text from outside: they may hold escape sequences, or megabytes.
@@ -27,13 +30,17 @@ def printable(text: str) -> str:
     Examples
     --------
     >>> printable("column 'a\x1b[2J\n'"), len(printable("x" * 1_000_000))
-    ("column 'a\\x1b[2J\\n'", 500)
+    ("column 'a\\x1b[2J\\n'", 4000)
     """
-    if len(text) > MOST_SHOWN:
-        text = f"{text[: MOST_SHOWN - 155]} ... {text[-150:]}"
+    text = _shortened(text, most)
     if not text.isprintable():
         text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
-    return text if len(text) <= 2 * MOST_SHOWN else f"{text[: 2 * MOST_SHOWN]} ..."
+    return _shortened(text, most)
+
+
+def _shortened(text: str, most: int) -> str:
+    # The end stays: it says what to do.
+    return text if len(text) <= most else f"{text[: most - 155]} ... {text[-150:]}"
 
 
 class GeoindError(Exception):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from geoind.errors import printable
+from geoind.errors import MOST_SAID, printable
 
 if TYPE_CHECKING:
     from geoind.files import Reading
@@ -82,5 +82,5 @@ def sources_named(sources: Sequence[str]) -> "dict[str, Path]":
             shown = ", ".join([*names[:NAMED], "..."] if len(names) > NAMED else names)
             count = "1 file is" if len(names) == 1 else f"{len(names):,} files are"
             line = f"{folder}: {count} not read, because their suffix is not known: {shown}"
-            print(printable(line), file=sys.stderr)
+            print(printable(line, MOST_SAID), file=sys.stderr)
     return found

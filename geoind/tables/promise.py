@@ -152,7 +152,7 @@ class TablePromise:
             _check(name, value, valid, f"a number from {low:g} to {high:g}")
         for name, (low, high) in COUNTS.items():
             value = getattr(self, name)
-            valid = _is_number(value) and low <= value <= high and value == int(value)
+            valid = _is_number(value) and isinstance(value, int) and low <= value <= high
             _check(name, value, valid, f"a whole number from {low} to {high}")
         texts = [*self.kept, *(column for place in self.places for column in place)]
         _check(
@@ -186,6 +186,10 @@ class TablePromise:
             lattice: Any = told.get("lattice")
             _check("lattice", lattice, isinstance(lattice, dict), "an object with decimals")
             _check("unit", told.get("unit"), told.get("unit") == "1/m", "'1/m'")
+            both = (told.get("level") is None) == (told.get("radius") is None)
+            _check("level", told.get("level"), both, "there with radius only")
+            several = told.get("reports", 1) == 1 or bool(told.get("delta"))
+            _check("reports", told.get("reports"), several, "1 without delta")
             return cls(
                 mechanism=told.get("mechanism", ""),
                 epsilon=_or_infinite(told, "epsilon", None),
