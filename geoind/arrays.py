@@ -1,6 +1,7 @@
 """Array types, and every check that turns what a caller passes into arrays one can rely on."""
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -45,6 +46,8 @@ def as_floats(values: ArrayLike, name: str) -> FloatArray:
     """Return `values` as float64, refusing strings, objects, complex numbers, booleans and what is masked."""
     if _any_masked(values):
         raise InvalidInputError(f"{name} must all be there, some are masked: leave them out")
+    if _any_boolean(values):
+        raise InvalidInputError(f"{name} must be numbers, some are booleans")
     try:
         array = np.asarray(values)
     except ValueError as error:
@@ -61,6 +64,23 @@ def _any_masked(values: ArrayLike) -> bool:
     if isinstance(values, (list, tuple)):
         return np.ma.MaskedArray in set(map(type, values)) and any(map(np.ma.is_masked, values))
     return bool(np.ma.is_masked(values))
+
+
+def _any_boolean(values: ArrayLike) -> bool:
+    """Return whether a list, or a list in it, holds booleans: next to numbers, an array would make them 0 or 1."""
+    for _ in range(3):
+        if not isinstance(values, (list, tuple)):
+            return False
+        kinds = set(map(type, values))
+        others = kinds - {int, float, list, tuple}
+        if others & {bool, np.bool_} or (
+            others and any(getattr(one, "dtype", None) == np.bool_ for one in values)
+        ):
+            return True
+        if not kinds <= {list, tuple}:
+            return False
+        values = list(chain.from_iterable(values))
+    return False
 
 
 def as_points(points: ArrayLike, name: str = "points", *, columns: int | None = 2) -> FloatArray:
@@ -126,8 +146,8 @@ def as_unit(value: float, name: str) -> float:
 
 def as_number(value: float, name: str) -> float:
     """Return a real scalar as a float; strings, booleans and arrays are refused."""
-    # Never the value: a coordinate given as text would end up in somebody's log.
-    if isinstance(value, (str, bytes, bool)):
+    # Never the value: a coordinate given as text would be written to a log.
+    if isinstance(value, (str, bytes, bool, np.bool_)):
         raise InvalidInputError(f"{name} must be a number, got {type(value).__name__}")
     try:
         return float(value)

@@ -1,6 +1,7 @@
 """Every error that geoind raises on purpose."""
 
 __all__ = [
+    "MOST_SAID",
     "BudgetExceededError",
     "GeoindError",
     "InfeasibleError",
@@ -11,11 +12,42 @@ __all__ = [
     "SessionConflictError",
     "SitesMismatchError",
     "SolverError",
+    "printable",
 ]
+
+
+MOST_SHOWN = 4000
+"""Characters of a message: room for the names of many columns."""
+MOST_SAID = 900
+"""Characters of a line on a terminal."""
+
+
+def printable(text: str, most: int = MOST_SHOWN) -> str:
+    r"""Return text for a terminal, a log or a page's message: one line, without control characters, not too long.
+
+    Names of files, columns and persons are text from outside: they may hold escape sequences, or megabytes.
+
+    Examples
+    --------
+    >>> printable("column 'a\x1b[2J\n'"), len(printable("x" * 1_000_000))
+    ("column 'a\\x1b[2J\\n'", 4000)
+    """
+    text = _shortened(text, most)
+    if not text.isprintable():
+        text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
+    return _shortened(text, most)
+
+
+def _shortened(text: str, most: int) -> str:
+    # The end stays: it says what to do.
+    return text if len(text) <= most else f"{text[: most - 155]} ... {text[-150:]}"
 
 
 class GeoindError(Exception):
     """The root: `except GeoindError` catches all of geoind's own errors and nothing else."""
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class InvalidInputError(GeoindError, ValueError):
@@ -51,7 +83,7 @@ class BudgetExceededError(GeoindError):
         self.measure = measure
 
     def __str__(self) -> str:
-        return (
+        return printable(
             f"the privacy budget of {self.person!r} is exceeded: "
             f"{self.requested:g} {self.measure} requested, {self.remaining:g} remaining"
         )

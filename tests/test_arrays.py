@@ -161,3 +161,31 @@ def test_a_coordinate_given_as_text_is_never_quoted() -> None:
             with pytest.raises(InvalidInputError) as caught:
                 call()
             assert "8584" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        True,
+        [True],
+        [2.0, True],
+        [[2.0, False]],
+        ((2.0, 48.0), (np.True_, 3.0)),
+        [np.array([True, False]), [2.0, 3.0]],
+        [pd.Series([True, False]), [2.0, 3.0]],
+        np.array([True]),
+        np.array([2.0, True], dtype=object),
+    ],
+)
+def test_a_boolean_is_not_a_number_wherever_it_stands(values: Any) -> None:
+    with pytest.raises(InvalidInputError, match="x must be numbers"):
+        as_floats(values, "x")
+    for boolean in (True, np.True_):
+        with pytest.raises(InvalidInputError, match="x must be a number"):
+            as_number(boolean, "x")  # type: ignore[arg-type]
+
+
+def test_nested_lists_without_booleans_are_numbers() -> None:
+    mixed: Any = [(1, 2.0), [np.float32(3), 4]]
+    assert as_floats(mixed, "x").tolist() == [[1, 2], [3, 4]]
+    assert as_floats([[[[1.0]]]], "x").shape == (1, 1, 1, 1)

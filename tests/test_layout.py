@@ -11,13 +11,13 @@ ROOT = Path(__file__).resolve().parent.parent
 NOTHING_TO_TEST = {
     "__main__.py": "calls the command line, which tests/cli tests",
     "version.py": "a number",
-    "errors.py": "names of errors, which the tests of whoever raises them catch",
+    "errors.py": "names of errors, and how they show text, which test_hostile_text.py tests",
     "adapters/geoparquet.py": "another name of tables/geoparquet.py",
     "adapters/keys.py": "another name of tables/keys.py",
     "adapters/points.py": "another name of tables/places.py",
     "maps/colours.py": "colours",
+    "space/gdal_process.py": "runs in a process of its own, which test_vector_files.py starts",
     "optimal/certificate.py": "a value; test_optimum.py measures what it says",
-    "webdemo/requests.py": "names and limits of what may be asked; test_app.py asks beyond them",
 }
 """Modules without logic of their own, and why."""
 

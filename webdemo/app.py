@@ -27,7 +27,7 @@ from .mechanisms import mechanisms_router
 from .near import near_router
 from .observer import best_guess
 from .page import page_router, security_headers
-from .requests import Privacy
+from .requests import BodyLimit, Privacy
 from .story import story_router
 from .town import Town
 from .trace import trace_router
@@ -41,6 +41,8 @@ class Refusal(BaseModel):
     detail: str
 
 
+MOST_BYTES = 65_536
+"""No request is longer: a walk of 100 corners, the longest one, has about 6,000 bytes."""
 LOOPBACK = ["127.0.0.1", "localhost", "[::1]"]
 
 
@@ -67,6 +69,7 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
         responses={400: {"model": Refusal}, 422: {"model": Refusal}},
     )
     app.state.town = town
+    app.add_middleware(BodyLimit, most=MOST_BYTES)
     # Another site's name that resolves to this machine must not read what people do here.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)
     headers = security_headers(online_tiles=online_tiles)

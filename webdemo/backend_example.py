@@ -24,7 +24,7 @@ import httpx
 from fastapi import FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, StrictFloat, TypeAdapter, ValidationError
 
 from geoind import (
     BudgetExceededError,
@@ -38,6 +38,8 @@ from geoind import (
     private_query,
 )
 from geoind.traces import SessionStore, SparseVector
+
+from .requests import BodyLimit
 
 __all__ = ["backend_from_environment", "create_backend", "create_provider", "provider_from_environment"]
 
@@ -53,6 +55,8 @@ TIMEOUT = 10.0
 """Seconds that the ledger has, and the provider for its whole answer, unless GEOIND_TIMEOUT says otherwise."""
 MOST_BYTES = 5_000_000
 """No answer is longer."""
+MOST_ASKED = 4096
+"""Nor is a request: a place has less than 100 bytes."""
 
 Person = Annotated[str, Header(alias="X-Person", description="from your session; never from the app's word")]
 
@@ -60,16 +64,16 @@ Person = Annotated[str, Header(alias="X-Person", description="from your session;
 class Truth(BaseModel):
     """Where a person is, in degrees. In a body, not in an address: addresses end in logs."""
 
-    lat: float
-    lon: float
+    lat: StrictFloat
+    lon: StrictFloat
 
 
 class Place(BaseModel):
     """What the provider may answer; anything else is not passed on."""
 
     name: str
-    lat: float = Field(ge=-90, le=90)
-    lon: float = Field(ge=-180, le=180)
+    lat: float = Field(strict=True, ge=-90, le=90)
+    lon: float = Field(strict=True, ge=-180, le=180)
 
 
 Answer = TypeAdapter(list[Place])
@@ -112,6 +116,7 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str, *, timeout:
 
     # FastAPI's own documentation pages load scripts from the network.
     app = FastAPI(title="Places near you, privately", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.add_middleware(BodyLimit, most=MOST_ASKED)
 
     @app.post("/nearby")
     def nearby(truth: Truth, person: Person) -> dict[str, Any]:

@@ -1,15 +1,62 @@
-"""What the page may ask for: the parts that all tabs share."""
+"""What the page may ask for: the parts that all tabs share, and how long a request may be."""
 
 import math
 
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from geoind import SphericalLaplace, epsilon_for
 
-__all__ = ["MAX_SEED", "Ask", "Point", "Privacy", "Promised"]
+__all__ = ["MAX_SEED", "Ask", "BodyLimit", "Point", "Privacy", "Promised"]
 
 MAX_SEED = 2**53 - 1
 """Largest whole number that JavaScript counts exactly."""
+
+
+class BodyLimit:
+    """Middleware that answers with status 413 to a body that is too long, before the application reads it.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers all other requests.
+    most : int
+        Bytes of the longest body. It is read into memory before the application is called.
+    """
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self.app = app
+        self.most = most
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request, unless it is too long: as its length says, or as it is counted."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        refuse = JSONResponse(
+            {"detail": f"a request must have at most {self.most:,} bytes"}, 413, headers={"Connection": "close"}
+        )
+        lengths = [value for name, value in scope["headers"] if name == b"content-length"]
+        if any(not value.isdigit() or int(value[:20]) > self.most for value in lengths):
+            await refuse(scope, receive, send)
+            return
+        body, more = bytearray(), True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > self.most:
+                await refuse(scope, receive, send)
+                return
+        read: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def again() -> Message:
+            return read.pop() if read else await receive()
+
+        await self.app(scope, again, send)
 
 
 class Ask(BaseModel):
@@ -21,8 +68,8 @@ class Ask(BaseModel):
 class Point(Ask):
     """A place in degrees."""
 
-    lat: float = Field(ge=-90, le=90, description="Latitude in degrees")
-    lon: float = Field(ge=-180, le=180, description="Longitude in degrees")
+    lat: float = Field(strict=True, ge=-90, le=90, description="Latitude in degrees")
+    lon: float = Field(strict=True, ge=-180, le=180, description="Longitude in degrees")
 
 
 class Promised(BaseModel):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from geoind.cli import audit, demo, estimate, evaluate, example, explain, obfuscate, optimal, report_map
-from geoind.errors import GeoindError
+from geoind.errors import MOST_SAID, GeoindError, printable
 from geoind.version import __version__
 
 __all__ = ["command_parsers", "main"]
@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options) or 0)
     except GeoindError as error:
-        print(f"geoind: {error}", file=sys.stderr)
+        print(f"geoind: {printable(str(error), MOST_SAID)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         # Not all that it says: an operating system or a library may quote what it was given.
         name = "" if error.filename is None else f"{error.filename}: "
-        print(f"geoind: {name}{error.strerror or 'input or output failed'}", file=sys.stderr)
+        print(f"geoind: {printable(name)}{error.strerror or 'input or output failed'}", file=sys.stderr)
         return 2
 
 

@@ -66,6 +66,11 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         default="raise",
         help="rows that are sorted by place: an error, in random order (all in memory), or as they are [raise]",
     )
+    parser.add_argument(
+        "--spreadsheet-safe",
+        action="store_true",
+        help="in CSV and TSV, put a ' before texts that a spreadsheet would run: those with =, +, - or @ first",
+    )
     bad = parser.add_argument_group("bad records")
     bad.add_argument("--rejects", metavar="FILE", help="write them there, with true places, instead of stopping")
     bad.add_argument(

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from geoind.errors import MOST_SAID, printable
+
 if TYPE_CHECKING:
     from geoind.files import Reading
     from geoind.files.places import Where
@@ -31,7 +33,7 @@ def add_reading(parser: argparse.ArgumentParser, title: str) -> None:
     group.add_argument("--crs", help="of the points, such as EPSG:4326, if the file does not declare it")
     group.add_argument("--layer", metavar="NAME", help="of a GeoPackage and the like")
     group.add_argument(
-        "--format", choices=FORMATS, help="of the input, where its name does not tell; ogr is whatever GDAL reads"
+        "--format", choices=FORMATS, help="of the input, where its name does not tell; ogr is what GDAL reads"
     )
     group.add_argument(
         "--delimiter",
@@ -58,6 +60,7 @@ def reading_of(options: argparse.Namespace) -> "Reading":
         quoting=options.quoting,
         header=not options.no_header,
         layer=options.layer,
+        spreadsheet_safe=getattr(options, "spreadsheet_safe", False),
     )
 
 
@@ -78,5 +81,6 @@ def sources_named(sources: Sequence[str]) -> "dict[str, Path]":
         if names:
             shown = ", ".join([*names[:NAMED], "..."] if len(names) > NAMED else names)
             count = "1 file is" if len(names) == 1 else f"{len(names):,} files are"
-            print(f"{folder}: {count} not read, as the names tell no format: {shown}", file=sys.stderr)
+            line = f"{folder}: {count} not read, because their suffix is not known: {shown}"
+            print(printable(line, MOST_SAID), file=sys.stderr)
     return found

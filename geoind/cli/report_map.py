@@ -60,14 +60,15 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _promise(files: "list[Path]") -> "TablePromise | None":
-    """Return what the files promise, the weakest where they differ; None, and a warning, if one does not."""
-    from geoind.tables import read_promise
+    """Return what the files promise, the weakest where they differ; None, and a warning, if one has no record."""
+    from geoind.tables.promise import read_promise, record_of
 
-    promises = []
     for file in files:
-        try:
-            promises.append(read_promise(file))
-        except InvalidInputError as error:
-            print(f"Warning: {error}. The map shows true places, and says so.", file=sys.stderr)
+        if record_of(file) is None:
+            print(
+                f"Warning: {file.name!r} has no release record. The map shows true places, and says so.",
+                file=sys.stderr,
+            )
             return None
+    promises = map(read_promise, files)
     return max(promises, key=lambda promise: promise.epsilon)

@@ -15,7 +15,10 @@ from geoind.files.dialects import Guess, Layout
 from geoind.files.rejects import BadRecord
 from geoind.files.scan import Scan, line_of, scan
 
-__all__ = ["BATCH_BYTES", "TextRows", "delimited_rows"]
+__all__ = ["BATCH_BYTES", "TextRows", "delimited_rows", "spreadsheet_safe"]
+
+FORMULA = r'^"?([ ]*[=+\-@]|[ ]*(＝|＋|－|＠)|[\t\r\n])'
+"""How a text begins that a spreadsheet runs, in quotes or not."""
 
 BATCH_BYTES = 4 << 20
 """Text handled at once."""
@@ -106,7 +109,7 @@ class TextRows:
         if self.found.problems or not np.array_equal(rows, np.arange(len(bounds))):
             pieces = self._only(pieces, rows)
         kept = np.array([name not in self.layout.drop for name in self.layout.names])
-        filled = self._filled(pieces, reports)
+        filled = self._safe(self._filled(pieces, reports))
         return self._header(kept) + _joined(filled if kept.all() else filled.filter(_chosen(kept, len(rows))))
 
     def _columns(self, text: bytes, bounds: IntArray, names: Sequence[str]) -> pa.RecordBatch:
@@ -159,12 +162,34 @@ class TextRows:
         return pc.replace_with_mask(pieces, pa.array(holes), texts)
 
     def _header(self, kept: npt.NDArray[np.bool_]) -> bytes:
-        if not self.header or kept.all():
+        if not self.header or (kept.all() and not self.layout.spreadsheet_safe):
             return self.header
         text = self.header.removeprefix(b"\xef\xbb\xbf")
         bounds = scan(text, self.layout.dialect, len(kept)).bounds
         mark = self.header[: len(self.header) - len(text)]
-        return mark + _joined(_pieces(text, bounds).filter(_chosen(kept, 1)))
+        return mark + _joined(self._safe(_pieces(text, bounds)).filter(_chosen(kept, 1)))
+
+    def _safe(self, pieces: pa.Array) -> pa.Array:
+        """Return the pieces, with fields that no spreadsheet runs if that is asked for."""
+        if not self.layout.spreadsheet_safe:
+            return pieces
+        return pc.if_else(pa.array(np.arange(len(pieces)) % 2 == 1), spreadsheet_safe(pieces), pieces)
+
+
+def spreadsheet_safe(fields: pa.Array) -> pa.Array:
+    r"""Return fields of text, with a ' before each one that a spreadsheet would take for a formula.
+
+    These are texts that begin with =, +, -, @, a tab or a line break. Numbers stay as they are.
+
+    Examples
+    --------
+    >>> spreadsheet_safe(pa.array(["=1+1", "-1.5", "-A1", '"@SUM(A1)"', "a=b"])).to_pylist()
+    ["'=1+1", '-1.5', "'-A1", '"\'@SUM(A1)"', 'a=b']
+    """
+    formula = pc.match_substring_regex(fields, FORMULA)
+    number = pc.match_substring_regex(fields, r'^"?[+-]?[0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?"?$')
+    marked = pc.replace_substring_regex(fields, '^("?)', r"\1'", max_replacements=1)
+    return pc.if_else(pc.and_(formula, pc.invert(number)), marked, fields)
 
 
 def _pieces(text: bytes, bounds: IntArray) -> pa.Array:

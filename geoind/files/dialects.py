@@ -42,6 +42,8 @@ class Layout:
         The columns that batches hold.
     named : sequence of str
         The columns in which an empty field is none.
+    spreadsheet_safe : bool
+        Whether fields that a spreadsheet would run are written with a ' before them.
     """
 
     names: Sequence[str]
@@ -51,6 +53,7 @@ class Layout:
     drop: frozenset[str] = frozenset()
     needed: Sequence[str] = ()
     named: Sequence[str] = ()
+    spreadsheet_safe: bool = False
 
     @property
     def spots(self) -> list[int]:
@@ -78,6 +81,8 @@ class Guess:
         The columns of the record's identity and of the person, where an empty field is none.
     every_column : bool
         Whether batches hold more than the places and the named columns.
+    spreadsheet_safe : bool
+        Whether fields that a spreadsheet would run are written with a ' before them.
     """
 
     delimiter: str | None = None
@@ -87,6 +92,7 @@ class Guess:
     drop: frozenset[str] = frozenset()
     named: Sequence[str] = ()
     every_column: bool = True
+    spreadsheet_safe: bool = False
 
     def layout(self, text: bytes) -> tuple[Layout, int]:
         r"""Return the layout of a text, and where its first row begins.
@@ -108,14 +114,22 @@ class Guess:
         places = self._found(names, fields)
         wanted = {*self.named, *(name for place in places for name in place)}
         needed = [name for name in names if self.every_column or name in wanted]
-        layout = Layout(names, places, dialect, drop=self.drop, needed=needed, named=self.named)
+        layout = Layout(
+            names,
+            places,
+            dialect,
+            drop=self.drop,
+            needed=needed,
+            named=self.named,
+            spreadsheet_safe=self.spreadsheet_safe,
+        )
         row = text[end:] if self.header else text
         return replace(layout, decimal_comma=_has_comma(row, layout)), begin + (end if self.header else 0)
 
     def _read(self, text: bytes) -> tuple[Dialect, list[str], int]:
         """Return the dialect that was given, or the only one in which the first record makes sense."""
         if self.delimiter is not None:
-            dialect = self._dialect(self.delimiter.encode()).checked()
+            dialect = self._dialect(self.delimiter.encode(errors="replace")).checked()
             return dialect, *first_record(text, dialect)
         readable, sensible = [], []
         for delimiter in DELIMITERS:

@@ -12,6 +12,7 @@ from typing import IO, BinaryIO, NamedTuple, cast
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
+from geoind.space.vector_files import DRIVERS, driver_of
 from geoind.tables.delivery import STANDARD
 
 __all__ = [
@@ -47,23 +48,7 @@ SUFFIXES = {
     ".geoparquet": "parquet",
     ".pq": "parquet",
 }
-"""Whatever is not here is for pyogrio to read and write."""
-
-OTHERS = (
-    ".gpkg",
-    ".fgb",
-    ".shp",
-    ".gml",
-    ".kml",
-    ".sqlite",
-    ".tab",
-    ".mif",
-    ".xlsx",
-    ".ods",
-    ".dxf",
-    ".json",
-)
-"""What is taken for a file of places inside a folder, beside those with a suffix of their own."""
+"""What is not here is read and written by GDAL, if its suffix is in `vector_files.DRIVERS`."""
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
 
@@ -109,7 +94,7 @@ def is_known(path: Path) -> bool:
     """Return whether a file in a folder is taken for one of places: by its suffix."""
     packed = path.suffix.lower() in COMPRESSIONS
     suffix = (Path(path.stem).suffix if packed else path.suffix).lower()
-    return suffix in SUFFIXES or (suffix in OTHERS and not packed)
+    return suffix in SUFFIXES or (suffix in DRIVERS and not packed)
 
 
 def opened(name: str | Path) -> AbstractContextManager[BinaryIO]:
@@ -221,6 +206,9 @@ def kinds_of(source: str, target: str, chosen: str | None) -> tuple[Kind, Kind]:
         raise InvalidInputError(_other_format(source, target, first))
     if first.format == "ogr" and len(named) < 2:
         raise InvalidInputError("GDAL's formats need files with names, not standard input or output")
+    if first.format == "ogr":
+        driver_of(source)
+        driver_of(target)
     return first, second
 
 

@@ -18,6 +18,7 @@ from geoind.files.jsontext import (
     key_at,
     members,
     object_in,
+    refuse_half_characters,
     sign_at,
     spliced,
     value_at,
@@ -188,7 +189,9 @@ class _Document:
 
     def _learnt(self, text: str) -> str:
         """Return the text of a collection without its features, as it is to be written."""
-        told = members(object_in(text))
+        pairs = object_in(text)
+        refuse_half_characters(text, pairs)
+        told = members(pairs)
         del told["features"]
         if self._names & set(told):
             raise BadRecordError("a member occurs twice in one object")
@@ -247,6 +250,7 @@ def _features_begin(text: str) -> int:
 
 def _check_crs(crs: Any) -> None:
     """Refuse a collection that says, as GeoJSON did before 2016, that it is not in degrees on WGS84."""
-    inside = dict(dict(crs).get("properties") or ()) if type(crs) is tuple else {"name": "crs84"}
-    if not str(inside.get("name", "crs84")).lower().endswith(WGS84_NAMES):
+    about = dict(crs).get("properties") if type(crs) is tuple else None
+    name = dict(about).get("name", "crs84") if type(about) is tuple else "crs84"
+    if not str(name).lower().endswith(WGS84_NAMES):
         raise InvalidInputError("the GeoJSON file has a crs other than WGS84: re-project it first")

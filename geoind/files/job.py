@@ -292,6 +292,7 @@ class Work:
     def begun(cls, source: str | Path, target: str | Path, job: Job, path: str = "") -> "Work":
         """Return the work to be done, unless it is known beforehand that it cannot be."""
         kinds = kinds_of(str(source), str(target), job.reading.format)
+        job.reading.fit_target(kinds[1])
         _refuse_overwriting([source, *job.kept], [target, sidecar_of(target), job.rejects])
         recipe = job.recipe
         wanted = Wanted(
@@ -377,7 +378,8 @@ class Work:
         first, second = (kind.format for kind in self.kinds)
         if first != second:
             told = lambda: self.promise  # noqa: E731
-            write_table(((table, made) for _, table, made in self._reported()), out, second, told)
+            safe = self.job.reading.spreadsheet_safe
+            write_table(((table, made) for _, table, made in self._reported()), out, second, told, safe=safe)
         elif first == "parquet":
             self._write_parquet((made.batch for _, _, made in self._reported()), out)
         else:

@@ -1,4 +1,4 @@
-"""Whatever pyogrio reads and writes: GeoPackage, FlatGeobuf, Shapefile, ..."""
+"""Layers of points that GDAL reads and writes: GeoPackage, FlatGeobuf, Shapefile, ..."""
 
 import tempfile
 import warnings
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyogrio
 import pyogrio.raw
 import shapely
 
@@ -18,6 +17,7 @@ from geoind.files.parquet import BATCH_ROWS
 from geoind.files.rows import BatchRows, Rows
 from geoind.files.sources import Reading, Wanted
 from geoind.space.crs import as_crs
+from geoind.space.vector_files import VectorFile, driver_of
 from geoind.tables import LonLat, Points, Recipe
 from geoind.tables.names import named_path
 
@@ -53,13 +53,9 @@ class OgrSource:
         if any(isinstance(place, LonLat) for place in self.wanted.places):
             raise InvalidInputError("lon and lat are not for files of geometries: the geometry is the place")
 
-    @property
-    def layer(self) -> str:
-        """The layer that was chosen, or the only one."""
-        try:
-            names = [str(name) for name, kind in pyogrio.list_layers(self.name) if kind is not None]
-        except Exception:
-            raise InvalidInputError(f"{self.name} is no file that GDAL can read") from None
+    def _layer(self, file: VectorFile) -> str:
+        """Return the layer that was chosen, or the only one."""
+        names = [name for name, kind in file.layers.items() if kind is not None]
         if self.reading.layer is None and len(names) == 1:
             return names[0]
         if self.reading.layer is None or self.reading.layer not in names:
@@ -80,32 +76,19 @@ class OgrSource:
 
     def rows(self) -> Iterator[Rows]:
         """Yield the layer's rows."""
-        layer = self.layer
-        size = self._total(layer) if self.wanted.at_once else BATCH_ROWS
-        try:
-            with (
-                warnings.catch_warnings(action="ignore"),
-                pyogrio.raw.open_arrow(self.name, layer=layer, batch_size=size, use_pyarrow=True) as (
-                    about,
-                    reader,
-                ),
-            ):
-                self.about = {**about, "layer": layer}
-                self._done = 0
-                # Its name is an entry of the table's metadata: looked at, and dropped or kept.
-                schema = reader.schema.with_metadata({LAYER: layer.encode()})
-                yield BatchRows(pa.RecordBatch.from_pylist([], schema=schema), 0)
-                flat = about["geometry_type"] == "Point"
-                for batch in reader:
-                    self._done += len(batch)
-                    shapes = batch if flat else _without_heights(batch, self.geometry)
-                    yield BatchRows(shapes.replace_schema_metadata(schema.metadata), self._done - len(batch))
-        except (pyogrio.errors.DataSourceError, pa.ArrowException, RuntimeError) as error:
-            # Not its message: GDAL's may quote what the file holds.
-            raise InvalidInputError(f"GDAL cannot read this ({type(error).__name__})") from None
-
-    def _total(self, layer: str) -> int:
-        return max(1, int(pyogrio.read_info(self.name, layer=layer, force_feature_count=True)["features"]))
+        with VectorFile(self.name) as file:
+            layer = self._layer(file)
+            self.about, reader = file.read(layer, batch_size=BATCH_ROWS)
+            self._done = 0
+            # Its name is an entry of the table's metadata: looked at, and dropped or kept.
+            schema = reader.schema.with_metadata({LAYER: layer.encode()})
+            yield BatchRows(pa.RecordBatch.from_pylist([], schema=schema), 0)
+            flat = self.about["geometry_type"] == "Point"
+            batches = reader.read_all().combine_chunks().to_batches() if self.wanted.at_once else reader
+            for batch in batches:
+                self._done += len(batch)
+                shapes = batch if flat else _without_heights(batch, self.geometry)
+                yield BatchRows(shapes.replace_schema_metadata(schema.metadata), self._done - len(batch))
 
     def share(self) -> float | None:
         """Return how much of the layer was read."""
@@ -144,7 +127,7 @@ def write_ogr(source: OgrSource, batches: Iterator[pa.RecordBatch], target: Path
                 pa.RecordBatchReader.from_batches(first.schema, guarded()),
                 target,
                 layer=layer.decode() if layer is not None and target.suffix.lower() == ".gpkg" else None,
-                driver=_driver(source, target),
+                driver=driver_of(target),
                 geometry_name=source.geometry,
                 geometry_type="Point",
                 crs=source.crs,
@@ -173,13 +156,3 @@ def _without_heights(batch: pa.RecordBatch, name: str) -> pa.RecordBatch:
     at = batch.schema.get_field_index(name)
     shapes = shapely.force_2d(shapely.from_wkb(batch.column(at).to_numpy(zero_copy_only=False)))
     return batch.set_column(at, batch.schema.field(at), pa.array(shapely.to_wkb(shapes), pa.binary()))
-
-
-def _driver(source: OgrSource, target: Path) -> str:
-    """Return what writes the target: what reads the source, if they are called alike."""
-    if Path(source.name).suffix.lower() == target.suffix.lower():
-        return str(pyogrio.read_info(source.name, layer=source.about["layer"])["driver"])
-    try:
-        return str(pyogrio.detect_write_driver(target))
-    except ValueError:
-        raise InvalidInputError(f"GDAL has not one way to write a {target.suffix or 'nameless'} file") from None

@@ -9,12 +9,14 @@ import pyarrow as pa
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
-from geoind.files.formats import OTHERS, is_known, kind_of
+from geoind.files.formats import is_known, kind_of
 from geoind.files.job import source_of
 from geoind.files.sources import Reading, Wanted
 from geoind.mechanisms.sphere import SphericalLaplace
-from geoind.tables import LonLat, Points, Recipe, places_of, read_promise
+from geoind.space.vector_files import DRIVERS
+from geoind.tables import LonLat, Points, Recipe, places_of
 from geoind.tables.delivery import STANDARD
+from geoind.tables.promise import read_promise, record_of
 
 __all__ = ["Where", "files_in", "others_in", "read_places"]
 
@@ -44,7 +46,7 @@ def others_in(folder: Path) -> list[Path]:
     """Return the files of a folder and below that are neither taken nor part of one that is."""
     seen = _seen_in(folder)
     # A shapefile is several files of one name.
-    whole = {file.with_suffix("") for file in seen if file.suffix.lower() in OTHERS}
+    whole = {file.with_suffix("") for file in seen if file.suffix.lower() in DRIVERS}
     return [file for file in seen if not is_known(file) and file.with_suffix("") not in whole]
 
 
@@ -125,10 +127,9 @@ def _promised(path: str | Path, name: str) -> tuple[LonLat | Points, ...]:
     """Return where the file's own promise says that its reports are."""
     if name in ("geojson", "gpx", "ogr") or not Path(path).is_file():
         return ()
-    try:
-        places = read_promise(path).places
-    except InvalidInputError:
+    if record_of(path) is None:
         return ()
+    places = read_promise(path).places
     if name == "ndjson" and any(place[0].startswith("geometry.") for place in places):
         return ()
     return tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in places)

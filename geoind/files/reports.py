@@ -11,7 +11,7 @@ from geoind.arrays import FloatArray, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
 from geoind.files.places import Where, files_in, read_places
 from geoind.files.sources import Reading
-from geoind.tables import read_promise, sidecar_of
+from geoind.tables.promise import read_promise, record_of
 
 __all__ = ["FileReports", "read_reports"]
 
@@ -63,7 +63,10 @@ def read_reports(
     """
     lonlats, epsilons = [], []
     for path in files_in(paths):
-        value = _promised(path) if epsilon is None or _tells(path) else as_positive(epsilon, "epsilon")
+        if epsilon is None or record_of(path) is not None:
+            value = _promised(path)
+        else:
+            value = as_positive(epsilon, "epsilon")
         if epsilon is not None and not math.isclose(value, epsilon, rel_tol=1e-6):
             raise InvalidInputError(
                 f"{path} says that it was made with epsilon {value:.6g} per metre: give no other"
@@ -77,22 +80,10 @@ def read_reports(
     return FileReports(np.concatenate(lonlats), np.concatenate(epsilons))
 
 
-def _tells(path: Path) -> bool:
-    """Return whether a file says what it promises."""
-    try:
-        read_promise(path)
-    except InvalidInputError:
-        return sidecar_of(path).exists()
-    return True
-
-
 def _promised(path: Path) -> float:
-    try:
-        promise = read_promise(path)
-    except InvalidInputError as error:
-        if sidecar_of(path).exists():
-            raise
-        raise InvalidInputError(f"{error}; give the epsilon that the reports were made with") from None
+    if record_of(path) is None:
+        raise InvalidInputError(f"{path} has no release record: give the epsilon that the reports were made with")
+    promise = read_promise(path)
     if promise.mechanism != "SphericalLaplace":
         raise InvalidInputError(
             f"{path} was made by {promise.mechanism}, whose noise the file does not describe: "

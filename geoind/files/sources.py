@@ -40,7 +40,7 @@ class Reading:
     Parameters
     ----------
     format : str, optional
-        "csv", "tsv", "ndjson", "geojson", "gpx", "parquet" or "ogr" (whatever pyogrio reads).
+        "csv", "tsv", "ndjson", "geojson", "gpx", "parquet" or "ogr" (what GDAL reads, by suffix).
     delimiter : str, optional
         Between the fields of a CSV file; by default what its first line suggests.
     quoting : bool, optional
@@ -48,7 +48,9 @@ class Reading:
     header : bool
         Whether the first line of a CSV or TSV file names the columns; if not, they are numbers, from 1.
     layer : str, optional
-        The layer of a file that pyogrio reads, where it has several.
+        The layer of a file that GDAL reads, where it has several.
+    spreadsheet_safe : bool
+        Whether a ' is written before each text of a CSV or TSV file that a spreadsheet would take for a formula.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class Reading:
     quoting: bool | None = None
     header: bool = True
     layer: str | None = None
+    spreadsheet_safe: bool = False
 
     def fit(self, kind: Kind) -> "Reading":
         """Return itself, or refuse what makes no sense for a file of that kind."""
@@ -71,6 +74,11 @@ class Reading:
             if getattr(self, name) != getattr(usual, name) and name not in fits.get(kind.format, ()):
                 raise InvalidInputError(f"{name} is not for {kind.format} files")
         return self
+
+    def fit_target(self, kind: Kind) -> None:
+        """Refuse what makes no sense for a file of reports of that kind."""
+        if self.spreadsheet_safe and kind.format not in ("csv", "tsv"):
+            raise InvalidInputError(f"spreadsheet_safe is for CSV and TSV files, not {kind.format}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,6 +244,7 @@ class TextSource:
             drop=drop,
             named=(*wanted.named, *wanted.times),
             every_column=wanted.every_column,
+            spreadsheet_safe=self.reading.spreadsheet_safe,
         )
         if wanted.times and not wanted.at_once:
             # Sessions of many persons are answered at once: the more of them, the less each costs.

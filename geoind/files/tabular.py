@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
+from geoind.files.delimited import spreadsheet_safe
 from geoind.tables import LonLat, Obfuscated, Table, TablePromise
 from geoind.tables.promise import PARQUET_KEY
 
@@ -18,7 +19,12 @@ __all__ = ["write_table"]
 
 
 def write_table(
-    made: Iterator[tuple[Table, Obfuscated]], target: IO[bytes], name: str, promise: Callable[[], TablePromise]
+    made: Iterator[tuple[Table, Obfuscated]],
+    target: IO[bytes],
+    name: str,
+    promise: Callable[[], TablePromise],
+    *,
+    safe: bool = False,
 ) -> None:
     """Write batches of reports, whatever they came from, in a format, with what they promise in the end."""
     writer: Any = None
@@ -41,7 +47,7 @@ def write_table(
                         )
                 writer.write_batch(batch)
             else:
-                target.write(_delimited(batch, tabs=name == "tsv", header=names is None))
+                target.write(_delimited(batch, tabs=name == "tsv", header=names is None, safe=safe))
             names = batch.schema.names if name != "ndjson" else None
         if writer is not None and promise().session is not None:
             writer.add_key_value_metadata({PARQUET_KEY: promise().to_json().encode()})
@@ -53,19 +59,22 @@ def write_table(
             writer.close()
 
 
-def _delimited(batch: pa.RecordBatch, *, tabs: bool, header: bool) -> bytes:
+def _delimited(batch: pa.RecordBatch, *, tabs: bool, header: bool, safe: bool) -> bytes:
     """Return lines of text: fields that need it are quoted in CSV; TSV has no quotes, and no such fields."""
-    fields = [_fields(pa.array([name]), name, tabs).to_pylist()[0] for name in batch.schema.names]
+    fields = [_fields(pa.array([name]), name, tabs, safe).to_pylist()[0] for name in batch.schema.names]
     first = ("\t" if tabs else ",").join(fields) + "\n" if header else ""
     if not len(batch):
         return first.encode()
-    columns = [_fields(column, name, tabs) for name, column in zip(batch.schema.names, batch.columns, strict=True)]
+    columns = [
+        _fields(column, name, tabs, safe) for name, column in zip(batch.schema.names, batch.columns, strict=True)
+    ]
     lines = pc.binary_join_element_wise(*columns, "\t" if tabs else ",")
     return (first + "\n".join(lines.to_pylist()) + "\n").encode()
 
 
-def _fields(column: pa.Array, name: str, tabs: bool) -> pa.Array:
+def _fields(column: pa.Array, name: str, tabs: bool, safe: bool) -> pa.Array:
     texts = pc.fill_null(column.cast(pa.string()), "")
+    texts = spreadsheet_safe(texts) if safe else texts
     if not tabs:
         doubled = pc.replace_substring(texts, '"', '""')
         quoted = pc.binary_join_element_wise('"', doubled, '"', "")

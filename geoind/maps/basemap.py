@@ -1,6 +1,5 @@
 """Streets, buildings, water and places from a file of map data: a map's background without a tile server."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,12 +11,12 @@ import folium
 import geopandas
 import numpy as np
 import pandas as pd
-import pyogrio
 import shapely
 
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 from geoind.space.crs import in_degrees
+from geoind.space.vector_files import VectorFile
 
 if TYPE_CHECKING:
     from folium import GeoJson
@@ -114,7 +113,7 @@ class Basemap:
 
 
 def read_basemap(path: str | Path | None = None) -> Basemap:
-    """Return the town in a file: .osm.pbf, GeoPackage, GeoJSON or whatever else GDAL reads.
+    """Return the town in a file: .osm.pbf, GeoPackage, GeoJSON or another suffix in `vector_files.DRIVERS`.
 
     OpenStreetMap's tags say what a feature is (`building`, `highway`, `natural`, `amenity`, ...). In a file
     without them lines are streets, areas are buildings and points are places. Without a path: the centre of
@@ -158,18 +157,12 @@ def helsinki_file() -> Path:
 
 def _frames(path: Path) -> "Iterator[GeoDataFrame]":
     """Yield each layer of the file in lon/lat degrees."""
-    osm = path.name.endswith((".osm.pbf", ".osm"))
-    try:
-        layers = OSM_LAYERS if osm else [layer for layer, kind in pyogrio.list_layers(path) if kind is not None]
+    with VectorFile(path) as file:
+        layers = OSM_LAYERS if file.driver == "OSM" else [name for name, kind in file.layers.items() if kind]
         for layer in layers:
-            with warnings.catch_warnings():
-                # An extract cuts ways at its border: open rings are expected, and left out.
-                warnings.simplefilter("ignore", RuntimeWarning)
-                frame = geopandas.read_file(path, layer=layer, engine="pyogrio", on_invalid="ignore")
-            degrees = in_degrees(frame, f"the base map {path.name!r}")
+            # An extract cuts ways at its border: open rings are expected, and left out.
+            degrees = in_degrees(file.frame(layer), f"the base map {path.name!r}")
             yield degrees[degrees.geometry.notna() & ~degrees.geometry.is_empty]
-    except pyogrio.errors.DataSourceError as error:
-        raise InvalidInputError(f"the base map {path.name!r} cannot be read as map data") from error
 
 
 def _tag(frame: "GeoDataFrame", key: str) -> "Series[Any]":

@@ -15,6 +15,7 @@ from geoind.errors import InvalidInputError
 from geoind.space.crs import in_degrees
 from geoind.space.geodesy import geodesic_lengths
 from geoind.space.projection import Projection
+from geoind.space.vector_files import read_vector_file
 
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
@@ -53,9 +54,18 @@ class PointsOfInterest:
 
     @classmethod
     def read(cls, path: str | Path) -> "PointsOfInterest":
-        """Return the places of a GeoParquet file, or of any other that geopandas reads."""
-        parquet = Path(path).suffix in {".parquet", ".geoparquet"}
-        return cls(geopandas.read_parquet(path) if parquet else geopandas.read_file(path))
+        """Return the places of a GeoParquet file, or of a vector file such as GeoPackage or GeoJSON."""
+        path = Path(path)
+        if path.suffix not in {".parquet", ".geoparquet"}:
+            return cls(read_vector_file(path))
+        if not path.is_file():
+            raise InvalidInputError(f"{path.name!r} must be a local file: there is none")
+        try:
+            frame = geopandas.read_parquet(path)
+        except Exception:
+            # Metadata that is not valid is an error of pyarrow, geopandas, pyproj or Python's JSON parser.
+            raise InvalidInputError(f"{path.name!r} cannot be read as GeoParquet") from None
+        return cls(frame)
 
     def around(self, *, lat: float, lon: float, radius: float) -> "geopandas.GeoDataFrame":
         """Return the places within `radius` metres, the closest first, with their `distance` in metres."""
@@ -94,6 +104,7 @@ def distances_from(places: ArrayLike, *, lat: float, lon: float) -> FloatArray:
     >>> distances_from([[2.0, 49.0]], lat=48.0, lon=2.0).round(1)
     array([111200.])
     """
+    [[lon, lat]] = as_lonlat([[lon, lat]], "centre").tolist()
     places = np.asarray(places)
     if places.dtype == object and len(places):
         if (shapely.get_type_id(places) == shapely.GeometryType.POINT).all():

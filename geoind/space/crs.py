@@ -116,8 +116,8 @@ def transformer(crs: str, *, inverse: bool) -> "Transformer | None":
         return None
     try:
         parsed = pyproj.CRS.from_user_input(crs)
-    except pyproj.exceptions.CRSError as error:
-        raise InvalidInputError(f"crs is not known: {crs!r}") from error
+    except (pyproj.exceptions.CRSError, UnicodeError):
+        raise InvalidInputError(f"crs is not known: {crs!r}") from None
     if parsed.is_geocentric:
         raise InvalidInputError("the CRS must be geographic or projected, got a geocentric one")
     if parsed.equals(pyproj.CRS.from_user_input(LONLAT), ignore_axis_order=True):

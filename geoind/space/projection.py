@@ -71,8 +71,8 @@ class Projection:
         """
         try:
             parsed = pyproj.CRS.from_user_input(crs)
-        except pyproj.exceptions.CRSError as error:
-            raise InvalidInputError(f"crs is not known: {crs!r}") from error
+        except (pyproj.exceptions.CRSError, UnicodeError):
+            raise InvalidInputError(f"crs is not known: {crs!r}") from None
         metres = all(axis.unit_name == "metre" for axis in parsed.axis_info)
         if not parsed.is_projected or not metres:
             raise InvalidInputError(f"crs must be projected, in metres, got {parsed.name!r}")

@@ -6,27 +6,47 @@ A Parquet file says it in its schema metadata under `geoind`, every other file i
 
 import json
 import math
+import re
+import reprlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import pyarrow.parquet
 
-from geoind.arrays import as_count, as_number, as_positive
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism, off_site_level
 from geoind.space.lattice import DECIMALS
 from geoind.tables.tracing import Tracing
 from geoind.version import __version__
 
-__all__ = ["ATTRS_KEY", "PARQUET_KEY", "TablePromise", "read_promise", "sidecar_of"]
+__all__ = ["ATTRS_KEY", "PARQUET_KEY", "TablePromise", "read_promise", "record_of", "sidecar_of"]
 
 PARQUET_KEY = b"geoind"
 """The key in a Parquet file's schema metadata."""
 ATTRS_KEY = "geoind"
 """The key in the `attrs` of a frame."""
 SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
+
+MOST_BYTES = 1 << 20
+"""No record is longer."""
+LONGEST = 1000
+"""Characters of a column's name."""
+RANGES: Mapping[str, tuple[float, float]] = {
+    "epsilon": (1e-12, 1e12),
+    "level": (1e-12, 700.0),
+    "radius": (1e-6, 1e9),
+    "delta": (0.0, 1 - 1e-12),
+    "sigma": (1e-6, 1e9),
+    "off_site_level": (0.0, 1e12),
+    "fresh": (1e-12, 1e12),
+}
+COUNTS = {"reports": (1, 10**12), "decimals": (0, 15)}
+OPTIONAL = ("epsilon", "level", "radius", "sigma", "off_site_level", "fresh")
+UNBOUNDED = ("epsilon", "off_site_level")
+VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,64}")
+SESSION = re.compile(r"\w[\w.+=(), -]{0,1999}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,35 +142,72 @@ class TablePromise:
             return self
         return replace(self, epsilon=max(spent, default=self.fresh))
 
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """Return the promise that `to_json` wrote; unknown members are ignored."""
-        try:
-            told = json.loads(text)
-            mechanism, unit, version = told["mechanism"], told["unit"], told["version"]
-            epsilon, decimals = told["epsilon"], told["lattice"]["decimals"]
-        except (ValueError, KeyError, TypeError):
-            raise InvalidInputError(
-                "the promise must be JSON with mechanism, epsilon, unit, lattice, version"
-            ) from None
-        if unit != "1/m":
-            raise InvalidInputError(f"the promise's epsilon must be in 1/m, got {unit!r}")
-        return cls(
-            mechanism=str(mechanism),
-            epsilon=math.inf if epsilon is None else as_positive(epsilon, "the promise's epsilon"),
-            level=_optional(told, "level"),
-            radius=_optional(told, "radius"),
-            reports=as_count(told.get("reports", 1), "the promise's reports"),
-            delta=as_number(told.get("delta", 0.0), "the promise's delta"),
-            sigma=_optional(told, "sigma"),
-            off_site_level=_or_infinite(told.get("off_site_level", 0.0)),
-            decimals=int(as_number(decimals, "the promise's decimals")),
-            places=tuple(tuple(map(str, place.values())) for place in told.get("places", [])),
-            kept=tuple(map(str, told.get("kept", []))),
-            session=told.get("session"),
-            fresh=_optional(told, "fresh"),
-            version=str(version),
+    def __post_init__(self) -> None:
+        _check("mechanism", self.mechanism, _is_mechanism(self.mechanism), "names of classes, one inside another")
+        _check("version", self.version, _matches(VERSION, self.version), "a version")
+        for name, (low, high) in RANGES.items():
+            value = getattr(self, name)
+            missing = value is None or (name in UNBOUNDED and value == math.inf)
+            valid = (missing and name in OPTIONAL) or (_is_number(value) and low <= value <= high)
+            _check(name, value, valid, f"a number from {low:g} to {high:g}")
+        for name, (low, high) in COUNTS.items():
+            value = getattr(self, name)
+            valid = _is_number(value) and isinstance(value, int) and low <= value <= high
+            _check(name, value, valid, f"a whole number from {low} to {high}")
+        texts = [*self.kept, *(column for place in self.places for column in place)]
+        _check(
+            "places", self.places, all(len(place) in (1, 2) for place in self.places), "one or two columns each"
         )
+        for text in texts:
+            _check("places and kept", text, _is_text(text), f"names of at most {LONGEST} characters")
+        _check(
+            "session", self.session, self.session is None or _matches(SESSION, self.session), "a method's numbers"
+        )
+        _check("fresh", self.fresh, (self.fresh is None) == (self.session is None), "there with session only")
+        if self.session is None and self.radius is not None and self.epsilon != math.inf:
+            # The odds may change by a factor of exp(epsilon * radius): a float holds no larger one.
+            _check(
+                "radius", self.radius, self.epsilon * self.radius <= RANGES["level"][1], "at most 700 / epsilon"
+            )
+
+    @classmethod
+    def from_json(cls, text: str | bytes, file: str | None = None) -> Self:
+        """Return the promise that `to_json` wrote; unknown members are not used.
+
+        Parameters
+        ----------
+        text : str or bytes
+            The record. It is input: every member is checked.
+        file : str, optional
+            The name of the file that has it, for messages.
+        """
+        try:
+            told = _loaded(text)
+            lattice: Any = told.get("lattice")
+            _check("lattice", lattice, isinstance(lattice, dict), "an object with decimals")
+            _check("unit", told.get("unit"), told.get("unit") == "1/m", "'1/m'")
+            both = (told.get("level") is None) == (told.get("radius") is None)
+            _check("level", told.get("level"), both, "there with radius only")
+            several = told.get("reports", 1) == 1 or bool(told.get("delta"))
+            _check("reports", told.get("reports"), several, "1 without delta")
+            return cls(
+                mechanism=told.get("mechanism", ""),
+                epsilon=_or_infinite(told, "epsilon", None),
+                level=told.get("level"),
+                radius=told.get("radius"),
+                reports=told.get("reports", 1),
+                delta=told.get("delta", 0.0),
+                sigma=told.get("sigma"),
+                off_site_level=_or_infinite(told, "off_site_level", 0.0),
+                decimals=lattice.get("decimals"),
+                places=tuple(_columns(place) for place in _listed(told, "places")),
+                kept=tuple(_listed(told, "kept")),
+                session=told.get("session"),
+                fresh=told.get("fresh"),
+                version=told.get("version", ""),
+            )
+        except InvalidInputError as error:
+            raise InvalidInputError(f"release record{'' if file is None else f' of {file!r}'}: {error}") from None
 
     def __str__(self) -> str:
         """Say how private the reports are, in a few words."""
@@ -228,34 +285,123 @@ def read_promise(path: str | Path) -> TablePromise:
     Raises
     ------
     InvalidInputError
-        If the file tells nothing.
+        If the file has no release record, or one with a member that is not valid.
     """
-    if not Path(path).exists():
+    path = Path(path)
+    record = record_of(path)
+    if record is None:
+        raise InvalidInputError(
+            f"{path} does not tell what was promised: no {sidecar_of(path).name}, no Parquet metadata"
+        )
+    return TablePromise.from_json(record, path.name)
+
+
+def record_of(path: str | Path) -> str | bytes | None:
+    """Return the release record of a file as it is, not checked; None where there is none."""
+    path = Path(path)
+    if not path.exists():
         raise InvalidInputError(f"no such file: {path}")
-    told = _parquet_metadata(Path(path))
+    record = _parquet_metadata(path)
     sidecar = sidecar_of(path)
-    if told is None and sidecar.exists():
-        told = sidecar.read_bytes()
-    if told is None:
-        raise InvalidInputError(f"{path} does not tell what was promised: no {sidecar.name}, no Parquet metadata")
-    return TablePromise.from_json(told)
+    if record is None and sidecar.is_file():
+        try:
+            with sidecar.open("rb") as file:
+                # One byte more than a record may have: `from_json` refuses it.
+                record = file.read(MOST_BYTES + 1)
+        except OSError as error:
+            raise InvalidInputError(f"release record of {path.name!r}: {error.strerror}") from None
+    return record
 
 
-def _parquet_metadata(path: Path) -> bytes | None:
+def _parquet_metadata(path: Path) -> str | bytes | None:
     if not path.is_file():
         return None
-    with path.open("rb") as file:
-        if file.read(4) != b"PAR1":
-            return None
-    # The file's own entries: what its schema says is among them, and what was known when it was complete.
-    metadata = pyarrow.parquet.read_metadata(path).metadata or {}
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != b"PAR1":
+                return None
+        # The file's own entries: what its schema says is among them, and what was known when it was complete.
+        metadata = pyarrow.parquet.read_metadata(path).metadata or {}
+    except (pyarrow.ArrowException, OSError):
+        raise InvalidInputError(f"{path.name!r} cannot be read as a Parquet file") from None
     if PARQUET_KEY in metadata:
         return bytes(metadata[PARQUET_KEY])
     # What pandas makes of a frame's `attrs`, and Spark of a column's metadata.
-    told = [json.loads(metadata.get(b"PANDAS_ATTRS", b"{}"))]
-    fields = json.loads(metadata.get(SPARK_KEY, b"{}")).get("fields", [])
-    told += [field.get("metadata", {}) for field in fields]
-    return next((str(part[ATTRS_KEY]).encode() for part in told if ATTRS_KEY in part), None)
+    try:
+        attrs = _loaded(metadata.get(b"PANDAS_ATTRS", b"{}"))
+        fields = _listed(_loaded(metadata.get(SPARK_KEY, b"{}")), "fields")
+    except InvalidInputError as error:
+        raise InvalidInputError(f"release record of {path.name!r}: {error}") from None
+    parts = [attrs, *(field.get("metadata") for field in fields if isinstance(field, dict))]
+    return next((part[ATTRS_KEY] for part in parts if isinstance(part, dict) and ATTRS_KEY in part), None)
+
+
+def _loaded(text: object) -> dict[str, Any]:
+    """Return an object of JSON, with standard numbers and each member once."""
+    if not isinstance(text, (str, bytes)) or len(text) > MOST_BYTES:
+        raise InvalidInputError(f"it must be JSON text of at most {MOST_BYTES:,} bytes")
+    try:
+        told = json.loads(
+            text.decode() if isinstance(text, bytes) else text,
+            parse_constant=_no_constant,
+            object_pairs_hook=_unique,
+        )
+    except (ValueError, RecursionError):
+        raise InvalidInputError("it must be valid JSON, with each member once and no NaN or Infinity") from None
+    _check("it", told, isinstance(told, dict), "an object")
+    return cast("dict[str, Any]", told)
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("duplicate member")
+    return members
+
+
+def _listed(told: dict[str, Any], name: str) -> list[Any]:
+    value = told.get(name, [])
+    _check(name, value, isinstance(value, list), "a list")
+    return cast("list[Any]", value)
+
+
+def _columns(place: object) -> tuple[str, ...]:
+    for names in (("lon", "lat"), ("geometry",)):
+        if isinstance(place, dict) and set(place) == set(names):
+            return tuple(place[name] for name in names)
+    raise InvalidInputError("places must be objects with lon and lat, or with geometry")
+
+
+def _check(name: str, value: object, valid: bool, rule: str) -> None:
+    if not valid:
+        # Shortened before it is shown: what is not valid may be long, and deep.
+        shown = reprlib.repr(value) if isinstance(value, (str, int, float, type(None))) else type(value).__name__
+        raise InvalidInputError(f"{name} must be {rule}, got {shown}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _is_text(value: object) -> bool:
+    # A lone surrogate has no bytes in UTF-8.
+    return isinstance(value, str) and len(value) <= LONGEST and re.search("[\ud800-\udfff]", value) is None
+
+
+def _matches(rule: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and rule.fullmatch(value) is not None
+
+
+def _is_mechanism(value: object) -> bool:
+    if not isinstance(value, str) or len(value) > LONGEST:
+        return False
+    names = value.rstrip(")").split("(")
+    closed = len(value) - len(value.rstrip(")"))
+    return closed == len(names) - 1 and all(name.isidentifier() and len(name) <= 100 for name in names)
 
 
 def _named(place: tuple[str, ...]) -> dict[str, str]:
@@ -275,10 +421,9 @@ def _sigma(mechanism: Mechanism) -> float | None:
     return None if sigma is None else float(sigma / getattr(mechanism, "largest_scale", 1.0))
 
 
-def _or_infinite(value: float | None) -> float:
-    return math.inf if value is None else as_number(value, "the promise's off_site_level")
-
-
-def _optional(told: dict[str, Any], name: str) -> float | None:
-    value = told.get(name)
-    return None if value is None else as_positive(value, f"the promise's {name}")
+def _or_infinite(told: dict[str, Any], name: str, usual: float | None) -> Any:
+    if name not in told and usual is None:
+        raise InvalidInputError(f"{name} must be there")
+    # JSON has no infinity: null is no bound at all.
+    value = told.get(name, usual)
+    return math.inf if value is None else value

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray
-from geoind.errors import InvalidInputError
+from geoind.errors import MOST_SAID, InvalidInputError, printable
 from geoind.mechanisms.protocol import Mechanism
 from geoind.tables.identities import plain
 from geoind.tables.places import column_of
@@ -90,7 +90,7 @@ class Summary:
             lines.append(f"{self.rejected:,} bad record{'s' * (self.rejected > 1)} got no report")
         if self.promise.kept:
             lines.append(f"passed on as asked, although they may tell the place: {', '.join(self.promise.kept)}")
-        return "\n".join(lines)
+        return "\n".join(printable(line, MOST_SAID) for line in lines)
 
 
 def _metres(distance: float) -> str:

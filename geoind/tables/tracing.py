@@ -59,7 +59,8 @@ def _told(value: object) -> str:
     if isinstance(value, (int, float)):
         return repr(value)
     # A function's own text would have its address in it.
-    return str(getattr(value, "__name__", type(value).__name__))
+    name = str(getattr(value, "__name__", ""))
+    return name if name.isidentifier() else type(value).__name__
 
 
 def tracing_of(

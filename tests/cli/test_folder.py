@@ -146,7 +146,7 @@ def test_files_of_a_folder_that_are_not_read_are_named(tmp_path: Path, capfd: py
     assert capfd.readouterr().err == "", "nothing is left out but what is hidden, or part of a shapefile"
     for name in ("c.dat", "deep/d.csv.bz2"):
         (source / name).touch()
-    said = f"{source}: 2 files are not read, as the names tell no format: c.dat, deep/d.csv.bz2\n"
+    said = f"{source}: 2 files are not read, because their suffix is not known: c.dat, deep/d.csv.bz2\n"
     assert main(run) == 0
     assert capfd.readouterr().err == said
     for number in range(10):

@@ -19,7 +19,7 @@ from tests.maps.test_reports import write
         ("empty.csv", "lat,lon\n", "no places to draw"),
         ("names.csv", "a,b\n1,2\n", "say which with"),
         ("wrong.parquet", "no", "cannot be read"),
-        ("wrong.gpkg", "no", "no file that GDAL can read"),
+        ("wrong.gpkg", "no", "is not a .gpkg file"),
         ("bad.csv", "lat,lon\n91,2\n", "latitude"),
         ("bad.ndjson", "{", "line 1"),
     ],

@@ -4,11 +4,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import geoind
+from geoind.cli import main
 from geoind.errors import InvalidInputError
 from geoind.files import Reading, obfuscate_file
 from geoind.files.delimited import BATCH_BYTES
@@ -224,3 +226,48 @@ def test_rows_sorted_by_place_are_shuffled_all_together(tmp_path: Path) -> None:
     numbers = [int(line.split(",")[0]) for line in result[1:]]
     assert sorted(numbers) == list(range(count))
     assert abs(np.corrcoef(numbers, np.arange(count))[0, 1]) < 0.02
+
+
+FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "=cmd|' /C calc'!A0", " =1+1", "＝1+1", "-1+1|x"]
+HARMLESS = ["-1.5", "+33", "-1e-05", "1,5", "a=b", "", "x-1", "ordinary"]
+
+
+@pytest.mark.parametrize("target", ["csv", "tsv"])
+@pytest.mark.parametrize("source", ["csv", "tsv", "ndjson", "parquet"])
+def test_a_text_that_a_spreadsheet_would_run_gets_a_mark_if_that_is_asked_for(
+    tmp_path: Path, source: str, target: str
+) -> None:
+    texts = [*FORMULAS, *HARMLESS]
+    frame = pd.DataFrame({"=note": texts, "lat": -48.5, "lon": -2.5 - np.arange(len(texts)) % 3})
+    path = tmp_path / f"in.{source}"
+    if source == "parquet":
+        frame.to_parquet(path)
+    elif source == "ndjson":
+        frame.to_json(path, orient="records", lines=True)
+    else:
+        frame.to_csv(path, index=False, sep="," if source == "csv" else "\t", quoting=csv.QUOTE_MINIMAL)
+    for safe in (False, True):
+        out = tmp_path / f"out-{source}-{safe}.{target}"
+        obfuscate_file(path, out, epsilon=0.01, reading=Reading(spreadsheet_safe=safe))
+        with out.open(newline="") as file:
+            rows = list(csv.reader(file, delimiter="," if target == "csv" else "\t"))
+        assert rows[0][0] == ("'=note" if safe else "=note")
+        assert [row[0] for row in rows[1:]] == [
+            f"'{text}" if safe and text in FORMULAS else text for text in texts
+        ]
+        assert all(float(row[1]) < 0 and float(row[2]) < 0 for row in rows[1:])
+
+
+def test_a_quoted_formula_is_marked_inside_its_quotes(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_bytes(b'"=HYPERLINK(""x"",1)",lat,lon\r\n"=1,2",48.5,2.5\r\n"\tx",48.6,2.4\r\n')
+    options = ["--epsilon", "0.01", "--spreadsheet-safe", "--quiet"]
+    assert main(["obfuscate", str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), *options]) == 0
+    with (tmp_path / "out.csv").open(newline="") as file:
+        assert [row[0] for row in csv.reader(file)] == ['\'=HYPERLINK("x",1)', "'=1,2", "'\tx"]
+
+
+def test_the_mark_is_for_text_that_spreadsheets_open(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("lat,lon\n48.5,2.5\n")
+    safe = Reading(spreadsheet_safe=True)
+    with pytest.raises(InvalidInputError, match="spreadsheet_safe is for CSV and TSV files, not ndjson"):
+        obfuscate_file(tmp_path / "in.csv", tmp_path / "out.ndjson", epsilon=0.01, reading=safe)

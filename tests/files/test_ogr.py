@@ -80,11 +80,11 @@ def test_the_noise_in_a_projected_file_has_the_promised_scale(tmp_path: Path) ->
 def test_files_that_are_something_else_are_refused(tmp_path: Path) -> None:
     (tmp_path / "in.parquet").write_text("lat,lon\n12.345,1\n")
     (tmp_path / "in.gpkg").write_text("lat,lon\n12.345,1\n")
-    for suffix, message in (("parquet", "cannot be read"), ("gpkg", "no file that GDAL can read")):
+    for suffix, message in (("parquet", "cannot be read"), ("gpkg", "is not a .gpkg file")):
         with pytest.raises(InvalidInputError, match=message) as caught:
             obfuscate_file(tmp_path / f"in.{suffix}", tmp_path / f"out.{suffix}", epsilon=0.1)
         assert "12.345" not in str(caught.value)
-    with pytest.raises(InvalidInputError, match="no file that GDAL can read"):
+    with pytest.raises(InvalidInputError, match="must be a local file: there is none"):
         obfuscate_file(tmp_path / "nowhere.gpkg", tmp_path / "out.gpkg", epsilon=0.1)
     with pytest.raises(InvalidInputError, match="files with names"):
         obfuscate_file("-", tmp_path / "out.gpkg", epsilon=0.1)

@@ -3,6 +3,8 @@
 from pathlib import Path
 
 import geopandas
+import pandas as pd
+import pyogrio
 import pytest
 import shapely
 
@@ -79,14 +81,14 @@ def test_a_file_that_is_no_map_is_refused_in_a_sentence(tmp_path: Path) -> None:
         read_basemap(tmp_path / "none.gpkg")
     letter = tmp_path / "letter.txt"
     letter.write_text("Dear reader")
-    with pytest.raises(InvalidInputError, match="cannot be read as map data"):
+    with pytest.raises(InvalidInputError, match=r"must end in one of \.gpkg"):
         read_basemap(letter)
     empty = tmp_path / "empty.geojson"
     geopandas.GeoDataFrame({"building": [None]}, geometry=[HOUSE], crs="EPSG:4326").to_file(empty)
     with pytest.raises(InvalidInputError, match="no streets, buildings or places"):
         read_basemap(empty)
-    table = tmp_path / "table.csv"
-    table.write_text("id,lat,lon\n1,60.17,24.94\n")
+    table = tmp_path / "table.gpkg"
+    pyogrio.write_dataframe(pd.DataFrame({"id": [1]}), table)
     with pytest.raises(InvalidInputError, match="holds no shapes"):
         read_basemap(table)
     nowhere = tmp_path / "nowhere.gpkg"

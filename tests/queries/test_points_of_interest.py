@@ -1,5 +1,10 @@
+from pathlib import Path
+from typing import Any
+
 import geopandas
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import shapely
 
@@ -7,6 +12,8 @@ from geoind import (
     PointsOfInterest,
     private_query,
 )
+from geoind.errors import InvalidInputError
+from geoind.queries.points_of_interest import distances_from, lonlat_of
 from tests.queries.test_private_query import ASK, EIFFEL, GEOD, distances, frame_of, places
 
 
@@ -52,3 +59,21 @@ def test_places_come_from_a_geoparquet_file(tmp_path: object) -> None:
     assert 0 < len(source.around(**EIFFEL, radius=1000)) < 200
     frame_of(places(200)).to_file(f"{tmp_path}/places.geojson")
     assert len(PointsOfInterest.read(f"{tmp_path}/places.geojson").frame) == 200
+
+
+@pytest.mark.parametrize("item", [{"lat": True, "lon": 2.0}, {"location": {"latitude": 48.0, "longitude": False}}])
+def test_a_boolean_of_a_provider_is_not_a_coordinate(item: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="results must be numbers"):
+        lonlat_of([item])
+    with pytest.raises(InvalidInputError, match="centre must be numbers"):
+        distances_from([[2.0, 48.0]], lat=True, lon=2.0)
+
+
+def test_a_parquet_file_with_hostile_metadata_is_one_error(tmp_path: Path) -> None:
+    for value in (b"\xff", b"{", b"[]", b'{"columns": []}'):
+        table = pa.table({"geometry": [b"x"]}).replace_schema_metadata({b"geo": value})
+        pq.write_table(table, tmp_path / "p.parquet")
+        with pytest.raises(InvalidInputError, match="cannot be read as GeoParquet"):
+            PointsOfInterest.read(tmp_path / "p.parquet")
+    with pytest.raises(InvalidInputError, match="must be a local file"):
+        PointsOfInterest.read("http://127.0.0.1:9/p.parquet")

@@ -1,4 +1,6 @@
+import contextlib
 import json
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,10 +10,14 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 import shapely
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import geoind
 from geoind import Channel, Grid, Places, PlanarGaussian, PlanarLaplace, Projected, Projection, SphericalLaplace
+from geoind.cli import main
 from geoind.errors import InvalidInputError
+from geoind.files import read_reports
 from geoind.tables.promise import TablePromise, read_promise, sidecar_of
 from geoind.tables.tracing import tracing_of
 
@@ -85,7 +91,7 @@ def test_a_file_without_a_promise_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_promise_file_is_refused(text: str) -> None:
-    with pytest.raises(InvalidInputError, match="promise"):
+    with pytest.raises(InvalidInputError, match="release record"):
         TablePromise.from_json(text)
 
 
@@ -253,18 +259,18 @@ def test_every_part_of_a_promise_is_told_and_read_again(changed: dict[str, Any])
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"unit": "1/km"}, "must be in 1/m, got '1/km'"),
-        ({"epsilon": -1}, "the promise's epsilon"),
-        ({"level": 0}, "the promise's level"),
-        ({"radius": "far"}, "the promise's radius"),
-        ({"sigma": -5}, "the promise's sigma"),
-        ({"fresh": 0}, "the promise's fresh"),
-        ({"reports": 0}, "the promise's reports"),
-        ({"reports": 1.5}, "the promise's reports"),
-        ({"delta": "some"}, "the promise's delta"),
-        ({"off_site_level": "some"}, "the promise's off_site_level"),
-        ({"lattice": {"decimals": "5?"}}, "the promise's decimals"),
-        ({"lattice": 5}, "must be JSON with"),
+        ({"unit": "1/km"}, "release record: unit must be '1/m', got '1/km'"),
+        ({"epsilon": -1}, "release record: epsilon"),
+        ({"level": 0}, "release record: level"),
+        ({"radius": "far"}, "release record: radius"),
+        ({"sigma": -5}, "release record: sigma"),
+        ({"fresh": 0}, "release record: fresh"),
+        ({"reports": 0}, "release record: reports"),
+        ({"reports": 1.5}, "release record: reports"),
+        ({"delta": "some"}, "release record: delta"),
+        ({"off_site_level": "some"}, "release record: off_site_level"),
+        ({"lattice": {"decimals": "5?"}}, "release record: decimals"),
+        ({"lattice": 5}, "release record: lattice must be an object"),
     ],
 )
 def test_a_promise_with_a_part_that_is_none_is_refused_by_its_name(changed: dict[str, Any], message: str) -> None:
@@ -323,3 +329,154 @@ def test_beside_an_epsilon_a_sigma_is_the_mechanisms_own_affair() -> None:
     told = TablePromise.of(Own(0.01))
     assert told.sigma is None
     assert str(told) == "epsilon 0.01 per metre"
+
+
+RECORD = json.loads(TablePromise.of(SphericalLaplace(0.01), level=2.0, radius=200.0).to_json())
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"mechanism": "x{{7*7}}"},
+        {"mechanism": "Projected(PlanarLaplace"},
+        {"mechanism": "PlanarLaplace)"},
+        {"mechanism": "A" * 101},
+        {"mechanism": 7},
+        {"mechanism": "<b>"},
+        {"version": "1<script>"},
+        {"version": ""},
+        {"epsilon": True},
+        {"epsilon": "0.01"},
+        {"epsilon": 10**400},
+        {"epsilon": 1e300},
+        {"epsilon": 100, "radius": 1e9},
+        {"level": 1e4},
+        {"delta": 1.0},
+        {"delta": -0.1},
+        {"reports": 10**30},
+        {"reports": 7},
+        {"level": None},
+        {"lattice": {"decimals": 5.0}},
+        {"lattice": {"decimals": 16}},
+        {"lattice": {"decimals": True}},
+        {"places": "abc"},
+        {"places": [["lon", "lat"]]},
+        {"places": [{"lon": "a"}]},
+        {"places": [{"lon": "a", "lat": 7}]},
+        {"places": [{"geometry": "g" * 1001}]},
+        {"kept": {"a": 1}},
+        {"kept": [{"a": 1}]},
+        {"kept": ["\ud800"]},
+        {"session": "{{7*7}}", "fresh": 0.01},
+        {"session": "Independent(epsilon=0.01)"},
+        {"fresh": 0.01},
+        {"session": ["x"], "fresh": 0.01},
+    ],
+)
+def test_a_member_that_geoind_does_not_write_is_refused_by_its_name(
+    tmp_path: Path, changed: dict[str, Any]
+) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("lon,lat\n2,48\n")
+    sidecar_of(path).write_text(json.dumps(RECORD | changed))
+    with pytest.raises(InvalidInputError, match=r"^release record of 'r\.csv': ") as caught:
+        read_promise(path)
+    assert len(str(caught.value)) < 300
+    assert any(name in str(caught.value) for name in [*changed, *changed.get("lattice", ())])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"\xff\xfe",
+        b'{"mechanism": "\xff"}',
+        b"[" * 100_000,
+        b'{"a":' * 100_000,
+        b'{"epsilon": NaN}',
+        b'{"epsilon": -Infinity}',
+        b'{"unit": "1/m", "unit": "1/m"}',
+        b"1" * 100_000,
+        b" " * (1 << 20) + b"{}",
+        json.dumps(RECORD).encode("utf-16"),
+    ],
+)
+def test_a_record_that_is_not_plain_json_is_refused(tmp_path: Path, text: bytes) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("lon,lat\n2,48\n")
+    sidecar_of(path).write_bytes(text)
+    with pytest.raises(InvalidInputError, match=r"^release record of 'r\.csv': "):
+        read_promise(path)
+
+
+def test_a_sidecar_that_is_too_long_is_refused_without_being_read(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("lon,lat\n2,48\n")
+    with sidecar_of(path).open("wb") as file:
+        # 1 TB, which takes no room on the disk and would not fit into memory.
+        file.truncate(1 << 40)
+    with pytest.raises(InvalidInputError, match="at most 1,048,576 bytes"):
+        read_promise(path)
+
+
+@pytest.mark.parametrize("key", [b"geoind", b"PANDAS_ATTRS", b"org.apache.spark.sql.parquet.row.metadata"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"\xff",
+        b"{",
+        b"[]",
+        b"7",
+        b'{"geoind": 7}',
+        b'{"geoind": {}}',
+        b'{"fields": [{"metadata": {"geoind": []}}]}',
+    ],
+)
+def test_hostile_metadata_of_a_parquet_file_is_no_traceback(tmp_path: Path, key: bytes, value: bytes) -> None:
+    path = tmp_path / "r.parquet"
+    table = pyarrow.table({"lon": [0.0]}).replace_schema_metadata({key: value})
+    pyarrow.parquet.write_table(table, path)
+    with pytest.raises(InvalidInputError, match=r"release record of|does not tell what was promised"):
+        read_promise(path)
+
+
+def test_a_broken_parquet_file_is_no_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    path.write_bytes(b"PAR1" + b"\xff" * 100 + b"PAR1")
+    with pytest.raises(InvalidInputError, match="cannot be read as a Parquet file"):
+        read_promise(path)
+
+
+def test_a_mechanism_whose_class_has_a_hostile_name_makes_no_record() -> None:
+    hostile = type("x{{7*7}}", (SphericalLaplace,), {})
+    with pytest.raises(InvalidInputError, match="mechanism must be"):
+        TablePromise.of(hostile(0.01))
+
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+MEMBERS = [*WHOLE.__dataclass_fields__, "unit", "lattice"]
+
+
+@given(st.dictionaries(st.sampled_from(MEMBERS), ANYTHING, max_size=3) | st.binary() | ANYTHING, st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_anything_is_a_promise_that_can_be_used_or_an_error(found: Any, whole: bool) -> None:
+    if isinstance(found, dict):
+        found = json.dumps((json.loads(WHOLE.to_json()) if whole else RECORD) | found)
+    text = found if isinstance(found, bytes) else json.dumps(found) if not isinstance(found, str) else found
+    try:
+        promise = TablePromise.from_json(text)
+    except InvalidInputError as error:
+        assert str(error).startswith("release record: ")  # noqa: PT017
+        return
+    assert len(str(promise)) < 2000
+    assert TablePromise.from_json(promise.to_json()) == promise
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "r.csv")
+        path.write_text("lon,lat\n2,48\n")
+        sidecar_of(path).write_text(promise.to_json())
+        with contextlib.suppress(InvalidInputError):
+            read_reports(path)
+        assert main(["map", str(path), "--out", f"{path}.html"]) in (0, 2)

@@ -1,0 +1,284 @@
+"""Vector files that GDAL reads: the only module that opens one.
+
+The suffix of a file chooses the driver, from a closed list. Its first bytes must be those
+of the format. It is opened in a process that has this driver only (`geoind.space.gdal_process`), without network.
+"""
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+import pyarrow as pa
+import shapely
+
+from geoind.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from geopandas import GeoDataFrame
+
+__all__ = ["DRIVERS", "VectorFile", "driver_of", "read_vector_file"]
+
+DRIVERS: Mapping[str, str] = {
+    ".gpkg": "GPKG",
+    ".fgb": "FlatGeobuf",
+    ".shp": "ESRI Shapefile",
+    ".zip": "ESRI Shapefile",
+    ".kml": "LIBKML",
+    ".gml": "GML",
+    ".sqlite": "SQLite",
+    ".mif": "MapInfo File",
+    ".dxf": "DXF",
+    ".geojson": "GeoJSON",
+    ".json": "GeoJSON",
+    ".osm": "OSM",
+    ".osm.pbf": "OSM",
+}
+"""The driver that reads and writes a file, by its suffix. A .zip is an archive of one shapefile."""
+
+BEGINNINGS = {
+    ".gpkg": rb"SQLite format 3\0",
+    ".sqlite": rb"SQLite format 3\0",
+    ".fgb": rb"fgb.fgb",
+    ".shp": rb"\0\0\x27\x0a",
+    ".zip": rb"PK\x03\x04",
+    ".kml": rb"(\xef\xbb\xbf)?\s*(?=<)(?=.*<(\w+:)?kml[\s>])",
+    ".gml": rb"(\xef\xbb\xbf)?\s*(?=<)(?=.*opengis\.net/gml)",
+    ".mif": rb"\s*(?i:version)\s",
+    ".dxf": rb"\s*(0|999)\s|AutoCAD Binary DXF",
+    ".geojson": rb"(\xef\xbb\xbf)?\s*[\[{]",
+    ".json": rb"(\xef\xbb\xbf)?\s*[\[{]",
+    ".osm": rb"(\xef\xbb\xbf)?\s*(?=<)(?=.*<osm[\s>])",
+    ".osm.pbf": rb"\0\0\0.\x0a\x09OSMHeader",
+}
+"""What the first 8 KiB of a file match, by its suffix."""
+
+NO_NETWORK = {
+    **dict.fromkeys(
+        ("GDAL_HTTP_PROXY", "GDAL_HTTPS_PROXY", "http_proxy", "https_proxy", "all_proxy", "ALL_PROXY"),
+        # The discard port of this machine: a request ends there.
+        "http://127.0.0.1:9",
+    ),
+    "CPL_VSIL_CURL_ALLOWED_EXTENSIONS": ".none",
+    "GDAL_DRIVER_PATH": "disable",
+    "GDAL_VRT_ENABLE_PYTHON": "NO",
+    "GML_SKIP_RESOLVE_ELEMS": "ALL",
+    "OGR_SQLITE_PRAGMA": "trusted_schema=0",
+    "PROJ_NETWORK": "OFF",
+}
+REMOVED = ("no_proxy", "NO_PROXY", "OGR_SQLITE_LOAD_EXTENSIONS", "OGR_SQLITE_LIST_VIRTUAL_OGR")
+
+INDEX = re.compile(r'CREATE VIRTUAL TABLE ("([^"]|"")*"|\w+) USING rtree\s*\(', re.IGNORECASE)
+"""The one virtual table that is read: a spatial index, which names no other file."""
+
+SHAPEFILE = {".shp", ".shx", ".dbf", ".prj", ".cpg", ".qix", ".sbn", ".sbx", ".qpj", ".xml"}
+
+
+def driver_of(path: str | Path) -> str:
+    """Return the GDAL driver for a file, by its suffix.
+
+    Examples
+    --------
+    >>> driver_of("homes.gpkg"), driver_of("Helsinki.osm.pbf")
+    ('GPKG', 'OSM')
+    >>> driver_of("homes.vrt")
+    Traceback (most recent call last):
+    geoind.errors.InvalidInputError: 'homes.vrt' must end in one of .gpkg, .fgb, .shp, .zip, .kml, .gml, ...
+    """
+    return DRIVERS[_suffix(path)]
+
+
+def _suffix(path: str | Path) -> str:
+    name = Path(path).name
+    suffix = ".osm.pbf" if name.lower().endswith(".osm.pbf") else Path(name).suffix.lower()
+    if suffix not in DRIVERS:
+        raise InvalidInputError(f"{name!r} must end in one of {', '.join(DRIVERS)}")
+    return suffix
+
+
+class VectorFile:
+    """The layers of a file, in a `with`: a process with the driver of its suffix reads them.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file: a local one, never an address, a connection string or a path of GDAL's virtual file systems.
+
+    Examples
+    --------
+    >>> import geopandas, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     place = Path(folder, "homes.gpkg")
+    ...     geopandas.GeoDataFrame(geometry=[shapely.Point(2, 48)], crs=4326).to_file(place)
+    ...     with VectorFile(place) as file:
+    ...         about, reader = file.read("homes")
+    ...         file.layers, about["geometry_type"], reader.read_all().num_rows
+    ({'homes': 'Point'}, 'Point', 1)
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.driver = driver_of(path)
+        self.layers: dict[str, str | None] = {}
+
+    def __enter__(self) -> Self:
+        place = _checked(self.path)
+        kept = {name: value for name, value in os.environ.items() if name not in REMOVED}
+        search = {"PYTHONPATH": os.pathsep.join(part for part in sys.path if part), "PYTHONUTF8": "1"}
+        script = Path(__file__).with_name("gdal_process.py")
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", str(script), self.driver, place],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Not its messages: GDAL's may quote what the file holds.
+            stderr=subprocess.DEVNULL,
+            env=kept | search | NO_NETWORK,
+        )
+        try:
+            with self._reading():
+                self.layers = dict(self._answer())
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._process.kill()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+        self._process.wait()
+
+    def read(self, layer: str, *, batch_size: int = 65_536) -> tuple[dict[str, Any], pa.RecordBatchReader]:
+        """Return what is known of a layer (crs, geometry_name, geometry_type), and its rows."""
+        with self._reading():
+            stdin, stdout = self._process.stdin, self._process.stdout
+            if stdin is None or stdout is None:
+                raise EOFError
+            stdin.write(json.dumps([layer, batch_size]).encode() + b"\n")
+            stdin.flush()
+            about = self._answer()
+            stream = pa.ipc.open_stream(stdout)
+        return about, pa.RecordBatchReader.from_batches(stream.schema, self._batches(stream))
+
+    def frame(self, layer: str) -> "GeoDataFrame":
+        """Return all rows of a layer; invalid shapes are missing."""
+        import geopandas
+
+        about, reader = self.read(layer)
+        frame = reader.read_all().to_pandas()
+        shapes = shapely.from_wkb(frame.pop(about["geometry_name"] or "wkb_geometry"), on_invalid="ignore")
+        return geopandas.GeoDataFrame(frame, geometry=shapes, crs=about["crs"])
+
+    def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+        with self._reading():
+            yield from stream
+            self._answer()
+
+    def _answer(self) -> Any:
+        stdout = self._process.stdout
+        line = b"" if stdout is None else stdout.readline()
+        if not line:
+            raise EOFError
+        return json.loads(line)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, OSError, ValueError, pa.ArrowException):
+            raise InvalidInputError(f"GDAL cannot read {self.path.name!r} as {self.driver}") from None
+
+
+def read_vector_file(path: str | Path) -> "GeoDataFrame":
+    """Return the first layer of a file that has geometries; invalid shapes are missing.
+
+    Examples
+    --------
+    >>> import geopandas, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     place = Path(folder, "homes.geojson")
+    ...     geopandas.GeoDataFrame({"name": ["Ana"]}, geometry=[shapely.Point(2, 48)], crs=4326).to_file(place)
+    ...     read_vector_file(place)["name"].tolist()
+    ['Ana']
+    """
+    with VectorFile(path) as file:
+        spatial = [name for name, kind in file.layers.items() if kind is not None]
+        if not spatial:
+            raise InvalidInputError(f"{file.path.name!r} has no geometries")
+        return file.frame(spatial[0])
+
+
+def _checked(path: Path) -> str:
+    """Return the path for GDAL, after checks of its name and its content."""
+    place = str(path.absolute())
+    if "\0" in place or not path.is_file():
+        raise InvalidInputError(f"{path.name!r} must be a local file: there is none")
+    if re.match(r"/+vsi", place) or re.search("[!;]", place):
+        raise InvalidInputError(f"{path.name!r}: GDAL reads /vsi, ! and ; in a path as commands: rename it")
+    suffix = _suffix(path)
+    try:
+        with path.open("rb") as file:
+            begins = file.read(8192)
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {path.name!r}: {error.strerror}") from None
+    if re.match(BEGINNINGS[suffix], begins, re.DOTALL) is None:
+        raise InvalidInputError(f"{path.name!r} is not a {suffix} file")
+    if suffix in (".gpkg", ".sqlite"):
+        _refuse_active_tables(path)
+    return place if suffix != ".zip" else f"{place}!{_shapefile_in(path)}"
+
+
+def _refuse_active_tables(path: Path) -> None:
+    """Refuse a database that computes when it is read: a view or a virtual table can name other files."""
+    try:
+        with closing(
+            sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
+        ) as database:
+            texts = dict(database.execute("SELECT name, sql FROM sqlite_master"))
+            tables = database.execute("SELECT name, type FROM pragma_table_list WHERE schema = 'main'").fetchall()
+            active = any(
+                (kind in ("view", "virtual") and INDEX.match(str(texts.get(name))) is None)
+                or database.execute("SELECT 1 FROM pragma_table_xinfo(?) WHERE hidden > 1", (name,)).fetchone()
+                for name, kind in tables
+            )
+    except (sqlite3.Error, UnicodeError):
+        raise InvalidInputError(f"{path.name!r} is not, or not completely, a database") from None
+    if active:
+        raise InvalidInputError(
+            f"{path.name!r} has views, virtual tables or computed columns, which are not read: "
+            "save the layer as a table of a new file"
+        )
+
+
+def _shapefile_in(path: Path) -> str:
+    """Return the name of the one shapefile in an archive."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX/" not in name]
+    except (zipfile.BadZipFile, OSError, UnicodeError):
+        raise InvalidInputError(f"{path.name!r} is not, or not completely, a compressed file") from None
+    shapes = [name for name in names if name.lower().endswith(".shp")]
+    odd = [
+        name
+        for name in names
+        if Path(name).suffix.lower() not in SHAPEFILE
+        or Path(name).is_absolute()
+        or ".." in Path(name).parts
+        or re.search(r"[!;\\\x00-\x1f]", name)
+    ]
+    if len(shapes) != 1 or odd:
+        raise InvalidInputError(f"{path.name!r} must hold one file of text, or one shapefile and its parts alone")
+    return shapes[0]
