@@ -47,9 +47,9 @@ class Cached:
         object.__setattr__(self, "minutes", as_positive(self.minutes, "minutes"))
 
     @property
-    def most(self) -> float:
-        """The most that a step costs."""
-        return self.epsilon
+    def dearest(self) -> tuple[float, ...]:
+        """The charges of the dearest step: a fresh report."""
+        return (self.epsilon,)
 
     def price(self, past: Past, report: Place) -> float:  # noqa: ARG002
         """Return what an answer cost, as everybody can tell."""

@@ -55,7 +55,7 @@ def test_a_published_prediction_is_kept_beyond_twice_the_metres_one_time_in_ten(
 
 def test_a_wanted_rate_is_what_the_guessed_moves_cost() -> None:
     method = SparseVector.for_rate(0.02, moves=2.0)
-    assert 2 * method.most == pytest.approx(0.02)
+    assert 2 * sum(method.dearest) == pytest.approx(0.02)
     assert method == SparseVector.for_accuracy(method.limit / 3)
     hard = Predictive.for_rate(0.01, easy_share=0.75)
     assert hard.test + 0.25 * hard.fresh == pytest.approx(0.01)
