@@ -8,7 +8,6 @@ import pytest
 
 from geoind import BudgetExceededError, InvalidInputError, Ledger, Projection, SamePlace, TraceSession
 from geoind.arrays import FloatArray
-from geoind.evaluation.zones import zone_attack
 from geoind.traces import (
     Cached,
     GuardedPlace,
@@ -69,6 +68,8 @@ def test_back_home_the_centre_is_published_again_however_often_one_leaves() -> N
     answers = walk_north(session, places)
     at_home = [answer for answer, place in zip(answers, places, strict=True) if not place]
     assert np.mean([answer == (zone.lon, zone.lat) for answer in at_home]) > 0.9
+    # Each return is a run of its own.
+    assert 15 <= session.costs[zone.test] <= 40
 
 
 @pytest.mark.parametrize("every", [1.0, 15.0])
@@ -322,14 +323,3 @@ def test_a_report_on_the_border_belongs_to_the_zone() -> None:
     for radius, answer in ((arc_length(*north, LON, LAT), (LON, LAT)), (299.0, north)):
         session = TraceSession(Fixed(0.01), key=KEY, zone=PrivateZone(LON, LAT, radius))
         assert walk_north(session, [0.0]) == [answer]
-
-
-# The attack
-
-
-def test_the_times_of_leaving_find_the_home_behind_an_exact_border_and_not_behind_a_private_one() -> None:
-    found = [zone_attack(person, days=30) for person in range(4)]
-    last = {name: np.median([errors[name][-1] for errors in found]) for name in found[0]}
-    assert last["exact circle, times of leaving"] < 40
-    assert last["private zone, times of leaving"] > 0.6 * last["centre alone"]
-    assert last["private zone, times of leaving"] > 3 * last["exact circle, times of leaving"]
