@@ -212,7 +212,7 @@ def nights() -> str:
             zone = PrivateZone.around(lat=HOME[1], lon=HOME[0], epsilon=EPSILON, key=key(person))
             session = TraceSession(Independent(EPSILON), key=key(person), zone=zone)
             steps = 12 * 60 // minutes
-            night = np.arange(steps) * 60.0 * minutes
+            night = np.arange(0.0, steps) * 60.0 * minutes
             replay(session, night, np.tile(HOME, (steps, 1)))
             left.append(session.costs[zone.test] > 1)
             away = PLANE.to_lonlat(np.tile([2 * zone.limit, 0.0], (20, 1)))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from geoind.arrays import FloatArray, as_finite, as_lonlat, as_number
 from geoind.budgets.ledger import Account
@@ -167,34 +167,28 @@ class TraceMethod(Protocol):
         ...
 
 
-class _Step(NamedTuple):
-    """What a step made of a session: its past, the position that was answered, what was paid, and any error."""
-
-    past: Past
-    seen: str
-    paid: list[float]
-    failure: BaseException | None = None
+Step: TypeAlias = tuple[Past, str, list[float], BaseException | None]
+"""A session after a step: its past, the position that was answered, what was paid, and the error of its method."""
 
 
 class _Bill:
     """The charges of one step: all that it may pay is reserved before its first question is answered."""
 
-    __slots__ = ("_account", "_left", "_reserved", "_token", "paid", "refusal")
+    __slots__ = ("_account", "_dearest", "_reserved", "_seen", "paid", "refusal")
 
-    def __init__(self, dearest: tuple[float, ...], account: Account | None, token: str) -> None:
-        self._left = list(dearest)
-        self._account, self._token, self._reserved = account, token, False
+    def __init__(self, dearest: tuple[float, ...], account: Account | None, seen: str) -> None:
+        self._dearest, self._account, self._seen = dearest, account, seen
+        self._reserved = False
         self.paid: list[float] = []
         self.refusal: BaseException | None = None
 
     def charge(self, epsilon: float, label: str) -> None:
         """Charge an epsilon; one of 0 is a question that was paid for before."""
-        if epsilon and epsilon not in self._left:
+        if epsilon and self.paid.count(epsilon) >= self._dearest.count(epsilon):
             raise InvalidInputError("a step must not charge more than its method's `dearest`")
         if self._account is not None:
             self._pay(self._account, epsilon, label)
         if epsilon:
-            self._left.remove(epsilon)
             self.paid.append(epsilon)
 
     def _pay(self, account: Account, epsilon: float, label: str) -> None:
@@ -202,10 +196,10 @@ class _Bill:
             raise self.refusal
         try:
             if not self._reserved:
-                account.reserve(self._left, once=f"{self._token} 1")
+                account.reserve(self._dearest, once=f"trace {self._seen} 1")
                 self._reserved = True
             if epsilon:
-                account.charge(epsilon, label=label, once=f"{self._token} {len(self.paid) + 1}")
+                account.charge(epsilon, label=label, once=f"trace {self._seen} {len(self.paid) + 1}")
         except BaseException as error:
             # A method may catch this error, but the step is refused: the transaction may be broken.
             self.refusal = error
@@ -301,7 +295,8 @@ class TraceSession:
         now = as_seconds(time)
         with self._lock:
             seed = self._source.step(now, lon, lat)
-            seen = "{:016x}{:016x}".format(*self._source.pair(seed, 0.0, SEEN))
+            first, second = self._source.pair(seed, 0.0, SEEN)
+            seen = f"{first:016x}{second:016x}"
             past = self._past
             if past is not None and past.reports and now <= past.time:
                 if now == past.time and seen == self._seen:
@@ -314,22 +309,23 @@ class TraceSession:
                 with self._ledger.locked(self._person) as account:
                     step = self._step(lon, lat, now, seed, seen, account)
             # The charges are committed, so the session advances.
-            self._past, self._seen = step.past, step.seen
-            for cost in step.paid:
+            self._past, self._seen, paid, failure = step
+            for cost in paid:
                 self.costs[cost] += 1
-            if step.failure is not None:
-                raise step.failure
-            return Location(step.past.last.lat, step.past.last.lon)
+            if failure is not None:
+                raise failure
+            last = self._past.last
+            return Location(last.lat, last.lon)
 
-    def _step(self, lon: float, lat: float, now: float, seed: int, seen: str, account: Account | None) -> _Step:
+    def _step(self, lon: float, lat: float, now: float, seed: int, seen: str, account: Account | None) -> Step:
         """Return the session's next step, which is not yet taken; an error of the ledger is raised."""
         method, zone, past = self.method, self._zone, self._past
         before = Past(now, began=now) if past is None else changed(past, time=now)
-        bill = _Bill(method.dearest if zone is None else zone.dearest(method), account, f"trace {seen}")
+        bill = _Bill(method.dearest if zone is None else zone.dearest(method), account, seen)
         place = GuardedPlace(lon, lat, self._source, seed, bill.charge, before.run)
         try:
             after, report = method.answer(before, place) if zone is None else zone.answer(method, before, place)
-            if after.run is not None and after.run != place.run:
+            if after.run is not place.run and after.run is not None and after.run != place.run:
                 check_question(after.run.epsilon, (after.run.place,))
                 bill.charge(after.run.epsilon, f"tests until a move, run {after.run.number}")
         except BaseException as error:
@@ -339,11 +335,11 @@ class TraceSession:
                 raise
             # Whether a method fails may depend on an answer: what was paid stays paid, and its run is over.
             failed = changed(past or before, run=place.run, spent=math.fsum([before.spent, *bill.paid]))
-            return _Step(failed, self._seen, bill.paid, error)
+            return failed, self._seen, bill.paid, error
         if bill.refusal is not None:
             raise bill.refusal
-        spent = math.fsum([before.spent, *bill.paid])
-        return _Step(before.published(after, report, method.remembered, spent), seen, bill.paid)
+        spent = math.fsum([before.spent, *bill.paid]) if bill.paid else before.spent
+        return before.published(after, report, method.remembered, spent), seen, bill.paid, None
 
     def state(self) -> str:
         """Return what `resume` needs in addition to the method and the key, as JSON.

@@ -65,6 +65,8 @@ def test_a_step_that_was_paid_for_is_reserved_and_charged_again_for_nothing(url:
         with ledger.locked("ben") as account:
             account.charge(0.02, label="", once="one 1")
         assert ledger.spent("ben") == 0.02
+        with pytest.raises(BudgetExceededError), ledger.locked("cyd") as account:
+            account.reserve([0.02, 0.04], once="one 1")
 
 
 def test_an_error_undoes_everything(url: str) -> None:

@@ -1,5 +1,6 @@
 """A session pays for what it publishes, once: refusals, failures, races and kills."""
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -14,6 +15,7 @@ import pytest
 import sqlalchemy
 
 from geoind import BudgetExceededError, InvalidInputError, Ledger, LedgerError, Promise, TraceSession
+from geoind.budgets.ledger import Account
 from geoind.traces import (
     Cached,
     GuardedPlace,
@@ -218,49 +220,76 @@ def test_a_commit_that_fails_publishes_nothing_and_changes_neither_memory_nor_da
         assert ledger.spent("ben") == pytest.approx(session.spent)
 
 
+class Breaking(Ledger):
+    """A ledger whose database fails at some charge of a step."""
+
+    fails_at = 1
+
+    @contextmanager
+    def locked(self, person: str | int) -> Iterator[Account]:
+        with super().locked(person) as account:
+            charge, made = account.charge, itertools.count(1)
+
+            def pay(*cost: Any, **rest: Any) -> None:
+                if next(made) == self.fails_at:
+                    raise LedgerError("gone")
+                charge(*cost, **rest)
+
+            account.charge = pay  # type: ignore[method-assign]
+            yield account
+
+
+class Stubborn(SparseVector):
+    """A method that catches every error and answers nevertheless."""
+
+    def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
+        try:
+            return super().answer(past, place)
+        except Exception:
+            return past, (2.0, 48.0)
+
+
 def test_a_method_that_catches_the_ledgers_error_publishes_nothing() -> None:
-    class Stubborn(SparseVector):
-        def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
-            try:
-                return super().answer(past, place)
-            except Exception:
-                return past, (2.0, 48.0)
+    for ledger, error in (
+        (Ledger("sqlite://", budget=0.01), BudgetExceededError),
+        (Breaking("sqlite://", budget=1), LedgerError),
+    ):
+        with ledger:
+            session = TraceSession(Stubborn(0.01, 0.01, 1500), key=KEY, ledger=ledger, person="ana")
+            with pytest.raises(error):
+                session.report(**PARIS, time=0)
+            assert (ledger.spent("ana"), session.spent) == (0, 0)
 
-    class Broken(Ledger):
-        def locked(self, person: str | int) -> Any:
-            @contextmanager
-            def opened() -> Iterator[Any]:
-                with super(Broken, self).locked(person) as account:
 
-                    def fail(*_: object, **__: object) -> None:
-                        raise LedgerError("gone")
-
-                    account.charge = fail  # type: ignore[method-assign]
-                    yield account
-
-            return opened()
-
-    with Ledger("sqlite://", budget=0.01) as ledger:
-        session = TraceSession(Stubborn(0.01, 0.01, 1500), key=KEY, ledger=ledger, person="ana")
-        with pytest.raises(BudgetExceededError):
-            session.report(**PARIS, time=0)
-    with Broken("sqlite://", budget=1) as ledger:
-        session = TraceSession(Stubborn(0.01, 0.01, 1500), key=KEY, ledger=ledger, person="ana")
+@pytest.mark.parametrize("fails_at", [1, 2])
+def test_an_error_of_the_ledger_undoes_the_charges_before_it(fails_at: int) -> None:
+    breaking = Breaking("sqlite://", budget=1)
+    breaking.fails_at = fails_at
+    with breaking as ledger:
+        session, store = (
+            TraceSession(SPARSE, key=KEY, ledger=ledger, person="ana"),
+            SessionStore(ledger, SPARSE, KEY),
+        )
         with pytest.raises(LedgerError, match="gone"):
             session.report(**PARIS, time=0)
+        with pytest.raises(LedgerError, match="gone"):
+            store.report("ana", **PARIS, time=0)
+        assert (ledger.spent("ana"), ledger.session("ana"), session.spent) == (0, None, 0)
 
 
-def test_a_lost_answer_comes_again_for_nothing_when_the_budget_is_used_up() -> None:
-    with Ledger("sqlite://", budget=0.02) as ledger:
-        session = TraceSession(SPARSE, key=KEY, ledger=ledger, person="ana")
+@pytest.mark.parametrize("method", [Independent(0.01), SPARSE], ids=["one charge", "two charges"])
+def test_a_lost_answer_comes_again_for_nothing_when_the_budget_is_used_up(method: TraceMethod) -> None:
+    budget = sum(method.dearest)
+    with Ledger("sqlite://", budget=budget) as ledger:
+        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
         before = session.state()
         first = session.report(**PARIS, time=0)
-        again = TraceSession.resume(before, SPARSE, key=KEY, ledger=ledger, person="ana")
+        again = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
         assert again.report(**PARIS, time=0) == first
-        other = TraceSession.resume(before, SPARSE, key=KEY, ledger=ledger, person="ana")
+        other = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
         with pytest.raises(BudgetExceededError):
             other.report(lat=48.9, lon=2.3, time=0)
-        assert ledger.spent("ana") == pytest.approx(0.02)
+        assert ledger.spent("ana") == pytest.approx(budget)
 
 
 RACED = SparseVector(0.001, 0.001, 100.0, 0.0005)

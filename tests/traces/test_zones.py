@@ -68,8 +68,11 @@ def test_back_home_the_centre_is_published_again_however_often_one_leaves() -> N
     answers = walk_north(session, places)
     at_home = [answer for answer, place in zip(answers, places, strict=True) if not place]
     assert np.mean([answer == (zone.lon, zone.lat) for answer in at_home]) > 0.9
-    # Each return is a run of its own.
+    # Each return is a run of its own, and the centre is one of the places to return to.
     assert 15 <= session.costs[zone.test] <= 40
+    past = session._past
+    assert past is not None
+    assert past.anchors.count((zone.lon, zone.lat)) == 1
 
 
 @pytest.mark.parametrize("every", [1.0, 15.0])
@@ -106,6 +109,23 @@ def test_without_allowance_nothing_is_paid_however_far_one_goes() -> None:
     answers = walk_north(session, [0.0, 0.0, *([9000.0] * 50)])
     assert set(answers) == {(zone.lon, zone.lat)}
     assert session.spent == 0.01 + zone.test
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_allowance_is_exceeded_by_the_tests_of_one_entry_at_most(seed: int) -> None:
+    zone, rng = zone_of(seed), np.random.default_rng(seed)
+    rationed = Rationed(Switching(SPARSE), 0.06, 2.0)
+    session = TraceSession(rationed, key=KEY, zone=zone)
+    now, spent = 0.0, [(0.0, 0.0)]
+    for place in np.repeat(rng.choice([0.0, 500.0, 4000.0, 9000.0], 60), rng.integers(1, 8, 60)).tolist():
+        now, before = now + float(rng.exponential(300)), session.spent
+        session.report(lat=LAT + METRE * place, lon=LON, time=now)
+        spent.append((now, session.spent - before))
+    assert session.costs[zone.test] > 3
+    for begin, end in itertools.combinations(range(len(spent)), 2):
+        total = sum(cost for _, cost in spent[begin : end + 1])
+        hours = (spent[end][0] - spent[begin][0]) / 3600
+        assert total <= rationed.per_hour * (hours + rationed.saved) + zone.test + 1e-9
 
 
 def test_a_held_report_and_a_zone_agree() -> None:
