@@ -81,7 +81,6 @@ from .errors import InvalidInputError as InvalidInputError
 from .errors import LedgerError as LedgerError
 from .errors import MissingExtraError as MissingExtraError
 from .errors import NotStochasticError as NotStochasticError
-from .errors import SessionConflictError as SessionConflictError
 from .errors import SitesMismatchError as SitesMismatchError
 from .errors import SolverError as SolverError
 from .estimate import PopulationEstimate as PopulationEstimate

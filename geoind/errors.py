@@ -9,7 +9,6 @@ __all__ = [
     "LedgerError",
     "MissingExtraError",
     "NotStochasticError",
-    "SessionConflictError",
     "SitesMismatchError",
     "SolverError",
     "printable",
@@ -63,7 +62,7 @@ class SitesMismatchError(InvalidInputError):
 
 
 class BudgetExceededError(GeoindError):
-    """A person's privacy budget does not cover the request; nothing was charged.
+    """A person's privacy budget does not cover the request; nothing was charged and nothing was drawn.
 
     Attributes
     ----------
@@ -90,11 +89,7 @@ class BudgetExceededError(GeoindError):
 
 
 class LedgerError(GeoindError):
-    """The ledger's database did not confirm: it is locked, full or gone, so no noise was drawn."""
-
-
-class SessionConflictError(LedgerError):
-    """Another worker answered the person's session at the same time: nothing was published, report again."""
+    """The ledger's database did not confirm: it is locked, full or gone, so nothing is published."""
 
 
 class MissingExtraError(GeoindError, ImportError):

@@ -85,9 +85,9 @@ def of_engines() -> dict[str, object]:
 
 
 def zones() -> list[object]:
-    """Return the zones of nobody and of a person, and what a ledger recognises the second one by."""
+    """Return a zone without a person, that of a person, and the token by which a ledger knows the second."""
     home: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945, "epsilon": 0.01, "key": KEY}
-    payer = Payer()
+    payer: Any = Payer()
     zones = [PrivateZone.around(**home), PrivateZone.around(**home, ledger=payer, person="Zoë")]
     return [*([zone.lon, zone.lat] for zone in zones), payer.tokens]
 

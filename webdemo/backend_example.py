@@ -33,7 +33,6 @@ from geoind import (
     LedgerError,
     PointsOfInterest,
     SamePlace,
-    SessionConflictError,
     epsilon_for,
     private_query,
 )
@@ -164,10 +163,6 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str, *, timeout:
     @app.exception_handler(LedgerError)
     def no_ledger(_: Request, _error: Exception) -> JSONResponse:
         return JSONResponse({"detail": "the ledger does not answer, and without it nothing is sent"}, 503)
-
-    @app.exception_handler(SessionConflictError)
-    def overtaken(_: Request, error: Exception) -> JSONResponse:
-        return JSONResponse({"detail": str(error)}, 409)
 
     @app.exception_handler(ProviderError)
     def no_provider(_: Request, error: Exception) -> JSONResponse:

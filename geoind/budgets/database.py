@@ -52,6 +52,7 @@ _IN_A_WINDOW = (
 _WRITE = sql.insert(charges).values(at=now())
 _TOKENS: sql.BindParameter[str] = sql.bindparam("tokens", expanding=True)
 _PAID = sql.select(tokens).where(tokens.c.person.in_(_NAMES), tokens.c.token.in_(_TOKENS))
+_SESSION = sql.select(sessions.c.state).where(sessions.c.person == sql.bindparam("name"))
 
 
 @lru_cache
@@ -69,6 +70,12 @@ def _add_up(dialect: str) -> sql.Insert:
 @lru_cache
 def _remember(dialect: str) -> sql.Insert:
     return insert(dialect, tokens).on_conflict_do_nothing()
+
+
+@lru_cache
+def _save(dialect: str) -> sql.Insert:
+    save = insert(dialect, sessions)
+    return save.on_conflict_do_update(index_elements=["person"], set_={"state": save.excluded.state})
 
 
 @dataclass(frozen=True)
@@ -105,7 +112,7 @@ class Database:
             raise LedgerError(self._explain(error)) from error
 
     def prepare(self, window: int | None) -> None:
-        """Create or update the tables, and enter the window, in microseconds, that a ledger will count with."""
+        """Create the tables, and enter the window, in microseconds, that a ledger will count with."""
         with self.transaction(writes=True) as connection:
             take_turns(connection)
             if update(connection) and self._is_sqlite:
@@ -181,22 +188,14 @@ class Database:
             connection.execute(sql.delete(table).where(_of(table, person)))
         return count
 
-    def session(self, connection: Connection, person: str) -> tuple[int, str] | None:
-        """Return how often a person's session was saved, and its state."""
-        row = connection.execute(
-            sql.select(sessions.c.number, sessions.c.state).where(_of(sessions, person))
-        ).first()
-        return None if row is None else (int(row.number), str(row.state))
+    def session(self, connection: Connection, person: str) -> str | None:
+        """Return the state of a person's session."""
+        state: str | None = connection.execute(_SESSION, {"name": person}).scalar_one_or_none()
+        return state
 
-    def save_session(self, connection: Connection, person: str, number: int, state: str) -> bool:
-        """Save a session for the time with this number; return False if somebody else did."""
-        if number == 1:
-            first = insert(connection.dialect.name, sessions).on_conflict_do_nothing()
-            query: sql.Insert | sql.Update = first.values(person=person, number=1, state=state)
-        else:
-            before = sql.and_(_of(sessions, person), sessions.c.number == number - 1)
-            query = sql.update(sessions).where(before).values(number=number, state=state)
-        return connection.execute(query.execution_options(preserve_rowcount=True)).rowcount == 1
+    def save_session(self, connection: Connection, person: str, state: str) -> None:
+        """Save the state of a person's session."""
+        connection.execute(_save(connection.dialect.name), {"person": person, "state": state})
 
     def prune(self, connection: Connection, keep: int | None) -> int:
         """Delete charges that are older than so many microseconds, or than any window, and return their number."""
@@ -244,7 +243,7 @@ class Database:
         sqlite_kind = (getattr(cause, "sqlite_errorcode", None) or 0) & 0xFF
         if sqlite_kind in SQLITE_LOCKED or getattr(cause, "sqlstate", None) == POSTGRES_LOCKED:
             reason = f"it stayed locked for {self.timeout:g} s"
-        return f"the ledger's database did not confirm, and no noise was drawn: {reason}"
+        return f"the ledger's database did not confirm, and nothing is published: {reason}"
 
 
 def _rows(reports: Reports) -> list[dict[str, Any]]:

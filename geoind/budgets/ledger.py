@@ -12,6 +12,7 @@ import os
 import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,9 +28,11 @@ from geoind.extras import require
 from geoind.pipeline import Costs, ReportCounts
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
     from geoind.budgets.database import Database
 
-__all__ = ["Charge", "Ledger"]
+__all__ = ["Account", "Charge", "Ledger"]
 
 Person: TypeAlias = str | int
 
@@ -295,18 +298,33 @@ class Ledger:
         self._database.erase()
         return count
 
-    def session(self, person: Person) -> tuple[int, str] | None:
-        """Return how often a person's session was saved, and its state; None if there is none."""
+    @contextmanager
+    def locked(self, person: Person) -> "Iterator[Account]":
+        """Open one transaction that holds a person's lock, for what a session does in one step.
+
+        The end of the block commits. An error inside the block undoes everything; a commit that fails is a
+        `LedgerError`, and what was computed inside the block must not be published.
+
+        Examples
+        --------
+        >>> ledger = Ledger("sqlite://", budget=0.02)
+        >>> with ledger.locked("ana") as account:
+        ...     account.reserve([0.01, 0.01], once="step 1")    # the most that the step may cost
+        ...     account.charge(0.01, label="fresh report", once="step 1")
+        ...     account.save_session("what was published")
+        >>> ledger.spent("ana")
+        0.01
+        """
+        name = as_person(person)
+        database = self._database
+        with database.transaction(writes=True) as connection:
+            database.lock(connection, [name])
+            yield Account(self, database, connection, name)
+
+    def session(self, person: Person) -> str | None:
+        """Return the state of a person's session; None if there is none."""
         with self._database.transaction(writes=False) as connection:
             return self._database.session(connection, as_person(person))
-
-    def save_session(self, person: Person, number: int, state: str) -> bool:
-        """Save the state of a person's session for the time with this number, 1, 2, ...
-
-        Return False, and leave it alone, if somebody else has saved it meanwhile.
-        """
-        with self._database.transaction(writes=True) as connection:
-            return self._database.save_session(connection, as_person(person), number, state)
 
     def prune(self, *, keep: timedelta | None = None) -> int:
         """Delete charges that are older than `keep` and return how many.
@@ -389,6 +407,63 @@ class Ledger:
 
     def _remaining(self, reports: Mapping[Release, int]) -> float:
         return max(0.0, float(self._limit.total - self._limit.spent(reports)))
+
+
+class Account:
+    """One person's budget and session, locked by `Ledger.locked`."""
+
+    def __init__(self, ledger: Ledger, database: "Database", connection: "Connection", person: str) -> None:
+        self._ledger, self._database, self._connection, self._person = ledger, database, connection, person
+        self._counted: dict[Release, int] | None = None
+
+    def reserve(self, costs: Iterable[float], *, once: str) -> None:
+        """Refuse unless the budget allows charges of all these epsilons; nothing is written.
+
+        Parameters
+        ----------
+        costs : iterable of float
+            The most that will be charged, one epsilon per charge. Any part of it may be charged: what allows all
+            of them allows each part.
+        once : str
+            Token of the first charge. If the ledger knows it, the charges were paid before and are not refused.
+        """
+        wanted = Counter(map(release_of, costs))
+        for release in wanted:
+            self._ledger._limit.check(release)
+        try:
+            self._ledger._add(self._person, dict(self._reports()), wanted)
+        except BudgetExceededError:
+            if not self._paid(once):
+                raise
+
+    def charge(self, cost: float, *, label: str, once: str) -> None:
+        """Charge an epsilon, or refuse; free if the ledger knows the token for this epsilon."""
+        release = release_of(cost)
+        self._ledger._limit.check(release)
+        if (release, 1) in self._paid(once):
+            return
+        self._ledger._add(self._person, self._reports(), {release: 1})
+        due = {self._person: {release: 1}}
+        self._database.write(self._connection, due, label)
+        self._database.remember(self._connection, due, {self._person: once})
+
+    def session(self) -> str | None:
+        """Return the state of the person's session; None if there is none."""
+        return self._database.session(self._connection, self._person)
+
+    def save_session(self, state: str) -> None:
+        """Save the state of the person's session."""
+        self._database.save_session(self._connection, self._person, state)
+
+    def _paid(self, once: str) -> set[tuple[Release, int]]:
+        return self._database.paid(self._connection, {self._person: once})[self._person]
+
+    def _reports(self) -> dict[Release, int]:
+        """Return what counts against the budget, read once."""
+        if self._counted is None:
+            counted = self._database.counted(self._connection, [self._person], self._ledger._window)
+            self._counted = counted[self._person]
+        return self._counted
 
 
 def _reopen(url: str, budget: float | Promise | PersonLevel, window: timedelta | None, timeout: float) -> Ledger:

@@ -19,9 +19,9 @@ __all__ = ["LOCATION_GUARD", "Cached"]
 class Cached:
     """A fresh report, which is the answer again for so many minutes; then another fresh one.
 
-    When a report is repeated depends on the clock alone, so it costs nothing. But the clock does not know that
-    somebody stays: whoever is at home all night pays again and again, and the reports' average comes home, too.
-    `SparseVector` pays for moves instead.
+    When a report is repeated depends on the clock alone, so it costs nothing. But a person who is at home all
+    night pays again and again, and the mean of the reports approaches the home. `SparseVector` pays for moves
+    instead.
 
     Parameters
     ----------
@@ -47,9 +47,9 @@ class Cached:
         object.__setattr__(self, "minutes", as_positive(self.minutes, "minutes"))
 
     @property
-    def most(self) -> float:
-        """The most that a step costs."""
-        return self.epsilon
+    def dearest(self) -> tuple[float, ...]:
+        """The charges of the dearest step: a fresh report."""
+        return (self.epsilon,)
 
     def price(self, past: Past, report: Place) -> float:  # noqa: ARG002
         """Return what an answer cost, as everybody can tell."""
@@ -87,9 +87,13 @@ class Cached:
 
     def _held(self, past: Past) -> Published | None:
         """Return the fresh report, if it is still repeated."""
-        if not past.reports or past.reports[0].place not in past.anchors:
+        if not past.reports:
             return None
-        return past.reports[0] if past.time - past.reports[0].time < 60 * self.minutes else None
+        held = past.reports[0]
+        # The answers of a private zone are not fresh, and its centre is an anchor, too.
+        if not held.fresh or past.anchors != (held.place,):
+            return None
+        return held if past.time - held.time < 60 * self.minutes else None
 
 
 LOCATION_GUARD: Mapping[str, Cached] = MappingProxyType(

@@ -1,4 +1,4 @@
-"""A true place that a method cannot read: it answers private questions, and each is paid for before."""
+"""A true place that a method cannot read: it answers private questions, each paid for before it is answered."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -14,7 +14,7 @@ from geoind.traces.comparison import Further, Noise, Quantity, arc_lengths, at_l
 from geoind.traces.laws import shares
 from geoind.traces.words import CHOICE, FRESH, LIMIT, NEAR, NO_CHOICE, TEST, SessionSource
 
-__all__ = ["GuardedPlace", "Place", "Run"]
+__all__ = ["GuardedPlace", "Place", "Run", "check_question"]
 
 Place: TypeAlias = tuple[float, float]
 """Longitude and latitude."""
@@ -42,8 +42,9 @@ class Run:
 class GuardedPlace:
     """A true place that can only be asked, and answers with noise after it was paid for.
 
-    Every question that has a cost charges it before anything is drawn. A step asks each question once: two answers
-    would have the same noise, and could tell more than was paid for.
+    Every question calls `charge` before anything is drawn; a test of a run, which was paid for before, with a cost
+    of 0. A step asks each question once: two answers would have the same noise, and could reveal more than was
+    paid for.
     """
 
     __slots__ = ("_asked", "_charge", "_lat", "_lon", "_seed", "_source", "run")
@@ -87,12 +88,6 @@ class GuardedPlace:
         noise = _noise(self._source.stream(self._seed, epsilon, NEAR), 1 / epsilon, signed=True)
         return not at_least(Quantity.distance(self._lon, self._lat, other, None), Quantity(noise, limit))
 
-    def begin_run(self, run: Run) -> None:
-        """Pay for a run of tests that ends with the first yes; costs its epsilon."""
-        self._ask(LIMIT, run.epsilon, (run.place,))
-        self._charge(run.epsilon, f"tests until a move, run {run.number}")
-        self.run = run
-
     def has_left(self, limit: float) -> bool:
         """Return whether the place lies about `limit` metres or more from that of the run, which has paid for it.
 
@@ -104,6 +99,7 @@ class GuardedPlace:
         if run is None:
             raise InvalidInputError("no run of tests is going on: one must be begun, and paid for, first")
         self._ask(TEST, run.epsilon, (run.place,), limit)
+        self._charge(0.0, "test of a run")
         for_limit, for_tests = shares(run.epsilon)
         seed = self._source.run(run.number, *run.place)
         bar = _noise(self._source.stream(seed, run.epsilon, LIMIT), 1 / for_limit, signed=True)
@@ -140,17 +136,27 @@ class GuardedPlace:
         ]
         return smallest([*scores, Quantity(none, limit)])
 
+    @property
+    def questions(self) -> int:
+        """How many questions were asked."""
+        return len(self._asked)
+
     def _ask(self, purpose: int, epsilon: float, places: tuple[Place, ...] = (), limit: float = 0.0) -> None:
-        """Refuse a question that makes no sense, or comes again, before it is paid for."""
-        as_positive(epsilon, "epsilon")
-        for lon, lat in places:
-            if not (-180 <= lon <= 180 and -90 <= lat <= 90):
-                raise InvalidInputError("a question must be about places with longitude and latitude on the globe")
+        """Refuse a question that is invalid, or comes again, before it is paid for."""
+        check_question(epsilon, places)
         if not 0 <= limit < math.inf:
             raise InvalidInputError(f"limit must be at least 0 and finite, got {limit!r}")
         if (purpose, epsilon) in self._asked:
             raise InvalidInputError("a step can ask each question once: two answers would share their noise")
         self._asked.append((purpose, epsilon))
+
+
+def check_question(epsilon: float, places: tuple[Place, ...]) -> None:
+    """Refuse an epsilon that is not positive, and places that are not on the globe."""
+    as_positive(epsilon, "epsilon")
+    for lon, lat in places:
+        if not (-180 <= lon <= 180 and -90 <= lat <= 90):
+            raise InvalidInputError("a question must be about places with longitude and latitude on the globe")
 
 
 def _noise(words: Iterator[int], scale: float, *, signed: bool) -> Noise:

@@ -187,14 +187,10 @@ class _EachSession:
     def __init__(self, method: TraceMethod, key: bytes) -> None:
         self._method, self._key = method, key
         self._sessions: list[TraceSession] = []
-        self._accounts: list[_Account] = []
 
     def add(self, names: Sequence[str]) -> None:
         """Begin sessions of some more persons."""
-        for name in names:
-            account = _Account(Counter())
-            self._accounts.append(account)
-            self._sessions.append(TraceSession(self._method, key=self._key, ledger=account, person=name))
+        self._sessions += [TraceSession(self._method, key=self._key, person=name) for name in names]
 
     def report(self, batch: Batch) -> FloatArray:
         """Return the answers to a batch, row by row."""
@@ -208,7 +204,7 @@ class _EachSession:
 
     def costs(self, number: int) -> Counter[float]:
         """Return what a person paid for."""
-        return self._accounts[number].counts
+        return self._sessions[number].costs
 
     def spent(self, number: int) -> float:
         """Return what a person's answers cost, per metre."""
@@ -220,14 +216,3 @@ def first_not_later(steps: Positions) -> int | None:
     order = steps.order
     late = (np.diff(steps.times[order]) <= 0) & (np.diff(steps.codes[order]) == 0)
     return int(order[1:][late].min()) if late.any() else None
-
-
-@dataclass(frozen=True)
-class _Account:
-    """Counts what a session pays; the ledger pays for all persons at once, before anything is published."""
-
-    counts: Counter[float]
-
-    def charge(self, person: str | int, cost: float, *, label: str = "", once: str | None = None) -> float:  # noqa: ARG002
-        self.counts[cost] += 1
-        return math.inf

@@ -46,9 +46,9 @@ class Independent:
         return cls(epsilon_within(enough_metres(metres, confidence), confidence))
 
     @property
-    def most(self) -> float:
-        """What a step costs."""
-        return self.epsilon
+    def dearest(self) -> tuple[float, ...]:
+        """The charges of a step."""
+        return (self.epsilon,)
 
     def price(self, past: Past, report: Place) -> float:  # noqa: ARG002
         """Return what an answer cost."""
@@ -154,15 +154,15 @@ class Predictive:
         return cls.for_accuracy(metres, confidence=confidence, predictor=predictor)
 
     @property
-    def most(self) -> float:
-        """The most that a step costs."""
-        return self.test + self.fresh
+    def dearest(self) -> tuple[float, ...]:
+        """The charges of the dearest step: a test and a fresh report."""
+        return self.test, self.fresh
 
     def price(self, past: Past, report: Place) -> float:
         """Return what an answer cost, as everybody can tell."""
         if not past.reports:
             return self.fresh
-        return self.test if report == self.predictor(past) else self.most
+        return self.test if report == self.predictor(past) else self.test + self.fresh
 
     @property
     def remembered(self) -> int:

@@ -20,7 +20,8 @@ class Rationed:
 
     The allowance grows with the time. A step is answered by the method if the most that it may cost is there;
     otherwise the last answer is given again, without a question and free of charge. The rule looks at the time and
-    at what was spent, which everybody sees, so it gives nothing away.
+    at what was spent, so it reveals nothing more. A private zone pays on top, once each time the session enters
+    it, and the allowance is reduced by as much.
 
     Parameters
     ----------
@@ -50,9 +51,9 @@ class Rationed:
     def __post_init__(self) -> None:
         for name in ("per_hour", "saved"):
             object.__setattr__(self, name, as_positive(getattr(self, name), name))
-        if not self.per_hour * self.saved >= self.method.most:
+        if not self.per_hour * self.saved >= sum(self.dearest):
             raise InvalidInputError(
-                f"per_hour * saved must pay for one answer, {self.method.most:.6g} per metre, "
+                f"per_hour * saved must pay for one answer, {sum(self.dearest):.6g} per metre, "
                 f"got {self.per_hour * self.saved:.6g}"
             )
 
@@ -67,9 +68,9 @@ class Rationed:
         return self.method.tests_in_runs
 
     @property
-    def most(self) -> float:
-        """The most that a step costs."""
-        return self.method.most
+    def dearest(self) -> tuple[float, ...]:
+        """The charges of the dearest step."""
+        return self.method.dearest
 
     def price(self, past: Past, report: Place) -> float:
         """Return what an answer cost, as everybody can tell."""
@@ -105,7 +106,10 @@ class Rationed:
         return changed(after, counted=past.spent + cost, used_until=self._used(past, cost)) if cost else after
 
     def _counted(self, past: Past) -> Past:
-        """Return the past with what steps paid that were refused later in the allowance, too."""
+        """Return the past whose allowance also pays for what was spent outside the prices of answers.
+
+        These are steps of a method that failed, and the tests of a private zone.
+        """
         spent = past.spent - past.counted
         return changed(past, counted=past.spent, used_until=self._used(past, spent)) if spent > 0 else past
 
@@ -113,5 +117,5 @@ class Rationed:
         return past.time - (self._hours(past) - spent / self.per_hour) * HOUR
 
     def _is_affordable(self, past: Past) -> bool:
-        # A billionth less will do: whoever adds up the prices of answers must come to the same decision.
-        return self.per_hour * self._hours(past) >= self.method.most * (1 - 1e-9)
+        # A tolerance: an observer who adds up the prices of answers must come to the same decision.
+        return self.per_hour * self._hours(past) >= sum(self.dearest) * (1 - 1e-9)

@@ -4,20 +4,26 @@ import json
 import math
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from geoind.arrays import FloatArray, as_finite, as_lonlat, as_number
+from geoind.budgets.ledger import Account
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Location
 from geoind.randomness import KEY_BYTES
-from geoind.traces.guarded import GuardedPlace, Place, Run
+from geoind.traces.guarded import GuardedPlace, Place, Run, check_question
 from geoind.traces.words import SEEN, SessionSource
 
-__all__ = ["ANCHORS", "Past", "Payer", "Published", "TraceMethod", "TraceSession", "Zone", "changed"]
+if TYPE_CHECKING:
+    from geoind.traces.zones import PrivateZone
+
+__all__ = ["ANCHORS", "Past", "Payer", "Published", "TraceMethod", "TraceSession", "changed"]
 
 ANCHORS = 64
 """How many places a session remembers."""
@@ -106,40 +112,25 @@ def changed(past: Past, **values: object) -> Past:
 
 
 class Payer(Protocol):
-    """What a `Ledger` is to a session."""
+    """What a session needs of a `Ledger`."""
 
-    def charge(self, person: str | int, cost: float, *, label: str = "", once: str | None = None) -> float:
-        """Charge a person, or refuse."""
-        ...
-
-
-class Zone(Protocol):
-    """What a `PrivateZone` is to a session."""
-
-    @property
-    def lon(self) -> float:
-        """Longitude of what is reported from inside."""
-        ...
-
-    @property
-    def lat(self) -> float:
-        """Latitude of what is reported from inside."""
-        ...
-
-    def contains(self, lon: float, lat: float) -> bool:
-        """Return whether a place lies inside."""
+    def locked(self, person: str | int) -> AbstractContextManager[Account]:
+        """Open a transaction that holds a person's lock, and commit it at the end of the block."""
         ...
 
 
 class TraceMethod(Protocol):
-    """How a session answers: a frozen value, without a look at the truth but through private questions.
+    """How a session answers: a frozen value that sees the truth only through private questions.
 
     `answer` gets the public past and a `GuardedPlace`. It cannot read the truth, only ask questions about it that
-    are private and paid for, so whatever it decides depends on public things and on paid answers alone.
+    are private and paid for, so its decisions depend on public things and on paid answers alone.
     """
 
     def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
-        """Return the past as it is after this step, and the longitude and latitude to publish."""
+        """Return the past as it is after this step, and the longitude and latitude to publish.
+
+        A new `run` in the past is paid for by the session at the end of the step.
+        """
         ...
 
     def seen(self, past: Past, report: tuple[float, float]) -> Past:
@@ -161,8 +152,8 @@ class TraceMethod(Protocol):
         ...
 
     @property
-    def most(self) -> float:
-        """The most that a step costs."""
+    def dearest(self) -> tuple[float, ...]:
+        """The charges of the dearest step, one epsilon each; every step charges a part of them."""
         ...
 
     @property
@@ -176,11 +167,50 @@ class TraceMethod(Protocol):
         ...
 
 
+Step: TypeAlias = tuple[Past, str, list[float], BaseException | None]
+"""A session after a step: its past, the position that was answered, what was paid, and the error of its method."""
+
+
+class _Bill:
+    """The charges of one step: all that it may pay is reserved before its first question is answered."""
+
+    __slots__ = ("_account", "_dearest", "_reserved", "_seen", "paid", "refusal")
+
+    def __init__(self, dearest: tuple[float, ...], account: Account | None, seen: str) -> None:
+        self._dearest, self._account, self._seen = dearest, account, seen
+        self._reserved = False
+        self.paid: list[float] = []
+        self.refusal: BaseException | None = None
+
+    def charge(self, epsilon: float, label: str) -> None:
+        """Charge an epsilon; one of 0 is a question that was paid for before."""
+        if epsilon and self.paid.count(epsilon) >= self._dearest.count(epsilon):
+            raise InvalidInputError("a step must not charge more than its method's `dearest`")
+        if self._account is not None:
+            self._pay(self._account, epsilon, label)
+        if epsilon:
+            self.paid.append(epsilon)
+
+    def _pay(self, account: Account, epsilon: float, label: str) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        try:
+            if not self._reserved:
+                account.reserve(self._dearest, once=f"trace {self._seen} 1")
+                self._reserved = True
+            if epsilon:
+                account.charge(epsilon, label=label, once=f"trace {self._seen} {len(self.paid) + 1}")
+        except BaseException as error:
+            # A method may catch this error, but the step is refused: the transaction may be broken.
+            self.refusal = error
+            raise
+
+
 class TraceSession:
     """One person's positions over time, each answered with a place that may be published.
 
-    For two traces that are never more than D metres apart, everything that the session ever answered has
-    probabilities within a factor e^(spent D).
+    For two traces that are never more than D metres apart, everything that the session ever answered, together
+    with `spent`, has probabilities within a factor e^(spent D).
 
     Parameters
     ----------
@@ -190,11 +220,17 @@ class TraceSession:
         32 secret bytes: the same positions get the same answers again. Without it one is made. One key serves
         many persons if each session names its own.
     ledger : Ledger, optional
-        Pays before anything is drawn.
+        Pays. A step that asks anything is refused, before anything is drawn, unless the budget pays for the
+        method's dearest step; then it is charged for what it asked, and answered after the charge is committed.
     person : str or int, optional
         Whose positions these are, and whose budget pays.
     zone : PrivateZone, optional
-        Inside it, the answer is its centre and nothing is asked or charged.
+        Near the home, the answer is its centre. Entering and leaving are private and paid for.
+
+    Attributes
+    ----------
+    costs : Counter
+        How many charges of each epsilon this object has made.
 
     Examples
     --------
@@ -202,7 +238,7 @@ class TraceSession:
     >>> from geoind.traces import SparseVector
     >>> session = TraceSession(SparseVector(fresh=0.01, test=0.02, limit=3000), key=bytes(32))
     >>> first = session.report(lat=48.8584, lon=2.2945, time=0)
-    >>> first == session.report(lat=48.8585, lon=2.2946, time=300)  # somebody who stays pays nothing
+    >>> first == session.report(lat=48.8585, lon=2.2946, time=300)  # staying is free
     True
     >>> TraceSession(SparseVector(fresh=0.01, test=0.02, limit=3000))
     TraceSession(SparseVector(fresh=0.01, test=0.02, limit=3000.0, choice=0.0, places=8), spent=0)
@@ -215,7 +251,7 @@ class TraceSession:
         key: bytes | None = None,
         ledger: Payer | None = None,
         person: str | int | None = None,
-        zone: Zone | None = None,
+        zone: "PrivateZone | None" = None,
     ) -> None:
         if ledger is not None and person is None:
             raise InvalidInputError("a ledger needs a person: whose budget pays")
@@ -228,6 +264,7 @@ class TraceSession:
         self._ledger, self._person, self._zone = ledger, person, zone
         self._past: Past | None = None
         self._seen = ""
+        self.costs: Counter[float] = Counter()
         # Two threads would both go on from the same past, with one run paid for both.
         self._lock = threading.Lock()
 
@@ -255,49 +292,59 @@ class TraceSession:
         """
         if not (type(lon) is type(lat) is float and -180 <= lon <= 180 and -90 <= lat <= 90):
             [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "location").tolist()
+        now = as_seconds(time)
         with self._lock:
-            return self._answer(lon, lat, as_seconds(time))
-
-    def _answer(self, lon: float, lat: float, now: float) -> Location[float]:
-        past = self._past or Past(now, began=now)
-        seed = self._source.step(now, lon, lat)
-        seen = "{:016x}{:016x}".format(*self._source.pair(seed, 0.0, SEEN))
-        if past.reports and now <= past.time:
-            if now == past.time and seen == self._seen:
-                return Location(past.last.lat, past.last.lon)
-            what = "another position at the same time" if now == past.time else "a time before the last one"
-            raise InvalidInputError(f"{what}: the positions of a session come in order")
-        before = changed(past, time=now)
-        spent = [past.spent]
-
-        def charge(epsilon: float, label: str) -> None:
-            if self._ledger is not None and self._person is not None:
-                token = f"trace {seen} {len(spent)}"
-                self._ledger.charge(self._person, epsilon, label=label, once=token)
-            spent.append(epsilon)
-
-        place = GuardedPlace(lon, lat, self._source, seed, charge, past.run)
-        try:
-            if self._zone is not None and self._zone.contains(lon, lat):
-                # A run is paid for with its own place: tests against the zone's centre would be another run.
-                after, report = changed(before, run=None), (self._zone.lon, self._zone.lat)
+            seed = self._source.step(now, lon, lat)
+            first, second = self._source.pair(seed, 0.0, SEEN)
+            seen = f"{first:016x}{second:016x}"
+            past = self._past
+            if past is not None and past.reports and now <= past.time:
+                if now == past.time and seen == self._seen:
+                    return Location(past.last.lat, past.last.lon)
+                what = "another position at the same time" if now == past.time else "a time before the last one"
+                raise InvalidInputError(f"{what}: the positions of a session come in order")
+            if self._ledger is None or self._person is None:
+                step = self._step(lon, lat, now, seed, seen, None)
             else:
-                after, report = self.method.answer(before, place)
-                if after.run not in (None, place.run):
-                    raise InvalidInputError("a run of tests must be begun, and paid for, before it goes on")
-        except BaseException:
-            # What was paid stays paid, and a run whose yes was given is over, even if what follows was refused.
-            if self._past is not None:
-                run = past.run if place.run == past.run else None
-                self._past = changed(past, run=run, spent=math.fsum(spent))
-            raise
-        self._past = before.published(after, report, self.method.remembered, math.fsum(spent))
-        self._seen = seen
-        lon, lat = report
-        return Location(lat, lon)
+                with self._ledger.locked(self._person) as account:
+                    step = self._step(lon, lat, now, seed, seen, account)
+            # The charges are committed, so the session advances.
+            self._past, self._seen, paid, failure = step
+            for cost in paid:
+                self.costs[cost] += 1
+            if failure is not None:
+                raise failure
+            last = self._past.last
+            return Location(last.lat, last.lon)
+
+    def _step(self, lon: float, lat: float, now: float, seed: int, seen: str, account: Account | None) -> Step:
+        """Return the session's next step, which is not yet taken; an error of the ledger is raised."""
+        method, zone, past = self.method, self._zone, self._past
+        before = Past(now, began=now) if past is None else changed(past, time=now)
+        bill = _Bill(method.dearest if zone is None else zone.dearest(method), account, seen)
+        place = GuardedPlace(lon, lat, self._source, seed, bill.charge, before.run)
+        try:
+            after, report = method.answer(before, place) if zone is None else zone.answer(method, before, place)
+            if after.run is not place.run and after.run is not None and after.run != place.run:
+                check_question(after.run.epsilon, (after.run.place,))
+                bill.charge(after.run.epsilon, f"tests until a move, run {after.run.number}")
+        except BaseException as error:
+            if bill.refusal is not None:
+                raise bill.refusal from None
+            if not bill.paid and place.run == before.run:
+                raise
+            # Whether a method fails may depend on an answer: what was paid stays paid, and its run is over.
+            failed = changed(past or before, run=place.run, spent=math.fsum([before.spent, *bill.paid]))
+            return failed, self._seen, bill.paid, error
+        if bill.refusal is not None:
+            raise bill.refusal
+        spent = math.fsum([before.spent, *bill.paid]) if bill.paid else before.spent
+        return before.published(after, report, method.remembered, spent), seen, bill.paid, None
 
     def state(self) -> str:
-        """Return what `resume` needs beside the method and the key, as JSON: nothing in it was not published.
+        """Return what `resume` needs in addition to the method and the key, as JSON.
+
+        It contains what was published and what was spent, and no true position.
 
         Examples
         --------
@@ -321,20 +368,19 @@ class TraceSession:
         key: bytes,
         ledger: Payer | None = None,
         person: str | int | None = None,
-        zone: Zone | None = None,
+        zone: "PrivateZone | None" = None,
     ) -> "TraceSession":
         """Return the session that `state` describes; it goes on as if it had never stopped."""
         session = cls(method, key=key, ledger=ledger, person=person, zone=zone)
         try:
-            told = json.loads(state)
-            past = told["past"]
+            stored = json.loads(state)
+            past = stored["past"]
             if past is not None:
                 past["reports"] = tuple(Published(**report) for report in past["reports"])
                 past["anchors"] = tuple((float(lon), float(lat)) for lon, lat in past["anchors"])
-                # Earlier states told a run's number and not what was paid for it: such a run is over.
-                past["run"] = _run_of(past["run"]) if isinstance(past["run"], dict) else None
+                past["run"] = None if past["run"] is None else _run_of(past["run"])
                 session._past = Past(**past)
-            session._seen = str(told["seen"])
+            session._seen = str(stored["seen"])
         except (ValueError, KeyError, TypeError):
             raise InvalidInputError("state must be what TraceSession.state returned") from None
         return session
@@ -349,7 +395,7 @@ def as_seconds(time: Time) -> float:
     return as_finite(time, "time")
 
 
-def _run_of(told: Mapping[str, Any]) -> Run:
-    """Return the run that a session's state tells of."""
-    lon, lat = told["place"]
-    return Run(int(told["number"]), float(told["epsilon"]), (float(lon), float(lat)))
+def _run_of(stored: Mapping[str, Any]) -> Run:
+    """Return the run of a session's state."""
+    lon, lat = stored["place"]
+    return Run(int(stored["number"]), float(stored["epsilon"]), (float(lon), float(lat)))

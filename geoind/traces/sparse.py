@@ -114,17 +114,17 @@ class SparseVector:
         Examples
         --------
         >>> method = SparseVector.for_rate(0.01, moves=0.5)
-        >>> round(method.most * 0.5, 12)
+        >>> round(sum(method.dearest) * 0.5, 12)
         0.01
         """
         unit = cls._for(1.0, confidence)
-        metres = unit.most * as_positive(moves, "moves") / as_positive(epsilon, "epsilon")
+        metres = sum(unit.dearest) * as_positive(moves, "moves") / as_positive(epsilon, "epsilon")
         return cls.for_accuracy(metres, confidence=confidence)
 
     @property
-    def most(self) -> float:
-        """The most that a step costs."""
-        return self.fresh + self.test + self.choice
+    def dearest(self) -> tuple[float, ...]:
+        """The charges of the dearest step: a choice, a fresh report and the next run of tests."""
+        return (self.choice, self.fresh, self.test) if self.choice else (self.fresh, self.test)
 
     def price(self, past: Past, report: Place) -> float:
         """Return what an answer cost, as everybody can tell."""
@@ -149,9 +149,7 @@ class SparseVector:
             return past, past.last.place
         found = self._earlier(self._known(past), place) if past.reports else None
         report = place.report(self.fresh) if found is None else found
-        run = Run(past.runs, self.test, report)
-        place.begin_run(run)
-        return self._moved(past, run), report
+        return self._moved(past, Run(past.runs, self.test, report)), report
 
     def seen(self, past: Past, report: Place) -> Past:
         """Return the past after an answer, as everybody sees it."""

@@ -1,41 +1,31 @@
-"""Sessions that live in the ledger's database: any worker answers any person, restarts included."""
+"""Sessions that are stored in the ledger's database: any worker answers any person, also after a restart."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from geoind.errors import InvalidInputError, SessionConflictError
+from geoind.budgets.ledger import Account, Ledger
+from geoind.errors import InvalidInputError
 from geoind.pipeline import Location
 from geoind.randomness import KEY_BYTES
-from geoind.traces.session import Payer, Time, TraceMethod, TraceSession, Zone
+from geoind.traces.session import Payer, Time, TraceMethod, TraceSession
+from geoind.traces.zones import PrivateZone
 
-__all__ = ["SessionLedger", "SessionStore"]
-
-
-class SessionLedger(Payer, Protocol):
-    """What a `Ledger` is to a store of sessions."""
-
-    def session(self, person: str | int) -> tuple[int, str] | None:
-        """Return how often a person's session was saved, and its state."""
-        ...
-
-    def save_session(self, person: str | int, number: int, state: str) -> bool:
-        """Save it for the time with this number, unless somebody else did."""
-        ...
+__all__ = ["SessionStore"]
 
 
 @dataclass(frozen=True)
 class SessionStore:
-    """One session per person, kept in the ledger's database between two reports.
+    """One session per person, stored in the ledger's database between two reports.
 
-    Each report loads the session, charges, draws, and saves before it answers. A worker that dies in between has
-    published nothing; the same position at the same time again is answered with what was paid for. If two workers
-    answer one person at the same time, one of them gets a `SessionConflictError` and publishes nothing: report
-    again.
+    Each report is one transaction that locks the person: it loads the session, charges, draws and saves, and the
+    answer is returned after the commit. A worker that dies before the commit has charged and published nothing.
+    The same position at the same time again is answered as before, free of charge. Workers that answer one person
+    at the same time take turns.
 
     Parameters
     ----------
     ledger : Ledger
-        Pays and keeps the sessions. `ledger.forget(person)` deletes a session, too.
+        Pays and stores the sessions. `ledger.forget(person)` deletes a session, too.
     method : TraceMethod
         How the sessions answer.
     key : bytes
@@ -52,7 +42,7 @@ class SessionStore:
     (True, 0.04)
     """
 
-    ledger: SessionLedger
+    ledger: Ledger
     method: TraceMethod
     key: bytes = field(repr=False)
 
@@ -61,37 +51,47 @@ class SessionStore:
             raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
 
     def report(
-        self, person: str | int, *, lat: float, lon: float, time: Time, zone: Zone | None = None
+        self, person: str | int, *, lat: float, lon: float, time: Time, zone: PrivateZone | None = None
     ) -> Location[float]:
         """Return the place to publish for a person's true position at a time.
 
         `zone` is the person's `PrivateZone`, the same at every report.
         """
-        number, session = self._load(person, zone)
-        before = session.state()
-        try:
-            answer = session.report(lat=lat, lon=lon, time=time)
-        except Exception:
-            # A test whose yes was given is over, also where the report after it could not be paid.
-            self._save(person, number, before, session.state())
-            raise
-        self._save(person, number, before, session.state())
+        with self.ledger.locked(person) as account:
+            session = self._session(account.session(), person, _Held(account), zone)
+            before = session.state()
+            failure: BaseException | None = None
+            try:
+                answer = session.report(lat=lat, lon=lon, time=time)
+            except BaseException as error:
+                if session.state() == before:
+                    raise
+                # A method failed after a question was answered: its charges and the end of its run are committed.
+                failure = error
+            if (after := session.state()) != before:
+                account.save_session(after)
+        if failure is not None:
+            raise failure
         return answer
 
     def spent(self, person: str | int) -> float:
         """Return epsilon of everything that a person's session answered, per metre."""
-        return self._load(person)[1].spent
+        return self._session(self.ledger.session(person), person).spent
 
-    def _load(self, person: str | int, zone: Zone | None = None) -> tuple[int, TraceSession]:
-        kept = self.ledger.session(person)
-        if kept is None:
-            return 0, TraceSession(self.method, key=self.key, ledger=self.ledger, person=person, zone=zone)
-        number, state = kept
-        session = TraceSession.resume(
-            state, self.method, key=self.key, ledger=self.ledger, person=person, zone=zone
-        )
-        return number, session
+    def _session(
+        self, state: str | None, person: str | int, ledger: Payer | None = None, zone: PrivateZone | None = None
+    ) -> TraceSession:
+        if state is None:
+            return TraceSession(self.method, key=self.key, ledger=ledger, person=person, zone=zone)
+        return TraceSession.resume(state, self.method, key=self.key, ledger=ledger, person=person, zone=zone)
 
-    def _save(self, person: str | int, number: int, before: str, after: str) -> None:
-        if after != before and not self.ledger.save_session(person, number + 1, after):
-            raise SessionConflictError("another worker answered this person at the same time: report again")
+
+@dataclass(frozen=True)
+class _Held:
+    """A ledger whose lock on the person is held already."""
+
+    account: Account
+
+    def locked(self, person: str | int) -> AbstractContextManager[Account]:  # noqa: ARG002
+        """Return the account of the open transaction."""
+        return nullcontext(self.account)

@@ -42,9 +42,9 @@ class Switching:
         object.__setattr__(self, "moves", as_count(self.moves, "moves"))
 
     @property
-    def most(self) -> float:
-        """The most that a step costs."""
-        return self.stays.most
+    def dearest(self) -> tuple[float, ...]:
+        """The charges of the dearest step."""
+        return self.stays.dearest
 
     def price(self, past: Past, report: Place) -> float:
         """Return what an answer cost, as everybody can tell."""

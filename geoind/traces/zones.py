@@ -1,32 +1,43 @@
-"""A zone around home in which a session tells nothing but one place, always the same."""
+"""A zone around a home: inside, a session answers with one place, and entering and leaving are private events."""
 
-import hashlib
 from dataclasses import dataclass
 
-from geoind.arrays import as_lonlat, as_number, as_positive
-from geoind.budgets.persons import as_person
+from geoind.arrays import as_lonlat, as_positive
+from geoind.budgets.ledger import Ledger
+from geoind.budgets.same_place import SamePlace
 from geoind.errors import InvalidInputError
 from geoind.pipeline import choose_mechanism
-from geoind.randomness import KEY_BYTES, KeyedRandomness
 from geoind.traces.comparison import arc_length
-from geoind.traces.session import Payer
+from geoind.traces.guarded import GuardedPlace, Place, Run
+from geoind.traces.session import ANCHORS, Past, TraceMethod, changed
 
 __all__ = ["PrivateZone"]
 
 CONFIDENCE = 0.99
+CELL = 200.0
+"""Metres: a home that is measured again is in the same cell, in most cases."""
+LIMIT, TEST = 3.0, 10.0
+"""The limit of the tests in radii, and their epsilon times the radius.
+
+By chance, a session leaves its zone in one of eight nights of 12 hours with a test every minute, and in one of
+eighty with a test every quarter of an hour. A smaller limit needs a larger epsilon, and the times of leaving would
+reveal more.
+"""
 
 
 @dataclass(frozen=True)
 class PrivateZone:
-    """A disk around a noisy home: whoever is inside is reported at its centre, always the same place.
+    """A disk around a noisy home, in which a session answers with the centre.
 
-    Centre and radius may be known to everybody: the centre is one report of the home, paid for once, the radius
-    follows from public numbers. Averaging where somebody enters and leaves finds the centre, not the home.
+    A session enters the zone when a report of its method falls into the disk: the centre is published instead, and
+    a run of private tests against the centre begins, paid for once with `test`. It leaves the zone when a test
+    finds that the person is about `limit` metres or more from the centre. The centre is one report of the home;
+    centre, radius, `test` and `limit` may be public.
 
     Parameters
     ----------
     lon, lat : float
-        The centre: what is reported.
+        The centre.
     radius : float
         In metres.
 
@@ -35,10 +46,10 @@ class PrivateZone:
     >>> from geoind import TraceSession
     >>> from geoind.traces import Independent
     >>> zone = PrivateZone.around(lat=48.8584, lon=2.2945, epsilon=0.01, key=bytes(32))
-    >>> session = TraceSession(Independent(0.01), zone=zone)
-    >>> at_home = session.report(lat=48.8584, lon=2.2945, time=0)
-    >>> at_home == (zone.lat, zone.lon), session.spent
-    (True, 0.0)
+    >>> session = TraceSession(Independent(0.01), key=bytes(32), zone=zone)
+    >>> answers = {session.report(lat=48.8584, lon=2.2945, time=60 * minute) for minute in range(30)}
+    >>> answers == {(zone.lat, zone.lon)}, session.spent == 0.01 + zone.test
+    (True, True)
     """
 
     lon: float
@@ -58,42 +69,67 @@ class PrivateZone:
         epsilon: float,
         key: bytes,
         margin: float = 200.0,
-        ledger: Payer | None = None,
+        ledger: Ledger | None = None,
         person: str | int | None = None,
     ) -> "PrivateZone":
         """Return a zone around a home; costs epsilon, once.
+
+        The centre is the report of `SamePlace(key)` for the home: a home that is measured again, in the same cell
+        of 200 m, has the same centre. Near a border of cells it has up to four. A ledger charges each of them;
+        without a ledger nothing counts them, so make a zone once and keep it.
 
         Parameters
         ----------
         lat, lon : float
             The home.
         epsilon : float
-            Of the one report of the home that becomes the centre, per metre. One that hides nobody is refused.
+            Of the one report of the home that becomes the centre, per metre. Too little noise is refused.
         key : bytes
             32 secret bytes: the same home gets the same zone again, free of charge.
         margin : float
-            Everything within so many metres of the home is inside, with a probability of 99 %.
+            Metres by which the radius exceeds the noise of the centre, which stays within the rest with a
+            probability of 99 %.
         ledger, person : Ledger and str, optional
             Whose budget pays.
         """
-        # -0.0 and 0.0 are one place.
-        [[lon, lat]] = (as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "home") + 0.0).tolist()
-        if not isinstance(key, bytes) or len(key) != KEY_BYTES:
-            raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
         if (ledger is None) != (person is None):
             raise InvalidInputError("a ledger and a person go together: give both or neither")
-        noise = choose_mechanism(epsilon=epsilon)
-        radius = noise.reach(CONFIDENCE) + as_positive(margin, "margin")
-        if person is not None:
-            # However the name was typed, or the number was kept: one person, one zone.
-            person = as_person(person)
-        home = f"{person!r} {lon.hex()} {lat.hex()} {noise.epsilon.hex()}".encode()
-        token = hashlib.blake2b(home, key=key, digest_size=16, person=b"geoind zone").hexdigest()
-        if ledger is not None and person is not None:
-            ledger.charge(person, noise.epsilon, label="private zone", once=f"zone {token}")
-        [[lon, lat]] = noise.sample([[lon, lat]], rng=KeyedRandomness(key, [f"zone {token}"])).tolist()
-        return cls(lon, lat, radius)
+        radius = choose_mechanism(epsilon=epsilon).reach(CONFIDENCE) + as_positive(margin, "margin")
+        owner = "home" if person is None else person
+        centre = SamePlace(key, cell=CELL).obfuscate(
+            lat=lat, lon=lon, person=owner, epsilon=epsilon, ledger=ledger
+        )
+        return cls(centre.lon, centre.lat, radius)
 
-    def contains(self, lon: float, lat: float) -> bool:
-        """Return whether a place lies inside, in great-circle metres."""
-        return arc_length(lon, lat, self.lon, self.lat) <= self.radius
+    @property
+    def limit(self) -> float:
+        """How far from the centre the person may go, in metres, before noise."""
+        return LIMIT * self.radius
+
+    @property
+    def test(self) -> float:
+        """Epsilon of all tests until the session leaves the zone, per metre."""
+        return TEST / self.radius
+
+    def dearest(self, method: TraceMethod) -> tuple[float, ...]:
+        """Return the charges of the dearest step: those of the method, and the next run of tests."""
+        return (*method.dearest, self.test)
+
+    def answer(self, method: TraceMethod, past: Past, place: GuardedPlace) -> tuple[Past, Place]:
+        """Return the past after a step and the centre, or what the method answers outside.
+
+        The session is in the zone while the run of tests is against the centre.
+        """
+        centre = (self.lon, self.lat)
+        if past.run is not None and past.run.place == centre:
+            if not place.has_left(self.limit):
+                return past, centre
+            past = changed(past, run=None)
+        asked = place.questions
+        after, report = method.answer(past, place)
+        # An answer without a question, such as the last one again, is no reason to pay for another run.
+        if place.questions == asked or arc_length(*report, *centre) > self.radius:
+            return after, report
+        anchors = (*(anchor for anchor in past.anchors if anchor != centre), centre)[-ANCHORS:]
+        run = Run(past.runs, self.test, centre)
+        return changed(past, anchors=anchors, run=run, runs=past.runs + 1), centre

@@ -176,7 +176,7 @@ def test_a_full_disk_is_an_error_before_any_noise_and_loses_nothing(tmp_path: Pa
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     done = subprocess.run([sys.executable, "-c", FULL_DISK, url], capture_output=True, text=True, check=True)
     drawn, _, message = done.stdout.partition(" ")
-    assert message.startswith("the ledger's database did not confirm, and no noise was drawn")
+    assert message.startswith("the ledger's database did not confirm, and nothing is published")
     assert int(drawn) > 5
     with Ledger(url, budget=1000) as ledger:
         assert len(ledger.history("ana")) == int(drawn)
@@ -189,7 +189,7 @@ def test_a_server_that_vanished_is_an_error_before_any_noise(programs: Path) -> 
         ledger.charge("ana", 0.25)
         short_lived.vanish()
         for _ in range(2):
-            with pytest.raises(LedgerError, match="no noise was drawn"):
+            with pytest.raises(LedgerError, match="nothing is published"):
                 obfuscate(lat=48.0, lon=2.0, epsilon=EPSILON, ledger=ledger, person="ana")
         with pytest.raises(LedgerError):
             Ledger(short_lived.url(), budget=1)

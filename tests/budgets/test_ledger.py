@@ -326,16 +326,14 @@ def test_what_a_budget_cannot_count_is_refused_even_for_nobody() -> None:
                 charge({}, PlanarGaussian(500))
 
 
-def test_a_session_is_saved_by_one_of_those_who_would_save_it_and_forgotten_with_its_person(url: str) -> None:
+def test_a_saved_session_replaces_the_one_before_and_is_forgotten_with_its_person(url: str) -> None:
     with Ledger(url, budget=1) as ledger:
         assert ledger.session("ana") is None
-        assert ledger.save_session("ana", 1, "here") is True
-        assert ledger.save_session("ana", 1, "there") is False
-        assert ledger.save_session("ana", 3, "too early") is False
-        assert ledger.session("ana") == (1, "here")
-        assert ledger.save_session("ana", 2, "on the way") is True
-        assert ledger.save_session("ana", 2, "elsewhere") is False
-        assert ledger.session("ana") == (2, "on the way")
+        for state in ("here", "on the way"):
+            with ledger.locked("ana") as account:
+                account.save_session(state)
+                assert account.session() == state
+            assert ledger.session("ana") == state
         assert ledger.session("ben") is None
         ledger.forget("ana")
         assert ledger.session("ana") is None

@@ -31,10 +31,15 @@ WRITES: dict[str, Callable[[Ledger], object]] = {
     "charge once": lambda ledger: ledger.charge("ana", 0.125, once="home"),
     "charge_all": lambda ledger: ledger.charge_all({"ana": {0.125: 1}}),
     "forget": lambda ledger: ledger.forget("ben"),
-    "save_session": lambda ledger: ledger.save_session("ana", 1, "here"),
+    "locked": lambda ledger: _save(ledger),
     "prune": lambda ledger: ledger.prune(keep=DAY),
     "open": lambda ledger: Ledger(ledger._url, budget=1).close(),
 }
+
+
+def _save(ledger: Ledger) -> None:
+    with ledger.locked("ana") as account:
+        account.save_session("here")
 
 
 @pytest.fixture
@@ -89,10 +94,10 @@ def test_whoever_writes_says_so_before_reading(ledger: Ledger, statements: list[
 def test_a_writer_that_waited_in_vain_says_how_long(ledger: Ledger, other: sqlite3.Connection, name: str) -> None:
     other.execute("BEGIN IMMEDIATE")
     if name == "open":
-        with pytest.raises(LedgerError, match=r"no noise was drawn: it stayed locked for 0\.5 s$"):
+        with pytest.raises(LedgerError, match=r"nothing is published: it stayed locked for 0\.5 s$"):
             Ledger(ledger._url, budget=1, timeout=0.5)
         return
-    with pytest.raises(LedgerError, match=r"no noise was drawn: it stayed locked for 0\.01 s$"):
+    with pytest.raises(LedgerError, match=r"nothing is published: it stayed locked for 0\.01 s$"):
         WRITES[name](ledger)
     other.execute("ROLLBACK")
     assert (ledger.spent("ana"), ledger.session("ana")) == (0.0, None)
@@ -102,7 +107,7 @@ def test_an_error_says_what_the_database_said(ledger: Ledger, other: sqlite3.Con
     other.execute("DROP TABLE geoind_charge")
     with pytest.raises(LedgerError) as caught:
         ledger.charge("ana", 0.125)
-    said = "the ledger's database did not confirm, and no noise was drawn: no such table: geoind_charge"
+    said = "the ledger's database did not confirm, and nothing is published: no such table: geoind_charge"
     assert str(caught.value) == said
 
 
@@ -110,7 +115,7 @@ def test_an_error_of_no_database_is_told_too() -> None:
     with (
         Ledger("sqlite://", budget=1, timeout=0.01) as ledger,
         ledger._database.transaction(writes=False),
-        pytest.raises(LedgerError, match=r"no noise was drawn: QueuePool limit of size 1 .* timed out"),
+        pytest.raises(LedgerError, match=r"nothing is published: QueuePool limit of size 1 .* timed out"),
     ):
         ledger.charge("ana", 0.125)
 

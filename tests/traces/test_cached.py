@@ -43,14 +43,25 @@ def test_a_cached_session_is_charged_for_fresh_reports_and_goes_on_after_a_resta
         assert ledger.spent("ana") == 0.02
 
 
-def test_a_zone_in_between_never_makes_its_centre_the_cached_report() -> None:
-    zone = PrivateZone(**HOME, radius=300)
+def test_the_centre_of_a_zone_is_no_cached_report() -> None:
+    zone = PrivateZone(**HOME, radius=900)
     session = TraceSession(Cached(0.01, minutes=10), key=KEY, zone=zone)
     outside: Place = {"lat": 48.9, "lon": 2.2945}
-    session.report(**outside, time=0)
-    inside = [session.report(**HOME, time=60 * minute) for minute in (1, 2, 3)]
-    after = session.report(**outside, time=240)
-    assert after not in inside
+    first = session.report(**outside, time=0)
+    assert session.report(**HOME, time=540) == first
+    for minute in (10, 11):
+        assert session.report(**HOME, time=60 * minute) == (zone.lat, zone.lon)
+    after = session.report(**outside, time=720)
+    assert after not in (first, (zone.lat, zone.lon))
+    assert session.report(**HOME, time=780) == after
+
+
+def test_who_leaves_home_first_is_answered_afresh() -> None:
+    zone = PrivateZone(**HOME, radius=900)
+    session = TraceSession(Cached(0.01, minutes=60), key=KEY, zone=zone)
+    for minute in range(5):
+        assert session.report(**HOME, time=60 * minute) == (zone.lat, zone.lon)
+    assert session.report(lat=48.9, lon=2.2945, time=300) != (zone.lat, zone.lon)
 
 
 def test_the_levels_are_those_of_location_guard() -> None:

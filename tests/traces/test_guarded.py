@@ -1,6 +1,5 @@
 """A true place answers what was paid for, once, and nothing else."""
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -9,7 +8,7 @@ from typing import TypedDict
 import pytest
 
 from geoind import InvalidInputError, Ledger, TraceSession
-from geoind.traces import GuardedPlace, Independent, Past, Predictive, Run, SessionStore, SparseVector
+from geoind.traces import GuardedPlace, Independent, Past, Predictive, Run, SparseVector
 
 KEY = bytes(range(32))
 
@@ -39,13 +38,14 @@ def asks_for_nothing(past: Past, place: GuardedPlace) -> tuple[Past, tuple[float
     return past, HERE
 
 
-def keeps_a_run_that_nobody_paid_for(past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:  # noqa: ARG001
+def begins_a_run_that_is_dearer_than_it_says(past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:  # noqa: ARG001
     return replace(past, run=Run(0, 100.0, HERE)), HERE
 
 
-def keeps_a_dearer_run_than_it_paid_for(past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
-    place.begin_run(Run(0, 0.001, HERE))
-    return replace(past, run=Run(0, 100.0, HERE)), HERE
+def reports_and_begins_a_run_for_the_price_of_one(
+    past: Past, place: GuardedPlace
+) -> tuple[Past, tuple[float, float]]:
+    return replace(past, run=Run(0, 0.01, HERE)), place.report(0.01)
 
 
 def asks_twice_with_the_same_noise(past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
@@ -64,8 +64,11 @@ def chooses_twice_with_the_same_noise(past: Past, place: GuardedPlace) -> tuple[
     ("asks", "message"),
     [
         (asks_for_nothing, "no run of tests"),
-        (keeps_a_run_that_nobody_paid_for, "paid for"),
-        (keeps_a_dearer_run_than_it_paid_for, "paid for"),
+        (begins_a_run_that_is_dearer_than_it_says, "dearest"),
+        (lambda past, _: (replace(past, run=Run(0, 0.01, (200.0, 0.0))), HERE), "globe"),
+        (lambda past, _: (replace(past, run=Run(0, -0.01, HERE)), HERE), "epsilon"),
+        (lambda past, place: (past, place.report(0.02)), "dearest"),
+        (reports_and_begins_a_run_for_the_price_of_one, "dearest"),
         (asks_twice_with_the_same_noise, "once"),
         (chooses_twice_with_the_same_noise, "once"),
         (lambda past, place: (past, place.report(-0.01)), "epsilon"),
@@ -102,15 +105,14 @@ def test_a_run_keeps_the_noise_that_was_paid_for_when_the_method_changes() -> No
     assert 10 < sum(answers) < 50
 
 
-def test_a_run_of_which_an_older_state_does_not_tell_the_price_is_over() -> None:
-    method = SparseVector(0.02, 0.02, 3000)
-    with Ledger("sqlite://", budget=1) as ledger:
-        store = SessionStore(ledger, method, KEY)
-        store.report("ana", **PARIS, time=0)
-        kept = ledger.session("ana")
-        assert kept is not None
-        state = json.loads(kept[1])
-        state["past"]["run"] = 0
-        ledger.save_session("ana", 2, json.dumps(state))
-        store.report("ana", **PARIS, time=60)
-        assert ledger.spent("ana") == pytest.approx(0.08)
+def test_a_run_that_ended_and_goes_on_is_paid_for_again() -> None:
+    def answer(past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
+        if past.run is not None:
+            assert place.has_left(0.0)
+        return replace(past, run=Run(0, 0.01, (0.0, 0.0))), HERE
+
+    session = TraceSession(Asking(0.01, answer), key=KEY)
+    for time in range(3):
+        session.report(**PARIS, time=time)
+    assert session.spent == pytest.approx(0.03)
+    assert session.costs == {0.01: 3}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, TraceSession
+from geoind import InvalidInputError, Ledger, TraceSession
 from geoind.traces import (
     Cached,
     GuardedPlace,
@@ -94,26 +94,11 @@ def test_repeating_a_step_costs_nothing_also_after_a_crash() -> None:
         assert ledger.spent("ana") == pytest.approx(0.02)
 
 
-def test_an_exhausted_budget_is_refused_before_anything_is_drawn_and_tests_are_not_asked_again() -> None:
-    method = SparseVector(0.01, 0.01, 1500)
-    with Ledger("sqlite://", budget=0.021) as ledger:
-        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
-        home = session.report(**PARIS, time=0)
-        assert session.report(**PARIS, time=60) == home
-        for time in (120.0, 180.0):
-            with pytest.raises(BudgetExceededError):
-                session.report(lat=49.9, lon=4.0, time=time)
-        # The yes was given: coming back does not start another test of the same run.
-        with pytest.raises(BudgetExceededError):
-            session.report(**PARIS, time=240)
-        assert ledger.spent("ana") == pytest.approx(0.02)
-
-
 def test_a_guarded_place_shows_nothing() -> None:
     seen: list[object] = []
 
     class Curious:
-        remembered, tests_in_runs = 1, False
+        remembered, tests_in_runs, dearest = 1, False, ()
 
         def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
             seen.extend([repr(place), str(place), getattr(place, "__dict__", None)])

@@ -1,4 +1,4 @@
-"""A home, and somebody who walks north from it."""
+"""A home, and a walk north from it."""
 
 import math
 
@@ -13,8 +13,12 @@ METRE = 180 / (math.pi * 6_371_008.8)
 """In degrees of latitude."""
 
 
-def walk_north(session: TraceSession, norths: list[float], every: float = 300.0) -> list[tuple[float, float]]:
-    """Return the answers to somebody so many metres north of home, one step after the other."""
+def walk_north(
+    session: TraceSession, norths: list[float], every: float = 300.0, begin: float = 0.0
+) -> list[tuple[float, float]]:
+    """Return the answers to positions so many metres north of home, one step after the other."""
     steps = enumerate(norths)
-    reports = [session.report(lat=LAT + METRE * north, lon=LON, time=every * step) for step, north in steps]
+    reports = [
+        session.report(lat=LAT + METRE * north, lon=LON, time=begin + every * step) for step, north in steps
+    ]
     return [(report.lon, report.lat) for report in reports]

@@ -20,7 +20,7 @@ from geoind import (
     level_of_reports,
     retrieval_radius,
 )
-from geoind.traces import Run, SparseVector, TraceSession
+from geoind.traces import PrivateZone, Run, SparseVector, TraceSession
 from geoind.traces.attacks import middle
 from geoind.traces.laws import laplace_exceeds, laplace_quantile, shares
 from geoind.traces.session import Past, Published
@@ -252,18 +252,24 @@ def test_remedies_pay_as_the_library_does(told: Page) -> None:
         return {
             same: ask(same, 50), budget: ask(budget, 9), refused: budget.answer(at) === null, zone: ask(zone, 50),
             session: ask(session, 50), paid: [same.paid(), budget.paid(), zone.paid()], spent: session.paid(),
-            fresh: session.made(), radius: zone.radius,
+            fresh: session.made(), radius: zone.radius, test: zone.test, limit: zone.limit,
         };
     }
     """
     answers = told.evaluate(script)
     assert answers["same"] == answers["zone"] == 1
     assert (answers["budget"], answers["refused"]) == (4, True)
-    assert answers["paid"] == [1, 3, 1]
+    assert answers["paid"][:2] == [1, 3]
+    # The centre, and each time the zone is entered a report and a run of tests: once, if no test fails by chance.
+    entries = (answers["paid"][2] - 1) / (1 + answers["test"] / 0.01)
+    assert entries == pytest.approx(round(entries))
+    assert 1 <= entries <= 3
     # Of a fresh report and its run of tests; each false alarm costs both again.
     assert answers["spent"] == pytest.approx(2 * answers["fresh"])
     assert answers["session"] == answers["fresh"] <= 5
     assert answers["radius"] == pytest.approx(float(PlanarLaplace(0.01).radius_quantile(0.99)) + 200)
+    ours = PrivateZone(2.2945, 48.8584, answers["radius"])
+    assert (answers["test"], answers["limit"]) == pytest.approx((ours.test, ours.limit))
 
 
 def test_cells_are_turned_and_moved_in_secret(told: Page) -> None:

@@ -65,12 +65,25 @@ const remedies = (() => {
     return { answer, paid: () => spent / epsilon, made: () => made, limit };
   }
 
-  // A zone around home: inside it the answer is one noisy place, always the same, and nothing is drawn.
+  const ZONE = { limit: 3, test: 10 }; // the limit of a zone's tests in radii, and their epsilon times the radius
+
+  // A zone around home: a report that falls into it is replaced by one noisy place, always the same, and then a private test
+  // against that place decides when the person has left.
   function zone(epsilon, home, margin = 200) {
     const centre = noise.report(home, epsilon), radius = noise.radiusQuantile(0.99, epsilon) + margin;
-    let paid = 1;
-    const answer = (truth) => { if (apart(truth, centre) <= radius) return centre; paid += 1; return noise.report(truth, epsilon); };
-    return { answer, paid: () => paid, centre, radius };
+    const test = ZONE.test / radius, limit = ZONE.limit * radius, split = shares(test);
+    let spent = epsilon, bar = null;
+    function answer(truth) {
+      if (bar !== null && apart(truth, centre) + noise.laplace(2 / split.test) < bar) return centre;
+      bar = null;
+      const report = noise.report(truth, epsilon);
+      spent += epsilon;
+      if (apart(report, centre) > radius) return report;
+      spent += test;
+      bar = limit + noise.laplace(1 / split.limit);
+      return centre;
+    }
+    return { answer, paid: () => spent / epsilon, centre, radius, test, limit };
   }
 
   return { fresh, same, budget, session, shares, zone, FAR };

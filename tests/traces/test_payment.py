@@ -1,0 +1,379 @@
+"""A session pays for what it publishes, once: refusals, failures, races and kills."""
+
+import itertools
+import multiprocessing
+import os
+import signal
+import threading
+import time as clock
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import sqlalchemy
+
+from geoind import BudgetExceededError, InvalidInputError, Ledger, LedgerError, Promise, TraceSession
+from geoind.budgets.ledger import Account
+from geoind.traces import (
+    Cached,
+    GuardedPlace,
+    Independent,
+    Past,
+    Predictive,
+    PrivateZone,
+    Rationed,
+    SessionStore,
+    SparseVector,
+    Switching,
+    TraceMethod,
+)
+
+KEY = bytes(range(32))
+PARIS: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945}
+FAR: dict[str, Any] = {"lat": 49.9, "lon": 4.0}
+SPARSE = SparseVector(0.01, 0.01, 1500)
+METHODS: dict[str, TraceMethod] = {
+    "independent": Independent(0.01),
+    "predictive": Predictive.for_accuracy(500),
+    "sparse": SPARSE,
+    "sparse with a choice": SparseVector(0.01, 0.012, 1500, 0.005),
+    "switching": Switching(SparseVector(0.01, 0.012, 1500, 0.005), 2),
+    "cached": Cached(0.01, minutes=12),
+    "rationed": Rationed(Independent(0.01), 1.0),
+}
+BUDGETS: dict[str, float | Promise] = {"sum": 0.1, "promise": Promise(level=16, radius=200, delta=1e-5)}
+ZONE = PrivateZone(PARIS["lon"], PARIS["lat"], 900.0)
+WALK = [(48.85 + 0.05 * (step // 3), 2.29, 300.0 * step) for step in range(60)]
+
+
+def counts(ledger: Ledger) -> Counter[float]:
+    """Return how many charges of each epsilon a ledger wrote, to 12 digits: it rounds up to units of 1e-15."""
+    return Counter(round(entry.epsilon, 12) for entry in ledger.history("ana"))
+
+
+def costs(session: TraceSession) -> Counter[float]:
+    """Return how many charges of each epsilon a session counted."""
+    return Counter(round(cost, 12) for cost in session.costs.elements())
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which questions were answered."""
+    answered: list[str] = []
+    for name in ("report", "is_near", "has_left", "nearest"):
+        ask = getattr(GuardedPlace, name)
+
+        def watch(place: GuardedPlace, *rest: Any, ask: Callable[..., Any] = ask, name: str = name) -> Any:
+            answer = ask(place, *rest)
+            answered.append(name)
+            return answer
+
+        monkeypatch.setattr(GuardedPlace, name, watch)
+    return answered
+
+
+@pytest.mark.parametrize("zone", [None, ZONE], ids=["no zone", "zone"])
+@pytest.mark.parametrize("budget", BUDGETS)
+@pytest.mark.parametrize("name", METHODS)
+def test_a_refused_step_costs_nothing_draws_nothing_and_changes_nothing(
+    name: str, budget: str, zone: PrivateZone | None, drawn: list[str]
+) -> None:
+    with Ledger("sqlite://", budget=BUDGETS[budget]) as ledger:
+        session = TraceSession(METHODS[name], key=KEY, ledger=ledger, person="ana", zone=zone)
+        refused = 0
+        for lat, lon, time in WALK:
+            before = session.state(), counts(ledger), len(drawn)
+            try:
+                session.report(lat=lat, lon=lon, time=time)
+            except BudgetExceededError:
+                refused += 1
+                assert (session.state(), counts(ledger), len(drawn)) == before
+            assert counts(ledger) == costs(session)
+        assert refused > 0
+        assert costs(session)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_step_is_refused_exactly_when_its_dearest_answer_is_not_paid_for(name: str) -> None:
+    method = METHODS[name]
+    most = sum(method.dearest)
+    for budget, answered in ((most, True), (most * (1 - 1e-6), False)):
+        with Ledger("sqlite://", budget=budget) as ledger:
+            session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+            if answered:
+                session.report(**PARIS, time=0)
+            else:
+                with pytest.raises(BudgetExceededError):
+                    session.report(**PARIS, time=0)
+                assert (ledger.spent("ana"), session.spent) == (0, 0)
+
+
+def test_an_answer_without_a_question_needs_no_budget() -> None:
+    with Ledger("sqlite://", budget=0.01) as ledger:
+        session = TraceSession(Cached(0.01, minutes=10), key=KEY, ledger=ledger, person="ana")
+        first = session.report(**PARIS, time=0)
+        assert session.report(**PARIS, time=300) == first
+        with pytest.raises(BudgetExceededError):
+            session.report(**PARIS, time=600)
+
+
+def test_a_test_of_a_run_is_not_asked_when_its_yes_could_not_be_answered(drawn: list[str]) -> None:
+    with Ledger("sqlite://", budget=0.039) as ledger:
+        session = TraceSession(SPARSE, key=KEY, ledger=ledger, person="ana")
+        session.report(**PARIS, time=0)
+        for time, where in ((60, PARIS), (120, FAR)):
+            with pytest.raises(BudgetExceededError):
+                session.report(**where, time=time)
+        assert drawn == ["report"]
+        assert ledger.spent("ana") == pytest.approx(0.02)
+
+
+class Failing(Predictive):
+    """A method that fails after a question, if it is told so."""
+
+    def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
+        after, report = super().answer(past, place)
+        if past.time in (0.0, 120.0):
+            raise ZeroDivisionError
+        return after, report
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_what_a_method_asked_before_it_failed_stays_paid(stored: bool) -> None:
+    """Whether it fails may depend on the answer."""
+    with Ledger("sqlite://", budget=1) as ledger:
+        method = Failing(0.01, 0.02, 1000)
+        store = SessionStore(ledger, method, KEY)
+        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        for time in (0.0, 60.0, 120.0, 180.0):
+            try:
+                if stored:
+                    store.report("ana", **PARIS, time=time)
+                else:
+                    session.report(**PARIS, time=time)
+            except ZeroDivisionError:
+                assert time in (0.0, 120.0)
+            assert ledger.spent("ana") == pytest.approx(store.spent("ana") if stored else session.spent)
+        assert ledger.spent("ana") >= 0.06 - 1e-9
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_run_whose_yes_was_given_is_over_when_the_method_fails(stored: bool) -> None:
+    class Fragile(SparseVector):
+        def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
+            if past.time == 60 and place.has_left(self.limit):
+                raise ZeroDivisionError
+            return super().answer(past, place)
+
+    method = Fragile(0.01, 0.01, 1500)
+    with Ledger("sqlite://", budget=1) as ledger:
+        store = SessionStore(ledger, method, KEY)
+        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+
+        def report(time: float, lat: float, lon: float) -> object:
+            if stored:
+                return store.report("ana", lat=lat, lon=lon, time=time)
+            return session.report(lat=lat, lon=lon, time=time)
+
+        report(0.0, **PARIS)
+        with pytest.raises(ZeroDivisionError):
+            report(60.0, **FAR)
+        report(120.0, **PARIS)
+        # The test of the first run would have been silent: without a run, home is reported afresh.
+        assert ledger.spent("ana") == pytest.approx(0.04)
+
+
+@contextmanager
+def failing_commits(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Let the database refuse to commit."""
+
+    def fail(*_: object) -> None:
+        raise sqlalchemy.exc.OperationalError("COMMIT", {}, Exception("the disk is full"))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(ledger._database.engine.dialect, "do_commit", fail)
+        yield
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_commit_that_fails_publishes_nothing_and_changes_neither_memory_nor_database(
+    name: str, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Ledger(url, budget=1) as ledger:
+        store = SessionStore(ledger, METHODS[name], KEY)
+        session = TraceSession(METHODS[name], key=KEY, ledger=ledger, person="ben")
+        whole = TraceSession(METHODS[name], key=KEY, person="ana")
+        for step, (lat, lon, time) in enumerate(WALK[:12]):
+            where: dict[str, Any] = {"lat": lat, "lon": lon, "time": time}
+            before = ledger.session("ana"), ledger.spent("ana"), ledger.spent("ben"), session.state()
+            if step % 3 == 1:
+                with failing_commits(ledger, monkeypatch):
+                    for report in (store.report, lambda _, **where: session.report(**where)):
+                        with pytest.raises(LedgerError, match="nothing is published"):
+                            report("ana", **where)
+                assert (ledger.session("ana"), ledger.spent("ana"), ledger.spent("ben"), session.state()) == before
+            session.report(**where)
+            assert store.report("ana", **where) == whole.report(**where)
+        assert ledger.spent("ana") == pytest.approx(whole.spent)
+        assert ledger.spent("ben") == pytest.approx(session.spent)
+
+
+class Breaking(Ledger):
+    """A ledger whose database fails at some charge of a step."""
+
+    fails_at = 1
+
+    @contextmanager
+    def locked(self, person: str | int) -> Iterator[Account]:
+        with super().locked(person) as account:
+            charge, made = account.charge, itertools.count(1)
+
+            def pay(*cost: Any, **rest: Any) -> None:
+                if next(made) == self.fails_at:
+                    raise LedgerError("gone")
+                charge(*cost, **rest)
+
+            account.charge = pay  # type: ignore[method-assign]
+            yield account
+
+
+class Stubborn(SparseVector):
+    """A method that catches every error and answers nevertheless."""
+
+    def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
+        try:
+            return super().answer(past, place)
+        except Exception:
+            return past, (2.0, 48.0)
+
+
+def test_a_method_that_catches_the_ledgers_error_publishes_nothing() -> None:
+    for ledger, error in (
+        (Ledger("sqlite://", budget=0.01), BudgetExceededError),
+        (Breaking("sqlite://", budget=1), LedgerError),
+    ):
+        with ledger:
+            session = TraceSession(Stubborn(0.01, 0.01, 1500), key=KEY, ledger=ledger, person="ana")
+            with pytest.raises(error):
+                session.report(**PARIS, time=0)
+            assert (ledger.spent("ana"), session.spent) == (0, 0)
+
+
+@pytest.mark.parametrize("fails_at", [1, 2])
+def test_an_error_of_the_ledger_undoes_the_charges_before_it(fails_at: int) -> None:
+    breaking = Breaking("sqlite://", budget=1)
+    breaking.fails_at = fails_at
+    with breaking as ledger:
+        session, store = (
+            TraceSession(SPARSE, key=KEY, ledger=ledger, person="ana"),
+            SessionStore(ledger, SPARSE, KEY),
+        )
+        with pytest.raises(LedgerError, match="gone"):
+            session.report(**PARIS, time=0)
+        with pytest.raises(LedgerError, match="gone"):
+            store.report("ana", **PARIS, time=0)
+        assert (ledger.spent("ana"), ledger.session("ana"), session.spent) == (0, None, 0)
+
+
+@pytest.mark.parametrize("method", [Independent(0.01), SPARSE], ids=["one charge", "two charges"])
+def test_a_lost_answer_comes_again_for_nothing_when_the_budget_is_used_up(method: TraceMethod) -> None:
+    budget = sum(method.dearest)
+    with Ledger("sqlite://", budget=budget) as ledger:
+        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        before = session.state()
+        first = session.report(**PARIS, time=0)
+        again = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
+        assert again.report(**PARIS, time=0) == first
+        other = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
+        with pytest.raises(BudgetExceededError):
+            other.report(lat=48.9, lon=2.3, time=0)
+        assert ledger.spent("ana") == pytest.approx(budget)
+
+
+RACED = SparseVector(0.001, 0.001, 100.0, 0.0005)
+
+
+def race(url: str, worker: int, published: Any) -> None:
+    """Report positions of one person as fast as possible, and note each answer of the session."""
+    with Ledger(url, budget=0.1, timeout=60) as ledger:
+        store = SessionStore(ledger, RACED, KEY)
+        for step in range(25):
+            lat, lon, time = 48.8 + 0.01 * worker, 2.0 + 0.01 * (step % 5), float(clock.time_ns())
+            try:
+                answer = store.report("ana", lat=lat, lon=lon, time=time)
+            except (BudgetExceededError, InvalidInputError):  # used up, or overtaken by a later position
+                continue
+            published.append((time, worker, lat, lon, answer.lat, answer.lon))
+
+
+@pytest.mark.parametrize("workers", ["threads", "processes"])
+def test_workers_that_race_for_one_person_pay_for_what_they_publish(url: str, workers: str) -> None:
+    if workers == "threads":
+        published: Any = []
+        jobs: list[Any] = [threading.Thread(target=race, args=(url, worker, published)) for worker in range(8)]
+        run(jobs)
+    else:
+        context = multiprocessing.get_context("spawn")
+        with context.Manager() as manager:
+            shared = manager.list()
+            run([context.Process(target=race, args=(url, worker, shared)) for worker in range(4)])
+            published = list(shared)
+    # One session that answers the published positions in their order gives the same answers for the same price.
+    alone = TraceSession(RACED, key=KEY, person="ana")
+    for time, _, lat, lon, *answer in sorted(published):
+        assert [*alone.report(lat=lat, lon=lon, time=time)] == answer
+    assert len(published) > 10
+    with Ledger(url, budget=0.1) as ledger:
+        assert counts(ledger) == costs(alone)
+        assert SessionStore(ledger, RACED, KEY).spent("ana") == pytest.approx(alone.spent)
+
+
+def run(jobs: list[Any]) -> None:
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join(120)
+        assert not job.is_alive()
+
+
+class Dying(SparseVector):
+    """A method whose process is killed in the middle of a step, after all questions."""
+
+    def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
+        made = super().answer(past, place)
+        if past.time == 600:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return made
+
+
+def steps_until_killed(url: str) -> None:
+    with Ledger(url, budget=1) as ledger:
+        store = SessionStore(ledger, Dying(0.01, 0.01, 1500), KEY)
+        for lat, lon, time in WALK[:6]:
+            store.report("ana", lat=lat, lon=lon, time=time)
+
+
+def test_a_worker_killed_in_the_middle_of_a_step_has_charged_nothing_for_it(url: str) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=steps_until_killed, args=(url,))
+    process.start()
+    process.join(120)
+    assert process.exitcode == -signal.SIGKILL
+    alone = TraceSession(SPARSE, key=KEY, person="ana")
+    with Ledger(url, budget=1) as ledger:
+        store = SessionStore(ledger, SPARSE, KEY)
+        for lat, lon, time in WALK[:2]:
+            alone.report(lat=lat, lon=lon, time=time)
+        assert counts(ledger) == costs(alone)
+        for lat, lon, time in WALK[2:6]:
+            assert store.report("ana", lat=lat, lon=lon, time=time) == alone.report(lat=lat, lon=lon, time=time)
+        assert counts(ledger) == costs(alone)
+
+
+def test_a_worker_killed_after_the_commit_has_paid_for_an_answer_that_comes_again(url: str) -> None:
+    with Ledger(url, budget=0.02) as ledger:
+        first = SessionStore(ledger, SPARSE, KEY).report("ana", **PARIS, time=0)
+    with Ledger(url, budget=0.02) as ledger:
+        assert SessionStore(ledger, SPARSE, KEY).report("ana", **PARIS, time=0) == first
+        assert ledger.spent("ana") == pytest.approx(0.02)
