@@ -1,6 +1,6 @@
 """One call from a file of true places to a file of reports."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -156,25 +156,24 @@ def _run(source: str | Path, target: str | Path, job: Job) -> Summary:
     second attempt after an error makes the same reports, which the ledger knows to be paid.
     """
     job.refuse_half_an_identity()
-    if job.ledger is None:
-        return _done(source, target, job, lambda: None)
-    if str(target) == STANDARD:
-        if job.recipe.key is None:
-            raise InvalidInputError(
-                "a ledger and standard output need a key: a second attempt after an error would be charged again"
-            )
-        return _done(source, target, job, lambda: None)
+    if job.ledger is not None and str(target) == STANDARD and job.recipe.key is None:
+        raise InvalidInputError(
+            "a ledger and standard output need a key: a second attempt after an error would be charged again"
+        )
+    if job.ledger is None or str(target) == STANDARD:
+        return _done(source, target, job, None)
     with Unfinished(Path(target), identity_of(job, {"": source}), job.recipe.key) as unfinished:
-        return _done(source, target, job.under(unfinished.key), unfinished.keep)
+        return _done(source, target, job.under(unfinished.key), unfinished)
 
 
-def _done(source: str | Path, target: str | Path, job: Job, paid: Callable[[], None]) -> Summary:
+def _done(source: str | Path, target: str | Path, job: Job, unfinished: Unfinished | None) -> Summary:
     work = Work.begun(source, target, job)
-    with Delivery() as delivery:
+    with Delivery(None if unfinished is None else unfinished.folder) as delivery:
         # Nothing is charged for what cannot be written.
         outputs = work.opened(delivery)
         pay({"": work}, job, f"file {Path(target).name}")
-        paid()
+        if unfinished is not None:
+            unfinished.keep()
         work.write(outputs)
     return work.tally.summary(job.recipe.mechanism, work.promise)
 

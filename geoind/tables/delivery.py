@@ -28,6 +28,12 @@ class Delivery:
     after an error, or an interrupt, nothing is left. What goes to standard output waits until the end too. The
     file opened first is put in place last: where it is, the others are, and they are of the same work.
 
+    Parameters
+    ----------
+    within : path, optional
+        The folder of an `Unfinished` job, for the hidden directories of files next to that job's target; by default
+        each is next to its file.
+
     Examples
     --------
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -38,7 +44,8 @@ class Delivery:
     (False, True)
     """
 
-    def __init__(self) -> None:
+    def __init__(self, within: Path | None = None) -> None:
+        self._within = within
         self._places: list[tuple[Path, Path]] = []
         self._files: list[IO[bytes]] = []
         self._spool: IO[bytes] | None = None
@@ -72,7 +79,10 @@ class Delivery:
             raise InvalidInputError(
                 f"{name} must be a regular file, and no standard stream (- is standard output)"
             )
-        aside = place.parent / f".{place.name}.{secrets.token_hex(4)}.partial"
+        folder = place.parent
+        if self._within is not None and self._within.parent.parent == folder:
+            folder = self._within
+        aside = folder / f".{place.name}.{secrets.token_hex(4)}.partial"
         # Remembered first: whoever is told to end right after it was made removes it.
         self._places.append((aside, place))
         try:

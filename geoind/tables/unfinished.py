@@ -7,7 +7,6 @@ import secrets
 import shutil
 import stat
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +45,7 @@ class Unfinished:
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as name:
     ...     reports = Path(name, "reports")
     ...     with Unfinished(reports, {"source": "trips"}) as work:
@@ -65,16 +65,15 @@ class Unfinished:
         self.folder = self._place / target.name
 
     def __enter__(self) -> Self:
-        self._lock = _locked(self._place)
-        if self._lock < 0:
-            self._begin()
-        else:
-            self._kept = True
-            try:
-                self._continue()
-            except BaseException:
-                os.close(self._lock)
-                raise
+        self._lock = _locked(self._place, make=True)
+        try:
+            self._kept = (self._place / STATE).exists()
+            self._continue() if self._kept else self._begin()
+        except BaseException:
+            if not self._kept:
+                shutil.rmtree(self._place, ignore_errors=True)
+            os.close(self._lock)
+            raise
         return self
 
     def keep(self) -> None:
@@ -102,27 +101,18 @@ class Unfinished:
             )
         else:
             shutil.rmtree(self._place, ignore_errors=True)
-        if self._lock >= 0:
-            os.close(self._lock)
+        os.close(self._lock)
 
     def _begin(self) -> None:
         self.key = self._given or Key(secrets.token_bytes(KEY_BYTES))
         state = self._identity | {"key": "" if self._given else self.key.read().hex()}
         try:
-            # Complete and locked before it gets its name: no other process sees it half made.
-            made = Path(tempfile.mkdtemp(".partial", f".{self._target.name}.", self._place.parent))
+            self.folder.mkdir(exist_ok=True)
+            # Renamed when it is complete: a folder with a state is one to continue.
+            (self._place / f"{STATE}.new").write_text(json.dumps(state))
+            (self._place / f"{STATE}.new").rename(self._place / STATE)
         except OSError as error:
             raise InvalidInputError(f"cannot write {self._target.name!r}: {error.strerror}") from None
-        try:
-            (made / self._target.name).mkdir()
-            (made / STATE).write_text(json.dumps(state))
-            self._lock = _lock_folder(made)
-            made.rename(self._place)
-        except OSError as error:
-            shutil.rmtree(made, ignore_errors=True)
-            raise GeoindError(
-                f"cannot begin {self._target.name!r}: {error.strerror}; is another process working on it?"
-            ) from None
 
     def _continue(self) -> None:
         try:
@@ -170,17 +160,26 @@ def _place_of(target: Path) -> Path:
     return target.resolve().parent / f".{target.name}.partial"
 
 
-def _locked(place: Path) -> int:
-    """Return a descriptor that locks a folder of unfinished work, -1 if there is none.
+def _locked(place: Path, *, make: bool = False) -> int:
+    """Return a descriptor that locks a folder of unfinished work, -1 if there is none and none is to be made.
 
     A folder that others could have written is refused.
     """
-    if not os.path.lexists(place):
+    if make:
+        try:
+            place.mkdir(mode=0o700)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise InvalidInputError(f"cannot write {str(place.parent)!r}: {error.strerror}") from None
+    elif not os.path.lexists(place):
         return -1
     try:
         lock = _lock_folder(place)
     except BlockingIOError:
         raise GeoindError(f"another process is working on {str(place)!r}: wait until it ends") from None
+    except FileNotFoundError:
+        return _locked(place, make=make)
     except OSError:
         raise InvalidInputError(f"{str(place)!r} must be a folder of unfinished work: remove it") from None
     if sys.platform == "win32":
@@ -192,9 +191,9 @@ def _locked(place: Path) -> int:
             f"{str(place)!r} must belong to this user and have mode 0700: another user may have written it"
         )
     if not place.exists() or not os.path.samestat(about, place.stat()):
-        # The process that held the lock has finished and removed it.
+        # The process that held the lock has finished and removed the folder.
         os.close(lock)
-        return _locked(place)
+        return _locked(place, make=make)
     return lock
 
 

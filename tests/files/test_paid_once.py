@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from geoind.files.job import Job
 from geoind.parallel import in_processes
 from geoind.tables import Recipe
 from tests.full_disk import full_disk
+from tests.trials import trials
 
 KEY = bytes(range(32))
 ROWS = 400
@@ -320,6 +322,33 @@ def test_a_killed_command_is_continued_and_paid_once(tmp_path: Path, keyed: bool
         "a.csv",
         "b.csv",
     ]
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "dataset"])
+def test_a_command_that_is_killed_at_random_moments_is_paid_once(kind: str, tmp_path: Path) -> None:
+    suffix = "parquet" if kind == "dataset" else "csv"
+    files = [write(tmp_path / "in" / f"{name}.{suffix}", seed) for seed, name in enumerate("abcdef")]
+    source, count = (files[0], 1) if kind == "file" else (tmp_path / "in", len(files))
+    line = command(tmp_path, source, "out.csv" if kind == "file" else "out", "--person", "who")
+    if kind != "file":
+        line += ["--workers", "2"]
+    rng, out = random.Random(kind), tmp_path / line[2]
+    for _ in range(trials(8)):
+        with subprocess.Popen([sys.executable, "-m", "geoind", *line], stderr=subprocess.DEVNULL) as job:
+            # From the moment of its first trace on: a process that is still loading modules has done nothing.
+            wait_for(lambda: job.poll() is not None or list(tmp_path.glob(".out*")))
+            time.sleep(rng.uniform(0, 0.4))
+            job.kill()
+        if out.exists():
+            break
+    if not out.exists() or list(tmp_path.glob(".out*")):
+        # A folder that is complete is refused, and what the kill left of its job is removed.
+        whole = out.is_dir()
+        assert main(line) == (2 if whole else 0)
+    assert out.exists()
+    assert not list(tmp_path.glob(".out*"))
+    with Ledger(f"sqlite:///{tmp_path}/budgets.db", budget=1000.0) as ledger:
+        assert charged(ledger) == [count * ROWS // PERSONS] * PERSONS
 
 
 def test_cancel_gives_the_work_up_and_says_that_the_payment_stays(

@@ -80,7 +80,7 @@ def test_another_job_does_not_continue_it(tmp_path: Path) -> None:
             Unfinished(target, identity, key),
         ):
             pass
-    for text in ("", "[]", "{}", '{"source": "trips", "key": 7}', '{"source": "trips", "key": "zz"}'):
+    for text in ("", "7", "[]", "{}", '{"source": "trips", "key": 7}', '{"source": "trips", "key": "zz"}'):
         (left(target) / "job.json").write_text(text)
         with pytest.raises(InvalidInputError, match="unfinished work of another job"), Unfinished(target, JOB):
             pass
@@ -135,6 +135,14 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
         pass
 
 
+def test_a_folder_without_a_state_is_begun_anew(tmp_path: Path) -> None:
+    left(tmp_path / "out").mkdir(mode=0o700)
+    (left(tmp_path / "out") / "job.json.new").write_text("{")
+    with Unfinished(tmp_path / "out", JOB) as work:
+        work.publish()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
 def test_cancel_removes_the_work_and_says_whether_there_was_any(tmp_path: Path) -> None:
     begun(tmp_path / "out", Killed(), paid=True)
     assert cancel(tmp_path / "out")
@@ -143,7 +151,7 @@ def test_cancel_removes_the_work_and_says_whether_there_was_any(tmp_path: Path) 
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="cannot write 'out'"), Unfinished(tmp_path / "no" / "out", JOB):
+    with pytest.raises(InvalidInputError, match="cannot write"), Unfinished(tmp_path / "no" / "out", JOB):
         pass
 
 
