@@ -31,8 +31,8 @@ class Delivery:
     Parameters
     ----------
     within : path, optional
-        The folder of an `Unfinished` job, for the hidden directories of files next to that job's target; by default
-        each is next to its file.
+        The folder of an `Unfinished` job, for the hidden directories of files next to that job's target; by
+        default each is next to its file.
 
     Examples
     --------
