@@ -204,7 +204,7 @@ def jitter() -> str:
 
 
 def nights() -> str:
-    """Return how often a session leaves its zone by chance, and how late it leaves in earnest."""
+    """Return how often a session leaves its zone by chance, and after how many steps when the person has left."""
     rows = []
     for minutes in (1, 15):
         left, late = [], []
@@ -219,7 +219,10 @@ def nights() -> str:
             answers = replay(session, night[-1] + 60.0 * minutes * np.arange(1, 21), away)
             late.append(int(np.argmin((answers == (zone.lon, zone.lat)).all(axis=1))) + 1)
         rows.append([f"every {minutes} min", f"{100 * np.mean(left):.1f} %", f"{np.mean(late):.2f}"])
-    return table(["a test", "nights of 12 hours with a false alarm", "steps until a departure is noticed"], rows)
+    return table(
+        ["a test", "nights of 12 hours with a false alarm", "steps until a jump to twice the limit is noticed"],
+        rows,
+    )
 
 
 def speed() -> str:

@@ -38,7 +38,7 @@ def printable(text: str, most: int = MOST_SHOWN) -> str:
 
 
 def _shortened(text: str, most: int) -> str:
-    # The end stays: it says what to do.
+    # The end is kept: it contains the advice.
     return text if len(text) <= most else f"{text[: most - 155]} ... {text[-150:]}"
 
 
@@ -50,7 +50,7 @@ class GeoindError(Exception):
 
 
 class InvalidInputError(GeoindError, ValueError):
-    """An argument breaks a rule; nothing was drawn, written or charged."""
+    """An argument or an input breaks a rule. Nothing was published, and nothing charged unless the message says so."""
 
 
 class NotStochasticError(InvalidInputError):
@@ -62,7 +62,7 @@ class SitesMismatchError(InvalidInputError):
 
 
 class BudgetExceededError(GeoindError):
-    """A person's privacy budget does not cover the request; nothing was charged and nothing was drawn.
+    """A person's privacy budget does not cover the request; nothing was charged, published or written.
 
     Attributes
     ----------

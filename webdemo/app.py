@@ -42,7 +42,7 @@ class Refusal(BaseModel):
 
 
 MOST_BYTES = 65_536
-"""No request is longer: a walk of 100 corners, the longest one, has about 6,000 bytes."""
+"""Longest request body; a walk of 100 corners, the longest request, has about 6,000 bytes."""
 LOOPBACK = ["127.0.0.1", "localhost", "[::1]"]
 
 

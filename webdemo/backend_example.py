@@ -55,7 +55,7 @@ TIMEOUT = 10.0
 MOST_BYTES = 5_000_000
 """No answer is longer."""
 MOST_ASKED = 4096
-"""Nor is a request: a place has less than 100 bytes."""
+"""Longest request body in bytes; a place needs less than 100."""
 
 Person = Annotated[str, Header(alias="X-Person", description="from your session; never from the app's word")]
 
@@ -148,7 +148,9 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str, *, timeout:
     @app.exception_handler(BudgetExceededError)
     def exhausted(_: Request, error: Exception) -> JSONResponse:
         remaining = error.remaining if isinstance(error, BudgetExceededError) else 0.0
-        return JSONResponse({"detail": "the privacy budget is used up", "remaining": remaining}, 429)
+        return JSONResponse(
+            {"detail": "the rest of the privacy budget does not pay for this answer", "remaining": remaining}, 429
+        )
 
     @app.exception_handler(InvalidInputError)
     def invalid(_: Request, error: Exception) -> JSONResponse:

@@ -30,7 +30,7 @@ class BodyLimit:
         self.most = most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request, unless it is too long: as its length says, or as it is counted."""
+        """Pass on a request, unless it is too long: by its Content-Length or by the bytes received."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return

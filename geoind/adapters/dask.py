@@ -194,7 +194,7 @@ def _costs(part: "pd.DataFrame", recipe: Recipe) -> "pd.DataFrame":
     sessions, part = recipe.sessions(), _rows(part, recipe)
     table = table_of(part, recipe)
     looked_at = examined(part, table).raise_problems()
-    return costs_frame(sessions, table.person_reports(looked_at, answers=answered(looked_at, sessions)))
+    return costs_frame(sessions, table.person_reports(looked_at, reports=[answered(looked_at, sessions)]))
 
 
 COUNTS = {"person": "str", "reports": "int64", "first": "uint64", "second": "uint64"}

@@ -26,7 +26,7 @@ from geoind.tables.identities import labels_of, plain
 from geoind.tables.names import named_path
 from geoind.tables.places import column_of
 from geoind.tables.summary import Summary, Tally
-from geoind.tables.unfinished import Unfinished, refuse_full
+from geoind.tables.unfinished import Unfinished, description, refuse_full
 
 __all__ = ["Done", "Piece", "count_reports", "obfuscate_dataset", "parquet_files", "pieces_of", "read_piece"]
 
@@ -298,9 +298,9 @@ def _identity(source: Path, recipe: Recipe, paths: Iterable[str]) -> dict[str, s
     """Return what must be equal for unfinished work to be continued."""
     stamps = [(path, (about := (source / path).stat()).st_size, about.st_mtime_ns) for path in paths]
     return {
-        "options": repr(replace(recipe, key=None)),
-        "key fingerprint": "" if recipe.key is None else recipe.key.fingerprint,
-        "source files": repr(stamps),
+        "options": description(replace(recipe, key=None)),
+        "key": "" if recipe.key is None else recipe.key.fingerprint,
+        "input files (size or time)": repr(stamps),
     }
 
 

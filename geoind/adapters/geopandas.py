@@ -99,7 +99,7 @@ def obfuscate_points(
     if person is not None or table.recipe.person_column is not None:
         counts = table.person_reports(looked_at, persons=None if person is None else _names(points, person))
     elif ledger is not None:
-        raise InvalidInputError("a ledger needs person, the column or the names of those whose budgets pay")
+        raise InvalidInputError("a ledger needs person: a column, or the names of the persons to charge")
     if ledger is None and person is not None:
         raise InvalidInputError("ledger and person go together: give both or neither")
     recipe.charge(ledger, counts, label="frame")

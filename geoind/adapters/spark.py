@@ -251,7 +251,7 @@ def _costs(recipe: Recipe) -> Batches:
             plain = batch.drop_columns([PERSON, TIME])
             table = recipe.table(plain.schema)
             looked_at = table.examine(plain, sessions=sessions).raise_problems()
-            persons.update(table.person_reports(looked_at, answers=answered(looked_at, sessions)))
+            persons.update(table.person_reports(looked_at, reports=[answered(looked_at, sessions)]))
         yield pa.RecordBatch.from_pandas(costs_frame(sessions, persons), preserve_index=False)
 
     return costs

@@ -69,7 +69,7 @@ def answered_frame(frame: Any, recipe: Recipe, ledger: Budget | None = None) -> 
     looked_at = examined(frame, table).raise_problems()
     made = table.report(looked_at, sessions=sessions)
     if ledger is not None:
-        persons = table.person_reports(looked_at, answers=made.reports[0])
+        persons = table.person_reports(looked_at, reports=made.reports)
         recipe.charge(ledger, persons, label="frame", costs=sessions.costs)
     tally = Tally()
     tally.add(table, looked_at, made)
@@ -79,7 +79,7 @@ def answered_frame(frame: Any, recipe: Recipe, ledger: Budget | None = None) -> 
 
 
 def costs_frame(sessions: TraceSessions, persons: PersonReports) -> pd.DataFrame:
-    """Return what persons have to pay, a row for each epsilon, to travel from where it was counted."""
+    """Return the charges of each person, one row per epsilon, as a frame."""
     tokens = persons.tokens or {}
     rows = [
         (name, cost, count, tokens[str(name)])
@@ -91,7 +91,7 @@ def costs_frame(sessions: TraceSessions, persons: PersonReports) -> pd.DataFrame
 
 
 def charge_rows(ledger: Budget, rows: Iterable[tuple[str, float, int, str]], *, label: str) -> None:
-    """Charge what rows of such frames say: all persons, or none; whose token is known pays nothing."""
+    """Charge the rows of such frames: all persons or none; persons with a stored token are not charged."""
     costs: dict[str, dict[float, int]] = {}
     tokens: dict[str, str] = {}
     for person, epsilon, answers, token in rows:

@@ -66,9 +66,9 @@ class Charge:
 
 
 class Ledger:
-    """Who has spent how much epsilon: charged before the noise is drawn, refused when it is too much.
+    """Who has spent how much epsilon: charged before a report is published, refused when it is too much.
 
-    A charge is committed to the database before the method returns, so a report is never drawn unpaid; what
+    A charge is committed to the database before the method returns, so a report is never published unpaid; what
     was charged stays charged even if the report is never sent. Any number of processes and machines may
     charge at the same time.
 
@@ -425,7 +425,8 @@ class Account:
             The most that will be charged, one epsilon per charge. Any part of it may be charged: what allows all
             of them allows each part.
         once : str
-            Token of the first charge. If the ledger knows it, the charges were paid before and are not refused.
+            Token of the first charge. If the ledger has stored it, the charges were paid before and are not
+            refused.
         """
         wanted = Counter(map(release_of, costs))
         for release in wanted:
@@ -437,7 +438,7 @@ class Account:
                 raise
 
     def charge(self, cost: float, *, label: str, once: str) -> None:
-        """Charge an epsilon, or refuse; free if the ledger knows the token for this epsilon."""
+        """Charge an epsilon, or refuse; free if the ledger has stored the token for this epsilon."""
         release = release_of(cost)
         self._ledger._limit.check(release)
         if (release, 1) in self._paid(once):

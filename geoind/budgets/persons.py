@@ -1,4 +1,4 @@
-"""Who pays: one person, one name, and the reports that are charged."""
+"""Names of persons, and the reports that a ledger charges them for."""
 
 import unicodedata
 from collections import Counter
@@ -51,12 +51,12 @@ def as_person(person: object) -> str:
 
 @dataclass
 class PersonReports:
-    """How many reports each person is in, and which: what a ledger is asked to charge, once.
+    """How many reports each person is in, and which: the input of an idempotent charge.
 
-    Under a key a report is determined by its record, its true place and the mechanism. Its tag is a pseudo-random
-    function of the three; in a trace, of person, time and answer. The sum of a person's tags stands for the
-    person's reports in any order: it is the same for every engine and every attempt, and another one for other
-    reports.
+    Under a key, reports are a function of the key and the rows. The tag of a report is a pseudo-random function of
+    its record and of the report itself; in a trace, of person, time and answer. The sum of a person's tags stands
+    for the person's reports in any order: it is the same for every engine and every attempt, and another one for
+    other reports.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class PersonReports:
         return made
 
     def rows(self) -> list[tuple[str, int, int, int]]:
-        """Return person, number of reports and the two words of the sum of tags, to travel between processes."""
+        """Return person, number of reports and the two words of the sum of tags, for another process."""
         return [
             (name, count, self.tags[name] & WORD, self.tags[name] >> LANE & WORD)
             for name, count in self.counts.items()

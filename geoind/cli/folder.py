@@ -64,5 +64,8 @@ def _run_parquet(
         **named,
     )
     if done.found and not options.quiet:
-        print(f"{done.found:,} of {done.pieces:,} pieces were there already", file=sys.stderr)
+        print(
+            f"{done.found:,} of {done.pieces:,} pieces were complete; the summary counts the others",
+            file=sys.stderr,
+        )
     return done.summary

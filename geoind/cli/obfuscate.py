@@ -87,7 +87,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "--ledger", metavar="URL", help="charge their budgets there first, such as sqlite:///budgets.db"
     )
     persons.add_argument("--budget", type=float, metavar="E", help="epsilon per metre that a person may spend")
-    persons.add_argument("--days", type=float, metavar="N", help="within so many days [for ever]")
+    persons.add_argument("--days", type=float, metavar="N", help="within so many days [a lifetime]")
     moving = parser.add_argument_group("people who move")
     moving.add_argument(
         "--trace",
@@ -104,7 +104,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     parser.add_argument(
         "--cancel",
         action="store_true",
-        help="remove what an earlier run of this command left unfinished, and do nothing else; charges stay",
+        help="remove the unfinished work for OUT, and do nothing else; charges stay",
     )
     parser.add_argument("--workers", type=int, metavar="N", help="processes, for a folder [one per core]")
     parser.add_argument("--quiet", action="store_true", help="no summary")

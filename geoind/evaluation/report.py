@@ -257,7 +257,7 @@ def _where(table: "DataFrame", **wanted: str) -> "DataFrame":
     return table
 
 
-# What is wide keeps its size on a phone; fingers and keys scroll it.
+# Wide content scrolls on small screens, by touch and keyboard.
 BODY = """
 <main>
 {% for part in parts %}
@@ -269,7 +269,7 @@ BODY = """
 INTRODUCTION = """
 <p>{{ cells }} cells of {{ cell }} m, cloaking zones of {{ zone[0] }} x {{ zone[1] }} cells. Mechanisms are tuned
 to an expected distance of {{ loss }} m between truth and report; privacy is the expected error of an adversary who
-knows the prior and the mechanism and guesses as well as anyone can. Cloaking and dummies have nothing to tune, the
+knows the prior and the mechanism and makes the optimal guess. Cloaking and dummies have nothing to tune, the
 Shokri-optimal mechanisms meet the loss under the prior that they are optimal for, and the optimal geo-ind
 mechanism runs at the epsilon of the planar Laplace: what they cost is in the tables.</p>
 """

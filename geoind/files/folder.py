@@ -89,7 +89,7 @@ def obfuscate_files(
     refuse_full(place)
     job.refuse_half_an_identity()
     if workers is not None and job.recipe.trace is not None:
-        raise InvalidInputError("workers are not for traces, whose files are read in order")
+        raise InvalidInputError("workers (--workers) cannot be used for traces: their files are read in order")
     files = sources_in(sources)
     _refuse_folders(sources, files, place, job)
     with Unfinished(place, identity_of(job, files), job.recipe.key) as unfinished:
@@ -107,7 +107,8 @@ def obfuscate_files(
         again = job.recipe.trace is not None
         missing = {path: work for path, work in works.items() if again or not Path(work.target).exists()}
         if len(missing) < len(works):
-            log.warning("%d of %d files were there already", len(works) - len(missing), len(works))
+            done = len(works) - len(missing)
+            log.warning("%d of %d files were complete; the summary counts the others", done, len(works))
         summary = _made(missing, files, job, workers)
         unfinished.publish()
         return summary

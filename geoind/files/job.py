@@ -29,7 +29,7 @@ from geoind.tables.names import named_path
 from geoind.tables.promise import PARQUET_KEY
 from geoind.tables.summary import Summary, Tally
 from geoind.tables.tracing import answered
-from geoind.tables.unfinished import Unfinished, cancel
+from geoind.tables.unfinished import Unfinished, cancel, description
 from geoind.traces.many import TraceSessions
 
 __all__ = [
@@ -77,9 +77,7 @@ class Job:
     def refuse_half_an_identity(self) -> None:
         """Refuse a key without a column of identities, and such a column without a key."""
         if self.recipe.trace is None and (self.recipe.key is None) != (self.recipe.id_column is None):
-            raise InvalidInputError(
-                "a key and the column of each record's identity go together: give both or neither"
-            )
+            raise InvalidInputError("key and id_column (--key-file and --id) go together: give both or neither")
 
     def under(self, key: Key) -> "Job":
         """Return this job under a key."""
@@ -108,14 +106,14 @@ def obfuscate_file(
 
     Memory stays flat however long the file is. The target appears whole, or after any error not at all, and
     states what was promised: in its Parquet metadata, or in `<target>.geoind.json` next to it. After an error the
-    same call is not charged again; `geoind.files.cancel(target)` gives such a job up.
+    same call is not charged again; `geoind.files.cancel(target)` removes the unfinished work.
 
     Parameters
     ----------
     source, target : path
-        CSV, TSV, NDJSON, GeoJSON, GPX, each also as .gz, .zst or .zip, Parquet, GeoParquet, and what pyogrio reads
-        and writes. The target has the source's format; CSV, TSV, NDJSON and Parquet may become each other. "-" is
-        standard input or output.
+        CSV, TSV, NDJSON, GeoJSON, GPX, each also as .gz, .zst or .zip, Parquet, GeoParquet, and the vector files
+        of `geoind.space.vector_files.DRIVERS`. The target has the source's format; CSV, TSV, NDJSON and Parquet may
+        become each other. "-" is standard input or output.
     reading : Reading, optional
         Format, delimiter, quotes, header, layer, where the file does not tell.
     rejects : path, optional
@@ -153,12 +151,13 @@ def _run(source: str | Path, target: str | Path, job: Job) -> Summary:
     """Do a job with one file, and return a summary.
 
     A job that charges a ledger is done under a key, its own or one that is kept until the file is complete: a
-    second attempt after an error makes the same reports, which the ledger knows to be paid.
+    second attempt after an error makes the same reports, which the ledger has recorded as paid.
     """
     job.refuse_half_an_identity()
     if job.ledger is not None and str(target) == STANDARD and job.recipe.key is None:
         raise InvalidInputError(
-            "a ledger and standard output need a key: a second attempt after an error would be charged again"
+            "standard output with a ledger needs key and id_column (--key-file and --id): without them a second "
+            "attempt after an error would be charged again"
         )
     if job.ledger is None or str(target) == STANDARD:
         return _done(source, target, job, None)
@@ -205,9 +204,9 @@ def identity_of(job: Job, files: Mapping[str, str | Path]) -> dict[str, str]:
     ]
     rejects = None if job.rejects is None else str(job.rejects)
     return {
-        "options": repr((replace(job.recipe, key=None), job.reading, rejects)),
-        "key fingerprint": "" if key is None else key.fingerprint,
-        "source files": repr(stamps),
+        "options": description((replace(job.recipe, key=None), job.reading, rejects)),
+        "key": "" if key is None else key.fingerprint,
+        "input files (size or time)": repr(stamps),
     }
 
 
@@ -328,8 +327,8 @@ class Work:
 
         def seen() -> Iterator[tuple[Table, Examined]]:
             for _, table, examined, numbers in self._examined(refused):
-                answers = None if self.sessions is None else answered(examined, self.sessions)
-                persons.update(table.person_reports(examined, path=self.path, rows=numbers, answers=answers))
+                answers = None if self.sessions is None else [answered(examined, self.sessions)]
+                persons.update(table.person_reports(examined, path=self.path, rows=numbers, reports=answers))
                 yield table, examined
 
         if first != second:
@@ -404,8 +403,9 @@ class Work:
         for rows, table, examined, numbers in self._examined(self.rejects):
             made = table.report(examined, path=self.path, rows=numbers, sessions=self.sessions)
             if self.charged is not None:
-                answers = None if self.sessions is None else made.reports[0]
-                persons.update(table.person_reports(examined, path=self.path, rows=numbers, answers=answers))
+                # Rows that were shuffled are not in the order of the examined ones: they are computed again.
+                reports = None if table.recipe.order == "shuffle" else made.reports
+                persons.update(table.person_reports(examined, path=self.path, rows=numbers, reports=reports))
             self.tally.add(table, examined, made)
             self.tally.rejected = self.rejects.count
             yield rows, table, made
@@ -413,7 +413,8 @@ class Work:
                 self.job.progress(self.tally.reports, self.source.share())
         if self.charged is not None and not persons.same_as(self.charged):
             raise InvalidInputError(
-                "the file changed between the charge and the reports: restore it, or cancel the job"
+                "the input changed after the persons were charged: restore it and run again, or cancel the job "
+                "(--cancel; charges stay)"
             )
 
     def _examined(self, rejects: Rejects | None) -> Iterator[tuple[Rows, Table, Examined, IntArray]]:

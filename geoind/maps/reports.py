@@ -41,7 +41,7 @@ DEGREE = 10
 """Bins of a degree of longitude, to find where the reports are not."""
 
 MOST_FACTOR = 1e6
-"""Factors above this one are not written as numbers: a promise that allows them protects no place."""
+"""Factors above this one are not written as numbers: such a factor is no useful bound."""
 
 STYLE = """
 .unprotected { position: fixed; left: 0; right: 0; bottom: 60px; margin: auto; width: fit-content; max-width: 80%;

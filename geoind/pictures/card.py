@@ -27,7 +27,7 @@ def card(title: str, facts: Mapping[str, object], picture: bytes | None = None) 
     >>> print(card("Prior", {"sites": 2}))
     <div><b>Prior</b><table><tr><td>sites</td><td>2</td></tr></table></div>
     """
-    # A fact is shown as text, whatever its type says about HTML.
+    # A fact is shown as text, even if it is `Markup`.
     text = fill(FACTS, title=title, facts={name: str(fact) for name, fact in facts.items()})
     if picture is None:
         return str(text)

@@ -37,7 +37,7 @@ def serve(driver: str, path: str, requests: BinaryIO, answers: BinaryIO) -> None
             with pa.ipc.new_stream(answers, reader.schema) as stream:
                 for batch in reader:
                     stream.write_batch(batch)
-        # The end of a stream is also what a process leaves that fails: this line says that all is there.
+        # A failed process also ends the stream; this line marks a complete one.
         _answer(answers, "complete")
 
 

@@ -1,5 +1,6 @@
 """Where the noise of a row comes from, and the reports that it makes."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,13 +62,12 @@ def drawn(truth: FloatArray, mechanism: Mechanism, source: RandomnessLike, numbe
     return reports
 
 
-def tags_of(examined: Examined, mechanism: Mechanism, source: KeyedRandomness) -> Words:
-    """Return (n, 2) words per row that stand for the reports of its places under a key."""
-    tags = np.zeros((len(examined.rows), 2), np.uint64)
-    for number, truth in enumerate(examined.truths):
-        present = ~np.isnan(truth[:, 0])
-        keyed = _of_place(source, number).only(present)
-        tags[present] += keyed.words(truth[present], 2, f"tag of {mechanism!r}")
+def tags_of(reports: Sequence[FloatArray], source: KeyedRandomness) -> Words:
+    """Return (n, 2) words per row that stand for its record and its reports under a key."""
+    tags = np.zeros((len(reports[0]), 2), np.uint64)
+    for number, places in enumerate(reports):
+        present = ~np.isnan(places[:, 0])
+        tags[present] += _of_place(source, number).only(present).words(places[present], 2, "tag of a report")
     return tags
 
 

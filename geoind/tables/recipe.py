@@ -197,7 +197,7 @@ class Recipe:
         Parameters
         ----------
         ledger : Ledger, optional
-            What charges, if anything does.
+            The ledger to charge, if any.
         persons : PersonReports
             The reports of each person.
         label : str
@@ -261,8 +261,8 @@ class Recipe:
             raise InvalidInputError("a ledger needs person_column, the column that says whose budgets pay")
         if ledger is not None and self.trace is not None and self.key is None:
             raise InvalidInputError(
-                "a ledger needs a key for traces: what they cost depends on the noise, and a table that was "
-                "refused must not be drawn again until it fits"
+                "trace with a ledger needs key (--key-file): the cost depends on the noise, and only keyed noise "
+                "is the same in a second attempt"
             )
 
     def table(self, schema: pa.Schema, *, open_ended: bool = False, path: str = "") -> Table:

@@ -210,21 +210,20 @@ class Table:
         sessions : TraceSessions, optional
             Of a table of traces that comes in batches: what answered the batches before. They go on.
         """
-        source = None if self.recipe.trace else randomness_of(self.recipe, examined, path, rows, rng)
-        batch, reports = examined.batch, []
+        if self.recipe.trace is None:
+            source = randomness_of(self.recipe, examined, path, rows, rng)
+            reports = self._drawn(examined, source)
+        else:
+            source, reports = None, [answered(examined, sessions or self.recipe.sessions())]
+        batch = examined.batch
         changed: dict[str, pa.Array] = {}
-        for number, (place, truth) in enumerate(zip(self.places, examined.truths, strict=True)):
-            if self.recipe.trace is None:
-                made = drawn(truth, self.recipe.mechanism, source, number)
-            else:
-                made = answered(examined, sessions or self.recipe.sessions())
+        for place, made in zip(self.places, reports, strict=True):
             coordinates = from_lonlat(made, _crs(place))
             if np.isinf(coordinates).any():
                 raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
             changed |= self._columns(batch, place).written(coordinates, self.promise.decimals)
             if isinstance(place, Points) and place.geometry is not None:
                 changed |= box_columns(batch, place.geometry, coordinates)
-            reports.append(made)
         schema = self._published(batch.schema)
         stay = [name for name in schema.names if name not in changed]
         arrays = changed | {name: used_only(batch.column(batch.schema.get_field_index(name))) for name in stay}
@@ -283,7 +282,7 @@ class Table:
         path: str | None = None,
         rows: IntArray | None = None,
         persons: pa.Array | None = None,
-        answers: FloatArray | None = None,
+        reports: Sequence[FloatArray] | None = None,
     ) -> PersonReports:
         """Return how many reports each person will be in and, under a key, which.
 
@@ -295,19 +294,28 @@ class Table:
             As in `report`.
         persons : pyarrow.Array, optional
             As in `count_persons`.
-        answers : (n, 2) array, optional
-            Of traces: what the sessions answered.
+        reports : sequence of (n, 2) arrays, optional
+            The reports, one array per place of a row; of traces, what the sessions answered. Under a key they are
+            a function of the key and the rows; without this argument they are computed, and only their tags are
+            kept.
         """
         recipe = self.recipe
         if recipe.key is None:
             return PersonReports(self.count_persons(examined, persons))
-        if examined.steps is not None and answers is not None:
-            tags = tags_of_answers(examined.steps, answers, recipe.key.read())
+        if examined.steps is not None and reports is not None:
+            tags = tags_of_answers(examined.steps, reports[0], recipe.key.read())
         else:
-            source = randomness_of(recipe, examined, path, rows, None)
-            tags = tags_of(examined, recipe.mechanism, cast("KeyedRandomness", source))
+            source = cast("KeyedRandomness", randomness_of(recipe, examined, path, rows, None))
+            reports = reports or self._drawn(examined, source)
+            tags = tags_of(reports, source)
         column, name = self._persons(examined, persons)
         return person_reports(column, examined.reports_per_row, name, tags)
+
+    def _drawn(self, examined: Examined, source: RandomnessLike) -> list[FloatArray]:
+        """Return the reports of each place that a row has."""
+        return [
+            drawn(truth, self.recipe.mechanism, source, number) for number, truth in enumerate(examined.truths)
+        ]
 
     @property
     def _place_names(self) -> list[str]:

@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -19,7 +20,7 @@ from geoind.tables.keys import Key
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["Unfinished", "cancel", "refuse_full"]
+__all__ = ["Unfinished", "cancel", "description", "refuse_full"]
 
 log = logging.getLogger("geoind")
 
@@ -31,7 +32,7 @@ class Unfinished:
 
     It holds the job's identity, the key of its noise and the files that are complete. After an error it stays if
     the job was paid for, after an interrupt or a kill it stays in any case, and the same call continues from
-    there. It records where the work stands, never whether it was paid for: only the ledger knows that.
+    there. It records where the work stands. Payments are recorded in the ledger only.
 
     Parameters
     ----------
@@ -95,9 +96,9 @@ class Unfinished:
         unsure = kind is not None and (issubclass(kind, LedgerError) or not issubclass(kind, Exception))
         if kind is not None and (self._kept or unsure):
             log.warning(
-                "%r is not finished: the same call continues it without a second charge, "
-                "and --cancel (geoind.files.cancel) gives it up",
-                self._target.name,
+                "%r is not finished. Run the same command again to continue it: no report is charged twice. "
+                "--cancel (geoind.files.cancel) removes the unfinished work",
+                str(self._target),
             )
         else:
             shutil.rmtree(self._place, ignore_errors=True)
@@ -105,7 +106,7 @@ class Unfinished:
 
     def _begin(self) -> None:
         self.key = self._given or Key(secrets.token_bytes(KEY_BYTES))
-        state = self._identity | {"key": "" if self._given else self.key.read().hex()}
+        state = self._identity | {"secret": "" if self._given else self.key.read().hex()}
         try:
             self.folder.mkdir(exist_ok=True)
             # Renamed when it is complete: a folder with a state is one to continue.
@@ -117,16 +118,29 @@ class Unfinished:
     def _continue(self) -> None:
         try:
             found = json.loads((self._place / STATE).read_text())
-            secret = bytes.fromhex(found.pop("key"))
+            secret = bytes.fromhex(found.pop("secret"))
+            differs = ", ".join(sorted(name for name in self._identity if found.get(name) != self._identity[name]))
             same = found == self._identity and bool(secret) == (self._given is None)
         except (OSError, ValueError, AttributeError, KeyError, TypeError):
-            same = False
+            differs, same = "", False
         if not same:
             raise InvalidInputError(
-                f"{str(self._place)!r} holds the unfinished work of another job: finish or cancel that one, "
-                "or use another target"
+                f"the unfinished work for {str(self._target)!r} was begun by another job (different: "
+                f"{differs or 'its state'}): restore that and run again, remove the work with --cancel "
+                "(geoind.files.cancel; charges stay), or choose another target"
             )
         self.key = self._given or Key(secret)
+
+
+def description(options: object) -> str:
+    """Return the `repr` of options, the same in every process: without the addresses of functions.
+
+    Examples
+    --------
+    >>> description([print, len])
+    '[<built-in function print>, <built-in function len>]'
+    """
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(options))
 
 
 def cancel(target: str | Path) -> bool:
@@ -153,7 +167,7 @@ def refuse_full(target: Path) -> None:
     if _place_of(target).exists() and not (_place_of(target) / target.name).exists():
         # The job that made the folder was killed after it was complete: its key is not needed any more.
         cancel(target)
-    raise InvalidInputError(f"{str(target)!r} must be a new or an empty folder")
+    raise InvalidInputError(f"{str(target)!r} must be a new or an empty folder: choose another one, or remove it")
 
 
 def _place_of(target: Path) -> Path:
@@ -177,18 +191,20 @@ def _locked(place: Path, *, make: bool = False) -> int:
     try:
         lock = _lock_folder(place)
     except BlockingIOError:
-        raise GeoindError(f"another process is working on {str(place)!r}: wait until it ends") from None
+        raise GeoindError(f"another process is working in {str(place)!r}: wait until it ends") from None
     except FileNotFoundError:
         return _locked(place, make=make)
     except OSError:
-        raise InvalidInputError(f"{str(place)!r} must be a folder of unfinished work: remove it") from None
+        raise InvalidInputError(
+            f"{str(place)!r} exists and is not a folder of unfinished work: remove or rename it"
+        ) from None
     if sys.platform == "win32":
         return lock
     about = os.fstat(lock)
     if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) != 0o700:
         os.close(lock)
         raise InvalidInputError(
-            f"{str(place)!r} must belong to this user and have mode 0700: another user may have written it"
+            f"{str(place)!r} must belong to this user and have mode 0700; it is not used: remove it"
         )
     if not place.exists() or not os.path.samestat(about, place.stat()):
         # The process that held the lock has finished and removed the folder.

@@ -61,7 +61,7 @@ class Past:
     reports : tuple of Published
         What was answered so far, oldest first; only as many as a method asks to remember.
     anchors : tuple of (lon, lat)
-        The places that were drawn freshly, oldest first.
+        The places that can be answered again, oldest first: fresh reports, and the centre of a zone.
     run : Run, optional
         The run of tests that is going on.
     runs : int
@@ -120,7 +120,7 @@ class Payer(Protocol):
 
 
 class TraceMethod(Protocol):
-    """How a session answers: a frozen value that sees the truth only through private questions.
+    """How a session answers: a frozen value that can query the true location by private questions only.
 
     `answer` gets the public past and a `GuardedPlace`. It cannot read the truth, only ask questions about it that
     are private and paid for, so its decisions depend on public things and on paid answers alone.

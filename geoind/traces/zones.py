@@ -19,8 +19,8 @@ CELL = 200.0
 LIMIT, TEST = 3.0, 10.0
 """The limit of the tests in radii, and their epsilon times the radius.
 
-By chance, a session leaves its zone in one of eight nights of 12 hours with a test every minute, and in one of
-eighty with a test every quarter of an hour. A smaller limit needs a larger epsilon, and the times of leaving would
+By chance, a session leaves its zone in 13 % of the nights of 12 hours with a test every minute, and in 1.5 % of
+them with a test every quarter of an hour. A smaller limit needs a larger epsilon, and the times of leaving would
 reveal more.
 """
 

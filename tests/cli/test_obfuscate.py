@@ -431,7 +431,7 @@ def test_closed_streams_are_one_sentence_and_nobody_pays(places: Path) -> None:
     assert done.stderr == b"geoind: standard output is closed: nothing can be written there\n"
     done = closed((), places, "-", *paid)
     assert done.returncode == 2
-    assert done.stderr.startswith(b"geoind: a ledger and standard output need a key")
+    assert done.stderr.startswith(b"geoind: standard output with a ledger needs")
     done = closed((0,), "-", places.with_name("out.csv"))
     assert done.returncode == 2
     assert done.stderr == b"geoind: standard input is closed: nothing can be read there\n"

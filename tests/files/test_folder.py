@@ -112,7 +112,7 @@ def test_an_interrupted_job_is_taken_up_again_and_pays_once(
         done = {name: (partial / "out" / name).read_bytes() for name in ("a.csv", "c.ndjson")}
         with caplog.at_level(logging.WARNING):
             assert obfuscate_files([source], tmp_path / "out", paying).reports == 120
-        assert "2 of 5 files were there already" in caplog.text
+        assert "2 of 5 files were complete" in caplog.text
         assert ledger.spent("p1") == spent
     for name, text in done.items():
         assert (tmp_path / "out" / name).read_bytes() == text, "what was drawn once is not drawn again"
@@ -123,10 +123,10 @@ def test_another_job_does_not_take_up_what_is_unfinished(
     tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     interrupted(source, tmp_path / "out", job_of(), monkeypatch)
-    with pytest.raises(InvalidInputError, match="holds the unfinished work of another job"):
+    with pytest.raises(InvalidInputError, match="begun by another job"):
         obfuscate_files([source], tmp_path / "out", job_of(keep=["who"]))
     os.utime(source / "a.csv", (1, 1))
-    with pytest.raises(InvalidInputError, match="holds the unfinished work of another job"):
+    with pytest.raises(InvalidInputError, match="begun by another job"):
         obfuscate_files([source], tmp_path / "out", job_of())
     assert (tmp_path / ".out.partial").exists(), "an error must not remove what another job is at work on"
 

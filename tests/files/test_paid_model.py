@@ -123,7 +123,7 @@ class Jobs(RuleBasedStateMachine):
         job = (kind, keyed, self.version)
         resumed = self.pending.get(name)
         if resumed is not None and resumed[0] != job:
-            with pytest.raises(GeoindError, match="unfinished work of another job"):
+            with pytest.raises(GeoindError, match="begun by another job"):
                 self._run(job, name, fault)
             return
         self.fresh += resumed is None
@@ -165,7 +165,7 @@ class Jobs(RuleBasedStateMachine):
             if fault == "killed":
                 raise Killed
             if fault == "twice":
-                with pytest.raises(GeoindError, match="another process is working on"):
+                with pytest.raises(GeoindError, match="another process is working in"):
                     self._run(job, name, "none")
 
         options: dict[str, Any] = {"epsilon": EPSILON, "person_column": "who"}

@@ -17,7 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from geoind import BudgetExceededError, GeoindError, Ledger
+from geoind import BudgetExceededError, GeoindError, Ledger, SphericalLaplace
 from geoind.adapters.dataset import obfuscate_dataset
 from geoind.cli import main
 from geoind.errors import LedgerError
@@ -25,6 +25,7 @@ from geoind.files import cancel, obfuscate_file
 from geoind.files.folder import obfuscate_files
 from geoind.files.job import Job
 from geoind.parallel import in_processes
+from geoind.randomness import RandomnessLike
 from geoind.tables import Recipe
 from tests.full_disk import full_disk
 from tests.trials import trials
@@ -241,7 +242,7 @@ def test_what_a_planted_file_says_of_a_payment_counts_for_nothing(tmp_path: Path
         assert charged(ledger) == [0] * PERSONS
         planted = json.loads(state.read_text())
         state.write_text(json.dumps({**planted, "paid": "yes"}))
-        with pytest.raises(GeoindError, match="unfinished work of another job"):
+        with pytest.raises(GeoindError, match="begun by another job"):
             folder(tmp_path, POINTS, ledger=ledger)
         state.write_text(json.dumps(planted))
         folder(tmp_path, POINTS, ledger=ledger)
@@ -256,6 +257,61 @@ class Raising:
 
     def charge_counts(self, *_given: Any, **_more: Any) -> None:
         raise self._error
+
+
+class Alike:
+    """A mechanism whose `repr` and epsilon do not tell what it draws."""
+
+    epsilon, space = 0.001, "lonlat"
+
+    def __init__(self, sign: int) -> None:
+        self._sign = sign
+
+    def __repr__(self) -> str:
+        return "Alike()"
+
+    def reach(self, confidence: float) -> float:
+        return SphericalLaplace(self.epsilon).reach(confidence)
+
+    def sample(self, points: Any, *, rng: RandomnessLike = None) -> Any:
+        places = np.asarray(points)
+        return places + self._sign * (SphericalLaplace(self.epsilon).sample(places, rng=rng) - places)
+
+
+def test_two_mechanisms_that_look_alike_are_two_releases(tmp_path: Path, ledger: Ledger) -> None:
+    charges = []
+    for sign in (1, -1, 1):
+        one_file(tmp_path, {**KEYED, "epsilon": None, "mechanism": Alike(sign)}, ledger=ledger)
+        charges.append(charged(ledger)[0])
+    assert charges == [100, 200, 200]
+
+
+def test_a_method_with_a_function_is_continued_in_another_process(tmp_path: Path) -> None:
+    (key := tmp_path / "key").write_text(KEY.hex())
+    key.chmod(0o600)
+    write(tmp_path / "in" / "a.csv")
+    write(tmp_path / "in" / "b.csv", 1)
+    more = ["--trace", "who,at", "--method", "predictive", "--key-file", str(key)]
+    line = command(tmp_path, tmp_path / "in", "out", *more)
+    killed = subprocess.run([sys.executable, "-c", KILLED_AFTER_ONE_FILE.format(line=line)], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert main(line) == 0
+
+
+KILLED_AFTER_ONE_FILE = """
+import os, signal, sys
+from geoind.cli import main
+from geoind.files import folder
+
+write = folder._write
+
+def once(work):
+    write(work)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+folder._write = once
+sys.exit(main({line!r}))
+"""
 
 
 def command(tmp_path: Path, source: Path, target: str, *more: str) -> list[str]:
@@ -284,7 +340,7 @@ def test_two_runs_at_once_are_one_release_and_the_second_says_so(
     with subprocess.Popen([sys.executable, "-m", "geoind", *line]) as first:
         wait_for((tmp_path / ".out.csv.partial").exists)
         assert main(line) == 2
-        assert "another process is working on" in capfd.readouterr().err
+        assert "another process is working in" in capfd.readouterr().err
         assert main([*line, "--cancel"]) == 2
         assert first.wait(120) == 0
     with Ledger(f"sqlite:///{tmp_path}/budgets.db", budget=1000.0) as ledger:
@@ -304,13 +360,7 @@ def test_a_killed_command_is_continued_and_paid_once(tmp_path: Path, keyed: bool
     write(source / "a.csv")
     write(source / "b.csv", 1)
     line = command(tmp_path, source, "out", *more)
-    slow = (
-        "import os, signal, sys\nfrom geoind.files import folder\nfrom geoind.cli import main\n"
-        "write = folder._write\n"
-        "def once(work):\n    write(work)\n    os.kill(os.getpid(), signal.SIGKILL)\n"
-        f"folder._write = once\nsys.exit(main({line!r}))"
-    )
-    killed = subprocess.run([sys.executable, "-c", slow], check=False)
+    killed = subprocess.run([sys.executable, "-c", KILLED_AFTER_ONE_FILE.format(line=line)], check=False)
     assert killed.returncode == -signal.SIGKILL
     assert (tmp_path / ".out.partial" / "out" / "a.csv").exists()
     with Ledger(f"sqlite:///{tmp_path}/budgets.db", budget=1000.0) as ledger:

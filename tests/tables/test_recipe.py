@@ -184,7 +184,7 @@ def test_traces_need_their_rows_together_at_every_door_of_a_batch() -> None:
         ({"key": KEY}, "a ledger needs person_column"),
         ({"person_column": "who"}, None),
         ({"person_column": "who", "key": KEY}, None),
-        ({"trace": "who,when"}, "a ledger needs a key for traces"),
+        ({"trace": "who,when"}, "trace with a ledger needs key"),
         ({"trace": "who,when", "key": KEY}, None),
     ],
 )

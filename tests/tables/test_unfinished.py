@@ -55,7 +55,7 @@ def test_work_that_is_paid_or_may_be_is_continued_with_its_key_and_files(
 ) -> None:
     target = tmp_path / "out"
     key = begun(target, error, paid=paid)
-    assert "'out' is not finished" in caplog.text
+    assert "out' is not finished" in caplog.text
     assert stat.S_IMODE(left(target).stat().st_mode) == 0o700
     with Unfinished(target, JOB) as work:
         assert work.key == key
@@ -76,13 +76,13 @@ def test_another_job_does_not_continue_it(tmp_path: Path) -> None:
     begun(target, Killed(), paid=True)
     for identity, key in (({"source": "others"}, None), (JOB, Key(bytes(32)))):
         with (
-            pytest.raises(InvalidInputError, match="unfinished work of another job"),
+            pytest.raises(InvalidInputError, match="begun by another job"),
             Unfinished(target, identity, key),
         ):
             pass
-    for text in ("", "7", "[]", "{}", '{"source": "trips", "key": 7}', '{"source": "trips", "key": "zz"}'):
+    for text in ("", "7", "[]", "{}", '{"source": "trips", "secret": 7}', '{"source": "trips", "secret": "zz"}'):
         (left(target) / "job.json").write_text(text)
-        with pytest.raises(InvalidInputError, match="unfinished work of another job"), Unfinished(target, JOB):
+        with pytest.raises(InvalidInputError, match="begun by another job"), Unfinished(target, JOB):
             pass
     assert left(target).exists()
 
@@ -90,7 +90,7 @@ def test_another_job_does_not_continue_it(tmp_path: Path) -> None:
 def test_a_given_key_is_not_written(tmp_path: Path) -> None:
     key = Key(bytes(range(32)))
     assert begun(tmp_path / "out", Killed(), paid=True, key=key) == key
-    assert json.loads((left(tmp_path / "out") / "job.json").read_text()) == {**JOB, "key": ""}
+    assert json.loads((left(tmp_path / "out") / "job.json").read_text()) == {**JOB, "secret": ""}
     with Unfinished(tmp_path / "out", JOB, key) as work:
         assert work.key == key
 
@@ -98,7 +98,7 @@ def test_a_given_key_is_not_written(tmp_path: Path) -> None:
 def test_one_process_at_a_time_works_on_a_target(tmp_path: Path) -> None:
     with Unfinished(tmp_path / "out", JOB) as work:
         for second in (lambda: Unfinished(tmp_path / "out", JOB).__enter__(), lambda: cancel(tmp_path / "out")):
-            with pytest.raises(GeoindError, match="another process is working on"):
+            with pytest.raises(GeoindError, match="another process is working in"):
                 second()
         assert work.folder.exists()
     assert list(tmp_path.iterdir()) == []
@@ -108,7 +108,7 @@ def test_a_folder_that_others_could_have_written_is_refused(tmp_path: Path) -> N
     target = tmp_path / "out"
     planted = left(target)
     planted.mkdir(mode=0o700)
-    (planted / "job.json").write_text(json.dumps({**JOB, "key": "00" * 32}))
+    (planted / "job.json").write_text(json.dumps({**JOB, "secret": "00" * 32}))
     for mode in (0o755, 0o770, 0o701):
         planted.chmod(mode)
         with (
@@ -119,11 +119,11 @@ def test_a_folder_that_others_could_have_written_is_refused(tmp_path: Path) -> N
     elsewhere = planted.rename(tmp_path / "elsewhere")
     elsewhere.chmod(0o700)
     planted.symlink_to(elsewhere)
-    with pytest.raises(InvalidInputError, match="must be a folder of unfinished work"), Unfinished(target, JOB):
+    with pytest.raises(InvalidInputError, match="is not a folder of unfinished work"), Unfinished(target, JOB):
         pass
     planted.unlink()
     planted.write_text("a file")
-    with pytest.raises(InvalidInputError, match="must be a folder of unfinished work"), Unfinished(target, JOB):
+    with pytest.raises(InvalidInputError, match="is not a folder of unfinished work"), Unfinished(target, JOB):
         pass
 
 
