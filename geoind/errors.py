@@ -50,7 +50,7 @@ class GeoindError(Exception):
 
 
 class InvalidInputError(GeoindError, ValueError):
-    """An argument or an input breaks a rule. Nothing was published, and nothing charged unless the message says so."""
+    """An argument or an input breaks a rule. Nothing was published; a charge is mentioned in the message."""
 
 
 class NotStochasticError(InvalidInputError):

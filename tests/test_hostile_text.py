@@ -246,7 +246,7 @@ def page_of_the_demo(text: str, folder: Path) -> str | None:
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             return (await client.get("/")).text
 
-    return asyncio.run(asked())
+    return apart(asyncio.run, asked())
 
 
 PAGES: list[Entry] = [

@@ -66,7 +66,7 @@ def _promise(files: "list[Path]") -> "TablePromise | None":
     for file in files:
         if record_of(file) is None:
             print(
-                f"Warning: {file.name!r} has no release record. Its places are taken for true ones, and the page says so",
+                f"Warning: {file.name!r} has no release record. Its places are shown as true ones.",
                 file=sys.stderr,
             )
             return None

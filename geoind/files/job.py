@@ -112,8 +112,8 @@ def obfuscate_file(
     ----------
     source, target : path
         CSV, TSV, NDJSON, GeoJSON, GPX, each also as .gz, .zst or .zip, Parquet, GeoParquet, and the vector files
-        of `geoind.space.vector_files.DRIVERS`. The target has the source's format; CSV, TSV, NDJSON and Parquet may
-        become each other. "-" is standard input or output.
+        of `geoind.space.vector_files.DRIVERS`. The target has the source's format; CSV, TSV, NDJSON and Parquet
+        may become each other. "-" is standard input or output.
     reading : Reading, optional
         Format, delimiter, quotes, header, layer, where the file does not tell.
     rejects : path, optional

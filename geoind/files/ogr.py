@@ -108,6 +108,8 @@ class OgrSource:
 
 def write_ogr(source: OgrSource, batches: Iterator[pa.RecordBatch], target: Path) -> None:
     """Write a layer of reports, in the source's CRS."""
+    if target.suffix.lower() == ".zip":
+        raise InvalidInputError("a .zip file is read, not written: use .shp or .gpkg")
     first = next(batches)
     layer = first.schema.metadata.get(LAYER)
     failure: list[BaseException] = []

@@ -78,7 +78,9 @@ class Reading:
     def fit_target(self, kind: Kind) -> None:
         """Refuse what makes no sense for a file of reports of that kind."""
         if self.spreadsheet_safe and kind.format not in ("csv", "tsv"):
-            raise InvalidInputError(f"spreadsheet_safe is for CSV and TSV files, not {kind.format}")
+            raise InvalidInputError(
+                f"spreadsheet_safe (--spreadsheet-safe) is for CSV and TSV output, not {kind.format}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

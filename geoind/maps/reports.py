@@ -180,7 +180,8 @@ def _coloured(heat: FloatArray) -> Any:
 def _promised(promise: TablePromise) -> list[str]:
     if promise.epsilon == math.inf:
         return [f"No bound on the privacy loss per metre, {promise.mechanism}", f"{promise}."]
-    lines = [f"ε = {promise.epsilon:.4g} per metre, {promise.mechanism}"]
+    whole = "" if promise.session is None else " for a person's whole trace"
+    lines = [f"ε = {promise.epsilon:.4g} per metre{whole}, {promise.mechanism}"]
     radius = promise.radius or math.log(4) / promise.epsilon
     level = promise.epsilon * radius
     factor = "more than 10^6" if level > math.log(MOST_FACTOR) else f"{math.exp(level):.3g} at most"

@@ -235,7 +235,7 @@ def _checked(path: Path) -> str:
     except OSError as error:
         raise InvalidInputError(f"cannot read {path.name!r}: {error.strerror}") from None
     if re.match(BEGINNINGS[suffix], begins, re.DOTALL) is None:
-        raise InvalidInputError(f"{path.name!r} is not a {suffix} file")
+        raise InvalidInputError(f"{path.name!r} does not begin like a {suffix} file: it has another format")
     if suffix in (".gpkg", ".sqlite"):
         _refuse_active_tables(path)
     return place if suffix != ".zip" else f"{place}!{_shapefile_in(path)}"

@@ -143,7 +143,12 @@ class TablePromise:
         return replace(self, epsilon=max(spent, default=self.fresh))
 
     def __post_init__(self) -> None:
-        _check("mechanism", self.mechanism, _is_mechanism(self.mechanism), "names of classes, one inside another")
+        _check(
+            "mechanism",
+            self.mechanism,
+            _is_mechanism(self.mechanism),
+            "a class name, such as SphericalLaplace or Projected(PlanarLaplace)",
+        )
         _check("version", self.version, _matches(VERSION, self.version), "a version")
         for name, (low, high) in RANGES.items():
             value = getattr(self, name)

@@ -90,4 +90,4 @@ def test_a_base_map_that_is_no_map_gets_one_sentence_and_the_callers_logging_is_
     letter.write_text("Dear reader")
     assert main(["demo", "--no-browser", "--port", "0", "--basemap", str(letter)]) == 2
     assert not handler.closed
-    assert "is not a .gpkg file" in capsys.readouterr().err
+    assert "does not begin like a .gpkg file" in capsys.readouterr().err

@@ -19,7 +19,7 @@ from tests.maps.test_reports import write
         ("empty.csv", "lat,lon\n", "no places to draw"),
         ("names.csv", "a,b\n1,2\n", "say which with"),
         ("wrong.parquet", "no", "cannot be read"),
-        ("wrong.gpkg", "no", "is not a .gpkg file"),
+        ("wrong.gpkg", "no", "does not begin like a .gpkg file"),
         ("bad.csv", "lat,lon\n91,2\n", "latitude"),
         ("bad.ndjson", "{", "line 1"),
     ],
@@ -69,7 +69,7 @@ def test_the_page_of_a_file_without_a_promise_says_that_its_places_are_true(
 ) -> None:
     path, out = write(tmp_path / "plain.parquet"), tmp_path / "map.html"
     assert main(["map", str(path), "--out", str(out)]) == 0
-    assert "shows true places" in capsys.readouterr().err
+    assert "shown as true ones" in capsys.readouterr().err
     watched.goto(out.as_uri())
     expect(watched.get_by_role("alert")).to_contain_text("These are true places")
     expect(watched.get_by_text("3 true places")).to_be_visible()

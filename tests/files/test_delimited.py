@@ -269,5 +269,5 @@ def test_a_quoted_formula_is_marked_inside_its_quotes(tmp_path: Path) -> None:
 def test_the_mark_is_for_text_that_spreadsheets_open(tmp_path: Path) -> None:
     (tmp_path / "in.csv").write_text("lat,lon\n48.5,2.5\n")
     safe = Reading(spreadsheet_safe=True)
-    with pytest.raises(InvalidInputError, match="spreadsheet_safe is for CSV and TSV files, not ndjson"):
+    with pytest.raises(InvalidInputError, match="is for CSV and TSV output, not ndjson"):
         obfuscate_file(tmp_path / "in.csv", tmp_path / "out.ndjson", epsilon=0.01, reading=safe)

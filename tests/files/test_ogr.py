@@ -80,7 +80,7 @@ def test_the_noise_in_a_projected_file_has_the_promised_scale(tmp_path: Path) ->
 def test_files_that_are_something_else_are_refused(tmp_path: Path) -> None:
     (tmp_path / "in.parquet").write_text("lat,lon\n12.345,1\n")
     (tmp_path / "in.gpkg").write_text("lat,lon\n12.345,1\n")
-    for suffix, message in (("parquet", "cannot be read"), ("gpkg", "is not a .gpkg file")):
+    for suffix, message in (("parquet", "cannot be read"), ("gpkg", "does not begin like a .gpkg file")):
         with pytest.raises(InvalidInputError, match=message) as caught:
             obfuscate_file(tmp_path / f"in.{suffix}", tmp_path / f"out.{suffix}", epsilon=0.1)
         assert "12.345" not in str(caught.value)

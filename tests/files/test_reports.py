@@ -124,7 +124,7 @@ def test_what_is_not_known_is_asked_for(tmp_path: Path) -> None:
         ("a.ndjson", "{1.25", "line 1"),
         ("a.geojson", "1.25", "a.geojson|GeoJSON|line 1"),
         ("a.parquet", "1.25", "cannot be read"),
-        ("a.gpkg", "1.25", "is not a .gpkg file"),
+        ("a.gpkg", "1.25", "does not begin like a .gpkg file"),
     ],
 )
 def test_bad_files_are_refused_without_a_word_of_their_content(
