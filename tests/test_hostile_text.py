@@ -25,6 +25,7 @@ from geoind.maps.basemap import read_basemap
 from geoind.pictures.card import card
 from geoind.queries.points_of_interest import PointsOfInterest
 from geoind.tables.promise import TablePromise, sidecar_of
+from tests.apart import apart
 
 HOSTILE = {
     "template": "zq{{31*37}}qz",
