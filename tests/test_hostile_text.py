@@ -247,7 +247,8 @@ def page_of_the_demo(text: str, folder: Path) -> str | None:
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
             return (await client.get("/")).text
 
-    return apart(asyncio.run, asked())
+    page: str = apart(asyncio.run, asked())
+    return page
 
 
 PAGES: list[Entry] = [
