@@ -116,7 +116,7 @@ def obfuscate_parquet(folder: str | Path, **options: Unpack[Options]) -> "dd.Dat
     root = str(Path(folder).absolute())
     pieces = [piece for path in parquet_files(root) for piece in pieces_of(root, path)]
     if recipe.must_count(None):
-        recipe.charge(None, count_reports(root, pieces, recipe), label="")
+        recipe.charge(None, count_reports(root, pieces, recipe)[0], label="")
     schema = recipe.table(pq.read_schema(Path(root) / pieces[0].path)).reported_schema
     meta = _meta(_frame(pa.Table.from_pylist([], schema=schema)))
     return dd.from_map(_read_partition, pieces, folder=root, recipe=recipe, meta=meta, label="obfuscate-parquet")

@@ -26,7 +26,7 @@ from geoind.tables.identities import labels_of, plain
 from geoind.tables.names import named_path
 from geoind.tables.places import column_of
 from geoind.tables.summary import Summary, Tally
-from geoind.tables.unfinished import Unfinished, description, refuse_full
+from geoind.tables.unfinished import CHANGED, Unfinished, description, refuse_full, stamp_of
 
 __all__ = ["Done", "Piece", "count_reports", "obfuscate_dataset", "parquet_files", "pieces_of", "read_piece"]
 
@@ -135,14 +135,14 @@ def obfuscate_dataset(
     tally = Tally()
     with Unfinished(target, _identity(source, recipe, paths), recipe.key) as unfinished:
         recipe = replace(recipe, key=unfinished.key)
+        digests: dict[str, str] = {}
         if recipe.must_count(ledger):
-            counts = count_reports(source, pieces, recipe, workers=workers)
-            recipe.charge(ledger, counts, label=f"dataset {target.name}")
-        if ledger is not None:
-            unfinished.keep()
+            counts, digests = count_reports(source, pieces, recipe, workers=workers)
+            with unfinished.charging():
+                recipe.charge(ledger, counts, label=f"dataset {target.name}")
         missing = [piece for piece in pieces if not (unfinished.folder / piece.target).exists()]
         found = len(pieces) - len(missing)
-        jobs = [(source, unfinished.folder, piece, recipe) for piece in missing]
+        jobs = [(source, unfinished.folder, piece, recipe, digests.get(piece.target)) for piece in missing]
         for number, part in enumerate(in_processes(workers, _make, jobs), found + 1):
             tally.merge(part)
             if progress is not None:
@@ -186,17 +186,23 @@ def pieces_of(folder: str | Path, path: str) -> list[Piece]:
 
 
 def read_piece(
-    folder: str | Path, piece: Piece, recipe: Recipe, tally: Tally | None = None
+    folder: str | Path,
+    piece: Piece,
+    recipe: Recipe,
+    tally: Tally | None = None,
+    persons: PersonReports | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a piece with reports in place of true locations, and count them."""
     with _open(Path(folder) / piece.path) as file, _named(piece.path):
         table = recipe.table(file.schema_arrow, open_ended=True, path=piece.path)
         first = piece.first_row
         for batch in _batches(file, piece):
-            examined = _numbered(table, batch, first)
-            made = table.report(examined, path=piece.path, rows=np.arange(first, first + len(batch)))
+            examined, rows = _numbered(table, batch, first), np.arange(first, first + len(batch))
+            made = table.report(examined, path=piece.path, rows=rows)
             if tally is not None:
                 tally.add(table, examined, made)
+            if persons is not None:
+                persons.update(table.person_reports(examined, path=piece.path, rows=rows, reports=made.reports))
             yield made.batch
             first += len(batch)
 
@@ -209,20 +215,20 @@ def _numbered(table: Table, batch: pa.RecordBatch, first: int) -> Examined:
     return examined
 
 
-def _make(source: Path, target: Path, piece: Piece, recipe: Recipe) -> Tally:
+def _make(source: Path, target: Path, piece: Piece, recipe: Recipe, charged: str | None) -> Tally:
     """Write one piece, whole or not at all, and return what was counted."""
-    tally = Tally()
+    tally, persons = Tally(), None if charged is None else PersonReports()
     final = target / piece.target
     final.parent.mkdir(parents=True, exist_ok=True)
     with _open(source / piece.path) as file:
         schema = recipe.table(file.schema_arrow, open_ended=True).reported_schema
         compression = _compression(file)
-    with (
-        Delivery() as delivery,
-        pq.ParquetWriter(delivery.path(final), schema, compression=compression) as writer,
-    ):
-        for batch in read_piece(source, piece, recipe, tally):
-            writer.write_batch(batch, row_group_size=PIECE_ROWS)
+    with Delivery() as delivery:
+        with pq.ParquetWriter(delivery.path(final), schema, compression=compression) as writer:
+            for batch in read_piece(source, piece, recipe, tally, persons):
+                writer.write_batch(batch, row_group_size=PIECE_ROWS)
+        if persons is not None and persons.digest != charged:
+            raise InvalidInputError(f"{named_path(piece.path)}: {CHANGED}")
     return tally.settled()
 
 
@@ -296,7 +302,7 @@ def _check_range(file: pq.ParquetFile, name: str, limit: float) -> None:
 
 def _identity(source: Path, recipe: Recipe, paths: Iterable[str]) -> dict[str, str]:
     """Return what must be equal for unfinished work to be continued."""
-    stamps = [(path, (about := (source / path).stat()).st_size, about.st_mtime_ns) for path in paths]
+    stamps = {path: stamp_of(source / path) for path in paths}
     return {
         "options": description(replace(recipe, key=None)),
         "key": "" if recipe.key is None else recipe.key.fingerprint,
@@ -306,15 +312,17 @@ def _identity(source: Path, recipe: Recipe, paths: Iterable[str]) -> dict[str, s
 
 def count_reports(
     source: str | Path, pieces: Sequence[Piece], recipe: Recipe, *, workers: int | None = 1
-) -> PersonReports:
-    """Return the reports that each person will be in, in all pieces of a folder."""
-    total = PersonReports()
-    for counts in in_processes(workers, _reports_in, [(Path(source), piece, recipe) for piece in pieces]):
+) -> tuple[PersonReports, dict[str, str]]:
+    """Return the reports that each person will be in, in all pieces of a folder, and a digest of each piece's."""
+    total, digests = PersonReports(), {}
+    jobs = [(Path(source), piece, recipe) for piece in pieces]
+    for target, counts in in_processes(workers, _reports_in, jobs):
         total.update(counts)
-    return total
+        digests[target] = counts.digest
+    return total, digests
 
 
-def _reports_in(source: Path, piece: Piece, recipe: Recipe) -> PersonReports:
+def _reports_in(source: Path, piece: Piece, recipe: Recipe) -> tuple[str, PersonReports]:
     """Return the reports that each person will be in; what would stop the job stops it before the charge."""
     total = PersonReports()
     with _open(source / piece.path) as file, _named(piece.path):
@@ -324,4 +332,4 @@ def _reports_in(source: Path, piece: Piece, recipe: Recipe) -> PersonReports:
             rows = np.arange(first, first + len(batch))
             total.update(table.person_reports(_numbered(table, batch, first), path=piece.path, rows=rows))
             first += len(batch)
-    return total
+    return piece.target, total

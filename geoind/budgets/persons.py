@@ -1,5 +1,6 @@
 """Names of persons, and the reports that a ledger charges them for."""
 
+import hashlib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -120,9 +121,10 @@ class PersonReports:
         self.counts.update(other.counts)
         self.tags.update(other.tags)
 
-    def same_as(self, other: "PersonReports") -> bool:
-        """Return whether these are the same reports of the same persons."""
-        return self.counts == other.counts and self.tokens == other.tokens
+    @property
+    def digest(self) -> str:
+        """The same for the same reports of the same persons, and for no others."""
+        return hashlib.blake2b(repr(sorted(self.rows())).encode(), digest_size=16).hexdigest()
 
     @property
     def tokens(self) -> dict[str, str] | None:

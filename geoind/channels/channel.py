@@ -231,7 +231,7 @@ class Channel:
             self.inputs.xy if self.inputs.xy.shape[1] == 2 else np.arange(2.0 * len(self.inputs)).reshape(-1, 2)
         )
         source, points = as_randomness(rng, len(rows)), places[rows]
-        words = source.words(points, 1, self._purpose)[:, 0]
+        words = source.words(points, 1, self.purpose)[:, 0]
         result = np.empty(len(rows), dtype=np.int64)
         order = np.argsort(rows, kind="stable")
         starts = np.flatnonzero(np.diff(rows[order], prepend=-1))
@@ -239,7 +239,7 @@ class Channel:
             site = rows[same_row[0]]
             result[same_row], undecided = choose(self._cumulative[site], words[same_row])
             for number in same_row[undecided].tolist():
-                further = partial(source.further, number, points[number], self._purpose)
+                further = partial(source.further, number, points[number], self.purpose)
                 result[number] = choose_exactly(self.matrix[site], int(words[number]), further)
         return result
 
@@ -325,7 +325,8 @@ class Channel:
         return total
 
     @cached_property
-    def _purpose(self) -> str:
+    def purpose(self) -> str:
+        """What keyed words of this channel are for: a digest of its matrix and its sites."""
         digest = hashlib.blake2b(self.matrix.tobytes(), digest_size=16)
         digest.update(self.inputs.xy.tobytes() + self.outputs.xy.tobytes())
         return f"Channel {digest.hexdigest()}"

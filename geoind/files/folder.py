@@ -100,9 +100,7 @@ def obfuscate_files(
                 aside = unfinished.folder / path
                 aside.parent.mkdir(parents=True, exist_ok=True)
                 works[path] = Work.begun(file, aside, replace(job, rejects=_rejects(job, path)), path)
-        pay(works, job, f"folder {place.name}")
-        if job.ledger is not None:
-            unfinished.keep()
+        pay(works, job, f"folder {place.name}", unfinished)
         # A trace may continue in the next file: its sessions answer all files again, and repeat their answers.
         again = job.recipe.trace is not None
         missing = {path: work for path, work in works.items() if again or not Path(work.target).exists()}

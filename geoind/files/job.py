@@ -1,7 +1,7 @@
 """One call from a file of true places to a file of reports."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Unpack, cast
@@ -29,7 +29,7 @@ from geoind.tables.names import named_path
 from geoind.tables.promise import PARQUET_KEY
 from geoind.tables.summary import Summary, Tally
 from geoind.tables.tracing import answered
-from geoind.tables.unfinished import Unfinished, cancel, description
+from geoind.tables.unfinished import CHANGED, Unfinished, cancel, description, stamp_of
 from geoind.traces.many import TraceSessions
 
 __all__ = [
@@ -170,15 +170,16 @@ def _done(source: str | Path, target: str | Path, job: Job, unfinished: Unfinish
     with Delivery(None if unfinished is None else unfinished.folder) as delivery:
         # Nothing is charged for what cannot be written.
         outputs = work.opened(delivery)
-        pay({"": work}, job, f"file {Path(target).name}")
-        if unfinished is not None:
-            unfinished.keep()
+        pay({"": work}, job, f"file {Path(target).name}", unfinished)
         work.write(outputs)
     return work.tally.summary(job.recipe.mechanism, work.promise)
 
 
-def pay(works: Mapping[str, "Work"], job: Job, label: str) -> None:
-    """Charge all persons of some files, by their paths, or none, before any report; give them their sessions."""
+def pay(works: Mapping[str, "Work"], job: Job, label: str, unfinished: Unfinished | None) -> None:
+    """Charge all persons of some files, by their paths, or none, before any report; give them their sessions.
+
+    After that, what is unfinished is kept.
+    """
     recipe = job.recipe
     if job.ledger is not None:
         # Under one key the second reading answers as the first: what is charged is what is published.
@@ -187,7 +188,9 @@ def pay(works: Mapping[str, "Work"], job: Job, label: str) -> None:
         for path, work in works.items():
             with within(path):
                 total.update(work.count_reports(spending))
-        recipe.charge(job.ledger, total, label=label, costs=None if spending is None else spending.costs)
+        costs = None if spending is None else spending.costs
+        with nullcontext() if unfinished is None else unfinished.charging():
+            recipe.charge(job.ledger, total, label=label, costs=costs)
     if recipe.trace is not None:
         sessions = recipe.sessions()
         for work in works.values():
@@ -197,11 +200,9 @@ def pay(works: Mapping[str, "Work"], job: Job, label: str) -> None:
 def identity_of(job: Job, files: Mapping[str, str | Path]) -> dict[str, str]:
     """Return what must be equal for unfinished work to be continued, of a job with files by their paths."""
     key = job.recipe.key
-    stamps = [
-        (path, (about := Path(file).stat()).st_size, about.st_mtime_ns)
-        for path, file in files.items()
-        if str(file) != STANDARD and Path(file).exists()
-    ]
+    stamps = {
+        path: stamp_of(Path(file)) for path, file in files.items() if str(file) != STANDARD and Path(file).exists()
+    }
     rejects = None if job.rejects is None else str(job.rejects)
     return {
         "options": description((replace(job.recipe, key=None), job.reading, rejects)),
@@ -411,11 +412,8 @@ class Work:
             yield rows, table, made
             if self.job.progress is not None:
                 self.job.progress(self.tally.reports, self.source.share())
-        if self.charged is not None and not persons.same_as(self.charged):
-            raise InvalidInputError(
-                "the input changed after the persons were charged: restore it and run again, or cancel the job "
-                "(--cancel; charges stay)"
-            )
+        if self.charged is not None and persons.digest != self.charged.digest:
+            raise InvalidInputError(CHANGED)
 
     def _examined(self, rejects: Rejects | None) -> Iterator[tuple[Rows, Table, Examined, IntArray]]:
         """Yield rows, the table that they are of, what is known of them and their numbers in the file."""

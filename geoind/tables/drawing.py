@@ -14,6 +14,7 @@ from geoind.tables.identities import labels_of
 from geoind.tables.keys import key_of_place
 from geoind.tables.places import column_of
 from geoind.tables.rows import Examined
+from geoind.tables.unfinished import description
 
 if TYPE_CHECKING:
     from geoind.tables.recipe import Recipe
@@ -62,13 +63,27 @@ def drawn(truth: FloatArray, mechanism: Mechanism, source: RandomnessLike, numbe
     return reports
 
 
-def tags_of(reports: Sequence[FloatArray], source: KeyedRandomness) -> Words:
-    """Return (n, 2) words per row that stand for its record and its reports under a key."""
+def tags_of(
+    truths: Sequence[FloatArray], reports: Sequence[FloatArray], mechanism: Mechanism, source: KeyedRandomness
+) -> Words:
+    """Return (n, 2) words per row that stand for its record, its places and their reports under a key.
+
+    The truth is part of it, and what draws the noise: a coarse report of another place, or of another mechanism,
+    may be equal and is another draw.
+    """
     tags = np.zeros((len(reports[0]), 2), np.uint64)
-    for number, places in enumerate(reports):
-        present = ~np.isnan(places[:, 0])
-        tags[present] += _of_place(source, number).only(present).words(places[present], 2, "tag of a report")
+    name = description(mechanism) + str(getattr(_innermost(mechanism), "purpose", ""))
+    for number, (truth, report) in enumerate(zip(truths, reports, strict=True)):
+        present = ~np.isnan(report[:, 0])
+        keyed = _of_place(source, number).only(present)
+        tags[present] += keyed.words(truth[present], 2, f"tag of a place, {name}")
+        tags[present] += keyed.words(report[present], 2, f"tag of a report, {name}")
     return tags
+
+
+def _innermost(mechanism: object) -> object:
+    inner = getattr(mechanism, "mechanism", None)
+    return mechanism if inner is None else _innermost(inner)
 
 
 def _of_place(source: KeyedRandomness, number: int) -> KeyedRandomness:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from geoind.arrays import FloatArray, IntArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
+from geoind.mechanisms.protocol import check_truths
 from geoind.randomness import KeyedRandomness, RandomnessLike
 from geoind.space.crs import LONLAT, as_crs, from_lonlat, same_crs, to_lonlat
 from geoind.tables.dictionaries import used_only
@@ -179,6 +180,8 @@ class Table:
             batch = rows_of(batch, rows)
             truths = [truth[rows] for truth in truths]
             steps = None if steps is None else steps.only(rows)
+        for truth in truths:
+            check_truths(self.recipe.mechanism, truth[~np.isnan(truth[:, 0])])
         self._refuse_telling(batch, rows, truths, beside)
         examined = Examined(batch, rows, problems, tuple(truths), steps)
         if self.recipe.must_count(None):
@@ -307,7 +310,7 @@ class Table:
         else:
             source = cast("KeyedRandomness", randomness_of(recipe, examined, path, rows, None))
             reports = reports or self._drawn(examined, source)
-            tags = tags_of(reports, source)
+            tags = tags_of(examined.truths, reports, recipe.mechanism, source)
         column, name = self._persons(examined, persons)
         return person_reports(column, examined.reports_per_row, name, tags)
 

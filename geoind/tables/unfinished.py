@@ -1,30 +1,39 @@
 """Work that is not finished: what a job needs to continue after an error, a full disk or a kill."""
 
+import hashlib
 import json
 import logging
 import os
 import re
 import secrets
 import shutil
-import stat
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from geoind.errors import GeoindError, InvalidInputError, LedgerError
+from geoind.errors import BudgetExceededError, GeoindError, InvalidInputError
 from geoind.randomness import KEY_BYTES
 from geoind.tables.keys import Key
 
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["Unfinished", "cancel", "description", "refuse_full"]
+__all__ = ["CHANGED", "Unfinished", "cancel", "description", "refuse_full", "stamp_of"]
 
 log = logging.getLogger("geoind")
 
 STATE = "job.json"
+
+CHANGED = (
+    "the input changed after the persons were charged: restore it and run again, or cancel the job "
+    "(--cancel; charges stay)"
+)
+
+MOST_STATE = 1 << 16
+"""Bytes of a state; it has some hundred."""
 
 
 class Unfinished:
@@ -59,42 +68,53 @@ class Unfinished:
     key: Key
 
     def __init__(self, target: Path, identity: Mapping[str, str], key: Key | None = None) -> None:
-        self._target, self._identity, self._given = target, dict(identity), key
+        self._target, self._given = target.resolve(), key
+        self._identity = {name: _digest(text) for name, text in identity.items()}
         self._place = _place_of(target)
         self._lock = -1
-        self._kept = False
-        self.folder = self._place / target.name
+        self._found = self._kept = False
+        self.folder = self._place / self._target.name
 
     def __enter__(self) -> Self:
         self._lock = _locked(self._place, make=True)
         try:
-            self._kept = (self._place / STATE).exists()
-            self._continue() if self._kept else self._begin()
+            state = _read(self._place, self._lock)
+            self._found = state is not None
+            self._begin() if state is None else self._continue(state)
         except BaseException:
-            if not self._kept:
+            if not self._found:
                 shutil.rmtree(self._place, ignore_errors=True)
             os.close(self._lock)
             raise
         return self
 
-    def keep(self) -> None:
-        """Keep the work after any error from now on: it is paid for."""
+    @contextmanager
+    def charging(self) -> Iterator[None]:
+        """Keep the work after any error from now on, unless the charge inside this block is refused."""
         self._kept = True
+        try:
+            yield
+        except (BudgetExceededError, InvalidInputError):
+            self._kept = False
+            raise
 
     def publish(self) -> None:
         """Put the folder of complete files in its place."""
         for left in self.folder.rglob(".*.partial"):
             shutil.rmtree(left, ignore_errors=True)
-        if self._target.exists():
-            self._target.rmdir()
-        self.folder.replace(self._target)
+        try:
+            if self._target.exists():
+                self._target.rmdir()
+            self.folder.replace(self._target)
+        except OSError as error:
+            raise GeoindError(f"cannot put {str(self._target)!r} in its place: {error.strerror}") from None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A ledger that did not confirm may have charged; an interrupted job may be continued.
-        unsure = kind is not None and (issubclass(kind, LedgerError) or not issubclass(kind, Exception))
-        if kind is not None and (self._kept or unsure):
+        # What was interrupted may be continued, paid for or not.
+        interrupted = kind is not None and not issubclass(kind, Exception)
+        if kind is not None and (self._found or self._kept or interrupted):
             log.warning(
                 "%r is not finished. Run the same command again to continue it: no report is charged twice. "
                 "--cancel (geoind.files.cancel) removes the unfinished work",
@@ -106,22 +126,28 @@ class Unfinished:
 
     def _begin(self) -> None:
         self.key = self._given or Key(secrets.token_bytes(KEY_BYTES))
-        state = self._identity | {"secret": "" if self._given else self.key.read().hex()}
+        secret = "" if self._given else self.key.read().hex()
+        state = self._identity | {"secret": secret, "folder": _number_of(self._lock)}
         try:
-            self.folder.mkdir(exist_ok=True)
+            # What is there without a state is not of a job that continues.
+            for left in self._place.iterdir():
+                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+            self.folder.mkdir()
             # Renamed when it is complete: a folder with a state is one to continue.
             (self._place / f"{STATE}.new").write_text(json.dumps(state))
             (self._place / f"{STATE}.new").rename(self._place / STATE)
         except OSError as error:
             raise InvalidInputError(f"cannot write {self._target.name!r}: {error.strerror}") from None
 
-    def _continue(self) -> None:
+    def _continue(self, text: str) -> None:
+        # A folder that came from elsewhere, such as an archive, is another one: its key is not used.
+        wanted = self._identity | {"folder": _number_of(self._lock)}
         try:
-            found = json.loads((self._place / STATE).read_text())
-            secret = bytes.fromhex(found.pop("secret"))
-            differs = ", ".join(sorted(name for name in self._identity if found.get(name) != self._identity[name]))
-            same = found == self._identity and bool(secret) == (self._given is None)
-        except (OSError, ValueError, AttributeError, KeyError, TypeError):
+            state = json.loads(text)
+            secret = bytes.fromhex(state.pop("secret"))
+            differs = ", ".join(sorted(name for name in wanted if state.get(name) != wanted[name]))
+            same = state == wanted and bool(secret) == (self._given is None)
+        except (ValueError, AttributeError, KeyError, TypeError):
             differs, same = "", False
         if not same:
             raise InvalidInputError(
@@ -129,7 +155,32 @@ class Unfinished:
                 f"{differs or 'its state'}): restore that and run again, remove the work with --cancel "
                 "(geoind.files.cancel; charges stay), or choose another target"
             )
+        self.folder.mkdir(exist_ok=True)
         self.key = self._given or Key(secret)
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _number_of(lock: int) -> str:
+    """Return what tells a folder from every other one, and from its copies."""
+    about = os.fstat(lock)
+    return f"{about.st_dev} {about.st_ino}"
+
+
+def _read(place: Path, lock: int) -> str | None:
+    """Return the state of the work in a locked folder; None if there is none."""
+    try:
+        if sys.platform == "win32":
+            return (place / STATE).read_text()
+        # By the folder that was checked, whatever its name leads to now.
+        with os.fdopen(os.open(STATE, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=lock), "rb") as file:
+            return file.read(MOST_STATE).decode(errors="replace")
+    except FileNotFoundError:
+        return None
+    except OSError:
+        return ""
 
 
 def description(options: object) -> str:
@@ -141,6 +192,12 @@ def description(options: object) -> str:
     '[<built-in function print>, <built-in function len>]'
     """
     return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(options))
+
+
+def stamp_of(file: Path) -> str:
+    """Return what changes when a file is changed or is another one: its place, number, size and time."""
+    about = file.stat()
+    return f"{file.resolve()} {about.st_dev} {about.st_ino} {about.st_size} {about.st_mtime_ns}"
 
 
 def cancel(target: str | Path) -> bool:
@@ -161,7 +218,9 @@ def cancel(target: str | Path) -> bool:
 
 
 def refuse_full(target: Path) -> None:
-    """Refuse a folder for a job's files that exists and is not empty."""
+    """Refuse a folder for a job's files that exists and is not empty, or in which this process works."""
+    if target.resolve() in (Path.cwd(), *Path.cwd().parents):
+        raise InvalidInputError(f"{str(target)!r} must be another folder than the current one and those above it")
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if _place_of(target).exists() and not (_place_of(target) / target.name).exists():
@@ -171,7 +230,8 @@ def refuse_full(target: Path) -> None:
 
 
 def _place_of(target: Path) -> Path:
-    return target.resolve().parent / f".{target.name}.partial"
+    resolved = target.resolve()
+    return resolved.parent / f".{resolved.name}.partial"
 
 
 def _locked(place: Path, *, make: bool = False) -> int:
@@ -201,7 +261,7 @@ def _locked(place: Path, *, make: bool = False) -> int:
     if sys.platform == "win32":
         return lock
     about = os.fstat(lock)
-    if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) != 0o700:
+    if about.st_uid != os.geteuid() or about.st_mode & 0o777 != 0o700:
         os.close(lock)
         raise InvalidInputError(
             f"{str(place)!r} must belong to this user and have mode 0700; it is not used: remove it"

@@ -99,7 +99,10 @@ def obfuscate_traces(
 
 
 def tags_of_answers(steps: Positions, answers: FloatArray, key: bytes) -> Words:
-    """Return (n, 2) words per row that stand for a person, a time and an answer under a key."""
+    """Return (n, 2) words per row that stand for a person, a time, a position and its answer under a key."""
     words = StepWords(key)
-    persons = np.frombuffer(b"".join(map(words.person, steps.names)), np.uint64).reshape(-1, 2)
-    return words.pairs(words.steps(persons[steps.codes], steps.times, answers), 0.0, SEEN)
+    persons = np.frombuffer(b"".join(map(words.person, steps.names)), np.uint64).reshape(-1, 2)[steps.codes]
+    tags = np.zeros((len(steps.codes), 2), np.uint64)
+    for number, places in enumerate((steps.lonlat, answers)):
+        tags += words.pairs(words.steps(persons, steps.times, places), 0.0, SEEN, number)
+    return tags

@@ -12,13 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from geoind import BudgetExceededError, GeoindError, Ledger, SphericalLaplace
+from geoind import (
+    BudgetExceededError,
+    GeoindError,
+    InvalidInputError,
+    Ledger,
+    PlanarLaplace,
+    PostProcessed,
+    Projected,
+    Projection,
+    SphericalLaplace,
+)
 from geoind.adapters.dataset import obfuscate_dataset
+from geoind.adapters.geopandas import obfuscate_points
 from geoind.cli import main
 from geoind.errors import LedgerError
 from geoind.files import cancel, obfuscate_file
@@ -312,6 +324,51 @@ def once(work):
 folder._write = once
 sys.exit(main({line!r}))
 """
+
+
+def test_a_place_measured_again_is_another_draw_although_its_coarse_report_is_equal(ledger: Ledger) -> None:
+    coarse = PostProcessed(SphericalLaplace(0.002), lambda reports: reports.round(0))
+    for day in range(5):
+        home = pd.DataFrame({"who": ["p0"], "id": ["home"], "lon": [2.3 + day / 1e5], "lat": [48.8]})
+        options: dict[str, Any] = {"mechanism": coarse, "person_column": "who", "id_column": "id", "key": KEY}
+        obfuscate_points(home, ledger=ledger, **options)
+        obfuscate_points(home, ledger=ledger, **options)
+        assert charged(ledger)[0] == day + 1
+
+
+def test_a_dataset_that_changes_after_the_charge_publishes_nothing(tmp_path: Path) -> None:
+    class Changing(Ledger):
+        def charge_counts(self, *given: Any, **more: Any) -> None:
+            super().charge_counts(*given, **more)
+            write(tmp_path / "in" / "a.parquet", 7)
+
+    changing = Changing(f"sqlite:///{tmp_path}/budgets.db", budget=100.0)
+    with changing, pytest.raises(InvalidInputError, match=r"a.parquet: the input changed after the persons"):
+        dataset(tmp_path, POINTS, ledger=changing)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_place_outside_the_domain_is_refused_before_the_charge(ledger: Ledger) -> None:
+    paris = Projected(PlanarLaplace(0.002), Projection(2.35, 48.86))
+    frame = pd.DataFrame({"who": ["p0", "p1"], "lon": [2.3, 12.0], "lat": [48.8, 40.0]})
+    with pytest.raises(InvalidInputError, match="domain"):
+        obfuscate_points(frame, mechanism=paris, person_column="who", ledger=ledger)
+    assert charged(ledger) == [0] * PERSONS
+
+
+def test_unfinished_work_of_another_folder_is_not_continued(tmp_path: Path, ledger: Ledger) -> None:
+    def stop(_count: int, _share: float | None) -> None:
+        raise Killed
+
+    for name in ("may", "june"):
+        for seed, file in enumerate("ab"):
+            write(tmp_path / name / f"{file}.csv", seed)
+            os.utime(tmp_path / name / f"{file}.csv", (1, 1))
+    job = Job(recipe=Recipe.of(**POINTS), ledger=ledger, progress=stop)
+    with pytest.raises(Killed):
+        obfuscate_files([tmp_path / "may"], tmp_path / "out", job)
+    with pytest.raises(InvalidInputError, match="begun by another job"):
+        obfuscate_files([tmp_path / "june"], tmp_path / "out", Job(recipe=Recipe.of(**POINTS), ledger=ledger))
 
 
 def command(tmp_path: Path, source: Path, target: str, *more: str) -> list[str]:

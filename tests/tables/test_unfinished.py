@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import stat
 from pathlib import Path
 
@@ -19,16 +20,19 @@ class Killed(BaseException):
     """An end that no handler of errors catches."""
 
 
-def begun(target: Path, error: BaseException, *, paid: bool, key: Key | None = None) -> Key:
-    """Begin work that ends with an error, and return the key of its noise."""
+def begun(target: Path, error: BaseException, *, during: str = "work", key: Key | None = None) -> Key:
+    """Begin work that ends with an error, before, during or after the charge; return the key of its noise."""
     keys: list[Key] = []
 
     def work() -> None:
         with Unfinished(target, JOB, key) as unfinished:
             keys.append(unfinished.key)
             (unfinished.folder / "a.csv").write_text("lon,lat")
-            if paid:
-                unfinished.keep()
+            if during == "count":
+                raise error
+            with unfinished.charging():
+                if during == "charge":
+                    raise error
             raise error
 
     with pytest.raises(type(error)):
@@ -40,21 +44,38 @@ def left(target: Path) -> Path:
     return target.parent / f".{target.name}.partial"
 
 
-@pytest.mark.parametrize("error", [InvalidInputError("x"), OSError("x"), BudgetExceededError("ana", 1.0, 0.0)])
-def test_an_error_before_the_payment_leaves_nothing(tmp_path: Path, error: Exception) -> None:
-    begun(tmp_path / "out", error, paid=False)
+POOR = BudgetExceededError("ana", 1.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "during"),
+    [
+        (InvalidInputError("x"), "count"),
+        (OSError("x"), "count"),
+        (POOR, "charge"),
+        (InvalidInputError("x"), "charge"),
+    ],
+)
+def test_work_that_is_surely_not_paid_is_removed(tmp_path: Path, error: Exception, during: str) -> None:
+    begun(tmp_path / "out", error, during=during)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
-    ("error", "paid"),
-    [(InvalidInputError("x"), True), (OSError("x"), True), (LedgerError("x"), False), (Killed(), False)],
+    ("error", "during"),
+    [
+        (InvalidInputError("x"), "work"),
+        (OSError("x"), "work"),
+        (LedgerError("x"), "charge"),
+        (MemoryError(), "charge"),
+        (Killed(), "count"),
+    ],
 )
 def test_work_that_is_paid_or_may_be_is_continued_with_its_key_and_files(
-    tmp_path: Path, error: BaseException, paid: bool, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, error: BaseException, during: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     target = tmp_path / "out"
-    key = begun(target, error, paid=paid)
+    key = begun(target, error, during=during)
     assert "out' is not finished" in caplog.text
     assert stat.S_IMODE(left(target).stat().st_mode) == 0o700
     with Unfinished(target, JOB) as work:
@@ -66,14 +87,14 @@ def test_work_that_is_paid_or_may_be_is_continued_with_its_key_and_files(
 
 
 def test_an_error_in_continued_work_keeps_it(tmp_path: Path) -> None:
-    key = begun(tmp_path / "out", Killed(), paid=False)
-    assert begun(tmp_path / "out", InvalidInputError("x"), paid=False) == key
+    key = begun(tmp_path / "out", Killed())
+    assert begun(tmp_path / "out", InvalidInputError("x"), during="count") == key
     assert left(tmp_path / "out").exists()
 
 
 def test_another_job_does_not_continue_it(tmp_path: Path) -> None:
     target = tmp_path / "out"
-    begun(target, Killed(), paid=True)
+    begun(target, Killed())
     for identity, key in (({"source": "others"}, None), (JOB, Key(bytes(32)))):
         with (
             pytest.raises(InvalidInputError, match="begun by another job"),
@@ -89,8 +110,8 @@ def test_another_job_does_not_continue_it(tmp_path: Path) -> None:
 
 def test_a_given_key_is_not_written(tmp_path: Path) -> None:
     key = Key(bytes(range(32)))
-    assert begun(tmp_path / "out", Killed(), paid=True, key=key) == key
-    assert json.loads((left(tmp_path / "out") / "job.json").read_text()) == {**JOB, "secret": ""}
+    assert begun(tmp_path / "out", Killed(), key=key) == key
+    assert json.loads((left(tmp_path / "out") / "job.json").read_text())["secret"] == ""
     with Unfinished(tmp_path / "out", JOB, key) as work:
         assert work.key == key
 
@@ -129,7 +150,7 @@ def test_a_folder_that_others_could_have_written_is_refused(tmp_path: Path) -> N
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="NOT RUN: only root gives files away")
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
-    begun(tmp_path / "out", Killed(), paid=True)
+    begun(tmp_path / "out", Killed())
     os.chown(left(tmp_path / "out"), 12345, 12345)
     with pytest.raises(InvalidInputError, match="must belong to this user"), Unfinished(tmp_path / "out", JOB):
         pass
@@ -143,8 +164,48 @@ def test_a_folder_without_a_state_is_begun_anew(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
+def test_files_without_a_state_are_not_published(tmp_path: Path) -> None:
+    planted = left(tmp_path / "out") / "out"
+    planted.mkdir(parents=True)
+    planted.parent.chmod(0o700)
+    (planted / "truth.csv").write_text("48.8584,2.2945")
+    with Unfinished(tmp_path / "out", JOB) as work:
+        assert list(work.folder.iterdir()) == []
+
+
+def test_a_copy_of_unfinished_work_is_not_continued(tmp_path: Path) -> None:
+    begun(tmp_path / "out", Killed())
+    shutil.copytree(left(tmp_path / "out"), tmp_path / "copy")
+    shutil.rmtree(left(tmp_path / "out"))
+    (tmp_path / "copy").rename(left(tmp_path / "out"))
+    with pytest.raises(InvalidInputError, match="different: folder"), Unfinished(tmp_path / "out", JOB):
+        pass
+
+
+def test_work_whose_folder_is_gone_is_continued(tmp_path: Path) -> None:
+    key = begun(tmp_path / "out", Killed())
+    shutil.rmtree(left(tmp_path / "out") / "out")
+    with Unfinished(tmp_path / "out", JOB) as work:
+        assert work.key == key
+        assert list(work.folder.iterdir()) == []
+
+
+def test_a_folder_with_an_inherited_group_is_one_to_work_in(tmp_path: Path) -> None:
+    tmp_path.chmod(0o2775)
+    begun(tmp_path / "out", Killed())
+    assert cancel(tmp_path / "out")
+
+
+def test_the_current_folder_is_no_target(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for target in (".", "..", tmp_path):
+        with pytest.raises(InvalidInputError, match="another folder than the current one"):
+            refuse_full(Path(target))
+
+
 def test_cancel_removes_the_work_and_says_whether_there_was_any(tmp_path: Path) -> None:
-    begun(tmp_path / "out", Killed(), paid=True)
+    begun(tmp_path / "out", Killed())
     assert cancel(tmp_path / "out")
     assert not cancel(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
