@@ -136,7 +136,7 @@ def test_persons_of_a_frame_pay_for_their_whole_traces_all_or_none() -> None:
         with pytest.raises(BudgetExceededError):
             obfuscate_traces(frame, person="who", time="when", ledger=ledger, **OPTIONS)
         assert [ledger.spent(who) for who in spent] == [0] * len(spent)
-    with Ledger("sqlite://", budget=1) as ledger, pytest.raises(InvalidInputError, match="needs a key"):
+    with Ledger("sqlite://", budget=1) as ledger, pytest.raises(InvalidInputError, match="needs key"):
         obfuscate_traces(frame, person="who", time="when", ledger=ledger, epsilon=0.01)
 
 

@@ -296,7 +296,7 @@ def test_options_that_make_no_sense_are_refused(tmp_path: Path, options: Any, me
 
 def test_a_ledger_needs_a_key_so_that_a_refused_file_is_not_drawn_again(tmp_path: Path) -> None:
     source = written(tmp_path / "in.csv", rows(1, 3))
-    with Ledger("sqlite://", budget=1) as ledger, pytest.raises(InvalidInputError, match="needs a key"):
+    with Ledger("sqlite://", budget=1) as ledger, pytest.raises(InvalidInputError, match="needs key"):
         obfuscate_file(source, tmp_path / "out.csv", epsilon=0.01, trace="who,when", ledger=ledger)
 
 
