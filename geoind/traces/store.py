@@ -1,4 +1,4 @@
-"""Sessions that are stored in the ledger's database: any worker answers any person, also after a restart."""
+"""Sessions of many persons under one key, stored by the ledger: any worker answers any person."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ __all__ = ["SessionStore"]
 
 @dataclass(frozen=True)
 class SessionStore:
-    """One session per person, stored in the ledger's database between two reports.
+    """One session per person, which the ledger stores between two reports.
 
     Each report is one transaction that locks the person: it loads the session, charges, draws and saves, and the
     answer is returned after the commit. A worker that dies before the commit has charged and published nothing.

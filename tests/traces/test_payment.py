@@ -363,18 +363,21 @@ def test_walks_that_begin_again_publish_no_second_answer_about_a_position(name: 
         assert counts(ledger) == charged
 
 
-def test_copies_of_one_state_get_one_yes_for_each_run_that_was_paid() -> None:
+@pytest.mark.parametrize("zone", [None, ZONE], ids=["no zone", "zone"])
+def test_copies_of_one_state_share_the_first_yes_of_the_run_that_was_paid(zone: PrivateZone | None) -> None:
+    alone = TraceSession(SPARSE, key=KEY, person="ana", zone=zone)
     with Ledger("sqlite://", budget=100) as ledger:
-        session = TraceSession(SPARSE, key=KEY, ledger=ledger, person="ana")
-        session.report(**PARIS, time=0)
-        state, moves = session.state(), 0
-        for copy in range(200):
-            again = TraceSession.resume(state, SPARSE, key=KEY, ledger=ledger, person="ana")
-            place, runs = {"lat": PARIS["lat"] + 0.001 * (copy % 50), "lon": 2.3}, len(ledger.history("ana"))
-            again.report(**place, time=60.0 + copy)
-            moves += len(ledger.history("ana")) > runs
-        assert moves > 0
-        assert counts(ledger) == {0.01: 2 * (1 + moves)}
+        rest: dict[str, Any] = {"key": KEY, "ledger": ledger, "person": "ana", "zone": zone}
+        session = TraceSession(SPARSE, **rest)
+        assert session.report(**PARIS, time=0) == alone.report(**PARIS, time=0)
+        state = session.state()
+        for copy in range(100):
+            where: dict[str, Any] = {"lat": PARIS["lat"] + 0.001 * copy, "lon": 2.3, "time": 60.0 + copy}
+            assert TraceSession.resume(state, SPARSE, **rest).report(**where) == alone.report(**where)
+            with pytest.raises(InvalidInputError, match="same time"):
+                TraceSession.resume(state, SPARSE, **rest).report(**(where | {"lon": 2.4}))
+        assert counts(ledger) == costs(alone)
+        assert alone.spent > session.spent
 
 
 def test_sessions_of_one_person_under_two_keys_pay_for_themselves() -> None:
