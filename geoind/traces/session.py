@@ -269,7 +269,7 @@ class TraceSession:
 
     @property
     def spent(self) -> float:
-        """Epsilon of everything answered so far, per metre."""
+        """Epsilon of everything that the session answered up to this object's last step, per metre."""
         return 0.0 if self._past is None else self._past.spent
 
     @property
