@@ -52,7 +52,9 @@ _IN_A_WINDOW = (
 _WRITE = sql.insert(charges).values(at=now())
 _TOKENS: sql.BindParameter[str] = sql.bindparam("tokens", expanding=True)
 _PAID = sql.select(tokens).where(tokens.c.person.in_(_NAMES), tokens.c.token.in_(_TOKENS))
-_SESSION = sql.select(sessions.c.state).where(sessions.c.person == sql.bindparam("name"))
+_SESSION = sql.select(sessions.c.state).where(
+    sessions.c.person == sql.bindparam("name"), sessions.c.tag == sql.bindparam("of")
+)
 
 
 @lru_cache
@@ -75,7 +77,7 @@ def _remember(dialect: str) -> sql.Insert:
 @lru_cache
 def _save(dialect: str) -> sql.Insert:
     save = insert(dialect, sessions)
-    return save.on_conflict_do_update(index_elements=["person"], set_={"state": save.excluded.state})
+    return save.on_conflict_do_update(index_elements=["person", "tag"], set_={"state": save.excluded.state})
 
 
 @dataclass(frozen=True)
@@ -188,14 +190,14 @@ class Database:
             connection.execute(sql.delete(table).where(_of(table, person)))
         return count
 
-    def session(self, connection: Connection, person: str) -> str | None:
-        """Return the state of a person's session."""
-        state: str | None = connection.execute(_SESSION, {"name": person}).scalar_one_or_none()
+    def session(self, connection: Connection, person: str, tag: str) -> str | None:
+        """Return the newest state of a person's session."""
+        state: str | None = connection.execute(_SESSION, {"name": person, "of": tag}).scalar_one_or_none()
         return state
 
-    def save_session(self, connection: Connection, person: str, state: str) -> None:
-        """Save the state of a person's session."""
-        connection.execute(_save(connection.dialect.name), {"person": person, "state": state})
+    def save_session(self, connection: Connection, person: str, tag: str, state: str) -> None:
+        """Save the newest state of a person's session."""
+        connection.execute(_save(connection.dialect.name), {"person": person, "tag": tag, "state": state})
 
     def prune(self, connection: Connection, keep: int | None) -> int:
         """Delete charges that are older than so many microseconds, or than any window, and return their number."""

@@ -309,9 +309,9 @@ class Ledger:
         --------
         >>> ledger = Ledger("sqlite://", budget=0.02)
         >>> with ledger.locked("ana") as account:
-        ...     account.reserve([0.01, 0.01], once="step 1")    # the most that the step may cost
-        ...     account.charge(0.01, label="fresh report", once="step 1")
-        ...     account.save_session("what was published")
+        ...     account.reserve([0.01, 0.01])    # the most that the step may cost
+        ...     account.charge(0.01, label="fresh report")
+        ...     account.save_session("tag of a key", "what was published")
         >>> ledger.spent("ana")
         0.01
         """
@@ -321,10 +321,10 @@ class Ledger:
             database.lock(connection, [name])
             yield Account(self, database, connection, name)
 
-    def session(self, person: Person) -> str | None:
-        """Return the state of a person's session; None if there is none."""
+    def session(self, person: Person, tag: str) -> str | None:
+        """Return the newest state of a person's session, or None; the tag names the session's key."""
         with self._database.transaction(writes=False) as connection:
-            return self._database.session(connection, as_person(person))
+            return self._database.session(connection, as_person(person), tag)
 
     def prune(self, *, keep: timedelta | None = None) -> int:
         """Delete charges that are older than `keep` and return how many.
@@ -416,7 +416,7 @@ class Account:
         self._ledger, self._database, self._connection, self._person = ledger, database, connection, person
         self._counted: dict[Release, int] | None = None
 
-    def reserve(self, costs: Iterable[float], *, once: str) -> None:
+    def reserve(self, costs: Iterable[float]) -> None:
         """Refuse unless the budget allows charges of all these epsilons; nothing is written.
 
         Parameters
@@ -424,40 +424,26 @@ class Account:
         costs : iterable of float
             The most that will be charged, one epsilon per charge. Any part of it may be charged: what allows all
             of them allows each part.
-        once : str
-            Token of the first charge. If the ledger has stored it, the charges were paid before and are not
-            refused.
         """
         wanted = Counter(map(release_of, costs))
         for release in wanted:
             self._ledger._limit.check(release)
-        try:
-            self._ledger._add(self._person, dict(self._reports()), wanted)
-        except BudgetExceededError:
-            if not self._paid(once):
-                raise
+        self._ledger._add(self._person, dict(self._reports()), wanted)
 
-    def charge(self, cost: float, *, label: str, once: str) -> None:
-        """Charge an epsilon, or refuse; free if the ledger has stored the token for this epsilon."""
+    def charge(self, cost: float, *, label: str) -> None:
+        """Charge an epsilon, or refuse."""
         release = release_of(cost)
         self._ledger._limit.check(release)
-        if (release, 1) in self._paid(once):
-            return
         self._ledger._add(self._person, self._reports(), {release: 1})
-        due = {self._person: {release: 1}}
-        self._database.write(self._connection, due, label)
-        self._database.remember(self._connection, due, {self._person: once})
+        self._database.write(self._connection, {self._person: {release: 1}}, label)
 
-    def session(self) -> str | None:
-        """Return the state of the person's session; None if there is none."""
-        return self._database.session(self._connection, self._person)
+    def session(self, tag: str) -> str | None:
+        """Return the newest state of the person's session, or None; the tag names the session's key."""
+        return self._database.session(self._connection, self._person, tag)
 
-    def save_session(self, state: str) -> None:
-        """Save the state of the person's session."""
-        self._database.save_session(self._connection, self._person, state)
-
-    def _paid(self, once: str) -> set[tuple[Release, int]]:
-        return self._database.paid(self._connection, {self._person: once})[self._person]
+    def save_session(self, tag: str, state: str) -> None:
+        """Save the newest state of the person's session; the tag names the session's key."""
+        self._database.save_session(self._connection, self._person, tag, state)
 
     def _reports(self) -> dict[Release, int]:
         """Return what counts against the budget, read once."""

@@ -29,7 +29,7 @@ __all__ = [
     "windows",
 ]
 
-VERSION = 4
+VERSION = 5
 
 # PostgreSQL orders names by their bytes, as Python does: rows are locked in one order everywhere.
 Name = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
@@ -81,9 +81,10 @@ sessions = Table(
     "geoind_session",
     metadata,
     Column("person", Name, primary_key=True),
+    Column("tag", Text, primary_key=True),
     Column("state", Text, nullable=False),
 )
-"""The state of each person's session: what was published."""
+"""The newest state of the session of each person and key: what was published. The tag is derived from the key."""
 
 pruned = Table("geoind_pruned", metadata, Column("before", BigInteger, nullable=False))
 """The moment before which history may be missing."""

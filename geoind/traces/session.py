@@ -1,18 +1,18 @@
 """A session: one person's positions over time, each answered with a place that may be published."""
 
+import hashlib
 import json
 import math
 import secrets
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from geoind.arrays import FloatArray, as_finite, as_lonlat, as_number
-from geoind.budgets.ledger import Account
+from geoind.budgets.ledger import Account, Ledger
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Location
@@ -23,7 +23,7 @@ from geoind.traces.words import SEEN, SessionSource
 if TYPE_CHECKING:
     from geoind.traces.zones import PrivateZone
 
-__all__ = ["ANCHORS", "Past", "Payer", "Published", "TraceMethod", "TraceSession", "changed"]
+__all__ = ["ANCHORS", "Past", "Published", "TraceMethod", "TraceSession", "changed", "session_tag"]
 
 ANCHORS = 64
 """How many places a session remembers."""
@@ -111,14 +111,6 @@ def changed(past: Past, **values: object) -> Past:
     return new
 
 
-class Payer(Protocol):
-    """What a session needs of a `Ledger`."""
-
-    def locked(self, person: str | int) -> AbstractContextManager[Account]:
-        """Open a transaction that holds a person's lock, and commit it at the end of the block."""
-        ...
-
-
 class TraceMethod(Protocol):
     """How a session answers: a frozen value that can query the true location by private questions only.
 
@@ -174,10 +166,10 @@ Step: TypeAlias = tuple[Past, str, list[float], BaseException | None]
 class _Bill:
     """The charges of one step: all that it may pay is reserved before its first question is answered."""
 
-    __slots__ = ("_account", "_dearest", "_reserved", "_seen", "paid", "refusal")
+    __slots__ = ("_account", "_dearest", "_reserved", "paid", "refusal")
 
-    def __init__(self, dearest: tuple[float, ...], account: Account | None, seen: str) -> None:
-        self._dearest, self._account, self._seen = dearest, account, seen
+    def __init__(self, dearest: tuple[float, ...], account: Account | None) -> None:
+        self._dearest, self._account = dearest, account
         self._reserved = False
         self.paid: list[float] = []
         self.refusal: BaseException | None = None
@@ -196,10 +188,10 @@ class _Bill:
             raise self.refusal
         try:
             if not self._reserved:
-                account.reserve(self._dearest, once=f"trace {self._seen} 1")
+                account.reserve(self._dearest)
                 self._reserved = True
             if epsilon:
-                account.charge(epsilon, label=label, once=f"trace {self._seen} {len(self.paid) + 1}")
+                account.charge(epsilon, label=label)
         except BaseException as error:
             # A method may catch this error, but the step is refused: the transaction may be broken.
             self.refusal = error
@@ -220,8 +212,10 @@ class TraceSession:
         32 secret bytes: the same positions get the same answers again. Without it one is made. One key serves
         many persons if each session names its own.
     ledger : Ledger, optional
-        Pays. A step that asks anything is refused, before anything is drawn, unless the budget pays for the
-        method's dearest step; then it is charged for what it asked, and answered after the charge is committed.
+        Pays, and stores the newest state for each person and key. Every step goes on from that state, so all
+        objects of one person, key and ledger are one session. A step that asks anything is refused, before
+        anything is drawn, unless the budget pays for the method's dearest step; then it is charged for what it
+        asked, and answered after charge and state are committed.
     person : str or int, optional
         Whose positions these are, and whose budget pays.
     zone : PrivateZone, optional
@@ -249,7 +243,7 @@ class TraceSession:
         method: TraceMethod,
         *,
         key: bytes | None = None,
-        ledger: Payer | None = None,
+        ledger: Ledger | None = None,
         person: str | int | None = None,
         zone: "PrivateZone | None" = None,
     ) -> None:
@@ -262,8 +256,10 @@ class TraceSession:
         # Two persons under one key must not share the noise of a run's limit.
         self._source = SessionSource(secret, "" if person is None else as_person(person))
         self._ledger, self._person, self._zone = ledger, person, zone
+        self._tag = "" if ledger is None or person is None else session_tag(secret, person)
         self._past: Past | None = None
         self._seen = ""
+        self._stored: str | None = None
         self.costs: Counter[float] = Counter()
         # Two threads would both go on from the same past, with one run paid for both.
         self._lock = threading.Lock()
@@ -273,7 +269,7 @@ class TraceSession:
 
     @property
     def spent(self) -> float:
-        """Epsilon of everything answered so far, per metre."""
+        """Epsilon of everything that the session answered up to this object's last step, per metre."""
         return 0.0 if self._past is None else self._past.spent
 
     @property
@@ -287,7 +283,7 @@ class TraceSession:
     def report(self, *, lat: float, lon: float, time: Time) -> Location[float]:
         """Return the place to publish for a true position at a time.
 
-        The same position at the same time again gets the same answer, free of charge. A time before the last one,
+        The last position at the same time again gets the same answer, free of charge. A time before the last one,
         or another position at the same time, is an error, and nothing is charged.
         """
         if not (type(lon) is type(lat) is float and -180 <= lon <= 180 and -90 <= lat <= 90):
@@ -297,18 +293,22 @@ class TraceSession:
             seed = self._source.step(now, lon, lat)
             first, second = self._source.pair(seed, 0.0, SEEN)
             seen = f"{first:016x}{second:016x}"
-            past = self._past
-            if past is not None and past.reports and now <= past.time:
-                if now == past.time and seen == self._seen:
-                    return Location(past.last.lat, past.last.lon)
-                what = "another position at the same time" if now == past.time else "a time before the last one"
-                raise InvalidInputError(f"{what}: the positions of a session come in order")
             if self._ledger is None or self._person is None:
                 step = self._step(lon, lat, now, seed, seen, None)
             else:
                 with self._ledger.locked(self._person) as account:
+                    # Two objects that went on separately would ask different questions with the same noise, and
+                    # no payment makes that private. So the ledger's state is the only one.
+                    stored = account.session(self._tag)
+                    if stored is not None and stored != self._stored:
+                        self._past, self._seen = _parsed(stored)
+                        self._stored = stored
                     step = self._step(lon, lat, now, seed, seen, account)
-            # The charges are committed, so the session advances.
+                    if step[0] is not self._past:
+                        stored = _state(step[0], step[1])
+                        account.save_session(self._tag, stored)
+                self._stored = stored
+            # Charges and state are committed, so the session advances.
             self._past, self._seen, paid, failure = step
             for cost in paid:
                 self.costs[cost] += 1
@@ -320,8 +320,18 @@ class TraceSession:
     def _step(self, lon: float, lat: float, now: float, seed: int, seen: str, account: Account | None) -> Step:
         """Return the session's next step, which is not yet taken; an error of the ledger is raised."""
         method, zone, past = self.method, self._zone, self._past
+        if past is not None and now <= past.time:
+            if now == past.time and seen == self._seen:
+                return past, seen, [], None
+            what = "a time before the last one"
+            if now == past.time:
+                what = "another position at the same time" if self._seen else "the time of a step that failed"
+            rule = "the positions of a session come in order"
+            if account is not None:
+                rule += ", and a ledger has one session per person and key"
+            raise InvalidInputError(f"{what}: {rule}")
         before = Past(now, began=now) if past is None else changed(past, time=now)
-        bill = _Bill(method.dearest if zone is None else zone.dearest(method), account, seen)
+        bill = _Bill(method.dearest if zone is None else zone.dearest(method), account)
         place = GuardedPlace(lon, lat, self._source, seed, bill.charge, before.run)
         try:
             after, report = method.answer(before, place) if zone is None else zone.answer(method, before, place)
@@ -331,11 +341,12 @@ class TraceSession:
         except BaseException as error:
             if bill.refusal is not None:
                 raise bill.refusal from None
-            if not bill.paid and place.run == before.run:
+            if not place.questions:
                 raise
-            # Whether a method fails may depend on an answer: what was paid stays paid, and its run is over.
-            failed = changed(past or before, run=place.run, spent=math.fsum([before.spent, *bill.paid]))
-            return failed, self._seen, bill.paid, error
+            # Whether a method fails may depend on an answer: what was paid stays paid, a run that said yes is
+            # over, and the step cannot be asked again, because other questions would have the same noise.
+            failed = changed(past or before, time=now, run=place.run, spent=math.fsum([before.spent, *bill.paid]))
+            return failed, "", bill.paid, error
         if bill.refusal is not None:
             raise bill.refusal
         spent = math.fsum([before.spent, *bill.paid]) if bill.paid else before.spent
@@ -357,7 +368,7 @@ class TraceSession:
         (True, True)
         """
         with self._lock:
-            return json.dumps({"past": None if self._past is None else asdict(self._past), "seen": self._seen})
+            return _state(self._past, self._seen)
 
     @classmethod
     def resume(
@@ -366,23 +377,16 @@ class TraceSession:
         method: TraceMethod,
         *,
         key: bytes,
-        ledger: Payer | None = None,
+        ledger: Ledger | None = None,
         person: str | int | None = None,
         zone: "PrivateZone | None" = None,
     ) -> "TraceSession":
-        """Return the session that `state` describes; it goes on as if it had never stopped."""
+        """Return the session that `state` describes; it goes on as if it had never stopped.
+
+        A ledger that stores a state for this person and key goes on from its own.
+        """
         session = cls(method, key=key, ledger=ledger, person=person, zone=zone)
-        try:
-            stored = json.loads(state)
-            past = stored["past"]
-            if past is not None:
-                past["reports"] = tuple(Published(**report) for report in past["reports"])
-                past["anchors"] = tuple((float(lon), float(lat)) for lon, lat in past["anchors"])
-                past["run"] = None if past["run"] is None else _run_of(past["run"])
-                session._past = Past(**past)
-            session._seen = str(stored["seen"])
-        except (ValueError, KeyError, TypeError):
-            raise InvalidInputError("state must be what TraceSession.state returned") from None
+        session._past, session._seen = _parsed(state)
         return session
 
 
@@ -393,6 +397,38 @@ def as_seconds(time: Time) -> float:
             raise InvalidInputError("time must have a time zone, or be seconds")
         return time.timestamp()
     return as_finite(time, "time")
+
+
+def session_tag(key: bytes, person: str | int) -> str:
+    """Return the name under which a ledger stores the session of a person and a key.
+
+    Examples
+    --------
+    >>> len(session_tag(bytes(32), "ana")), session_tag(bytes(32), "ana") == session_tag(bytes(32), "ben")
+    (32, False)
+    """
+    name = as_person(person).encode()
+    return hashlib.blake2b(name, key=key, digest_size=16, person=b"geoind session").hexdigest()
+
+
+def _state(past: Past | None, seen: str) -> str:
+    """Return the state of a session as JSON."""
+    return json.dumps({"past": None if past is None else asdict(past), "seen": seen})
+
+
+def _parsed(state: str) -> tuple[Past | None, str]:
+    """Return the past of a state, and the tag of its last position."""
+    try:
+        stored = json.loads(state)
+        seen, past = str(stored["seen"]), stored["past"]
+        if past is None:
+            return None, seen
+        past["reports"] = tuple(Published(**report) for report in past["reports"])
+        past["anchors"] = tuple((float(lon), float(lat)) for lon, lat in past["anchors"])
+        past["run"] = None if past["run"] is None else _run_of(past["run"])
+        return Past(**past), seen
+    except (ValueError, KeyError, TypeError):
+        raise InvalidInputError("state must be what TraceSession.state returned") from None
 
 
 def _run_of(stored: Mapping[str, Any]) -> Run:

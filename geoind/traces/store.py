@@ -1,13 +1,12 @@
-"""Sessions that are stored in the ledger's database: any worker answers any person, also after a restart."""
+"""Sessions of many persons under one key, stored by the ledger: any worker answers any person."""
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
-from geoind.budgets.ledger import Account, Ledger
+from geoind.budgets.ledger import Ledger
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Location
 from geoind.randomness import KEY_BYTES
-from geoind.traces.session import Payer, Time, TraceMethod, TraceSession
+from geoind.traces.session import Time, TraceMethod, TraceSession, session_tag
 from geoind.traces.zones import PrivateZone
 
 __all__ = ["SessionStore"]
@@ -15,7 +14,7 @@ __all__ = ["SessionStore"]
 
 @dataclass(frozen=True)
 class SessionStore:
-    """One session per person, stored in the ledger's database between two reports.
+    """One session per person, which the ledger stores between two reports.
 
     Each report is one transaction that locks the person: it loads the session, charges, draws and saves, and the
     answer is returned after the commit. A worker that dies before the commit has charged and published nothing.
@@ -57,41 +56,10 @@ class SessionStore:
 
         `zone` is the person's `PrivateZone`, the same at every report.
         """
-        with self.ledger.locked(person) as account:
-            session = self._session(account.session(), person, _Held(account), zone)
-            before = session.state()
-            failure: BaseException | None = None
-            try:
-                answer = session.report(lat=lat, lon=lon, time=time)
-            except BaseException as error:
-                if session.state() == before:
-                    raise
-                # A method failed after a question was answered: its charges and the end of its run are committed.
-                failure = error
-            if (after := session.state()) != before:
-                account.save_session(after)
-        if failure is not None:
-            raise failure
-        return answer
+        session = TraceSession(self.method, key=self.key, ledger=self.ledger, person=person, zone=zone)
+        return session.report(lat=lat, lon=lon, time=time)
 
     def spent(self, person: str | int) -> float:
         """Return epsilon of everything that a person's session answered, per metre."""
-        return self._session(self.ledger.session(person), person).spent
-
-    def _session(
-        self, state: str | None, person: str | int, ledger: Payer | None = None, zone: PrivateZone | None = None
-    ) -> TraceSession:
-        if state is None:
-            return TraceSession(self.method, key=self.key, ledger=ledger, person=person, zone=zone)
-        return TraceSession.resume(state, self.method, key=self.key, ledger=ledger, person=person, zone=zone)
-
-
-@dataclass(frozen=True)
-class _Held:
-    """A ledger whose lock on the person is held already."""
-
-    account: Account
-
-    def locked(self, person: str | int) -> AbstractContextManager[Account]:  # noqa: ARG002
-        """Return the account of the open transaction."""
-        return nullcontext(self.account)
+        state = self.ledger.session(person, session_tag(self.key, person))
+        return 0.0 if state is None else TraceSession.resume(state, self.method, key=self.key).spent

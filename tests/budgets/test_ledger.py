@@ -328,15 +328,18 @@ def test_what_a_budget_cannot_count_is_refused_even_for_nobody() -> None:
 
 def test_a_saved_session_replaces_the_one_before_and_is_forgotten_with_its_person(url: str) -> None:
     with Ledger(url, budget=1) as ledger:
-        assert ledger.session("ana") is None
+        assert ledger.session("ana", "one") is None
         for state in ("here", "on the way"):
             with ledger.locked("ana") as account:
-                account.save_session(state)
-                assert account.session() == state
-            assert ledger.session("ana") == state
-        assert ledger.session("ben") is None
+                account.save_session("one", state)
+                assert account.session("one") == state
+            assert ledger.session("ana", "one") == state
+        with ledger.locked("ana") as account:
+            account.save_session("two", "elsewhere")
+        assert (ledger.session("ana", "one"), ledger.session("ana", "two")) == ("on the way", "elsewhere")
+        assert ledger.session("ben", "one") is None
         ledger.forget("ana")
-        assert ledger.session("ana") is None
+        assert ledger.session("ana", "one") is ledger.session("ana", "two") is None
 
 
 def test_a_history_says_what_drew_each_report_and_what_it_cost() -> None:

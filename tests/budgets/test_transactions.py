@@ -24,7 +24,7 @@ READS: dict[str, Callable[[Ledger], object]] = {
     "spent": lambda ledger: ledger.spent("ana"),
     "lifetime": lambda ledger: ledger.lifetime("ana"),
     "history": lambda ledger: ledger.history("ana"),
-    "session": lambda ledger: ledger.session("ana"),
+    "session": lambda ledger: ledger.session("ana", "tag"),
 }
 WRITES: dict[str, Callable[[Ledger], object]] = {
     "charge": lambda ledger: ledger.charge("ana", 0.125),
@@ -39,7 +39,7 @@ WRITES: dict[str, Callable[[Ledger], object]] = {
 
 def _save(ledger: Ledger) -> None:
     with ledger.locked("ana") as account:
-        account.save_session("here")
+        account.save_session("tag", "here")
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_writer_that_waited_in_vain_says_how_long(ledger: Ledger, other: sqlit
     with pytest.raises(LedgerError, match=r"nothing is published: it stayed locked for 0\.01 s$"):
         WRITES[name](ledger)
     other.execute("ROLLBACK")
-    assert (ledger.spent("ana"), ledger.session("ana")) == (0.0, None)
+    assert (ledger.spent("ana"), ledger.session("ana", "tag")) == (0.0, None)
 
 
 def test_an_error_says_what_the_database_said(ledger: Ledger, other: sqlite3.Connection) -> None:

@@ -3,6 +3,7 @@
 import itertools
 import multiprocessing
 import os
+import random
 import signal
 import threading
 import time as clock
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 import sqlalchemy
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, LedgerError, Promise, TraceSession
+from geoind import BudgetExceededError, InvalidInputError, Ledger, LedgerError, Location, Promise, TraceSession
 from geoind.budgets.ledger import Account
 from geoind.traces import (
     Cached,
@@ -29,6 +30,7 @@ from geoind.traces import (
     Switching,
     TraceMethod,
 )
+from geoind.traces.session import session_tag
 
 KEY = bytes(range(32))
 PARIS: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945}
@@ -51,6 +53,11 @@ WALK = [(48.85 + 0.05 * (step // 3), 2.29, 300.0 * step) for step in range(60)]
 def counts(ledger: Ledger) -> Counter[float]:
     """Return how many charges of each epsilon a ledger wrote, to 12 digits: it rounds up to units of 1e-15."""
     return Counter(round(entry.epsilon, 12) for entry in ledger.history("ana"))
+
+
+def stored(ledger: Ledger) -> str | None:
+    """Return the newest state of the session in a ledger."""
+    return ledger.session("ana", session_tag(KEY, "ana"))
 
 
 def costs(session: TraceSession) -> Counter[float]:
@@ -207,13 +214,13 @@ def test_a_commit_that_fails_publishes_nothing_and_changes_neither_memory_nor_da
         whole = TraceSession(METHODS[name], key=KEY, person="ana")
         for step, (lat, lon, time) in enumerate(WALK[:12]):
             where: dict[str, Any] = {"lat": lat, "lon": lon, "time": time}
-            before = ledger.session("ana"), ledger.spent("ana"), ledger.spent("ben"), session.state()
+            before = stored(ledger), ledger.spent("ana"), ledger.spent("ben"), session.state()
             if step % 3 == 1:
                 with failing_commits(ledger, monkeypatch):
                     for report in (store.report, lambda _, **where: session.report(**where)):
                         with pytest.raises(LedgerError, match="nothing is published"):
                             report("ana", **where)
-                assert (ledger.session("ana"), ledger.spent("ana"), ledger.spent("ben"), session.state()) == before
+                assert (stored(ledger), ledger.spent("ana"), ledger.spent("ben"), session.state()) == before
             session.report(**where)
             assert store.report("ana", **where) == whole.report(**where)
         assert ledger.spent("ana") == pytest.approx(whole.spent)
@@ -274,7 +281,7 @@ def test_an_error_of_the_ledger_undoes_the_charges_before_it(fails_at: int) -> N
             session.report(**PARIS, time=0)
         with pytest.raises(LedgerError, match="gone"):
             store.report("ana", **PARIS, time=0)
-        assert (ledger.spent("ana"), ledger.session("ana"), session.spent) == (0, None, 0)
+        assert (ledger.spent("ana"), stored(ledger), session.spent) == (0, None, 0)
 
 
 @pytest.mark.parametrize("method", [Independent(0.01), SPARSE], ids=["one charge", "two charges"])
@@ -286,10 +293,125 @@ def test_a_lost_answer_comes_again_for_nothing_when_the_budget_is_used_up(method
         first = session.report(**PARIS, time=0)
         again = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
         assert again.report(**PARIS, time=0) == first
-        other = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
-        with pytest.raises(BudgetExceededError):
+        # Another method that could not be paid for repeats the answer, too.
+        other = TraceSession(Independent(0.5), key=KEY, ledger=ledger, person="ana")
+        assert other.report(**PARIS, time=0) == first
+        with pytest.raises(InvalidInputError, match="one session per person and key"):
             other.report(lat=48.9, lon=2.3, time=0)
+        with pytest.raises(BudgetExceededError):
+            other.report(**PARIS, time=1)
         assert ledger.spent("ana") == pytest.approx(budget)
+
+
+@pytest.mark.parametrize("zone", [None, ZONE], ids=["no zone", "zone"])
+@pytest.mark.parametrize("name", METHODS)
+def test_all_sessions_of_a_person_and_a_key_answer_and_pay_as_one(
+    name: str, zone: PrivateZone | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """New ones, old states, copies and stored ones take turns; answers and commits are lost meanwhile."""
+    method, chance = METHODS[name], random.Random(7)
+    alone = TraceSession(method, key=KEY, person="ana", zone=zone)
+    with Ledger("sqlite://", budget=100) as ledger:
+        rest: dict[str, Any] = {"key": KEY, "ledger": ledger, "person": "ana", "zone": zone}
+        states = [alone.state()]
+        kept = TraceSession(method, **rest)
+
+        def report(**where: Any) -> Location[float]:
+            match chance.randrange(4):
+                case 0:
+                    return kept.report(**where)
+                case 1:
+                    return TraceSession(method, **rest).report(**where)
+                case 2:
+                    return SessionStore(ledger, method, KEY).report("ana", **where, zone=zone)
+            return TraceSession.resume(chance.choice(states), method, **rest).report(**where)
+
+        for step, (lat, lon, time) in enumerate(WALK):
+            where: dict[str, Any] = {"lat": lat, "lon": lon, "time": time}
+            if chance.random() < 0.3:
+                with failing_commits(ledger, monkeypatch), pytest.raises(LedgerError):
+                    report(**where)
+            answer = alone.report(**where)
+            states.append(alone.state())
+            for _ in range(3):
+                assert report(**where) == answer
+                with pytest.raises(InvalidInputError, match="same time"):
+                    report(lat=lat + 0.001, lon=lon, time=time)
+                if step:
+                    with pytest.raises(InvalidInputError, match="before the last"):
+                        report(lat=lat, lon=lon, time=WALK[chance.randrange(step)][2])
+            assert counts(ledger) == costs(alone)
+            assert stored(ledger) == alone.state()
+        assert costs(alone)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_walks_that_begin_again_publish_no_second_answer_about_a_position(name: str) -> None:
+    with Ledger("sqlite://", budget=100) as ledger:
+        answers: dict[int, set[Location[float]]] = {}
+        charged: Counter[float] = Counter()
+        for start in range(10):
+            session = TraceSession(METHODS[name], key=KEY, ledger=ledger, person="ana")
+            for step in range(start, 20):
+                try:
+                    answer = session.report(lat=48.85 + 0.002 * step, lon=2.29, time=60 * step)
+                except InvalidInputError:
+                    continue
+                answers.setdefault(step, set()).add(answer)
+            charged += costs(session)
+        assert [len(given) for given in answers.values()] == [1] * 20
+        assert counts(ledger) == charged
+
+
+@pytest.mark.parametrize("zone", [None, ZONE], ids=["no zone", "zone"])
+def test_copies_of_one_state_share_the_first_yes_of_the_run_that_was_paid(zone: PrivateZone | None) -> None:
+    alone = TraceSession(SPARSE, key=KEY, person="ana", zone=zone)
+    with Ledger("sqlite://", budget=100) as ledger:
+        rest: dict[str, Any] = {"key": KEY, "ledger": ledger, "person": "ana", "zone": zone}
+        session = TraceSession(SPARSE, **rest)
+        assert session.report(**PARIS, time=0) == alone.report(**PARIS, time=0)
+        state = session.state()
+        for copy in range(100):
+            where: dict[str, Any] = {"lat": PARIS["lat"] + 0.001 * copy, "lon": 2.3, "time": 60.0 + copy}
+            assert TraceSession.resume(state, SPARSE, **rest).report(**where) == alone.report(**where)
+            with pytest.raises(InvalidInputError, match="same time"):
+                TraceSession.resume(state, SPARSE, **rest).report(**(where | {"lon": 2.4}))
+        assert counts(ledger) == costs(alone)
+        assert alone.spent > session.spent
+
+
+def test_sessions_of_one_person_under_two_keys_pay_for_themselves() -> None:
+    with Ledger("sqlite://", budget=100) as ledger:
+        sessions = [
+            TraceSession(SPARSE, key=key, ledger=ledger, person="ana") for key in (KEY, bytes(32), None, None)
+        ]
+        for lat, lon, time in WALK:
+            for session in sessions:
+                session.report(lat=lat, lon=lon, time=time)
+        assert counts(ledger) == sum(map(costs, sessions), Counter())
+
+
+@pytest.mark.parametrize("paid", [True, False], ids=["with a ledger", "without"])
+@pytest.mark.parametrize("where", [PARIS, FAR], ids=["silent", "yes"])
+def test_a_step_that_failed_after_a_question_is_not_asked_again(where: dict[str, Any], paid: bool) -> None:
+    class Unsteady(SparseVector):
+        def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
+            if past.time == 60:
+                place.has_left(self.limit)
+                raise ZeroDivisionError
+            return super().answer(past, place)
+
+    with Ledger("sqlite://", budget=1) as ledger:
+        rest: dict[str, Any] = {"ledger": ledger, "person": "ana"} if paid else {}
+        session = TraceSession(Unsteady(0.01, 0.01, 1500), key=KEY, **rest)
+        session.report(**PARIS, time=0)
+        with pytest.raises(ZeroDivisionError):
+            session.report(**where, time=60)
+        for limit in (10.0, 1500.0):
+            again = TraceSession.resume(session.state(), SparseVector(0.01, 0.01, limit), key=KEY, **rest)
+            with pytest.raises(InvalidInputError, match="failed"):
+                again.report(**where, time=60)
+        session.report(**PARIS, time=61)
 
 
 RACED = SparseVector(0.001, 0.001, 100.0, 0.0005)
@@ -350,9 +472,9 @@ class Dying(SparseVector):
 
 def steps_until_killed(url: str) -> None:
     with Ledger(url, budget=1) as ledger:
-        store = SessionStore(ledger, Dying(0.01, 0.01, 1500), KEY)
+        session = TraceSession(Dying(0.01, 0.01, 1500), key=KEY, ledger=ledger, person="ana")
         for lat, lon, time in WALK[:6]:
-            store.report("ana", lat=lat, lon=lon, time=time)
+            session.report(lat=lat, lon=lon, time=time)
 
 
 def test_a_worker_killed_in_the_middle_of_a_step_has_charged_nothing_for_it(url: str) -> None:

@@ -88,10 +88,11 @@ def test_repeating_a_step_costs_nothing_also_after_a_crash() -> None:
         crashed = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
         assert crashed.report(**PARIS, time=0) == first
         assert ledger.spent("ana") == pytest.approx(0.01)
-        # Another place at that step is another report, and is paid for.
+        # Another place at that time is refused, because the ledger knows that the step was answered.
         other = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
-        other.report(lat=48.9, lon=2.4, time=0)
-        assert ledger.spent("ana") == pytest.approx(0.02)
+        with pytest.raises(InvalidInputError, match="one session per person and key"):
+            other.report(lat=48.9, lon=2.4, time=0)
+        assert ledger.spent("ana") == pytest.approx(0.01)
 
 
 def test_a_guarded_place_shows_nothing() -> None:
