@@ -34,14 +34,14 @@ LONLAT = "OGC:CRS84"
 """WGS84 degrees, longitude first."""
 
 FILES = re.compile(
-    r"""(\w*grids|file|model|catalog|init)["']?\s*[=:]\s*(?!["']?@null(["'\s]|$))|PARAMETERFILE|PROJ4_GRIDS"""
-    r"""|EXTENSION\s*[\[(]\s*"PROJ4_GRIDS|difference\s+file|height\s+file|correction\s+.{0,80}file""",
+    r"""(grids|\b(file|model|catalog|init))(\s*=|["']\s*:)\s*(?!["']?@null(["'\s]|$))"""
+    r"""|PARAMETERFILE(?!\["[^"]*","@null")|PROJ4_GRIDS(?!","@null")""",
     re.IGNORECASE,
 )
 """How the text of a CRS names a file, which PROJ would open. `+nadgrids=@null` names none."""
 
 # PROJ would ask a server for grids, and so tell it roughly where the places are.
-pyproj.network.set_network_enabled(active=False)
+pyproj.network.set_network_enabled(active=False)  # type: ignore[attr-defined]
 
 
 def as_crs(crs: Any, what: str) -> str:
@@ -54,8 +54,7 @@ def as_crs(crs: Any, what: str) -> str:
     """
     if crs is None:
         raise InvalidInputError(
-            f"{what} must have a CRS, which defines its metres: set it, or give crs, such as "
-            f"{LONLAT!r} for lon/lat"
+            f"{what} must have a CRS, which defines its unit: set it, or give crs, such as {LONLAT!r} for lon/lat"
         )
     text = crs if isinstance(crs, str) else str(crs.to_wkt())
     transformer(text, inverse=False)

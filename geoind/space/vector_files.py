@@ -27,6 +27,7 @@ import pyarrow as pa
 import shapely
 
 from geoind.errors import InvalidInputError
+from geoind.space.crs import parsed_crs
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -203,7 +204,8 @@ class VectorFile:
         about, reader = self.read(layer)
         frame = reader.read_all().to_pandas()
         shapes = shapely.from_wkb(frame.pop(about["geometry_name"] or "wkb_geometry"), on_invalid="ignore")
-        return geopandas.GeoDataFrame(frame, geometry=shapes, crs=about["crs"])
+        crs = parsed_crs(about["crs"]) if about["crs"] else None
+        return geopandas.GeoDataFrame(frame, geometry=shapes, crs=crs)
 
     def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         with self._reading():
