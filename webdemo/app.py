@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -123,12 +124,18 @@ def _refuse(_: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"detail": str(error)}, status_code=400)
 
 
+def _named(problem: dict[str, Any]) -> tuple[str | int, ...]:
+    known: tuple[str | int, ...] = problem["loc"][1:]
+    return known[:-1] if problem["type"] == "extra_forbidden" else known
+
+
 def _refuse_invalid(_: Request, error: Exception) -> JSONResponse:
-    # The framework's own answer would quote the input, and with it a location.
+    # The framework's own answer would quote the input, and with it a location. The name of an
+    # unknown member could be one, too.
     if not isinstance(error, RequestValidationError):
         raise error
     problems = [
-        f"{'.'.join(str(part) for part in problem['loc'][1:]) or 'the request'}: {problem['msg'].lower()}"
+        f"{'.'.join(map(str, _named(problem))) or 'the request'}: {problem['msg'].lower()}"
         for problem in error.errors()
     ]
     return JSONResponse({"detail": "; ".join(problems)}, status_code=422)

@@ -17,7 +17,15 @@ from geoind.files.scan import Scan, line_of, scan
 
 __all__ = ["BATCH_BYTES", "TextRows", "delimited_rows", "spreadsheet_safe"]
 
-FORMULA = r'^"?([ ]*[=+\-@]|[ ]*(＝|＋|－|＠)|[\t\r\n])'
+BLANK = "|".join(
+    map(
+        chr,
+        (0x20, 0xA0, 0xAD, *range(0x2000, 0x2010), *range(0x2028, 0x2030), *range(0x205F, 0x2070), 0x3000, 0xFEFF),
+    )
+)
+"""Spaces, and characters without width such as a byte order mark. In bytes, a class would match single bytes."""
+
+FORMULA = rf'^"?({BLANK}|\x00)*([=+\-@]|＝|＋|－|＠|[\t\r\n])'
 """How a text begins that a spreadsheet runs, in quotes or not."""
 
 BATCH_BYTES = 4 << 20
@@ -179,7 +187,8 @@ class TextRows:
 def spreadsheet_safe(fields: pa.Array) -> pa.Array:
     r"""Return fields of text, with a ' before each one that a spreadsheet would take for a formula.
 
-    These are texts that begin with =, +, -, @, a tab or a line break. Numbers stay as they are.
+    These are texts that begin with =, +, -, @, a tab or a line break, also after spaces or characters
+    without width. Numbers stay as they are.
 
     Examples
     --------

@@ -60,6 +60,9 @@ MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".png": "image/png"
 TEMPLATE_START = re.compile(r"\{(?=[{%#])")
 """A brace that begins something in Jinja2."""
 
+PLANES = ("EPSG3857", "EPSG3395", "EPSG4326", "Simple")
+"""The names of Leaflet's CRS."""
+
 CODE = re.compile(r"(?<!\\)`|\\(?!`)|\$\{")
 """What ends a JavaScript template literal or computes in it; folium itself escapes backticks."""
 
@@ -249,7 +252,9 @@ def _refuse_code(element: Any) -> None:
     for style in (getattr(element, kind, None) for kind in ("style_function", "highlight_function")):
         if style is not None and any("{{" in str(style(feature)) for feature in element.data["features"]):
             raise InvalidInputError("a style of a GeoJson layer must not contain '{{'")
-    words = [element.text] if isinstance(element, folium.Tooltip) else []
+    if isinstance(element, folium.Map) and element.crs not in PLANES:
+        raise InvalidInputError(f"crs of a map must be one of {', '.join(PLANES)}")
+    words = [element.text, str(getattr(element, "style", ""))] if isinstance(element, folium.Tooltip) else []
     if isinstance(element, folium.Popup):
         words = [child.render() for child in element.html._children.values()]
     if any(CODE.search(text) for text in words):

@@ -1,5 +1,6 @@
 """What lies near a place: exact WGS84 distances, found through a spatial index."""
 
+import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +10,11 @@ from typing import TYPE_CHECKING, cast
 import geopandas
 import numpy as np
 import shapely
+from pyarrow import parquet
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
-from geoind.space.crs import in_degrees
+from geoind.space.crs import in_degrees, parsed_crs
 from geoind.space.geodesy import geodesic_lengths
 from geoind.space.projection import Projection
 from geoind.space.vector_files import read_vector_file
@@ -61,6 +63,7 @@ class PointsOfInterest:
         if not path.is_file():
             raise InvalidInputError(f"{path.name!r} must be a local file: there is none")
         try:
+            _check_crs(path)
             frame = geopandas.read_parquet(path)
         except Exception:
             # Metadata that is not valid is an error of pyarrow, geopandas, pyproj or Python's JSON parser.
@@ -71,6 +74,15 @@ class PointsOfInterest:
         """Return the places within `radius` metres, the closest first, with their `distance` in metres."""
         [[lon, lat]] = as_lonlat([[lon, lat]], "centre").tolist()
         return near(self.frame, lat=lat, lon=lon, radius=as_positive(radius, "radius"))
+
+
+def _check_crs(path: Path) -> None:
+    """Refuse a CRS that names a file, before geopandas parses it."""
+    geo = json.loads((parquet.read_schema(path).metadata or {}).get(b"geo", b"{}"))
+    for column in geo.get("columns", {}).values():
+        crs = column.get("crs")
+        if crs is not None:
+            parsed_crs(crs if isinstance(crs, str) else json.dumps(crs))
 
 
 def near(

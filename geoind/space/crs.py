@@ -1,10 +1,13 @@
 """Coordinates of a CRS to and from WGS84 degrees, longitude first: the one place that asks for a CRS."""
 
+import json
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 import pyproj
+import pyproj.network
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
 from geoind.errors import InvalidInputError
@@ -13,12 +16,32 @@ if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
     from pyproj import Transformer
 
-__all__ = ["LONLAT", "as_crs", "from_lonlat", "in_degrees", "points_lonlat", "same_crs", "to_lonlat", "wrap_lon"]
+__all__ = [
+    "LONLAT",
+    "as_crs",
+    "from_lonlat",
+    "in_degrees",
+    "parsed_crs",
+    "points_lonlat",
+    "same_crs",
+    "to_lonlat",
+    "wrap_lon",
+]
 
 Frame = TypeVar("Frame", bound="GeoDataFrame | GeoSeries")
 
 LONLAT = "OGC:CRS84"
 """WGS84 degrees, longitude first."""
+
+FILES = re.compile(
+    r"""(grids|\b(file|model|catalog|init))(\s*=|["']\s*:)\s*(?!["']?@null(["'\s]|$))"""
+    r"""|PARAMETERFILE(?!\["[^"]*","@null")|PROJ4_GRIDS(?!","@null")""",
+    re.IGNORECASE,
+)
+"""How the text of a CRS names a file, which PROJ would open. `+nadgrids=@null` names none."""
+
+# PROJ would ask a server for grids, and so tell it roughly where the places are.
+pyproj.network.set_network_enabled(active=False)  # type: ignore[attr-defined]
 
 
 def as_crs(crs: Any, what: str) -> str:
@@ -31,8 +54,7 @@ def as_crs(crs: Any, what: str) -> str:
     """
     if crs is None:
         raise InvalidInputError(
-            f"{what} must have a CRS, without one nobody knows what a metre is: set it, or give crs, such as "
-            f"{LONLAT!r} for lon/lat"
+            f"{what} must have a CRS, which defines its unit: set it, or give crs, such as {LONLAT!r} for lon/lat"
         )
     text = crs if isinstance(crs, str) else str(crs.to_wkt())
     transformer(text, inverse=False)
@@ -42,7 +64,7 @@ def as_crs(crs: Any, what: str) -> str:
 @lru_cache(maxsize=64)
 def same_crs(first: str, second: str) -> bool:
     """Return whether two CRS give the same coordinates, whatever order their axes are written in."""
-    return first == second or bool(pyproj.CRS(first).equals(pyproj.CRS(second), ignore_axis_order=True))
+    return first == second or bool(parsed_crs(first).equals(parsed_crs(second), ignore_axis_order=True))
 
 
 def to_lonlat(coordinates: FloatArray, crs: str) -> FloatArray:
@@ -109,15 +131,38 @@ def _carried(points: FloatArray, way: "Transformer | None") -> FloatArray:
     return np.column_stack(way.transform(*points.T))
 
 
+def parsed_crs(crs: str) -> pyproj.CRS:
+    """Return the CRS that a text defines; one that names a file is refused before that file is opened."""
+    text = crs.strip()
+    if text.startswith("{"):
+        # Without escapes, so that the words are found.
+        try:
+            text = json.dumps(json.loads(text, strict=False), ensure_ascii=False)
+        except (ValueError, RecursionError):
+            raise InvalidInputError("crs is not known: it is not valid JSON") from None
+    _refuse_files(text)
+    try:
+        parsed = pyproj.CRS.from_user_input(text)
+        # The same CRS in other words: PROJJSON names its files by the names of its parameters.
+        _refuse_files(parsed.to_wkt())
+    except (pyproj.exceptions.CRSError, UnicodeError):
+        raise InvalidInputError(f"crs is not known: {crs[:200]!r}") from None
+    return parsed
+
+
+def _refuse_files(text: str) -> None:
+    if FILES.search(text):
+        raise InvalidInputError(
+            "the CRS names a file of its own (grids, init), which is not read: use an EPSG code"
+        )
+
+
 @lru_cache(maxsize=64)
 def transformer(crs: str, *, inverse: bool) -> "Transformer | None":
     """Return the way from a CRS to degrees, or back; None where they are the same."""
     if crs in (LONLAT, "EPSG:4326"):
         return None
-    try:
-        parsed = pyproj.CRS.from_user_input(crs)
-    except (pyproj.exceptions.CRSError, UnicodeError):
-        raise InvalidInputError(f"crs is not known: {crs!r}") from None
+    parsed = parsed_crs(crs)
     if parsed.is_geocentric:
         raise InvalidInputError("the CRS must be geographic or projected, got a geocentric one")
     if parsed.equals(pyproj.CRS.from_user_input(LONLAT), ignore_axis_order=True):

@@ -4,18 +4,33 @@ GDAL probes the content of a file with every registered driver, and a text file 
 service or of a virtual file. pyogrio has no argument for the allowed drivers, and drivers are registered for the
 whole process. So the file is read in a process of its own that has one driver. It is started with the path of
 this file, and imports nothing from geoind.
+
+A CRS or a schema in the file can name other files, and GDAL and PROJ open them while they read the layers. On
+Linux the process gives up access to all other files first (Landlock, since Linux 5.13).
 """
 
+import ctypes
 import json
 import os
 import sys
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, BinaryIO
 
 __all__ = ["serve"]
 
+SYSTEM = ("/usr", "/lib", "/lib64")
+"""Folders of libraries and their data, next to those of Python."""
 
-def serve(driver: str, path: str, requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer with the layers as one line of JSON; then, for each request, with a layer as an Arrow stream."""
+READ, READ_AND_WRITE = 0b1100, 0b1111111111110
+"""Landlock's access to files below a folder: open for reading and list; everything but execution."""
+
+
+def serve(driver: str, path: str, files: list[int], requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer with the layers as one line of JSON; then, for each request, with a layer as an Arrow stream.
+
+    The working directory is private to this process. `files` are open files that it refers to.
+    """
     # pyogrio imports these if it can, and needs none of them here: two seconds less.
     for name in ("geopandas", "pandas", "pyproj", "shapely"):
         sys.modules[name] = None  # type: ignore[assignment]
@@ -24,6 +39,9 @@ def serve(driver: str, path: str, requests: BinaryIO, answers: BinaryIO) -> None
     import pyogrio.raw
 
     _keep_one_driver(driver)
+    data = [os.environ[name] for name in ("GDAL_DATA", "PROJ_DATA", "PROJ_LIB") if name in os.environ]
+    packages = [str(Path(module.__file__).parents[1]) for module in (pa, pyogrio)]
+    _give_up_other_files([*SYSTEM, *data, *packages, sys.prefix, sys.base_prefix], files)
     options = {"WRITE_GFS": "NO"} if driver == "GML" else {}
     layers = [[str(layer), None if kind is None else str(kind)] for layer, kind in pyogrio.list_layers(path)]
     _answer(answers, layers)
@@ -53,6 +71,31 @@ def _keep_one_driver(driver: str) -> None:
         raise RuntimeError("GDAL must have this driver, and no other")
 
 
+def _give_up_other_files(folders: Iterable[str], files: list[int]) -> None:
+    """Give up access to all files but these and those of the working directory, and TCP connections."""
+    call = ctypes.CDLL(None, use_errno=True).syscall if sys.platform == "linux" else None
+    # The numbers of these calls are the same on all processors.
+    create, add, restrict = 444, 445, 446
+    version = -1 if call is None else call(create, None, ctypes.c_size_t(0), 1)
+    if call is None or version < 1:
+        return
+    # Connections are restricted since version 4.
+    handled = (ctypes.c_uint64 * 2)(READ_AND_WRITE | 1, 3 if version >= 4 else 0)
+    rules = call(create, handled, ctypes.c_size_t(16 if version >= 4 else 8), 0)
+    allowed = [(READ, os.open(folder, os.O_PATH)) for folder in folders if Path(folder).is_dir()]
+    allowed += [(READ_AND_WRITE, os.open(".", os.O_PATH)), *((0b100, file) for file in files)]
+    failed = rules < 0
+    for access, descriptor in allowed:
+        rule = access.to_bytes(8, sys.byteorder) + descriptor.to_bytes(4, sys.byteorder)
+        failed |= call(add, rules, 1, rule, 0) != 0
+    # No program that is started can gain rights (PR_SET_NO_NEW_PRIVS): a condition of the last call.
+    failed |= ctypes.CDLL(None).prctl(38, 1, 0, 0, 0) != 0 or call(restrict, rules, 0) != 0
+    if failed:
+        raise RuntimeError("access to other files must be given up")
+    for descriptor in (rules, *(descriptor for _, descriptor in allowed if descriptor not in files)):
+        os.close(descriptor)
+
+
 def _answer(answers: BinaryIO, value: Any) -> None:
     answers.write(json.dumps(value).encode() + b"\n")
     answers.flush()
@@ -62,5 +105,5 @@ if __name__ == "__main__":
     # Whatever a library prints goes to standard error, not into the answers.
     _answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    serve(sys.argv[1], sys.argv[2], sys.stdin.buffer, _answers)
+    serve(sys.argv[1], sys.argv[2], [int(file) for file in sys.argv[3:]], sys.stdin.buffer, _answers)
     _answers.close()

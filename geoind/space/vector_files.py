@@ -2,17 +2,22 @@
 
 The suffix of a file chooses the driver, from a closed list. Its first bytes must be those
 of the format. It is opened in a process that has this driver only (`geoind.space.gdal_process`), without network.
+GDAL looks for companions of a file next to it, and writes there, too. So it is given a private folder
+with the file and its permitted companions, and never the folder of the file.
 """
 
 import json
 import os
 import re
+import shutil
 import sqlite3
+import stat
 import subprocess
 import sys
+import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +27,7 @@ import pyarrow as pa
 import shapely
 
 from geoind.errors import InvalidInputError
+from geoind.space.crs import parsed_crs
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
@@ -62,6 +68,15 @@ BEGINNINGS = {
 }
 """What the first 8 KiB of a file match, by its suffix."""
 
+COMPANIONS: Mapping[str, tuple[str, ...]] = {
+    ".shp": (".shx", ".dbf", ".prj", ".cpg"),
+    ".mif": (".mid",),
+    ".gml": (".xsd",),
+}
+"""The other files that are read together with a file, by its suffix. Indexes and .gfs files are not needed."""
+
+DATABASES = (".gpkg", ".sqlite")
+
 NO_NETWORK = {
     **dict.fromkeys(
         ("GDAL_HTTP_PROXY", "GDAL_HTTPS_PROXY", "http_proxy", "https_proxy", "all_proxy", "ALL_PROXY"),
@@ -75,6 +90,7 @@ NO_NETWORK = {
     "OGR_SQLITE_PRAGMA": "trusted_schema=0",
     "PROJ_NETWORK": "OFF",
 }
+TEMPORARY = ("CPL_TMPDIR", "SQLITE_TMPDIR", "TMPDIR")
 REMOVED = ("no_proxy", "NO_PROXY", "OGR_SQLITE_LOAD_EXTENSIONS", "OGR_SQLITE_LIST_VIRTUAL_OGR")
 
 INDEX = re.compile(r'CREATE VIRTUAL TABLE ("([^"]|"")*"|\w+) USING rtree\s*\(', re.IGNORECASE)
@@ -131,29 +147,37 @@ class VectorFile:
         self.layers: dict[str, str | None] = {}
 
     def __enter__(self) -> Self:
-        place = _checked(self.path)
         kept = {name: value for name, value in os.environ.items() if name not in REMOVED}
-        search = {"PYTHONPATH": os.pathsep.join(part for part in sys.path if part), "PYTHONUTF8": "1"}
+        search = {"PYTHONPATH": os.pathsep.join(str(Path(part).absolute()) for part in sys.path if part)}
         script = Path(__file__).with_name("gdal_process.py")
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", str(script), self.driver, place],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # Not its messages: GDAL's may quote what the file holds.
-            stderr=subprocess.DEVNULL,
-            env=kept | search | NO_NETWORK,
-        )
-        try:
+        with ExitStack() as stack:
+            temporary = tempfile.TemporaryDirectory(prefix="geoind-", ignore_cleanup_errors=True)
+            folder = Path(stack.enter_context(temporary)).resolve()
+            descriptors = _put_into(folder, self.path, stack)
+            place = _checked(folder / self.path.name)
+            own = NO_NETWORK | {"PYTHONUTF8": "1"} | dict.fromkeys(TEMPORARY, str(folder))
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", str(script), self.driver, place, *map(str, descriptors)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                # Not its messages: GDAL's may quote what the file holds.
+                stderr=subprocess.DEVNULL,
+                env=kept | search | own,
+                cwd=folder,
+                pass_fds=descriptors,
+            )
+            stack.callback(self._end)
             with self._reading():
                 self.layers = dict(self._answer())
-        except BaseException:
-            self.__exit__(None, None, None)
-            raise
+            self._opened = stack.pop_all()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._opened.close()
+
+    def _end(self) -> None:
         self._process.kill()
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
@@ -180,7 +204,8 @@ class VectorFile:
         about, reader = self.read(layer)
         frame = reader.read_all().to_pandas()
         shapes = shapely.from_wkb(frame.pop(about["geometry_name"] or "wkb_geometry"), on_invalid="ignore")
-        return geopandas.GeoDataFrame(frame, geometry=shapes, crs=about["crs"])
+        crs = parsed_crs(about["crs"]) if about["crs"] else None
+        return geopandas.GeoDataFrame(frame, geometry=shapes, crs=crs)
 
     def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
         with self._reading():
@@ -221,22 +246,84 @@ def read_vector_file(path: str | Path) -> "GeoDataFrame":
         return file.frame(spatial[0])
 
 
+def _put_into(folder: Path, path: Path, stack: ExitStack) -> list[int]:
+    """Put a file and its companions into a private folder; return the open files that it refers to.
+
+    A link to an open file costs nothing and cannot be exchanged after the check. A database is copied: SQLite
+    resolves links, and would read and write the log next to the original.
+    """
+    suffix = _suffix(path)
+    if "\0" in str(path) or not path.is_file():
+        raise InvalidInputError(f"{path.name!r} must be a local file: there is none")
+    copied = suffix in DATABASES or not Path("/proc/self/fd").is_dir()
+    both = [end for known in COMPANIONS.get(suffix, ()) for end in (known, known.upper())]
+    descriptors = []
+    for part in (path, *map(path.with_suffix, both)):
+        descriptor = _opened(part, path)
+        if descriptor is None:
+            continue
+        stack.callback(os.close, descriptor)
+        place = folder / part.name
+        if copied:
+            try:
+                with open(descriptor, "rb", closefd=False) as source, place.open("xb") as target:
+                    shutil.copyfileobj(source, target, 1 << 20)
+            except OSError as error:
+                raise InvalidInputError(
+                    f"cannot copy {part.name!r} to a temporary folder ({error.strerror}): TMPDIR can name another"
+                ) from None
+        else:
+            place.symlink_to(f"/proc/self/fd/{descriptor}")
+            descriptors.append(descriptor)
+    if suffix in DATABASES:
+        _refuse_unfinished(path)
+    return descriptors
+
+
+def _opened(part: Path, path: Path) -> int | None:
+    """Return a descriptor of a file or of a companion of it, None for a companion that does not exist."""
+    # Only the file itself may be a symbolic link. A pipe must not block.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    flags |= 0 if part == path else getattr(os, "O_NOFOLLOW", 0)
+    rule = f"{part.name!r} must be a regular file that can be read" + ("" if part == path else ", not a link")
+    try:
+        descriptor = os.open(part, flags)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and part != path:
+            return None
+        raise InvalidInputError(rule) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise InvalidInputError(rule)
+    return descriptor
+
+
+def _refuse_unfinished(path: Path) -> None:
+    """Refuse a database with a log next to it, whose changes are not in the file.
+
+    The log can add what was not checked. Without it the rows would be old.
+    """
+    for end in ("-wal", "-journal"):
+        log = Path(f"{path.resolve()}{end}")
+        with suppress(FileNotFoundError):
+            found = log.lstat()
+            if not stat.S_ISREG(found.st_mode) or found.st_size:
+                raise InvalidInputError(
+                    f"{path.name!r} has changes in {log.name!r} that are not in the file: close the program that "
+                    "writes it, or save the layer as a new file"
+                )
+
+
 def _checked(path: Path) -> str:
     """Return the path for GDAL, after checks of its name and its content."""
-    place = str(path.absolute())
-    if "\0" in place or not path.is_file():
-        raise InvalidInputError(f"{path.name!r} must be a local file: there is none")
+    place, name, suffix = str(path), path.name, _suffix(path)
     if re.match(r"/+vsi", place) or re.search("[!;]", place):
-        raise InvalidInputError(f"{path.name!r}: GDAL reads /vsi, ! and ; in a path as commands: rename it")
-    suffix = _suffix(path)
-    try:
-        with path.open("rb") as file:
-            begins = file.read(8192)
-    except OSError as error:
-        raise InvalidInputError(f"cannot read {path.name!r}: {error.strerror}") from None
+        raise InvalidInputError(f"{name!r}: GDAL reads /vsi, ! and ; in a path as commands: rename it")
+    with path.open("rb") as file:
+        begins = file.read(8192)
     if re.match(BEGINNINGS[suffix], begins, re.DOTALL) is None:
-        raise InvalidInputError(f"{path.name!r} does not begin like a {suffix} file: it has another format")
-    if suffix in (".gpkg", ".sqlite"):
+        raise InvalidInputError(f"{name!r} does not begin like a {suffix} file: it has another format")
+    if suffix in DATABASES:
         _refuse_active_tables(path)
     return place if suffix != ".zip" else f"{place}!{_shapefile_in(path)}"
 
@@ -244,9 +331,7 @@ def _checked(path: Path) -> str:
 def _refuse_active_tables(path: Path) -> None:
     """Refuse a database that computes when it is read: a view or a virtual table can name other files."""
     try:
-        with closing(
-            sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
-        ) as database:
+        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)) as database:
             texts = dict(database.execute("SELECT name, sql FROM sqlite_master"))
             tables = database.execute("SELECT name, type FROM pragma_table_list WHERE schema = 'main'").fetchall()
             active = any(

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
-from geoind.space.crs import LONLAT
+from geoind.space.crs import LONLAT, same_crs
 from geoind.tables.names import tells_place
 
 __all__ = [
@@ -47,12 +47,25 @@ def geometry_columns(schema: pa.Schema) -> list[str]:
 
 def declared_crs(schema: pa.Schema, name: str) -> str | None:
     """Return the CRS that the schema declares for a geometry column, None where it says nothing."""
-    crs = _extension_metadata(schema.field(name)).get("crs")
+    crs = _text(_extension_metadata(schema.field(name)).get("crs"))
     column = _geo(schema).get("columns", {}).get(name)
-    if crs is None and column is not None:
-        # GeoParquet: no entry means lon/lat, an entry of null means unknown.
-        crs = column.get("crs", LONLAT)
-    return json.dumps(crs) if isinstance(crs, dict) else crs
+    if column is None:
+        return crs
+    # GeoParquet: no entry means lon/lat, an entry of null means unknown.
+    stored = _text(column.get("crs", LONLAT))
+    if crs is None or stored is None:
+        return crs or stored
+    if not same_crs(crs, stored):
+        raise InvalidInputError(f"column {name!r} declares two CRS: one in its type, another one in 'geo'")
+    return crs
+
+
+def _text(crs: Any) -> str | None:
+    if crs is None or isinstance(crs, str):
+        return crs
+    if isinstance(crs, dict):
+        return json.dumps(crs)
+    raise InvalidInputError("the CRS in the geometry metadata must be text or an object")
 
 
 def covering_of(schema: pa.Schema, name: str) -> str | None:

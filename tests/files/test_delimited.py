@@ -228,7 +228,20 @@ def test_rows_sorted_by_place_are_shuffled_all_together(tmp_path: Path) -> None:
     assert abs(np.corrcoef(numbers, np.arange(count))[0, 1]) < 0.02
 
 
-FORMULAS = ["=1+1", "+A1", "-A1", "@SUM(A1)", "=cmd|' /C calc'!A0", " =1+1", "＝1+1", "-1+1|x"]
+FORMULAS = [
+    "=1+1",
+    "+A1",
+    "-A1",
+    "@SUM(A1)",
+    "=cmd|' /C calc'!A0",
+    " =1+1",
+    "＝1+1",
+    "-1+1|x",
+    "\ufeff=1",
+    "\u200b@A1",
+    "\xa0=1",
+    " \u3000\u2060-A1",
+]
 HARMLESS = ["-1.5", "+33", "-1e-05", "1,5", "a=b", "", "x-1", "ordinary"]
 
 

@@ -154,6 +154,17 @@ def test_a_style_that_folium_would_run_is_refused() -> None:
         offline_html(chart)
 
 
+def test_a_tooltip_style_or_a_crs_that_folium_would_run_is_refused() -> None:
+    chart = folium.Map([60, 25], tiles=None)
+    folium.CircleMarker([60, 25], tooltip=folium.Tooltip("x", style="color: red${window.pwned=1}")).add_to(chart)
+    with pytest.raises(InvalidInputError, match="backtick"):
+        offline_html(chart)
+    chart = folium.Map([60, 25], tiles=None)
+    chart.crs = "EPSG3857, x: (window.pwned=1)"
+    with pytest.raises(InvalidInputError, match="crs of a map"):
+        offline_html(chart)
+
+
 def test_a_property_whose_name_folium_would_run_is_refused() -> None:
     feature = {**SQUARE, "properties": {"a; window.pwned = 1": "unique"}}
     chart = folium.Map([60, 25], tiles=None)

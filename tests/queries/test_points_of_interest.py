@@ -1,3 +1,5 @@
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -77,3 +79,14 @@ def test_a_parquet_file_with_hostile_metadata_is_one_error(tmp_path: Path) -> No
             PointsOfInterest.read(tmp_path / "p.parquet")
     with pytest.raises(InvalidInputError, match="must be a local file"):
         PointsOfInterest.read("http://127.0.0.1:9/p.parquet")
+
+
+def test_a_crs_in_geoparquet_that_names_a_file_does_not_open_it(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    geopandas.GeoDataFrame(geometry=[shapely.Point(2, 48)], crs=4326).to_parquet(tmp_path / "in.parquet")
+    table = pq.read_table(tmp_path / "in.parquet")
+    geo = json.loads(table.schema.metadata[b"geo"])
+    geo["columns"]["geometry"]["crs"] = f"+init={tmp_path / 'pipe'}:x"
+    pq.write_table(table.replace_schema_metadata({b"geo": json.dumps(geo)}), tmp_path / "in.parquet")
+    with pytest.raises(InvalidInputError, match="cannot be read as GeoParquet"):
+        PointsOfInterest.read(tmp_path / "in.parquet")

@@ -1,6 +1,11 @@
+import json
+import os
+from pathlib import Path
+
 import geopandas
 import numpy as np
 import pyproj
+import pyproj.network
 import pytest
 import shapely
 
@@ -53,3 +58,43 @@ def test_points_of_a_frame_become_degrees_and_other_shapes_are_refused() -> None
             points_lonlat(geopandas.GeoSeries([shapely.Point(1, 2), bad], crs=4326), "places")
     with pytest.raises(InvalidInputError, match="must have a CRS"):
         points_lonlat(geopandas.GeoSeries([shapely.Point(1, 2)]), "places")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "+proj=longlat +ellps=bessel +nadgrids={}",
+        "+proj=longlat +ellps=bessel +nadgrids = @null,{}",
+        "+proj=longlat +ellps=bessel +geoidgrids=@{}",
+        "+init={}:x",
+        "+proj=tinshift +file={} +type=crs",
+        '{{"proj": "longlat", "nadgr\\u0069ds": "{}"}}',
+        '{{"in\\u0069t": "{}:x"}}',
+        'GEOGCS["x",DATUM["x",SPHEROID["b",6377397,299],EXTENSION["PROJ4_GRIDS","{}"]],PRIMEM["g",0],UNIT["d",0.0174]]',
+    ],
+)
+def test_a_crs_that_names_a_file_is_refused_before_the_file_is_opened(tmp_path: Path, text: str) -> None:
+    # To open the pipe would wait for ever.
+    os.mkfifo(tmp_path / "pipe")
+    crs = text.format(tmp_path / "pipe")
+    for check in (lambda: as_crs(crs, "the file"), lambda: same_crs(crs, "EPSG:4326")):
+        with pytest.raises(InvalidInputError, match="the CRS names a file"):
+            check()
+
+
+def test_a_crs_whose_json_names_a_file_in_words_of_its_own_is_refused() -> None:
+    grid = pyproj.CRS("+proj=longlat +ellps=bessel +nadgrids=no_such_grid.gsb").to_json_dict()
+    for part in (grid, grid["source_crs"], grid["source_crs"]["datum"]):
+        part["name"] = "x"
+    with pytest.raises(InvalidInputError, match="the CRS names a file"):
+        as_crs(json.dumps(grid), "the file")
+
+
+@pytest.mark.parametrize("version", ["WKT1_GDAL", "WKT1_ESRI", "WKT2_2019"])
+def test_web_mercator_whose_grids_are_null_names_no_file(version: str) -> None:
+    assert same_crs(as_crs(pyproj.CRS("EPSG:3857").to_wkt(version), "the file"), "EPSG:3857")
+    assert as_crs("+proj=merc +a=6378137 +b=6378137 +units=m +nadgrids=@null +wktext", "the file")
+
+
+def test_proj_asks_no_server() -> None:
+    assert not pyproj.network.is_network_enabled()  # type: ignore[attr-defined]

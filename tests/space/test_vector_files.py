@@ -1,5 +1,7 @@
+import hashlib
 import http.server
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -194,6 +196,110 @@ def test_a_geopackage_that_computes_when_it_is_read_is_refused(tmp_path: Path, s
         InvalidInputError, match=r"views, virtual tables or computed columns|not completely, a database"
     ):
         read_vector_file(tmp_path / "in.gpkg")
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in folder.iterdir() if file.is_file()
+    }
+
+
+GML = """<ogr:FeatureCollection xmlns:ogr="http://ogr.maptools.org/" xmlns:gml="http://www.opengis.net/gml">
+<gml:featureMember><ogr:t><ogr:name>Ana</ogr:name><ogr:p><gml:Point srsName="{crs}"><gml:coordinates>2,48
+</gml:coordinates></gml:Point></ogr:p></ogr:t></gml:featureMember></ogr:FeatureCollection>"""
+
+
+def test_reading_writes_nothing_next_to_a_file_nor_where_a_link_next_to_it_points(tmp_path: Path) -> None:
+    (tmp_path / "in.gml").write_text(GML.format(crs="EPSG:4326"))
+    before = digests(tmp_path)
+    assert read_vector_file(tmp_path / "in.gml")["name"].tolist() == ["Ana"]
+    assert digests(tmp_path) == before
+    (tmp_path / "in.gfs").symlink_to(tmp_path / "made")
+    assert read_vector_file(tmp_path / "in.gml")["name"].tolist() == ["Ana"]
+    assert not (tmp_path / "made").exists()
+
+
+@pytest.mark.parametrize("part", ["in.mid", "in.dbf", "in.DBF", "in.prj", "in.cpg", "in.shx", "in.xsd"])
+def test_a_companion_that_is_a_link_or_a_pipe_is_refused(tmp_path: Path, part: str) -> None:
+    suffix = {"in.mid": "mif", "in.xsd": "gml"}.get(part, "shp")
+    homes().to_file(tmp_path / f"in.{suffix}", driver=DRIVERS[f".{suffix}"])
+    companion = tmp_path / part
+    (tmp_path / part.lower()).rename(tmp_path / "other")
+    companion.symlink_to(tmp_path / "other")
+    with pytest.raises(InvalidInputError, match=f"'{part}' must be a regular file"):
+        read_vector_file(tmp_path / f"in.{suffix}")
+    companion.unlink()
+    os.mkfifo(companion)
+    with pytest.raises(InvalidInputError, match=f"'{part}' must be a regular file"):
+        read_vector_file(tmp_path / f"in.{suffix}")
+
+
+@pytest.mark.parametrize("suffix", ["gpkg", "shp"])
+def test_a_link_to_a_file_is_followed(tmp_path: Path, suffix: str) -> None:
+    (tmp_path / "far").mkdir()
+    homes().to_file(tmp_path / "far" / f"in.{suffix}")
+    for file in (tmp_path / "far").iterdir():
+        if file.suffix == f".{suffix}":
+            (tmp_path / file.name).symlink_to(file)
+        else:
+            shutil.copy(file, tmp_path)
+    assert len(read_vector_file(tmp_path / f"in.{suffix}")) == 2
+
+
+def test_a_database_whose_log_holds_changes_is_refused_and_stays_as_it_is(tmp_path: Path) -> None:
+    homes().to_file(tmp_path / "in.gpkg")
+    database = sqlite3.connect(tmp_path / "in.gpkg", isolation_level=None)
+    database.executescript(
+        "pragma journal_mode = wal; pragma wal_checkpoint(truncate); pragma wal_autocheckpoint = 0"
+    )
+    assert len(read_vector_file(tmp_path / "in.gpkg")) == 2
+    database.executescript("create view v as select fid, geom, name from [in]; " + CONTENTS.format("v"))
+    (tmp_path / "left").mkdir()
+    for end in ("", "-wal"):
+        shutil.copy(tmp_path / f"in.gpkg{end}", tmp_path / "left")
+    database.close()
+    before = digests(tmp_path / "left")
+    with pytest.raises(InvalidInputError, match=r"changes in 'in\.gpkg-wal'"):
+        read_vector_file(tmp_path / "left" / "in.gpkg")
+    assert digests(tmp_path / "left") == before
+    (tmp_path / "left" / "in.gpkg-wal").rename(tmp_path / "left" / "in.gpkg-journal")
+    with pytest.raises(InvalidInputError, match=r"changes in 'in\.gpkg-journal'"):
+        read_vector_file(tmp_path / "left" / "in.gpkg")
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="Landlock is a part of Linux")
+@pytest.mark.parametrize("suffix", ["gpkg", "shp", "gml", "geojson", "xsd"])
+def test_a_crs_or_a_schema_in_a_file_opens_no_other_file(tmp_path: Path, suffix: str) -> None:
+    # A process that opens the pipe would wait for ever.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    wkt = (
+        f'GEOGCS["x",DATUM["x",SPHEROID["b",6377397,299.15],EXTENSION["PROJ4_GRIDS","{pipe}"]],'
+        'PRIMEM["Greenwich",0],UNIT["degree",0.0174532925199433]]'
+    )
+    file = tmp_path / f"in.{suffix}"
+    if suffix == "xsd":
+        homes().to_file(tmp_path / "in.gml", driver="GML")
+        text = file.read_text().replace("<xs:import", f'<xs:include schemaLocation="{pipe}"/><xs:import', 1)
+        file.write_text(text)
+        assert len(read_vector_file(tmp_path / "in.gml")) == 2
+        return
+    if suffix == "gml":
+        file.write_text(GML.format(crs=f"+proj=longlat +ellps=bessel +nadgrids={pipe}"))
+    elif suffix == "geojson":
+        name = {"type": "name", "properties": {"name": f"+proj=longlat +ellps=bessel +nadgrids={pipe}"}}
+        file.write_text(json.dumps(json.loads(homes().to_json()) | {"crs": name}))
+    else:
+        homes().to_file(file)
+    if suffix == "gpkg":
+        database = sqlite3.connect(file)
+        database.execute("update gpkg_spatial_ref_sys set definition = ?, organization = 'x'", (wkt,))
+        database.commit()
+        database.close()
+    elif suffix == "shp":
+        file.with_suffix(".prj").write_text(wkt)
+    with pytest.raises(InvalidInputError, match="the CRS names a file"):
+        read_vector_file(file)
 
 
 def test_a_column_whose_name_is_a_word_of_sql_is_no_reason_to_refuse(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyproj
 import pytest
 
 from geoind import InvalidInputError
@@ -105,12 +106,16 @@ def test_the_crs_of_geoparquet_is_degrees_unless_it_says_another_or_that_none_is
         (pa.field("p", Place(told=b"")), None),
     ],
 )
-def test_the_crs_of_geoarrow_is_in_the_fields_own_notes_and_goes_before_geoparquets(
+def test_the_crs_of_geoarrow_is_in_the_fields_own_notes_and_geoparquets_must_be_the_same(
     field: pa.Field, crs: str | None
 ) -> None:
     assert declared_crs(schema(None, field), "p") == crs
     both = schema({"columns": {"p": {"crs": "EPSG:3035"}}}, field)
-    assert declared_crs(both, "p") == (crs or "EPSG:3035")
+    if crs is None:
+        assert declared_crs(both, "p") == "EPSG:3035"
+    else:
+        with pytest.raises(InvalidInputError):
+            declared_crs(both, "p")
 
 
 @pytest.mark.parametrize("text", ["{", "[]", "7", "null"])
@@ -305,3 +310,17 @@ def test_the_field_of_a_place_keeps_notes_of_the_format_alone() -> None:
     made = published_field(spoilt)
     assert made.metadata == format_notes
     assert (made.name, made.type, made.nullable) == ("p", pa.binary(), False)
+
+
+def test_one_crs_may_be_written_in_two_ways() -> None:
+    field = extension("geoarrow.wkb", '{"crs": "EPSG:2154"}')
+    geo = {"primary_column": "p", "columns": {"p": {"crs": pyproj.CRS("EPSG:2154").to_json_dict()}}}
+    assert declared_crs(schema(geo, field), "p") == "EPSG:2154"
+
+
+@pytest.mark.parametrize("stored", ["EPSG:3857", {"proj": "longlat", "nadgrids": "/dev/null"}, 7])
+def test_two_crs_for_one_column_are_refused(stored: object) -> None:
+    field = extension("geoarrow.wkb", '{"crs": "EPSG:2154"}')
+    geo = {"primary_column": "p", "columns": {"p": {"encoding": "WKB", "crs": stored}}}
+    with pytest.raises(InvalidInputError, match="CRS"):
+        declared_crs(schema(geo, field), "p")

@@ -30,7 +30,7 @@ def test_a_name_that_is_not_this_machine_is_refused(client: httpx.Client) -> Non
         ("/api/explore", {**HERE, "radius": -5}, 422, "radius: "),
         ("/api/explore", {**HERE, "radius": "wide"}, 422, "radius: input should be a valid number"),
         ("/api/explore", {"lat": 60.1705}, 422, "lon: field required"),
-        ("/api/explore", {**HERE, "colour": "red"}, 422, "colour: extra inputs are not permitted"),
+        ("/api/explore", {**HERE, "60.16952": "red"}, 422, "the request: extra inputs are not permitted"),
         ("/api/explore", FAR, 400, "a location must lie within 3 km of the map"),
         ("/api/near", {**HERE, "confidence": 1}, 422, "confidence: "),
         ("/api/near", {**HERE, "kind": "bars"}, 422, "kind: "),

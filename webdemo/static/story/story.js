@@ -7,7 +7,7 @@ const story = (() => {
 
   function read() {
     const said = new URLSearchParams(location.hash.slice(1)), asked = Number(said.get("card") ?? 1);
-    part = said.get("part") in OTHERS ? said.get("part") : "card";
+    part = Object.hasOwn(OTHERS, said.get("part")) ? said.get("part") : "card";
     number = Number.isInteger(asked) && asked >= 1 && asked <= cards.LIST.length ? asked - 1 : 0;
   }
 
