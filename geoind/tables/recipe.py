@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack
 
-import numpy as np
 import pyarrow as pa
 
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget, Costs, choose_mechanism
-from geoind.randomness import KEY_BYTES, Labels
+from geoind.randomness import KEY_BYTES
 from geoind.tables.keys import Key, KeyLike, as_key
 from geoind.tables.promise import refuse_more_reports
 from geoind.tables.table import Table
@@ -273,18 +272,3 @@ class Recipe:
         """Return the batch with reports in place of true locations; the first bad row is an error."""
         self.refuse_traces()
         return self.table(batch.schema).obfuscate(batch).batch
-
-    def obfuscate_rows(self, batch: pa.RecordBatch, *, path: str, rows: Labels) -> pa.RecordBatch:
-        """Return the batch with reports; records are named by file and row, unless there is an `id_column`.
-
-        Parameters
-        ----------
-        batch : pyarrow.RecordBatch
-            Some rows of one file.
-        path : str
-            The file's path within its dataset, with forward slashes.
-        rows : array of int
-            The number of each row in its file.
-        """
-        self.refuse_traces()
-        return self.table(batch.schema).obfuscate(batch, path=path, rows=np.asarray(rows)).batch

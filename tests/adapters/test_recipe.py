@@ -62,8 +62,8 @@ def test_records_at_one_place_never_share_noise() -> None:
     batch = pa.RecordBatch.from_pydict({"id": np.arange(size), "lon": np.zeros(size), "lat": np.zeros(size)})
     recipe = Recipe.of(epsilon=1e-4, id_column="id", key=KEY)
     files = [recipe.obfuscate(batch)]
-    by_row = Recipe.of(epsilon=1e-4, key=KEY)
-    files += [by_row.obfuscate_rows(batch, path=path, rows=np.arange(size)) for path in ("a", "b")]
+    by_row = Recipe.of(epsilon=1e-4, key=KEY).table(batch.schema)
+    files += [by_row.obfuscate(batch, path=path, rows=np.arange(size)).batch for path in ("a", "b")]
     found = np.vstack([lonlat(file) for file in files])
     # Noise of 20 km on a lattice of 11 m: about one pair of these 6000 records falls on one place by chance.
     assert len(np.unique(found, axis=0)) > len(found) - 8
@@ -72,7 +72,8 @@ def test_records_at_one_place_never_share_noise() -> None:
 def test_an_id_column_wins_over_file_and_row() -> None:
     recipe = Recipe.of(epsilon=0.01, id_column="id", key=KEY)
     batch = batch_with(NUMBERS)
-    assert recipe.obfuscate_rows(batch, path="a", rows=np.arange(SIZE)) == recipe.obfuscate(batch)
+    by_row = recipe.table(batch.schema).obfuscate(batch, path="a", rows=np.arange(SIZE))
+    assert by_row.batch == recipe.obfuscate(batch)
 
 
 def test_another_key_or_epsilon_gives_unrelated_noise() -> None:

@@ -167,11 +167,7 @@ def test_what_comes_in_parts_is_neither_shuffled_nor_a_trace() -> None:
 def test_traces_need_their_rows_together_at_every_door_of_a_batch() -> None:
     recipe = Recipe.of(epsilon=0.01, trace="who,when", key=KEY)
     batch = pa.RecordBatch.from_pydict({"who": ["ana"], "when": [0.0], "lon": [2.3], "lat": [48.8]})
-    for act in (
-        lambda: recipe.refuse_traces(),
-        lambda: recipe.obfuscate(batch),
-        lambda: recipe.obfuscate_rows(batch, path="a", rows=np.arange(1)),
-    ):
+    for act in (lambda: recipe.refuse_traces(), lambda: recipe.obfuscate(batch)):
         with pytest.raises(InvalidInputError, match="trace needs a person's rows together"):
             act()
     Recipe.of(epsilon=0.01).refuse_traces()
@@ -202,11 +198,10 @@ def test_a_batch_is_obfuscated_by_names_or_by_file_and_row() -> None:
     named = Recipe.of(epsilon=0.01, key=KEY, id_column="id").obfuscate(BATCH)
     np.testing.assert_array_equal(lonlat(named), NOISE.sample(TRUTH, rng=KeyedRandomness(KEY, np.arange(6))))
     rows = [9, 4, 1, 7, 3, 2]
-    found = Recipe.of(epsilon=0.01, key=KEY).obfuscate_rows(BATCH, path="a/b", rows=np.array(rows))
+    table = Recipe.of(epsilon=0.01, key=KEY).table(BATCH.schema)
+    found = table.obfuscate(BATCH, path="a/b", rows=np.array(rows)).batch
     source = KeyedRandomness(Key(KEY).for_file("a/b"), np.array(rows))
     np.testing.assert_array_equal(lonlat(found), NOISE.sample(TRUTH, rng=source))
-    listed = Recipe.of(epsilon=0.01, key=KEY).obfuscate_rows(BATCH, path="a/b", rows=rows)
-    assert listed.equals(found)
 
 
 def test_a_table_is_a_whole_one_in_no_folder_unless_it_is_said() -> None:
