@@ -11,6 +11,7 @@ __all__ = [
     "NotStochasticError",
     "SitesMismatchError",
     "SolverError",
+    "plural",
     "printable",
 ]
 
@@ -19,6 +20,17 @@ MOST_SHOWN = 4000
 """Characters of a message: room for the names of many columns."""
 MOST_SAID = 900
 """Characters of a line on a terminal."""
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun.
+
+    Examples
+    --------
+    >>> plural(1, "report"), plural(12_000, "report")
+    ('1 report', '12,000 reports')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def printable(text: str, most: int = MOST_SHOWN) -> str:

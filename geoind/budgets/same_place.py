@@ -14,6 +14,7 @@ moved afterwards, which is post-processing. Each single report keeps epsilon, me
 
 import hashlib
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -24,6 +25,7 @@ from geoind.budgets.ledger import Ledger
 from geoind.budgets.persons import as_person
 from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
+from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Location, choose_mechanism
 from geoind.randomness import KEY_BYTES, KeyedRandomness
 
@@ -99,15 +101,22 @@ class SamePlace:
         """
         globe = choose_mechanism(epsilon=epsilon, level=level, radius=radius)
         [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "location").tolist()
+        token, draw = self.cell_of(person, lon, lat, globe)
+        if ledger is not None:
+            ledger.charge(person, globe, label="new place", once=token)
+        report = draw()
+        return Location(float(report[1]), float(report[0]))
+
+    def cell_of(
+        self, person: str | int, lon: float, lat: float, mechanism: Mechanism
+    ) -> tuple[str, Callable[[], FloatArray]]:
+        """Return a token of the person's cell at a location, and what draws its report in (lon, lat) degrees."""
         secret = self._secret(person)
         cell, centre = self._cell(secret, lon, lat)
         token = hashlib.blake2b(
-            f"{globe.epsilon.hex()} {self.cell.hex()} {cell}".encode(), key=secret, digest_size=16
+            f"{mechanism.epsilon.hex()} {self.cell.hex()} {cell}".encode(), key=secret, digest_size=16
         ).hexdigest()
-        if ledger is not None:
-            ledger.charge(person, globe, label="new place", once=token)
-        report = globe.sample(centre, rng=KeyedRandomness(secret, [token]))
-        return Location(float(report[0, 1]), float(report[0, 0]))
+        return token, lambda: mechanism.sample(centre, rng=KeyedRandomness(secret, [token]))[0]
 
     def _secret(self, person: str | int) -> bytes:
         return hashlib.blake2b(

@@ -1,17 +1,35 @@
-"""Who a row is about: the record's own name, which noise is keyed by, and the person whose budget pays."""
+"""The columns that name a record, whose noise is keyed by it, and the person whose reports they are."""
 
-from collections import Counter
+import json
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import IntArray
-from geoind.budgets.persons import PersonReports, as_person
+from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
-from geoind.randomness import Labels, Words
-from geoind.tables.places import is_text
+from geoind.randomness import Labels
+from geoind.tables.places import column_of, is_text
 
-__all__ = ["count_persons", "labels_of", "person_reports", "persons_in", "plain"]
+__all__ = ["JSON_TEXT", "Persons", "labels_of", "persons_in", "plain", "values_of"]
+
+JSON_TEXT = b"geoind:json"
+"""In the metadata of a field: its texts are JSON values."""
+
+
+class Persons(NamedTuple):
+    """Who each row is about."""
+
+    names: Sequence[str]
+    """Persons, as `as_person` returns them, each once."""
+    codes: IntArray
+    """The number of each row's person; -1 where the row names none."""
+
+    def only(self, rows: IntArray) -> "Persons":
+        """Return those of some rows."""
+        return Persons(self.names, self.codes[rows])
 
 
 def plain(column: pa.Array) -> pa.Array:
@@ -23,9 +41,17 @@ def plain(column: pa.Array) -> pa.Array:
     return column.cast(pa.large_string()) if is_text(column.type) else column
 
 
+def values_of(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Return a column in plain types; texts that are JSON strings without their quotes."""
+    column = plain(column_of(batch, name))
+    if JSON_TEXT not in (batch.schema.field(name).metadata or {}):
+        return column
+    texts = column.to_pylist()
+    return pa.array([json.loads(text) if text and text[0] == '"' else text for text in texts], pa.large_string())
+
+
 def labels_of(column: pa.Array, name: str) -> Labels:
     """Return one label per record: an array of whole numbers, or a list of text or bytes."""
-    column = plain(column)
     kind = column.type
     if pa.types.is_integer(kind):
         return np.asarray(column.to_numpy())
@@ -38,57 +64,27 @@ def labels_of(column: pa.Array, name: str) -> Labels:
     return values
 
 
-def count_persons(column: pa.Array, reports: np.ndarray, name: str) -> Counter[str]:
-    r"""Return how many reports each person is in.
+def persons_in(column: pa.Array, name: str) -> tuple[Persons, dict[int, str]]:
+    """Return the persons of rows, and which rows name none, and why.
 
     Persons are text, in Unicode's NFC so that one name written in two ways is one person, or whole numbers.
 
     Parameters
     ----------
     column : pyarrow.Array
-        One person per row.
-    reports : (n,) array of int
-        How many reports each row makes.
-    name : str
-        The column's name, for messages.
-
-    Examples
-    --------
-    >>> count_persons(pa.array(["Zoe\u0308", "Zoë", "Ana"]), np.array([1, 2, 0]), "person")
-    Counter({'Zoë': 3})
-    """
-    return person_reports(column, reports, name, None).counts
-
-
-def person_reports(column: pa.Array, reports: np.ndarray, name: str, tags: Words | None) -> PersonReports:
-    """Return how many reports each person is in and, with (n, 2) tags of the rows, which."""
-    used = np.flatnonzero(reports)
-    names, codes, flaws = persons_in(plain(column).take(pa.array(used)), name)
-    for reason in flaws.values():
-        raise InvalidInputError(reason)
-    return PersonReports.of(names, codes, reports[used], None if tags is None else tags[used])
-
-
-def persons_in(column: pa.Array, name: str) -> tuple[list[str], IntArray, dict[int, str]]:
-    """Return who there is, the number of each row's person, and which rows name nobody, and why.
-
-    Parameters
-    ----------
-    column : pyarrow.Array
-        One person per row.
+        One person per row, in plain types.
     name : str
         The column's name, for messages.
 
     Examples
     --------
     >>> persons_in(pa.array(["ana", "ben", None, "ana"]), "who")
-    (['ana', 'ben'], array([ 0,  1, -1,  0]), {2: "there is no person in column 'who'"})
+    (Persons(names=['ana', 'ben'], codes=array([ 0,  1, -1,  0])), {2: "person is missing in column 'who'"})
     """
-    column = plain(column)
     kind = column.type
     # An empty column of Python objects has no type yet.
     empty = pa.types.is_null(kind) and not len(column)
-    if not (pa.types.is_large_string(kind) or pa.types.is_integer(kind) or empty):
+    if not (is_text(kind) or pa.types.is_integer(kind) or empty):
         # 7.0 after a null would be another person than 7.
         raise InvalidInputError(f"column {name!r} must name persons in text or whole numbers, got {kind}")
     coded = column.dictionary_encode()
@@ -102,6 +98,6 @@ def persons_in(column: pa.Array, name: str) -> tuple[list[str], IntArray, dict[i
             numbers.append(-1)
     raw = np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
     codes = np.append(np.array(numbers, np.int64), -1)[raw]
-    nobody = f"there is no person in column {name!r}"
-    flaws = {row: reasons.get(int(raw[row]), nobody) for row in np.flatnonzero(codes < 0).tolist()}
-    return list(names), codes, flaws
+    missing = f"person is missing in column {name!r}"
+    flaws = {row: reasons.get(int(raw[row]), missing) for row in np.flatnonzero(codes < 0).tolist()}
+    return Persons(list(names), codes), flaws

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +18,9 @@ __all__ = [
     "Flags",
     "GeometryColumn",
     "LonLatColumns",
-    "PlaceColumns",
     "column_of",
     "finite",
+    "is_binary",
     "is_text",
     "nulls",
     "rows_of",
@@ -29,41 +28,22 @@ __all__ = [
 
 Flags = npt.NDArray[np.bool_]
 
+SWAPPED = "are lat and lon swapped?"
+
 WKB_POINT = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)
 """How a little-endian WKB point begins; its two doubles follow."""
 WKB_BYTES = 21
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-"""What other readers of a text file take for a number too."""
-
-
-class PlaceColumns(Protocol):
-    """The columns of a batch in which places are written."""
-
-    @property
-    def missing(self) -> Flags:
-        """Which rows have no place."""
-        ...
-
-    @property
-    def coordinates(self) -> FloatArray:
-        """(n, 2) coordinates, NaN in rows without a place or with a bad one."""
-        ...
-
-    def problems(self) -> Iterator[tuple[Flags, str]]:
-        """Yield what can be wrong with a place, and in which rows it is."""
-        ...
-
-    def written(self, coordinates: FloatArray, decimals: int) -> dict[str, pa.Array]:
-        """Return the columns, in their own types, with other coordinates; missing rows stay missing."""
-        ...
+"""What other readers of a text file take for a number, too."""
+DECIMAL_COMMA = r"^([+-]?[0-9]+),([0-9]+)$"
 
 
 def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     """Return the column of that name, which must be there exactly once."""
     if batch.schema.names.count(name) != 1:
         raise InvalidInputError(
-            f"column {name!r} must be there once, the columns are {listed(batch.schema.names)}"
+            f"column {name!r} must exist once, the columns are {listed(batch.schema.names)}"
         )
     return batch.column(batch.schema.get_field_index(name))
 
@@ -89,6 +69,11 @@ def rows_of(batch: pa.RecordBatch, rows: IntArray) -> pa.RecordBatch:
 def is_text(kind: pa.DataType) -> bool:
     """Return whether a type is text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_binary(kind: pa.DataType) -> bool:
+    """Return whether a type is bytes."""
+    return any(test(kind) for test in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view))
 
 
 def finite(coordinates: FloatArray) -> Flags:
@@ -129,8 +114,8 @@ class LonLatColumns:
         """Yield which rows hold no place on Earth, and why."""
         for values, name, limit in zip(self.coordinates.T, ("longitude", "latitude"), (180, 90), strict=True):
             finite = np.isfinite(values)
-            yield ~finite & ~self.missing, f"the {name} must be a finite number"
-            yield finite & (np.abs(values) > limit), f"|{name}| must be at most {limit}"
+            yield ~finite & ~self.missing, f"{name} must be a finite number"
+            yield finite & (np.abs(values) > limit), f"{name} must be between -{limit} and {limit}: {SWAPPED}"
 
     def written(self, coordinates: FloatArray, decimals: int) -> dict[str, pa.Array]:
         """Return both columns with other coordinates: as text with so many decimals, where they are text."""
@@ -168,7 +153,9 @@ def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
         # Nearly always all rows are numbers; a column that has others is looked at a second time.
         return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False)), nulls(column)
     except pa.ArrowInvalid:
-        trimmed = pc.utf8_trim_whitespace(column)
+        # JSON members are texts in quotes where they are texts.
+        trimmed = pc.utf8_trim(column, characters=' "\t')
+        trimmed = pc.replace_substring_regex(trimmed, DECIMAL_COMMA, r"\1.\2")
         empty = np.asarray(pc.equal(trimmed, "").fill_null(True).to_numpy(zero_copy_only=False), bool)
         number = pc.match_substring_regex(trimmed, NUMBER)
         values = pc.if_else(number, trimmed, None).cast(pa.float64())
@@ -234,13 +221,13 @@ class GeometryColumn:
         place = ~self.missing
         if self._is_binary and self._plain_wkb is None:
             kinds = shapely.get_type_id(self._shapes)
-            yield (kinds == -1) & place, "the geometry must be WKB"
-            yield (kinds > 0) & place, "the geometry must be a point"
+            yield (kinds == -1) & place, "geometry must be WKB"
+            yield (kinds > 0) & place, "geometry must be a point"
             place = place & (kinds == 0)
-        yield place & ~finite(self.coordinates), "the point must be finite"
+        yield place & ~finite(self.coordinates), "point must be finite"
 
     def written(self, coordinates: FloatArray, decimals: int) -> dict[str, pa.Array]:  # noqa: ARG002
-        """Return the column with other coordinates, without heights: they tell places apart."""
+        """Return the column with other coordinates, without heights."""
         column = column_of(self.batch, self.name)
         gone = nulls(self._storage)
         storage = self._wkb(coordinates, gone) if self._is_binary else self._native(coordinates, gone)
@@ -255,8 +242,7 @@ class GeometryColumn:
 
     @property
     def _is_binary(self) -> bool:
-        kind = self._storage.type
-        return any(test(kind) for test in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view))
+        return is_binary(self._storage.type)
 
     def _native(self, coordinates: FloatArray, gone: Flags) -> pa.Array:
         kind = self._storage.type
@@ -318,5 +304,5 @@ class GeometryColumn:
 
 
 def _refusal(name: str, what: str) -> str:
-    # A height or a measure (time, distance along a road) tells the place, so it must not pass by unchanged.
-    return f"column {name!r} must hold points of x and y only, got {what}: drop the rest first"
+    # A height or a measure (time, distance along a road) shows the place, so it must not pass.
+    return f"column {name!r} must hold points of x and y only, got {what}"

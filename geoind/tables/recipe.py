@@ -1,56 +1,52 @@
-"""What is done to a table, said once: where its places are, which noise, under which key, what may pass."""
+"""How a table is obfuscated: whose rows they are, which columns leave, where the places are, which noise."""
 
-import logging
+import inspect
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict, Unpack
+from enum import Enum
+from typing import Any, Literal, TypedDict, TypeVar
 
-import pyarrow as pa
-
-from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
-from geoind.pipeline import Budget, Costs, choose_mechanism
+from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.pipeline import choose_mechanism
 from geoind.randomness import KEY_BYTES
 from geoind.tables.keys import Key, KeyLike, as_key
-from geoind.tables.promise import refuse_more_reports
-from geoind.tables.table import Table
-from geoind.tables.tracing import MethodName, Tracing, tracing_of
+from geoind.tables.tracing import MethodName, method_of
 from geoind.tables.where import LonLat, Points, column_names, places_of
-from geoind.traces.many import TraceSessions
 from geoind.traces.session import TraceMethod
 
-__all__ = ["Missing", "Options", "Order", "Recipe", "TableOptions"]
-
-log = logging.getLogger("geoind")
-
-PRIVACY = ("epsilon", "level", "radius", "delta", "reports", "mechanism")
+__all__ = ["EACH_FILE", "EACH_ROW", "Missing", "Options", "Order", "PrivacyUnit", "Recipe", "with_options"]
 
 Missing = Literal["raise", "keep"]
 Order = Literal["raise", "shuffle", "keep"]
 
-
-class TableOptions(TypedDict, total=False):
-    """The keywords about a table; `Recipe` tells what they mean."""
-
-    lon: str | Sequence[str] | None
-    lat: str | Sequence[str] | None
-    geometry: str | None
-    crs: str | None
-    drop: Sequence[str]
-    keep: Sequence[str]
-    missing: Missing
-    order: Order
-    id_column: str | None
-    person_column: str | None
-    key: KeyLike | None
-    trace: str | tuple[str, str] | None
-    method: MethodName | TraceMethod | None
+WHOSE = (
+    "`person=` must say whose reports these are: the column that names the person, or EACH_ROW if no person has "
+    "two rows, or EACH_FILE if each file is one person. The reports of one person add up, so the promise of a "
+    "release is stated per person"
+)
 
 
-class Options(TableOptions, total=False):
-    """The keywords that everything takes that obfuscates a table: which noise, and about the table."""
+class PrivacyUnit(Enum):
+    """Whose reports they are, where no column names the person."""
+
+    EACH_ROW = "each row"
+    EACH_FILE = "each file"
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+EACH_ROW = PrivacyUnit.EACH_ROW
+"""No person has two rows."""
+EACH_FILE = PrivacyUnit.EACH_FILE
+"""Each file is one person, with the file's name."""
+
+
+class Options(TypedDict, total=False):
+    """The keywords of everything that obfuscates a table; `Recipe.of` explains them."""
 
     epsilon: float | None
     level: float | None
@@ -58,217 +54,251 @@ class Options(TableOptions, total=False):
     delta: float | None
     reports: int | None
     mechanism: Mechanism | None
+    person: str | PrivacyUnit
+    keep: Sequence[str]
+    lon: str | Sequence[str] | None
+    lat: str | Sequence[str] | None
+    geometry: str | None
+    crs: str | None
+    time: str | None
+    method: MethodName | TraceMethod | None
+    same_place: float | None
+    reports_per_person: int | None
+    allow_total: float | None
+    missing: Missing
+    order: Order
+    id_column: str | None
+    key: KeyLike | None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """How to obfuscate any batch of a table, the same way on every machine and at every attempt.
 
-    With a key the noise of a record depends on the key, on the record's identity, on its true place and on the
-    mechanism, and on nothing else: not on the engine, the partition or the attempt. Serialise it, print it, log
-    it: it holds the key's place, never shows the key.
-
-    Parameters
-    ----------
-    mechanism : Mechanism
-        Anything that samples lon/lat reports, such as `SphericalLaplace(epsilon)`.
-    places : tuple of LonLat or Points
-        Where the true places are. Each has its own noise. None given: the geometry that the schema declares, else
-        the columns called lon, lng, long or longitude, and lat or latitude.
-    key : Key, optional
-        The secret under which noise is drawn; None for fresh noise.
-    id_column : str, optional
-        The column that names the record: whole numbers, text or bytes. One name for one record, not for one
-        person: two rows with the same name and the same place get the same report.
-    person_column : str, optional
-        The column that names the person, in text or whole numbers, whose budget pays.
-    drop, keep : tuple of str
-        Columns that are left out, and columns that pass although they seem to tell a place.
-    missing : {"raise", "keep"}
-        What to do with a row without a place (a null, empty text, an empty point): a problem, or it stays so.
-    order : {"raise", "shuffle", "keep"}
-        What to do where the rows are sorted by place: an error, rows in an order that depends on nothing but key
-        and identity, or nothing.
-    level, radius, delta, reports : float, optional
-        How the noise was chosen, for the promise.
-    trace : Tracing, optional
-        That rows are steps of traces, in the order of time for each person. A session per person answers them; the
-        mechanism draws its fresh reports.
+    `Recipe.of` makes one from keywords. The noise of a record depends on the key, on the record's identity, on its
+    true place and on the mechanism, and on nothing else: not on the engine, the partition or the attempt.
+    Serialising or printing a recipe shows where its key is kept and never the key.
 
     Examples
     --------
-    >>> recipe = Recipe.of(epsilon=0.01, id_column="trip", key=bytes(32))
-    >>> batch = pa.RecordBatch.from_pydict({"trip": [7, 8], "lon": [2.2945, 2.35], "lat": [48.8584, 48.86]})
-    >>> recipe.obfuscate(batch).slice(1) == recipe.obfuscate(batch.slice(1))
-    True
-    >>> Recipe.of(epsilon=0.01, lon=["from_lon", "to_lon"], lat=["from_lat", "to_lat"]).places[1]
+    >>> recipe = Recipe.of(epsilon=0.01, person="rider", keep=["fare"])
+    >>> recipe.person, recipe.keep
+    ('rider', ('fare',))
+    >>> Recipe.of(epsilon=0.01, person=EACH_ROW, lon=["from_lon", "to_lon"], lat=["from_lat", "to_lat"]).places[1]
     LonLat(lon='to_lon', lat='to_lat')
     """
 
     mechanism: Mechanism
-    places: tuple[LonLat | Points, ...] = ()
-    key: Key | None = None
-    id_column: str | None = None
-    person_column: str | None = None
-    drop: tuple[str, ...] = ()
+    person: str | PrivacyUnit
     keep: tuple[str, ...] = ()
+    places: tuple[LonLat | Points, ...] = ()
+    time: str | None = None
+    method: TraceMethod | None = None
+    same_place: float | None = None
+    reports_per_person: int | None = None
+    allow_total: float | None = None
     missing: Missing = "raise"
     order: Order = "raise"
+    id_column: str | None = None
+    key: Key | None = None
     level: float | None = None
     radius: float | None = None
     delta: float | None = None
     reports: int | None = None
-    trace: Tracing | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        epsilon: float | None = None,
+        level: float | None = None,
+        radius: float | None = None,
+        delta: float | None = None,
+        reports: int | None = None,
+        mechanism: Mechanism | None = None,
+        person: str | PrivacyUnit | None = None,
+        keep: Sequence[str] = (),
+        lon: str | Sequence[str] | None = None,
+        lat: str | Sequence[str] | None = None,
+        geometry: str | None = None,
+        crs: str | None = None,
+        time: str | None = None,
+        method: MethodName | TraceMethod | None = None,
+        same_place: float | None = None,
+        reports_per_person: int | None = None,
+        allow_total: float | None = None,
+        missing: Missing = "raise",
+        order: Order = "raise",
+        id_column: str | None = None,
+        key: KeyLike | None = None,
+    ) -> "Recipe":
+        """Return the recipe that these keywords describe.
+
+        Parameters
+        ----------
+        epsilon : float
+            Privacy loss per metre of one report; or
+        level, radius : float
+            `epsilon = level / radius`; with `delta` and `reports`, the level of so many reports of a person
+            together, except with probability delta; or
+        mechanism : Mechanism
+            Anything that samples lon/lat reports.
+        person : str, EACH_ROW or EACH_FILE
+            Whose reports they are: the column that names the person, in text or whole numbers; no person has two
+            rows; each file is one person.
+        keep : sequence of str
+            The columns that leave with the reports. No other column does; of traces, person and time do, too.
+        lon, lat : str or sequences of str, optional
+            The columns of degrees; several for rows with several places, each with its own noise. By default the
+            geometry that the table declares, else the columns called lon, lng, long or longitude, and lat or
+            latitude.
+        geometry, crs : str, optional
+            The column of points, and its CRS where the table declares none.
+        time : str, optional
+            The column of times, for people who move: rows are traces, in the order of time for each person, and a
+            session per person answers them.
+        method : "switching", "sparse", "predictive", "independent" or TraceMethod, optional
+            How sessions answer; by default "switching".
+        same_place : float, optional
+            Side of cells in metres: rows of a person in the same cell get the same report, which counts once. It
+            shows that they are in the same cell.
+        reports_per_person : int, optional
+            So many reports of each person at most: rows are chosen by a keyed tag of the record, never by arrival.
+        allow_total : float, optional
+            The total epsilon of one person, per metre, up to which a release is made although it is more than 0.2.
+        missing : {"raise", "keep"}
+            A row without a place (a null, empty text, an empty point) is an error, or keeps having none.
+        order : {"raise", "shuffle", "keep"}
+            Rows whose order shows where they are: an error, rows in random order, or as they are.
+        id_column : str, optional
+            The column that names the record: whole numbers, text or bytes. One name for one record, not for one
+            person: two rows with the same name and the same place get the same report. By default a record is its
+            file's path and its row.
+        key : Key or bytes, optional
+            The secret under which the noise is drawn, to repeat the reports of the same records later. By default
+            one is made for this release.
+        """
+        if person is None:
+            raise InvalidInputError(WHOSE)
+        chosen = choose_mechanism(
+            epsilon=epsilon, level=level, radius=radius, delta=delta, reports=reports, mechanism=mechanism
+        )
+        if time is None and method is not None:
+            raise InvalidInputError("`method=` is for traces: give `time=`, the column of times")
+        return cls(
+            mechanism=chosen,
+            person=person,
+            keep=column_names(keep, "keep"),
+            places=places_of(lon, lat, geometry, crs),
+            time=time,
+            method=None if time is None else method_of(method, chosen),
+            same_place=same_place,
+            reports_per_person=reports_per_person,
+            allow_total=allow_total,
+            missing=missing,
+            order=order,
+            id_column=id_column,
+            key=None if key is None else as_key(key),
+            level=level,
+            radius=radius,
+            delta=delta,
+            reports=reports,
+        )
 
     def __post_init__(self) -> None:
+        if not isinstance(self.person, (str, PrivacyUnit)):
+            raise InvalidInputError(f"{WHOSE}; got {type(self.person).__name__}")
         if self.missing not in ("raise", "keep"):
-            raise InvalidInputError(f"missing must be 'raise' or 'keep', got {self.missing!r}")
+            raise InvalidInputError(f"`missing=` must be 'raise' or 'keep', got {self.missing!r}")
         if self.order not in ("raise", "shuffle", "keep"):
-            raise InvalidInputError(f"order must be 'raise', 'shuffle' or 'keep', got {self.order!r}")
-        both = set(self.drop) & set(self.keep)
-        if both:
-            raise InvalidInputError(f"column {min(both)!r} must be dropped or kept, not both")
-        if self.trace is not None:
-            self._check_trace(self.trace)
+            raise InvalidInputError(f"`order=` must be 'raise', 'shuffle' or 'keep', got {self.order!r}")
+        most = self.reports_per_person
+        if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
+            raise InvalidInputError(f"`reports_per_person=` must be a whole number from 1, got {most!r}")
+        if self.most_rows == 0:
+            raise InvalidInputError(f"`reports_per_person=` must be at least {len(self.places)}: a row has as many")
+        if most is not None and self.person is EACH_ROW:
+            raise InvalidInputError("`reports_per_person=` needs the persons: EACH_ROW says that each has one row")
+        if (self.reports or 1) > 1 and self.person is EACH_ROW:
+            raise InvalidInputError("`reports=` is for several reports of a person: EACH_ROW says that each has one")
+        if self.allow_total is not None and not (isinstance(self.allow_total, (int, float)) and self.allow_total > 0):
+            raise InvalidInputError(f"`allow_total=` must be an epsilon per metre, got {self.allow_total!r}")
+        if self.same_place is not None:
+            self._check_same_place()
+        if self.time is not None:
+            self._check_trace()
 
-    def _check_trace(self, trace: Tracing) -> None:
+    def _check_same_place(self) -> None:
+        if self.person is EACH_ROW or self.time is not None or self.reports_per_person is not None:
+            raise InvalidInputError(
+                "`same_place=` needs `person=`, the column that names the person, and goes without `time=` and "
+                "`reports_per_person=`"
+            )
+        if not isinstance(self.mechanism, SphericalLaplace) or len(self.places) > 1:
+            raise InvalidInputError("`same_place=` needs `epsilon=`, or `level=` and `radius=`, and one place per row")
+
+    def _check_trace(self) -> None:
         if self.id_column is not None:
-            raise InvalidInputError("person and time name the steps of a trace: leave id_column out")
-        if self.person_column != trace.person:
-            raise InvalidInputError("the person of a trace is named by trace: leave person_column out")
+            raise InvalidInputError("person and time identify the steps of a trace: leave `id_column=` out")
+        if self.person is EACH_ROW:
+            raise InvalidInputError("a trace has several rows of a person: `person=` must name the column")
+        if self.person == self.time:
+            raise InvalidInputError("person and time of a trace must be two columns")
         if self.order == "shuffle":
             raise InvalidInputError("the rows of a trace are in the order of time: they cannot be shuffled")
         if len(self.places) > 1:
-            raise InvalidInputError("a step of a trace is one place: give one lon and one lat")
-        if self.delta is not None:
+            raise InvalidInputError("a step of a trace is one place: give one `lon=` and one `lat=`")
+        if self.delta is not None or self.reports_per_person is not None:
             raise InvalidInputError(
-                "delta and reports are for single places: a trace's epsilon is that of all of it"
+                "`delta=`, `reports=` and `reports_per_person=` are for single places: the total of a trace is that "
+                "of its session"
             )
 
-    @classmethod
-    def of(cls, **options: Unpack[Options]) -> "Recipe":
-        """Return the recipe that these keywords describe."""
-        unknown = set(options) - Options.__optional_keys__
-        if unknown:
-            raise InvalidInputError(f"there is no option {min(unknown)!r}")
-        chosen = {name: options.get(name) for name in PRIVACY}
-        key = options.get("key")
-        mechanism = choose_mechanism(**chosen)  # type: ignore[arg-type]
-        told, method, trace = options.get("trace"), options.get("method"), None
-        if told is not None:
-            trace = tracing_of(told, method, mechanism)
-        elif method is not None:
-            raise InvalidInputError("method is for traces: give trace, the columns of person and time")
-        return cls(
-            mechanism=mechanism,
-            places=places_of(options.get("lon"), options.get("lat"), options.get("geometry"), options.get("crs")),
-            key=None if key is None else as_key(key),
-            id_column=options.get("id_column"),
-            person_column=options.get("person_column") or (None if trace is None else trace.person),
-            drop=column_names(options.get("drop"), "drop"),
-            keep=column_names(options.get("keep"), "keep"),
-            missing=options.get("missing", "raise"),
-            order=options.get("order", "raise"),
-            level=options.get("level"),
-            radius=options.get("radius"),
-            delta=options.get("delta"),
-            reports=options.get("reports"),
-            trace=trace,
-        )
+    @property
+    def unit(self) -> str:
+        """Whose reports they are, as a release record has it."""
+        return self.person.value if isinstance(self.person, PrivacyUnit) else "column"
+
+    @property
+    def person_column(self) -> str | None:
+        """The column that names the person, if there is one."""
+        return self.person if isinstance(self.person, str) else None
 
     @property
     def named(self) -> tuple[str, ...]:
         """The columns that name records, persons and times."""
-        time = None if self.trace is None else self.trace.time
-        return tuple(name for name in (self.id_column, self.person_column, time) if name is not None)
+        return tuple(name for name in (self.id_column, self.person_column, self.time) if name is not None)
 
-    def must_count(self, ledger: Budget | None) -> bool:
-        """Return whether persons are counted first: to be charged, or as the promise is for so many reports."""
-        return ledger is not None or (self.person_column is not None and (self.reports or 1) > 1)
+    @property
+    def most_rows(self) -> int | None:
+        """How many rows of a person may have reports; None for all."""
+        return None if self.reports_per_person is None else self.reports_per_person // max(len(self.places), 1)
 
-    def charge(
-        self, ledger: Budget | None, persons: PersonReports, *, label: str, costs: Costs | None = None
-    ) -> None:
-        """Charge all persons for their reports, or none; more reports than the promise is for are refused.
-
-        Under a key the ledger remembers for which reports each person has paid: the same ones are free.
-
-        Parameters
-        ----------
-        ledger : Ledger, optional
-            The ledger to charge, if any.
-        persons : PersonReports
-            The reports of each person.
-        label : str
-            What the ledger calls them.
-        costs : dict, optional
-            Of traces: what the answers of each person's session cost.
-        """
-        refuse_more_reports(self.reports, persons.counts)
-        if ledger is None:
-            return
-        if self.trace is None:
-            ledger.charge_counts(persons.counts, self.mechanism, label=label, once=persons.tokens)
-        else:
-            ledger.charge_all(costs or {}, label=label, once=persons.tokens)
+    @property
+    def published(self) -> tuple[str, ...]:
+        """The columns that leave with the reports: those kept and, of a trace, person and time."""
+        moving = () if self.time is None else tuple(name for name in (self.person_column, self.time) if name)
+        return tuple(dict.fromkeys((*self.keep, *moving)))
 
     def with_key(self) -> "Recipe":
-        """Return the recipe with a key: its own, or one made for this purpose alone, which a log line tells."""
-        if self.key is not None:
-            return self
-        key = Key(secrets.token_bytes(KEY_BYTES))
-        log.warning(
-            "no key was given: made %r. It lives in this result alone: computing the result again repeats "
-            "its reports, another call makes new ones, which are a second release. To repeat the reports "
-            "later, give key=Key.new_file(path)",
-            key,
-        )
-        return replace(self, key=key)
+        """Return the recipe with its key, or with one made for this release."""
+        return self if self.key is not None else replace(self, key=Key(secrets.token_bytes(KEY_BYTES)))
 
-    def sessions(self) -> TraceSessions:
-        """Return a session for each person of a table of traces, before their first step."""
-        if self.trace is None:
-            raise InvalidInputError("there are no traces: give trace, the columns of person and time")
-        secret = secrets.token_bytes(KEY_BYTES) if self.key is None else self.key.read()
-        return TraceSessions(self.trace.method, secret)
+    def require_person_column(self, purpose: str) -> None:
+        """Raise unless a column names the persons, or each file is one."""
+        if self.person is EACH_ROW:
+            raise InvalidInputError(f"{purpose} needs `person=`, the column that names the person")
 
-    def in_parts(self, instead: str) -> "Recipe":
-        """Return this recipe for a table that comes in parts, where rows cannot be shuffled among all of them."""
-        self.refuse_traces()
-        if self.order == "shuffle":
-            raise InvalidInputError(
-                f"order='shuffle' needs the whole table at once, and this one comes in parts: {instead}"
-            )
-        return self
 
-    def refuse_traces(self) -> None:
-        """Refuse traces where nothing brings each person's rows together, in the order of time."""
-        if self.trace is not None:
-            raise InvalidInputError(
-                "trace needs a person's rows together, in the order of time: "
-                "give a file, or use geoind.adapters.geopandas.obfuscate_traces, Dask or Spark"
-            )
+Function = TypeVar("Function", bound=Callable[..., Any])
 
-    def refuse_identity_without_key(self) -> None:
-        """Refuse a column of identities that nothing would look at, where no key was given or made."""
-        if self.id_column is not None and self.key is None:
-            raise InvalidInputError("id_column names records whose reports a key repeats: give key, too")
 
-    def refuse_ledger_without_persons(self, ledger: object) -> None:
-        """Refuse a ledger without persons, and one for traces that could be drawn again until they fit."""
-        if ledger is not None and self.person_column is None:
-            raise InvalidInputError("a ledger needs person_column, the column that says whose budgets pay")
-        if ledger is not None and self.trace is not None and self.key is None:
-            raise InvalidInputError(
-                "trace with a ledger needs key (--key-file): the cost depends on the noise, and only keyed noise "
-                "is the same in a second attempt"
-            )
-
-    def table(self, schema: pa.Schema, *, open_ended: bool = False, path: str = "") -> Table:
-        """Return the recipe for tables of one schema; refuse columns that tell the place."""
-        return Table(self, schema, open_ended, path)
-
-    def obfuscate(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch with reports in place of true locations; the first bad row is an error."""
-        self.refuse_traces()
-        return self.table(batch.schema).obfuscate(batch).batch
+def with_options(function: Function) -> Function:
+    """Return a function with keywords of `Recipe.of` in its signature, where it has `**options`."""
+    own = list(inspect.signature(function).parameters.values())
+    shared = list(inspect.signature(Recipe.of).parameters.values())
+    named = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
+    known = {parameter.name for parameter in named}
+    merged = [*named, *(parameter for parameter in shared if parameter.name not in known)]
+    function.__signature__ = inspect.signature(function).replace(parameters=merged)  # type: ignore[attr-defined]
+    return function

@@ -1,25 +1,18 @@
-"""What somebody needs to notice a mistake: counted while reports are made, the same for every kind of table."""
+"""What a release did, for a terminal or a log: the numbers that show a mistake."""
 
 import contextlib
-from collections import Counter
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from geoind.arrays import FloatArray
-from geoind.errors import MOST_SAID, InvalidInputError, printable
+from geoind.errors import MOST_SAID, InvalidInputError, plural, printable
 from geoind.mechanisms.protocol import Mechanism
-from geoind.tables.identities import plain
-from geoind.tables.places import column_of
-from geoind.tables.promise import TablePromise, refuse_more_reports
-from geoind.tables.rows import Examined, Obfuscated
-from geoind.tables.table import Table
+from geoind.tables.record import ReleaseRecord
+from geoind.tables.release import Obfuscated, Release
 
 __all__ = ["Summary", "Tally", "mean_error"]
-
-IDENTITIES = 1 << 18
-"""So many identities are looked at for repetitions; a column that does not tell records apart shows it soon."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,67 +23,64 @@ class Summary:
     ----------
     reports : int
         How many there are.
-    rejected : int
-        Bad records that got none.
-    promise : TablePromise
-        What the reports promise.
+    record : ReleaseRecord
+        What left, what is promised, and the totals per person.
     mean_error, reach_95 : float, optional
-        Metres between truth and report: on average, and what at least 95 % of the reports stay within, which is
-        the mechanism's `reach`: in WGS84 metres anywhere, rounding included, so a little more than the noise's own
-        quantile. None where a step after the noise does not tell how far it moves a report.
+        Metres between truth and report: on average, and what at least 95 % of the reports stay within. None where
+        a step after the noise does not say how far it moves a report.
     bounds : (west, south, east, north), optional
         Degrees that the *reports* span; None without reports.
-    busiest : int, optional
-        How many reports the busiest person has, or the busiest identity where there is no column of persons.
-    repeated : int
-        How many identities name more than one record, among those that were looked at.
-
-    Examples
-    --------
-    >>> from geoind import SphericalLaplace
-    >>> print(Tally().summary(SphericalLaplace(0.01), TablePromise.of(SphericalLaplace(0.01))))
-    0 reports, epsilon 0.01 per metre: 201 m from the truth on average, 95 % within 480 m
+    left_out : tuple of str
+        The columns that did not leave.
+    rows_left_out : int
+        Rows without reports because of `reports_per_person`.
+    rejected : int
+        Bad records that got no report.
+    charged : bool
+        Whether a ledger was charged; reports that it had recorded as paid are free.
     """
 
     reports: int
-    rejected: int = 0
-    promise: TablePromise
+    record: ReleaseRecord
     mean_error: float | None
     reach_95: float | None
     bounds: tuple[float, float, float, float] | None = None
-    busiest: int | None = None
-    repeated: int = 0
-
-    @property
-    def busiest_epsilon(self) -> float | None:
-        """What the reports of the busiest person or identity add up to, per metre."""
-        return None if self.busiest is None else self.busiest * self.promise.epsilon
+    left_out: tuple[str, ...] = ()
+    rows_left_out: int = 0
+    rejected: int = 0
+    charged: bool = False
 
     def __str__(self) -> str:
-        lines = [f"{self.reports:,} reports, {self.promise}"]
+        record, lines = self.record, [f"{plural(self.reports, 'report')}, {self.record}"]
         if self.mean_error is not None and self.reach_95 is not None:
-            fresh = "" if self.promise.session is None else "a fresh one is "
+            fresh = "" if record.session is None else "a fresh report is "
             lines[0] += (
                 f": {fresh}{_metres(self.mean_error)} from the truth on average, "
                 f"95 % within {_metres(self.reach_95)}"
             )
+        lines += _persons(record)
         if self.bounds is not None:
             west, south, east, north = self.bounds
             lines.append(f"the reports lie between {west:.5f} and {east:.5f} E, {south:.5f} and {north:.5f} N")
-        if self.busiest is not None and self.busiest > self.promise.reports and self.promise.session is None:
-            together = "more than the promise is for"
-            if self.promise.reports == 1:
-                together = f"epsilon {self.busiest_epsilon:.6g} per metre together"
-            lines.append(f"the busiest person or record has {self.busiest:,} reports: {together}")
-        if self.repeated:
-            lines.append(
-                f"{self.repeated:,} identities name more than one record: does the column tell records apart?"
-            )
+        if self.rows_left_out:
+            lines.append(f"{plural(self.rows_left_out, 'report')} left out by the limit per person")
         if self.rejected:
-            lines.append(f"{self.rejected:,} bad record{'s' * (self.rejected > 1)} got no report")
-        if self.promise.kept:
-            lines.append(f"passed on as asked, although they may tell the place: {', '.join(self.promise.kept)}")
+            lines.append(f"{plural(self.rejected, 'bad record')} got no report")
+        if self.charged:
+            lines.append("the ledger was charged; reports that were paid for before are free")
+        if record.kept:
+            lines.append(f"columns kept: {', '.join(record.kept)}")
+        if self.left_out:
+            # To be pasted, so without the spaces of a list.
+            lines.append(f"columns left out: --keep {','.join(self.left_out)}")
         return "\n".join(printable(line, MOST_SAID) for line in lines)
+
+
+def _persons(record: ReleaseRecord) -> list[str]:
+    if record.busiest is None or record.persons is None or record.unit == "each row":
+        return ["each row is one person's only row, as declared"] if record.unit == "each row" else []
+    lines = [f"{plural(record.persons, 'person')}; the busiest has {record.busiest}"]
+    return lines if record.persons < 2 else [*lines, f"the median person has {record.median}"]
 
 
 def _metres(distance: float) -> str:
@@ -100,73 +90,45 @@ def _metres(distance: float) -> str:
 
 @dataclass
 class Tally:
-    """Counts, batch by batch; what several processes counted comes together with `merge`."""
+    """Reports counted batch by batch; what several processes counted comes together with `merge`."""
 
     reports: int = 0
-    rejected: int = 0
-    persons: Counter[str] = field(default_factory=Counter)
-    _low: FloatArray = field(default_factory=lambda: np.full(2, np.inf))
-    _high: FloatArray = field(default_factory=lambda: np.full(2, -np.inf))
-    _identities: list[pa.Array] = field(default_factory=list)
+    low: FloatArray | None = None
+    high: FloatArray | None = None
 
-    def add(self, table: Table, examined: Examined, made: Obfuscated) -> None:
+    def add(self, made: Obfuscated) -> None:
         """Count a batch."""
         for reports in made.reports:
             present = reports[~np.isnan(reports[:, 0])]
-            self.reports += len(present)
             if len(present):
-                self._low = np.minimum(self._low, present.min(axis=0))
-                self._high = np.maximum(self._high, present.max(axis=0))
-        self.rejected += len(made.problems)
-        if table.recipe.person_column is not None:
-            self.persons.update(table.count_persons(examined))
-            refuse_more_reports(table.recipe.reports, self.persons)
-        if table.recipe.id_column is not None and sum(map(len, self._identities)) < IDENTITIES:
-            self._identities.append(plain(column_of(examined.batch, table.recipe.id_column)))
+                self.merge(Tally(len(present), present.min(axis=0), present.max(axis=0)))
 
     def merge(self, other: "Tally") -> None:
         """Take over what another tally counted."""
         self.reports += other.reports
-        self.rejected += other.rejected
-        self.persons.update(other.persons)
-        self._low = np.minimum(self._low, other._low)
-        self._high = np.maximum(self._high, other._high)
-        self._identities = _first([*self._identities, *other._identities])
+        if other.low is not None and other.high is not None:
+            self.low = other.low if self.low is None else np.minimum(self.low, other.low)
+            self.high = other.high if self.high is None else np.maximum(self.high, other.high)
 
-    def settled(self) -> "Tally":
-        """Return the counts in the least of memory, to travel to another process."""
-        return replace(self, _identities=_first(self._identities))
-
-    def summary(self, mechanism: Mechanism, promise: TablePromise) -> Summary:
-        """Return what was counted; refuse a promise that it shows to be false."""
-        refuse_more_reports(promise.reports, self.persons)
-        repeated, most = self._repetitions()
-        mean = reach = None
-        with contextlib.suppress(InvalidInputError):  # a step of one's own that does not tell
+    def summary(
+        self, release: Release, left_out: Sequence[str], *, rejected: int = 0, charged: bool = False
+    ) -> Summary:
+        """Return what was counted."""
+        mechanism, mean, reach = release.recipe.mechanism, None, None
+        with contextlib.suppress(InvalidInputError):  # a step of one's own that does not say it
             mean, reach = mean_error(mechanism), float(mechanism.reach(0.95))
+        low, high = self.low, self.high
         return Summary(
             reports=self.reports,
-            rejected=self.rejected,
-            promise=promise,
+            record=release.record,
             mean_error=mean,
             reach_95=reach,
-            bounds=(*self._low.tolist(), *self._high.tolist()) if self.reports else None,
-            busiest=max(self.persons.values(), default=most or None),
-            repeated=repeated,
+            bounds=None if low is None or high is None else (*low.tolist(), *high.tolist()),
+            left_out=tuple(left_out),
+            rows_left_out=release.left_out,
+            rejected=rejected,
+            charged=charged,
         )
-
-    def _repetitions(self) -> tuple[int, int]:
-        """Return how many identities occur more than once, and how often the most frequent does."""
-        if not sum(map(len, self._identities)):
-            return 0, 0
-        counts = pa.chunked_array(_first(self._identities)).value_counts().field("counts").to_numpy()
-        return int(np.count_nonzero(counts > 1)), int(counts.max())
-
-
-def _first(identities: list[pa.Array]) -> list[pa.Array]:
-    """Return so many identities as are looked at, in one array without what it was cut from."""
-    alike = [part.cast(pa.int64(), safe=False) if pa.types.is_integer(part.type) else part for part in identities]
-    return [pa.concat_arrays(alike)[:IDENTITIES]] if alike else []
 
 
 def mean_error(mechanism: Mechanism) -> float:

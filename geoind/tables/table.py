@@ -1,53 +1,107 @@
-"""One recipe for tables of one schema: record batch in, record batch out."""
+"""One recipe for tables of one schema: which columns are read, which leave, and what is wrong with a row."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import check_truths
-from geoind.randomness import KeyedRandomness, RandomnessLike
+from geoind.randomness import KeyedRandomness
 from geoind.space.crs import LONLAT, as_crs, from_lonlat, same_crs, to_lonlat
-from geoind.tables.dictionaries import used_only
-from geoind.tables.drawing import drawn, permutation, randomness_of, tags_of
-from geoind.tables.geoparquet import (
-    box_columns,
-    covering_of,
-    declared_crs,
-    geometry_columns,
-    published_field,
-    published_metadata,
-)
-from geoind.tables.identities import count_persons, person_reports, persons_in
+from geoind.space.lattice import DECIMALS
+from geoind.tables.copies import refuse_copies, refuse_geometries, sampled_rows
+from geoind.tables.geoparquet import declared_crs, geometry_columns, published_schema
+from geoind.tables.identities import Persons, labels_of, persons_in, values_of
+from geoind.tables.keys import key_of_place
 from geoind.tables.names import coordinate_columns, listed
-from geoind.tables.notes import numbers_of_notes, refuse_folders, refuse_notes
-from geoind.tables.order import refuse_sorted
+from geoind.tables.order import clock_columns
 from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, finite, nulls, rows_of
-from geoind.tables.policy import refuse, telling_entries, telling_schema, telling_values
-from geoind.tables.promise import PARQUET_KEY, TablePromise, refuse_more_reports
-from geoind.tables.rows import Beside, Examined, Obfuscated, Problem
-from geoind.tables.tracing import answered, in_order, steps_of
-from geoind.tables.values import Sample, sampled_rows
+from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
+from geoind.tables.times import NO_TIME, seconds_of
 from geoind.tables.where import LonLat, Points
-from geoind.traces.many import Positions, TraceSessions
-from geoind.traces.table import tags_of_answers
+from geoind.traces.many import Positions
 
-if TYPE_CHECKING:
-    from geoind.tables.recipe import Recipe
+__all__ = ["Examined", "Problem", "Table"]
 
-__all__ = ["Table"]
+
+class Problem(NamedTuple):
+    """A row that cannot have a report: its number in the batch, and why. Never the place itself."""
+
+    row: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A batch without its bad rows, before anything is drawn or charged.
+
+    Attributes
+    ----------
+    batch : pyarrow.RecordBatch
+        The rows without a problem, with their true places.
+    rows : (n,) array
+        The number of each of them in the batch that was given.
+    problems : tuple of Problem
+        The other rows.
+    truths : tuple of (n, 2) arrays
+        Degrees, one array per place of a row, NaN where it has none.
+    persons : Persons, optional
+        Who each row is about; None where each row is a person.
+    times : (n,) array, optional
+        Of traces: when, in seconds.
+    """
+
+    batch: pa.RecordBatch = field(repr=False)
+    rows: IntArray
+    problems: tuple[Problem, ...]
+    truths: tuple[FloatArray, ...] = field(repr=False)
+    persons: Persons | None = field(repr=False)
+    times: FloatArray | None = field(repr=False)
+
+    def without(self, problems: Mapping[int, str]) -> "Examined":
+        """Return this without some more rows, by their numbers in this batch, which have problems."""
+        if not problems:
+            return self
+        bad = [Problem(int(self.rows[row]), reason) for row, reason in problems.items()]
+        kept = self.only(np.delete(np.arange(len(self.rows)), list(problems)))
+        return Examined(
+            kept.batch, kept.rows, tuple(sorted([*self.problems, *bad])), kept.truths, kept.persons, kept.times
+        )
+
+    def only(self, rows: IntArray) -> "Examined":
+        """Return some of the rows."""
+        if len(rows) == len(self.rows):
+            return self
+        return Examined(
+            rows_of(self.batch, rows),
+            self.rows[rows],
+            self.problems,
+            tuple(truth[rows] for truth in self.truths),
+            None if self.persons is None else self.persons.only(rows),
+            None if self.times is None else self.times[rows],
+        )
+
+    @property
+    def reports_per_row(self) -> IntArray:
+        """How many reports each row makes: one for each place that it has."""
+        return np.asarray(np.sum([~np.isnan(truth[:, 0]) for truth in self.truths], axis=0), np.int64)
+
+    @property
+    def steps(self) -> Positions:
+        """The steps of traces."""
+        if self.persons is None or self.times is None:
+            raise InvalidInputError("these rows are no steps of traces")
+        return Positions(self.persons.names, self.persons.codes, self.times, self.truths[0])
 
 
 @dataclass(frozen=True)
 class Table:
-    """A recipe for tables of one schema. `Recipe.table` makes it; columns that tell the place are refused then.
+    """A recipe for tables of one schema.
 
     Parameters
     ----------
@@ -55,300 +109,152 @@ class Table:
         What is done.
     schema : pyarrow.Schema
         The columns of the table.
-    open_ended : bool
-        Whether it is one file of several: what is dropped or kept may be a column of another one.
     path : str
-        Where its file is in a folder, if that is where its reports will be in theirs.
+        The path of its file in a release of several. It names the records that have no `id_column`, and the person
+        if each file is one.
+    one_of_several : bool
+        Whether a kept column may be missing here, because another file has it.
 
     Examples
     --------
-    >>> from geoind.tables import Recipe
     >>> rows = {"fare": [7.5, 9.0], "lon": ["2.2945", "x"], "lat": ["48.8584", "48.86"]}
     >>> batch = pa.RecordBatch.from_pydict(rows)
-    >>> table = Recipe.of(epsilon=0.01).table(batch.schema)
-    >>> examined = table.examine(batch)
-    >>> examined.problems
-    (Problem(row=1, reason='the longitude must be a finite number'),)
-    >>> table.report(examined).batch.schema == batch.schema
-    True
+    >>> table = Table(Recipe.of(epsilon=0.01, person=EACH_ROW), batch.schema)
+    >>> table.examine(batch).problems
+    (Problem(row=1, reason='longitude must be a finite number'),)
+    >>> table.reported_schema.names
+    ['lon', 'lat']
     """
 
-    recipe: "Recipe"
+    recipe: Recipe
     schema: pa.Schema
-    open_ended: bool = False
     path: str = ""
+    one_of_several: bool = False
 
     def __post_init__(self) -> None:
         names = self.schema.names
-        named = self.recipe.named
-        # Of two columns of one name only one would be looked at.
-        for name in (*self._place_names, *named, *self.passing):
-            if names.count(name) != 1:
-                raise InvalidInputError(f"column {name!r} must be there once, the columns are {listed(names)}")
-        entries = {entry.decode(errors="replace") for entry in self.schema.metadata or {}}
-        entries |= {part.partition("=")[0] for part in self.path.split("/") if "=" in part}
-        for name in () if self.open_ended else (*self.recipe.drop, *self.recipe.keep):
-            if name not in names and name not in entries:
-                raise InvalidInputError(
-                    f"there is no column {name!r} to drop or keep, the columns are {listed(names)}"
-                )
-        lost = set(self.recipe.drop) & {*self._place_names, *named}
-        if lost:
-            raise InvalidInputError(f"column {min(map(str, lost))!r} is needed: it cannot be dropped")
-        for name in named:
-            # Messages quote persons, ledgers store them, and times are public.
-            if name not in self.passing:
-                raise InvalidInputError(
-                    f"column {name!r} holds the place: it cannot say which record, who or when, too"
-                )
-        refuse_folders(self.path, self.recipe.keep)
-        refuse(
-            telling_schema(self.schema, self.checked, moving=self.recipe.trace is not None)
-            | telling_entries(self.schema, self.recipe.drop, self.recipe.keep)
-        )
+        needed = [*self._place_names, *self.recipe.named]
+        for name in (*needed, *self.recipe.keep):
+            missing = 0 if self.one_of_several and name not in needed else 1
+            if not missing <= names.count(name) <= 1:
+                raise InvalidInputError(f"column {name!r} must exist once, the columns are {listed(names)}")
+        for name in set(self._place_names) & {*self.recipe.named, *self.recipe.keep}:
+            raise InvalidInputError(f"column {name!r} holds the true place: it cannot be kept, nor name anything")
+        refuse_geometries(self.schema, self.recipe.published)
+        if self.recipe.person is EACH_FILE and not self.path:
+            raise InvalidInputError("EACH_FILE is for files: `person=` must name a column here, or be EACH_ROW")
 
     @cached_property
     def places(self) -> tuple[LonLat | Points, ...]:
         """Where the true places are."""
-        told = self.recipe.places
-        declared = [name for name in geometry_columns(self.schema) if name not in self.recipe.drop]
-        if not told and not declared:
-            names = [name for name in self.schema.names if name not in self.recipe.drop]
-            return (LonLat(*coordinate_columns(names, None, None)),)
-        if not told or told[0] == Points(None, getattr(told[0], "crs", None)):
+        given = self.recipe.places
+        declared = geometry_columns(self.schema)
+        if not given and not declared:
+            return (LonLat(*coordinate_columns(self.schema.names)),)
+        if not given or given[0] == Points(None, getattr(given[0], "crs", None)):
             if not declared:
-                raise InvalidInputError("crs belongs to a geometry, and no column is declared to be one")
-            told = (Points(declared[0], told[0].crs if told and isinstance(told[0], Points) else None),)
+                raise InvalidInputError("`crs=` is the CRS of a geometry, and no column is declared to be one")
+            given = (Points(declared[0], given[0].crs if given and isinstance(given[0], Points) else None),)
         return tuple(
-            Points(place.geometry, self._crs_of(place)) if isinstance(place, Points) else place for place in told
+            Points(place.geometry, self._crs_of(place)) if isinstance(place, Points) else place for place in given
         )
 
     @cached_property
-    def passing(self) -> list[str]:
-        """The columns that stay as they are."""
-        boxes = {covering_of(self.schema, name) for name in self._place_names if name in self.schema.names}
-        gone = {*self._place_names, *self.recipe.drop, *boxes}
+    def left_out(self) -> list[str]:
+        """The columns that do not leave."""
+        gone = {*self._place_names, *self.recipe.published}
         return [name for name in self.schema.names if name not in gone]
 
-    @cached_property
-    def checked(self) -> list[str]:
-        """The columns that stay as they are unless they tell the place."""
-        return [name for name in self.passing if name not in self.recipe.keep]
-
-    @cached_property
-    def promise(self) -> TablePromise:
-        """What the reports promise."""
-        promise = TablePromise.of(
-            self.recipe.mechanism,
-            level=self.recipe.level,
-            radius=self.recipe.radius,
-            delta=self.recipe.delta,
-            reports=self.recipe.reports,
-            trace=self.recipe.trace,
-        )
-        return replace(promise, places=tuple(place.names for place in self.places), kept=tuple(self.recipe.keep))
+    @property
+    def needed(self) -> list[str]:
+        """The columns that make the reports and leave with them."""
+        wanted = {*self._place_names, *self.recipe.named, *self.recipe.published}
+        return [name for name in self.schema.names if name in wanted]
 
     @cached_property
     def reported_schema(self) -> pa.Schema:
-        """The schema of the batches of reports: without dropped columns and true boxes, with the promise."""
-        return self._published(self.schema)
+        """The schema of the batches of reports, without a record."""
+        names = {*self._place_names, *self.recipe.published}
+        return published_schema(self.schema, names, self._place_names)
 
-    def examine(
-        self, batch: pa.RecordBatch, *, beside: Beside | None = None, sessions: TraceSessions | None = None
-    ) -> Examined:
-        """Return the batch without its bad rows; refuse it where a column repeats true coordinates.
+    @property
+    def decimals(self) -> int:
+        """How many decimals of a degree a report has."""
+        return int(getattr(self.recipe.mechanism, "decimals", DECIMALS))
 
-        Nothing is drawn.
+    def clocks(self, batch: pa.RecordBatch) -> list[str]:
+        """Return the columns of times in a batch that may explain the order of its rows."""
+        if self.recipe.order != "raise" or self.recipe.time is not None:
+            return []
+        return [name for name in clock_columns(batch) if name not in self._place_names]
 
-        Parameters
-        ----------
-        batch : pyarrow.RecordBatch
-            At least the columns of the places, the identity and the person.
-        beside : callable, optional
-            From row numbers to those rows of all columns that pass, where the batch does not hold them: a few
-            hundred rows are looked at. By default the batch's own columns.
-        sessions : TraceSessions, optional
-            Of a table of traces that comes in batches: what answered the batches before.
-        """
+    def examine(self, batch: pa.RecordBatch) -> Examined:
+        """Return the batch without its bad rows; nothing is drawn."""
         columns = [self._columns(batch, place) for place in self.places]
         truths = [self._truth(place, column) for place, column in zip(self.places, columns, strict=True)]
-        steps, unnamed = self._named_rows(batch, truths[0])
+        persons, times, unnamed = self._named_rows(batch)
         problems = self._problems(batch, columns, truths, unnamed)
-        rows = np.arange(len(batch))
-        if problems:
-            rows = np.delete(rows, [problem.row for problem in problems])
-            batch = rows_of(batch, rows)
-            truths = [truth[rows] for truth in truths]
-            steps = None if steps is None else steps.only(rows)
-        for truth in truths:
+        examined = Examined(batch, np.arange(len(batch)), (), tuple(truths), persons, times).without(problems)
+        for truth in examined.truths:
             check_truths(self.recipe.mechanism, truth[~np.isnan(truth[:, 0])])
-        self._refuse_telling(batch, rows, truths, beside)
-        examined = Examined(batch, rows, problems, tuple(truths), steps)
-        if self.recipe.must_count(None):
-            # All of a batch are known now; who has more in several batches is known to those who bring them.
-            refuse_more_reports(self.recipe.reports, self.count_persons(examined))
-        return examined if steps is None else in_order(examined, sessions or self.recipe.sessions())
+        return examined
 
-    def report(
-        self,
-        examined: Examined,
-        *,
-        path: str | None = None,
-        rows: IntArray | None = None,
-        rng: RandomnessLike = None,
-        sessions: TraceSessions | None = None,
-    ) -> Obfuscated:
-        """Return the examined batch with reports in place of true locations.
+    def randomness(self, examined: Examined, first: int) -> KeyedRandomness:
+        """Return the randomness of the examined rows.
 
         Parameters
         ----------
         examined : Examined
             What `examine` returned.
-        path, rows : str and array of int, optional
-            Where there is a key and no `id_column`: the file's path within its dataset and the number of each
-            row that was given to `examine`, which name the records.
-        rng : RandomnessLike
-            Where the recipe has no key: None for fresh noise; labels of a `KeyedRandomness` are one per row that
-            was given to `examine`.
-        sessions : TraceSessions, optional
-            Of a table of traces that comes in batches: what answered the batches before. They go on.
+        first : int
+            The number in its file of the first row that was given to `examine`, from 0.
         """
-        if self.recipe.trace is None:
-            source = randomness_of(self.recipe, examined, path, rows, rng)
-            reports = self._drawn(examined, source)
-        else:
-            source, reports = None, [answered(examined, sessions or self.recipe.sessions())]
-        batch = examined.batch
+        if self.recipe.key is None:
+            raise InvalidInputError("a key must be given or made before reports are drawn")
+        name = self.recipe.id_column
+        if name is not None:
+            return KeyedRandomness(self.recipe.key.read(), labels_of(values_of(examined.batch, name), name))
+        return KeyedRandomness(self.recipe.key.for_file(self.path), first + examined.rows)
+
+    def reported(self, examined: Examined, reports: Sequence[FloatArray]) -> pa.RecordBatch:
+        """Return the columns that leave, with reports in place of true locations."""
         changed: dict[str, pa.Array] = {}
         for place, made in zip(self.places, reports, strict=True):
             coordinates = from_lonlat(made, _crs(place))
             if np.isinf(coordinates).any():
                 raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
-            changed |= self._columns(batch, place).written(coordinates, self.promise.decimals)
-            if isinstance(place, Points) and place.geometry is not None:
-                changed |= box_columns(batch, place.geometry, coordinates)
-        schema = self._published(batch.schema)
-        stay = [name for name in schema.names if name not in changed]
-        arrays = changed | {name: used_only(batch.column(batch.schema.get_field_index(name))) for name in stay}
-        made_batch = pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
-        result = Obfuscated(made_batch, examined.rows, examined.problems, tuple(reports))
-        if self.recipe.order != "shuffle":
-            return result
-        turn = permutation(source, len(made_batch))
-        return replace(
-            result,
-            batch=rows_of(made_batch, turn),
-            rows=examined.rows[turn],
-            reports=tuple(part[turn] for part in reports),
-        )
+            changed |= self._columns(examined.batch, place).written(coordinates, self.decimals)
+        schema = self.reported_schema
+        arrays = [changed[name] if name in changed else _used(examined.batch, name) for name in schema.names]
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
-    def obfuscate(
-        self,
-        batch: pa.RecordBatch,
-        *,
-        beside: Beside | None = None,
-        path: str | None = None,
-        rows: IntArray | None = None,
-        rng: RandomnessLike = None,
-    ) -> Obfuscated:
-        """Return the batch with reports in place of true locations; the first bad row is an error."""
-        examined = self.examine(batch, beside=beside).raise_problems()
-        return self.report(examined, path=path, rows=rows, rng=rng)
-
-    def count_persons(self, examined: Examined, persons: pa.Array | None = None) -> Counter[str]:
-        """Return how many reports each person will be in.
-
-        Parameters
-        ----------
-        examined : Examined
-            What `examine` returned.
-        persons : pyarrow.Array, optional
-            Who each of its rows is about, where no column says it.
-        """
-        column, name = self._persons(examined, persons)
-        return count_persons(column, examined.reports_per_row, name)
-
-    def _persons(self, examined: Examined, persons: pa.Array | None) -> tuple[pa.Array, str]:
-        """Return who each row is about, and what that column is called."""
-        if persons is not None:
-            self._refuse_telling_persons(examined, persons)
-            return persons, "person"
-        name = self.recipe.person_column
-        if name is None:
-            raise InvalidInputError("person_column must name the column of persons")
-        return column_of(examined.batch, name), name
-
-    def person_reports(
-        self,
-        examined: Examined,
-        *,
-        path: str | None = None,
-        rows: IntArray | None = None,
-        persons: pa.Array | None = None,
-        reports: Sequence[FloatArray] | None = None,
-    ) -> PersonReports:
-        """Return how many reports each person will be in and, under a key, which.
-
-        Parameters
-        ----------
-        examined : Examined
-            What `examine` returned.
-        path, rows : str and array of int, optional
-            As in `report`.
-        persons : pyarrow.Array, optional
-            As in `count_persons`.
-        reports : sequence of (n, 2) arrays, optional
-            The reports, one array per place of a row; of traces, what the sessions answered. Under a key they are
-            a function of the key and the rows; without this argument they are computed, and only their tags are
-            kept.
-        """
-        recipe = self.recipe
-        if recipe.key is None:
-            return PersonReports(self.count_persons(examined, persons))
-        if examined.steps is not None and reports is not None:
-            tags = tags_of_answers(examined.steps, reports[0], recipe.key.read())
-        else:
-            source = cast("KeyedRandomness", randomness_of(recipe, examined, path, rows, None))
-            reports = reports or self._drawn(examined, source)
-            tags = tags_of(examined.truths, reports, recipe.mechanism, source)
-        column, name = self._persons(examined, persons)
-        return person_reports(column, examined.reports_per_row, name, tags)
-
-    def _drawn(self, examined: Examined, source: RandomnessLike) -> list[FloatArray]:
-        """Return the reports of each place that a row has."""
-        return [
-            drawn(truth, self.recipe.mechanism, source, number) for number, truth in enumerate(examined.truths)
-        ]
-
-    @property
-    def _place_names(self) -> list[str]:
-        return [name for place in self.places for name in place.names]
+    def refuse_copies(self, examined: Examined) -> None:
+        """Raise if a column that leaves repeats the true coordinates of its rows, in a sample of the rows."""
+        names = [name for name in self.recipe.published if name in examined.batch.schema.names]
+        chosen = sampled_rows(len(examined.rows))
+        if not len(chosen) or not names:
+            return
+        places = []
+        for place, truth in zip(self.places, examined.truths, strict=True):
+            places.append((truth[chosen], 3))
+            if not same_crs(_crs(place), LONLAT):
+                places.append((from_lonlat(truth[chosen], _crs(place)), 0))
+        refuse_copies(rows_of(examined.batch.select(names), chosen), places)
 
     @cached_property
-    def _notes(self) -> dict[str, FloatArray]:
-        crs = [place.crs for place in self.places if isinstance(place, Points) and place.crs is not None]
-        return numbers_of_notes(self.reported_schema, keep=self.recipe.keep, crs=crs, path=self.path)
+    def _place_names(self) -> list[str]:
+        return [name for place in self.places for name in place.names]
 
     def _crs_of(self, place: Points) -> str:
         if place.geometry is None or place.geometry not in self.schema.names:
             raise InvalidInputError(
-                f"column {place.geometry!r} must be there once, the columns are {listed(self.schema.names)}"
+                f"column {place.geometry!r} must exist once, the columns are {listed(self.schema.names)}"
             )
         declared = declared_crs(self.schema, place.geometry)
         crs = as_crs(declared or place.crs, f"column {place.geometry!r}")
         if place.crs is not None and not same_crs(crs, as_crs(place.crs, "crs")):
-            raise InvalidInputError(f"column {place.geometry!r} declares another CRS than crs")
+            raise InvalidInputError(f"column {place.geometry!r} declares another CRS than `crs=`")
         return crs
-
-    def _published(self, schema: pa.Schema) -> pa.Schema:
-        names = [name for name in schema.names if name not in self.recipe.drop]
-        # What traces cost is known when all are answered: who writes the table tells it then.
-        told = {} if self.recipe.trace else {PARQUET_KEY: self.promise.to_json().encode()}
-        places = set(self._place_names)
-        fields = [schema.field(schema.get_field_index(name)) for name in names]
-        fields = [published_field(field) if field.name in places else field for field in fields]
-        metadata = published_metadata(schema, names, self.recipe.drop)
-        return pa.schema(fields, {**metadata, **told})
 
     def _columns(self, batch: pa.RecordBatch, place: LonLat | Points) -> LonLatColumns | GeometryColumn:
         if isinstance(place, LonLat):
@@ -363,12 +269,19 @@ class Table:
             raise InvalidInputError(f"column {column.name!r} has another CRS than its own geometries")
         return to_lonlat(column.coordinates, crs)
 
-    def _named_rows(self, batch: pa.RecordBatch, lonlat: FloatArray) -> tuple[Positions | None, dict[int, str]]:
-        """Return the steps of a batch's rows, if they are some, and which rows name no person or time, and why."""
-        if self.recipe.trace is not None:
-            return steps_of(batch, self.recipe.trace, lonlat)
-        name = self.recipe.person_column
-        return None, {} if name is None else persons_in(column_of(batch, name), name)[2]
+    def _named_rows(self, batch: pa.RecordBatch) -> tuple[Persons | None, FloatArray | None, dict[int, str]]:
+        """Return persons and times of a batch, and which rows lack one, and why."""
+        recipe, flaws = self.recipe, dict[int, str]()
+        persons, times = None, None
+        if recipe.person_column is not None:
+            persons, flaws = persons_in(values_of(batch, recipe.person_column), recipe.person_column)
+        elif recipe.person is not EACH_ROW:
+            persons = Persons([self.path], np.zeros(len(batch), np.int64))
+        if recipe.time is not None:
+            times, missing, bad = seconds_of(values_of(batch, recipe.time))
+            for row in np.flatnonzero(missing | bad).tolist():
+                flaws.setdefault(row, f"time is missing in column {recipe.time!r}" if missing[row] else NO_TIME)
+        return persons, times, flaws
 
     def _problems(
         self,
@@ -376,61 +289,41 @@ class Table:
         columns: Sequence[LonLatColumns | GeometryColumn],
         truths: Sequence[FloatArray],
         unnamed: Mapping[int, str],
-    ) -> tuple[Problem, ...]:
+    ) -> dict[int, str]:
         found: list[tuple[Flags, str]] = []
         for place, column, truth in zip(self.places, columns, truths, strict=True):
             which = f"{' and '.join(place.names)}: " if len(columns) > 1 else ""
             flaws = list(column.problems())
             if self.recipe.missing == "raise":
-                flaws.append((column.missing, "there is no place"))
+                flaws.append((column.missing, "location is missing (`missing='keep'` keeps such rows)"))
             if isinstance(place, Points):
                 lost = finite(column.coordinates) & ~_on_earth(truth)
-                flaws.append((lost, "the point must lie on Earth in its CRS"))
+                flaws.append((lost, "point must lie on Earth in its CRS"))
             found += [(rows, which + reason) for rows, reason in flaws]
         if (name := self.recipe.id_column) is not None:
-            found.append((nulls(column_of(batch, name)), f"there is no identity in column {name!r}"))
+            found.append((nulls(column_of(batch, name)), f"identity is missing in column {name!r}"))
         reasons = dict(unnamed)
         for flags, reason in found:
             for row in np.flatnonzero(flags).tolist():
                 reasons.setdefault(row, reason)
-        return tuple(Problem(row, reasons[row]) for row in sorted(reasons))
+        return dict(sorted(reasons.items()))
 
-    def _refuse_telling(
-        self, batch: pa.RecordBatch, rows: IntArray, truths: Sequence[FloatArray], beside: Beside | None
-    ) -> None:
-        chosen = sampled_rows(len(batch))
-        if not len(chosen):
-            return
-        samples = self._samples(truths, chosen)
 
-        def some(numbers: IntArray) -> pa.RecordBatch:
-            if beside is not None:
-                return beside(rows[numbers])
-            present = set(batch.schema.names)
-            return rows_of(batch.select([name for name in self.passing if name in present]), numbers)
+def key_of(source: KeyedRandomness, number: int) -> KeyedRandomness:
+    """Return the randomness of the rows' place with this number: equal places of a row have independent reports."""
+    return KeyedRandomness(key_of_place(source.key, number), source.labels) if number else source
 
-        refuse(telling_values(samples, some(chosen), self.checked))
-        refuse_notes(self._notes, samples)
-        # The rows of a trace are in the order of time, which is public.
-        if self.recipe.order == "raise" and self.recipe.trace is None:
-            for truth in truths:
-                refuse_sorted(truth, some)
 
-    def _samples(self, truths: Sequence[FloatArray], chosen: IntArray) -> list[Sample]:
-        """Return the true places of some rows, one sample per place that a row has."""
-        samples = []
-        for place, truth in zip(self.places, truths, strict=True):
-            true = truth[chosen]
-            own = None if same_crs(_crs(place), LONLAT) else from_lonlat(true, _crs(place))
-            samples.append(Sample(true, own, chosen, truth))
-        return samples
-
-    def _refuse_telling_persons(self, examined: Examined, persons: pa.Array) -> None:
-        """Refuse names that tell the place: they are no column that passes, but messages and ledgers hold them."""
-        chosen = sampled_rows(len(persons))
-        names = pa.RecordBatch.from_arrays([persons.take(pa.array(chosen))], names=["person"])
-        for how in telling_values(self._samples(examined.truths, chosen), names, ["person"]).values():
-            raise InvalidInputError(f"person must not tell the place, and it {how}")
+def _used(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Return a column; of a dictionary only the entries that rows use, in their order."""
+    column = batch.column(batch.schema.get_field_index(name))
+    if not pa.types.is_dictionary(column.type):
+        return column
+    used = np.zeros(len(column.dictionary), bool)
+    used[column.indices.drop_null().to_numpy()] = True
+    entries = column.dictionary.filter(pa.array(used))
+    indices = pa.array(np.cumsum(used) - 1).take(column.indices).cast(column.type.index_type)
+    return pa.DictionaryArray.from_arrays(indices, entries, ordered=column.type.ordered)
 
 
 def _crs(place: LonLat | Points) -> str:

@@ -39,17 +39,17 @@ def places_of(
 ) -> tuple[LonLat | Points, ...]:
     """Return where the places are, as keywords name it; nothing where they do not."""
     if geometry is not None and (lon is not None or lat is not None):
-        raise InvalidInputError("give lon and lat, or geometry, not both")
+        raise InvalidInputError("give `lon=` and `lat=`, or `geometry=`, not both")
     if crs is not None and (lon is not None or lat is not None):
-        raise InvalidInputError("crs belongs to a geometry: lon and lat are degrees")
+        raise InvalidInputError("`crs=` is the CRS of a geometry: lon and lat are degrees")
     if geometry is not None or crs is not None:
         return (Points(geometry, crs),)
     lons, lats = column_names(lon, "lon"), column_names(lat, "lat")
     if len(lons) != len(lats):
-        raise InvalidInputError(f"lon and lat go together: {len(lons)} and {len(lats)} columns were given")
+        raise InvalidInputError(f"`lon=` and `lat=` must be given together: got {len(lons)} and {len(lats)} columns")
     names = (*lons, *lats)
     if len(set(names)) < len(names):
-        raise InvalidInputError("lon and lat must be different columns")
+        raise InvalidInputError("`lon=` and `lat=` must be different columns")
     return tuple(LonLat(*pair) for pair in zip(lons, lats, strict=True))
 
 
@@ -57,5 +57,5 @@ def column_names(names: str | Sequence[str] | None, what: str) -> tuple[str, ...
     """Return the names of columns that were given as none, one or several."""
     result = () if names is None else (names,) if isinstance(names, str) else tuple(names)
     if not all(isinstance(name, str) for name in result):
-        raise InvalidInputError(f"{what} must be names of columns")
-    return result
+        raise InvalidInputError(f"`{what}=` must be names of columns")
+    return tuple(dict.fromkeys(result)) if what == "keep" else result

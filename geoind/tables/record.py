@@ -1,33 +1,38 @@
-"""What a file of reports promises: which mechanism, which epsilon, which lattice; never a seed or a key.
+"""The record of a release: mechanism, epsilon, lattice, columns, and totals per person; never a seed or a key.
 
-A Parquet file says it in its schema metadata under `geoind`, every other file in a sidecar beside it,
-`<file>.geoind.json`.
+A Parquet file has it in its schema metadata under `geoind`, every other file in a sidecar, `<file>.geoind.json`.
 """
 
 import json
 import math
 import re
 import reprlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self, cast
 
-import pyarrow.parquet
-
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.protocol import Mechanism, off_site_level
 from geoind.space.lattice import DECIMALS
-from geoind.tables.tracing import Tracing
 from geoind.version import __version__
 
-__all__ = ["ATTRS_KEY", "PARQUET_KEY", "TablePromise", "read_promise", "record_of", "sidecar_of"]
+__all__ = [
+    "ATTRS_KEY",
+    "PARQUET_KEY",
+    "PersonTotal",
+    "ReleaseRecord",
+    "read_promise",
+    "record_of",
+    "sidecar_of",
+]
 
 PARQUET_KEY = b"geoind"
 """The key in a Parquet file's schema metadata."""
 ATTRS_KEY = "geoind"
 """The key in the `attrs` of a frame."""
 SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
+SIDECAR = ".geoind.json"
 
 MOST_BYTES = 1 << 20
 """No record is longer."""
@@ -42,16 +47,76 @@ RANGES: Mapping[str, tuple[float, float]] = {
     "off_site_level": (0.0, 1e12),
     "fresh": (1e-12, 1e12),
 }
-COUNTS = {"reports": (1, 10**12), "decimals": (0, 15)}
-OPTIONAL = ("epsilon", "level", "radius", "sigma", "off_site_level", "fresh")
+COUNTS = {"reports": (1, 10**12), "decimals": (0, 15), "persons": (0, 10**12)}
+OPTIONAL = ("epsilon", "level", "radius", "sigma", "off_site_level", "fresh", "persons")
 UNBOUNDED = ("epsilon", "off_site_level")
+UNITS = ("column", "each row", "each file")
 VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,64}")
 SESSION = re.compile(r"\w[\w.+=(), -]{0,1999}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TablePromise:
-    """The guarantee that every report of a file carries.
+class PersonTotal:
+    """What the reports of one person add up to.
+
+    Attributes
+    ----------
+    reports : int
+        How many there are.
+    epsilon : float
+        The sum of their epsilons, per metre; infinite for noise without one.
+    level, radius, delta : float, optional
+        The accountant's answer: places within the radius can be found apart by a factor e^level from all of these
+        reports, except with probability delta. None where no accountant knows the mechanism.
+
+    Examples
+    --------
+    >>> print(PersonTotal(reports=10, epsilon=0.1, level=9.5, radius=100, delta=1e-6))
+    10 reports, epsilon 0.1 per metre together (level 9.5 within 100 m, delta 1e-06)
+    """
+
+    reports: int
+    epsilon: float
+    level: float | None = None
+    radius: float | None = None
+    delta: float | None = None
+
+    def __post_init__(self) -> None:
+        valid = _is_number(self.reports) and isinstance(self.reports, int) and 0 <= self.reports <= 10**12
+        _check("reports", self.reports, valid, "a whole number up to 10^12")
+        _check("epsilon", self.epsilon, _is_number(self.epsilon) and self.epsilon >= 0, "a number from 0")
+        known = [value is not None for value in (self.level, self.radius, self.delta)]
+        _check("level, radius and delta", None, len(set(known)) == 1, "there together")
+        for name, most in (("level", 1e12), ("radius", 1e9), ("delta", 1.0)):
+            value = getattr(self, name)
+            _check(name, value, value is None or (_is_number(value) and 0 <= value <= most), f"from 0 to {most:g}")
+
+    @classmethod
+    def from_json(cls, members: object) -> Self:
+        """Return the total that a record has."""
+        if not isinstance(members, dict):
+            raise InvalidInputError("the total of a person must be an object")
+        names = ("level", "radius", "delta")
+        total = {name: members.get(name) for name in names}
+        return cls(reports=members.get("reports", -1), epsilon=_or_infinite(members, "epsilon", None), **total)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the members of a record."""
+        members = {name: value for name, value in asdict(self).items() if value is not None}
+        return members | {"epsilon": None if self.epsilon == math.inf else self.epsilon}
+
+    def __str__(self) -> str:
+        text = plural(self.reports, "report")
+        if self.epsilon != math.inf:
+            text += f", epsilon {self.epsilon:.4g} per metre{' together' * (self.reports > 1)}"
+        if self.level is None:
+            return text
+        return f"{text} (level {self.level:.3g} within {self.radius:g} m, delta {self.delta:.2g})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseRecord:
+    """What a release contains and promises.
 
     Parameters
     ----------
@@ -62,7 +127,7 @@ class TablePromise:
     sigma : float, optional
         Of Gaussian noise, in metres on the ground: all that there is to know, for `level_of_reports`.
     level, radius : float, optional
-        How the noise was chosen: places within the radius can be told apart by a factor e^level, by
+        How the noise was chosen: places within the radius can be found apart by a factor e^level, by
     reports : int
         so many reports together, except with probability
     delta : float
@@ -74,7 +139,13 @@ class TablePromise:
     places : tuple of tuples of str
         The columns of each place that a row has: longitude and latitude, or a geometry. Each carries the promise.
     kept : tuple of str
-        Columns that somebody passed on although they seem to tell the place: the promise does not speak of them.
+        The other columns that left, as the owner of the data named them: the promise is not about them.
+    unit : {"column", "each row", "each file"}
+        Whose reports they are: the person of a column, a person per row, a person per file.
+    persons : int, optional
+        How many persons there are; None where it was not counted.
+    busiest, median : PersonTotal, optional
+        What the reports of the person with the most, and of the median person, add up to.
     session : str, optional
         Of traces: how each person's session answered. Then epsilon is that of a person's whole trace, the largest
         among all persons; infinite where it is not known yet.
@@ -86,10 +157,10 @@ class TablePromise:
     Examples
     --------
     >>> from geoind import SphericalLaplace
-    >>> promise = TablePromise.of(SphericalLaplace(0.01))
-    >>> promise.epsilon, promise.mechanism
+    >>> record = ReleaseRecord.of(SphericalLaplace(0.01), unit="each row")
+    >>> record.epsilon, record.mechanism
     (0.01, 'SphericalLaplace')
-    >>> TablePromise.from_json(promise.to_json()) == promise
+    >>> ReleaseRecord.from_json(record.to_json()) == record
     True
     """
 
@@ -104,43 +175,28 @@ class TablePromise:
     decimals: int = DECIMALS
     places: tuple[tuple[str, ...], ...] = ()
     kept: tuple[str, ...] = ()
+    unit: str
+    persons: int | None = None
+    busiest: PersonTotal | None = None
+    median: PersonTotal | None = None
     session: str | None = None
     fresh: float | None = None
     version: str
 
     @classmethod
-    def of(
-        cls,
-        mechanism: Mechanism,
-        *,
-        level: float | None = None,
-        radius: float | None = None,
-        reports: int | None = None,
-        delta: float | None = None,
-        trace: Tracing | None = None,
-    ) -> Self:
-        """Return what this geoind promises with a mechanism that reports lon/lat, whatever the table."""
+    def of(cls, mechanism: Mechanism, *, unit: str, **members: Any) -> Self:
+        """Return the record of a release with a mechanism that reports lon/lat; other members as they are."""
         return cls(
-            mechanism=_name(mechanism) if trace is None else type(trace.method).__name__,
-            epsilon=float(mechanism.epsilon) if trace is None else math.inf,
-            level=level,
-            radius=radius,
-            reports=reports or 1,
-            delta=delta or 0.0,
-            # Beside an epsilon, what a mechanism of one's own calls sigma is its own affair.
+            mechanism=_name(mechanism),
+            epsilon=float(mechanism.epsilon),
+            # Next to an epsilon, an attribute sigma of another mechanism may mean anything.
             sigma=_sigma(mechanism) if mechanism.epsilon == math.inf else None,
             off_site_level=off_site_level(mechanism),
             decimals=getattr(mechanism, "decimals", DECIMALS),
-            session=None if trace is None else trace.told,
-            fresh=None if trace is None else float(mechanism.epsilon),
+            unit=unit,
             version=__version__,
+            **members,
         )
-
-    def for_traces(self, spent: Iterable[float]) -> Self:
-        """Return the promise of traces that cost so much each: the largest is that of all."""
-        if self.fresh is None:
-            return self
-        return replace(self, epsilon=max(spent, default=self.fresh))
 
     def __post_init__(self) -> None:
         _check(
@@ -155,9 +211,11 @@ class TablePromise:
             missing = value is None or (name in UNBOUNDED and value == math.inf)
             valid = (missing and name in OPTIONAL) or (_is_number(value) and low <= value <= high)
             _check(name, value, valid, f"a number from {low:g} to {high:g}")
+        _check("unit", self.unit, self.unit in UNITS, f"one of {', '.join(UNITS)}")
         for name, (low, high) in COUNTS.items():
             value = getattr(self, name)
             valid = _is_number(value) and isinstance(value, int) and low <= value <= high
+            valid |= value is None and name in OPTIONAL
             _check(name, value, valid, f"a whole number from {low} to {high}")
         texts = [*self.kept, *(column for place in self.places for column in place)]
         _check(
@@ -169,6 +227,7 @@ class TablePromise:
             "session", self.session, self.session is None or _matches(SESSION, self.session), "a method's numbers"
         )
         _check("fresh", self.fresh, (self.fresh is None) == (self.session is None), "there with session only")
+        _check("busiest", None, (self.busiest is None) == (self.median is None), "there with median only")
         if self.session is None and self.radius is not None and self.epsilon != math.inf:
             # The odds may change by a factor of exp(epsilon * radius): a float holds no larger one.
             _check(
@@ -177,7 +236,7 @@ class TablePromise:
 
     @classmethod
     def from_json(cls, text: str | bytes, file: str | None = None) -> Self:
-        """Return the promise that `to_json` wrote; unknown members are not used.
+        """Return the record that `to_json` wrote; unknown members are not used.
 
         Parameters
         ----------
@@ -187,38 +246,38 @@ class TablePromise:
             The name of the file that has it, for messages.
         """
         try:
-            told = _loaded(text)
-            lattice: Any = told.get("lattice")
+            found = _loaded(text)
+            lattice: Any = found.get("lattice")
             _check("lattice", lattice, isinstance(lattice, dict), "an object with decimals")
-            _check("unit", told.get("unit"), told.get("unit") == "1/m", "'1/m'")
-            both = (told.get("level") is None) == (told.get("radius") is None)
-            _check("level", told.get("level"), both, "there with radius only")
-            several = told.get("reports", 1) == 1 or bool(told.get("delta"))
-            _check("reports", told.get("reports"), several, "1 without delta")
+            _check("unit", found.get("unit"), found.get("unit") == "1/m", "'1/m'")
+            both = (found.get("level") is None) == (found.get("radius") is None)
+            _check("level", found.get("level"), both, "there with radius only")
+            several = found.get("reports", 1) == 1 or bool(found.get("delta"))
+            _check("reports", found.get("reports"), several, "1 without delta")
             return cls(
-                mechanism=told.get("mechanism", ""),
-                epsilon=_or_infinite(told, "epsilon", None),
-                level=told.get("level"),
-                radius=told.get("radius"),
-                reports=told.get("reports", 1),
-                delta=told.get("delta", 0.0),
-                sigma=told.get("sigma"),
-                off_site_level=_or_infinite(told, "off_site_level", 0.0),
+                mechanism=found.get("mechanism", ""),
+                epsilon=_or_infinite(found, "epsilon", None),
+                level=found.get("level"),
+                radius=found.get("radius"),
+                reports=found.get("reports", 1),
+                delta=found.get("delta", 0.0),
+                sigma=found.get("sigma"),
+                off_site_level=_or_infinite(found, "off_site_level", 0.0),
                 decimals=lattice.get("decimals"),
-                places=tuple(_columns(place) for place in _listed(told, "places")),
-                kept=tuple(_listed(told, "kept")),
-                session=told.get("session"),
-                fresh=told.get("fresh"),
-                version=told.get("version", ""),
+                places=tuple(_columns(place) for place in _listed(found, "places")),
+                kept=tuple(_listed(found, "kept")),
+                **_persons_of(found.get("person")),
+                session=found.get("session"),
+                fresh=found.get("fresh"),
+                version=found.get("version", ""),
             )
         except InvalidInputError as error:
             raise InvalidInputError(f"release record{'' if file is None else f' of {file!r}'}: {error}") from None
 
     def __str__(self) -> str:
-        """Say how private the reports are, in a few words."""
+        """Return the promise in a few words."""
         if self.session is not None:
-            most = "not known yet" if self.epsilon == math.inf else f"at most epsilon {self.epsilon:.6g} per metre"
-            return f"{most} for each person's whole trace ({self.mechanism})"
+            return f"at most epsilon {self.epsilon:.6g} per metre for each person's whole trace ({self.mechanism})"
         if self.delta and self.level is not None and self.radius is not None:
             many = f"{self.reports:,} reports together" if self.reports > 1 else "each"
             return f"level {self.level:.4g} within {self.radius:g} m, {many}, up to delta {self.delta:.3g}"
@@ -230,75 +289,65 @@ class TablePromise:
         """Return one line of JSON."""
         # JSON has no infinity: null is no bound at all.
         bound = None if self.epsilon == math.inf else self.epsilon
-        told: dict[str, Any] = {"mechanism": self.mechanism, "epsilon": bound, "unit": "1/m"}
+        found: dict[str, Any] = {"mechanism": self.mechanism, "epsilon": bound, "unit": "1/m"}
         if self.sigma is not None:
-            told["sigma"] = self.sigma
+            found["sigma"] = self.sigma
         if self.level is not None and self.radius is not None:
-            told |= {"level": self.level, "radius": self.radius}
+            found |= {"level": self.level, "radius": self.radius}
         if self.delta:
-            told |= {"reports": self.reports, "delta": self.delta}
+            found |= {"reports": self.reports, "delta": self.delta}
         if self.off_site_level:
-            told["off_site_level"] = None if self.off_site_level == math.inf else self.off_site_level
-        told["lattice"] = {"decimals": self.decimals}
+            found["off_site_level"] = None if self.off_site_level == math.inf else self.off_site_level
+        found["lattice"] = {"decimals": self.decimals}
         if self.places:
-            told["places"] = [_named(place) for place in self.places]
-        if self.kept:
-            told["kept"] = list(self.kept)
+            found["places"] = [_named(place) for place in self.places]
+        found["kept"] = list(self.kept)
+        person: dict[str, Any] = {"unit": self.unit}
+        if self.persons is not None:
+            person["count"] = self.persons
+        if self.busiest is not None and self.median is not None:
+            person |= {"busiest": self.busiest.to_json(), "median": self.median.to_json()}
+        found["person"] = person
         if self.session is not None:
-            told |= {"session": self.session, "fresh": self.fresh}
-        return json.dumps(told | {"version": self.version})
-
-
-def refuse_more_reports(promised: int | None, persons: Mapping[str, int]) -> None:
-    """Refuse persons who have more reports than the promise is for: it would be known to be false.
-
-    Parameters
-    ----------
-    promised : int, optional
-        How many reports of a person the promise is for together; 1 or None where it is for each.
-    persons : dict
-        How many reports each person has.
-
-    Examples
-    --------
-    >>> refuse_more_reports(3, {"ana": 3, "ben": 1})
-    """
-    if promised is None or promised == 1:
-        return
-    most = max(persons.values(), default=0)
-    if most > promised:
-        raise InvalidInputError(
-            f"the promise is for {promised:,} reports of a person together, and somebody has {most:,}: "
-            f"give reports={most} (--reports), or fewer rows"
-        )
+            found |= {"session": self.session, "fresh": self.fresh}
+        return json.dumps(found | {"version": self.version})
 
 
 def sidecar_of(path: str | Path) -> Path:
-    """Return where the promise of a file that is not Parquet lies.
+    """Return the path of the record of a file that is not Parquet.
 
     Examples
     --------
     >>> sidecar_of("reports.csv").name
     'reports.csv.geoind.json'
     """
-    return Path(f"{path}.geoind.json")
+    return Path(f"{path}{SIDECAR}")
 
 
-def read_promise(path: str | Path) -> TablePromise:
-    """Return what a file of reports promises, from its sidecar or its Parquet metadata.
+def read_promise(path: str | Path) -> ReleaseRecord:
+    """Return the record of a file of reports, or of a folder whose files are one release.
 
     Raises
     ------
     InvalidInputError
-        If the file has no release record, or one with a member that is not valid.
+        If there is no record, one with an invalid member, or files of a folder have different ones.
     """
     path = Path(path)
-    record = record_of(path)
-    if record is None:
+    if not path.is_dir():
+        record = record_of(path)
+        if record is None:
+            raise InvalidInputError(
+                f"{path} has no release record: no {sidecar_of(path).name}, no entry in Parquet metadata"
+            )
+        return ReleaseRecord.from_json(record, path.name)
+    files = [file for file in sorted(path.rglob("*")) if file.is_file() and not file.name.endswith(SIDECAR)]
+    shown = [file for file in files if not any(part[0] in "._" for part in file.relative_to(path).parts)]
+    found = {read_promise(file) for file in shown}
+    if len(found) != 1:
         raise InvalidInputError(
-            f"{path} does not tell what was promised: no {sidecar_of(path).name}, no Parquet metadata"
+            f"{path} must hold the files of one release, with one record: there are {len(found)} records"
         )
-    return TablePromise.from_json(record, path.name)
+    return found.pop()
 
 
 def record_of(path: str | Path) -> str | bytes | None:
@@ -321,13 +370,15 @@ def record_of(path: str | Path) -> str | bytes | None:
 def _parquet_metadata(path: Path) -> str | bytes | None:
     if not path.is_file():
         return None
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         with path.open("rb") as file:
             if file.read(4) != b"PAR1":
                 return None
-        # The file's own entries: what its schema says is among them, and what was known when it was complete.
-        metadata = pyarrow.parquet.read_metadata(path).metadata or {}
-    except (pyarrow.ArrowException, OSError):
+        metadata = pq.read_metadata(path).metadata or {}
+    except (pa.ArrowException, OSError):
         raise InvalidInputError(f"{path.name!r} cannot be read as a Parquet file") from None
     if PARQUET_KEY in metadata:
         return bytes(metadata[PARQUET_KEY])
@@ -346,15 +397,15 @@ def _loaded(text: object) -> dict[str, Any]:
     if not isinstance(text, (str, bytes)) or len(text) > MOST_BYTES:
         raise InvalidInputError(f"it must be JSON text of at most {MOST_BYTES:,} bytes")
     try:
-        told = json.loads(
+        found = json.loads(
             text.decode() if isinstance(text, bytes) else text,
             parse_constant=_no_constant,
             object_pairs_hook=_unique,
         )
     except (ValueError, RecursionError):
         raise InvalidInputError("it must be valid JSON, with each member once and no NaN or Infinity") from None
-    _check("it", told, isinstance(told, dict), "an object")
-    return cast("dict[str, Any]", told)
+    _check("it", found, isinstance(found, dict), "an object")
+    return cast("dict[str, Any]", found)
 
 
 def _no_constant(name: str) -> None:
@@ -368,10 +419,19 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _listed(told: dict[str, Any], name: str) -> list[Any]:
-    value = told.get(name, [])
+def _listed(found: dict[str, Any], name: str) -> list[Any]:
+    value = found.get(name, [])
     _check(name, value, isinstance(value, list), "a list")
     return cast("list[Any]", value)
+
+
+def _persons_of(person: object) -> dict[str, Any]:
+    """Return the members about persons."""
+    if not isinstance(person, dict):
+        raise InvalidInputError("person must be an object with unit")
+    totals = {name: person.get(name) for name in ("busiest", "median")}
+    made = {name: None if total is None else PersonTotal.from_json(total) for name, total in totals.items()}
+    return {"unit": person.get("unit"), "persons": person.get("count"), **made}
 
 
 def _columns(place: object) -> tuple[str, ...]:
@@ -426,9 +486,9 @@ def _sigma(mechanism: Mechanism) -> float | None:
     return None if sigma is None else float(sigma / getattr(mechanism, "largest_scale", 1.0))
 
 
-def _or_infinite(told: dict[str, Any], name: str, usual: float | None) -> Any:
-    if name not in told and usual is None:
+def _or_infinite(found: dict[str, Any], name: str, usual: float | None) -> Any:
+    if name not in found and usual is None:
         raise InvalidInputError(f"{name} must be there")
     # JSON has no infinity: null is no bound at all.
-    value = told.get(name, usual)
+    value = found.get(name, usual)
     return math.inf if value is None else value

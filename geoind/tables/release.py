@@ -1,0 +1,562 @@
+"""A release of a table: one pass counts, what it found is decided and charged, another pass draws the reports.
+
+A part is a run of consecutive rows that comes in batches: a file, a partition, a frame. Counts of parts add up. What
+is decided from their sum is the same for all parts: which rows of a person are reported, the totals per person, and
+the record of the release.
+"""
+
+import hashlib
+import heapq
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median_low
+
+import numpy as np
+import pyarrow as pa
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.budgets.persons import PersonReports
+from geoind.errors import InvalidInputError, plural
+from geoind.mechanisms.protocol import Mechanism
+from geoind.pipeline import LEAST_MEAN_ERROR, Budget, obfuscate_lonlat
+from geoind.randomness import KeyedRandomness, Words
+from geoind.tables.order import RowOrder
+from geoind.tables.places import rows_of
+from geoind.tables.recipe import EACH_ROW, Recipe
+from geoind.tables.record import PARQUET_KEY, PersonTotal, ReleaseRecord
+from geoind.tables.table import Examined, Problem, Table, key_of
+from geoind.tables.tracing import described
+from geoind.tables.unfinished import CHANGED, description
+from geoind.traces.many import TraceSessions
+from geoind.traces.table import tags_of_answers
+
+__all__ = ["Count", "Obfuscated", "Part", "Release"]
+
+RADIUS, DELTA = 200.0, 1e-6
+"""For which the accountant states a level where the recipe names none."""
+
+OnProblems = Callable[[pa.RecordBatch, Sequence[Problem]], None]
+"""What happens to bad rows of a batch; by default they are an error."""
+
+
+@dataclass(frozen=True)
+class Obfuscated:
+    """A batch of reports.
+
+    Attributes
+    ----------
+    batch : pyarrow.RecordBatch
+        The columns that leave, with reports in place of true locations.
+    rows : (n,) array
+        The number of each row in the batch that was given.
+    reports : tuple of (n, 2) arrays
+        Degrees, one array per place of a row, NaN where it has none.
+    """
+
+    batch: pa.RecordBatch
+    rows: IntArray
+    reports: tuple[FloatArray, ...] = field(repr=False)
+
+
+@dataclass
+class Count:
+    """What the first pass found in some parts.
+
+    Attributes
+    ----------
+    rows : int
+        Rows that can have reports.
+    reports : int
+        Their reports, before any are left out.
+    persons : PersonReports
+        The reports of each person; empty where each row is a person.
+    smallest : dict
+        With `reports_per_person`: the smallest tags of each person's rows, one more than may be reported.
+    seen : dict
+        With `same_place`: the tokens of each person's cells.
+    orders : list of RowOrder
+        The order of the rows, by each of their places.
+    costs, spent : dict
+        Of traces: what the answers of each person's session cost, and their sum.
+    digests : frozenset of str
+        One for each part.
+    kept : frozenset of str
+        The kept columns that exist.
+    """
+
+    rows: int = 0
+    reports: int = 0
+    persons: PersonReports = field(default_factory=PersonReports)
+    smallest: dict[str, list[int]] = field(default_factory=dict)
+    seen: dict[str, set[str]] = field(default_factory=dict)
+    orders: list[RowOrder] = field(default_factory=list)
+    costs: dict[str, Mapping[float, int]] = field(default_factory=dict)
+    spent: dict[str, float] = field(default_factory=dict)
+    digests: frozenset[str] = frozenset()
+    kept: frozenset[str] = frozenset()
+
+    def merge(self, other: "Count", most: int | None) -> None:
+        """Add another part, of which at most so many rows of a person are reported."""
+        self.rows += other.rows
+        self.reports += other.reports
+        self.persons.update(other.persons)
+        for person, tags in other.smallest.items():
+            self.smallest[person] = heapq.nsmallest((most or 0) + 1, [*self.smallest.get(person, []), *tags])
+        for person, tokens in other.seen.items():
+            self.seen.setdefault(person, set()).update(tokens)
+        self.orders = self.orders or [RowOrder() for _ in other.orders]
+        for order, more in zip(self.orders, other.orders, strict=False):
+            order.merge(more)
+        self.costs |= other.costs
+        self.spent |= other.spent
+        self.digests |= other.digests
+        self.kept |= other.kept
+
+
+class Part:
+    """Rows of one table that come in batches, to be counted, charged for and drawn.
+
+    Parameters
+    ----------
+    table : Table
+        The recipe for these rows, with a key.
+    sessions : TraceSessions, optional
+        Of traces: the sessions that answered the parts before. By default new ones.
+
+    Examples
+    --------
+    >>> batch = pa.RecordBatch.from_pydict({"fare": [7.5, 9.0], "lon": [2.2945, 2.35], "lat": [48.8584, 48.86]})
+    >>> recipe = Recipe.of(epsilon=0.01, person=EACH_ROW, keep=["fare"]).with_key()
+    >>> part = Part(Table(recipe, batch.schema))
+    >>> release = Release.of(recipe, part.count([batch]), part.table)
+    >>> print(release.record.busiest)
+    1 report, epsilon 0.01 per metre (level 2 within 200 m, delta 1e-06)
+    >>> [made.batch.schema.names for made in part.draw([batch], release)]
+    [['fare', 'lon', 'lat']]
+    """
+
+    def __init__(self, table: Table, sessions: TraceSessions | None = None) -> None:
+        self.table = table
+        self._sessions = sessions
+        self._cells: dict[str, FloatArray] = {}
+
+    def count(
+        self, batches: Iterable[pa.RecordBatch], *, charged: bool = False, on_problems: OnProblems | None = None
+    ) -> Count:
+        """Return what is known of the rows before anything is drawn, or charged.
+
+        Parameters
+        ----------
+        batches : iterable of pyarrow.RecordBatch
+            At least the needed columns, and those of times that may explain the order of rows.
+        charged : bool
+            Whether a ledger is charged, for which the reports of traces are computed here.
+        on_problems : callable, optional
+            What happens to bad rows; by default they are an error.
+        """
+        recipe, found = self.table.recipe, Count(orders=[RowOrder() for _ in self.table.places])
+        sessions, clocks = self._new_sessions(), None
+        for number, (batch, examined, source) in enumerate(self._examined(batches, on_problems, sessions), 1):
+            if number & (number - 1) == 0:
+                # Of many batches the first, second, fourth, eighth, ...: a column of coordinates shows it soon.
+                self.table.refuse_copies(examined)
+            clocks = self.table.clocks(batch) if clocks is None else clocks
+            per_row = examined.reports_per_row
+            found.rows += len(examined.rows)
+            found.reports += int(per_row.sum())
+            if recipe.order == "raise" and recipe.time is None:
+                times = rows_of(batch.select(clocks), examined.rows).columns
+                for order, truth in zip(found.orders, examined.truths, strict=True):
+                    order.add(truth, times)
+            if sessions is not None:
+                self._count_traces(found, examined, sessions, charged=charged)
+            elif examined.persons is not None:
+                self._count_persons(found, examined, source, per_row)
+        if sessions is not None:
+            found.costs, found.spent = dict(sessions.costs), sessions.spent  # type: ignore[arg-type]
+        for order in found.orders:
+            order.settle()
+        found.kept = frozenset(recipe.keep) & frozenset(self.table.schema.names)
+        found.digests = frozenset([self._digest])
+        return found
+
+    def _count_traces(self, found: Count, examined: Examined, sessions: TraceSessions, *, charged: bool) -> None:
+        present = examined.only(np.flatnonzero(examined.reports_per_row))
+        answers = sessions.report(present.steps)
+        tags = None
+        if charged and self.table.recipe.key is not None:
+            tags = tags_of_answers(present.steps, answers, self.table.recipe.key.read())
+        ones = np.ones(len(answers), np.int64)
+        found.persons.update(PersonReports.of(present.steps.names, present.steps.codes, ones, tags))
+
+    def _count_persons(
+        self, found: Count, examined: Examined, source: KeyedRandomness, per_row: IntArray
+    ) -> None:
+        recipe, persons = self.table.recipe, examined.persons
+        if persons is None:
+            return
+        if recipe.same_place is not None:
+            for name, token in zip(*self._tokens(examined)[:2], strict=True):
+                found.seen.setdefault(name, set()).add(token)
+            return
+        found.persons.update(PersonReports.of(persons.names, persons.codes, per_row, None))
+        if (most := recipe.most_rows) is not None:
+            tags, used = _turns(source), np.flatnonzero(per_row)
+            order = used[np.lexsort((tags[used], persons.codes[used]))]
+            starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1))
+            for start, end in zip(starts, np.append(starts[1:], len(order)), strict=True):
+                name = persons.names[persons.codes[order[start]]]
+                some = tags[order[start : min(end, start + most + 1)]].tolist()
+                found.smallest[name] = heapq.nsmallest(most + 1, [*found.smallest.get(name, []), *some])
+
+    def tags(self, batches: Iterable[pa.RecordBatch], release: "Release") -> PersonReports:
+        """Return the reports that each person will be in, and which: what a ledger is charged for once.
+
+        They are computed and not kept.
+        """
+        total = PersonReports()
+        if release.recipe.same_place is not None or release.recipe.time is not None:
+            return release.persons
+        for _, examined, source in self._examined(batches, _ignore, None):
+            chosen = examined.only(release.chosen(examined, source))
+            keyed = source.only(_flags(examined, chosen))
+            tags = tags_of(chosen.truths, self._drawn(chosen, keyed), release.recipe.mechanism, keyed)
+            persons = chosen.persons
+            if persons is not None:
+                total.update(PersonReports.of(persons.names, persons.codes, chosen.reports_per_row, tags))
+        return total
+
+    def draw(
+        self, batches: Iterable[pa.RecordBatch], release: "Release", *, on_problems: OnProblems | None = None
+    ) -> Iterator[Obfuscated]:
+        """Yield the reports; the rows must be those that were counted."""
+        sessions = self._new_sessions()
+        made: list[Obfuscated] = []
+        about = {**(self.table.reported_schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()}
+        for _, examined, source in self._examined(batches, on_problems, sessions):
+            chosen = examined.only(release.chosen(examined, source))
+            if sessions is not None:
+                reports = [self._answers(chosen, sessions)]
+            elif release.recipe.same_place is not None:
+                reports = [self._tokens(chosen)[2]]
+            else:
+                reports = self._drawn(chosen, source.only(_flags(examined, chosen)))
+            batch = self.table.reported(chosen, reports).replace_schema_metadata(about)
+            part = Obfuscated(batch, chosen.rows, tuple(reports))
+            if release.recipe.order == "shuffle":
+                made.append(replace(part, rows=self._first + chosen.rows))
+            else:
+                yield part
+        if self._digest not in release.digests:
+            raise InvalidInputError(CHANGED)
+        if made:
+            yield _shuffled(made, self.table)
+
+    def _new_sessions(self) -> TraceSessions | None:
+        recipe = self.table.recipe
+        if recipe.method is None or recipe.key is None:
+            return None
+        return TraceSessions(recipe.method, recipe.key.read()) if self._sessions is None else self._sessions
+
+    def _examined(
+        self, batches: Iterable[pa.RecordBatch], on_problems: OnProblems | None, sessions: TraceSessions | None
+    ) -> Iterator[tuple[pa.RecordBatch, Examined, KeyedRandomness]]:
+        """Yield batches, their good rows and the randomness of these; keep a digest of all."""
+        total, rows, self._first = 0, 0, 0
+        for batch in batches:
+            examined = self.table.examine(batch)
+            if sessions is not None:
+                present = np.flatnonzero(examined.reports_per_row)
+                flaws = sessions.flaws(examined.only(present).steps)
+                examined = examined.without({int(present[row]): reason for row, reason in flaws.items()})
+            if examined.problems:
+                (on_problems or _raise_first(self._first))(batch, examined.problems)
+            source = self.table.randomness(examined, self._first)
+            for number, truth in enumerate(examined.truths):
+                total += int(key_of(source, number).words(truth, 1, "row of a table").sum(dtype=np.uint64))
+            rows += len(examined.rows)
+            self._digest = self._digested(rows, total)
+            yield batch, examined, source
+            self._first += len(batch)
+        if not self._first:
+            self._digest = self._digested(0, 0)
+
+    def _digested(self, rows: int, total: int) -> str:
+        key = b"" if self.table.recipe.key is None else self.table.recipe.key.read()
+        return hashlib.blake2b(f"{rows} {total % 2**64}".encode(), key=key, digest_size=16).hexdigest()
+
+    def _answers(self, examined: Examined, sessions: TraceSessions) -> FloatArray:
+        """Return what the sessions answer to rows, NaN where a row has no place."""
+        reports = np.full_like(examined.truths[0], np.nan)
+        present = np.flatnonzero(examined.reports_per_row)
+        reports[present] = sessions.report(examined.only(present).steps)
+        return reports
+
+    def _drawn(self, examined: Examined, source: KeyedRandomness) -> list[FloatArray]:
+        """Return the reports of each place that a row has."""
+        mechanism = self.table.recipe.mechanism
+        return [_drawn(truth, mechanism, key_of(source, number)) for number, truth in enumerate(examined.truths)]
+
+    def _tokens(self, examined: Examined) -> tuple[list[str], list[str], FloatArray]:
+        """Return person, token and report of the cell of each row that has a place, in the order of the rows."""
+        recipe, persons = self.table.recipe, examined.persons
+        if persons is None or recipe.same_place is None or recipe.key is None:
+            raise InvalidInputError("`same_place=` needs `person=`, the column that names the person")
+        from geoind.budgets.same_place import SamePlace
+
+        memory = SamePlace(recipe.key.read(), recipe.same_place)
+        reports = np.full_like(examined.truths[0], np.nan)
+        names, tokens = [], []
+        for row in np.flatnonzero(examined.reports_per_row).tolist():
+            name = persons.names[persons.codes[row]]
+            lon, lat = examined.truths[0][row].tolist()
+            token, draw = memory.cell_of(name, lon, lat, recipe.mechanism)
+            if token not in self._cells:
+                self._cells[token] = draw()
+            reports[row] = self._cells[token]
+            names.append(name)
+            tokens.append(token)
+        return names, tokens, reports
+
+
+@dataclass(frozen=True, kw_only=True)
+class Release:
+    """What is decided before the first report, from the counts of all parts.
+
+    Attributes
+    ----------
+    recipe : Recipe
+        What is done, with a key.
+    record : ReleaseRecord
+        What leaves and what is promised.
+    persons : PersonReports
+        How many reports each person will be in.
+    left_out : int
+        Rows without reports, because a person has more than `reports_per_person`.
+    first_left_out : dict
+        The smallest tag of the rows of a person that are left out.
+    digests : frozenset of str
+        One for each part, which must be the same when reports are drawn.
+    """
+
+    recipe: Recipe
+    record: ReleaseRecord
+    persons: PersonReports = field(repr=False)
+    costs: Mapping[str, Mapping[float, int]] = field(default_factory=dict, repr=False)
+    left_out: int = 0
+    first_left_out: Mapping[str, int] = field(default_factory=dict, repr=False)
+    digests: frozenset[str] = field(default=frozenset(), repr=False)
+
+    @classmethod
+    def of(cls, recipe: Recipe, count: Count, table: Table) -> "Release":
+        """Return the decisions, or raise what forbids the release."""
+        for name in recipe.keep:
+            if name not in count.kept:
+                raise InvalidInputError(f"column {name!r} of `keep=` exists in no file")
+        if recipe.order == "raise" and recipe.time is None:
+            for order in count.orders:
+                order.refuse()
+        persons, cut, left_out = count.persons, dict[str, int](), 0
+        if recipe.same_place is not None:
+            persons = _of_cells(count.seen)
+        elif (most := recipe.most_rows) is not None:
+            cut = {name: tags[most] for name, tags in count.smallest.items() if len(tags) > most}
+            counts = Counter(persons.counts)
+            for name, first in cut.items():
+                counts[name] = len(table.places) * sum(tag < first for tag in count.smallest[name])
+            left_out = sum((persons.counts - counts).values())
+            persons = PersonReports(counts)
+        record = _record(recipe, count, persons, table)
+        return cls(
+            recipe=recipe,
+            record=record,
+            persons=persons,
+            costs=count.costs,
+            left_out=left_out,
+            first_left_out=cut,
+            digests=count.digests,
+        )
+
+    def chosen(self, examined: Examined, source: KeyedRandomness) -> IntArray:
+        """Return the rows that leave."""
+        rows = np.arange(len(examined.rows))
+        persons = examined.persons
+        if persons is None or self.recipe.most_rows is None:
+            return rows
+        firsts = np.array([self.first_left_out.get(name, 2**64 - 1) for name in persons.names], np.uint64)
+        return rows[(_turns(source) < firsts[persons.codes]) | (examined.reports_per_row == 0)]
+
+    def charge(self, ledger: Budget, persons: PersonReports, label: str) -> None:
+        """Charge all persons for their reports, or none. The same reports under the same key are charged once."""
+        if self.recipe.time is None:
+            ledger.charge_counts(persons.counts, self.recipe.mechanism, label=label, once=persons.tokens)
+        else:
+            ledger.charge_all(dict(self.costs), label=label, once=persons.tokens)
+
+
+def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) -> ReleaseRecord:
+    """Return the record; raise if the busiest person's total is refused."""
+    mechanism = recipe.mechanism
+    if recipe.person is EACH_ROW:
+        numbers, sums = [len(table.places)] * min(count.rows, 1), None
+        many = count.rows
+    elif recipe.time is not None:
+        names = sorted(count.spent, key=count.spent.__getitem__)
+        numbers, sums = [persons.counts[name] for name in names], [count.spent[name] for name in names]
+        many = len(names)
+    else:
+        numbers, sums = sorted(number for number in persons.counts.values() if number), None
+        many = len(numbers)
+    record = ReleaseRecord.of(
+        mechanism,
+        unit=recipe.unit,
+        level=recipe.level,
+        radius=recipe.radius,
+        reports=recipe.reports or 1,
+        delta=recipe.delta or 0.0,
+        places=tuple(place.names for place in table.places),
+        kept=recipe.keep,
+        persons=many,
+    )
+    if not numbers:
+        empty = PersonTotal(reports=0, epsilon=0.0)
+        record = replace(record, busiest=empty, median=empty)
+    else:
+        middle = numbers.index(median_low(numbers)) if sums is None else (len(numbers) - 1) // 2
+        costs = None if sums is None else [count.costs[names[at]] for at in (-1, middle)]
+        record = replace(
+            record,
+            busiest=_total(recipe, numbers[-1], None if costs is None else costs[0]),
+            median=_total(recipe, numbers[middle], None if costs is None else costs[1]),
+        )
+    if recipe.method is not None:
+        record = replace(
+            record,
+            mechanism=type(recipe.method).__name__,
+            epsilon=record.busiest.epsilon or float(mechanism.epsilon),  # type: ignore[union-attr]
+            session=described(recipe.method),
+            fresh=float(mechanism.epsilon),
+        )
+    _refuse_total(recipe, record)
+    return record
+
+
+def _total(recipe: Recipe, reports: int, costs: Mapping[float, int] | None) -> PersonTotal:
+    """Return what so many reports of a person add up to."""
+    from geoind.accounting.reports import level_of_reports
+    from geoind.mechanisms.sphere import SphericalLaplace
+
+    radius, delta = recipe.radius or RADIUS, recipe.delta or DELTA
+    mechanism = recipe.mechanism
+    epsilon = reports * float(mechanism.epsilon) if costs is None else math.fsum(e * n for e, n in costs.items())
+    try:
+        if costs is None:
+            level = level_of_reports(mechanism, reports=reports, radius=radius, delta=delta)
+        else:
+            parts = {SphericalLaplace(cost): number for cost, number in costs.items() if cost > 0}
+            level = min(epsilon * radius, level_of_reports(parts, radius=radius, delta=delta)) if parts else 0.0
+    except (InvalidInputError, NotImplementedError, TypeError):  # a mechanism of one's own
+        return PersonTotal(reports=reports, epsilon=epsilon)
+    return PersonTotal(reports=reports, epsilon=epsilon, level=level, radius=radius, delta=delta)
+
+
+def _refuse_total(recipe: Recipe, record: ReleaseRecord) -> None:
+    """Raise if all reports of the busiest person are worth one report that is less than 10 m off on average."""
+    busiest = record.busiest
+    if busiest is None or not busiest.reports:
+        return
+    if recipe.reports is not None and recipe.reports > 1 and busiest.reports > recipe.reports:
+        raise InvalidInputError(
+            f"the promise is for {plural(recipe.reports, 'report')} of a person together, and one has "
+            f"{busiest.reports:,}: give `reports={busiest.reports}`, or `reports_per_person={recipe.reports}`"
+        )
+    total = busiest.epsilon
+    if record.sigma is not None:
+        # n reports of Gaussian noise are worth one of sigma / sqrt(n); this is the epsilon of the same mean error.
+        total = 2 / (record.sigma / math.sqrt(busiest.reports) * math.sqrt(math.pi / 2))
+    most = max(2 / LEAST_MEAN_ERROR, recipe.allow_total or 0.0, record.fresh or recipe.mechanism.epsilon)
+    if total > most * (1 + 1e-9) and total != math.inf:
+        raise InvalidInputError(
+            f"the busiest person has {plural(busiest.reports, 'report')} that add up to epsilon {total:.6g} per "
+            f"metre, as much as one report {2 / total:.2g} m off on average: they do not hide the person. Use a "
+            "session (`time=`, the column of times), one report per place (`same_place=100`), fewer reports "
+            "(`reports_per_person=N`), a smaller epsilon, or accept this total with "
+            f"`allow_total={math.ceil(total * 1e4) / 1e4:g}`"
+        )
+
+
+def _turns(source: KeyedRandomness) -> Words:
+    """Return a tag for each record, which decides whether it is among those of its person that are reported."""
+    return np.asarray(source.words(np.zeros((len(source.labels), 2)), 1, "rows of a person")[:, 0])
+
+
+def _flags(examined: Examined, chosen: Examined) -> np.ndarray:
+    return np.isin(examined.rows, chosen.rows, assume_unique=True)
+
+
+def _drawn(truth: FloatArray, mechanism: Mechanism, source: KeyedRandomness) -> FloatArray:
+    """Return reports, NaN where a place is missing."""
+    present = ~np.isnan(truth[:, 0])
+    if present.all():
+        return obfuscate_lonlat(truth, mechanism, rng=source)
+    reports = np.full_like(truth, np.nan)
+    reports[present] = obfuscate_lonlat(truth[present], mechanism, rng=source.only(present))
+    return reports
+
+
+def tags_of(
+    truths: Sequence[FloatArray], reports: Sequence[FloatArray], mechanism: Mechanism, source: KeyedRandomness
+) -> Words:
+    """Return (n, 2) words per row that stand for its record, its places and their reports under a key.
+
+    The truth and what draws the noise are part of it: a coarse report of another place, or of another mechanism,
+    may be equal and is another draw.
+    """
+    tags = np.zeros((len(reports[0]), 2), np.uint64)
+    name = description(mechanism) + str(getattr(_innermost(mechanism), "purpose", ""))
+    for number, (truth, report) in enumerate(zip(truths, reports, strict=True)):
+        present = ~np.isnan(report[:, 0])
+        keyed = key_of(source, number).only(present)
+        tags[present] += keyed.words(truth[present], 2, f"tag of a place, {name}")
+        tags[present] += keyed.words(report[present], 2, f"tag of a report, {name}")
+    return tags
+
+
+def _innermost(mechanism: object) -> object:
+    inner = getattr(mechanism, "mechanism", None)
+    return mechanism if inner is None else _innermost(inner)
+
+
+def _of_cells(seen: Mapping[str, set[str]]) -> PersonReports:
+    """Return one report for each cell of a person."""
+    total = PersonReports()
+    for name, tokens in seen.items():
+        words = np.array([[int(token[:16], 16), int(token[16:], 16)] for token in sorted(tokens)], np.uint64)
+        ones = np.ones(len(words), np.int64)
+        total.update(PersonReports.of([name], np.zeros(len(words), np.int64), ones, words))
+    return total
+
+
+def _shuffled(parts: Sequence[Obfuscated], table: Table) -> Obfuscated:
+    """Return all rows in an order that depends on key and records alone."""
+    batch = pa.Table.from_batches([part.batch for part in parts]).combine_chunks().to_batches()[0]
+    rows = np.concatenate([part.rows for part in parts])
+    reports = [np.concatenate(places) for places in zip(*(part.reports for part in parts), strict=True)]
+    key = table.recipe.key
+    source = KeyedRandomness(b"" if key is None else key.for_file(table.path), rows)
+    turn = np.argsort(source.words(np.zeros((len(rows), 2)), 1, "order of rows")[:, 0], kind="stable")
+    return Obfuscated(rows_of(batch, turn), rows[turn], tuple(places[turn] for places in reports))
+
+
+def _raise_first(first: int) -> OnProblems:
+    def raise_first(batch: pa.RecordBatch, problems: Sequence[Problem]) -> None:  # noqa: ARG001
+        row, reason = problems[0]
+        raise InvalidInputError(f"row {first + row}: {reason} ({plural(len(problems), 'such row')})")
+
+    return raise_first
+
+
+def _ignore(batch: pa.RecordBatch, problems: Sequence[Problem]) -> None:
+    """Leave bad rows out: they were reported when rows were counted."""

@@ -1,0 +1,96 @@
+"""The entry for any Arrow stream: pyarrow, Polars, DuckDB, pandas, Ibis."""
+
+from collections.abc import Iterator
+from typing import Any, Unpack
+
+import pyarrow as pa
+
+from geoind.errors import InvalidInputError
+from geoind.pipeline import Budget
+from geoind.tables.recipe import Options, Recipe, with_options
+from geoind.tables.record import PARQUET_KEY
+from geoind.tables.release import Part, Release
+from geoind.tables.table import Table
+
+__all__ = ["obfuscate", "released"]
+
+
+@with_options
+def obfuscate(
+    stream: Any, *, ledger: Budget | None = None, job: str = "stream", **options: Unpack[Options]
+) -> pa.RecordBatchReader:
+    """Return the stream with reports in place of true locations, and only the kept columns.
+
+    All rows are examined, and persons are charged, before this function returns. Reports are drawn while the
+    returned reader is read. The record of the release is in the schema's metadata under `geoind`.
+
+    Parameters
+    ----------
+    stream : object with `__arrow_c_stream__`
+        A pyarrow Table, RecordBatch or RecordBatchReader, a frame of Polars, pandas or Ibis, a relation of DuckDB.
+        It is read twice; a reader, which can be read once, is held in memory.
+    ledger : Ledger, optional
+        Charges all persons for their reports, or none. Reports under the same key that were paid for are free.
+    job : str
+        The label of the charge in the ledger.
+    **options
+        The keywords of `geoind.tables.Recipe.of`: `person` and one of `epsilon`, `level` and `radius`, `mechanism`
+        are needed.
+
+    Examples
+    --------
+    >>> from geoind.tables import EACH_ROW
+    >>> trips = pa.table({"fare": [7.5, 9.0], "lon": [2.2945, 2.35], "lat": [48.8584, 48.86]})
+    >>> reports = obfuscate(trips, person=EACH_ROW, keep=["fare"], epsilon=0.01)
+    >>> reports.schema.names, reports.read_all().num_rows
+    (['fare', 'lon', 'lat'], 2)
+    """
+    recipe = Recipe.of(**options).with_key()
+    source = _repeatable(stream)
+    table = Table(recipe, _reader(source).schema)
+    part = Part(table)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for batch in _reader(source):
+            if len(batch):
+                yield batch
+
+    release = released(recipe, [(part, batches)], ledger, job)
+    schema = table.reported_schema
+    schema = schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()})
+    made = (made.batch for made in part.draw(batches(), release))
+    return pa.RecordBatchReader.from_batches(schema, made)
+
+
+def released(recipe: Recipe, parts: "list[tuple[Part, Any]]", ledger: Budget | None, label: str) -> Release:
+    """Return the decisions about a release of parts, each with a function that gives its batches, and charge."""
+    if ledger is not None:
+        recipe.require_person_column("a ledger")
+    total = parts[0][0].count(parts[0][1](), charged=ledger is not None)
+    for part, batches in parts[1:]:
+        total.merge(part.count(batches(), charged=ledger is not None), recipe.most_rows)
+    release = Release.of(recipe, total, parts[0][0].table)
+    if ledger is not None:
+        persons = parts[0][0].tags(parts[0][1](), release)
+        for part, batches in parts[1:]:
+            persons.update(part.tags(batches(), release))
+        release.charge(ledger, persons, label)
+    return release
+
+
+def _repeatable(stream: Any) -> Any:
+    """Return a stream that can be read again; a reader is read to memory."""
+    if isinstance(stream, pa.RecordBatchReader):
+        return stream.read_all()
+    if isinstance(stream, pa.RecordBatch):
+        return pa.Table.from_batches([stream])
+    if not hasattr(stream, "__arrow_c_stream__"):
+        raise InvalidInputError(
+            f"stream must be a table with __arrow_c_stream__ (pyarrow, Polars, DuckDB, pandas), got "
+            f"{type(stream).__name__}"
+        )
+    return stream
+
+
+def _reader(stream: Any) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_stream(stream)
