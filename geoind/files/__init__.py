@@ -1,6 +1,8 @@
-"""Files of places: read, obfuscated and written a batch at a time."""
+"""Files of true places in, files of reports out."""
 
-import lazy_loader
+from geoind.files.job import obfuscate_file, obfuscate_files
+from geoind.files.places import read_places
+from geoind.files.source import Reading
+from geoind.tables.unfinished import cancel
 
-# Names load their modules when they are first used; `__init__.pyi` lists them.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__all__ = ["Reading", "cancel", "obfuscate_file", "obfuscate_files", "read_places"]

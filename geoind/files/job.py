@@ -1,97 +1,83 @@
-"""One call from a file of true places to a file of reports."""
+"""From files of true places to files of reports: one file, or several into a folder."""
 
-from collections.abc import Iterable, Iterator, Mapping
+import glob
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Unpack, cast
+from typing import Unpack
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from geoind.arrays import IntArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.files.formats import Kind, compressed, inner_name, kinds_of
-from geoind.files.ogr import OgrSource, try_ogr, write_ogr
-from geoind.files.parquet import ParquetSource
-from geoind.files.rejects import BadRecord, Rejects
-from geoind.files.rows import Rows
-from geoind.files.sources import Bytes, Reading, Source, TextSource, Wanted
-from geoind.files.tabular import write_table
-from geoind.parallel import OnReports
+from geoind.files.formats import READ_ONLY, kind_of
+from geoind.files.one import OneFile
+from geoind.files.places import files_in
+from geoind.files.source import Reading
+from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
-from geoind.tables import Examined, Obfuscated, Options, Recipe, Table, TablePromise, sidecar_of
-from geoind.tables.delivery import STANDARD, Delivery
-from geoind.tables.keys import Key
+from geoind.tables.delivery import STANDARD, Delivery, private_folder
 from geoind.tables.names import named_path
-from geoind.tables.promise import PARQUET_KEY
+from geoind.tables.record import sidecar_of
+from geoind.tables.recipe import Options, Recipe, with_options
+from geoind.tables.release import Count, Release
 from geoind.tables.summary import Summary, Tally
-from geoind.tables.tracing import answered
-from geoind.tables.unfinished import CHANGED, Unfinished, cancel, description, stamp_of
+from geoind.tables.unfinished import Unfinished, description, refuse_full, stamp_of
 from geoind.traces.many import TraceSessions
 
-__all__ = [
-    "Job",
-    "Summary",
-    "Work",
-    "cancel",
-    "identity_of",
-    "obfuscate_file",
-    "pay",
-    "source_of",
-    "within",
-]
+__all__ = ["is_several", "obfuscate_file", "obfuscate_files", "sources_in"]
+
+log = logging.getLogger("geoind")
+
+FEW_BYTES = 32 << 20
+"""For less, other processes would not be ready before the work is done."""
+REJECTS = ".rejects.ndjson"
+"""What is added to a file's path for its rejects."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Job:
-    """What is done to a file.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        What is done to its rows.
-    reading : Reading
-        How it is read.
-    rejects : path, optional
-        Where bad records go, with line and reason; without it the first one stops the work. It holds true places.
-    ledger : Ledger, optional
-        Whose persons' budgets pay, before any noise is drawn.
-    progress : callable, optional
-        Called now and then with the number of reports so far and the share of the input, None where unknown.
-    """
+class _Job:
+    """What is done to files, besides the recipe."""
 
     recipe: Recipe
-    reading: Reading = field(default_factory=Reading)
+    label: str
+    reading: Reading
     rejects: str | Path | None = None
     ledger: Budget | None = None
     progress: OnReports | None = None
+    spreadsheet_safe: bool = False
+    workers: int | None = 1
 
     def __post_init__(self) -> None:
-        self.recipe.refuse_ledger_without_persons(self.ledger)
+        if self.ledger is not None:
+            self.recipe.require_person_column("a ledger")
         if str(self.rejects) == STANDARD:
-            raise InvalidInputError("rejects hold true places: they need a file, not standard output")
-
-    def refuse_half_an_identity(self) -> None:
-        """Refuse a key without a column of identities, and such a column without a key."""
-        if self.recipe.trace is None and (self.recipe.key is None) != (self.recipe.id_column is None):
-            raise InvalidInputError("key and id_column (--key-file and --id) go together: give both or neither")
-
-    def under(self, key: Key) -> "Job":
-        """Return this job under a key."""
-        return replace(self, recipe=replace(self.recipe, key=key))
+            raise InvalidInputError("`rejects=` holds true places: it needs a file, not standard output")
 
     @property
-    def kept(self) -> tuple[Path, ...]:
-        """The files that a job must not write over, whatever it is told: the key's and the ledger's."""
+    def used(self) -> tuple[Path, ...]:
+        """The files that are never written over: the key's and the ledger's."""
         key = None if self.recipe.key is None else self.recipe.key.file
-        # Asked for by name: not every budget is a Ledger, and none is worth loading one for.
         budgets: tuple[Path, ...] = getattr(self.ledger, "files", ())
         return budgets if key is None else (key, *budgets)
 
+    def identity(self, files: Mapping[str, str | Path]) -> dict[str, str]:
+        """Return what must be equal for unfinished work to be continued."""
+        key = self.recipe.key
+        stamps = {
+            path: stamp_of(Path(file))
+            for path, file in files.items()
+            if str(file) != STANDARD and Path(file).exists()
+        }
+        options = (replace(self.recipe, key=None), self.reading, self.spreadsheet_safe, str(self.rejects))
+        return {
+            "options": description(options),
+            "key": "" if key is None else key.fingerprint,
+            "input files (size or time)": repr(stamps),
+        }
 
+
+@with_options
 def obfuscate_file(
     source: str | Path,
     target: str | Path,
@@ -99,121 +85,305 @@ def obfuscate_file(
     reading: Reading | None = None,
     rejects: str | Path | None = None,
     ledger: Budget | None = None,
+    job: str | None = None,
     progress: OnReports | None = None,
+    spreadsheet_safe: bool = False,
     **options: Unpack[Options],
 ) -> Summary:
     r"""Write a file of reports and return a summary.
 
-    Memory stays flat however long the file is. The target appears whole, or after any error not at all, and
-    states what was promised: in its Parquet metadata, or in `<target>.geoind.json` next to it. After an error the
-    same call is not charged again; `geoind.files.cancel(target)` removes the unfinished work.
+    Only the reports and the kept columns are written. Memory stays flat however long the file is. The target
+    appears whole, or after any error not at all. Its release record is in its Parquet metadata, or in
+    `<target>.geoind.json`. After an error the same call is not charged again; `geoind.files.cancel(target)` removes
+    the unfinished work.
 
     Parameters
     ----------
     source, target : path
-        CSV, TSV, NDJSON, GeoJSON, GPX, each also as .gz, .zst or .zip, Parquet, GeoParquet, and the vector files
-        of `geoind.space.vector_files.DRIVERS`. The target has the source's format; CSV, TSV, NDJSON and Parquet
-        may become each other. "-" is standard input or output.
+        CSV, TSV, NDJSON, GeoJSON, GPX, Parquet, GeoParquet and the vector files of
+        `geoind.space.vector_files.DRIVERS`; any format may become any other. GeoLife's .plt and Google's
+        Records.json and Timeline.json are read. Text may be compressed (.gz, .zst, .zip). "-" is standard input or
+        output.
     reading : Reading, optional
-        Format, delimiter, quotes, header, layer, where the file does not tell.
+        Format, delimiter, header, layer, where the file does not show it.
     rejects : path, optional
-        Where bad records go, with line and reason; without it the first one stops the work. It holds true places.
+        Where bad records go, with number and reason; without it the first one is an error. It holds true places.
     ledger : Ledger, optional
-        Charges the persons that `person_column` names, all or none, before noise is drawn.
+        Charges all persons for their reports, or none, before noise is drawn.
+    job : str, optional
+        The label of the charge; by default the target's name.
     progress : callable, optional
         Called now and then with the number of reports so far and the share of the input, None where unknown.
+    spreadsheet_safe : bool
+        Whether texts of CSV and TSV that a spreadsheet would run are written with a ' first.
     **options
-        `epsilon`, or `level` and `radius`, or `mechanism`; `lon` and `lat`, or `geometry` and `crs`; `drop` and
-        `keep`; `missing`; `order`; `key` and `id_column`; `person_column`: see `geoind.tables.Recipe`. In JSON a
-        name is a path, such as "properties.home". For people who move: `trace`, the columns of person and time,
-        and `method`, "switching" (the default), "sparse", "predictive", "independent" or a `TraceMethod`.
+        The keywords of `geoind.tables.Recipe.of`: `person` and one of `epsilon`, `level` and `radius`, `mechanism`
+        are needed. In JSON a column is a path, such as "properties.home".
 
     Examples
     --------
     >>> import tempfile
+    >>> from geoind.tables import EACH_ROW
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     trips = Path(folder, "trips.csv")
-    ...     _ = trips.write_text("name,lat,lon\nEiffel,48.8584,2.2945\n")
-    ...     summary = obfuscate_file(trips, Path(folder, "reports.csv"), level=1.386, radius=200)
+    ...     _ = trips.write_text("name,day,lat,lon\nEiffel,Monday,48.8584,2.2945\n")
+    ...     done = obfuscate_file(
+    ...         trips, Path(folder, "reports.csv"), person=EACH_ROW, keep=["day"], level=1.386, radius=200
+    ...     )
     ...     reports = Path(folder, "reports.csv").read_text()
-    >>> summary.reports, reports[:20]
-    (1, 'name,lat,lon\nEiffel,')
+    >>> done.reports, reports[:20]
+    (1, 'day,lat,lon\nMonday,4')
     """
-    recipe = Recipe.of(**options)
-    return _run(
-        source,
-        target,
-        Job(recipe=recipe, reading=reading or Reading(), rejects=rejects, ledger=ledger, progress=progress),
+    name, place = str(source), str(target)
+    the_job = _Job(
+        recipe=Recipe.of(**options),
+        label=job or f"file {Path(target).name}",
+        reading=reading or Reading(),
+        rejects=rejects,
+        ledger=ledger,
+        progress=progress,
+        spreadsheet_safe=spreadsheet_safe,
     )
+    _refuse_overwriting([name, *the_job.used], [place, sidecar_of(place), rejects])
+    path = Path(name).name
+    if ledger is None or place == STANDARD:
+        if ledger is not None and the_job.recipe.key is None:
+            raise InvalidInputError(
+                "standard output with a ledger needs `key=`: without it a second attempt after an error would be "
+                "charged again"
+            )
+        return _made({path: name}, {path: place}, the_job, None)
+    with Unfinished(Path(target), the_job.identity({path: name}), the_job.recipe.key) as unfinished:
+        keyed = replace(the_job, recipe=replace(the_job.recipe, key=unfinished.key))
+        return _made({path: name}, {path: place}, keyed, unfinished)
 
 
-def _run(source: str | Path, target: str | Path, job: Job) -> Summary:
-    """Do a job with one file, and return a summary.
+@with_options
+def obfuscate_files(
+    sources: Sequence[str | Path],
+    target: str | Path,
+    *,
+    workers: int | None = None,
+    reading: Reading | None = None,
+    rejects: str | Path | None = None,
+    ledger: Budget | None = None,
+    job: str | None = None,
+    progress: OnReports | None = None,
+    spreadsheet_safe: bool = False,
+    **options: Unpack[Options],
+) -> Summary:
+    r"""Obfuscate several files of any formats into a new folder, as one release, and return a summary of all.
 
-    A job that charges a ledger is done under a key, its own or one that is kept until the file is complete: a
-    second attempt after an error makes the same reports, which the ledger has recorded as paid.
+    A job that was interrupted or killed, and one that failed after it was paid for, leaves the files that are
+    complete in a hidden folder that is private to its owner. The same call again makes the files that are missing,
+    and is not charged a second time. `geoind.files.cancel(target)` removes the hidden folder.
+
+    Parameters
+    ----------
+    sources : sequence of path
+        Files, folders and patterns such as `trips/*.csv`. Files of a folder keep their paths in it.
+    target : path
+        The folder of reports, which must not exist, or be empty. It appears whole, or after any error not at all.
+    workers : int, optional
+        Processes; by default one per core where there is much to do. A person's trace may go from one file to the
+        next, so traces are read in order, by one process.
+    rejects : path, optional
+        A folder for bad records, with a file for each of the sources.
+    reading, ledger, job, progress, spreadsheet_safe, **options
+        As for `obfuscate_file`. A kept column that some files do not have is missing in their reports.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from geoind.tables import EACH_ROW
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     days, reports = Path(name) / "days", Path(name) / "reports"
+    ...     days.mkdir()
+    ...     _ = (days / "monday.csv").write_text("lat,lon\n48.8584,2.2945\n")
+    ...     obfuscate_files([days], reports, person=EACH_ROW, epsilon=0.01).reports
+    1
     """
-    job.refuse_half_an_identity()
-    if job.ledger is not None and str(target) == STANDARD and job.recipe.key is None:
-        raise InvalidInputError(
-            "standard output with a ledger needs key and id_column (--key-file and --id): without them a second "
-            "attempt after an error would be charged again"
+    place = Path(target)
+    refuse_full(place)
+    the_job = _Job(
+        recipe=Recipe.of(**options),
+        label=job or f"folder {place.name}",
+        reading=reading or Reading(),
+        rejects=rejects,
+        ledger=ledger,
+        progress=progress,
+        spreadsheet_safe=spreadsheet_safe,
+        workers=workers,
+    )
+    if workers is not None and (workers < 1 or the_job.recipe.time is not None):
+        raise InvalidInputError("`workers=` must be at least 1, and cannot be used for traces: they are read in order")
+    files = sources_in(sources)
+    _refuse_folders(sources, files, place, the_job)
+    with Unfinished(place, the_job.identity(files), the_job.recipe.key) as unfinished:
+        keyed = replace(the_job, recipe=replace(the_job.recipe, key=unfinished.key))
+        targets = {path: str(_target_in(unfinished.folder, path)) for path in files}
+        for aside in targets.values():
+            Path(aside).parent.mkdir(parents=True, exist_ok=True)
+        summary = _made({path: str(file) for path, file in files.items()}, targets, keyed, unfinished)
+        unfinished.publish()
+        return summary
+
+
+def _made(
+    files: Mapping[str, str], targets: Mapping[str, str], job: _Job, unfinished: Unfinished | None
+) -> Summary:
+    """Count all files, decide, charge, and write those that are not complete."""
+    job = replace(job, recipe=job.recipe.with_key())
+    several = unfinished is not None and unfinished.folder in Path(next(iter(targets.values()))).parents
+    works = {
+        path: OneFile(
+            name,
+            targets[path],
+            job.recipe,
+            path,
+            job.reading,
+            None if job.rejects is None else (_rejects_of(job.rejects, path) if several else job.rejects),
+            len(files) > 1,
+            job.spreadsheet_safe,
         )
-    if job.ledger is None or str(target) == STANDARD:
-        return _done(source, target, job, None)
-    with Unfinished(Path(target), identity_of(job, {"": source}), job.recipe.key) as unfinished:
-        return _done(source, target, job.under(unfinished.key), unfinished)
+        for path, name in files.items()
+    }
+    counted = _counted(works, job)
+    first = next(iter(works.values()))
+    release = Release.of(job.recipe, counted, first.table)
+    left_out = list(dict.fromkeys(name for work in works.values() for name in work.table.left_out))
+    again = job.recipe.time is not None
+    missing = {path: work for path, work in works.items() if again or not several or not Path(work.target).exists()}
+    if several:
+        _charge(works, release, job, unfinished)
+        tally = _written(missing, release, job)
+    else:
+        with Delivery(None if unfinished is None else unfinished.folder) as delivery:
+            # Nothing is charged for what cannot be written.
+            outputs = first.opened(delivery)
+            _charge(works, release, job, unfinished)
+            sessions = _sessions(job.recipe)
+            with within(""):
+                tally = first.write(outputs, release, sessions=sessions, progress=job.progress)
+    rejected = sum(work.rejected for work in works.values())
+    if len(missing) < len(works):
+        log.warning("%d of %d files were complete", len(works) - len(missing), len(works))
+        # What earlier runs made is not counted again, so the extent of all reports is not known.
+        tally = Tally()
+    tally = replace(tally, reports=counted.reports - release.left_out)
+    return tally.summary(release, left_out, rejected=rejected, charged=job.ledger is not None)
 
 
-def _done(source: str | Path, target: str | Path, job: Job, unfinished: Unfinished | None) -> Summary:
-    work = Work.begun(source, target, job)
-    with Delivery(None if unfinished is None else unfinished.folder) as delivery:
-        # Nothing is charged for what cannot be written.
-        outputs = work.opened(delivery)
-        pay({"": work}, job, f"file {Path(target).name}", unfinished)
-        work.write(outputs)
-    return work.tally.summary(job.recipe.mechanism, work.promise)
+def _counted(works: Mapping[str, OneFile], job: _Job) -> Count:
+    """Return the counts of all files."""
+    total, charged, sessions = Count(), job.ledger is not None, _sessions(job.recipe)
+    if sessions is not None or not _in_parallel(works, job):
+        for path, work in works.items():
+            with within(path if len(works) > 1 else ""):
+                total.merge(work.count(sessions, charged=charged), job.recipe.most_rows)
+        return total
+    for part, rejected in in_processes(job.workers, _count, [(path, work) for path, work in works.items()]):
+        total.merge(part, job.recipe.most_rows)
+        for path, number in rejected.items():
+            works[path].rejected = number
+    return total
 
 
-def pay(works: Mapping[str, "Work"], job: Job, label: str, unfinished: Unfinished | None) -> None:
-    """Charge all persons of some files, by their paths, or none, before any report; give them their sessions.
+def _count(path: str, work: OneFile) -> tuple[Count, dict[str, int]]:
+    with within(path):
+        return work.count(), {path: work.rejected}
 
-    After that, what is unfinished is kept.
-    """
-    recipe = job.recipe
-    if job.ledger is not None:
-        # Under one key the second reading answers as the first: what is charged is what is published.
-        spending = None if recipe.trace is None else recipe.sessions()
-        total = PersonReports()
+
+def _charge(works: Mapping[str, OneFile], release: Release, job: _Job, unfinished: Unfinished | None) -> None:
+    """Charge all persons or none; after that, what is unfinished is kept."""
+    if job.ledger is None:
+        return
+    persons = PersonReports()
+    if job.recipe.time is not None or job.recipe.same_place is not None:
+        persons = release.persons
+    else:
+        for work in works.values():
+            persons.update(work.tags(release))
+    with nullcontext() if unfinished is None else unfinished.charging():
+        release.charge(job.ledger, persons, job.label)
+
+
+def _written(works: Mapping[str, OneFile], release: Release, job: _Job) -> Tally:
+    """Write the reports of several files, each whole or not at all."""
+    tally, sessions = Tally(), _sessions(job.recipe)
+    if sessions is not None or not _in_parallel(works, job):
         for path, work in works.items():
             with within(path):
-                total.update(work.count_reports(spending))
-        costs = None if spending is None else spending.costs
-        with nullcontext() if unfinished is None else unfinished.charging():
-            recipe.charge(job.ledger, total, label=label, costs=costs)
-    if recipe.trace is not None:
-        sessions = recipe.sessions()
-        for work in works.values():
-            work.sessions = sessions
+                tally.merge(_write(path, work, release, sessions))
+            if job.progress is not None:
+                job.progress(tally.reports, None)
+        return tally
+    jobs = [(path, work.settled(), release) for path, work in works.items()]
+    for number, part in enumerate(in_processes(job.workers, _write, jobs), 1):
+        tally.merge(part)
+        if job.progress is not None:
+            job.progress(tally.reports, number / len(jobs))
+    return tally
 
 
-def identity_of(job: Job, files: Mapping[str, str | Path]) -> dict[str, str]:
-    """Return what must be equal for unfinished work to be continued, of a job with files by their paths."""
-    key = job.recipe.key
-    stamps = {
-        path: stamp_of(Path(file)) for path, file in files.items() if str(file) != STANDARD and Path(file).exists()
-    }
-    rejects = None if job.rejects is None else str(job.rejects)
-    return {
-        "options": description((replace(job.recipe, key=None), job.reading, rejects)),
-        "key": "" if key is None else key.fingerprint,
-        "input files (size or time)": repr(stamps),
-    }
+def _write(path: str, work: OneFile, release: Release, sessions: TraceSessions | None = None) -> Tally:
+    with within(path):
+        if work.rejects is not None:
+            private_folder(Path(work.rejects).parent)
+        with Delivery() as delivery:
+            return work.write(work.opened(delivery), release, sessions=sessions)
+
+
+def _sessions(recipe: Recipe) -> TraceSessions | None:
+    if recipe.method is None or recipe.key is None:
+        return None
+    return TraceSessions(recipe.method, recipe.key.read())
+
+
+def _in_parallel(works: Mapping[str, OneFile], job: _Job) -> bool:
+    if job.workers is not None or len(works) < 2:
+        return job.workers is not None and job.workers > 1 and len(works) > 1
+    return sum(Path(work.name).stat().st_size for work in works.values()) >= FEW_BYTES
+
+
+def is_several(sources: Sequence[str | Path]) -> bool:
+    """Return whether sources are more than one file: a folder, a pattern, or several of anything."""
+    first = str(sources[0])
+    return len(sources) > 1 or Path(first).is_dir() or (glob.has_magic(first) and not Path(first).exists())
+
+
+def sources_in(sources: Sequence[str | Path]) -> dict[str, Path]:
+    """Return the files that sources stand for, by the paths that their reports get in a folder."""
+    found: dict[str, Path] = {}
+    for source in map(str, sources):
+        names = [source]
+        if glob.has_magic(source) and not Path(source).exists():
+            names = sorted(glob.glob(source, recursive=True))  # noqa: PTH207
+            if not names:
+                raise InvalidInputError(f"no file matches {source}")
+        for name in names:
+            root = Path(name) if Path(name).is_dir() else Path(name).parent
+            for file in files_in([name]):
+                path = file.relative_to(root).as_posix()
+                if found.setdefault(path, file).resolve() != file.resolve():
+                    raise InvalidInputError(f"two files are called {path}: obfuscate them one after the other")
+    return found
+
+
+def _target_in(folder: Path, path: str) -> Path:
+    """Return the file of reports of a source: one of a format that is only read becomes CSV."""
+    kind = kind_of(path)
+    read_only = kind is not None and kind.format in READ_ONLY
+    return (folder / path).with_suffix(".csv") if read_only else folder / path
+
+
+def _rejects_of(rejects: str | Path, path: str) -> Path:
+    return Path(rejects) / f"{path}{REJECTS}"
 
 
 @contextmanager
 def within(path: str) -> Iterator[None]:
-    """Say in which file of a folder something went wrong."""
+    """Name the file of a folder in which something went wrong."""
     try:
         yield
     except InvalidInputError as error:
@@ -226,218 +396,6 @@ def within(path: str) -> Iterator[None]:
         ) from None
 
 
-def source_of(name: str | Path, kind: Kind, reading: Reading, wanted: Wanted, *, again: bool = False) -> Source:
-    """Return what reads a file; `again` if it is read more than once."""
-    if kind.format == "ogr":
-        # GDAL opens its files itself; some are folders.
-        return OgrSource(str(name), reading, wanted)
-    if kind.format == "parquet":
-        return ParquetSource(Bytes(str(name), again=True), reading, wanted)
-    return TextSource(Bytes(str(name), again=again), kind, reading, wanted)
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """Where a job writes until its files are put in place.
-
-    Parameters
-    ----------
-    reports : file
-        The reports; None where GDAL writes them.
-    place : path, optional
-        Where GDAL writes them.
-    rejects : file, optional
-        The bad records.
-    sidecar : file, optional
-        What the reports promise, where they do not say so themselves.
-    """
-
-    reports: IO[bytes] | None
-    place: Path | None
-    rejects: IO[bytes] | None
-    sidecar: IO[bytes] | None
-
-
-@dataclass
-class Work:
-    """A job with one file, under way.
-
-    Parameters
-    ----------
-    source : Source
-        What reads the file.
-    target : str
-        The file of reports.
-    kinds : pair of Kind
-        What they are.
-    job : Job
-        What is done.
-    path : str
-        Where the file is in a folder, if it is in one.
-    """
-
-    source: Source
-    target: str
-    kinds: tuple[Kind, Kind]
-    job: Job
-    path: str = ""
-    rejects: Rejects = field(default_factory=Rejects)
-    tally: Tally = field(default_factory=Tally)
-    charged: PersonReports | None = None
-    sessions: TraceSessions | None = None
-    _table: Table | None = None
-
-    @classmethod
-    def begun(cls, source: str | Path, target: str | Path, job: Job, path: str = "") -> "Work":
-        """Return the work to be done, unless it is known beforehand that it cannot be."""
-        kinds = kinds_of(str(source), str(target), job.reading.format)
-        job.reading.fit_target(kinds[1])
-        _refuse_overwriting([source, *job.kept], [target, sidecar_of(target), job.rejects])
-        recipe = job.recipe
-        wanted = Wanted(
-            places=recipe.places,
-            named=tuple(name for name in (recipe.id_column, recipe.person_column) if name is not None),
-            times=() if recipe.trace is None else (recipe.trace.time,),
-            drop=recipe.drop,
-            every_column=kinds[0].format != kinds[1].format,
-            at_once=recipe.order == "shuffle",
-        )
-        reader = source_of(source, kinds[0], job.reading, wanted, again=job.ledger is not None)
-        return cls(reader, str(target), kinds, job, path)
-
-    @property
-    def promise(self) -> TablePromise:
-        """What the reports promise."""
-        if self._table is None:
-            raise InvalidInputError("the file has no rows")
-        spent = () if self.sessions is None else self.sessions.spent.values()
-        return replace(self._table.promise, kept=self.job.recipe.keep).for_traces(spent)
-
-    def count_reports(self, sessions: TraceSessions | None) -> PersonReports:
-        """Return the reports that each person will be in, unless something could not be written afterwards.
-
-        Parameters
-        ----------
-        sessions : TraceSessions, optional
-            Of traces: what answers the file, to learn what that costs; the answers are not kept.
-        """
-        self.sessions = sessions
-        first, second = (kind.format for kind in self.kinds)
-        refused = Rejects(unit=self.source.unit) if self.job.rejects is None else None
-        persons = PersonReports()
-
-        def seen() -> Iterator[tuple[Table, Examined]]:
-            for _, table, examined, numbers in self._examined(refused):
-                answers = None if self.sessions is None else [answered(examined, self.sessions)]
-                persons.update(table.person_reports(examined, path=self.path, rows=numbers, reports=answers))
-                yield table, examined
-
-        if first != second:
-            # To nowhere: a value that the other format cannot hold is found now.
-            blank = ((table, _blank(table, examined)) for table, examined in seen())
-            write_table(blank, cast(IO[bytes], pa.MockOutputStream()), second, lambda: self.promise)
-        else:
-            for _ in seen():
-                pass
-        if isinstance(self.source, OgrSource) and self._table is not None:
-            try_ogr(self.source, self._table.reported_schema, self.target)
-        self.charged = persons
-        return persons
-
-    def opened(self, delivery: Delivery) -> Outputs:
-        """Return where the job writes; a place where nothing can be put is refused."""
-        has_sidecar = self.kinds[1].format != "parquet" and self.target != STANDARD
-        is_ogr = self.kinds[1].format == "ogr"
-        # The target is opened first: it is put in place last.
-        return Outputs(
-            place=delivery.path(self.target) if is_ogr else None,
-            reports=None if is_ogr else delivery.open(self.target),
-            rejects=None if self.job.rejects is None else delivery.open(self.job.rejects, private=True),
-            sidecar=delivery.open(sidecar_of(self.target)) if has_sidecar else None,
-        )
-
-    def write(self, outputs: Outputs) -> None:
-        """Write the reports."""
-        self.rejects = Rejects(outputs.rejects, unit=self.source.unit)
-        if outputs.place is not None and isinstance(self.source, OgrSource):
-            write_ogr(self.source, (made.batch for _, _, made in self._reported()), outputs.place)
-        elif outputs.reports is not None:
-            second = self.kinds[1]
-            packed = compressed(outputs.reports, second.compression, inner_name(self.target, second))
-            try:
-                self._write(packed)
-            finally:
-                # Also after an error: what is left open would try to write to a file that is gone.
-                if packed is not outputs.reports:
-                    packed.close()
-        if outputs.sidecar is not None:
-            outputs.sidecar.write(self.promise.to_json().encode() + b"\n")
-
-    def _write(self, out: IO[bytes]) -> None:
-        first, second = (kind.format for kind in self.kinds)
-        if first != second:
-            told = lambda: self.promise  # noqa: E731
-            safe = self.job.reading.spreadsheet_safe
-            write_table(((table, made) for _, table, made in self._reported()), out, second, told, safe=safe)
-        elif first == "parquet":
-            self._write_parquet((made.batch for _, _, made in self._reported()), out)
-        else:
-            for rows, _, made in self._reported():
-                out.write(rows.written(made.batch, made.rows))
-
-    def _write_parquet(self, batches: Iterator[pa.RecordBatch], out: IO[bytes]) -> None:
-        first = next(batches)
-        codec = self.source.codec if isinstance(self.source, ParquetSource) else "snappy"
-        try:
-            with pq.ParquetWriter(out, first.schema, compression=codec) as writer:
-                for batch in batches:
-                    writer.write_batch(batch)
-                if self.sessions is not None:
-                    writer.add_key_value_metadata({PARQUET_KEY: self.promise.to_json().encode()})
-        except pa.ArrowException as error:
-            # Not its message: that may quote what the file holds.
-            raise InvalidInputError(f"the Parquet file cannot be written ({type(error).__name__})") from None
-
-    def _reported(self) -> Iterator[tuple[Rows, Table, Obfuscated]]:
-        """Yield the rows, and what becomes of them."""
-        persons = PersonReports()
-        for rows, table, examined, numbers in self._examined(self.rejects):
-            made = table.report(examined, path=self.path, rows=numbers, sessions=self.sessions)
-            if self.charged is not None:
-                # Rows that were shuffled are not in the order of the examined ones: they are computed again.
-                reports = None if table.recipe.order == "shuffle" else made.reports
-                persons.update(table.person_reports(examined, path=self.path, rows=numbers, reports=reports))
-            self.tally.add(table, examined, made)
-            self.tally.rejected = self.rejects.count
-            yield rows, table, made
-            if self.job.progress is not None:
-                self.job.progress(self.tally.reports, self.source.share())
-        if self.charged is not None and persons.digest != self.charged.digest:
-            raise InvalidInputError(CHANGED)
-
-    def _examined(self, rejects: Rejects | None) -> Iterator[tuple[Rows, Table, Examined, IntArray]]:
-        """Yield rows, the table that they are of, what is known of them and their numbers in the file."""
-        first = 0
-        for rows in self.source.rows():
-            recipe = self.source.recipe(self.job.recipe, rows)
-            if self._table is None or self._table.schema != rows.schema or self._table.recipe != recipe:
-                self._table = recipe.table(rows.schema, path=self.path)
-            examined = self._table.examine(rows.batch, beside=rows.beside, sessions=self.sessions)
-            if rejects is not None:
-                bad = [BadRecord(rows.line(row), why, rows.record(row)) for row, why in examined.problems]
-                rejects.add(sorted([*rows.problems, *bad]))
-            numbers = np.arange(first, first + len(rows.batch))
-            first += len(rows.batch)
-            yield rows, self._table, examined, numbers
-        self.source.finish(self.job.recipe)
-
-
-def _blank(table: Table, examined: Examined) -> Obfuscated:
-    """Return rows as they will be published, but for their reports, which are all in one place."""
-    batch = examined.batch.select(table.reported_schema.names)
-    return Obfuscated(batch, examined.rows, examined.problems, tuple(truth * 0 for truth in examined.truths))
-
-
 def _refuse_overwriting(used: Iterable[str | Path], targets: Iterable[str | Path | None]) -> None:
     """Refuse to write over a file that is used, and to write two into one."""
     taken = [Path(name).resolve() for name in used if str(name) != STANDARD]
@@ -447,3 +405,44 @@ def _refuse_overwriting(used: Iterable[str | Path], targets: Iterable[str | Path
                 f"{path.name} would be overwritten: input, output, rejects, key and ledger must be different files"
             )
         taken.append(path)
+
+
+def _refuse_folders(sources: Sequence[str | Path], files: Mapping[str, Path], place: Path, job: _Job) -> None:
+    """Refuse folders of reports and rejects that get into each other's way, or that cannot be written."""
+    if any(_is_in(file, place) for file in (*files.values(), *job.used)):
+        raise InvalidInputError("the folder of reports must be another one than the source's")
+    for folder in _folders_of(sources):
+        if _is_in(place, folder):
+            raise InvalidInputError(f"{place} is inside a source: the next run would take its reports for places")
+        if job.rejects is not None and _is_in(job.rejects, folder):
+            raise InvalidInputError(f"{job.rejects} is inside a source: the next run would read its rejects")
+    if job.rejects is None:
+        return
+    if _is_in(job.rejects, place):
+        raise InvalidInputError("the folder of rejects, which hold true places, must not be in that of the reports")
+    for path in files:
+        _refuse_unwritable(_rejects_of(job.rejects, path))
+
+
+def _is_in(path: str | Path, folder: str | Path) -> bool:
+    """Return whether a path is a folder, or leads into it."""
+    return Path(path).resolve().is_relative_to(Path(folder).resolve())
+
+
+def _folders_of(sources: Sequence[str | Path]) -> Iterator[Path]:
+    """Yield the folders whose new files would be taken the next time."""
+    for source in map(str, sources):
+        if Path(source).is_dir():
+            yield Path(source)
+        elif "**" in source:
+            yield Path(source.partition("**")[0] or ".")
+        else:
+            yield from filter(Path.is_dir, map(Path, glob.glob(source)))  # noqa: PTH207
+
+
+def _refuse_unwritable(rejects: Path) -> None:
+    """Refuse a place for rejects where no file can be put; the folders above it that are missing can be made."""
+    there = next(folder for folder in rejects.parents if folder.exists())
+    with Delivery() as delivery:
+        # Nothing is written to it, so nothing appears.
+        delivery.path(rejects if there == rejects.parent else there / rejects.name)

@@ -1,26 +1,22 @@
-"""Places of a file, read for analysis: reports, or public places."""
+"""Files of places, whatever their format: which files a folder holds, and the places in them."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypedDict, Unpack
 
 import numpy as np
-import pyarrow as pa
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.files.formats import is_known, kind_of
-from geoind.files.job import source_of
-from geoind.files.sources import Reading, Wanted
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.files.open import open_source
+from geoind.files.source import Reading
 from geoind.space.vector_files import DRIVERS
-from geoind.tables import LonLat, Points, Recipe, places_of
 from geoind.tables.delivery import STANDARD
-from geoind.tables.promise import read_promise, record_of
+from geoind.tables.locations import Locations
+from geoind.tables.record import SIDECAR, read_promise, record_of
+from geoind.tables.where import LonLat, Points, places_of
 
-__all__ = ["Where", "files_in", "others_in", "read_places"]
-
-SIDECAR = ".geoind.json"
+__all__ = ["files_in", "others_in", "read_places"]
 
 
 def files_in(paths: Sequence[str | Path]) -> list[Path]:
@@ -60,27 +56,26 @@ def _seen_in(folder: Path) -> list[Path]:
     )
 
 
-class Where(TypedDict, total=False):
-    """Where in a file its places are, in the words of every command and call."""
-
-    lon: str | Sequence[str] | None
-    lat: str | Sequence[str] | None
-    geometry: str | None
-    crs: str | None
-
-
-def read_places(path: str | Path, reading: Reading | None = None, **where: Unpack[Where]) -> Iterator[FloatArray]:
+def read_places(
+    path: str | Path,
+    reading: Reading | None = None,
+    *,
+    lon: str | Sequence[str] | None = None,
+    lat: str | Sequence[str] | None = None,
+    geometry: str | None = None,
+    crs: str | None = None,
+) -> Iterator[FloatArray]:
     r"""Yield the places of a file, batch by batch, as (n, 2) lon/lat degrees; rows without a place are left out.
 
     Parameters
     ----------
     path : path
-        Whatever `obfuscate_file` reads and writes.
+        Whatever `obfuscate_file` reads.
     reading : Reading, optional
-        Format, delimiter, quotes, header, layer, where the file does not tell.
-    **where
-        `lon` and `lat`, or `geometry` and `crs`; by default what the file's promise says, what it declares, or
-        the usual names.
+        Format, delimiter, header, layer, where the file does not show it.
+    lon, lat, geometry, crs : str, optional
+        Where the places are; by default as the file's release record has it, as the file declares it, or the usual
+        names.
 
     Examples
     --------
@@ -92,48 +87,30 @@ def read_places(path: str | Path, reading: Reading | None = None, **where: Unpac
     array([[ 2.35, 48.86]])
     """
     reading = reading or Reading()
-    kind = kind_of(path, reading.format)
-    if kind is None:
-        raise InvalidInputError("standard input does not tell its format: give it")
-    places = places_of(where.get("lon"), where.get("lat"), where.get("geometry"), where.get("crs"))
-    # Nothing is published here, so tracks are as good as waypoints.
-    times = ("time",) if kind.format == "gpx" else ()
-    wanted = Wanted(places=places or _promised(path, kind.format), times=times, every_column=False)
-    source = source_of(path, kind, reading, wanted)
-    # Nothing is published here, so everything may stand beside a place.
-    lenient = Recipe(mechanism=SphericalLaplace(0.01), places=wanted.places, missing="keep", order="keep")
     try:
-        for rows in source.rows():
-            recipe = source.recipe(lenient, rows)
-            table = Recipe(
-                mechanism=recipe.mechanism,
-                places=recipe.places,
-                keep=_everything(rows.schema),
-                missing="keep",
-                order="keep",
-            ).table(rows.schema)
-            for problem in rows.problems:
-                raise InvalidInputError(f"{source.unit} {problem.line}: {problem.reason}")
-            examined = table.examine(rows.batch, beside=rows.beside)
-            for bad in examined.problems:
-                raise InvalidInputError(f"{source.unit} {rows.line(bad.row)}: {bad.reason}")
-            for truth in examined.truths:
-                yield truth[~np.isnan(truth[:, 0])]
+        source = open_source(path, reading)
+        given = places_of(lon, lat, geometry, crs) or _recorded(path, reading, source.schema.names)
+        locations = Locations.of(source.schema, given)
+        for rows in source.rows(locations.names):
+            for bad in rows.bad:
+                raise InvalidInputError(f"{source.unit} {bad.row}: {bad.reason}")
+            places, problems = locations.read(rows.batch, missing=True)
+            for row, reason in problems.items():
+                raise InvalidInputError(f"{source.unit} {rows.numbers[row]}: {reason}")
+            for place in places:
+                yield place[~np.isnan(place[:, 0])]
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
 
 
-def _promised(path: str | Path, name: str) -> tuple[LonLat | Points, ...]:
-    """Return where the file's own promise says that its reports are."""
-    if name in ("geojson", "gpx", "ogr") or not Path(path).is_file():
+def _recorded(path: str | Path, reading: Reading, names: Sequence[str]) -> tuple[LonLat | Points, ...]:
+    """Return where the file's release record says that its reports are, if they are there."""
+    kind = kind_of(path, reading.format)
+    if kind is None or kind.format in ("geojson", "gpx", "vector") or not Path(path).is_file():
         return ()
     if record_of(path) is None:
         return ()
     places = read_promise(path).places
-    if name == "ndjson" and any(place[0].startswith("geometry.") for place in places):
+    if not {name for place in places for name in place} <= set(names):
         return ()
     return tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in places)
-
-
-def _everything(schema: pa.Schema) -> tuple[str, ...]:
-    return (*schema.names, *(entry.decode(errors="replace") for entry in schema.metadata or {}))

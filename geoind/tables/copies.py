@@ -55,7 +55,9 @@ def refuse_copies(kept: pa.RecordBatch, places: Sequence[tuple[FloatArray, int]]
     geoind.errors.InvalidInputError: column 'note' repeats true coordinates of its rows: it cannot be kept
     """
     digits = [
-        [_digits(values, decimals) for values in coordinates.T] for coordinates, decimals in places if len(coordinates)
+        [_digits(values, decimals) for values in coordinates.T]
+        for coordinates, decimals in places
+        if len(coordinates)
     ]
     for name, column in zip(kept.schema.names, kept.columns, strict=True):
         if _is_wkb(column):

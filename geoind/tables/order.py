@@ -157,9 +157,7 @@ def _is_monotone(places: FloatArray) -> bool:
     """Return whether a coordinate rises, or falls, in nearly all steps: few rows show that, too."""
     steps = np.diff(places, axis=0).T
     moves = [axis[axis != 0] for axis in steps]
-    return any(
-        len(axis) >= LEAST_PAIRS and max(np.mean(axis > 0), np.mean(axis < 0)) >= FORWARD for axis in moves
-    )
+    return any(len(axis) >= LEAST_PAIRS and max(np.mean(axis > 0), np.mean(axis < 0)) >= FORWARD for axis in moves)
 
 
 def _nearer(pairs: int, total: float, squares: float, permuted: FloatArray) -> bool:

@@ -42,9 +42,7 @@ DECIMAL_COMMA = r"^([+-]?[0-9]+),([0-9]+)$"
 def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
     """Return the column of that name, which must be there exactly once."""
     if batch.schema.names.count(name) != 1:
-        raise InvalidInputError(
-            f"column {name!r} must exist once, the columns are {listed(batch.schema.names)}"
-        )
+        raise InvalidInputError(f"column {name!r} must exist once, the columns are {listed(batch.schema.names)}")
     return batch.column(batch.schema.get_field_index(name))
 
 

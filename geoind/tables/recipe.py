@@ -216,12 +216,18 @@ class Recipe:
         if most is not None and (isinstance(most, bool) or not isinstance(most, int) or most < 1):
             raise InvalidInputError(f"`reports_per_person=` must be a whole number from 1, got {most!r}")
         if self.most_rows == 0:
-            raise InvalidInputError(f"`reports_per_person=` must be at least {len(self.places)}: a row has as many")
+            raise InvalidInputError(
+                f"`reports_per_person=` must be at least {len(self.places)}: a row has as many"
+            )
         if most is not None and self.person is EACH_ROW:
             raise InvalidInputError("`reports_per_person=` needs the persons: EACH_ROW says that each has one row")
         if (self.reports or 1) > 1 and self.person is EACH_ROW:
-            raise InvalidInputError("`reports=` is for several reports of a person: EACH_ROW says that each has one")
-        if self.allow_total is not None and not (isinstance(self.allow_total, (int, float)) and self.allow_total > 0):
+            raise InvalidInputError(
+                "`reports=` is for several reports of a person: EACH_ROW says that each has one"
+            )
+        if self.allow_total is not None and not (
+            isinstance(self.allow_total, (int, float)) and self.allow_total > 0
+        ):
             raise InvalidInputError(f"`allow_total=` must be an epsilon per metre, got {self.allow_total!r}")
         if self.same_place is not None:
             self._check_same_place()
@@ -235,7 +241,9 @@ class Recipe:
                 "`reports_per_person=`"
             )
         if not isinstance(self.mechanism, SphericalLaplace) or len(self.places) > 1:
-            raise InvalidInputError("`same_place=` needs `epsilon=`, or `level=` and `radius=`, and one place per row")
+            raise InvalidInputError(
+                "`same_place=` needs `epsilon=`, or `level=` and `radius=`, and one place per row"
+            )
 
     def _check_trace(self) -> None:
         if self.id_column is not None:

@@ -191,9 +191,7 @@ class Part:
         ones = np.ones(len(answers), np.int64)
         found.persons.update(PersonReports.of(present.steps.names, present.steps.codes, ones, tags))
 
-    def _count_persons(
-        self, found: Count, examined: Examined, source: KeyedRandomness, per_row: IntArray
-    ) -> None:
+    def _count_persons(self, found: Count, examined: Examined, source: KeyedRandomness, per_row: IntArray) -> None:
         recipe, persons = self.table.recipe, examined.persons
         if persons is None:
             return

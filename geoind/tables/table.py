@@ -12,15 +12,16 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import check_truths
 from geoind.randomness import KeyedRandomness
-from geoind.space.crs import LONLAT, as_crs, from_lonlat, same_crs, to_lonlat
+from geoind.space.crs import LONLAT, from_lonlat, same_crs
 from geoind.space.lattice import DECIMALS
 from geoind.tables.copies import refuse_copies, refuse_geometries, sampled_rows
-from geoind.tables.geoparquet import declared_crs, geometry_columns, published_schema
+from geoind.tables.geoparquet import published_schema
 from geoind.tables.identities import Persons, labels_of, persons_in, values_of
 from geoind.tables.keys import key_of_place
-from geoind.tables.names import coordinate_columns, listed
+from geoind.tables.locations import Locations, crs_of
+from geoind.tables.names import listed
 from geoind.tables.order import clock_columns
-from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, column_of, finite, nulls, rows_of
+from geoind.tables.places import column_of, nulls, rows_of
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 from geoind.tables.times import NO_TIME, seconds_of
 from geoind.tables.where import LonLat, Points
@@ -145,19 +146,14 @@ class Table:
             raise InvalidInputError("EACH_FILE is for files: `person=` must name a column here, or be EACH_ROW")
 
     @cached_property
+    def locations(self) -> Locations:
+        """The columns of the true places."""
+        return Locations.of(self.schema, self.recipe.places)
+
+    @property
     def places(self) -> tuple[LonLat | Points, ...]:
         """Where the true places are."""
-        given = self.recipe.places
-        declared = geometry_columns(self.schema)
-        if not given and not declared:
-            return (LonLat(*coordinate_columns(self.schema.names)),)
-        if not given or given[0] == Points(None, getattr(given[0], "crs", None)):
-            if not declared:
-                raise InvalidInputError("`crs=` is the CRS of a geometry, and no column is declared to be one")
-            given = (Points(declared[0], given[0].crs if given and isinstance(given[0], Points) else None),)
-        return tuple(
-            Points(place.geometry, self._crs_of(place)) if isinstance(place, Points) else place for place in given
-        )
+        return self.locations.places
 
     @cached_property
     def left_out(self) -> list[str]:
@@ -190,10 +186,9 @@ class Table:
 
     def examine(self, batch: pa.RecordBatch) -> Examined:
         """Return the batch without its bad rows; nothing is drawn."""
-        columns = [self._columns(batch, place) for place in self.places]
-        truths = [self._truth(place, column) for place, column in zip(self.places, columns, strict=True)]
+        truths, misplaced = self.locations.read(batch, missing=self.recipe.missing == "keep")
         persons, times, unnamed = self._named_rows(batch)
-        problems = self._problems(batch, columns, truths, unnamed)
+        problems = dict(sorted((misplaced | unnamed).items()))
         examined = Examined(batch, np.arange(len(batch)), (), tuple(truths), persons, times).without(problems)
         for truth in examined.truths:
             check_truths(self.recipe.mechanism, truth[~np.isnan(truth[:, 0])])
@@ -218,12 +213,7 @@ class Table:
 
     def reported(self, examined: Examined, reports: Sequence[FloatArray]) -> pa.RecordBatch:
         """Return the columns that leave, with reports in place of true locations."""
-        changed: dict[str, pa.Array] = {}
-        for place, made in zip(self.places, reports, strict=True):
-            coordinates = from_lonlat(made, _crs(place))
-            if np.isinf(coordinates).any():
-                raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
-            changed |= self._columns(examined.batch, place).written(coordinates, self.decimals)
+        changed = self.locations.written(examined.batch, reports, self.decimals)
         schema = self.reported_schema
         arrays = [changed[name] if name in changed else _used(examined.batch, name) for name in schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -237,44 +227,24 @@ class Table:
         places = []
         for place, truth in zip(self.places, examined.truths, strict=True):
             places.append((truth[chosen], 3))
-            if not same_crs(_crs(place), LONLAT):
-                places.append((from_lonlat(truth[chosen], _crs(place)), 0))
+            if not same_crs(crs_of(place), LONLAT):
+                places.append((from_lonlat(truth[chosen], crs_of(place)), 0))
         refuse_copies(rows_of(examined.batch.select(names), chosen), places)
 
-    @cached_property
+    @property
     def _place_names(self) -> list[str]:
-        return [name for place in self.places for name in place.names]
-
-    def _crs_of(self, place: Points) -> str:
-        if place.geometry is None or place.geometry not in self.schema.names:
-            raise InvalidInputError(
-                f"column {place.geometry!r} must exist once, the columns are {listed(self.schema.names)}"
-            )
-        declared = declared_crs(self.schema, place.geometry)
-        crs = as_crs(declared or place.crs, f"column {place.geometry!r}")
-        if place.crs is not None and not same_crs(crs, as_crs(place.crs, "crs")):
-            raise InvalidInputError(f"column {place.geometry!r} declares another CRS than `crs=`")
-        return crs
-
-    def _columns(self, batch: pa.RecordBatch, place: LonLat | Points) -> LonLatColumns | GeometryColumn:
-        if isinstance(place, LonLat):
-            return LonLatColumns(batch, place.lon, place.lat)
-        return GeometryColumn(batch, place.geometry or "")
-
-    def _truth(self, place: LonLat | Points, column: LonLatColumns | GeometryColumn) -> FloatArray:
-        if isinstance(column, LonLatColumns):
-            return column.coordinates
-        crs = _crs(place)
-        if any(not same_crs(crs, f"EPSG:{srid}") for srid in column.srids):
-            raise InvalidInputError(f"column {column.name!r} has another CRS than its own geometries")
-        return to_lonlat(column.coordinates, crs)
+        return self.locations.names
 
     def _named_rows(self, batch: pa.RecordBatch) -> tuple[Persons | None, FloatArray | None, dict[int, str]]:
         """Return persons and times of a batch, and which rows lack one, and why."""
         recipe, flaws = self.recipe, dict[int, str]()
         persons, times = None, None
+        if (name := recipe.id_column) is not None:
+            missing_ids = np.flatnonzero(nulls(column_of(batch, name))).tolist()
+            flaws |= dict.fromkeys(missing_ids, f"identity is missing in column {name!r}")
         if recipe.person_column is not None:
-            persons, flaws = persons_in(values_of(batch, recipe.person_column), recipe.person_column)
+            persons, nameless = persons_in(values_of(batch, recipe.person_column), recipe.person_column)
+            flaws |= nameless
         elif recipe.person is not EACH_ROW:
             persons = Persons([self.path], np.zeros(len(batch), np.int64))
         if recipe.time is not None:
@@ -282,31 +252,6 @@ class Table:
             for row in np.flatnonzero(missing | bad).tolist():
                 flaws.setdefault(row, f"time is missing in column {recipe.time!r}" if missing[row] else NO_TIME)
         return persons, times, flaws
-
-    def _problems(
-        self,
-        batch: pa.RecordBatch,
-        columns: Sequence[LonLatColumns | GeometryColumn],
-        truths: Sequence[FloatArray],
-        unnamed: Mapping[int, str],
-    ) -> dict[int, str]:
-        found: list[tuple[Flags, str]] = []
-        for place, column, truth in zip(self.places, columns, truths, strict=True):
-            which = f"{' and '.join(place.names)}: " if len(columns) > 1 else ""
-            flaws = list(column.problems())
-            if self.recipe.missing == "raise":
-                flaws.append((column.missing, "location is missing (`missing='keep'` keeps such rows)"))
-            if isinstance(place, Points):
-                lost = finite(column.coordinates) & ~_on_earth(truth)
-                flaws.append((lost, "point must lie on Earth in its CRS"))
-            found += [(rows, which + reason) for rows, reason in flaws]
-        if (name := self.recipe.id_column) is not None:
-            found.append((nulls(column_of(batch, name)), f"identity is missing in column {name!r}"))
-        reasons = dict(unnamed)
-        for flags, reason in found:
-            for row in np.flatnonzero(flags).tolist():
-                reasons.setdefault(row, reason)
-        return dict(sorted(reasons.items()))
 
 
 def key_of(source: KeyedRandomness, number: int) -> KeyedRandomness:
@@ -324,11 +269,3 @@ def _used(batch: pa.RecordBatch, name: str) -> pa.Array:
     entries = column.dictionary.filter(pa.array(used))
     indices = pa.array(np.cumsum(used) - 1).take(column.indices).cast(column.type.index_type)
     return pa.DictionaryArray.from_arrays(indices, entries, ordered=column.type.ordered)
-
-
-def _crs(place: LonLat | Points) -> str:
-    return place.crs or LONLAT if isinstance(place, Points) else LONLAT
-
-
-def _on_earth(lonlat: FloatArray) -> Flags:
-    return np.asarray((np.abs(lonlat[:, 0]) <= 180) & (np.abs(lonlat[:, 1]) <= 90))

@@ -46,7 +46,9 @@ def places_of(
         return (Points(geometry, crs),)
     lons, lats = column_names(lon, "lon"), column_names(lat, "lat")
     if len(lons) != len(lats):
-        raise InvalidInputError(f"`lon=` and `lat=` must be given together: got {len(lons)} and {len(lats)} columns")
+        raise InvalidInputError(
+            f"`lon=` and `lat=` must be given together: got {len(lons)} and {len(lats)} columns"
+        )
     names = (*lons, *lats)
     if len(set(names)) < len(names):
         raise InvalidInputError("`lon=` and `lat=` must be different columns")
