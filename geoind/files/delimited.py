@@ -1,261 +1,252 @@
-"""CSV and TSV: every byte of a row stays as it is, but for its coordinates."""
+"""CSV and TSV files and GeoLife's .plt files: every column as text, read by pyarrow."""
 
+import codecs
+import csv
+import io
+import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from itertools import islice
 from typing import BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.csv
 
-from geoind.arrays import IntArray
-from geoind.files.dialects import Guess, Layout
-from geoind.files.rejects import BadRecord
-from geoind.files.scan import Scan, line_of, scan
+from geoind.errors import InvalidInputError
+from geoind.files.formats import Bytes, StreamSource
+from geoind.files.source import BadRecord, Dialect, Reading, Rows
 
-__all__ = ["BATCH_BYTES", "TextRows", "delimited_rows", "spreadsheet_safe"]
+__all__ = ["open_csv", "open_plt", "open_tsv"]
 
-BLANK = "|".join(
-    map(
-        chr,
-        (0x20, 0xA0, 0xAD, *range(0x2000, 0x2010), *range(0x2028, 0x2030), *range(0x205F, 0x2070), 0x3000, 0xFEFF),
-    )
-)
-"""Spaces, and characters without width such as a byte order mark. In bytes, a class would match single bytes."""
+DELIMITERS = "\t;|,"
+BLOCK = 4 << 20
+"""Bytes that are parsed at once. No record may be longer."""
+HEAD = 1 << 20
+"""Bytes of the first records, from which the delimiter and the decimal comma are detected."""
 
-FORMULA = rf'^"?({BLANK}|\x00)*([=+\-@]|＝|＋|－|＠|[\t\r\n])'
-"""How a text begins that a spreadsheet runs, in quotes or not."""
-
-BATCH_BYTES = 4 << 20
-"""Text handled at once."""
+NOT_UTF8 = "the text must be UTF-8, not UTF-16 or another encoding"
+COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+FRACTION = re.compile(r"\s*[+-]?\d+[.,]\d+\s*")
 
 
-def delimited_rows(stream: BinaryIO, guess: Guess, *, size: int = BATCH_BYTES) -> Iterator["TextRows"]:
-    r"""Yield the rows of a table of text, some megabytes at a time; the first batch may be empty.
+def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> StreamSource:
+    r"""Return the rows of a CSV file; its delimiter and its decimal comma are detected from the first rows.
+
+    Rows are numbered from 1, without the header and empty lines.
 
     Examples
     --------
-    >>> import io
-    >>> [rows.batch.to_pylist() for rows in delimited_rows(io.BytesIO(b"lat,lon\n1,2\n"), Guess())]
-    [[{'lat': '1', 'lon': '2'}]]
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "trips.csv")
+    ...     _ = path.write_text("name;lat;lon\nEiffel;48,8584;2,2945\nLouvre;48,86\n")
+    ...     source = open_csv(Bytes(path), Reading())
+    ...     for rows in source.rows(["lat"]):
+    ...         print(rows.batch.to_pylist(), rows.numbers, [record.reason for record in rows.bad])
+    [{'lat': '48,8584'}] [1] ['has 2 fields, the header has 3']
+    >>> source.dialect
+    Dialect(delimiter=';', decimal_comma=True)
     """
-    text = stream.read(size)
-    layout, start = guess.layout(text)
-    header, text, line = text[:start], text[start:], 1 + text.count(b"\n", 0, start)
-    more: bytes | None = None
-    while more != b"":
-        more = stream.read(size)
-        text += more
-        found = scan(text, layout.dialect, len(layout.names), line=line, final=not more)
-        yield TextRows(layout, header, text[: found.used], found, line)
-        line += text.count(b"\n", 0, found.used)
-        header, text = b"", text[found.used :]
+    with data.opened() as stream:
+        head = _Utf8(stream).read(HEAD)
+    mark = len(codecs.BOM_UTF8) * head.startswith(codecs.BOM_UTF8)
+    # The last character may be cut off.
+    text = head[mark:].decode(errors="ignore")
+    if "\0" in text[:4]:
+        raise InvalidInputError(NOT_UTF8)
+    if not text.strip("\r\n"):
+        raise InvalidInputError("line 1: the file is empty, where a header should name the columns")
+    delimiter = _checked(reading.delimiter) if reading.delimiter else _detected(text) if quoting else "\t"
+    records, second = _records(text, delimiter, quoting)
+    if not records or (second == len(text) and len(head) == HEAD):
+        raise InvalidInputError(f"line 1: the line is longer than {HEAD >> 20} MB, or a field than 128 KB")
+    if reading.header and _looks_like_record(records[0]):
+        raise InvalidInputError("line 1: the first line looks like a record: is there no header?")
+    if reading.header:
+        names, start, pattern = _unique(records.pop(0)), mark + len(text[:second].encode()), "the header"
+    else:
+        names, start, pattern = [str(1 + index) for index in range(len(records[0]))], mark, "the first row"
+    comma = delimiter != "," and any(sum(map(bool, map(COMMA.fullmatch, record))) > 1 for record in records)
+    table = _Table(names, delimiter, start, quoting, pattern)
+    return StreamSource(data, _texts(names), table.rows, "row", Dialect(delimiter, comma))
 
 
-@dataclass(frozen=True, eq=False)
-class TextRows:
-    """Some rows of a table of text.
-
-    Parameters
-    ----------
-    layout : Layout
-        What the columns are.
-    header : bytes
-        What stands before the first row of the file, and nothing in later batches.
-    text : bytes
-        The rows, and records that are none.
-    found : Scan
-        Where in the text they are.
-    first_line : int
-        The number of the text's first line in the file.
-    """
-
-    layout: Layout
-    header: bytes
-    text: bytes
-    found: Scan
-    first_line: int
-
-    @property
-    def schema(self) -> pa.Schema:
-        """All columns, as text."""
-        return pa.schema([pa.field(name, pa.string()) for name in self.layout.names])
-
-    @cached_property
-    def batch(self) -> pa.RecordBatch:
-        """The columns that are needed, as text; coordinates have a point."""
-        return self._columns(self.text, self.found.bounds, self.layout.needed)
-
-    def beside(self, rows: IntArray) -> pa.RecordBatch:
-        """Return all columns of some rows, as text."""
-        return self._columns(*_gathered(self.text, self.found.bounds[rows]), self.layout.names)
-
-    @property
-    def places(self) -> Sequence[tuple[str, str]]:
-        """The columns of longitude and latitude."""
-        return self.layout.places
-
-    @property
-    def problems(self) -> list[BadRecord]:
-        """Records that are no rows."""
-        return self.found.problems
-
-    def line(self, row: int) -> int:
-        """Return the line at which a row begins."""
-        return line_of(self.text, int(self.found.bounds[row, 0, 0]), self.first_line)
-
-    def record(self, row: int) -> bytes:
-        """Return the text of a row, without its line break."""
-        return self.text[self.found.bounds[row, 0, 0] : self.found.bounds[row, -1, 1]]
-
-    def written(self, reports: pa.RecordBatch, rows: IntArray) -> bytes:
-        """Return the text of some rows, with other coordinates, and the header before the first."""
-        bounds = self.found.bounds
-        pieces = _pieces(self.text, bounds)
-        if self.found.problems or not np.array_equal(rows, np.arange(len(bounds))):
-            pieces = self._only(pieces, rows)
-        kept = np.array([name not in self.layout.drop for name in self.layout.names])
-        filled = self._safe(self._filled(pieces, reports))
-        return self._header(kept) + _joined(filled if kept.all() else filled.filter(_chosen(kept, len(rows))))
-
-    def _columns(self, text: bytes, bounds: IntArray, names: Sequence[str]) -> pa.RecordBatch:
-        numbers = [self.layout.names.index(name) for name in names]
-        # Column after column, all at once: a call to Arrow for each would take longer than its fields.
-        rows = len(self.layout.names) * np.arange(len(bounds))
-        order = 1 + 2 * (np.array(numbers)[:, None] + rows).ravel()
-        fields = _pieces(text, bounds).take(pa.array(order))
-        if self.layout.dialect.quoting and b'"' in text:
-            fields = _unquoted(fields)
-        columns = []
-        for name, number, column in zip(names, numbers, _as_strings(fields, len(names)), strict=True):
-            if self.layout.decimal_comma and number in self.layout.spots:
-                column = pc.replace_substring(column, ",", ".")
-            if name in self.layout.named:
-                column = pc.if_else(pc.equal(column, ""), None, column)
-            columns.append(column)
-        return pa.RecordBatch.from_arrays(columns, names=list(names))
-
-    def _only(self, pieces: pa.Array, rows: IntArray) -> pa.Array:
-        """Return the pieces of some rows, in that order, each with a line break, and nothing from between them."""
-        width = len(self.layout.names)
-        windows = self.text[:-1].find(b"\r\n") >= 0
-        breaks = pa.array([b"", b"\r\n" if windows else b"\n"], pa.large_binary())
-        first = len(pieces)
-        order = 1 + 2 * width * rows[:, None] + np.arange(2 * width)
-        order[:, -1] = first + 1
-        return pa.concat_arrays([pieces, breaks]).take(pa.array(np.concatenate([[first], order.ravel()])))
-
-    def _filled(self, pieces: pa.Array, reports: pa.RecordBatch) -> pa.Array:
-        """Return the pieces with reports in place of coordinates; where there is no report, with nothing."""
-        width, count = len(self.layout.names), len(reports)
-        spots = sorted(self.layout.spots)
-        if not count:
-            return pieces
-        columns = [reports.column(self.layout.names[spot]).cast(pa.large_binary()) for spot in spots]
-        # Row by row, as they stand in the text.
-        order = np.arange(count * len(spots)).reshape(len(spots), count).T.ravel()
-        texts = pa.concat_arrays(columns).take(pa.array(order))
-        texts = pc.fill_null(texts, b"")
-        if self.layout.decimal_comma:
-            texts = pc.replace_substring(texts, ".", ",")
-            if self.layout.dialect.delimiter == b",":
-                quote, nothing = pa.scalar(b'"', pa.large_binary()), pa.scalar(b"", pa.large_binary())
-                quoted = pc.binary_join_element_wise(quote, texts, quote, nothing)
-                texts = pc.if_else(pc.equal(texts, nothing), texts, quoted)
-        holes = np.zeros(len(pieces), bool)
-        at = (1 + 2 * (np.arange(count)[:, None] * width + np.array(spots))).ravel()
-        holes[at] = True
-        return pc.replace_with_mask(pieces, pa.array(holes), texts)
-
-    def _header(self, kept: npt.NDArray[np.bool_]) -> bytes:
-        if not self.header or (kept.all() and not self.layout.spreadsheet_safe):
-            return self.header
-        text = self.header.removeprefix(b"\xef\xbb\xbf")
-        bounds = scan(text, self.layout.dialect, len(kept)).bounds
-        mark = self.header[: len(self.header) - len(text)]
-        return mark + _joined(self._safe(_pieces(text, bounds)).filter(_chosen(kept, 1)))
-
-    def _safe(self, pieces: pa.Array) -> pa.Array:
-        """Return the pieces, with fields that no spreadsheet runs if that is asked for."""
-        if not self.layout.spreadsheet_safe:
-            return pieces
-        return pc.if_else(pa.array(np.arange(len(pieces)) % 2 == 1), spreadsheet_safe(pieces), pieces)
+def open_tsv(data: Bytes, reading: Reading) -> StreamSource:
+    """Return the rows of a TSV file: as a CSV file, but quotes are characters like others."""
+    return open_csv(data, reading, quoting=False)
 
 
-def spreadsheet_safe(fields: pa.Array) -> pa.Array:
-    r"""Return fields of text, with a ' before each one that a spreadsheet would take for a formula.
-
-    These are texts that begin with =, +, -, @, a tab or a line break, also after spaces or characters
-    without width. Numbers stay as they are.
+def open_plt(data: Bytes) -> StreamSource:
+    r"""Return the points of a GeoLife .plt file: lat, lon, altitude (in feet) and time (UTC).
 
     Examples
     --------
-    >>> spreadsheet_safe(pa.array(["=1+1", "-1.5", "-A1", '"@SUM(A1)"', "a=b"])).to_pylist()
-    ["'=1+1", '-1.5', "'-A1", '"\'@SUM(A1)"', 'a=b']
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "20081023025304.plt")
+    ...     _ = path.write_text("Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255\n0\n"
+    ...                         "39.984702,116.318417,0,492,39744.1201851852,2008-10-23,02:53:04\n")
+    ...     [rows.batch.to_pylist() for rows in open_plt(Bytes(path)).rows(["lon", "time"])]
+    [[{'lon': '116.318417', 'time': '2008-10-23T02:53:04Z'}]]
     """
-    formula = pc.match_substring_regex(fields, FORMULA)
-    number = pc.match_substring_regex(fields, r'^"?[+-]?[0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?"?$')
-    marked = pc.replace_substring_regex(fields, '^("?)', r"\1'", max_replacements=1)
-    return pc.if_else(pc.and_(formula, pc.invert(number)), marked, fields)
+    with data.opened() as stream:
+        header = stream.read(HEAD).splitlines(keepends=True)[:6]
+    if len(header) < 6 or not header[0].lower().startswith(b"geolife"):
+        raise InvalidInputError("a .plt file must begin with the 6 header lines of GeoLife")
+    names = ["lat", "lon", "0", "altitude", "days", "date", "clock"]
+    table = _Table(names, ",", sum(map(len, header)), quoting=False, pattern="a point")
+
+    def read(stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
+        for rows in table.rows(stream, names):
+            time = pc.binary_join_element_wise(rows.batch["date"], "T", rows.batch["clock"], "Z", "")
+            yield Rows(rows.batch.append_column("time", time).select(wanted), rows.numbers, rows.bad)
+
+    return StreamSource(data, _texts(["lat", "lon", "altitude", "time"]), read, "point")
 
 
-def _pieces(text: bytes, bounds: IntArray) -> pa.Array:
-    """Return a text cut at the bounds of its fields: fields at odd places, what separates them at even ones."""
-    offsets = np.concatenate([[0], bounds.ravel(), [len(text)]]).astype(np.int64)
-    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(text)]
-    return pa.Array.from_buffers(pa.large_binary(), len(offsets) - 1, buffers)
+@dataclass(frozen=True)
+class _Table:
+    """Records of text from some byte on; `pattern` is what has the right number of fields, for messages."""
+
+    names: list[str]
+    delimiter: str
+    start: int
+    quoting: bool
+    pattern: str
+
+    def rows(self, stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
+        stream.read(self.start)
+        try:
+            yield from self._rows(stream, wanted)
+        except pa.ArrowException:
+            # Not Arrow's message: it may quote the text.
+            raise InvalidInputError(f"a row is longer than {BLOCK >> 20} MB: is a quote not closed?") from None
+
+    def _rows(self, stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
+        bad: list[BadRecord] = []
+        count = len(self.names)
+        # A last row with one field too many. If a quote is not closed, it is not found.
+        last = self.delimiter * count
+
+        def skip(row: pa.csv.InvalidRow) -> str:
+            fields = f"{row.actual_columns} field{'s' * (row.actual_columns != 1)}"
+            bad.append(BadRecord(row.number, f"has {fields}, {self.pattern} has {count}", row.text))
+            return "skip"
+
+        # No column at all would be every column for Arrow.
+        read = wanted or self.names[:1]
+        reader = pa.csv.open_csv(
+            _Utf8(stream, f"\n{last}\n".encode()),
+            # With threads Arrow does not know the numbers of rows.
+            pa.csv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=self.names),
+            pa.csv.ParseOptions(
+                delimiter=self.delimiter,
+                quote_char='"' if self.quoting else False,
+                newlines_in_values=self.quoting,
+                invalid_row_handler=skip,
+            ),
+            pa.csv.ConvertOptions(
+                include_columns=read, column_types=dict.fromkeys(read, pa.string()), check_utf8=False
+            ),
+        )
+        first = 1
+        with reader:
+            for batch in reader:
+                # How many rows of the batch come before each bad one.
+                before = np.array([record.row - first - index for index, record in enumerate(bad)], np.int64)
+                order = np.arange(batch.num_rows)
+                numbers = first + order + np.searchsorted(before, order, side="right")
+                first = int(numbers[-1]) + 1 if len(numbers) else first
+                passed = sum(record.row < first for record in bad)
+                # Also the bad rows that follow, so that they do not pile up. The last one is held back.
+                while passed < len(bad) - 1 and bad[passed].row == first:
+                    passed, first = passed + 1, first + 1
+                if batch.num_rows or passed:
+                    yield Rows(batch.select(wanted), numbers, bad[:passed])
+                del bad[:passed]
+        if not bad or bad.pop().record != last:
+            raise InvalidInputError("the last row has no end: a quote is not closed")
+        if bad:
+            yield Rows(pa.RecordBatch.from_pylist([], _texts(wanted)), np.arange(0), bad)
 
 
-def _gathered(text: bytes, bounds: IntArray) -> tuple[bytes, IntArray]:
-    """Return the text of some records alone, and where in it their fields are."""
-    starts, stops = bounds[:, 0, 0], bounds[:, -1, 1]
-    moved = np.cumsum(stops - starts) - stops
-    parts = [text[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
-    return b"".join(parts), bounds + moved[:, None, None]
+class _Utf8:
+    """A stream of UTF-8 text, with some bytes after its end."""
+
+    closed = False
+
+    def __init__(self, stream: BinaryIO, end: bytes = b"") -> None:
+        self._stream = stream
+        self._end = end
+        self._decode = codecs.getincrementaldecoder("utf-8")().decode
+
+    def read(self, size: int) -> bytes:
+        data = self._stream.read(size)
+        try:
+            self._decode(data, not data)
+        except UnicodeDecodeError:
+            raise InvalidInputError(NOT_UTF8) from None
+        if not data:
+            data, self._end = self._end, b""
+        return data
+
+    def close(self) -> None:
+        self.closed = True
 
 
-def _chosen(kept: npt.NDArray[np.bool_], rows: int) -> pa.Array:
-    """Return which pieces stay when only some columns do."""
-    first = int(np.argmax(kept))
-    # A column that goes takes the separator before it along; those before the first that stays, the one after.
-    row = np.ones((len(kept), 2), bool)
-    row[~kept, 1] = False
-    for number in np.flatnonzero(~kept):
-        row[number if number > first else number + 1, 0] = False
-    return pa.array(np.append(np.tile(row.ravel(), rows), True))
+def _texts(names: Sequence[str]) -> pa.Schema:
+    return pa.schema([(name, pa.string()) for name in names])
 
 
-def _joined(pieces: pa.Array) -> bytes:
-    _, offsets, data = pieces.buffers()
-    if data is None:
-        return b""
-    ends = np.frombuffer(offsets, np.int64)
-    return bytes(memoryview(data)[ends[pieces.offset] : ends[pieces.offset + len(pieces)]])
+def _checked(delimiter: str) -> str:
+    sign = "\t" if delimiter == "tab" else delimiter
+    if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in '"\r\n\0':
+        raise InvalidInputError(f"delimiter must be one ASCII character such as , or ; or tab, got {delimiter!r}")
+    return sign
 
 
-def _unquoted(column: pa.Array) -> pa.Array:
-    quoted = pc.starts_with(column, b'"')
-    if not pc.any(quoted).as_py():
-        return column
-    inside = pc.replace_substring(pc.binary_slice(column, 1, -1), b'""', b'"')
-    return pc.if_else(quoted, inside, column)
+def _detected(text: str) -> str:
+    """Return the delimiter for which most of the first records have as many fields as the first, at least 2."""
+
+    def agreement(delimiter: str) -> float:
+        counts = [len(record) for record in _records(text, delimiter, True)[0]]
+        return counts.count(counts[0]) / len(counts) if counts and counts[0] > 1 else 0
+
+    best = max(DELIMITERS, key=agreement)
+    return best if agreement(best) else " " if agreement(" ") == 1 else ","
 
 
-def _as_strings(fields: pa.Array, count: int) -> list[pa.Array]:
-    """Return bytes as so many columns of text."""
-    rows = len(fields) // count
-    try:
-        fields = fields.cast(pa.string())
-    except pa.ArrowInvalid:
-        return [_as_string(fields.slice(rows * number, rows)) for number in range(count)]
-    return [fields.slice(rows * number, rows) for number in range(count)]
+def _records(text: str, delimiter: str, quoting: bool) -> tuple[list[list[str]], int]:
+    """Return the first records of a text, and where the second begins."""
+    lines = io.StringIO(text, newline="")
+    reader = csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quoting else csv.QUOTE_NONE)
+    records: list[list[str]] = []
+    second = 0
+    # A field of more than 128 KB is an error of the csv module, but not of Arrow.
+    with suppress(csv.Error):
+        for record in islice(filter(None, reader), 20):
+            second = second or lines.tell()
+            records.append(record)
+    return records, second
 
 
-def _as_string(column: pa.Array) -> pa.Array:
-    """Return bytes as text; where they are not UTF-8, as if each were a character of its own."""
-    try:
-        return column.cast(pa.string())
-    except pa.ArrowInvalid:
-        return pa.array([value.decode("latin-1") for value in column.to_pylist()], pa.string())
+def _looks_like_record(fields: Sequence[str]) -> bool:
+    numbers = [field for field in fields if field.strip() and not any(map(str.isalpha, field))]
+    return len(numbers) == len(fields) or len([field for field in fields if FRACTION.fullmatch(field)]) > 1
+
+
+def _unique(fields: Sequence[str]) -> list[str]:
+    """Return a name for each column, each once."""
+    names: dict[str, None] = {}
+    times: Counter[str] = Counter()
+    for field in fields:
+        name = field
+        while name in names:
+            times[field] += 1
+            name = f"{field} ({1 + times[field]})"
+        names[name] = None
+    return list(names)

@@ -1,233 +1,269 @@
-"""Which format a file has, and the compression around it: by its name, or as told."""
+"""The format of a file and the compression around it, and its bytes, which can be read several times."""
 
 import gzip
 import io
 import os
+import re
+import shutil
 import sys
+import tempfile
 import zipfile
-from contextlib import AbstractContextManager, nullcontext
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.space.vector_files import DRIVERS, driver_of
+from geoind.files.source import Dialect, Rows
+from geoind.space.vector_files import DRIVERS
 from geoind.tables.delivery import STANDARD
 
-__all__ = [
-    "FORMATS",
-    "TEXT",
-    "Kind",
-    "compressed",
-    "decompressed",
-    "inner_name",
-    "is_known",
-    "kind_of",
-    "kinds_of",
-    "opened",
-]
+__all__ = ["FORMATS", "Bytes", "Kind", "StreamSource", "compressed", "inner_name", "is_known", "kind_of"]
 
-TEXT = ("csv", "tsv", "ndjson", "geojson", "gpx")
-FORMATS = (*TEXT, "parquet", "ogr")
-CONVERTIBLE = ("csv", "tsv", "ndjson", "parquet")
-
-SUFFIXES = {
-    ".csv": "csv",
-    ".txt": "csv",
-    ".tsv": "tsv",
-    ".tab": "tsv",
-    ".ndjson": "ndjson",
-    ".jsonl": "ndjson",
-    ".geojsonl": "ndjson",
-    ".geojsonseq": "ndjson",
-    ".geojson": "geojson",
-    ".json": "geojson",
-    ".gpx": "gpx",
-    ".parquet": "parquet",
-    ".geoparquet": "parquet",
-    ".pq": "parquet",
+NAMED = {
+    "csv": (".csv", ".txt"),
+    "tsv": (".tsv", ".tab"),
+    "ndjson": (".ndjson", ".jsonl"),
+    "geojson": (".geojson", ".json"),
+    "gpx": (".gpx",),
+    "parquet": (".parquet", ".geoparquet", ".pq"),
+    "plt": (".plt",),
 }
-"""What is not here is read and written by GDAL, if its suffix is in `vector_files.DRIVERS`."""
+FORMATS = (*NAMED, "google", "vector")
+SUFFIXES = {suffix: name for name, suffixes in NAMED.items() for suffix in suffixes}
+"""The format by the suffix. Other suffixes of `vector_files.DRIVERS` are "vector": read and written by GDAL."""
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
 
+GOOGLE = re.compile(
+    rb'(\xef\xbb\xbf)?\s*(\{\s*"locations"\s*:\s*\[(\s*\]|.*"(latitudeE7|timestamp))'
+    rb'|\{\s*"(semanticSegments|rawSignals|userLocationProfile)"\s*:|\[\s*\{.*"(startTime|timelinePath)")',
+    re.DOTALL,
+)
+"""The first 64 KiB of Google's Records.json and Timeline.json."""
+
 
 class Kind(NamedTuple):
-    """What a file is: its format, and the compression around it ("" for none)."""
+    """The format of a file, and the compression around it ("" for none)."""
 
     format: str
     compression: str
 
 
-def kind_of(name: str | Path, chosen: str | None = None) -> Kind | None:
-    """Return what a file is, by the chosen format and its name; None for a nameless stream.
+def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
+    """Return the format and the compression of a file, by the chosen format, its name and its first bytes.
 
     Examples
     --------
     >>> kind_of("trips.csv.gz")
     Kind(format='csv', compression='gzip')
-    >>> kind_of("-") is None
-    True
+    >>> kind_of("-", "ndjson")
+    Kind(format='ndjson', compression='')
     """
     if chosen is not None and chosen not in FORMATS:
         raise InvalidInputError(f"format must be one of {', '.join(FORMATS)}, got {chosen!r}")
     if str(name) == STANDARD:
-        return None if chosen is None else Kind(chosen, "")
+        if chosen is None:
+            raise InvalidInputError("standard input and output have no format: give format (--format)")
+        return Kind(chosen, "")
     path = Path(name)
-    compression = COMPRESSIONS.get(path.suffix.lower(), "")
-    suffix = Path(path.stem).suffix if compression else path.suffix
-    found = chosen or SUFFIXES.get(suffix.lower())
-    if compression == "zip" and found is None:
-        # GDAL reads shapefiles in archives; a single table of text is ours.
-        inside = _only_member(path)
-        found = SUFFIXES.get(Path(inside).suffix.lower()) if inside else None
-        if found not in TEXT:
-            return Kind("ogr", "")
-    kind = Kind(found or "ogr", compression)
-    if compression and kind.format not in TEXT:
-        raise InvalidInputError(f"{kind.format} files cannot be compressed from outside: {path.name}")
-    return kind
+    compression, suffix = _suffixes(path)
+    if compression == "zip" and suffix not in SUFFIXES and path.is_file():
+        with Bytes(path).opened() as stream:
+            members = _archive(stream)[1]
+        suffix = Path(members[0]).suffix.lower() if len(members) == 1 else suffix
+    found = chosen or SUFFIXES.get(suffix, "vector")
+    if found == "vector":
+        if not path.name.lower().endswith(tuple(DRIVERS)):
+            known = ", ".join({**SUFFIXES, **DRIVERS})
+            raise InvalidInputError(f"{path.name!r} must end in one of {known}, or format must be given")
+        # GDAL reads an archive of a shapefile as it is.
+        return Kind(found, "")
+    if compression and found == "parquet":
+        raise InvalidInputError(f"a Parquet file cannot be compressed as a whole: {path.name!r}")
+    if chosen is None and suffix == ".json" and path.is_file():
+        with Bytes(path, compression).opened() as stream:
+            found = "google" if GOOGLE.match(stream.read(1 << 16)) else found
+    return Kind(found, compression)
 
 
 def is_known(path: Path) -> bool:
-    """Return whether a file in a folder is taken for one of places: by its suffix."""
-    packed = path.suffix.lower() in COMPRESSIONS
-    suffix = (Path(path.stem).suffix if packed else path.suffix).lower()
-    return suffix in SUFFIXES or (suffix in DRIVERS and not packed)
+    """Return whether a file in a folder is read, by its suffix."""
+    compression, suffix = _suffixes(path)
+    return suffix in SUFFIXES or (suffix in DRIVERS and not compression)
 
 
-def opened(name: str | Path) -> AbstractContextManager[BinaryIO]:
-    """Return the bytes of a file, or of standard input, to be closed by a `with`."""
-    if str(name) == STANDARD:
-        if sys.stdin is None:
-            raise InvalidInputError("standard input is closed: nothing can be read there")
-        return nullcontext(cast(BinaryIO, sys.stdin.buffer))
-    try:
-        return Path(name).open("rb")
-    except OSError as error:
-        raise InvalidInputError(f"cannot read {name}: {error.strerror}") from None
+def _suffixes(path: Path) -> tuple[str, str]:
+    compression = COMPRESSIONS.get(path.suffix.lower(), "")
+    return compression, (Path(path.stem) if compression else path).suffix.lower()
 
 
-def decompressed(stream: BinaryIO, compression: str) -> BinaryIO:
-    """Return the plain bytes of a stream."""
+class Bytes:
+    """The decompressed bytes of a file or of standard input, from the beginning at each reading.
+
+    Parameters
+    ----------
+    name : str or Path
+        The file; "-" is standard input. What cannot be read twice is copied to an unnamed temporary file.
+    compression : str
+        "gzip", "zstd", "zip" or "" for none.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "trips.csv")
+    ...     _ = path.write_bytes(b"lat,lon")
+    ...     data = Bytes(path)
+    ...     for _ in range(2):
+    ...         with data.opened() as stream:
+    ...             print(stream.read(3))
+    b'lat'
+    b'lat'
+    """
+
+    def __init__(self, name: str | Path, compression: str = "") -> None:
+        self.name = str(name)
+        self.compression = compression
+        self._copy: BinaryIO | None = None
+        self._stream: BinaryIO | None = None
+        self._size = 0
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        """Return the bytes, in a `with`. Damaged compressed bytes are an `InvalidInputError`, also while read."""
+        with ExitStack() as stack:
+            self._stream = stream = self._copy or self._seekable(stack)
+            self._size = stream.seek(0, os.SEEK_END)
+            stream.seek(0)
+            try:
+                yield _decompressed(stream, self.compression)
+            except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
+                # Errors of gzip and Arrow have no number, errors of the disk have one.
+                if not self.compression or getattr(error, "errno", None) is not None:
+                    raise
+                raise InvalidInputError("the input is not, or not completely, a compressed file") from None
+            finally:
+                self._stream = None
+
+    def share(self) -> float | None:
+        """Return which part of the file was read so far, None if it is not being read."""
+        return self._stream.tell() / self._size if self._stream is not None and self._size else None
+
+    def _seekable(self, stack: ExitStack) -> BinaryIO:
+        if self.name == STANDARD:
+            if sys.stdin is None:
+                raise InvalidInputError("standard input is closed")
+            stream = cast(BinaryIO, sys.stdin.buffer)
+        else:
+            try:
+                stream = stack.enter_context(Path(self.name).open("rb"))  # noqa: SIM115
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or "it is not a path"
+                raise InvalidInputError(f"cannot read {self.name}: {reason}") from None
+            if stream.seekable():
+                return stream
+        self._copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+        shutil.copyfileobj(stream, self._copy)
+        return self._copy
+
+
+@dataclass
+class StreamSource:
+    """A `Source` whose records are read from a stream of bytes.
+
+    Parameters
+    ----------
+    data : Bytes
+        The file.
+    schema : pyarrow.Schema
+        All columns.
+    read : callable
+        Takes the stream and the names of the wanted columns, in the order of the schema, and yields rows.
+    unit : str
+        What a record is called in messages.
+    dialect : Dialect, optional
+        How a CSV file is written.
+    """
+
+    data: Bytes
+    schema: pa.Schema
+    read: Callable[[BinaryIO, list[str]], Iterator[Rows]]
+    unit: str
+    dialect: Dialect | None = None
+
+    def rows(self, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+        """Yield the records from the beginning; only some of the columns, in the order of the schema."""
+        chosen = set(self.schema.names if columns is None else columns)
+        with self.data.opened() as stream:
+            yield from self.read(stream, [name for name in self.schema.names if name in chosen])
+
+    def share(self) -> float | None:
+        """Return which part of the file was read so far, None where unknown."""
+        return self.data.share()
+
+
+def _decompressed(stream: BinaryIO, compression: str) -> BinaryIO:
     if compression == "gzip":
         return cast(BinaryIO, gzip.GzipFile(fileobj=stream, mode="rb"))
     if compression == "zstd":
         return io.BufferedReader(pa.CompressedInputStream(stream, "zstd"))
     if compression == "zip":
-        archive = _archive(stream)
-        names = _members(archive)
-        if len(names) != 1:
-            raise InvalidInputError(f"a .zip archive must hold one file, this one holds {len(names)}")
-        return cast(BinaryIO, archive.open(names[0]))
+        archive, members = _archive(stream)
+        if len(members) != 1:
+            raise InvalidInputError(f"a .zip archive must hold one file, this one holds {len(members)}")
+        try:
+            return cast(BinaryIO, archive.open(members[0]))
+        except (NotImplementedError, RuntimeError, ValueError):
+            raise InvalidInputError("a .zip archive must be compressed by deflate, without a password") from None
     return stream
+
+
+def _archive(stream: BinaryIO) -> tuple[zipfile.ZipFile, list[str]]:
+    try:
+        archive = zipfile.ZipFile(stream)
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
+        raise InvalidInputError("the input is not, or not completely, a compressed file") from None
+    # macOS adds a folder of its own.
+    return archive, [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX/" not in name]
+
+
+def inner_name(target: str, kind: Kind) -> str:
+    """Return the name of the member of an archive.
+
+    Examples
+    --------
+    >>> inner_name("trips.zip", Kind("csv", "zip")), inner_name("trips.txt.zip", Kind("csv", "zip"))
+    ('trips.csv', 'trips.txt')
+    """
+    stem = Path(target).stem
+    return stem if Path(stem).suffix else f"{stem}.{kind.format}"
+
+
+class _Compressor(NamedTuple):
+    write: Callable[[bytes], int]
+    close: Callable[[], None]
 
 
 def compressed(stream: IO[bytes], compression: str, name: str) -> IO[bytes]:
     """Return a stream that compresses into another, for a file of that name; closing it leaves the other open."""
+    stack = ExitStack()
+    packed: IO[bytes]
     if compression == "gzip":
         # Neither name nor time of the input goes into the header.
-        return cast(IO[bytes], gzip.GzipFile("", "wb", 6, stream, mtime=0))
-    if compression == "zstd":
-        return cast(IO[bytes], _Zstandard(stream))
-    if compression == "zip":
-        return cast(IO[bytes], _ZipMember(stream, name))
-    return stream
-
-
-class _Zstandard:
-    """A compressed stream on a descriptor of its own, because Arrow closes what it writes to."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._own = os.fdopen(os.dup(stream.fileno()), "wb")
-        self._packed = pa.CompressedOutputStream(self._own, "zstd")
-
-    def write(self, data: bytes) -> int:
-        return int(self._packed.write(data))
-
-    def close(self) -> None:
-        try:
-            self._packed.close()
-        finally:
-            self._own.close()
-
-
-class _ZipMember:
-    """The one member of an archive, whose end is the archive's end."""
-
-    def __init__(self, stream: IO[bytes], name: str) -> None:
-        self._archive = zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED)
+        packed = cast(IO[bytes], stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0)))
+    elif compression == "zstd":
+        # A descriptor of its own, because Arrow closes what it writes to.
+        own = stack.enter_context(os.fdopen(os.dup(stream.fileno()), "wb"))
+        packed = stack.enter_context(pa.CompressedOutputStream(own, "zstd"))
+    elif compression == "zip":
         about = zipfile.ZipInfo(name)
         about.compress_type = zipfile.ZIP_DEFLATED
-        self._member = self._archive.open(about, "w", force_zip64=True)
-
-    def write(self, data: bytes) -> int:
-        return self._member.write(data)
-
-    def close(self) -> None:
-        try:
-            self._member.close()
-        finally:
-            # Also after an error, such as a full disk: an archive that is left open tries again at its end.
-            self._archive.close()
-
-
-def _archive(stream: BinaryIO) -> zipfile.ZipFile:
-    try:
-        return zipfile.ZipFile(stream)
-    except zipfile.BadZipFile:
-        raise InvalidInputError("the input is not, or not completely, a compressed file") from None
-
-
-def _members(archive: zipfile.ZipFile) -> list[str]:
-    # macOS adds a folder of its own.
-    return [name for name in archive.namelist() if not name.endswith("/") and not name.startswith("__MACOSX/")]
-
-
-def _only_member(path: Path) -> str | None:
-    if not path.is_file():
-        return None
-    with opened(path) as stream:
-        names = _members(_archive(stream))
-    return names[0] if len(names) == 1 else None
-
-
-def kinds_of(source: str, target: str, chosen: str | None) -> tuple[Kind, Kind]:
-    """Return what the two files are; a nameless one is what the other is."""
-    known = [kind_of(source, chosen), kind_of(target)]
-    named = [kind for kind in known if kind is not None]
-    if not named:
-        raise InvalidInputError("standard input and output do not tell their format: give format")
-    first, second = (kind or Kind(named[0].format, "") for kind in known)
-    if second.format == "ogr" and first.format in TEXT and (chosen or Path(target).suffix.lower() == ".zip"):
-        second = Kind(first.format, "zip" if Path(target).suffix.lower() == ".zip" else "")
-    if first.format != second.format and not {first.format, second.format} <= set(CONVERTIBLE):
-        raise InvalidInputError(_other_format(source, target, first))
-    if first.format == "ogr" and len(named) < 2:
-        raise InvalidInputError("GDAL's formats need files with names, not standard input or output")
-    if first.format == "ogr":
-        driver_of(source)
-        driver_of(target)
-    return first, second
-
-
-def _other_format(source: str, target: str, kind: Kind) -> str:
-    """Return why a file cannot become the target."""
-    if kind.format in CONVERTIBLE:
-        stays = f"{kind.format} can only become {', '.join(CONVERTIBLE)}"
-    elif kind.format == "ogr" and Path(source).suffix.lower() == ".zip":
-        stays = "an archive must hold one file of text, or a shapefile that stays one"
-    elif kind.format == "ogr":
-        stays = "what GDAL reads can only become another of its formats, such as .gpkg or .fgb"
-    elif kind.format == "geojson":
-        stays = "geojson can only stay geojson; a file with an object per line is NDJSON (--format ndjson)"
+        archive = stack.enter_context(zipfile.ZipFile(stream, "w"))
+        packed = stack.enter_context(archive.open(about, "w", force_zip64=True))
     else:
-        stays = f"{kind.format} can only stay {kind.format}"
-    return f"the output's name must end as its format does, and {stays}; got {Path(target).name!r}"
-
-
-def inner_name(target: str, kind: Kind) -> str:
-    """Return what the member of an archive is called."""
-    stem = Path(target).stem
-    return stem if Path(stem).suffix else f"{stem}.{kind.format}"
+        return stream
+    return cast(IO[bytes], _Compressor(packed.write, stack.close))

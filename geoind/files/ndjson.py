@@ -1,141 +1,164 @@
-"""NDJSON: an object per line, with two coordinates or a GeoJSON feature."""
+"""NDJSON: an object per line, a column per member."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import BinaryIO
+import json
+from collections.abc import Iterator
+from json.encoder import encode_basestring
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.files.dialects import Place
-from geoind.files.jsonrows import FEATURE_PLACE, Form, JsonRows
-from geoind.files.jsontext import BadRecordError, object_in
-from geoind.files.jsonvalues import flattened
-from geoind.files.rejects import BadRecord
-from geoind.tables.names import coordinate_columns
+from geoind.files.formats import Bytes, StreamSource
+from geoind.files.source import BadRecord, Rows
 
-__all__ = ["ndjson_rows"]
+__all__ = ["open_ndjson"]
 
 BATCH_BYTES = 1 << 20
-"""Text handled at once."""
-
+"""Text handled at once, and in which members are looked for."""
+LEAST_LINES = 1000
+"""Lines in which members are looked for, also if they have more bytes."""
 LONGEST = 64 << 20
-"""No line may have more bytes."""
-
-BOM = b"\xef\xbb\xbf"
-
-SEPARATOR = b"\x1e"
-"""Before each record of a GeoJSON text sequence (RFC 8142)."""
+"""Bytes of a line."""
+TWICE = "a member occurs twice in one object"
 
 
-def ndjson_rows(
-    stream: BinaryIO,
-    places: Sequence[Place] = ((None, None),),
-    *,
-    drop: frozenset[str] = frozenset(),
-    named: Sequence[str] = (),
-    times: Sequence[str] = (),
-    size: int = BATCH_BYTES,
-) -> Iterator[JsonRows]:
-    r"""Yield the rows of a file with an object per line, a megabyte at a time.
+class _Number(str):
+    """The digits of a number, as they are written."""
 
-    Parameters
-    ----------
-    stream : binary file
-        The text.
-    places : sequence of (str or None, str or None)
-        The members with longitude and latitude, for each place; None for the usual names, or for the geometry of
-        features.
-    drop : frozenset of str
-        The paths of members that are not written.
-    named : sequence of str
-        The paths of the record's identity and of the person.
-    times : sequence of str
-        The paths of times.
-    size : int
-        Bytes handled at once; -1 for all.
+    __slots__ = ()
+
+
+class _Refused(Exception):  # noqa: N818
+    """The message is the reason and never quotes the record."""
+
+
+def _constant(_: str) -> None:
+    raise _Refused("NaN and Infinity are not numbers in JSON")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise _Refused(TWICE)
+    return members
+
+
+DECODER = json.JSONDecoder(
+    parse_float=_Number, parse_int=_Number, parse_constant=_constant, object_pairs_hook=_object
+)
+
+
+def open_ndjson(data: Bytes) -> StreamSource:
+    r"""Return the objects of a file, as columns of JSON text.
+
+    The columns are the members of the first 1000 lines, or of the first megabyte if that is more. A member that
+    occurs only later is no column. A member of a nested object has a dotted name; an array is one JSON text.
 
     Examples
     --------
-    >>> import io
-    >>> [rows.batch.to_pylist() for rows in ndjson_rows(io.BytesIO(b'{"lat": 1, "lon": 2.5}\n'))]
-    [[{'lat': '1', 'lon': '2.5'}]]
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "trips.ndjson")
+    ...     _ = path.write_text('{"who": "Ana", "home": {"lat": 48.850, "lon": 2}}\n{"who": NaN}\n')
+    ...     for rows in open_ndjson(Bytes(path)).rows():
+    ...         print(rows.batch.to_pylist(), rows.numbers, rows.bad[0].reason)
+    [{'who': '"Ana"', 'home.lat': '48.850', 'home.lon': '2'}] [1] NaN and Infinity are not numbers in JSON
     """
-    form: Form | None = None
-    lines: list[bytes] = []
-    held, first, mark = 0, 1, b""
-    for line in iter(lambda: stream.readline(LONGEST), b""):
-        if len(line) == LONGEST:
-            raise InvalidInputError(f"line {first + len(lines)}: the line has no end")
-        if first == 1 and not lines and line.startswith(BOM):
-            mark, line = BOM, line[len(BOM) :]
-        lines.append(line)
-        held += len(line)
-        if 0 <= size < held:
-            form = form or _form(lines, places)
-            yield _rows(lines, first, mark, JsonRows(form, drop=drop, named=named, times=times))
-            lines, held, first, mark = [], 0, first + len(lines), b""
-    form = form or _form(lines, places)
-    yield _rows(lines, first, mark, JsonRows(form, drop=drop, named=named, times=times))
+    names: dict[str, None] = {}
+    objects = size = 0
+    with data.opened() as stream:
+        for count, (_, line) in enumerate(_lines(stream), 1):
+            record = _record(line)
+            if isinstance(record, dict):
+                names |= dict.fromkeys(record)
+                objects += 1
+            size += len(line)
+            if count >= LEAST_LINES and size >= BATCH_BYTES:
+                break
+    if not objects:
+        raise InvalidInputError("the file must have a JSON object per line: none of the first lines is one")
+    schema = pa.schema([pa.field(name, pa.string(), metadata={b"geoind:json": b"1"}) for name in names])
+
+    def read(stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
+        part = pa.schema([schema.field(name) for name in wanted])
+        held: list[tuple[int, bytes]] = []
+        size = 0
+        for number, line in _lines(stream):
+            held.append((number, line))
+            size += len(line)
+            if size > BATCH_BYTES:
+                yield _rows(held, part)
+                held, size = [], 0
+        yield _rows(held, part)
+
+    return StreamSource(data, schema, read, "line")
 
 
-def _form(lines: Sequence[bytes], places: Sequence[Place]) -> Form:
-    """Return where the places are, by the first object."""
-    for line in lines:
-        try:
-            pairs = object_in(_body(line).decode())
-            names = list(flattened(pairs))
-        except (BadRecordError, RecursionError, UnicodeDecodeError):
-            continue
-        if "geometry" in dict(pairs) and all(name is None for place in places for name in place):
-            return Form([FEATURE_PLACE], feature=True)
-        return Form([coordinate_columns(names, *place) for place in places])
-    return Form([FEATURE_PLACE], feature=True)
+def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, with their numbers."""
+    for number, line in enumerate(iter(lambda: stream.readline(LONGEST + 1), b""), 1):
+        if len(line) > LONGEST:
+            raise InvalidInputError(f"line {number}: the line is longer than {LONGEST >> 20} MB")
+        body = (line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line).strip(b" \t\r\n")
+        if body:
+            yield number, body
 
 
-def _rows(lines: Sequence[bytes], first: int, mark: bytes, rows: JsonRows) -> JsonRows:
-    around = _Around(mark)
-    rows.frame = around.framed
-    for number, line in enumerate(lines, first):
-        body = _body(line)
-        if not body:
-            around.add_blank(line)
-            continue
-        try:
-            text = body.decode()
-        except UnicodeDecodeError:
-            rows.problems.append(BadRecord(number, "not a JSON object", body))
-            continue
-        if rows.add(number, text):
-            around.add(line, body)
-    return rows
-
-
-def _body(line: bytes) -> bytes:
-    return line.strip(b" \t\r\n" + SEPARATOR)
-
-
-@dataclass
-class _Around:
-    """What stands before the first object, and after each: white space, line breaks and record separators."""
-
-    start: bytes = b""
-    before: list[bytes] = field(default_factory=list)
-    after: list[bytes] = field(default_factory=list)
-
-    def add(self, line: bytes, body: bytes) -> None:
-        at = line.index(body)
-        self.before.append(line[:at])
-        self.after.append(line[at + len(body) :])
-
-    def add_blank(self, line: bytes) -> None:
-        if self.after:
-            self.after[-1] += line
+def _rows(lines: list[tuple[int, bytes]], schema: pa.Schema) -> Rows:
+    numbers, records, bad = [], [], []
+    for number, line in lines:
+        record = _record(line)
+        if isinstance(record, str):
+            bad.append(BadRecord(number, record, line.decode(errors="replace")))
         else:
-            self.start += line
+            numbers.append(number)
+            records.append(record)
+    columns = [pa.array([record.get(name) for record in records], pa.string()) for name in schema.names]
+    return Rows(pa.RecordBatch.from_arrays(columns, schema=schema), np.array(numbers, np.int64), bad)
 
-    def framed(self, rows: list[int], texts: list[str]) -> bytes:
-        pieces = [
-            self.before[row] + text.encode() + self.after[row] for row, text in zip(rows, texts, strict=True)
-        ]
-        # The last line of a file may do without a line break, until it is another's turn to be the last.
-        pieces[:-1] = [piece if piece.endswith(b"\n") else piece + b"\n" for piece in pieces[:-1]]
-        return self.start + b"".join(pieces)
+
+def _record(line: bytes) -> dict[str, str | None] | str:
+    """Return the JSON texts of the members of an object, or why the line is no record."""
+    try:
+        text = line.decode()
+        found = DECODER.decode(text)
+        if type(found) is not dict:
+            return "not a JSON object"
+        if "\\u" in text:
+            # An escape for half a character is not text: a UnicodeEncodeError, which is a ValueError.
+            _json(found).encode()
+        return _flat(found)
+    except _Refused as error:
+        return str(error)
+    except RecursionError:
+        return "the values are nested too deeply"
+    except ValueError:
+        # Not the decoder's message: it may quote the text.
+        return "not a JSON object"
+
+
+def _flat(members: dict[str, Any]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for name, value in members.items():
+        new: dict[str, str | None] = {name: None if value is None else _json(value)}
+        if type(value) is dict and value:
+            new = {f"{name}.{inner}": text for inner, text in _flat(value).items()}
+        if not found.keys().isdisjoint(new):
+            raise _Refused(TWICE)
+        found |= new
+    return found
+
+
+def _json(value: Any) -> str:
+    """Return a value as JSON text."""
+    kind = type(value)
+    if kind is _Number:
+        return str(value)
+    if kind is str:
+        return str(encode_basestring(value))
+    if kind is list:
+        return f"[{','.join(map(_json, value))}]"
+    if kind is dict:
+        return f"{{{','.join(f'{encode_basestring(name)}:{_json(inner)}' for name, inner in value.items())}}}"
+    return "null" if value is None else "true" if value else "false"
