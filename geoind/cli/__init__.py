@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from typing import Protocol
@@ -34,7 +35,7 @@ STANDARD_ERROR = 2
 
 EPILOG = """
 Begin with `geoind example` for a map to look at, `geoind explain --level 1.386 --radius 200` for what the numbers
-mean, and `geoind obfuscate IN.csv OUT.csv --level 1.386 --radius 200` for a file of yours. `geoind COMMAND --help`
+mean, and `geoind obfuscate IN.csv OUT.csv --each-row-a-person --level ln4 --radius 200` for a file of yours. `geoind COMMAND --help`
 lists the options of a command.
 """
 
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options) or 0)
     except GeoindError as error:
-        print(f"geoind: {printable(str(error), MOST_SAID)}", file=sys.stderr)
+        print(f"geoind: {printable(_with_options(str(error)), MOST_SAID)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130
@@ -77,6 +78,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
         name = "" if error.filename is None else f"{error.filename}: "
         print(f"geoind: {printable(name)}{error.strerror or 'input or output failed'}", file=sys.stderr)
         return 2
+
+
+OPTIONS = {
+    "lon": "--lon COLUMN",
+    "lat": "--lat COLUMN",
+    "geometry": "--geometry COLUMN",
+    "id_column": "--id COLUMN",
+    "key": "--key-file FILE",
+    "person": "--person COLUMN",
+    "time": "--trace PERSON,TIME",
+}
+"""Parameters of the library whose options have other names, or need a value."""
+
+
+def _with_options(message: str) -> str:
+    """Return a message of the library with options of the command line in place of its parameters.
+
+    Examples
+    --------
+    >>> _with_options("give `order='shuffle'`, or name the column with `lon=`")
+    'give --order shuffle, or name the column with --lon COLUMN'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name, value = found[1], found[2].strip("'")
+        usual = f"--{name.replace('_', '-')}"
+        return f"{OPTIONS.get(name, usual).partition(' ')[0]} {value}" if value else OPTIONS.get(name, usual)
+
+    return re.sub(r"`(\w+)=([^`]*)`", option, message)
 
 
 def _fill_closed_streams() -> None:

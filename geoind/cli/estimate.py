@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
     )
     from geoind.estimate.bootstrap import CONFIDENCE, as_replicates
     from geoind.files import read_reports
-    from geoind.tables.promise import sidecar_of
+    from geoind.tables.record import sidecar_of
 
     for path in options.out:
         check_output(path)

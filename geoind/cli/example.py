@@ -46,7 +46,7 @@ def run(options: argparse.Namespace) -> None:
     from geoind.maps.example import city_map
     from geoind.maps.offline import save_offline
     from geoind.mechanisms.sphere import SphericalLaplace
-    from geoind.tables.promise import sidecar_of
+    from geoind.tables import EACH_ROW, sidecar_of
 
     if options.epsilon is options.level is options.radius is None:
         options.level, options.radius = math.log(4), 200.0
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
     _refuse_overwriting(city, people, (people, reports, sidecar_of(reports), picture))
     folder.mkdir(parents=True, exist_ok=True)
     people.write_bytes(_table(truth).encode())
-    promise = obfuscate_file(people, reports, **privacy).promise
+    promise = obfuscate_file(people, reports, person=EACH_ROW, keep=["person"], **privacy).record
     lonlat = np.loadtxt(reports, delimiter=",", skiprows=1, usecols=(2, 1), ndmin=2)
     noise = SphericalLaplace(promise.epsilon)
     save_offline(city_map(city, truth[:SHOWN], lonlat[:SHOWN], noise), picture)
@@ -76,8 +76,8 @@ def run(options: argparse.Namespace) -> None:
         _row(f"{p:.0%} are within", float(np.quantile(metres, p)), radius)
     print()
     files = (
-        (reports, "what leaves the house: one report for each person"),
-        (sidecar_of(reports), "what the reports promise"),
+        (reports, "one report for each person"),
+        (sidecar_of(reports), "the release record"),
         (people, "the truth, to compare with"),
         (picture, f"a map of {min(SHOWN, options.people)} people: open it in a browser, no network needed"),
     )

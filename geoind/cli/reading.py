@@ -4,20 +4,28 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from geoind.errors import MOST_SAID, printable
 
 if TYPE_CHECKING:
     from geoind.files import Reading
-    from geoind.files.places import Where
 
 __all__ = ["add_reading", "reading_of", "sources_named", "where_of"]
+
+class Where(TypedDict):
+    """Where in a file its places are."""
+
+    lon: list[str] | None
+    lat: list[str] | None
+    geometry: str | None
+    crs: str | None
+
 
 NAMED = 10
 """Files of a folder that are not read, and are named."""
 
-FORMATS = ("csv", "tsv", "ndjson", "geojson", "gpx", "parquet", "ogr")
+FORMATS = ("csv", "tsv", "ndjson", "geojson", "gpx", "parquet", "plt", "google", "vector")
 
 
 def add_reading(parser: argparse.ArgumentParser, title: str) -> None:
@@ -33,17 +41,12 @@ def add_reading(parser: argparse.ArgumentParser, title: str) -> None:
     group.add_argument("--crs", help="of the points, such as EPSG:4326, if the file does not declare it")
     group.add_argument("--layer", metavar="NAME", help="of a GeoPackage and the like")
     group.add_argument(
-        "--format", choices=FORMATS, help="of the input, where its name does not tell; ogr is what GDAL reads"
+        "--format", choices=FORMATS, help="of the input, where its name does not show it; vector is what GDAL reads"
     )
     group.add_argument(
         "--delimiter",
         metavar="CHARACTER",
         help="between the fields of a CSV file, or 'tab' [what its first line suggests]",
-    )
-    group.add_argument(
-        "--quoting",
-        action=argparse.BooleanOptionalAction,
-        help="double quotes may hide delimiters and line breaks [unless fields are between tabs]",
     )
     group.add_argument(
         "--no-header", action="store_true", help="the first line is a record; columns are numbers, from 1"
@@ -57,21 +60,19 @@ def reading_of(options: argparse.Namespace) -> "Reading":
     return Reading(
         format=options.format,
         delimiter={"tab": "\t", "\\t": "\t"}.get(options.delimiter, options.delimiter),
-        quoting=options.quoting,
         header=not options.no_header,
         layer=options.layer,
-        spreadsheet_safe=getattr(options, "spreadsheet_safe", False),
     )
 
 
-def where_of(options: argparse.Namespace) -> "Where":
+def where_of(options: argparse.Namespace) -> Where:
     """Return where in a file the places are."""
     return {"lon": options.lon, "lat": options.lat, "geometry": options.geometry, "crs": options.crs}
 
 
 def sources_named(sources: Sequence[str]) -> "dict[str, Path]":
     """Return the files that sources stand for, and say which files of a folder are not among them."""
-    from geoind.files.folder import sources_in
+    from geoind.files.job import sources_in
     from geoind.files.places import others_in
     from geoind.tables.names import named_path
 
@@ -80,7 +81,6 @@ def sources_named(sources: Sequence[str]) -> "dict[str, Path]":
         names = [named_path(file.relative_to(folder).as_posix()) for file in others_in(folder)]
         if names:
             shown = ", ".join([*names[:NAMED], "..."] if len(names) > NAMED else names)
-            count = "1 file is" if len(names) == 1 else f"{len(names):,} files are"
-            line = f"{folder}: {count} not read, because their suffix is not known: {shown}"
+            line = f"{folder}: not read, because the suffix is not known: {shown}"
             print(printable(line, MOST_SAID), file=sys.stderr)
     return found

@@ -10,7 +10,7 @@ from geoind.cli.writing import check_target
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from geoind.tables import TablePromise
+    from geoind.tables import ReleaseRecord
 
 __all__ = ["add_to"]
 
@@ -59,9 +59,9 @@ def run(options: argparse.Namespace) -> None:
     print(f"{options.out}: {len(page) / 1e6:.1f} MB, opens without a network")
 
 
-def _promise(files: "list[Path]") -> "TablePromise | None":
+def _promise(files: "list[Path]") -> "ReleaseRecord | None":
     """Return what the files promise, the weakest where they differ; None, and a warning, if one has no record."""
-    from geoind.tables.promise import read_promise, record_of
+    from geoind.tables.record import read_promise, record_of
 
     for file in files:
         if record_of(file) is None:

@@ -1,9 +1,10 @@
 """Where people really were: SNAP check-ins and GeoLife folders, and the prior they make on a grid."""
 
 import gzip
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,7 @@ from geoind.channels.priors import Prior
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
 from geoind.files import Reading, read_places
-from geoind.files.places import Where, files_in
+from geoind.files.places import files_in
 from geoind.space.crs import points_lonlat
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
@@ -98,24 +99,34 @@ def load_places(path: str | Path) -> "DataFrame":
     return load_geolife(path) if path.is_dir() else load_snap(path)
 
 
-def read_lonlat(path: str | Path, reading: Reading | None = None, **where: Unpack[Where]) -> FloatArray:
+def read_lonlat(
+    path: str | Path,
+    reading: Reading | None = None,
+    *,
+    lon: str | Sequence[str] | None = None,
+    lat: str | Sequence[str] | None = None,
+    geometry: str | None = None,
+    crs: str | None = None,
+) -> FloatArray:
     """Return the positions of a GeoLife folder, a SNAP file, or of whatever `geoind obfuscate` reads.
 
     Parameters
     ----------
     path : path
         A file or a folder.
-    reading, **where
+    reading, lon, lat, geometry, crs
         As in `geoind.files.read_places`.
     """
     if not Path(path).exists():
         raise InvalidInputError(f"{path} does not exist")
-    if reading in (None, Reading()) and not any(where.values()):
+    if reading in (None, Reading()) and not any((lon, lat, geometry, crs)):
         geolife = Path(path).is_dir() and next(Path(path).rglob("*.plt"), None) is not None
         if geolife or is_snap(Path(path)):
             return load_places(path)[["lon", "lat"]].to_numpy(np.float64)
-    batches = [batch for file in files_in([path]) for batch in read_places(file, reading, **where)]
-    return np.concatenate([np.empty((0, 2)), *batches])
+    batches = [np.empty((0, 2))]
+    for file in files_in([path]):
+        batches += read_places(file, reading, lon=lon, lat=lat, geometry=geometry, crs=crs)
+    return np.concatenate(batches)
 
 
 def is_snap(path: Path) -> bool:

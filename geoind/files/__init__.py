@@ -1,8 +1,6 @@
-"""Files of true places in, files of reports out."""
+"""Files of true places in, files of reports out; and the places of files of any format."""
 
-from geoind.files.job import obfuscate_file, obfuscate_files
-from geoind.files.places import read_places
-from geoind.files.source import Reading
-from geoind.tables.unfinished import cancel
+import lazy_loader
 
-__all__ = ["Reading", "cancel", "obfuscate_file", "obfuscate_files", "read_places"]
+# Names load their modules when they are first used; `__init__.pyi` lists them.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,7 +1,8 @@
-from .job import Summary as Summary
-from .job import cancel as cancel
+from ..tables.summary import Summary as Summary
+from ..tables.unfinished import cancel as cancel
 from .job import obfuscate_file as obfuscate_file
+from .job import obfuscate_files as obfuscate_files
 from .places import read_places as read_places
 from .reports import FileReports as FileReports
 from .reports import read_reports as read_reports
-from .sources import Reading as Reading
+from .source import Reading as Reading

@@ -22,7 +22,7 @@ from geoind.files.source import Dialect, Rows
 from geoind.space.vector_files import DRIVERS
 from geoind.tables.delivery import STANDARD
 
-__all__ = ["FORMATS", "Bytes", "Kind", "StreamSource", "compressed", "inner_name", "is_known", "kind_of"]
+__all__ = ["FORMATS", "READ_ONLY", "Bytes", "Kind", "StreamSource", "compressed", "inner_name", "is_known", "kind_of"]
 
 NAMED = {
     "csv": (".csv", ".txt"),
@@ -34,6 +34,7 @@ NAMED = {
     "plt": (".plt",),
 }
 FORMATS = (*NAMED, "google", "vector")
+READ_ONLY = ("plt", "google")
 SUFFIXES = {suffix: name for name, suffixes in NAMED.items() for suffix in suffixes}
 """The format by the suffix. Other suffixes of `vector_files.DRIVERS` are "vector": read and written by GDAL."""
 

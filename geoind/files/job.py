@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
@@ -23,7 +23,9 @@ from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.release import Count, Release
 from geoind.tables.summary import Summary, Tally
 from geoind.tables.unfinished import Unfinished, description, refuse_full, stamp_of
-from geoind.traces.many import TraceSessions
+
+if TYPE_CHECKING:
+    from geoind.traces.many import TraceSessions
 
 __all__ = ["is_several", "obfuscate_file", "obfuscate_files", "sources_in"]
 
@@ -221,7 +223,7 @@ def obfuscate_files(
     _refuse_folders(sources, files, place, the_job)
     with Unfinished(place, the_job.identity(files), the_job.recipe.key) as unfinished:
         keyed = replace(the_job, recipe=replace(the_job.recipe, key=unfinished.key))
-        targets = {path: str(_target_in(unfinished.folder, path)) for path in files}
+        targets = {path: str(_target_in(unfinished.folder, path, file)) for path, file in files.items()}
         for aside in targets.values():
             Path(aside).parent.mkdir(parents=True, exist_ok=True)
         summary = _made({path: str(file) for path, file in files.items()}, targets, keyed, unfinished)
@@ -326,7 +328,7 @@ def _written(works: Mapping[str, OneFile], release: Release, job: _Job) -> Tally
     return tally
 
 
-def _write(path: str, work: OneFile, release: Release, sessions: TraceSessions | None = None) -> Tally:
+def _write(path: str, work: OneFile, release: Release, sessions: "TraceSessions | None" = None) -> Tally:
     with within(path):
         if work.rejects is not None:
             private_folder(Path(work.rejects).parent)
@@ -334,9 +336,11 @@ def _write(path: str, work: OneFile, release: Release, sessions: TraceSessions |
             return work.write(work.opened(delivery), release, sessions=sessions)
 
 
-def _sessions(recipe: Recipe) -> TraceSessions | None:
+def _sessions(recipe: Recipe) -> "TraceSessions | None":
     if recipe.method is None or recipe.key is None:
         return None
+    from geoind.traces.many import TraceSessions
+
     return TraceSessions(recipe.method, recipe.key.read())
 
 
@@ -370,10 +374,9 @@ def sources_in(sources: Sequence[str | Path]) -> dict[str, Path]:
     return found
 
 
-def _target_in(folder: Path, path: str) -> Path:
+def _target_in(folder: Path, path: str, file: Path) -> Path:
     """Return the file of reports of a source: one of a format that is only read becomes CSV."""
-    kind = kind_of(path)
-    read_only = kind is not None and kind.format in READ_ONLY
+    read_only = kind_of(file).format in READ_ONLY
     return (folder / path).with_suffix(".csv") if read_only else folder / path
 
 

@@ -1,18 +1,20 @@
 """One file of a release: its rows, counted and drawn, and the files that come of it."""
 
 import json
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
-from geoind.files.formats import Kind, compressed, inner_name, kinds_of
+from geoind.files.formats import READ_ONLY, Kind, compressed, inner_name, kind_of
 from geoind.files.open import open_source
 from geoind.files.source import BadRecord, Reading, Rows, Source
 from geoind.files.writers import check_writable, write
@@ -24,7 +26,9 @@ from geoind.tables.recipe import Recipe
 from geoind.tables.release import Count, Part, Release
 from geoind.tables.summary import Tally
 from geoind.tables.table import Problem, Table
-from geoind.traces.many import TraceSessions
+
+if TYPE_CHECKING:
+    from geoind.traces.many import TraceSessions
 
 __all__ = ["OneFile", "Outputs"]
 
@@ -79,19 +83,28 @@ class OneFile:
     @cached_property
     def source(self) -> Source:
         """The reader of the file."""
-        return open_source(self.name, self.reading)
+        return open_source(self.name, replace(self.reading, format=self.kinds[0].format))
 
     @cached_property
     def kinds(self) -> tuple[Kind, Kind]:
         """The formats of both files."""
-        return kinds_of(self.name, self.target, self.reading.format)
+        chosen = self.reading.format
+        if self.name == STANDARD and chosen is None and self.target != STANDARD:
+            return kind_of(self.target), kind_of(self.target)
+        first = kind_of(self.name, chosen)
+        usual = "csv" if first.format in READ_ONLY else first.format
+        if self.target == STANDARD:
+            return first, Kind(usual, "")
+        if Path(self.target).suffix.lower() == ".zip" and not Path(Path(self.target).stem).suffix:
+            return first, Kind(usual, "zip")
+        return first, kind_of(self.target)
 
     @cached_property
     def table(self) -> Table:
         """The recipe for this file."""
         return Table(self.recipe, self.source.schema, self.path, self.one_of_several)
 
-    def count(self, sessions: TraceSessions | None = None, *, charged: bool = False) -> Count:
+    def count(self, sessions: "TraceSessions | None" = None, *, charged: bool = False) -> Count:
         """Return what is known before anything is drawn; refuse what could not be written."""
         check_writable(self.target, self.kinds[1], self.table.reported_schema, self.table.places)
         if self.spreadsheet_safe and self.kinds[1].format not in ("csv", "tsv"):
@@ -105,7 +118,7 @@ class OneFile:
 
     def opened(self, delivery: Delivery) -> Outputs:
         """Return where the outputs are written; a place where nothing can be put is refused."""
-        is_vector = self.kinds[1].format in ("vector", "geojson")
+        is_vector = self.kinds[1].format in ("vector", "geojson") and not self.kinds[1].compression
         has_sidecar = self.kinds[1].format != "parquet" and self.target != STANDARD
         # The target is opened first: it is put in place last.
         return Outputs(
@@ -119,7 +132,7 @@ class OneFile:
         outputs: Outputs,
         release: Release,
         *,
-        sessions: TraceSessions | None = None,
+        sessions: "TraceSessions | None" = None,
         progress: OnReports | None = None,
     ) -> Tally:
         """Write the reports, and return what was counted."""
@@ -137,12 +150,16 @@ class OneFile:
         schema = self.table.reported_schema
         schema = schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: record})
         with ExitStack() as stack:
-            target = outputs.reports
-            kind = self.kinds[1]
+            target, packed, kind = outputs.reports, None, self.kinds[1]
             if not isinstance(target, Path) and kind.compression:
-                target = compressed(target, kind.compression, inner_name(self.target, kind))
+                target = packed = compressed(target, kind.compression, inner_name(self.target, kind))
                 # Also after an error: what is left open would try to write to a file that is gone.
-                stack.callback(target.close)
+                stack.callback(packed.close)
+            if not isinstance(target, Path) and kind.format in ("vector", "geojson"):
+                # GDAL writes no streams.
+                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="geoind-"))
+                stack.callback(_copied, Path(folder, "reports.geojson"), target)
+                target = Path(folder, "reports.geojson")
             write(
                 target,
                 kind,
@@ -221,3 +238,10 @@ class OneFile:
     def settled(self) -> "OneFile":
         """Return the file without what it holds in memory, to travel to another process."""
         return replace(self, _remembered=None)
+
+
+def _copied(path: Path, target: IO[bytes]) -> None:
+    """Copy a file, if it was made, into a stream."""
+    if path.exists():
+        with path.open("rb") as file:
+            shutil.copyfileobj(file, target)

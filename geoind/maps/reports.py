@@ -16,7 +16,7 @@ from geoind.maps.colours import REPORT, TRUTH
 from geoind.maps.legend import add_legend
 from geoind.maps.offline import add_html, offline_html
 from geoind.mechanisms.sphere import SphericalLaplace
-from geoind.tables.promise import TablePromise
+from geoind.tables.record import ReleaseRecord
 
 __all__ = ["report_map"]
 
@@ -57,7 +57,7 @@ UNPROTECTED = Markup(
 
 
 def report_map(
-    places: Batches, *, title: str, promise: TablePromise | None = None, basemap: Basemap | None = None
+    places: Batches, *, title: str, promise: ReleaseRecord | None = None, basemap: Basemap | None = None
 ) -> str:
     """Return the page: reports as points or, if they are many, as a heat map, and what was promised.
 
@@ -69,7 +69,7 @@ def report_map(
         Returns the batches from the beginning: it is called twice, so that memory does not grow with the file.
     title : str
         Of the page.
-    promise : TablePromise, optional
+    promise : ReleaseRecord, optional
         What the reports promise, for the legend; None where nothing was promised.
     basemap : Basemap, optional
         The background; without it the page is plain.
@@ -177,7 +177,7 @@ def _coloured(heat: FloatArray) -> Any:
     return np.dstack([*rgb, alpha]).round().astype(np.uint8)
 
 
-def _promised(promise: TablePromise) -> list[str]:
+def _promised(promise: ReleaseRecord) -> list[str]:
     if promise.epsilon == math.inf:
         return [f"No bound on the privacy loss per metre, {promise.mechanism}", f"{promise}."]
     whole = "" if promise.session is None else " for a person's whole trace"

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
@@ -15,7 +15,9 @@ from geoind.randomness import KEY_BYTES
 from geoind.tables.keys import Key, KeyLike, as_key
 from geoind.tables.tracing import MethodName, method_of
 from geoind.tables.where import LonLat, Points, column_names, places_of
-from geoind.traces.session import TraceMethod
+
+if TYPE_CHECKING:
+    from geoind.traces.session import TraceMethod
 
 __all__ = ["EACH_FILE", "EACH_ROW", "Missing", "Options", "Order", "PrivacyUnit", "Recipe", "with_options"]
 
@@ -61,7 +63,7 @@ class Options(TypedDict, total=False):
     geometry: str | None
     crs: str | None
     time: str | None
-    method: MethodName | TraceMethod | None
+    method: "MethodName | TraceMethod | None"
     same_place: float | None
     reports_per_person: int | None
     allow_total: float | None
@@ -93,7 +95,7 @@ class Recipe:
     keep: tuple[str, ...] = ()
     places: tuple[LonLat | Points, ...] = ()
     time: str | None = None
-    method: TraceMethod | None = None
+    method: "TraceMethod | None" = None
     same_place: float | None = None
     reports_per_person: int | None = None
     allow_total: float | None = None
@@ -123,7 +125,7 @@ class Recipe:
         geometry: str | None = None,
         crs: str | None = None,
         time: str | None = None,
-        method: MethodName | TraceMethod | None = None,
+        method: "MethodName | TraceMethod | None" = None,
         same_place: float | None = None,
         reports_per_person: int | None = None,
         allow_total: float | None = None,

@@ -111,7 +111,8 @@ class PersonTotal:
             text += f", epsilon {self.epsilon:.4g} per metre{' together' * (self.reports > 1)}"
         if self.level is None:
             return text
-        return f"{text} (level {self.level:.3g} within {self.radius:g} m, delta {self.delta:.2g})"
+        delta = f", delta {self.delta:.2g}" if self.delta else ""
+        return f"{text} (level {self.level:.3g} within {self.radius:g} m{delta})"
 
 
 @dataclass(frozen=True, kw_only=True)

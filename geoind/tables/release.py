@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median_low
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -29,8 +30,9 @@ from geoind.tables.record import PARQUET_KEY, PersonTotal, ReleaseRecord
 from geoind.tables.table import Examined, Problem, Table, key_of
 from geoind.tables.tracing import described
 from geoind.tables.unfinished import CHANGED, description
-from geoind.traces.many import TraceSessions
-from geoind.traces.table import tags_of_answers
+
+if TYPE_CHECKING:
+    from geoind.traces.many import TraceSessions
 
 __all__ = ["Count", "Obfuscated", "Part", "Release"]
 
@@ -132,12 +134,12 @@ class Part:
     >>> part = Part(Table(recipe, batch.schema))
     >>> release = Release.of(recipe, part.count([batch]), part.table)
     >>> print(release.record.busiest)
-    1 report, epsilon 0.01 per metre (level 2 within 200 m, delta 1e-06)
+    1 report, epsilon 0.01 per metre (level 2 within 200 m)
     >>> [made.batch.schema.names for made in part.draw([batch], release)]
     [['fare', 'lon', 'lat']]
     """
 
-    def __init__(self, table: Table, sessions: TraceSessions | None = None) -> None:
+    def __init__(self, table: Table, sessions: "TraceSessions | None" = None) -> None:
         self.table = table
         self._sessions = sessions
         self._cells: dict[str, FloatArray] = {}
@@ -182,11 +184,13 @@ class Part:
         found.digests = frozenset([self._digest])
         return found
 
-    def _count_traces(self, found: Count, examined: Examined, sessions: TraceSessions, *, charged: bool) -> None:
+    def _count_traces(self, found: Count, examined: Examined, sessions: "TraceSessions", *, charged: bool) -> None:
         present = examined.only(np.flatnonzero(examined.reports_per_row))
         answers = sessions.report(present.steps)
         tags = None
         if charged and self.table.recipe.key is not None:
+            from geoind.traces.table import tags_of_answers
+
             tags = tags_of_answers(present.steps, answers, self.table.recipe.key.read())
         ones = np.ones(len(answers), np.int64)
         found.persons.update(PersonReports.of(present.steps.names, present.steps.codes, ones, tags))
@@ -252,14 +256,16 @@ class Part:
         if made:
             yield _shuffled(made, self.table)
 
-    def _new_sessions(self) -> TraceSessions | None:
+    def _new_sessions(self) -> "TraceSessions | None":
         recipe = self.table.recipe
         if recipe.method is None or recipe.key is None:
             return None
+        from geoind.traces.many import TraceSessions
+
         return TraceSessions(recipe.method, recipe.key.read()) if self._sessions is None else self._sessions
 
     def _examined(
-        self, batches: Iterable[pa.RecordBatch], on_problems: OnProblems | None, sessions: TraceSessions | None
+        self, batches: Iterable[pa.RecordBatch], on_problems: OnProblems | None, sessions: "TraceSessions | None"
     ) -> Iterator[tuple[pa.RecordBatch, Examined, KeyedRandomness]]:
         """Yield batches, their good rows and the randomness of these; keep a digest of all."""
         total, rows, self._first = 0, 0, 0
@@ -285,7 +291,7 @@ class Part:
         key = b"" if self.table.recipe.key is None else self.table.recipe.key.read()
         return hashlib.blake2b(f"{rows} {total % 2**64}".encode(), key=key, digest_size=16).hexdigest()
 
-    def _answers(self, examined: Examined, sessions: TraceSessions) -> FloatArray:
+    def _answers(self, examined: Examined, sessions: "TraceSessions") -> FloatArray:
         """Return what the sessions answer to rows, NaN where a row has no place."""
         reports = np.full_like(examined.truths[0], np.nan)
         present = np.flatnonzero(examined.reports_per_row)
@@ -443,11 +449,14 @@ def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) 
 
 def _total(recipe: Recipe, reports: int, costs: Mapping[float, int] | None) -> PersonTotal:
     """Return what so many reports of a person add up to."""
+    radius, delta = recipe.radius or RADIUS, recipe.delta or DELTA
+    mechanism = recipe.mechanism
+    if reports == 1 and mechanism.epsilon != math.inf:
+        epsilon = float(mechanism.epsilon)
+        return PersonTotal(reports=1, epsilon=epsilon, level=epsilon * radius, radius=radius, delta=0.0)
     from geoind.accounting.reports import level_of_reports
     from geoind.mechanisms.sphere import SphericalLaplace
 
-    radius, delta = recipe.radius or RADIUS, recipe.delta or DELTA
-    mechanism = recipe.mechanism
     epsilon = reports * float(mechanism.epsilon) if costs is None else math.fsum(e * n for e, n in costs.items())
     try:
         if costs is None:

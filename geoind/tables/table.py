@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,9 @@ from geoind.tables.places import column_of, nulls, rows_of
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 from geoind.tables.times import NO_TIME, seconds_of
 from geoind.tables.where import LonLat, Points
-from geoind.traces.many import Positions
+
+if TYPE_CHECKING:
+    from geoind.traces.many import Positions
 
 __all__ = ["Examined", "Problem", "Table"]
 
@@ -93,8 +95,10 @@ class Examined:
         return np.asarray(np.sum([~np.isnan(truth[:, 0]) for truth in self.truths], axis=0), np.int64)
 
     @property
-    def steps(self) -> Positions:
+    def steps(self) -> "Positions":
         """The steps of traces."""
+        from geoind.traces.many import Positions
+
         if self.persons is None or self.times is None:
             raise InvalidInputError("these rows are no steps of traces")
         return Positions(self.persons.names, self.persons.codes, self.times, self.truths[0])

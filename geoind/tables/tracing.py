@@ -1,16 +1,15 @@
 """Tables of traces: who was where when, answered by a session per person."""
 
 from dataclasses import fields, is_dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.space.lattice import DECIMALS
-from geoind.traces.methods import Independent, Predictive
-from geoind.traces.session import TraceMethod
-from geoind.traces.sparse import SparseVector
-from geoind.traces.switching import Switching
+
+if TYPE_CHECKING:
+    from geoind.traces.session import TraceMethod
 
 __all__ = ["METHODS", "MethodName", "described", "method_of"]
 
@@ -33,7 +32,7 @@ def described(value: object) -> str:
     return name if name.isidentifier() else type(value).__name__
 
 
-def method_of(method: MethodName | TraceMethod | None, mechanism: Mechanism) -> TraceMethod:
+def method_of(method: "MethodName | TraceMethod | None", mechanism: Mechanism) -> "TraceMethod":
     """Return how the sessions of a table answer whose fresh reports a mechanism draws.
 
     Examples
@@ -50,7 +49,11 @@ def method_of(method: MethodName | TraceMethod | None, mechanism: Mechanism) -> 
     return _named(method or "switching", mechanism) if method is None or isinstance(method, str) else method
 
 
-def _named(name: str, mechanism: SphericalLaplace) -> TraceMethod:
+def _named(name: str, mechanism: SphericalLaplace) -> "TraceMethod":
+    from geoind.traces.methods import Independent, Predictive
+    from geoind.traces.sparse import SparseVector
+    from geoind.traces.switching import Switching
+
     if name == "independent":
         return Independent(mechanism.epsilon)
     metres = float(mechanism.radius_quantile(CONFIDENCE))
