@@ -1,86 +1,65 @@
-"""Parquet and GeoParquet, a batch of rows at a time."""
+"""Parquet and GeoParquet files, read by pyarrow."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import Kind
-from geoind.files.rows import BatchRows, Rows
-from geoind.files.sources import Bytes, Reading, Wanted
-from geoind.tables import Recipe
+from geoind.files.source import Dialect, Rows, Source
 
-__all__ = ["BATCH_ROWS", "ParquetSource"]
+if TYPE_CHECKING:
+    from geoind.files.formats import Bytes
+
+__all__ = ["open_parquet"]
 
 BATCH_ROWS = 1 << 17
 
 
+def open_parquet(data: "Bytes") -> Source:
+    """Return the rows of a Parquet file, in the types of the file."""
+    return _ParquetSource(data)
+
+
 @dataclass
-class ParquetSource:
-    """A Parquet file.
-
-    Parameters
-    ----------
-    data : Bytes
-        Where it is.
-    reading : Reading
-        How to read it.
-    wanted : Wanted
-        What of it.
-    """
-
-    data: Bytes
-    reading: Reading
-    wanted: Wanted
+class _ParquetSource:
+    data: "Bytes"
     unit: str = "row"
-    codec: str = "snappy"
-    _total: int = 0
-    _done: int = 0
+    dialect: Dialect | None = None
+    _share: float | None = None
 
-    def __post_init__(self) -> None:
-        self.reading.fit(Kind("parquet", ""))
+    @cached_property
+    def schema(self) -> pa.Schema:
+        with self._opened() as file:
+            return file.schema_arrow
 
-    def rows(self) -> Iterator[Rows]:
-        """Yield the file's rows."""
-        with self.data.opened() as stream:
-            try:
-                file = pq.ParquetFile(stream, pre_buffer=False)
-                self.codec = _codec(file)
-                self._total, self._done = file.metadata.num_rows, 0
-                # With no rows: whatever is wrong with the columns is wrong before the first row.
-                yield BatchRows(pa.RecordBatch.from_pylist([], schema=file.schema_arrow), 0)
-                size = max(1, self._total) if self.wanted.at_once else BATCH_ROWS
-                for batch in self._batches(file, size):
-                    self._done += len(batch)
-                    yield BatchRows(batch, self._done - len(batch))
-            except pa.ArrowException as error:
-                # Not its message: that may quote what the file holds.
-                raise InvalidInputError(f"the Parquet file cannot be read ({type(error).__name__})") from None
-
-    def _batches(self, file: Any, size: int) -> Iterator[pa.RecordBatch]:
-        if self.wanted.at_once:
-            yield from file.read().combine_chunks().to_batches(max_chunksize=size)
-        else:
-            yield from file.iter_batches(size)
+    def rows(self, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+        wanted = None if columns is None else [name for name in self.schema.names if name in set(columns)]
+        done = 0
+        with self._opened() as file:
+            for batch in file.iter_batches(BATCH_ROWS, columns=wanted):
+                # Text that is not UTF-8 would be an error of its reader.
+                batch.validate(full=True)
+                # pyarrow takes "a.b" for a member of "a", too.
+                chosen = [at for at, name in enumerate(batch.schema.names) if wanted is None or name in wanted]
+                numbers = np.arange(done + 1, done + len(batch) + 1)
+                done += len(batch)
+                self._share = done / file.metadata.num_rows
+                yield Rows(batch.select(chosen), numbers)
 
     def share(self) -> float | None:
-        """Return how much of the file was read."""
-        return self._done / self._total if self._total else None
+        return self._share
 
-    def recipe(self, recipe: Recipe, rows: Rows) -> Recipe:  # noqa: ARG002
-        """Return the recipe: the file's own schema tells where the places are."""
-        return recipe
-
-    def finish(self, recipe: Recipe) -> None:
-        """Refuse nothing: the schema told all names."""
-
-
-def _codec(file: Any) -> str:
-    """Return how a file is compressed."""
-    if not file.num_row_groups or not file.metadata.num_columns:
-        return "snappy"
-    name = str(file.metadata.row_group(0).column(0).compression).lower()
-    return {"uncompressed": "none", "lz4_raw": "lz4"}.get(name, name)
+    @contextmanager
+    def _opened(self) -> Iterator[Any]:
+        with self.data.opened() as stream:
+            try:
+                yield pq.ParquetFile(stream, pre_buffer=False)
+            except (pa.ArrowException, OSError, UnicodeError) as error:
+                # Not its message: it may quote the content of the file.
+                raise InvalidInputError(f"the Parquet file cannot be read ({type(error).__name__})") from None

@@ -22,6 +22,9 @@ __all__ = ["serve"]
 SYSTEM = ("/usr", "/lib", "/lib64")
 """Folders of libraries and their data, next to those of Python."""
 
+OPTIONS = {"GML": {"WRITE_GFS": "NO"}, "GeoJSON": {"DATE_AS_STRING": "YES", "ARRAY_AS_STRING": "YES"}}
+"""Options of the drivers: nothing is written next to a file, and text that looks like a date stays text."""
+
 READ, READ_AND_WRITE = 0b1100, 0b1111111111110
 """Landlock's access to files below a folder: open for reading and list; everything but execution."""
 
@@ -42,12 +45,11 @@ def serve(driver: str, path: str, files: list[int], requests: BinaryIO, answers:
     data = [os.environ[name] for name in ("GDAL_DATA", "PROJ_DATA", "PROJ_LIB") if name in os.environ]
     packages = [str(Path(module.__file__).parents[1]) for module in (pa, pyogrio)]
     _give_up_other_files([*SYSTEM, *data, *packages, sys.prefix, sys.base_prefix], files)
-    options = {"WRITE_GFS": "NO"} if driver == "GML" else {}
     layers = [[str(layer), None if kind is None else str(kind)] for layer, kind in pyogrio.list_layers(path)]
     _answer(answers, layers)
     for line in requests:
-        layer, size = json.loads(line)
-        with pyogrio.raw.open_arrow(path, layer=layer, batch_size=size, use_pyarrow=True, **options) as (
+        request = json.loads(line)
+        with pyogrio.raw.open_arrow(path, use_pyarrow=True, **request, **OPTIONS.get(driver, {})) as (
             about,
             reader,
         ):

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
@@ -46,6 +46,8 @@ DRIVERS: Mapping[str, str] = {
     ".dxf": "DXF",
     ".geojson": "GeoJSON",
     ".json": "GeoJSON",
+    ".geojsonl": "GeoJSON",
+    ".geojsonseq": "GeoJSON",
     ".osm": "OSM",
     ".osm.pbf": "OSM",
 }
@@ -63,6 +65,8 @@ BEGINNINGS = {
     ".dxf": rb"\s*(0|999)\s|AutoCAD Binary DXF",
     ".geojson": rb"(\xef\xbb\xbf)?\s*[\[{]",
     ".json": rb"(\xef\xbb\xbf)?\s*[\[{]",
+    ".geojsonl": rb"(\xef\xbb\xbf)?[\s\x1e]*\{",
+    ".geojsonseq": rb"(\xef\xbb\xbf)?[\s\x1e]*\{",
     ".osm": rb"(\xef\xbb\xbf)?\s*(?=<)(?=.*<osm[\s>])",
     ".osm.pbf": rb"\0\0\0.\x0a\x09OSMHeader",
 }
@@ -76,6 +80,8 @@ COMPANIONS: Mapping[str, tuple[str, ...]] = {
 """The other files that are read together with a file, by its suffix. Indexes and .gfs files are not needed."""
 
 DATABASES = (".gpkg", ".sqlite")
+SEQUENCES = (".geojsonl", ".geojsonseq")
+"""Features line by line, or each after a record separator."""
 
 NO_NETWORK = {
     **dict.fromkeys(
@@ -185,13 +191,16 @@ class VectorFile:
                     stream.close()
         self._process.wait()
 
-    def read(self, layer: str, *, batch_size: int = 65_536) -> tuple[dict[str, Any], pa.RecordBatchReader]:
-        """Return what is known of a layer (crs, geometry_name, geometry_type), and its rows."""
+    def read(
+        self, layer: str, *, columns: Sequence[str] | None = None, geometry: bool = True, batch_size: int = 65_536
+    ) -> tuple[dict[str, Any], pa.RecordBatchReader]:
+        """Return what is known of a layer (crs, geometry_name, geometry_type), and all or some columns."""
+        request = {"layer": layer, "columns": columns, "read_geometry": geometry, "batch_size": batch_size}
         with self._reading():
             stdin, stdout = self._process.stdin, self._process.stdout
             if stdin is None or stdout is None:
                 raise EOFError
-            stdin.write(json.dumps([layer, batch_size]).encode() + b"\n")
+            stdin.write(json.dumps(request).encode() + b"\n")
             stdin.flush()
             about = self._answer()
             stream = pa.ipc.open_stream(stdout)
@@ -325,7 +334,29 @@ def _checked(path: Path) -> str:
         raise InvalidInputError(f"{name!r} does not begin like a {suffix} file: it has another format")
     if suffix in DATABASES:
         _refuse_active_tables(path)
+    if suffix in SEQUENCES:
+        return _collection_of(path)
     return place if suffix != ".zip" else f"{place}!{_shapefile_in(path)}"
+
+
+def _collection_of(path: Path) -> str:
+    """Return the path of a sequence of features as one collection.
+
+    GDAL's driver for sequences has no option that leaves dates as they are.
+    """
+    collection = path.with_suffix(".geojson")
+    with path.open("rb") as source, collection.open("xb") as target:
+        target.write(b'{"type": "FeatureCollection", "features": [')
+        between, separated = b"", False
+        for line in source:
+            record = line.removeprefix(b"\xef\xbb\xbf").strip() if not between else line.strip()
+            separated |= record.startswith(b"\x1e")
+            # After a record separator, a feature may have several lines.
+            record = (between if record and not separated else b"") + record.replace(b"\x1e", between or b" ")
+            target.write(record + b"\n")
+            between = b"," if record.strip() else between
+        target.write(b"]}")
+    return str(collection)
 
 
 def _refuse_active_tables(path: Path) -> None:
