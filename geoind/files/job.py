@@ -18,16 +18,16 @@ from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
 from geoind.tables.delivery import STANDARD, Delivery, private_folder
 from geoind.tables.names import named_path
-from geoind.tables.record import sidecar_of
 from geoind.tables.recipe import Options, Recipe, with_options
+from geoind.tables.record import sidecar_of
 from geoind.tables.release import Count, Release
 from geoind.tables.summary import Summary, Tally
-from geoind.tables.unfinished import Unfinished, description, refuse_full, stamp_of
+from geoind.tables.unfinished import Unfinished, cancel, description, refuse_full, stamp_of
 
 if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
 
-__all__ = ["is_several", "obfuscate_file", "obfuscate_files", "sources_in"]
+__all__ = ["cancel", "is_several", "obfuscate_file", "obfuscate_files", "sources_in"]
 
 log = logging.getLogger("geoind")
 

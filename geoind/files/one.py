@@ -1,10 +1,7 @@
 """One file of a release: its rows, counted and drawn, and the files that come of it."""
 
 import json
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,17 +9,18 @@ from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
 
+from geoind.arrays import FloatArray, IntArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
-from geoind.files.formats import READ_ONLY, Kind, compressed, inner_name, kind_of
+from geoind.files.formats import READ_ONLY, Kind, kind_of
 from geoind.files.open import open_source
 from geoind.files.source import BadRecord, Reading, Rows, Source
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports
 from geoind.tables.delivery import STANDARD, Delivery
 from geoind.tables.order import clock_columns
-from geoind.tables.record import PARQUET_KEY, sidecar_of
 from geoind.tables.recipe import Recipe
+from geoind.tables.record import PARQUET_KEY, sidecar_of
 from geoind.tables.release import Count, Part, Release
 from geoind.tables.summary import Tally
 from geoind.tables.table import Problem, Table
@@ -79,6 +77,7 @@ class OneFile:
     spreadsheet_safe: bool = False
     rejected: int = 0
     _remembered: list[Rows] | None = None
+    _numbers: IntArray | None = None
 
     @cached_property
     def source(self) -> Source:
@@ -118,7 +117,7 @@ class OneFile:
 
     def opened(self, delivery: Delivery) -> Outputs:
         """Return where the outputs are written; a place where nothing can be put is refused."""
-        is_vector = self.kinds[1].format in ("vector", "geojson") and not self.kinds[1].compression
+        is_vector = self.kinds[1].format == "vector"
         has_sidecar = self.kinds[1].format != "parquet" and self.target != STANDARD
         # The target is opened first: it is put in place last.
         return Outputs(
@@ -139,7 +138,7 @@ class OneFile:
         tally, part = Tally(), Part(self.table, sessions)
         record = release.record.to_json().encode()
 
-        def made() -> Iterator[tuple[pa.RecordBatch, Sequence[object]]]:
+        def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
             problems = self._on_problems(outputs.rejects)
             for batch in part.draw(self._batches(outputs.rejects), release, on_problems=problems):
                 tally.add(batch)
@@ -149,28 +148,17 @@ class OneFile:
 
         schema = self.table.reported_schema
         schema = schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: record})
-        with ExitStack() as stack:
-            target, packed, kind = outputs.reports, None, self.kinds[1]
-            if not isinstance(target, Path) and kind.compression:
-                target = packed = compressed(target, kind.compression, inner_name(self.target, kind))
-                # Also after an error: what is left open would try to write to a file that is gone.
-                stack.callback(packed.close)
-            if not isinstance(target, Path) and kind.format in ("vector", "geojson"):
-                # GDAL writes no streams.
-                folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="geoind-"))
-                stack.callback(_copied, Path(folder, "reports.geojson"), target)
-                target = Path(folder, "reports.geojson")
-            write(
-                target,
-                kind,
-                made(),
-                schema=schema,
-                places=self.table.places,
-                decimals=self.table.decimals,
-                dialect=self.source.dialect,
-                spreadsheet_safe=self.spreadsheet_safe,
-                layer=self.reading.layer,
-            )
+        write(
+            outputs.reports,
+            self.kinds[1],
+            made(),
+            schema=schema,
+            places=self.table.places,
+            decimals=self.table.decimals,
+            dialect=self.source.dialect,
+            spreadsheet_safe=self.spreadsheet_safe,
+            layer=self.reading.layer,
+        )
         if outputs.sidecar is not None:
             outputs.sidecar.write(record + b"\n")
         return tally
@@ -239,9 +227,3 @@ class OneFile:
         """Return the file without what it holds in memory, to travel to another process."""
         return replace(self, _remembered=None)
 
-
-def _copied(path: Path, target: IO[bytes]) -> None:
-    """Copy a file, if it was made, into a stream."""
-    if path.exists():
-        with path.open("rb") as file:
-            shutil.copyfileobj(file, target)
