@@ -41,7 +41,7 @@ def test_noise_below_ten_metres_is_refused_unless_it_is_meant(
 ) -> None:
     target = places.with_name("out.csv")
     message = refusal(capfd, places, target, "--level", "1.386", "--radius", "0.2")
-    assert "0.29 m off on average" in message
+    assert "moves reports by 0.29 m on average" in message
     assert "adds --little-noise" in message
     assert not target.exists()
     assert main(["obfuscate", str(places), str(target), "--epsilon", "5", "--little-noise", "--quiet"]) == 0
