@@ -1,5 +1,6 @@
 """Array types, and every check that turns what a caller passes into arrays one can rely on."""
 
+import math
 from collections.abc import Sequence
 from itertools import chain
 from typing import Protocol, TypeAlias
@@ -17,6 +18,7 @@ __all__ = [
     "as_count",
     "as_finite",
     "as_floats",
+    "as_location",
     "as_lonlat",
     "as_number",
     "as_points",
@@ -110,11 +112,37 @@ def as_lonlat(lonlat: ArrayLike, name: str = "lonlat") -> FloatArray:
     if _is_lonlat(array):
         return array
     as_points(array, name)
-    for column, what, limit in ((0, "longitude", 180.0), (1, "latitude", 90.0)):
-        row = np.argmax(np.abs(array[:, column]) > limit)
-        if abs(array[row, column]) > limit:
-            raise InvalidInputError(f"{name}: |{what}| must be at most {limit:g}, row {row} is not")
-    return array
+    row = int(np.argmax((np.abs(array) > (180.0, 90.0)).any(axis=1)))
+    rule, question = _broken_rule(*array[row].tolist())
+    raise InvalidInputError(f"{name}: {rule}, row {row} is not{question}")
+
+
+def as_location(*, lon: float, lat: float, name: str = "") -> tuple[float, float]:
+    """Return longitude and latitude of one location in degrees, with |lon| <= 180 and |lat| <= 90.
+
+    Messages start with the name, if there is one, and never quote a coordinate.
+
+    Examples
+    --------
+    >>> as_location(lon=2, lat=48.75)
+    (2.0, 48.75)
+    """
+    prefix = f"{name}: " if name else ""
+    lon, lat = as_number(lon, f"{prefix}lon"), as_number(lat, f"{prefix}lat")
+    if -180 <= lon <= 180 and -90 <= lat <= 90:
+        return lon, lat
+    for what, value in (("longitude", lon), ("latitude", lat)):
+        if not math.isfinite(value):
+            raise InvalidInputError(f"{prefix}{what} must be a finite number")
+    raise InvalidInputError(prefix + "".join(_broken_rule(lon, lat)))
+
+
+def _broken_rule(lon: float, lat: float) -> tuple[str, str]:
+    """Return which rule finite numbers break that are no degrees, and the question whether they are swapped."""
+    if abs(lon) > 180:
+        return "longitude must be between -180 and 180", ""
+    question = ": are lat and lon swapped?" if abs(lat) <= 180 and abs(lon) <= 90 else ""
+    return "latitude must be between -90 and 90", question
 
 
 def _is_lonlat(array: FloatArray) -> bool:
@@ -153,6 +181,8 @@ def as_number(value: float, name: str) -> float:
         return float(value)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{name} must be a number, got {type(value).__name__}") from error
+    except OverflowError:
+        raise InvalidInputError(f"{name} must be a number within the range of a float") from None
 
 
 def as_finite(value: float, name: str) -> float:

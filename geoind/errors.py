@@ -22,17 +22,6 @@ MOST_SAID = 900
 """Characters of a line on a terminal."""
 
 
-def plural(count: int, noun: str) -> str:
-    """Return a count with its noun.
-
-    Examples
-    --------
-    >>> plural(1, "report"), plural(12_000, "report")
-    ('1 report', '12,000 reports')
-    """
-    return f"{count:,} {noun}{'s' * (count != 1)}"
-
-
 def printable(text: str, most: int = MOST_SHOWN) -> str:
     r"""Return text for a terminal, a log or a page's message: one line, without control characters, not too long.
 
@@ -47,6 +36,17 @@ def printable(text: str, most: int = MOST_SHOWN) -> str:
     if not text.isprintable():
         text = "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
     return _shortened(text, most)
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a count with its noun, which gets an s unless the count is 1.
+
+    Examples
+    --------
+    >>> plural(1, "report"), plural(1200, "report")
+    ('1 report', '1,200 reports')
+    """
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _shortened(text: str, most: int) -> str:
@@ -113,4 +113,4 @@ class InfeasibleError(GeoindError):
 
 
 class SolverError(GeoindError):
-    """A solver stopped before it could keep its word."""
+    """The solver did not reach the requested tolerance."""

@@ -11,8 +11,17 @@ from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast, over
 
 import numpy as np
 
-from geoind.arrays import ArrayLike, Coordinates, FloatArray, as_floats, as_lonlat, as_positive, as_unit
-from geoind.errors import InvalidInputError
+from geoind.arrays import (
+    ArrayLike,
+    Coordinates,
+    FloatArray,
+    as_floats,
+    as_location,
+    as_lonlat,
+    as_positive,
+    as_unit,
+)
+from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.protocol import Mechanism, check_truths, speaking
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.randomness import RandomnessLike, as_randomness
@@ -27,7 +36,7 @@ ReportCounts: TypeAlias = Mapping[str, int] | Mapping[int, int] | Mapping[str | 
 """How many reports each person makes."""
 
 LEAST_MEAN_ERROR = 10.0
-"""Where degrees come in, less noise than this many metres on average is taken for a mistake of units."""
+"""Less noise than this many metres on average is refused as a likely unit error."""
 
 _two_words = Struct("<QQ").unpack
 
@@ -38,7 +47,7 @@ Costs: TypeAlias = Mapping[str, OfEpsilons] | Mapping[int, OfEpsilons] | Mapping
 
 
 class Budget(Protocol):
-    """What a `Ledger` is to whoever makes reports: calls, tables and engines."""
+    """What calls, tables and engines need of a `Ledger`."""
 
     def charge_counts(
         self, reports: ReportCounts, cost: Mechanism, *, label: str = "", once: Mapping[str, str] | None = None
@@ -55,7 +64,16 @@ Degrees = TypeVar("Degrees", float, FloatArray)
 
 
 class Location(NamedTuple, Generic[Degrees]):
-    """A place, or arrays of places, in degrees."""
+    """A location, or arrays of locations, in degrees.
+
+    It is a named tuple, which JSON encoders write as a list, `[lat, lon]`. `location._asdict()` is written as an
+    object: return that from a FastAPI endpoint.
+
+    Examples
+    --------
+    >>> Location(48.75, 2.25)._asdict()
+    {'lat': 48.75, 'lon': 2.25}
+    """
 
     lat: Degrees
     lon: Degrees
@@ -96,7 +114,7 @@ def choose_mechanism(
         return speaking("lonlat", mechanism)
     try:
         return _globe(epsilon, level, radius)
-    except TypeError as error:  # what cannot be hashed is no number
+    except TypeError as error:  # a list, for example, cannot be hashed
         raise InvalidInputError("epsilon, level and radius must be numbers") from error
 
 
@@ -109,7 +127,9 @@ def _for_reports(
     mechanism: Mechanism | None,
 ) -> Mechanism:
     if delta is None:
-        raise InvalidInputError("reports goes with delta: how likely the level of all reports may be passed")
+        raise InvalidInputError(
+            "reports goes with delta, the probability that the level of all reports is exceeded"
+        )
     if epsilon is not None or level is None or radius is None:
         raise InvalidInputError("delta goes with level and radius, not with epsilon")
     from geoind.accounting.calibration import mechanism_for_reports
@@ -120,15 +140,15 @@ def _for_reports(
         noise = mechanism_for_reports(reports=count, level=level, radius=radius, delta=delta, space="lonlat")
         if noise.mean_radius < LEAST_MEAN_ERROR:
             raise InvalidInputError(
-                f"this level would report places {noise.mean_radius:.2g} m off on average and hide nobody; "
-                "whoever means it passes the mechanism itself"
+                f"this level moves reports by {noise.mean_radius:.2g} m on average, less than "
+                f"{LEAST_MEAN_ERROR:g} m: likely a unit error. For so little noise, pass mechanism="
             )
         return noise
     kept = delta_of_reports(speaking("lonlat", mechanism), reports=count, radius=radius, level=level)
     if kept > as_unit(delta, "delta"):
         raise InvalidInputError(
-            f"{count} reports of this mechanism keep the level within {radius:g} m up to delta {kept:.3g}, "
-            f"not {delta:g}: mechanism_for_reports makes one that does"
+            f"the delta of {plural(count, 'report')} of this mechanism at this level within {radius:g} m is "
+            f"{kept:.3g}, more than {delta:g}: mechanism_for_reports returns a mechanism that keeps it"
         )
     return mechanism
 
@@ -144,14 +164,17 @@ def _globe(epsilon: float | None, level: float | None, radius: float | None) -> 
     return SphericalLaplace(enough_noise(epsilon_for(level, radius)))
 
 
-def enough_noise(epsilon: float, *, otherwise: str = "passes mechanism=SphericalLaplace(epsilon)") -> float:
-    """Return epsilon, if its noise is worth the name: whoever thinks in other units types 1, or kilometres."""
+def enough_noise(epsilon: float, *, otherwise: str = "pass mechanism=SphericalLaplace(epsilon)") -> float:
+    """Return epsilon; raise if the mean noise is under 10 m, which is likely a unit error.
+
+    `otherwise` tells the caller how to ask for so little noise.
+    """
     mean = 2 / epsilon
     if mean < LEAST_MEAN_ERROR:
         raise InvalidInputError(
-            f"epsilon {epsilon:.3g} per metre would report places {mean:.2g} m off on average and hide nobody. "
-            f"Epsilon is level / radius, with the radius in metres (ln 4 within 200 m is 0.0069), and at most "
-            f"{2 / LEAST_MEAN_ERROR:g} here; whoever means it {otherwise}"
+            f"epsilon {epsilon:.3g} per metre moves reports by {mean:.2g} m on average, less than "
+            f"{LEAST_MEAN_ERROR:g} m: likely a unit error. Epsilon is level / radius with the radius in metres "
+            f"(ln 4 within 200 m is 0.0069). For so little noise, {otherwise}"
         )
     return epsilon
 
@@ -187,9 +210,9 @@ def obfuscate(
     rng: RandomnessLike = None,
 ) -> Location[FloatArray]: ...
 def obfuscate(
-    *,
-    lat: float | Coordinates,
-    lon: float | Coordinates,
+    *misplaced: object,
+    lat: float | Coordinates | None = None,
+    lon: float | Coordinates | None = None,
     epsilon: float | None = None,
     level: float | None = None,
     radius: float | None = None,
@@ -202,10 +225,12 @@ def obfuscate(
 ) -> Location[float] | Location[FloatArray]:
     """Return a report that keeps the promise of geo-indistinguishability for a true location.
 
+    All arguments are passed by name: positional ones are refused, so that lat and lon cannot be swapped.
+
     Parameters
     ----------
     lat, lon : float or array
-        The truth, in degrees; arrays must have the same shape.
+        The true location, in degrees; required. Arrays must have the same shape.
     epsilon : float
         Privacy loss per metre, at most 0.2: a larger one would move reports by less than 10 metres; or
     level, radius : float
@@ -233,24 +258,41 @@ def obfuscate(
     >>> abs(report.lat - 48.8584) < 0.1
     True
     """
+    if misplaced:
+        raise _misplaced(misplaced[0])
     chosen = choose_mechanism(
         epsilon=epsilon, level=level, radius=radius, delta=delta, reports=reports, mechanism=mechanism
     )
     if isinstance(lat, float) and isinstance(lon, float) and rng is None and isinstance(chosen, SphericalLaplace):
         if not (-90 <= lat <= 90 and -180 <= lon <= 180):
-            as_lonlat([[lon, lat]], "location")
+            as_location(lon=lon, lat=lat)
         if ledger is not None or person is not None:
             charge(ledger, person, 1, chosen)
         report_lon, report_lat = chosen.sample_one(lon, lat, *_two_words(os.urandom(16)))
         return Location(report_lat, report_lon)
+    if lat is None or lon is None:
+        raise InvalidInputError("lat and lon must be numbers or arrays of degrees, and one of them is None")
     lats, lons = as_floats(cast("ArrayLike", lat), "lat"), as_floats(cast("ArrayLike", lon), "lon")
     if lats.shape != lons.shape:
         raise InvalidInputError(f"lat and lon must have the same shape, got {lats.shape} and {lons.shape}")
+    if not lats.shape:
+        as_location(lon=float(lons), lat=float(lats))
     truth = np.column_stack([lons.ravel(), lats.ravel()])
     drawn = obfuscate_lonlat(truth, chosen, ledger=ledger, person=person, rng=rng)
     if not lats.shape:
         return Location(float(drawn[0, 1]), float(drawn[0, 0]))
     return Location(drawn[:, 1].reshape(lats.shape), drawn[:, 0].reshape(lats.shape))
+
+
+def _misplaced(argument: object) -> InvalidInputError:
+    """Return the error for a positional argument of `obfuscate`."""
+    kind = type(argument)
+    if hasattr(kind, "columns") or hasattr(kind, "geometry"):
+        return InvalidInputError(
+            "geoind.obfuscate takes lat= and lon=, not a frame. For pandas and geopandas: "
+            "import geoind.adapters.geopandas, then df.geoind.obfuscate(...)"
+        )
+    return InvalidInputError("geoind.obfuscate takes its arguments by name: obfuscate(lat=..., lon=..., ...)")
 
 
 def obfuscate_lonlat(
@@ -276,7 +318,7 @@ def obfuscate_lonlat(
         check_truths(mechanism, points)
         charge(ledger, person, len(points), mechanism)
     reports = mechanism.sample(points, rng=source)
-    # Whatever tells the decimals of its lattice has put its reports there.
+    # A mechanism with `decimals` has already rounded its reports to its lattice.
     return reports if hasattr(mechanism, "decimals") else snap_lonlat(reports)
 
 
@@ -291,7 +333,7 @@ def charge(ledger: Budget | None, person: Persons, count: int, mechanism: Mechan
         raise InvalidInputError("person must be text for all locations or a whole number for all, not both")
     try:
         reports = Counter(persons)
-    except TypeError as error:  # what cannot be hashed is no name
+    except TypeError as error:  # a list, for example, cannot be hashed
         raise InvalidInputError("person must be text or a whole number, or one of them per location") from error
     ledger.charge_counts(reports, mechanism)
 
@@ -299,7 +341,7 @@ def charge(ledger: Budget | None, person: Persons, count: int, mechanism: Mechan
 def _listed(person: str | int | Iterable[str | int], count: int) -> list[str | int]:
     if isinstance(person, (str, int, Integral)):
         return [person] * count
-    # The bytes of a name would be persons, too: numbers up to 255.
+    # Iterating over bytes would give whole numbers, which are valid persons.
     if isinstance(person, Iterable) and not isinstance(person, (bytes, bytearray, memoryview)):
         return list(person)
     raise InvalidInputError(f"person must be text or a whole number, got {type(person).__name__}")

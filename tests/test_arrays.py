@@ -11,6 +11,7 @@ from geoind import Channel, Grid, PlanarLaplace, Projection, SphericalLaplace, o
 from geoind.arrays import (
     as_count,
     as_floats,
+    as_location,
     as_lonlat,
     as_number,
     as_points,
@@ -105,8 +106,31 @@ def test_degrees_outside_the_globe_are_refused_without_quoting_them(lonlat: list
             assert str(value) not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([2.25, 91], "lonlat: latitude must be between -90 and 90, row 1 is not: are lat and lon swapped?"),
+        ([2.25, 181], "lonlat: latitude must be between -90 and 90, row 1 is not"),
+        ([-180.5, 91], "lonlat: longitude must be between -180 and 180, row 1 is not"),
+    ],
+)
+def test_rows_that_may_be_swapped_are_asked_about(row: list[float], message: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        as_lonlat([[0.0, 0.0], row, [500.0, 0.0]])
+    assert str(caught.value) == message
+
+
 def test_the_edge_of_the_globe_is_on_the_globe() -> None:
     assert as_lonlat([[180, 90], [-180, -90]]).shape == (2, 2)
+    assert as_location(lon=180, lat=-90) == (180.0, -90.0)
+
+
+@pytest.mark.parametrize("value", ["48.8584", True, None, 488584 * 10**400, 48.8584j])
+def test_what_is_no_coordinate_is_refused_without_quoting_it(value: Any) -> None:
+    for place in ({"lon": 2.25, "lat": value}, {"lon": value, "lat": 2.25}):
+        with pytest.raises(InvalidInputError, match="must be a number") as caught:
+            as_location(**place)
+        assert "48" not in str(caught.value)
 
 
 @pytest.mark.parametrize("value", [0, -1, np.nan, np.inf, "1", True, None, [1.0, 2.0]])

@@ -1,10 +1,16 @@
+import asyncio
+import importlib
 import math
 import tracemalloc
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import fastapi
+import geopandas
+import httpx
 import numpy as np
+import pandas as pd
 import pytest
 import shapely
 
@@ -19,18 +25,22 @@ from geoind import (
     PostProcessed,
     Projected,
     Projection,
+    SamePlace,
     SphericalGaussian,
     SphericalLaplace,
+    TraceSession,
     epsilon_for,
     mechanism_for_reports,
     obfuscate,
     obfuscate_lonlat,
     parallel,
+    private_query,
 )
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.mechanisms.protocol import Space
 from geoind.pipeline import Costs, ReportCounts
 from geoind.randomness import RandomnessLike, Words
+from geoind.traces import SparseVector
 from tests.keywords import Place, Together
 
 EPSILON = math.log(4) / 200
@@ -99,7 +109,7 @@ def test_scalar_calls_have_the_noise_of_the_mechanism() -> None:
         ({"epsilon": None, "level": 1.0, "delta": 1e-5}, "goes with level and radius"),
         ({"epsilon": None, "level": 1.0, "radius": 200.0, "delta": 1.0}, "delta must"),
         ({"epsilon": None, "level": 1.0, "radius": 200.0, "delta": 1e-5, "reports": 0}, "reports must"),
-        ({"epsilon": None, "level": 1e3, "radius": 1.0, "delta": 1e-5}, "hide nobody"),
+        ({"epsilon": None, "level": 1e3, "radius": 1.0, "delta": 1e-5}, "likely a unit error"),
         ({"rng": "seed"}, "rng must"),
         ({"person": "alice"}, "go together"),
     ],
@@ -115,14 +125,42 @@ def test_several_reports_together_get_the_least_noise_that_keeps_their_promise()
     noise = mechanism_for_reports(**promise, space="lonlat")
     assert obfuscate(**EIFFEL, **promise, rng=5) == obfuscate(**EIFFEL, mechanism=noise, rng=5)
     assert obfuscate(**EIFFEL, **promise, mechanism=SphericalGaussian(4000.0), rng=5)
-    with pytest.raises(InvalidInputError, match="keep the level"):
+    with pytest.raises(InvalidInputError, match=r"the delta of 20 reports .* more than 1e-05"):
         obfuscate(**EIFFEL, **promise, mechanism=SphericalGaussian(400.0), rng=5)
 
 
-def test_a_bad_coordinate_is_never_quoted() -> None:
+NORTH, EAST = "latitude must be between -90 and 90", "longitude must be between -180 and 180"
+
+SCALAR_CALLS: dict[str, Callable[[float, float], object]] = {
+    "obfuscate": lambda lat, lon: obfuscate(lat=lat, lon=lon, epsilon=EPSILON),
+    "obfuscate, seeded": lambda lat, lon: obfuscate(lat=lat, lon=lon, epsilon=EPSILON, rng=1),
+    "private_query": lambda lat, lon: private_query(lat=lat, lon=lon, radius=300, epsilon=EPSILON),
+    "SamePlace": lambda lat, lon: SamePlace(bytes(32), cell=100).obfuscate(
+        lat=lat, lon=lon, person="ana", epsilon=EPSILON
+    ),
+    "TraceSession": lambda lat, lon: TraceSession(SparseVector.for_accuracy(500)).report(lat=lat, lon=lon, time=0),
+}
+
+
+@pytest.mark.parametrize("call", SCALAR_CALLS.values(), ids=SCALAR_CALLS)
+@pytest.mark.parametrize(
+    ("lat", "lon", "message"),
+    [
+        (91.2345678, 2.3456789, f"{NORTH}: are lat and lon swapped?"),
+        (-179.2345678, -89.3456789, f"{NORTH}: are lat and lon swapped?"),
+        (91.2345678, 92.3456789, NORTH),
+        (181.2345678, 2.3456789, NORTH),
+        (2.3456789, 181.2345678, EAST),
+        (math.nan, 2.3456789, "latitude must be a finite number"),
+        (2.3456789, -math.inf, "longitude must be a finite number"),
+    ],
+)
+def test_a_bad_coordinate_of_a_scalar_call_is_named_without_its_value_and_without_a_row(
+    call: Callable[[float, float], object], lat: float, lon: float, message: str
+) -> None:
     with pytest.raises(InvalidInputError) as caught:
-        obfuscate(lat=91.2345678, lon=2.0, epsilon=EPSILON)
-    assert "91.2345678" not in str(caught.value)
+        call(lat, lon)
+    assert str(caught.value) == message
 
 
 def test_a_planar_mechanism_is_never_given_degrees() -> None:
@@ -130,9 +168,50 @@ def test_a_planar_mechanism_is_never_given_degrees() -> None:
         obfuscate_lonlat([[2.2945, 48.8584]], PlanarLaplace(100.0))
 
 
-def test_swapping_by_position_is_impossible() -> None:
-    with pytest.raises(TypeError):
-        obfuscate(48.8584, 2.2945, epsilon=EPSILON)  # type: ignore[call-overload]
+@pytest.mark.parametrize("places", [(48.8584, 2.2945), ([48.8584],), ("48.8584",), (pd.Series([48.8584]),)])
+def test_swapping_by_position_is_impossible(places: tuple[object, ...]) -> None:
+    with pytest.raises(InvalidInputError, match=r"by name: obfuscate\(lat=\.\.\., lon=\.\.\.") as caught:
+        obfuscate(*places, epsilon=EPSILON)  # type: ignore[call-overload]
+    assert "48.8584" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame({"lat": [48.8584], "lon": [2.2945]}),
+        geopandas.GeoDataFrame(geometry=geopandas.points_from_xy([2.2945], [48.8584]), crs=4326),
+        geopandas.GeoSeries.from_xy([2.2945], [48.8584], crs=4326),
+    ],
+    ids=lambda frame: type(frame).__name__,
+)
+def test_a_frame_is_told_the_way_that_then_works(frame: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"import geoind\.adapters\.geopandas, then df\.geoind\.obfuscate"):
+        obfuscate(frame)  # type: ignore[call-overload]
+    importlib.import_module("geoind.adapters.geopandas")
+    assert callable(frame.geoind.obfuscate)
+
+
+@pytest.mark.parametrize("given", [{}, {"lat": 48.8584}, {"lon": 2.2945}], ids=str)
+def test_a_missing_coordinate_is_an_error_of_ours(given: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInputError, match="lat and lon must be numbers or arrays"):
+        obfuscate(**given, epsilon=EPSILON)
+
+
+def test_a_location_becomes_an_object_in_the_json_of_fastapi_as_documented() -> None:
+    app = fastapi.FastAPI()
+
+    @app.get("/report")
+    def report() -> dict[str, float]:
+        return obfuscate(**EIFFEL, epsilon=EPSILON)._asdict()
+
+    async def ask() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://127.0.0.1") as client:
+            return await client.get("/report")
+
+    answer = asyncio.run(ask()).json()
+    assert list(answer) == ["lat", "lon"]
+    assert abs(answer["lat"] - EIFFEL["lat"]) < 0.5
+    assert abs(answer["lon"] - EIFFEL["lon"]) < 0.5
 
 
 def test_a_true_and_a_one_are_not_confused_by_the_cache() -> None:
@@ -315,10 +394,10 @@ def test_a_mechanism_that_ignores_our_randomness_is_charged_all_the_same() -> No
 @pytest.mark.parametrize(
     ("choice", "said"),
     [
-        ({"epsilon": 5}, r"epsilon 5 per metre would report places 0.4 m off"),
-        ({"epsilon": 1.0}, r"epsilon 1 per metre would report places 2 m off"),
-        ({"level": math.log(4), "radius": 0.2}, r"epsilon 6.93 per metre would report places 0.29 m off"),
-        ({"epsilon": 0.2001}, "at most 0.2 here; whoever means it passes mechanism=SphericalLaplace"),
+        ({"epsilon": 5}, "epsilon 5 per metre moves reports by 0.4 m on average, less than 10 m"),
+        ({"epsilon": 1.0}, "epsilon 1 per metre moves reports by 2 m on average"),
+        ({"level": math.log(4), "radius": 0.2}, "epsilon 6.93 per metre moves reports by 0.29 m on average"),
+        ({"epsilon": 0.2001}, r"For so little noise, pass mechanism=SphericalLaplace\(epsilon\)"),
     ],
     ids=str,
 )
@@ -327,7 +406,7 @@ def test_an_epsilon_of_other_units_is_refused_in_metres(choice: dict[str, Any], 
         obfuscate(**EIFFEL, **choice)
 
 
-def test_who_means_little_noise_says_so() -> None:
+def test_little_noise_is_possible_with_a_mechanism() -> None:
     assert obfuscate(**EIFFEL, epsilon=0.2)
     report = obfuscate(**EIFFEL, mechanism=SphericalLaplace(5.0))
     assert abs(report.lat - 48.8584) < 1e-3

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from geoind.arrays import FloatArray, as_lonlat, as_number, as_positive
+from geoind.arrays import FloatArray, as_location, as_positive
 from geoind.budgets.ledger import Ledger
 from geoind.budgets.persons import as_person
 from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
@@ -100,7 +100,7 @@ class SamePlace:
             Pays for each cell once, and never again: the answer tells nothing new.
         """
         globe = choose_mechanism(epsilon=epsilon, level=level, radius=radius)
-        [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "location").tolist()
+        lon, lat = as_location(lon=lon, lat=lat)
         token, draw = self.cell_of(person, lon, lat, globe)
         if ledger is not None:
             ledger.charge(person, globe, label="new place", once=token)

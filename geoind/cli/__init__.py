@@ -34,8 +34,9 @@ choose.
 STANDARD_ERROR = 2
 
 EPILOG = """
-Begin with `geoind example` for a map to look at, `geoind explain --level 1.386 --radius 200` for what the numbers
-mean, and `geoind obfuscate IN.csv OUT.csv --each-row-a-person --level ln4 --radius 200` for a file of yours. `geoind COMMAND --help`
+Begin with `geoind example` for a map to look at, `geoind explain --factor 4 --radius 200` for what the numbers
+mean, and `geoind obfuscate IN.csv OUT.csv --each-row-a-person --factor 4 --radius 200` for a file of yours.
+`geoind COMMAND --help`
 lists the options of a command.
 """
 

@@ -57,7 +57,8 @@ def run(options: argparse.Namespace) -> None:
     print()
     print(f"A query for everything within {interest:g} m of the truth")
     _row(f"ask around the report within ({confidence:.10g} sure)", _metres(retrieval))
-    _row("times the area", f"{(retrieval / interest) ** 2:.1f}")
+    wider = retrieval / interest
+    _row("times the area", f"{wider * wider:.1f}" if wider < 1e4 else f"{wider * wider:.2g}")
     print()
     print("Two places this far apart can be told apart by a factor of at most")
     for distance in DISTANCES:

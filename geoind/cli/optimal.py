@@ -26,7 +26,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     parser = commands.add_parser(
         "optimal",
         help="the best mechanism on a grid, with its proof",
-        description="The least expected loss for a promise (--epsilon, or --level and --radius), "
+        description="The least expected loss for a promise (--epsilon, or --level or --factor and --radius), "
         "or the largest error of an adversary for a loss (--max-loss).",
     )
     add_privacy(parser)
@@ -69,7 +69,9 @@ def run(options: argparse.Namespace) -> None:
 
     promised = options.epsilon is not None or options.level is not None or options.radius is not None
     if promised == (options.max_loss is not None):
-        raise InvalidInputError("give either a promise (--epsilon, or --level and --radius) or --max-loss")
+        raise InvalidInputError(
+            "give either a promise (--epsilon, or --level or --factor and --radius) or --max-loss"
+        )
     if promised and (options.choose != CHOICES[0] or options.adversary_loss != "euclidean"):
         raise InvalidInputError("--choose and --adversary-loss go with --max-loss")
     if not promised and (options.dilation != 1 or options.time_limit < math.inf):

@@ -17,7 +17,7 @@ from geoind.errors import InvalidInputError
 __all__ = ["Contributors", "Persons", "as_contributors", "as_person_level", "bounded"]
 
 LARGEST = 20.0
-"""Largest level of a release: e^20 hides nobody."""
+"""Largest level of a release: e^20 is no useful bound."""
 
 
 @dataclass(frozen=True, init=False)
@@ -96,7 +96,7 @@ def as_person_level(epsilon: float) -> PersonLevel:
     if level > LARGEST:
         raise InvalidInputError(
             f"epsilon is a level per person here, not per metre, and must be at most {LARGEST:g}, "
-            f"got {epsilon!r}: a factor e^{level:g} hides nobody"
+            f"got {epsilon!r}: a factor e^{level:g} is no useful bound"
         )
     return PersonLevel(level)
 

@@ -10,7 +10,7 @@ from markupsafe import Markup
 from scipy.ndimage import gaussian_filter
 
 from geoind.arrays import FloatArray
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.maps.basemap import Basemap
 from geoind.maps.colours import REPORT, TRUTH
 from geoind.maps.legend import add_legend
@@ -91,7 +91,7 @@ def report_map(
     else:
         _heat(unwrapped, low, high).add_to(chart)
     chart.fit_bounds([low[::-1].tolist(), high[::-1].tolist()], padding=(24, 24), max_zoom=17)
-    lines = [f"{count:,} true places"] if promise is None else [f"{count:,} reports", *_promised(promise)]
+    lines = [plural(count, "true place")] if promise is None else [plural(count, "report"), *_promised(promise)]
     if basemap is not None:
         lines.append(basemap.attribution)
     add_legend(chart, title, lines)
@@ -179,14 +179,17 @@ def _coloured(heat: FloatArray) -> Any:
 
 def _promised(promise: ReleaseRecord) -> list[str]:
     if promise.epsilon == math.inf:
-        return [f"No bound on the privacy loss per metre, {promise.mechanism}", f"{promise}."]
+        known = promise.session is not None or promise.sigma is not None or promise.delta > 0
+        first = f"No bound on the privacy loss per metre, {promise.mechanism}"
+        return [first, f"{promise}."] if known else [first]
     whole = "" if promise.session is None else " for a person's whole trace"
     lines = [f"ε = {promise.epsilon:.4g} per metre{whole}, {promise.mechanism}"]
     radius = promise.radius or math.log(4) / promise.epsilon
     level = promise.epsilon * radius
     factor = "more than 10^6" if level > math.log(MOST_FACTOR) else f"{math.exp(level):.3g} at most"
     lines.append(f"Within {radius:.4g} m places can be told apart by a factor of {factor}.")
-    if promise.mechanism == "SphericalLaplace":
-        radius = float(SphericalLaplace(promise.epsilon).radius_quantile(0.95))
-        lines.append(f"95 % of the reports lie within {radius:.0f} m of the truth.")
+    if promise.mechanism == "SphericalLaplace" and promise.session is None:
+        # With the lattice: where there is little noise, it moves a report most.
+        reach = SphericalLaplace(promise.epsilon, decimals=promise.decimals).reach(0.95)
+        lines.append(f"95 % of the reports lie within {reach:{'.0f' if reach >= 10 else '.2g'}} m of the truth.")
     return lines

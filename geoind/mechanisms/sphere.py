@@ -85,7 +85,7 @@ class SphericalLaplace:
     @property
     def mean_radius(self) -> float:
         """Expected great-circle distance between truth and report, in metres."""
-        return EARTH_RADIUS * 2 * self._scales / (1 + self._scales**2)
+        return 2 * EARTH_RADIUS / (self._scales + 1 / self._scales)
 
     def radius_cdf(self, radius: ArrayLike) -> FloatArray:
         """Return the probability that a report falls within `radius` great-circle metres of the truth."""

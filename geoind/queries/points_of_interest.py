@@ -12,7 +12,7 @@ import numpy as np
 import shapely
 from pyarrow import parquet
 
-from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_positive
+from geoind.arrays import ArrayLike, FloatArray, as_location, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
 from geoind.space.crs import in_degrees, parsed_crs
 from geoind.space.geodesy import geodesic_lengths
@@ -72,7 +72,7 @@ class PointsOfInterest:
 
     def around(self, *, lat: float, lon: float, radius: float) -> "geopandas.GeoDataFrame":
         """Return the places within `radius` metres, the closest first, with their `distance` in metres."""
-        [[lon, lat]] = as_lonlat([[lon, lat]], "centre").tolist()
+        lon, lat = as_location(lon=lon, lat=lat, name="centre")
         return near(self.frame, lat=lat, lon=lon, radius=as_positive(radius, "radius"))
 
 
@@ -116,7 +116,7 @@ def distances_from(places: ArrayLike, *, lat: float, lon: float) -> FloatArray:
     >>> distances_from([[2.0, 49.0]], lat=48.0, lon=2.0).round(1)
     array([111200.])
     """
-    [[lon, lat]] = as_lonlat([[lon, lat]], "centre").tolist()
+    lon, lat = as_location(lon=lon, lat=lat, name="centre")
     places = np.asarray(places)
     if places.dtype == object and len(places):
         if (shapely.get_type_id(places) == shapely.GeometryType.POINT).all():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, overload
 import numpy as np
 import shapely
 
-from geoind.arrays import Coordinates, FloatArray, as_count, as_lonlat, as_number, as_positive, as_unit
+from geoind.arrays import Coordinates, FloatArray, as_count, as_location, as_lonlat, as_positive, as_unit
 from geoind.budgets.same_place import SamePlace
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.laplace import PlanarLaplace
@@ -273,7 +273,7 @@ def private_query(
     chosen = choose_mechanism(epsilon=epsilon, mechanism=mechanism)
     interest = as_positive(radius, "radius")
     confidence = as_unit(confidence, "confidence")
-    [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "location").tolist()
+    lon, lat = as_location(lon=lon, lat=lat)
     if report_reach is None:
         reach = chosen.reach(confidence)
         check_inside(chosen, np.array([[lon, lat]]))

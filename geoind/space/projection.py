@@ -11,7 +11,7 @@ import shapely
 from pyproj.enums import TransformDirection
 from pyproj.transformer import Transformer, TransformerGroup
 
-from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_number, as_points
+from geoind.arrays import ArrayLike, FloatArray, as_location, as_lonlat, as_points
 from geoind.errors import InvalidInputError
 from geoind.space.crs import points_lonlat
 from geoind.space.geodesy import destinations
@@ -56,7 +56,7 @@ class Projection:
     crs: str
 
     def __init__(self, lon: float, lat: float) -> None:
-        [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "origin").tolist()
+        lon, lat = as_location(lon=lon, lat=lat, name="origin")
         crs = f"+proj=aeqd +lon_0={lon!r} +lat_0={lat!r} +datum=WGS84 +units=m +no_defs"
         object.__setattr__(self, "crs", crs)
 

@@ -37,8 +37,8 @@ def epsilon_within(metres: float, confidence: float) -> float:
 
 
 def enough_metres(metres: float, confidence: float) -> float:
-    """Return the metres of a wanted accuracy, unless they hide nobody: then they are taken for other units."""
-    enough_noise(epsilon_within(metres, confidence), otherwise="gives the method its epsilon")
+    """Return the metres of a wanted accuracy; raise if the mean noise is under 10 m, likely a unit error."""
+    enough_noise(epsilon_within(metres, confidence), otherwise="give the method its epsilon")
     return metres
 
 

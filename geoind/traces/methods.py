@@ -131,7 +131,7 @@ class Predictive:
     def for_any_accuracy(
         cls, metres: float, confidence: float, predictor: Predictor = last_report
     ) -> "Predictive":
-        """Return `for_accuracy` for whoever means metres that hide nobody."""
+        """Return `for_accuracy` without its check that the mean noise is at least 10 m."""
         fresh = epsilon_within(metres, confidence)
         linear = -math.log(2 * (1 - as_unit(confidence, "confidence"))) if confidence > 0.5 else math.log(2)
         test = TEST_SHARE * (linear / metres) * (1 + 1 / SKEW)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from geoind.arrays import FloatArray, as_finite, as_lonlat, as_number
+from geoind.arrays import FloatArray, as_finite, as_location
 from geoind.budgets.ledger import Account, Ledger
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
@@ -287,7 +287,7 @@ class TraceSession:
         or another position at the same time, is an error, and nothing is charged.
         """
         if not (type(lon) is type(lat) is float and -180 <= lon <= 180 and -90 <= lat <= 90):
-            [[lon, lat]] = as_lonlat([[as_number(lon, "lon"), as_number(lat, "lat")]], "location").tolist()
+            lon, lat = as_location(lon=lon, lat=lat)
         now = as_seconds(time)
         with self._lock:
             seed = self._source.step(now, lon, lat)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from geoind.arrays import as_lonlat, as_positive
+from geoind.arrays import as_location, as_positive
 from geoind.budgets.ledger import Ledger
 from geoind.budgets.same_place import SamePlace
 from geoind.errors import InvalidInputError
@@ -57,7 +57,7 @@ class PrivateZone:
     radius: float
 
     def __post_init__(self) -> None:
-        as_lonlat([[self.lon, self.lat]], "centre")
+        as_location(lon=self.lon, lat=self.lat, name="centre")
         as_positive(self.radius, "radius")
 
     @classmethod

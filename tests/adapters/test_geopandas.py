@@ -161,7 +161,7 @@ def test_a_frame_of_pandas_is_paid_by_its_persons() -> None:
         (plain_frame().assign(lat=np.nan), {}, "row 0"),
         (plain_frame().assign(lat="here"), {}, "lat"),
         (plain_frame(), {"lon": "x", "lat": "y"}, "'x'"),
-        (plain_frame(), {"epsilon": 1.0}, "hide nobody"),
+        (plain_frame(), {"epsilon": 1.0}, "likely a unit error"),
     ],
 )
 def test_bad_frames_of_pandas_are_refused_before_anybody_pays(

@@ -40,6 +40,20 @@ def test_the_same_epsilon_gives_the_same_table(capsys: pytest.CaptureFixture[str
     assert by_level == table(capsys, "--epsilon", "0.00693")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--epsilon", "1e155"],
+        ["--level", "700", "--radius", "1e-150"],
+        ["--level", "1e-300", "--radius", "1e-298"],
+        ["--epsilon", "0.01", "--interest", "1e-300"],
+    ],
+)
+def test_extreme_numbers_have_a_table_too(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    rows = table(capsys, *arguments)
+    assert {"mean", "times the area", "1000 m"} <= set(rows)
+
+
 def test_a_query_can_be_another(capsys: pytest.CaptureFixture[str]) -> None:
     rows = table(capsys, "--epsilon", "0.01", "--interest", "1000", "--confidence", "0.5")
     asked = geoind.private_query(lat=1.0, lon=2.0, radius=1000, confidence=0.5, epsilon=0.01).radius
@@ -78,8 +92,15 @@ def test_several_reports_are_compared_with_the_plain_sum_and_with_gaussian_noise
         (["--level", "1", "--radius", "200", "--reports", "3"], "--reports and --delta go together"),
         (["--level", "1", "--radius", "200", "--reports", "0", "--delta", "1e-5"], "--reports must be"),
         (["--level", "1", "--radius", "200", "--reports", "3", "--delta", "0"], "--delta must lie"),
-        ([], "give --epsilon, or both --level and --radius"),
-        (["--level", "1"], "give --epsilon, or both --level and --radius"),
+        ([], "give --epsilon, or --level (or --factor) and --radius"),
+        (["--level", "1"], "give --epsilon, or --level (or --factor) and --radius"),
+        (["--factor", "4"], "give --epsilon, or --level (or --factor) and --radius"),
+        (["--level", "1e-320", "--radius", "1e300"], "--level / --radius must be positive and finite"),
+        (["--level", "1e300", "--radius", "1e-300"], "--level / --radius must be positive and finite"),
+        (
+            ["--level", "1", "--radius", "1", "--reports", "9" * 400, "--delta", "0.1"],
+            "--reports must be a number",
+        ),
         (["--epsilon", "1", "--level", "1", "--radius", "1"], "not both"),
         (["--epsilon", "0"], "epsilon must be positive and finite"),
         (["--epsilon", "nan"], "epsilon must be positive and finite"),

@@ -41,8 +41,8 @@ def test_noise_below_ten_metres_is_refused_unless_it_is_meant(
 ) -> None:
     target = places.with_name("out.csv")
     message = refusal(capfd, places, target, "--level", "1.386", "--radius", "0.2")
-    assert "0.29 m off on average" in message
-    assert "adds --little-noise" in message
+    assert "moves reports by 0.29 m on average" in message
+    assert "add --little-noise" in message
     assert not target.exists()
     assert main(["obfuscate", str(places), str(target), "--epsilon", "5", "--little-noise", "--quiet"]) == 0
 
@@ -104,7 +104,7 @@ def test_a_ledger_lets_a_person_spend_the_level_up_to_delta(
         (["--epsilon", "0.01", "--mechanism", "gaussian"], "go with --delta"),
         (["--level", "1", "--radius", "200", "--delta", "1"], "--delta must lie strictly between"),
         (["--level", "1", "--radius", "200", "--delta", "0.1", "--reports", "0"], "--reports must be"),
-        (["--level", "1", "--radius", "0.2", "--delta", "0.1"], "adds --little-noise"),
+        (["--level", "1", "--radius", "0.2", "--delta", "0.1"], "add --little-noise"),
     ],
 )
 def test_promises_that_do_not_fit_together_are_refused(

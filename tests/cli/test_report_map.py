@@ -8,7 +8,9 @@ from axe_playwright_python.sync_playwright import Axe
 from markupsafe import escape
 from playwright.sync_api import Page, expect
 
+from geoind import SphericalLaplace
 from geoind.cli import main
+from geoind.tables.promise import TablePromise, sidecar_of
 from tests.hostile import FILE_NAMES
 from tests.maps.test_reports import write
 
@@ -59,7 +61,7 @@ def test_a_sanitised_file_becomes_a_page_that_says_what_was_promised(
     assert "Warning" not in capsys.readouterr().err
     watched.goto(out.as_uri())
     expect(watched).to_have_title("Reports of reports.csv")
-    expect(watched.get_by_text("3 reports")).to_contain_text("within 688 m of the truth")
+    expect(watched.get_by_text("3 reports")).to_contain_text("within 692 m of the truth")
     expect(watched.get_by_text("3 reports")).to_contain_text("told apart by a factor of 4 at most")
     expect(watched.locator("canvas.leaflet-zoom-animated")).to_be_visible()
 
@@ -100,6 +102,14 @@ def test_the_page_of_reports_does_not_warn(tmp_path: Path) -> None:
     assert main(["obfuscate", str(truth), str(reports), "--epsilon", "0.01"]) == 0
     assert main(["map", str(reports), "--out", str(out)]) == 0
     assert "true places" not in out.read_text()
+
+
+@pytest.mark.parametrize("epsilon", [10.0, 1000.0, 1e12])
+def test_a_release_with_a_large_epsilon_has_a_page(tmp_path: Path, epsilon: float) -> None:
+    reports, out = write(tmp_path / "reports.csv"), tmp_path / "map.html"
+    sidecar_of(reports).write_text(TablePromise.of(SphericalLaplace(epsilon)).to_json())
+    assert main(["map", str(reports), "--out", str(out)]) == 0
+    assert f"ε = {epsilon:.4g} per metre" in out.read_text()
 
 
 def test_several_files_are_one_map_that_says_the_weakest_of_their_promises(tmp_path: Path) -> None:

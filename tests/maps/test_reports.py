@@ -210,16 +210,39 @@ def test_words_of_others_are_shown_and_run_nothing(
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "radius", "sentence"),
+    ("members", "sentence"),
     [
-        (100.0, 1e9, "by a factor of more than 10^6."),
-        (1e300, 1e300, "by a factor of more than 10^6."),
-        (0.01, 100.0, "by a factor of 2.72 at most."),
-        (5e-324, None, "m places can be told apart"),
+        ({"epsilon": 100.0, "radius": 1e9}, "by a factor of more than 10^6."),
+        ({"epsilon": 1e300, "radius": 1e300}, "by a factor of more than 10^6."),
+        ({"epsilon": 3.5, "level": 700.0, "radius": 200.0}, "by a factor of more than 10^6."),
+        ({"epsilon": 100.0, "session": "Session", "fresh": 0.01, "radius": 200.0}, "a person&#39;s whole trace"),
+        ({"epsilon": 0.01, "radius": 100.0}, "by a factor of 2.72 at most."),
+        ({"epsilon": 1e12, "radius": 1e-6}, "Within 1e-06 m places"),
+        ({"epsilon": 1e12}, "Within 1.386e-12 m places"),
+        ({"epsilon": 5e-324}, "m places can be told apart"),
+        ({"epsilon": math.inf, "level": 700.0, "radius": 1e-6}, "No bound on the privacy loss per metre, Own"),
+        ({"epsilon": math.inf, "level": 700.0, "radius": 1e-6, "delta": 0.1}, "level 700 within 1e-06 m"),
+        ({"epsilon": math.inf, "sigma": 1e9}, "Gaussian noise, sigma 1e+09 m"),
     ],
+    ids=str,
 )
-def test_every_promise_has_a_page_however_large_its_numbers(
-    epsilon: float, radius: float | None, sentence: str
-) -> None:
-    promise = promised(mechanism="Own", epsilon=epsilon, radius=radius)
-    assert sentence in report_map(lambda: iter([LONLAT]), title="large", promise=promise)
+def test_every_promise_has_a_page_however_large_its_numbers(members: dict[str, Any], sentence: str) -> None:
+    page = report_map(lambda: iter([LONLAT]), title="large", promise=promised(mechanism="Own", **members))
+    assert sentence in page
+    assert "epsilon inf" not in page
+
+
+@pytest.mark.parametrize("decimals", [0, 2, 5])
+@pytest.mark.parametrize("epsilon", [0.01, 1000.0, 1e12])
+def test_the_page_says_how_far_reports_lie_with_the_rounding_of_the_lattice(epsilon: float, decimals: int) -> None:
+    noise = SphericalLaplace(epsilon, decimals=decimals)
+    page = report_map(lambda: iter([LONLAT]), title="coarse", promise=TablePromise.of(noise))
+    said = re.search(r"95 % of the reports lie within ([\d.e+]+) m of the truth", page)
+    assert said
+    assert float(said[1]) == pytest.approx(noise.reach(0.95), rel=0.05)
+
+
+def test_one_report_is_not_called_reports() -> None:
+    promise = TablePromise.of(SphericalLaplace(0.01))
+    assert "\n1 report<br>" in report_map(lambda: iter([LONLAT[:1]]), title="one", promise=promise)
+    assert "\n1 true place\n" in report_map(lambda: iter([LONLAT[:1]]), title="one")

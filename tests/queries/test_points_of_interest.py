@@ -67,7 +67,7 @@ def test_places_come_from_a_geoparquet_file(tmp_path: object) -> None:
 def test_a_boolean_of_a_provider_is_not_a_coordinate(item: dict[str, Any]) -> None:
     with pytest.raises(InvalidInputError, match="results must be numbers"):
         lonlat_of([item])
-    with pytest.raises(InvalidInputError, match="centre must be numbers"):
+    with pytest.raises(InvalidInputError, match="centre: lat must be a number"):
         distances_from([[2.0, 48.0]], lat=True, lon=2.0)
 
 

@@ -183,7 +183,7 @@ def test_level_alone_means_within_200_metres() -> None:
         ({"epsilon": None, "radius_of_level": 100}, "how much privacy is missing"),
         ({"level": 1.0}, "in one way"),
         ({"radius_of_level": 100}, "in one way"),
-        ({"epsilon": 5}, "0.4 m off on average"),
+        ({"epsilon": 5}, "moves reports by 0.4 m on average"),
         ({"person": "ana"}, "go together"),
         ({"report_reach": -1}, "report_reach"),
         ({"shape": "round"}, "shape"),

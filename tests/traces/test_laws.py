@@ -129,7 +129,7 @@ def test_silence_and_a_fresh_report_are_all_that_can_happen() -> None:
 
 
 @pytest.mark.parametrize("method", [Independent, Predictive, SparseVector])
-def test_metres_that_hide_nobody_are_taken_for_kilometres(method: Any) -> None:
-    with pytest.raises(InvalidInputError, match=r"hide nobody.*whoever means it gives the method its epsilon"):
+def test_metres_with_too_little_noise_are_taken_for_kilometres(method: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"likely a unit error.*give the method its epsilon"):
         method.for_accuracy(0.5)
     assert method.for_accuracy(50)

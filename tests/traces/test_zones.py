@@ -300,7 +300,7 @@ def test_a_person_has_one_zone_however_the_name_was_typed_or_the_number_kept() -
 
 def test_a_zone_with_too_little_noise_is_refused_before_it_is_paid_for() -> None:
     with Ledger("sqlite://", budget=10) as ledger:
-        with pytest.raises(InvalidInputError, match="hide nobody"):
+        with pytest.raises(InvalidInputError, match="likely a unit error"):
             PrivateZone.around(lat=LAT, lon=LON, epsilon=5, key=KEY, ledger=ledger, person="ana")
         assert ledger.spent("ana") == 0
 
