@@ -27,7 +27,7 @@ from geoind import (
     SphericalLaplace,
     parallel,
 )
-from geoind.adapters.keys import Key
+from geoind.tables.keys import Key
 from geoind.budgets.same_place import SamePlace
 from geoind.channels.dummies import Dummies
 from geoind.channels.priors import Prior

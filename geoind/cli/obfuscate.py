@@ -85,7 +85,9 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
     unit = persons.add_mutually_exclusive_group()
     unit.add_argument("--person", metavar="COLUMN", help="names the person")
     unit.add_argument("--each-row-a-person", action="store_true", help="no person has two rows")
-    unit.add_argument("--person-per-file", action="store_true", help="each file is one person, with the file's name")
+    unit.add_argument(
+        "--person-per-file", action="store_true", help="each file is one person, with the file's name"
+    )
     persons.add_argument(
         "--reports-per-person",
         type=int,

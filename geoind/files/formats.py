@@ -22,7 +22,17 @@ from geoind.files.source import Dialect, Rows
 from geoind.space.vector_files import DRIVERS
 from geoind.tables.delivery import STANDARD
 
-__all__ = ["FORMATS", "READ_ONLY", "Bytes", "Kind", "StreamSource", "compressed", "inner_name", "is_known", "kind_of"]
+__all__ = [
+    "FORMATS",
+    "READ_ONLY",
+    "Bytes",
+    "Kind",
+    "StreamSource",
+    "compressed",
+    "inner_name",
+    "is_known",
+    "kind_of",
+]
 
 NAMED = {
     "csv": (".csv", ".txt"),

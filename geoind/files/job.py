@@ -218,7 +218,9 @@ def obfuscate_files(
         workers=workers,
     )
     if workers is not None and (workers < 1 or the_job.recipe.time is not None):
-        raise InvalidInputError("`workers=` must be at least 1, and cannot be used for traces: they are read in order")
+        raise InvalidInputError(
+            "`workers=` must be at least 1, and cannot be used for traces: they are read in order"
+        )
     files = sources_in(sources)
     _refuse_folders(sources, files, place, the_job)
     with Unfinished(place, the_job.identity(files), the_job.recipe.key) as unfinished:
@@ -255,7 +257,9 @@ def _made(
     release = Release.of(job.recipe, counted, first.table)
     left_out = list(dict.fromkeys(name for work in works.values() for name in work.table.left_out))
     again = job.recipe.time is not None
-    missing = {path: work for path, work in works.items() if again or not several or not Path(work.target).exists()}
+    missing = {
+        path: work for path, work in works.items() if again or not several or not Path(work.target).exists()
+    }
     if several:
         _charge(works, release, job, unfinished)
         tally = _written(missing, release, job)
@@ -422,7 +426,9 @@ def _refuse_folders(sources: Sequence[str | Path], files: Mapping[str, Path], pl
     if job.rejects is None:
         return
     if _is_in(job.rejects, place):
-        raise InvalidInputError("the folder of rejects, which hold true places, must not be in that of the reports")
+        raise InvalidInputError(
+            "the folder of rejects, which hold true places, must not be in that of the reports"
+        )
     for path in files:
         _refuse_unwritable(_rejects_of(job.rejects, path))
 

@@ -14,7 +14,7 @@ from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.files.formats import READ_ONLY, Kind, kind_of
 from geoind.files.open import open_source
-from geoind.files.source import BadRecord, Reading, Rows, Source
+from geoind.files.source import BadRecord, Reading, Source
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports
 from geoind.tables.delivery import STANDARD, Delivery
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
 
 __all__ = ["OneFile", "Outputs"]
-
-REMEMBERED = 192 << 20
-"""Bytes of the rows of a file that are kept in memory between its readings."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,7 @@ class OneFile:
     one_of_several: bool = False
     spreadsheet_safe: bool = False
     rejected: int = 0
-    _remembered: list[Rows] | None = None
+    _part: Part | None = None
     _numbers: IntArray | None = None
 
     @cached_property
@@ -109,11 +106,12 @@ class OneFile:
         if self.spreadsheet_safe and self.kinds[1].format not in ("csv", "tsv"):
             raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {self.kinds[1].format}")
         on_problems = self._on_problems(None)
-        return Part(self.table, sessions).count(self._batches(None), charged=charged, on_problems=on_problems)
+        self._part = Part(self.table, sessions)
+        return self._part.count(self._batches(None), charged=charged, on_problems=on_problems)
 
     def tags(self, release: Release) -> PersonReports:
         """Return the reports of each person, for a ledger."""
-        return Part(self.table).tags(self._batches(None), release)
+        return (self._part or Part(self.table)).tags(self._batches(None), release)
 
     def opened(self, delivery: Delivery) -> Outputs:
         """Return where the outputs are written; a place where nothing can be put is refused."""
@@ -135,7 +133,7 @@ class OneFile:
         progress: OnReports | None = None,
     ) -> Tally:
         """Write the reports, and return what was counted."""
-        tally, part = Tally(), Part(self.table, sessions)
+        tally, part = Tally(), self._part if self._part and sessions is None else Part(self.table, sessions)
         record = release.record.to_json().encode()
 
         def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
@@ -166,28 +164,16 @@ class OneFile:
     def _batches(self, rejects: IO[bytes] | None) -> Iterator[pa.RecordBatch]:
         """Yield the needed columns of the rows that could be read."""
         self.rejected, self._numbers = 0, None
-        for rows in self._rows():
+        for rows in self.source.rows(self._needed):
             self._numbers = rows.numbers
             if rows.bad:
                 self._reject(rows.bad, rejects)
             if len(rows.batch):
                 yield rows.batch
 
-    def _rows(self) -> Iterator[Rows]:
-        if self._remembered is not None:
-            yield from self._remembered
-            return
-        kept: list[Rows] | None = []
-        size = 0
-        for rows in self.source.rows(self._needed):
-            size += rows.batch.nbytes
-            kept = None if kept is None or size > REMEMBERED else [*kept, rows]
-            yield rows
-        self._remembered = kept
-
     @cached_property
     def _needed(self) -> list[str]:
-        """The columns to read: those that make reports, that leave, and times that may explain the order of rows."""
+        """The columns to read: those of reports, those that leave, and times that may explain the order of rows."""
         wanted = set(self.table.needed)
         if self.recipe.order == "raise" and self.recipe.time is None:
             first = next(iter(self.source.rows(None)), None)
@@ -225,5 +211,4 @@ class OneFile:
 
     def settled(self) -> "OneFile":
         """Return the file without what it holds in memory, to travel to another process."""
-        return replace(self, _remembered=None)
-
+        return replace(self, _part=None)

@@ -26,6 +26,7 @@ from geoind.files.source import Dialect
 from geoind.space.crs import LONLAT, from_lonlat, parsed_crs
 from geoind.space.vector_files import SEQUENCES, driver_of
 from geoind.tables.geoparquet import declared_crs, geometry_columns
+from geoind.tables.places import is_text
 from geoind.tables.where import LonLat, Points
 
 __all__ = ["check_writable", "write"]
@@ -115,7 +116,7 @@ def write(
         The format and the compression.
     parts : iterator of (pyarrow.RecordBatch, list of (n, 2) arrays)
         Kept columns and columns of places, and the reports of each place in degrees, longitude first, NaN where
-        a row has none. Text has the coordinates of the reports. Parquet files have the columns of numbers or WKB
+        a row has none. Columns of places that are text have the reports, too. Parquet files have the columns of numbers or WKB
         of the batch, the formats of GDAL those of WKB.
     schema : pyarrow.Schema
         The schema of the batches. Of its metadata, only b"geoind" is written, and only to Parquet files.
@@ -132,7 +133,7 @@ def write(
 
     Examples
     --------
-    >>> batch = pa.record_batch({"name": ["Ana", "Bo"], "lon": ["", ""], "lat": ["", ""]})
+    >>> batch = pa.record_batch({"name": ["Ana", "Bo"], "lon": [0.0, 0.0], "lat": [0.0, 0.0]})
     >>> reports = np.array([[2.35, 48.86], [2.3, 48.8]])
     >>> file, places = io.BytesIO(), [LonLat("lon", "lat")]
     >>> write(file, Kind("csv", ""), iter([(batch, [reports])]), schema=batch.schema, places=places, decimals=5)
@@ -206,7 +207,10 @@ class _Layout:
                 found.append((field.name, (field, column)))
             elif flat:
                 for name, number, axis in self.spots[field.name]:
-                    found.append((name, (None, _degrees(reports[number][:, axis], self.decimals))))
+                    values = reports[number][:, axis]
+                    ready = name == field.name and is_text(column.type) and not np.isnan(values).any()
+                    text = column.cast(TEXT) if ready else _degrees(values, self.decimals)
+                    found.append((name, (None, text)))
         result = dict(found)
         if len(result) < len(found):
             names = [name for name, _ in found]
@@ -478,7 +482,9 @@ def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) ->
         geo = {"version": "1.1.0", "primary_column": next(iter(columns)), "columns": columns}
         metadata[b"geo"] = json.dumps(geo).encode()
     schema = converted(layout.empty()).schema.with_metadata(metadata)
-    with pq.ParquetWriter(stream, schema, compression="snappy") as writer:
+    # Reports hardly repeat: a dictionary of them would only cost time.
+    repeated = [name for name in schema.names if name not in layout.spots]
+    with pq.ParquetWriter(stream, schema, compression="snappy", use_dictionary=repeated) as writer:
         for part in parts:
             writer.write_table(converted(part).replace_schema_metadata(metadata))
 

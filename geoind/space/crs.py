@@ -6,15 +6,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
-import pyproj
-import pyproj.network
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from geopandas import GeoDataFrame, GeoSeries
-    from pyproj import Transformer
+    from pyproj import CRS, Transformer
 
 __all__ = [
     "LONLAT",
@@ -40,8 +40,18 @@ FILES = re.compile(
 )
 """How the text of a CRS names a file, which PROJ would open. `+nadgrids=@null` names none."""
 
-# PROJ would ask a server for grids, and so tell it roughly where the places are.
-pyproj.network.set_network_enabled(active=False)  # type: ignore[attr-defined]
+
+@lru_cache(maxsize=1)
+def proj() -> "ModuleType":
+    """Return pyproj, which is loaded when it is first used, without network.
+
+    PROJ would ask a server for grids, and so tell it roughly where the places are.
+    """
+    import pyproj
+    import pyproj.network
+
+    pyproj.network.set_network_enabled(active=False)  # type: ignore[attr-defined]
+    return pyproj
 
 
 def as_crs(crs: Any, what: str) -> str:
@@ -131,7 +141,7 @@ def _carried(points: FloatArray, way: "Transformer | None") -> FloatArray:
     return np.column_stack(way.transform(*points.T))
 
 
-def parsed_crs(crs: str) -> pyproj.CRS:
+def parsed_crs(crs: str) -> "CRS":
     """Return the CRS that a text defines; one that names a file is refused before that file is opened."""
     text = crs.strip()
     if text.startswith("{"):
@@ -142,10 +152,10 @@ def parsed_crs(crs: str) -> pyproj.CRS:
             raise InvalidInputError("crs is not known: it is not valid JSON") from None
     _refuse_files(text)
     try:
-        parsed = pyproj.CRS.from_user_input(text)
+        parsed: CRS = proj().CRS.from_user_input(text)
         # The same CRS in other words: PROJJSON names its files by the names of its parameters.
         _refuse_files(parsed.to_wkt())
-    except (pyproj.exceptions.CRSError, UnicodeError):
+    except (proj().exceptions.CRSError, UnicodeError):
         raise InvalidInputError(f"crs is not known: {crs[:200]!r}") from None
     return parsed
 
@@ -165,10 +175,10 @@ def transformer(crs: str, *, inverse: bool) -> "Transformer | None":
     parsed = parsed_crs(crs)
     if parsed.is_geocentric:
         raise InvalidInputError("the CRS must be geographic or projected, got a geocentric one")
-    if parsed.equals(pyproj.CRS.from_user_input(LONLAT), ignore_axis_order=True):
+    if parsed.equals(proj().CRS.from_user_input(LONLAT), ignore_axis_order=True):
         return None
     source, target = (LONLAT, parsed) if inverse else (parsed, LONLAT)
     try:
-        return pyproj.Transformer.from_crs(source, target, always_xy=True)
-    except pyproj.exceptions.ProjError:
+        return proj().Transformer.from_crs(source, target, always_xy=True)
+    except proj().exceptions.ProjError:
         raise InvalidInputError(f"the CRS {parsed.name!r} cannot be brought to degrees on WGS84") from None

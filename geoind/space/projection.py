@@ -13,7 +13,7 @@ from pyproj.transformer import Transformer, TransformerGroup
 
 from geoind.arrays import ArrayLike, FloatArray, as_location, as_lonlat, as_points
 from geoind.errors import InvalidInputError
-from geoind.space.crs import points_lonlat
+from geoind.space.crs import parsed_crs, points_lonlat, proj
 from geoind.space.geodesy import destinations
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
 
 __all__ = ["Projection", "points_xy"]
+
+proj()  # Without network, whichever module is loaded first.
 
 Shapes: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.object_]]"
 """An array of shapely geometries."""
@@ -69,10 +71,9 @@ class Projection:
         >>> Projection.from_crs("EPSG:2154").to_xy([[3.0, 46.5]]).round() + 0.0
         array([[ 700000., 6600000.]])
         """
-        try:
-            parsed = pyproj.CRS.from_user_input(crs)
-        except (pyproj.exceptions.CRSError, UnicodeError):
-            raise InvalidInputError(f"crs is not known: {crs!r}") from None
+        if not isinstance(crs, (str, int, pyproj.CRS)) or isinstance(crs, bool):
+            raise InvalidInputError(f"crs must be text, an EPSG code or a pyproj CRS, got {type(crs).__name__}")
+        parsed = parsed_crs(crs.to_wkt() if isinstance(crs, pyproj.CRS) else str(crs))
         metres = all(axis.unit_name == "metre" for axis in parsed.axis_info)
         if not parsed.is_projected or not metres:
             raise InvalidInputError(f"crs must be projected, in metres, got {parsed.name!r}")

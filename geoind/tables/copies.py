@@ -45,7 +45,8 @@ def refuse_copies(kept: pa.RecordBatch, places: Sequence[tuple[FloatArray, int]]
     kept : pyarrow.RecordBatch
         Some rows of the kept columns.
     places : sequence of ((n, 2) array, int)
-        The true coordinates of these rows, and how many decimals of them are looked for: of degrees 3, of metres 0.
+        The true coordinates of these rows, and how many of their decimals are looked for: of degrees 3, of metres
+        none.
 
     Examples
     --------

@@ -21,6 +21,8 @@ __all__ = ["RowOrder", "clock_columns"]
 
 BLOCK = 4096
 """Consecutive rows that are also tested by themselves: a table may be sorted in a part only."""
+EVERY_BLOCK = 32
+"""So many blocks of a part are tested, and of the others one in four."""
 SAMPLE = 512
 """Rows of each block that stand for it where the whole table is permuted."""
 LEAST_PAIRS = 24
@@ -70,6 +72,7 @@ class RowOrder:
     squares: float = 0.0
     sample: FloatArray = field(default_factory=lambda: np.empty((0, 2)), repr=False)
     sorted_block: bool = False
+    _blocks: int = 0
     _waiting: list[tuple[FloatArray, list[pa.Array]]] = field(default_factory=list, repr=False)
 
     def add(self, places: FloatArray, clocks: Sequence[pa.Array] = ()) -> None:
@@ -98,6 +101,9 @@ class RowOrder:
         columns = [pa.chunked_array(parts) for parts in zip(*(clocks for _, clocks in self._waiting), strict=True)]
         self._waiting = []
         if len(places) < 2:
+            return
+        self._blocks += 1
+        if self._blocks > EVERY_BLOCK and self._blocks % 4:
             return
         logs, permuted = _logs(places[:-1], places[1:]), _permuted(places)
         monotone = _is_monotone(places)

@@ -1,8 +1,8 @@
 """A release of a table: one pass counts, what it found is decided and charged, another pass draws the reports.
 
-A part is a run of consecutive rows that comes in batches: a file, a partition, a frame. Counts of parts add up. What
-is decided from their sum is the same for all parts: which rows of a person are reported, the totals per person, and
-the record of the release.
+A part is a run of consecutive rows that comes in batches: a file, a partition, a frame. Counts of parts add up.
+What is decided from their sum is the same for all parts: which rows of a person are reported, the totals per person
+and the record of the release.
 """
 
 import hashlib
@@ -36,6 +36,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Count", "Obfuscated", "Part", "Release"]
 
+REMEMBERED = 192 << 20
+"""Bytes of examined rows that are kept in memory between the two passes."""
+BOUNDING = "rows of a person"
 RADIUS, DELTA = 200.0, 1e-6
 """For which the accountant states a level where the recipe names none."""
 
@@ -143,6 +146,7 @@ class Part:
         self.table = table
         self._sessions = sessions
         self._cells: dict[str, FloatArray] = {}
+        self._remembered: list[tuple[Examined, KeyedRandomness]] | None = None
 
     def count(
         self, batches: Iterable[pa.RecordBatch], *, charged: bool = False, on_problems: OnProblems | None = None
@@ -205,7 +209,7 @@ class Part:
             return
         found.persons.update(PersonReports.of(persons.names, persons.codes, per_row, None))
         if (most := recipe.most_rows) is not None:
-            tags, used = _turns(source), np.flatnonzero(per_row)
+            tags, used = _turns(source, BOUNDING), np.flatnonzero(per_row)
             order = used[np.lexsort((tags[used], persons.codes[used]))]
             starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1))
             for start, end in zip(starts, np.append(starts[1:], len(order)), strict=True):
@@ -222,8 +226,7 @@ class Part:
         if release.recipe.same_place is not None or release.recipe.time is not None:
             return release.persons
         for _, examined, source in self._examined(batches, _ignore, None):
-            chosen = examined.only(release.chosen(examined, source))
-            keyed = source.only(_flags(examined, chosen))
+            chosen, keyed = release.chosen(examined, source)
             tags = tags_of(chosen.truths, self._drawn(chosen, keyed), release.recipe.mechanism, keyed)
             persons = chosen.persons
             if persons is not None:
@@ -235,26 +238,27 @@ class Part:
     ) -> Iterator[Obfuscated]:
         """Yield the reports; the rows must be those that were counted."""
         sessions = self._new_sessions()
-        made: list[Obfuscated] = []
+        made, turns = list[Obfuscated](), list[Words]()
         about = {**(self.table.reported_schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()}
         for _, examined, source in self._examined(batches, on_problems, sessions):
-            chosen = examined.only(release.chosen(examined, source))
+            chosen, keyed = release.chosen(examined, source)
             if sessions is not None:
                 reports = [self._answers(chosen, sessions)]
             elif release.recipe.same_place is not None:
                 reports = [self._tokens(chosen)[2]]
             else:
-                reports = self._drawn(chosen, source.only(_flags(examined, chosen)))
+                reports = self._drawn(chosen, keyed)
             batch = self.table.reported(chosen, reports).replace_schema_metadata(about)
             part = Obfuscated(batch, chosen.rows, tuple(reports))
             if release.recipe.order == "shuffle":
-                made.append(replace(part, rows=self._first + chosen.rows))
+                made.append(part)
+                turns.append(_turns(keyed, "order of rows"))
             else:
                 yield part
         if self._digest not in release.digests:
             raise InvalidInputError(CHANGED)
         if made:
-            yield _shuffled(made, self.table)
+            yield _shuffled(made, turns)
 
     def _new_sessions(self) -> "TraceSessions | None":
         recipe = self.table.recipe
@@ -267,8 +271,16 @@ class Part:
     def _examined(
         self, batches: Iterable[pa.RecordBatch], on_problems: OnProblems | None, sessions: "TraceSessions | None"
     ) -> Iterator[tuple[pa.RecordBatch, Examined, KeyedRandomness]]:
-        """Yield batches, their good rows and the randomness of these; keep a digest of all."""
+        """Yield batches, their good rows and the randomness of these; keep a digest of all.
+
+        Rows that were counted and fit into memory are not read again.
+        """
         total, rows, self._first = 0, 0, 0
+        if self._remembered is not None:
+            for examined, source in self._remembered:
+                yield examined.batch, examined, source
+            return
+        size, kept = 0, list[tuple[Examined, KeyedRandomness]]()
         for batch in batches:
             examined = self.table.examine(batch)
             if sessions is not None:
@@ -281,11 +293,16 @@ class Part:
             for number, truth in enumerate(examined.truths):
                 total += int(key_of(source, number).words(truth, 1, "row of a table").sum(dtype=np.uint64))
             rows += len(examined.rows)
-            self._digest = self._digested(rows, total)
+            size += batch.nbytes + 16 * len(batch) * len(examined.truths)
+            if size > REMEMBERED or sessions is not None or examined.problems:
+                # Bad rows are handled at each reading, and sessions do not go back.
+                size, kept = REMEMBERED + 1, []
+            else:
+                kept.append((examined, source))
             yield batch, examined, source
             self._first += len(batch)
-        if not self._first:
-            self._digest = self._digested(0, 0)
+        self._digest = self._digested(rows, total)
+        self._remembered = kept if size <= REMEMBERED else None
 
     def _digested(self, rows: int, total: int) -> str:
         key = b"" if self.table.recipe.key is None else self.table.recipe.key.read()
@@ -383,14 +400,14 @@ class Release:
             digests=count.digests,
         )
 
-    def chosen(self, examined: Examined, source: KeyedRandomness) -> IntArray:
-        """Return the rows that leave."""
-        rows = np.arange(len(examined.rows))
+    def chosen(self, examined: Examined, source: KeyedRandomness) -> tuple[Examined, KeyedRandomness]:
+        """Return the rows that leave, and their randomness."""
         persons = examined.persons
-        if persons is None or self.recipe.most_rows is None:
-            return rows
+        if persons is None or not self.first_left_out:
+            return examined, source
         firsts = np.array([self.first_left_out.get(name, 2**64 - 1) for name in persons.names], np.uint64)
-        return rows[(_turns(source) < firsts[persons.codes]) | (examined.reports_per_row == 0)]
+        leaves = (_turns(source, BOUNDING) < firsts[persons.codes]) | (examined.reports_per_row == 0)
+        return examined.only(np.flatnonzero(leaves)), source.only(leaves)
 
     def charge(self, ledger: Budget, persons: PersonReports, label: str) -> None:
         """Charge all persons for their reports, or none. The same reports under the same key are charged once."""
@@ -462,7 +479,7 @@ def _total(recipe: Recipe, reports: int, costs: Mapping[float, int] | None) -> P
         if costs is None:
             level = level_of_reports(mechanism, reports=reports, radius=radius, delta=delta)
         else:
-            parts = {SphericalLaplace(cost): number for cost, number in costs.items() if cost > 0}
+            parts: list[tuple[Mechanism, int]] = [(SphericalLaplace(e), n) for e, n in costs.items() if e > 0]
             level = min(epsilon * radius, level_of_reports(parts, radius=radius, delta=delta)) if parts else 0.0
     except (InvalidInputError, NotImplementedError, TypeError):  # a mechanism of one's own
         return PersonTotal(reports=reports, epsilon=epsilon)
@@ -494,13 +511,9 @@ def _refuse_total(recipe: Recipe, record: ReleaseRecord) -> None:
         )
 
 
-def _turns(source: KeyedRandomness) -> Words:
-    """Return a tag for each record, which decides whether it is among those of its person that are reported."""
-    return np.asarray(source.words(np.zeros((len(source.labels), 2)), 1, "rows of a person")[:, 0])
-
-
-def _flags(examined: Examined, chosen: Examined) -> np.ndarray:
-    return np.isin(examined.rows, chosen.rows, assume_unique=True)
+def _turns(source: KeyedRandomness, purpose: str) -> Words:
+    """Return a tag for each record that depends on the key and the record's identity alone."""
+    return np.asarray(source.words(np.zeros((len(source.labels), 2)), 1, purpose)[:, 0])
 
 
 def _drawn(truth: FloatArray, mechanism: Mechanism, source: KeyedRandomness) -> FloatArray:
@@ -546,14 +559,12 @@ def _of_cells(seen: Mapping[str, set[str]]) -> PersonReports:
     return total
 
 
-def _shuffled(parts: Sequence[Obfuscated], table: Table) -> Obfuscated:
+def _shuffled(parts: Sequence[Obfuscated], turns: Sequence[Words]) -> Obfuscated:
     """Return all rows in an order that depends on key and records alone."""
     batch = pa.Table.from_batches([part.batch for part in parts]).combine_chunks().to_batches()[0]
     rows = np.concatenate([part.rows for part in parts])
     reports = [np.concatenate(places) for places in zip(*(part.reports for part in parts), strict=True)]
-    key = table.recipe.key
-    source = KeyedRandomness(b"" if key is None else key.for_file(table.path), rows)
-    turn = np.argsort(source.words(np.zeros((len(rows), 2)), 1, "order of rows")[:, 0], kind="stable")
+    turn = np.argsort(np.concatenate(turns), kind="stable")
     return Obfuscated(rows_of(batch, turn), rows[turn], tuple(places[turn] for places in reports))
 
 

@@ -99,9 +99,10 @@ class Tally:
     def add(self, made: Obfuscated) -> None:
         """Count a batch."""
         for reports in made.reports:
-            present = reports[~np.isnan(reports[:, 0])]
-            if len(present):
-                self.merge(Tally(len(present), present.min(axis=0), present.max(axis=0)))
+            if count := int(np.count_nonzero(~np.isnan(reports[:, 0]))):
+                # Column by column, which numpy does faster than row by row.
+                low, high = ([edge.reduce(axis) for axis in reports.T] for edge in (np.fmin, np.fmax))
+                self.merge(Tally(count, np.array(low), np.array(high)))
 
     def merge(self, other: "Tally") -> None:
         """Take over what another tally counted."""

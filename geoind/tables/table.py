@@ -92,7 +92,10 @@ class Examined:
     @property
     def reports_per_row(self) -> IntArray:
         """How many reports each row makes: one for each place that it has."""
-        return np.asarray(np.sum([~np.isnan(truth[:, 0]) for truth in self.truths], axis=0), np.int64)
+        total = np.zeros(len(self.rows), np.int64)
+        for truth in self.truths:
+            total += ~np.isnan(truth[:, 0])
+        return total
 
     @property
     def steps(self) -> "Positions":
@@ -259,7 +262,7 @@ class Table:
 
 
 def key_of(source: KeyedRandomness, number: int) -> KeyedRandomness:
-    """Return the randomness of the rows' place with this number: equal places of a row have independent reports."""
+    """Return the randomness of the rows' place with this number: equal places of a row have their own reports."""
     return KeyedRandomness(key_of_place(source.key, number), source.labels) if number else source
 
 
