@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
+from geoind.randomness import Words
 from geoind.tables.identities import plain
 from geoind.tables.places import Flags, finite, is_text, nulls
 from geoind.tables.times import seconds_of
@@ -21,13 +22,14 @@ __all__ = ["RowOrder", "clock_columns"]
 
 BLOCK = 4096
 """Consecutive rows that are also tested by themselves: a table may be sorted in a part only."""
-SAMPLE = 512
-"""Rows of each block that stand for it where the whole table is permuted."""
+SAMPLE = 2048
+"""Rows that stand for the whole table, or for a part of it, where it is permuted."""
+MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 LEAST_PAIRS = 24
 NEARER = 0.15
 """Difference of mean logarithms that is tolerated: consecutive places 14 % nearer. Rows sorted by one coordinate
 have 0.6 to 0.7, by cells of a 10 x 10 grid 2.3."""
-TURNS = np.random.default_rng(0).random((2, 2048))
+TURNS = np.random.default_rng(0).random((2, 16384))
 """Random rows, as shares of a table: a fixed choice, which needs no secret."""
 ERRORS = 4.0
 """Standard errors beyond that: a random order passes with probability 1 - 3e-5 in each test."""
@@ -51,7 +53,9 @@ class RowOrder:
     total, squares : float
         Sums of the logarithms of their distances, and of the squares.
     sample : (n, 2) array
-        Places from all over the table.
+        Places from all over the table: of each part the same share, those whose turn is below the limit.
+    turns, below : (n,) array and int
+        A pseudo-random number for each of them, and the limit.
     sorted_block : bool
         Whether consecutive places of one block are nearer than the same rows permuted.
 
@@ -69,6 +73,8 @@ class RowOrder:
     total: float = 0.0
     squares: float = 0.0
     sample: FloatArray = field(default_factory=lambda: np.empty((0, 2)), repr=False)
+    turns: Words = field(default_factory=lambda: np.empty(0, np.uint64), repr=False)
+    below: int = 2**64 - 1
     sorted_block: bool = False
     _waiting: list[tuple[FloatArray, list[pa.Array]]] = field(default_factory=list, repr=False)
 
@@ -106,20 +112,27 @@ class RowOrder:
             logs = logs[~np.logical_or.reduce(explained)]
         self.sorted_block |= monotone and len(logs) >= LEAST_PAIRS
         self.sorted_block |= _nearer(len(logs), float(logs.sum()), float(np.sum(logs**2)), permuted)
-        self._add(len(logs), float(logs.sum()), float(np.sum(logs**2)), places[:: max(1, len(places) // SAMPLE)])
+        self._add(len(logs), float(logs.sum()), float(np.sum(logs**2)))
+        self._sample(places, _turns(places), self.below)
 
     def merge(self, other: "RowOrder") -> None:
         """Take over what another part has."""
         other.settle()
-        self._add(other.pairs, other.total, other.squares, other.sample)
+        self._add(other.pairs, other.total, other.squares)
+        self._sample(other.sample, other.turns, other.below)
         self.sorted_block |= other.sorted_block
 
-    def _add(self, pairs: int, total: float, squares: float, sample: FloatArray) -> None:
+    def _add(self, pairs: int, total: float, squares: float) -> None:
         self.pairs, self.total, self.squares = self.pairs + pairs, self.total + total, self.squares + squares
-        self.sample = np.concatenate([self.sample, sample])
-        while len(self.sample) > 16 * SAMPLE:
-            # One in two, so that the sample is from all over the table.
-            self.sample = self.sample[::2]
+
+    def _sample(self, places: FloatArray, turns: Words, below: int) -> None:
+        """Take places into the sample. Parts of different sizes need the same limit, or one would hide another."""
+        places, turns = np.concatenate([self.sample, places]), np.concatenate([self.turns, turns])
+        self.below = min(self.below, below)
+        if len(turns) > SAMPLE:
+            self.below = min(self.below, int(np.partition(turns, SAMPLE)[SAMPLE]))
+        chosen = turns < self.below
+        self.sample, self.turns = places[chosen], turns[chosen]
 
     @property
     def is_sorted(self) -> bool:
@@ -127,7 +140,7 @@ class RowOrder:
         self.settle()
         if self.sorted_block or len(self.sample) < 2:
             return self.sorted_block
-        return _nearer(self.pairs, self.total, self.squares, _permuted(self.sample))
+        return _nearer(self.pairs, self.total, self.squares, _permuted(self.sample, len(TURNS[0])))
 
     def refuse(self) -> None:
         """Raise if the order of the rows shows where they are."""
@@ -145,11 +158,20 @@ def _logs(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(np.log1p(METRES * np.hypot(east, step[:, 1])))
 
 
-def _permuted(places: FloatArray) -> FloatArray:
+def _turns(places: FloatArray) -> Words:
+    """Return a number for each row that depends on its place and its position, whatever the other parts are."""
+    words = np.ascontiguousarray(places).view(np.uint64) * MIXERS[:2]
+    mixed = words[:, 0] + words[:, 1] + np.arange(len(places), dtype=np.uint64) * MIXERS[2]
+    for mixer in MIXERS[1:]:
+        mixed = (mixed ^ (mixed >> np.uint64(31))) * mixer
+    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+
+
+def _permuted(places: FloatArray, pairs: int = 2048) -> FloatArray:
     """Return the logarithms of distances between rows in random order."""
-    first = (TURNS[0] * len(places)).astype(np.int64)
+    first = (TURNS[0, :pairs] * len(places)).astype(np.int64)
     # Another row than the first one.
-    second = (first + 1 + (TURNS[1] * (len(places) - 1)).astype(np.int64)) % len(places)
+    second = (first + 1 + (TURNS[1, :pairs] * (len(places) - 1)).astype(np.int64)) % len(places)
     return _logs(places[first], places[second])
 
 
@@ -157,9 +179,7 @@ def _is_monotone(places: FloatArray) -> bool:
     """Return whether a coordinate rises, or falls, in nearly all steps: few rows show that, too."""
     steps = np.diff(places, axis=0).T
     moves = [axis[axis != 0] for axis in steps]
-    return any(
-        len(axis) >= LEAST_PAIRS and max(np.mean(axis > 0), np.mean(axis < 0)) >= FORWARD for axis in moves
-    )
+    return any(len(axis) >= LEAST_PAIRS and max(np.mean(axis > 0), np.mean(axis < 0)) >= FORWARD for axis in moves)
 
 
 def _nearer(pairs: int, total: float, squares: float, permuted: FloatArray) -> bool:
