@@ -25,6 +25,8 @@ BLOCK = 4096
 SAMPLE = 2048
 """Rows that stand for the whole table, or for a part of it, where it is permuted."""
 MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
+SHUFFLE = "give `order='shuffle'`"
+"""The remedy for rows that are sorted by place, unless an engine has its own."""
 LEAST_PAIRS = 24
 NEARER = 0.15
 """Difference of mean logarithms that is tolerated: consecutive places 14 % nearer. Rows sorted by one coordinate
@@ -142,12 +144,12 @@ class RowOrder:
             return self.sorted_block
         return _nearer(self.pairs, self.total, self.squares, _permuted(self.sample, len(TURNS[0])))
 
-    def refuse(self) -> None:
-        """Raise if the order of the rows shows where they are."""
+    def refuse(self, shuffle: str = SHUFFLE) -> None:
+        """Raise if the order of the rows shows where they are, and name how to shuffle them."""
         if self.is_sorted:
             raise InvalidInputError(
                 "consecutive rows are nearer to each other than rows in random order, so the order of the rows "
-                "shows where they are: give `order='shuffle'`, or `order='keep'` if the order has another reason"
+                f"shows where they are: {shuffle}, or give `order='keep'` if the order has another reason"
             )
 
 
