@@ -27,6 +27,8 @@ EVERY_BLOCK = 32
 SAMPLE = 2048
 """Rows that stand for the whole table, or for a part of it, where it is permuted."""
 MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
+SHUFFLE = "give `order='shuffle'`"
+"""The remedy for rows that are sorted by place, unless an engine has its own."""
 LEAST_PAIRS = 24
 NEARER = 0.15
 """Difference of mean logarithms that is tolerated: consecutive places 14 % nearer. Rows sorted by one coordinate
@@ -108,6 +110,7 @@ class RowOrder:
         self._waiting = []
         if len(places) < 2:
             return
+        self._sample(places, _turns(places), self.below)
         self._blocks += 1
         weight = 1 if self._blocks <= EVERY_BLOCK else 4
         if self._blocks % weight:
@@ -120,7 +123,6 @@ class RowOrder:
         self.sorted_block |= monotone and len(logs) >= LEAST_PAIRS
         self.sorted_block |= _nearer(len(logs), float(logs.sum()), float(np.sum(logs**2)), permuted)
         self._add(weight * len(logs), weight * float(logs.sum()), weight * float(np.sum(logs**2)))
-        self._sample(places, _turns(places), self.below)
 
     def merge(self, other: "RowOrder") -> None:
         """Take over what another part has."""
@@ -149,12 +151,12 @@ class RowOrder:
             return self.sorted_block
         return _nearer(self.pairs, self.total, self.squares, _permuted(self.sample, len(TURNS[0])))
 
-    def refuse(self) -> None:
-        """Raise if the order of the rows shows where they are."""
+    def refuse(self, shuffle: str = SHUFFLE) -> None:
+        """Raise if the order of the rows shows where they are, and name how to shuffle them."""
         if self.is_sorted:
             raise InvalidInputError(
                 "consecutive rows are nearer to each other than rows in random order, so the order of the rows "
-                "shows where they are: give `order='shuffle'`, or `order='keep'` if the order has another reason"
+                f"shows where they are: {shuffle}, or give `order='keep'` if the order has another reason"
             )
 
 

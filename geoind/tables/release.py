@@ -8,6 +8,7 @@ and the record of the release.
 import hashlib
 import heapq
 import math
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,7 +24,7 @@ from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import LEAST_MEAN_ERROR, Budget, obfuscate_lonlat
 from geoind.randomness import KeyedRandomness, Words
-from geoind.tables.order import RowOrder
+from geoind.tables.order import SHUFFLE, RowOrder
 from geoind.tables.places import rows_of
 from geoind.tables.recipe import EACH_ROW, Recipe
 from geoind.tables.record import PARQUET_KEY, PersonTotal, ReleaseRecord
@@ -41,6 +42,11 @@ REMEMBERED = 192 << 20
 BOUNDING = "rows of a person"
 RADIUS, DELTA = 200.0, 1e-6
 """For which the accountant states a level where the recipe names none."""
+
+CHANGED_PART = (
+    "has other rows than when they were counted, so its reports are not released: the source changed, gives other "
+    "rows at every run, or was cut into other partitions. Store the rows first, and obfuscate what was stored"
+)
 
 OnProblems = Callable[[pa.RecordBatch, Sequence[Problem]], None]
 """What happens to bad rows of a batch; by default they are an error."""
@@ -129,6 +135,8 @@ class Part:
         The recipe for these rows, with a key.
     sessions : TraceSessions, optional
         Of traces: the sessions that answered the parts before. By default new ones.
+    name : str, optional
+        What the part is called in messages, such as "partition 3".
 
     Examples
     --------
@@ -142,8 +150,8 @@ class Part:
     [['fare', 'lon', 'lat']]
     """
 
-    def __init__(self, table: Table, sessions: "TraceSessions | None" = None) -> None:
-        self.table = table
+    def __init__(self, table: Table, sessions: "TraceSessions | None" = None, name: str = "") -> None:
+        self.table, self.name = table, name
         self._sessions = sessions
         self._cells: dict[str, FloatArray] = {}
         self._remembered: list[tuple[Examined, KeyedRandomness]] | None = None
@@ -231,6 +239,7 @@ class Part:
             persons = chosen.persons
             if persons is not None:
                 total.update(PersonReports.of(persons.names, persons.codes, chosen.reports_per_row, tags))
+        self._refuse_changes(release)
         return total
 
     def draw(
@@ -255,10 +264,14 @@ class Part:
                 turns.append(_turns(keyed, "order of rows"))
             else:
                 yield part
-        if self._digest not in release.digests:
-            raise InvalidInputError(CHANGED)
+        self._refuse_changes(release)
         if made:
             yield _shuffled(made, turns)
+
+    def _refuse_changes(self, release: "Release") -> None:
+        # A partition without rows is not always counted.
+        if self._digest not in release.digests and (self._first or not self.name):
+            raise InvalidInputError(f"{self.name} {CHANGED_PART}" if self.name else CHANGED)
 
     def _new_sessions(self) -> "TraceSessions | None":
         recipe = self.table.recipe
@@ -288,10 +301,9 @@ class Part:
                 flaws = sessions.flaws(examined.only(present).steps)
                 examined = examined.without({int(present[row]): reason for row, reason in flaws.items()})
             if examined.problems:
-                (on_problems or _raise_first(self._first))(batch, examined.problems)
+                (on_problems or _raise_first(self._first, self.name))(batch, examined.problems)
             source = self.table.randomness(examined, self._first)
-            for number, truth in enumerate(examined.truths):
-                total += int(key_of(source, number).words(truth, 1, "row of a table").sum(dtype=np.uint64))
+            total += self._sum(examined, source)
             rows += len(examined.rows)
             size += batch.nbytes + 16 * len(batch) * len(examined.truths)
             if size > REMEMBERED or sessions is not None or examined.problems:
@@ -303,6 +315,20 @@ class Part:
             self._first += len(batch)
         self._digest = self._digested(rows, total)
         self._remembered = kept if size <= REMEMBERED else None
+
+    def _sum(self, examined: Examined, source: KeyedRandomness) -> int:
+        """Return a sum over rows of a word for record, places and person; of traces for time, place and person."""
+        if examined.times is not None:
+            # Rows of several persons at one time come in any order.
+            source = KeyedRandomness(source.key, np.ascontiguousarray(examined.times).view(np.int64))
+        words = np.zeros(len(examined.rows), np.uint64)
+        for number, truth in enumerate(examined.truths):
+            words += key_of(source, number).words(truth, 1, "row of a table")[:, 0]
+        if (persons := examined.persons) is not None:
+            names = np.array([zlib.crc32(name.encode()) for name in persons.names], np.uint64)
+            # Odd factors: no bit of a word is lost.
+            words *= names[persons.codes] * np.uint64(2) + np.uint64(1)
+        return int(words.sum(dtype=np.uint64))
 
     def _digested(self, rows: int, total: int) -> str:
         key = b"" if self.table.recipe.key is None else self.table.recipe.key.read()
@@ -371,14 +397,14 @@ class Release:
     digests: frozenset[str] = field(default=frozenset(), repr=False)
 
     @classmethod
-    def of(cls, recipe: Recipe, count: Count, table: Table) -> "Release":
-        """Return the decisions, or raise what forbids the release."""
+    def of(cls, recipe: Recipe, count: Count, table: Table, shuffle: str = SHUFFLE) -> "Release":
+        """Return the decisions, or raise what forbids the release; `shuffle` says how rows are shuffled."""
         for name in recipe.keep:
             if name not in count.kept:
                 raise InvalidInputError(f"column {name!r} of `keep=` exists in no file")
         if recipe.order == "raise" and recipe.time is None:
             for order in count.orders:
-                order.refuse()
+                order.refuse(shuffle)
         persons, cut, left_out = count.persons, dict[str, int](), 0
         if recipe.same_place is not None:
             persons = _of_cells(count.seen)
@@ -411,6 +437,10 @@ class Release:
 
     def charge(self, ledger: Budget, persons: PersonReports, label: str) -> None:
         """Charge all persons for their reports, or none. The same reports under the same key are charged once."""
+        more, fewer = persons.counts - self.persons.counts, self.persons.counts - persons.counts
+        # Of rows with several places that are left out, the decision has the most reports that there can be.
+        if more or (fewer and not (self.first_left_out and len(self.record.places) > 1)):
+            raise InvalidInputError(CHANGED)
         if self.recipe.time is None:
             ledger.charge_counts(persons.counts, self.recipe.mechanism, label=label, once=persons.tokens)
         else:
@@ -568,10 +598,11 @@ def _shuffled(parts: Sequence[Obfuscated], turns: Sequence[Words]) -> Obfuscated
     return Obfuscated(rows_of(batch, turn), rows[turn], tuple(places[turn] for places in reports))
 
 
-def _raise_first(first: int) -> OnProblems:
+def _raise_first(first: int, name: str) -> OnProblems:
     def raise_first(batch: pa.RecordBatch, problems: Sequence[Problem]) -> None:  # noqa: ARG001
         row, reason = problems[0]
-        raise InvalidInputError(f"row {first + row}: {reason} ({plural(len(problems), 'such row')})")
+        where = f"{name}, row" if name else "row"
+        raise InvalidInputError(f"{where} {first + row}: {reason} ({plural(len(problems), 'such row')})")
 
     return raise_first
 

@@ -1,18 +1,20 @@
 """The entry for any Arrow stream: pyarrow, Polars, DuckDB, pandas, Ibis."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Unpack
 
 import pyarrow as pa
 
+from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
+from geoind.tables.order import SHUFFLE
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY
-from geoind.tables.release import Part, Release
+from geoind.tables.release import Count, Part, Release
 from geoind.tables.table import Table
 
-__all__ = ["obfuscate", "released"]
+__all__ = ["decided", "obfuscate", "released"]
 
 
 @with_options
@@ -64,17 +66,38 @@ def obfuscate(
 
 def released(recipe: Recipe, parts: "list[tuple[Part, Any]]", ledger: Budget | None, label: str) -> Release:
     """Return the decisions about a release of parts, each with a function that gives its batches, and charge."""
+    counts = (part.count(batches(), charged=ledger is not None) for part, batches in parts)
+
+    def tags(release: Release) -> Iterator[PersonReports]:
+        return (part.tags(batches(), release) for part, batches in parts)
+
+    return decided(recipe, parts[0][0].table, counts, tags, ledger, label)
+
+
+def decided(
+    recipe: Recipe,
+    table: Table,
+    counts: Iterable[Count],
+    tags: Callable[[Release], Iterable[PersonReports]],
+    ledger: Budget | None,
+    label: str,
+    shuffle: str = SHUFFLE,
+) -> Release:
+    """Return the decisions about a release from the counts of its parts, and charge for their tags."""
     if ledger is not None:
         recipe.require_person_column("a ledger")
-    total = parts[0][0].count(parts[0][1](), charged=ledger is not None)
-    for part, batches in parts[1:]:
-        total.merge(part.count(batches(), charged=ledger is not None), recipe.most_rows)
-    release = Release.of(recipe, total, parts[0][0].table)
-    if ledger is not None:
-        persons = parts[0][0].tags(parts[0][1](), release)
-        for part, batches in parts[1:]:
-            persons.update(part.tags(batches(), release))
-        release.charge(ledger, persons, label)
+    total = Count()
+    for count in counts:
+        total.merge(count, recipe.most_rows)
+    release = Release.of(recipe, total, table, shuffle)
+    if ledger is None:
+        return release
+    persons = release.persons
+    if recipe.time is None and recipe.same_place is None:
+        persons = PersonReports()
+        for more in tags(release):
+            persons.update(more)
+    release.charge(ledger, persons, label)
     return release
 
 

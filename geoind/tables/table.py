@@ -122,6 +122,8 @@ class Table:
         if each file is one.
     one_of_several : bool
         Whether a kept column may be missing here, because another file has it.
+    position : str, optional
+        The column with the number of each row in its file, from 0, where batches are not all of its rows.
 
     Examples
     --------
@@ -138,6 +140,7 @@ class Table:
     schema: pa.Schema
     path: str = ""
     one_of_several: bool = False
+    position: str | None = None
 
     def __post_init__(self) -> None:
         names = self.schema.names
@@ -216,7 +219,10 @@ class Table:
         name = self.recipe.id_column
         if name is not None:
             return KeyedRandomness(self.recipe.key.read(), labels_of(values_of(examined.batch, name), name))
-        return KeyedRandomness(self.recipe.key.for_file(self.path), first + examined.rows)
+        rows = first + examined.rows
+        if self.position is not None:
+            rows = column_of(examined.batch, self.position).to_numpy()
+        return KeyedRandomness(self.recipe.key.for_file(self.path), rows)
 
     def reported(self, examined: Examined, reports: Sequence[FloatArray]) -> pa.RecordBatch:
         """Return the columns that leave, with reports in place of true locations."""
