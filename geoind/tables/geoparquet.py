@@ -4,6 +4,7 @@ GeoParquet keeps JSON under the schema's key "geo", GeoArrow in the metadata of 
 """
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,11 +12,14 @@ import pyarrow as pa
 
 from geoind.errors import InvalidInputError
 from geoind.space.crs import LONLAT, same_crs
+from geoind.tables.compact import plain_type
+from geoind.tables.identities import JSON_TEXT
 
 __all__ = ["declared_crs", "geometry_columns", "published_schema"]
 
-ABOUT_COLUMN = ("encoding", "geometry_types", "crs", "edges", "orientation", "epoch")
-"""What GeoParquet says of a column that is true of its reports, too. Its bbox and covering are not."""
+ENCODINGS = ("WKB", "point")
+EDGES = ("planar", "spherical")
+VERSION = re.compile(r"[0-9.]{1,16}")
 
 
 def geometry_columns(schema: pa.Schema) -> list[str]:
@@ -54,26 +58,38 @@ def published_schema(schema: pa.Schema, names: Iterable[str], places: Iterable[s
     wanted, points = set(names), set(places)
     fields = [_bare(field, geometry=field.name in points) for field in schema if field.name in wanted]
     geo = _geo(schema)
-    about = {
-        name: {key: value for key, value in column.items() if key in ABOUT_COLUMN}
-        for name, column in _columns(geo).items()
-        if name in points
-    }
+    about = {name: _about(column) for name, column in _columns(geo).items() if name in points}
     if not about:
         return pa.schema(fields)
     primary = geo["primary_column"] if geo.get("primary_column") in about else next(iter(about))
-    kept = {"version": str(geo.get("version", "1.1.0")), "primary_column": primary, "columns": about}
+    version = geo.get("version")
+    known = isinstance(version, str) and VERSION.fullmatch(version)
+    kept = {"version": version if known else "1.1.0", "primary_column": primary, "columns": about}
     return pa.schema(fields, {b"geo": json.dumps(kept).encode()})
 
 
+def _about(column: dict[str, Any]) -> dict[str, Any]:
+    """Return what GeoParquet says of a column that is true of its reports, too, in values that it defines."""
+    about = {"encoding": column.get("encoding"), "geometry_types": ["Point"]}
+    if about["encoding"] not in ENCODINGS:
+        about["encoding"] = ENCODINGS[0]
+    about |= {"crs": column["crs"]} if "crs" in column else {}
+    return about | {key: column[key] for key in ("edges",) if column.get(key) in EDGES}
+
+
 def _bare(field: pa.Field, *, geometry: bool) -> pa.Field:
-    """Return a field without notes, but for the extension type of a geometry or of its own values."""
-    extension = {
-        key: value for key, value in (field.metadata or {}).items() if key.startswith(b"ARROW:extension:")
-    }
-    if not geometry:
-        extension = {key: value for key, value in (field.metadata or {}).items() if key == b"geoind:json"}
-    return field.with_metadata(extension or None)
+    """Return a field without metadata, but for the CRS of a geometry and the mark of JSON values."""
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key == JSON_TEXT}
+    if (
+        geometry
+        and _extension_of(field).startswith("geoarrow.")
+        and not isinstance(field.type, pa.BaseExtensionType)
+    ):
+        known = _extension_metadata(field)
+        about = {key: known[key] for key in ("crs",) if key in known}
+        about |= {"edges": known["edges"]} if known.get("edges") in EDGES else {}
+        metadata = {"ARROW:extension:name": _extension_of(field), "ARROW:extension:metadata": json.dumps(about)}
+    return pa.field(field.name, plain_type(field.type), field.nullable, metadata or None)
 
 
 def _text(crs: Any) -> str | None:

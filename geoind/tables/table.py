@@ -14,6 +14,7 @@ from geoind.mechanisms.protocol import check_truths
 from geoind.randomness import KeyedRandomness
 from geoind.space.crs import LONLAT, from_lonlat, same_crs
 from geoind.space.lattice import DECIMALS
+from geoind.tables.compact import check_type, compacted
 from geoind.tables.copies import refuse_copies, refuse_geometries, sampled_rows
 from geoind.tables.geoparquet import published_schema
 from geoind.tables.identities import Persons, labels_of, persons_in, values_of
@@ -152,6 +153,8 @@ class Table:
         for name in set(self._place_names) & {*self.recipe.named, *self.recipe.keep}:
             raise InvalidInputError(f"column {name!r} holds the true place: it cannot be kept, nor name anything")
         refuse_geometries(self.schema, self.recipe.published)
+        for name in set(self.recipe.published) & set(names):
+            check_type(name, self.schema.field(name).type)
         if self.recipe.person is EACH_FILE and not self.path:
             raise InvalidInputError("EACH_FILE is for files: `person=` must name a column here, or be EACH_ROW")
 
@@ -228,7 +231,10 @@ class Table:
         """Return the columns that leave, with reports in place of true locations."""
         changed = self.locations.written(examined.batch, reports, self.decimals)
         schema = self.reported_schema
-        arrays = [changed[name] if name in changed else _used(examined.batch, name) for name in schema.names]
+        arrays = [
+            changed[name] if name in changed else compacted(column_of(examined.batch, name))
+            for name in schema.names
+        ]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def refuse_copies(self, examined: Examined) -> None:
@@ -270,15 +276,3 @@ class Table:
 def key_of(source: KeyedRandomness, number: int) -> KeyedRandomness:
     """Return the randomness of the rows' place with this number: equal places of a row have their own reports."""
     return KeyedRandomness(key_of_place(source.key, number), source.labels) if number else source
-
-
-def _used(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Return a column; of a dictionary only the entries that rows use, in their order."""
-    column = batch.column(batch.schema.get_field_index(name))
-    if not pa.types.is_dictionary(column.type):
-        return column
-    used = np.zeros(len(column.dictionary), bool)
-    used[column.indices.drop_null().to_numpy()] = True
-    entries = column.dictionary.filter(pa.array(used))
-    indices = pa.array(np.cumsum(used) - 1).take(column.indices).cast(column.type.index_type)
-    return pa.DictionaryArray.from_arrays(indices, entries, ordered=column.type.ordered)
