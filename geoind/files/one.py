@@ -133,7 +133,7 @@ class OneFile:
         progress: OnReports | None = None,
     ) -> Tally:
         """Write the reports, and return what was counted."""
-        tally, part = Tally(), self._part if self._part and sessions is None else Part(self.table, sessions)
+        tally, part = Tally(), self._part if self._part and sessions is None and not self.rejected else Part(self.table, sessions)
         record = release.record.to_json().encode()
 
         def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
