@@ -144,7 +144,7 @@ class OneFile:
                 tally.add(batch)
                 yield batch.batch, batch.reports
                 if progress is not None:
-                    progress(tally.reports, self.source.share())
+                    progress(tally.reports, tally.reports / max(release.reports, 1))
 
         schema = self.table.reported_schema
         schema = schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: record})
@@ -226,4 +226,3 @@ class OneFile:
     def settled(self) -> "OneFile":
         """Return the file without what it holds in memory, to travel to another process."""
         return replace(self, _remembered=None)
-

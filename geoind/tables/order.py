@@ -195,7 +195,7 @@ def _explained(times: FloatArray) -> Flags:
     steps = np.diff(times)
     moves = steps[np.isfinite(steps) & (steps != 0)]
     follows = len(moves) and max(np.mean(moves > 0), np.mean(moves < 0)) >= FORWARD
-    return np.asarray((steps != 0) & bool(follows))
+    return np.asarray(np.isfinite(steps) & (steps != 0) & bool(follows))
 
 
 def _moments(column: pa.Array) -> FloatArray:
