@@ -161,7 +161,8 @@ class Part:
         on_problems : callable, optional
             What happens to bad rows; by default they are an error.
         """
-        recipe, found = self.table.recipe, Count(orders=[RowOrder() for _ in self.table.places])
+        recipe, shuffled = self.table.recipe, self.table.recipe.order == "shuffle"
+        found = Count(orders=[RowOrder(shuffled=shuffled) for _ in self.table.places])
         sessions, clocks = self._new_sessions(), None
         for number, (batch, examined, source) in enumerate(self._examined(batches, on_problems, sessions), 1):
             if number & (number - 1) == 0:
@@ -170,7 +171,7 @@ class Part:
             clocks = self.table.clocks(batch) if clocks is None else clocks
             per_row = examined.reports_per_row
             found.rows.update(dict(enumerate(np.bincount(per_row).tolist())))
-            if recipe.order == "raise" and recipe.time is None:
+            if recipe.order != "keep" and recipe.time is None:
                 times = rows_of(batch.select(clocks), examined.rows).columns
                 for order, truth in zip(found.orders, examined.truths, strict=True):
                     order.add(truth, times)
@@ -365,9 +366,9 @@ class Release:
         for name in recipe.keep:
             if name not in count.kept:
                 raise InvalidInputError(f"column {name!r} of `keep=` exists in no file")
-        if recipe.order == "raise" and recipe.time is None:
+        if recipe.order != "keep" and recipe.time is None:
             for order in count.orders:
-                order.refuse()
+                order.refuse(shuffled=recipe.order == "shuffle")
         persons, cut, left_out = count.persons, dict[str, int](), 0
         if recipe.same_place is not None:
             persons = _of_cells(count.seen)
