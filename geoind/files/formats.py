@@ -140,15 +140,12 @@ class Bytes:
         self.name = str(name)
         self.compression = compression
         self._copy: BinaryIO | None = None
-        self._stream: BinaryIO | None = None
-        self._size = 0
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
         """Return the bytes, in a `with`. Damaged compressed bytes are an `InvalidInputError`, also while read."""
         with ExitStack() as stack:
-            self._stream = stream = self._copy or self._seekable(stack)
-            self._size = stream.seek(0, os.SEEK_END)
+            stream = self._copy or self._seekable(stack)
             stream.seek(0)
             try:
                 yield _decompressed(stream, self.compression)
@@ -157,12 +154,6 @@ class Bytes:
                 if not self.compression or getattr(error, "errno", None) is not None:
                     raise
                 raise InvalidInputError("the input is not, or not completely, a compressed file") from None
-            finally:
-                self._stream = None
-
-    def share(self) -> float | None:
-        """Return which part of the file was read so far, None if it is not being read."""
-        return self._stream.tell() / self._size if self._stream is not None and self._size else None
 
     def _seekable(self, stack: ExitStack) -> BinaryIO:
         if self.name == STANDARD:
@@ -211,10 +202,6 @@ class StreamSource:
         chosen = set(self.schema.names if columns is None else columns)
         with self.data.opened() as stream:
             yield from self.read(stream, [name for name in self.schema.names if name in chosen])
-
-    def share(self) -> float | None:
-        """Return which part of the file was read so far, None where unknown."""
-        return self.data.share()
 
 
 def _decompressed(stream: BinaryIO, compression: str) -> BinaryIO:

@@ -63,9 +63,6 @@ class _GpxSource:
                 done += len(points)
                 yield Rows(pa.RecordBatch.from_pylist(points, schema=schema), numbers)
 
-    def share(self) -> float | None:
-        return self.data.share()
-
 
 class _Document:
     """The state of a parser: the path of the current element, and what was read of its point."""

@@ -115,7 +115,7 @@ def obfuscate_file(
     job : str, optional
         The label of the charge; by default the target's name.
     progress : callable, optional
-        Called now and then with the number of reports so far and the share of the input, None where unknown.
+        Called now and then with the number of reports so far and the share of the work that is done.
     spreadsheet_safe : bool
         Whether texts of CSV and TSV that a spreadsheet would run are written with a ' first.
     **options
@@ -225,7 +225,7 @@ def obfuscate_files(
     _refuse_folders(sources, files, place, the_job)
     with Unfinished(place, the_job.identity(files), the_job.recipe.key) as unfinished:
         keyed = replace(the_job, recipe=replace(the_job.recipe, key=unfinished.key))
-        targets = {path: str(_target_in(unfinished.folder, path, file)) for path, file in files.items()}
+        targets = {path: str(unfinished.folder / target) for path, target in _targets(files).items()}
         for aside in targets.values():
             Path(aside).parent.mkdir(parents=True, exist_ok=True)
         summary = _made({path: str(file) for path, file in files.items()}, targets, keyed, unfinished)
@@ -253,6 +253,7 @@ def _made(
         for path, name in files.items()
     }
     counted = _counted(works, job)
+    rejected = sum(work.rejected for work in works.values())
     first = next(iter(works.values()))
     release = Release.of(job.recipe, counted, first.table)
     left_out = list(dict.fromkeys(name for work in works.values() for name in work.table.left_out))
@@ -271,12 +272,11 @@ def _made(
             sessions = _sessions(job.recipe)
             with within(""):
                 tally = first.write(outputs, release, sessions=sessions, progress=job.progress)
-    rejected = sum(work.rejected for work in works.values())
     if len(missing) < len(works):
         log.warning("%d of %d files were complete", len(works) - len(missing), len(works))
         # What earlier runs made is not counted again, so the extent of all reports is not known.
         tally = Tally()
-    tally = replace(tally, reports=counted.reports - release.left_out)
+    tally = replace(tally, reports=release.reports)
     return tally.summary(release, left_out, rejected=rejected, charged=job.ledger is not None)
 
 
@@ -317,18 +317,16 @@ def _charge(works: Mapping[str, OneFile], release: Release, job: _Job, unfinishe
 def _written(works: Mapping[str, OneFile], release: Release, job: _Job) -> Tally:
     """Write the reports of several files, each whole or not at all."""
     tally, sessions = Tally(), _sessions(job.recipe)
+    parts: Iterator[Tally]
     if sessions is not None or not _in_parallel(works, job):
-        for path, work in works.items():
-            with within(path):
-                tally.merge(_write(path, work, release, sessions))
-            if job.progress is not None:
-                job.progress(tally.reports, None)
-        return tally
-    jobs = [(path, work.settled(), release) for path, work in works.items()]
-    for number, part in enumerate(in_processes(job.workers, _write, jobs), 1):
+        parts = (_write(path, work, release, sessions) for path, work in works.items())
+    else:
+        jobs = [(path, work.settled(), release) for path, work in works.items()]
+        parts = in_processes(job.workers, _write, jobs)
+    for number, part in enumerate(parts, 1):
         tally.merge(part)
         if job.progress is not None:
-            job.progress(tally.reports, number / len(jobs))
+            job.progress(tally.reports, number / len(works))
     return tally
 
 
@@ -378,10 +376,18 @@ def sources_in(sources: Sequence[str | Path]) -> dict[str, Path]:
     return found
 
 
-def _target_in(folder: Path, path: str, file: Path) -> Path:
-    """Return the file of reports of a source: one of a format that is only read becomes CSV."""
-    read_only = kind_of(file).format in READ_ONLY
-    return (folder / path).with_suffix(".csv") if read_only else folder / path
+def _targets(files: Mapping[str, Path]) -> dict[str, Path]:
+    """Return the path of the reports of each source: one of a format that is only read becomes CSV."""
+    taken: dict[Path, str] = {}
+    for path, file in files.items():
+        read_only = kind_of(file).format in READ_ONLY
+        target = Path(path).with_suffix(".csv") if read_only else Path(path)
+        if taken.setdefault(target, path) != path:
+            both = " and ".join(map(named_path, (taken[target], path)))
+            raise InvalidInputError(
+                f"the reports of {both} would have the same name: obfuscate them one after the other"
+            )
+    return {path: target for target, path in taken.items()}
 
 
 def _rejects_of(rejects: str | Path, path: str) -> Path:

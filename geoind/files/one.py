@@ -142,7 +142,7 @@ class OneFile:
                 tally.add(batch)
                 yield batch.batch, batch.reports
                 if progress is not None:
-                    progress(tally.reports, self.source.share())
+                    progress(tally.reports, tally.reports / max(release.reports, 1))
 
         schema = self.table.reported_schema
         schema = schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: record})

@@ -31,7 +31,6 @@ class _ParquetSource:
     data: "Bytes"
     unit: str = "row"
     dialect: Dialect | None = None
-    _share: float | None = None
 
     @cached_property
     def schema(self) -> pa.Schema:
@@ -49,11 +48,7 @@ class _ParquetSource:
                 chosen = [at for at, name in enumerate(batch.schema.names) if wanted is None or name in wanted]
                 numbers = np.arange(done + 1, done + len(batch) + 1)
                 done += len(batch)
-                self._share = done / file.metadata.num_rows
                 yield Rows(batch.select(chosen), numbers)
-
-    def share(self) -> float | None:
-        return self._share
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:

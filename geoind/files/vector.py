@@ -72,9 +72,6 @@ class _VectorSource:
                 done += len(batch)
                 yield Rows(pa.RecordBatch.from_arrays(arrays, schema=schema), numbers)
 
-    def share(self) -> float | None:
-        return None
-
     def _layer(self, file: VectorFile) -> str:
         names = [name for name, kind in file.layers.items() if kind is not None]
         if self.reading.layer is None and len(names) == 1:

@@ -15,7 +15,6 @@ import shapely
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 from geoind.tables.geoparquet import geometry_columns
-from geoind.tables.places import is_binary
 
 __all__ = ["refuse_copies", "refuse_geometries", "sampled_rows"]
 
@@ -24,6 +23,9 @@ ROWS = 256
 SHARE = 0.5
 """Share of the rows with a copy that makes a column one of coordinates. Chance gives less than 0.01."""
 LEAST_DIGITS = 4
+SMALLEST = 1.0
+"""Thousandths of a degree, or metres: of smaller coordinates there are too few digits to look for."""
+HEX = re.compile("[0-9A-Fa-f]{42,}")
 
 
 def sampled_rows(count: int) -> IntArray:
@@ -69,20 +71,20 @@ def refuse_copies(kept: pa.RecordBatch, places: Sequence[tuple[FloatArray, int]]
 
 
 def _digits(values: FloatArray, decimals: int) -> list[tuple[str, ...]]:
-    """Return the digits of each coordinate, cut off and rounded; none where there are too few to be found."""
-    scaled = np.abs(values) * 10.0**decimals
+    """Return the digits of each coordinate, cut off and rounded: so many decimals, or more where it is small."""
     found = []
-    for value in scaled.tolist():
-        forms = () if np.isnan(value) else (str(int(value)), str(round(value)))
-        found.append(tuple({form for form in forms if len(form) >= LEAST_DIGITS}))
+    for value in (np.abs(values) * 10.0**decimals).tolist():
+        while SMALLEST < value < 10 ** (LEAST_DIGITS - 1):
+            value *= 10
+        forms = {str(int(value)), str(round(value))} if value > SMALLEST else set()
+        found.append(tuple(form for form in forms if len(form) >= LEAST_DIGITS))
     return found
 
 
 def _texts(column: pa.Array) -> list[str]:
     """Return the values as text, without the signs between the digits of one number."""
-    values = column.to_pylist()
-    texts = (repr(value) if isinstance(value, float) else str(value) for value in values)
-    return ["" if value is None else re.sub(r"(?<=\d)[.,](?=\d)", "", text) for value, text in zip(values, texts)]
+    texts = ("" if value is None else str(value) for value in column.to_pylist())
+    return [re.sub(r"(?<=\d)[.,](?=\d)", "", text) for text in texts]
 
 
 def _repeats(texts: Sequence[str], digits: Sequence[tuple[str, ...]]) -> bool:
@@ -92,7 +94,10 @@ def _repeats(texts: Sequence[str], digits: Sequence[tuple[str, ...]]) -> bool:
 
 
 def _is_wkb(column: pa.Array) -> bool:
-    if not is_binary(column.type):
-        return False
-    values = np.asarray(column.drop_null().to_pylist(), dtype=object)
-    return bool(len(values)) and bool(np.mean(shapely.from_wkb(values, on_invalid="ignore") != None) >= SHARE)  # noqa: E711
+    """Return whether values are geometries as bytes, or as the hexadecimal digits of them."""
+    values = column.drop_null().to_pylist()
+    found = [
+        value for value in values if isinstance(value, bytes) or (isinstance(value, str) and HEX.fullmatch(value))
+    ]
+    shapes = shapely.from_wkb(np.asarray(found, dtype=object), on_invalid="ignore") if found else []
+    return bool(values) and sum(shape is not None for shape in shapes) >= SHARE * len(values)

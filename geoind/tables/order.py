@@ -62,6 +62,8 @@ class RowOrder:
         A pseudo-random number for each of them, and the limit.
     sorted_block : bool
         Whether consecutive places of one block are nearer than the same rows permuted.
+    shuffled : bool
+        Whether the rows of a part will be in random order, so that only the parts are compared.
 
     Examples
     --------
@@ -80,6 +82,7 @@ class RowOrder:
     turns: Words = field(default_factory=lambda: np.empty(0, np.uint64), repr=False)
     below: int = 2**64 - 1
     sorted_block: bool = False
+    shuffled: bool = False
     _blocks: int = 0
     _waiting: list[tuple[FloatArray, list[pa.Array]]] = field(default_factory=list, repr=False)
 
@@ -108,9 +111,9 @@ class RowOrder:
         places = places[present]
         columns = [pa.chunked_array(parts) for parts in zip(*(clocks for _, clocks in self._waiting), strict=True)]
         self._waiting = []
-        if len(places) < 2:
-            return
         self._sample(places, _turns(places), self.below)
+        if len(places) < 2 or self.shuffled:
+            return
         self._blocks += 1
         weight = 1 if self._blocks <= EVERY_BLOCK else 4
         if self._blocks % weight:
@@ -126,7 +129,12 @@ class RowOrder:
 
     def merge(self, other: "RowOrder") -> None:
         """Take over what another part has."""
-        other.settle()
+        for part in (self, other):
+            part.settle()
+            if part.shuffled and len(part.sample) > 1:
+                logs = _permuted(part.sample, len(part.sample) // 2)
+                part._add(len(logs), float(logs.sum()), float(np.sum(logs**2)))
+            part.shuffled = False
         self._add(other.pairs, other.total, other.squares)
         self._sample(other.sample, other.turns, other.below)
         self.sorted_block |= other.sorted_block
@@ -152,12 +160,19 @@ class RowOrder:
         return _nearer(self.pairs, self.total, self.squares, _permuted(self.sample, len(TURNS[0])))
 
     def refuse(self, shuffle: str = SHUFFLE) -> None:
-        """Raise if the order of the rows shows where they are, and name how to shuffle them."""
-        if self.is_sorted:
+        """Raise if the order of the rows, or of shuffled rows their file, shows where they are."""
+        if not self.is_sorted:
+            return
+        if self.shuffled:
             raise InvalidInputError(
-                "consecutive rows are nearer to each other than rows in random order, so the order of the rows "
-                f"shows where they are: {shuffle}, or give `order='keep'` if the order has another reason"
+                "rows of a file are nearer to each other than to those of other files, so the file shows where they "
+                "are, also in random order: put all rows into one file, or give `order='keep'` if the files have "
+                "another reason"
             )
+        raise InvalidInputError(
+            "consecutive rows are nearer to each other than rows in random order, so the order of the rows "
+            f"shows where they are: {shuffle}, or give `order='keep'` if the order has another reason"
+        )
 
 
 def _logs(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -204,7 +219,7 @@ def _explained(times: FloatArray) -> Flags:
     steps = np.diff(times)
     moves = steps[np.isfinite(steps) & (steps != 0)]
     follows = len(moves) and max(np.mean(moves > 0), np.mean(moves < 0)) >= FORWARD
-    return np.asarray((steps != 0) & bool(follows))
+    return np.asarray(np.isfinite(steps) & (steps != 0) & bool(follows))
 
 
 def _moments(column: pa.Array) -> FloatArray:

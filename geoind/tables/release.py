@@ -9,10 +9,11 @@ import hashlib
 import heapq
 import math
 import zlib
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median_low
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -77,14 +78,13 @@ class Count:
 
     Attributes
     ----------
-    rows : int
-        Rows that can have reports.
-    reports : int
-        Their reports, before any are left out.
+    rows : Counter
+        How many rows make so many reports, before any are left out.
     persons : PersonReports
         The reports of each person; empty where each row is a person.
     smallest : dict
-        With `reports_per_person`: the smallest tags of each person's rows, one more than may be reported.
+        With `reports_per_person`: the smallest tags of each person's rows, one more than may be reported, and the
+        number of reports of these rows.
     seen : dict
         With `same_place`: the tokens of each person's cells.
     orders : list of RowOrder
@@ -97,10 +97,9 @@ class Count:
         The kept columns that exist.
     """
 
-    rows: int = 0
-    reports: int = 0
+    rows: Counter[int] = field(default_factory=Counter)
     persons: PersonReports = field(default_factory=PersonReports)
-    smallest: dict[str, list[int]] = field(default_factory=dict)
+    smallest: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     seen: dict[str, set[str]] = field(default_factory=dict)
     orders: list[RowOrder] = field(default_factory=list)
     costs: dict[str, Mapping[float, int]] = field(default_factory=dict)
@@ -108,10 +107,14 @@ class Count:
     digests: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
 
+    @property
+    def reports(self) -> int:
+        """All reports, before any are left out."""
+        return sum(reports * rows for reports, rows in self.rows.items())
+
     def merge(self, other: "Count", most: int | None) -> None:
         """Add another part, of which at most so many rows of a person are reported."""
-        self.rows += other.rows
-        self.reports += other.reports
+        self.rows.update(other.rows)
         self.persons.update(other.persons)
         for person, tags in other.smallest.items():
             self.smallest[person] = heapq.nsmallest((most or 0) + 1, [*self.smallest.get(person, []), *tags])
@@ -170,7 +173,8 @@ class Part:
         on_problems : callable, optional
             What happens to bad rows; by default they are an error.
         """
-        recipe, found = self.table.recipe, Count(orders=[RowOrder() for _ in self.table.places])
+        recipe, shuffled = self.table.recipe, self.table.recipe.order == "shuffle"
+        found = Count(orders=[RowOrder(shuffled=shuffled) for _ in self.table.places])
         sessions, clocks = self._new_sessions(), None
         for number, (batch, examined, source) in enumerate(self._examined(batches, on_problems, sessions), 1):
             if number & (number - 1) == 0:
@@ -178,9 +182,8 @@ class Part:
                 self.table.refuse_copies(examined)
             clocks = self.table.clocks(batch) if clocks is None else clocks
             per_row = examined.reports_per_row
-            found.rows += len(examined.rows)
-            found.reports += int(per_row.sum())
-            if recipe.order == "raise" and recipe.time is None:
+            found.rows.update(dict(enumerate(np.bincount(per_row).tolist())))
+            if recipe.order != "keep" and recipe.time is None:
                 times = rows_of(batch.select(clocks), examined.rows).columns
                 for order, truth in zip(found.orders, examined.truths, strict=True):
                     order.add(truth, times)
@@ -219,11 +222,12 @@ class Part:
         if (most := recipe.most_rows) is not None:
             tags, used = _turns(source, BOUNDING), np.flatnonzero(per_row)
             order = used[np.lexsort((tags[used], persons.codes[used]))]
-            starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1))
-            for start, end in zip(starts, np.append(starts[1:], len(order)), strict=True):
+            starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1)).tolist()
+            for start, end in pairwise([*starts, len(order)]):
                 name = persons.names[persons.codes[order[start]]]
-                some = tags[order[start : min(end, start + most + 1)]].tolist()
-                found.smallest[name] = heapq.nsmallest(most + 1, [*found.smallest.get(name, []), *some])
+                some = order[start : min(end, start + most + 1)]
+                pairs = zip(tags[some].tolist(), per_row[some].tolist(), strict=True)
+                found.smallest[name] = heapq.nsmallest(most + 1, [*found.smallest.get(name, []), *pairs])
 
     def tags(self, batches: Iterable[pa.RecordBatch], release: "Release") -> PersonReports:
         """Return the reports that each person will be in, and which: what a ledger is charged for once.
@@ -265,7 +269,7 @@ class Part:
             else:
                 yield part
         self._refuse_changes(release)
-        if made:
+        if sum(len(part.rows) for part in made):
             yield _shuffled(made, turns)
 
     def _refuse_changes(self, release: "Release") -> None:
@@ -380,8 +384,10 @@ class Release:
         What leaves and what is promised.
     persons : PersonReports
         How many reports each person will be in.
+    reports : int
+        How many reports there will be.
     left_out : int
-        Rows without reports, because a person has more than `reports_per_person`.
+        Reports that are not made, because a person has more than `reports_per_person`.
     first_left_out : dict
         The smallest tag of the rows of a person that are left out.
     digests : frozenset of str
@@ -392,6 +398,7 @@ class Release:
     record: ReleaseRecord
     persons: PersonReports = field(repr=False)
     costs: Mapping[str, Mapping[float, int]] = field(default_factory=dict, repr=False)
+    reports: int = 0
     left_out: int = 0
     first_left_out: Mapping[str, int] = field(default_factory=dict, repr=False)
     digests: frozenset[str] = field(default=frozenset(), repr=False)
@@ -402,17 +409,17 @@ class Release:
         for name in recipe.keep:
             if name not in count.kept:
                 raise InvalidInputError(f"column {name!r} of `keep=` exists in no file")
-        if recipe.order == "raise" and recipe.time is None:
+        if recipe.order != "keep" and recipe.time is None:
             for order in count.orders:
                 order.refuse(shuffle)
         persons, cut, left_out = count.persons, dict[str, int](), 0
         if recipe.same_place is not None:
             persons = _of_cells(count.seen)
         elif (most := recipe.most_rows) is not None:
-            cut = {name: tags[most] for name, tags in count.smallest.items() if len(tags) > most}
+            cut = {name: tags[most][0] for name, tags in count.smallest.items() if len(tags) > most}
             counts = Counter(persons.counts)
             for name, first in cut.items():
-                counts[name] = len(table.places) * sum(tag < first for tag in count.smallest[name])
+                counts[name] = sum(reports for tag, reports in count.smallest[name] if tag < first)
             left_out = sum((persons.counts - counts).values())
             persons = PersonReports(counts)
         record = _record(recipe, count, persons, table)
@@ -421,6 +428,7 @@ class Release:
             record=record,
             persons=persons,
             costs=count.costs,
+            reports=count.reports - left_out,
             left_out=left_out,
             first_left_out=cut,
             digests=count.digests,
@@ -450,16 +458,18 @@ class Release:
 def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) -> ReleaseRecord:
     """Return the record; raise if the busiest person's total is refused."""
     mechanism = recipe.mechanism
-    if recipe.person is EACH_ROW:
-        numbers, sums = [len(table.places)] * min(count.rows, 1), None
-        many = count.rows
-    elif recipe.time is not None:
+    totals: list[tuple[int, Mapping[float, int] | None]]
+    if recipe.time is not None:
         names = sorted(count.spent, key=count.spent.__getitem__)
-        numbers, sums = [persons.counts[name] for name in names], [count.spent[name] for name in names]
         many = len(names)
+        # The last one is the busiest, then the median.
+        totals = [(persons.counts[names[at]], count.costs[names[at]]) for at in (-1, (many - 1) // 2) if names]
     else:
-        numbers, sums = sorted(number for number in persons.counts.values() if number), None
-        many = len(numbers)
+        having = count.rows if recipe.person is EACH_ROW else Counter(persons.counts.values())
+        numbers = sorted(number for number in having if number and having[number])
+        upto = list(accumulate(having[number] for number in numbers))
+        many = upto[-1] if upto else 0
+        totals = [(numbers[at], None) for at in (-1, bisect_left(upto, (many + 1) // 2)) if numbers]
     record = ReleaseRecord.of(
         mechanism,
         unit=recipe.unit,
@@ -468,25 +478,17 @@ def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) 
         reports=recipe.reports or 1,
         delta=recipe.delta or 0.0,
         places=tuple(place.names for place in table.places),
-        kept=recipe.keep,
+        kept=recipe.published,
         persons=many,
     )
-    if not numbers:
-        empty = PersonTotal(reports=0, epsilon=0.0)
-        record = replace(record, busiest=empty, median=empty)
-    else:
-        middle = numbers.index(median_low(numbers)) if sums is None else (len(numbers) - 1) // 2
-        costs = None if sums is None else [count.costs[names[at]] for at in (-1, middle)]
-        record = replace(
-            record,
-            busiest=_total(recipe, numbers[-1], None if costs is None else costs[0]),
-            median=_total(recipe, numbers[middle], None if costs is None else costs[1]),
-        )
+    empty = PersonTotal(reports=0, epsilon=0.0)
+    busiest, median = [_total(recipe, *total) for total in totals] or (empty, empty)
+    record = replace(record, busiest=busiest, median=median)
     if recipe.method is not None:
         record = replace(
             record,
             mechanism=type(recipe.method).__name__,
-            epsilon=record.busiest.epsilon or float(mechanism.epsilon),  # type: ignore[union-attr]
+            epsilon=busiest.epsilon or float(mechanism.epsilon),
             session=described(recipe.method),
             fresh=float(mechanism.epsilon),
         )
@@ -498,7 +500,7 @@ def _total(recipe: Recipe, reports: int, costs: Mapping[float, int] | None) -> P
     """Return what so many reports of a person add up to."""
     radius, delta = recipe.radius or RADIUS, recipe.delta or DELTA
     mechanism = recipe.mechanism
-    if reports == 1 and mechanism.epsilon != math.inf:
+    if reports == 1 and costs is None and mechanism.epsilon != math.inf:
         epsilon = float(mechanism.epsilon)
         return PersonTotal(reports=1, epsilon=epsilon, level=epsilon * radius, radius=radius, delta=0.0)
     from geoind.accounting.reports import level_of_reports

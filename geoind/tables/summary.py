@@ -32,8 +32,8 @@ class Summary:
         Degrees that the *reports* span; None without reports.
     left_out : tuple of str
         The columns that did not leave.
-    rows_left_out : int
-        Rows without reports because of `reports_per_person`.
+    reports_left_out : int
+        Reports that were not made because of `reports_per_person`.
     rejected : int
         Bad records that got no report.
     charged : bool
@@ -46,7 +46,7 @@ class Summary:
     reach_95: float | None
     bounds: tuple[float, float, float, float] | None = None
     left_out: tuple[str, ...] = ()
-    rows_left_out: int = 0
+    reports_left_out: int = 0
     rejected: int = 0
     charged: bool = False
 
@@ -62,8 +62,8 @@ class Summary:
         if self.bounds is not None:
             west, south, east, north = self.bounds
             lines.append(f"the reports lie between {west:.5f} and {east:.5f} E, {south:.5f} and {north:.5f} N")
-        if self.rows_left_out:
-            lines.append(f"{plural(self.rows_left_out, 'report')} left out by the limit per person")
+        if self.reports_left_out:
+            lines.append(f"{plural(self.reports_left_out, 'report')} left out by the limit per person")
         if self.rejected:
             lines.append(f"{plural(self.rejected, 'bad record')} got no report")
         if self.charged:
@@ -126,7 +126,7 @@ class Tally:
             reach_95=reach,
             bounds=None if low is None or high is None else (*low.tolist(), *high.tolist()),
             left_out=tuple(left_out),
-            rows_left_out=release.left_out,
+            reports_left_out=release.left_out,
             rejected=rejected,
             charged=charged,
         )

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
+from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import check_truths
 from geoind.randomness import KeyedRandomness
@@ -16,6 +17,7 @@ from geoind.space.crs import LONLAT, from_lonlat, same_crs
 from geoind.space.lattice import DECIMALS
 from geoind.tables.compact import check_type, compacted
 from geoind.tables.copies import refuse_copies, refuse_geometries, sampled_rows
+from geoind.tables.delivery import STANDARD
 from geoind.tables.geoparquet import published_schema
 from geoind.tables.identities import Persons, labels_of, persons_in, values_of
 from geoind.tables.keys import key_of_place
@@ -155,8 +157,12 @@ class Table:
         refuse_geometries(self.schema, self.recipe.published)
         for name in set(self.recipe.published) & set(names):
             check_type(name, self.schema.field(name).type)
-        if self.recipe.person is EACH_FILE and not self.path:
-            raise InvalidInputError("EACH_FILE is for files: `person=` must name a column here, or be EACH_ROW")
+        if self.recipe.person is EACH_FILE:
+            if self.path in ("", STANDARD):
+                raise InvalidInputError(
+                    "EACH_FILE is for files: `person=` must name a column here, or be EACH_ROW"
+                )
+            as_person(self.path)
 
     @cached_property
     def locations(self) -> Locations:
@@ -265,7 +271,7 @@ class Table:
             persons, nameless = persons_in(values_of(batch, recipe.person_column), recipe.person_column)
             flaws |= nameless
         elif recipe.person is not EACH_ROW:
-            persons = Persons([self.path], np.zeros(len(batch), np.int64))
+            persons = Persons([as_person(self.path)], np.zeros(len(batch), np.int64))
         if recipe.time is not None:
             times, missing, bad = seconds_of(values_of(batch, recipe.time))
             for row in np.flatnonzero(missing | bad).tolist():

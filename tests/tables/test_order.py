@@ -1,149 +1,252 @@
-"""Rows in the order of a place tell it, and rows in the order of a clock do not: measured against a second way."""
+"""The order of rows, and the files that they are in, must not show where they are."""
 
-from collections import Counter
-from itertools import pairwise
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import geopandas
 import numpy as np
 import pyarrow as pa
 import pytest
+import shapely
 
 from geoind import InvalidInputError
-from geoind.tables.order import follows_a_clock, is_sorted_by_place, refuse_sorted
+from geoind.arrays import FloatArray, IntArray
+from geoind.tables.order import RowOrder, clock_columns
+from geoind.tables.recipe import EACH_ROW
+from tests.tables.made_up import KEY, lonlat, released
+from tests.trials import trials
 
 
-def by_counting(truth: Any) -> bool:
-    """Return whether rows are sorted by place, row by row and cell by cell."""
-    places = [tuple(place) for place in truth[:512].tolist() if np.isfinite(place).all()]
-    count = len(places)
-    if count < 32:
-        return False
-    for axis in range(2):
-        steps = [after[axis] - before[axis] for before, after in pairwise(places)]
-        moves = [step for step in steps if step]
-        up = sum(step > 0 for step in moves)
-        if len(moves) >= 31 and (up <= 0.05 * len(moves) or up >= 0.95 * len(moves)):
-            return True
-    side = max(3, int((count / 8) ** 0.5))
-    edges = [
-        [sorted(place[axis] for place in places)[count * part // side] for part in range(1, side)]
-        for axis in range(2)
-    ]
-    cells = [tuple(sum(edge <= place[axis] for edge in edges[axis]) for axis in range(2)) for place in places]
-    often = Counter(cells)
-    chance = sum(1 - often[cell] / count for cell in cells) * (count - 1) / count - len(often)
-    changes = sum(one != other for one, other in pairwise(cells)) - len(often)
-    return len(often) >= side * side // 2 and chance > len(often) and changes < 0.45 * chance
+def serpentine(places: FloatArray) -> IntArray:
+    band = np.floor(places[:, 1] / 0.02).astype(int)
+    return np.lexsort((np.where(band % 2, -places[:, 0], places[:, 0]), band))
 
 
-def partly_sorted(rng: np.random.Generator) -> Any:
-    """Return places that go through the cells of a lattice one by one, most of them, in any number and order."""
-    count = int(rng.choice([31, 32, 33, 71, 72, 100, 127, 128, 150, 200, 300, 600]))
-    places = rng.normal([2.35, 48.86], [0.05, 0.03], (count, 2))
-    side = int(rng.integers(3, 8))
-    ranks = places.argsort(axis=0).argsort(axis=0) * side // count
-    # There and back, as an ox ploughs: no coordinate is sorted.
-    along = np.where(ranks[:, 1] % 2, side - ranks[:, 0], ranks[:, 0])
-    order = np.lexsort([rng.random(count), along, ranks[:, 1]])
-    places = places[order]
-    stirred = np.flatnonzero(rng.random(count) < rng.uniform(0, 0.35))
-    places[stirred] = places[rng.permutation(stirred)]
-    if rng.random() < 0.3:
-        places[rng.random(count) < 0.1] = [np.nan, 48.0] if rng.random() < 0.5 else [2.0, np.inf]
-    if rng.random() < 0.2:
-        places = places[np.argsort(places[:, int(rng.integers(2))] + rng.normal(0, 0.01, count))]
-    return np.round(places, int(rng.integers(2, 6)))
+def grouped_by_cell(places: FloatArray) -> IntArray:
+    _, cells = np.unique(np.floor(places / 0.04), axis=0, return_inverse=True)
+    turns = np.random.default_rng(1).permutation(cells.max() + 1)
+    return np.argsort(turns[cells.ravel()], kind="stable")
 
 
-def test_partly_sorted_tables_are_judged_as_counting_does() -> None:
-    rng = np.random.default_rng(1)
-    told = Counter[bool]()
-    for _ in range(300):
-        places = partly_sorted(rng)
-        wanted = by_counting(places)
-        assert is_sorted_by_place(places) == wanted
-        told[wanted] += 1
-    assert min(told.values()) > 60
+def from_the_middle(places: FloatArray) -> FloatArray:
+    return places - places.mean(axis=0)
 
 
-@pytest.mark.parametrize("axis", [0, 1])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_nineteen_of_twenty_steps_in_one_direction_are_sorted(axis: int, sign: int) -> None:
-    for moved in (31, 40, 100):
-        for wrong in range(moved // 20 + 3):
-            steps = np.ones(moved)
-            steps[:wrong] = -0.001
-            places = np.zeros((moved + 1, 2))
-            places[1:, axis] = sign * np.cumsum(steps)
-            assert is_sorted_by_place(places) == (wrong <= moved / 20), (moved, wrong)
-    # Rows that stay where they are say nothing, and a few that move may do so by chance.
-    few = np.zeros((400, 2))
-    few[1:, axis] = np.cumsum(np.arange(399) < 30)
-    assert not is_sorted_by_place(few)
+ORDERS: dict[str, Callable[[FloatArray], IntArray]] = {
+    "latitude": lambda places: np.argsort(places[:, 1]),
+    "longitude, falling": lambda places: np.argsort(-places[:, 0]),
+    "x + y": lambda places: np.argsort(places.sum(axis=1)),
+    "angle": lambda places: np.argsort(np.arctan2(*from_the_middle(places).T)),
+    "radius": lambda places: np.argsort(np.hypot(*from_the_middle(places).T)),
+    "serpentine": serpentine,
+    "grouped by cell": grouped_by_cell,
+    "hilbert": lambda places: np.argsort(geopandas.GeoSeries(shapely.points(places)).hilbert_distance()),
+}
 
 
-@pytest.mark.parametrize(
-    ("right", "follows"), [(10, True), (9, True), (8, False), (2, False), (1, True), (0, True)]
-)
-@pytest.mark.parametrize(
-    "form",
-    [
-        lambda hours: pa.array(hours),
-        lambda hours: pa.array(hours.astype(float)),
-        lambda hours: pa.array([f"2024-05-01T{hour:02}:00" for hour in hours]),
-        lambda hours: pa.array(hours * 3600, pa.timestamp("s")),
-        lambda hours: pa.array(hours.astype(np.int32)).cast(pa.date32()),
-        lambda hours: pa.array(hours * 86_400_000).cast(pa.date64()),
-    ],
-)
-def test_rows_follow_a_clock_when_nine_of_ten_times_rise_or_nine_fall(
-    right: int, follows: bool, form: Any
+def is_sorted(*parts: FloatArray, size: int = 10**9, clocks: tuple[Any, ...] = (), shuffled: bool = False) -> bool:
+    """Return the verdict about parts that come in batches."""
+    total = RowOrder()
+    for part in parts:
+        order = RowOrder(shuffled=shuffled)
+        for start in range(0, len(part), size):
+            rows = slice(start, start + size)
+            order.add(part[rows], [clock[rows] for clock in clocks])
+        total.merge(order)
+    return total.is_sorted
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("count", [2000, 20_000])
+def test_rows_in_an_order_that_follows_their_places_are_found(order: str, count: int) -> None:
+    places = lonlat(count, 1)
+    assert is_sorted(places[ORDERS[order](places)])
+    assert not is_sorted(places)
+
+
+@pytest.mark.parametrize("size", [1, 100, 4096, 5000])
+def test_batches_do_not_change_the_verdict(size: int) -> None:
+    places = lonlat(6000, 2)
+    assert is_sorted(places[grouped_by_cell(places)], size=size)
+    assert not is_sorted(places, size=size)
+
+
+@pytest.mark.parametrize("order", ["latitude", "serpentine", "grouped by cell"])
+@pytest.mark.parametrize("random", [slice(0, 512), slice(10_000, 20_000), slice(0, 16_000)])
+def test_rows_that_are_sorted_in_a_part_of_the_table_only_are_found(order: str, random: slice) -> None:
+    places = lonlat(20_000, 3)
+    sorted_rows = np.ones(20_000, bool)
+    sorted_rows[random] = False
+    rest = places[sorted_rows]
+    places[sorted_rows] = rest[ORDERS[order](rest)]
+    assert is_sorted(places)
+    assert is_sorted(places, size=1000)
+
+
+@pytest.mark.parametrize("count", [60, 200])
+@pytest.mark.parametrize("order", ["latitude", "longitude, falling"])
+def test_a_small_table_sorted_by_a_coordinate_is_found(order: str, count: int) -> None:
+    places = lonlat(count, 4)
+    assert is_sorted(places[ORDERS[order](places)])
+
+
+@pytest.mark.parametrize("files", [4, 40, 400])
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_files_that_are_ranges_of_place_are_found_although_rows_are_random_in_each(
+    files: int, shuffled: bool
 ) -> None:
-    steps = np.ones(10, np.int64)
-    steps[right:] = -1
-    hours = 11 + np.cumsum([0, *steps])
-    assert follows_a_clock(pa.RecordBatch.from_pydict({"note": ["x"] * 11, "when": form(hours)})) == follows
+    places = lonlat(10_000, 5)
+    by_range = np.array_split(places[np.argsort(places[:, 0])], files)
+    rng = np.random.default_rng(6)
+    assert is_sorted(*(rng.permutation(part) for part in by_range), shuffled=shuffled)
+    assert not is_sorted(*np.array_split(places, files), shuffled=shuffled)
 
 
-def test_a_clock_is_a_column_of_times_by_its_type_or_its_name() -> None:
-    rising = np.arange(11)
-    texts = [f"2024-05-{day + 1:02}" for day in rising]
-    assert not follows_a_clock(pa.RecordBatch.from_pydict({"id": rising, "day_off": [True] * 11, "note": texts}))
-    assert not follows_a_clock(pa.RecordBatch.from_pydict({"when": np.full(11, 7)}))
-    assert not follows_a_clock(pa.RecordBatch.from_pydict({"when": pa.array([None] * 11, pa.int64())}))
-    assert follows_a_clock(pa.RecordBatch.from_pydict({"note": pa.array(rising, pa.timestamp("s"))}))
-    # A time that is missing is not a step back.
-    assert follows_a_clock(pa.RecordBatch.from_pydict({"when": [None if row % 2 else row for row in range(22)]}))
-    assert follows_a_clock(pa.RecordBatch.from_pydict({"when": [None, *texts, None]}))
-    assert follows_a_clock(pa.RecordBatch.from_pydict({"when": pa.array(texts).dictionary_encode()}))
-    # One clock is enough.
-    stirred = np.random.default_rng(2).permutation(11)
-    assert follows_a_clock(pa.RecordBatch.from_pydict({"made_at": stirred, "seen_at": rising}))
+def test_shuffling_hides_the_order_in_a_file_and_not_the_file() -> None:
+    places = lonlat(4000, 7)
+    sorted_places = places[np.argsort(places[:, 1])]
+    assert not is_sorted(sorted_places, shuffled=True)
+    assert not is_sorted(sorted_places[::2], sorted_places[1::2], shuffled=True)
+    halves = pa.table({"lon": sorted_places[:2000, 0], "lat": sorted_places[:2000, 1]}), pa.table(
+        {"lon": sorted_places[2000:, 0], "lat": sorted_places[2000:, 1]}
+    )
+    with pytest.raises(InvalidInputError, match="the file shows where they are, also in random order"):
+        released(*halves, person=EACH_ROW, order="shuffle")
+    released(halves[0], person=EACH_ROW, order="shuffle")
+    released(*halves, person=EACH_ROW, order="keep")
 
 
-def test_rows_sorted_by_place_are_refused_unless_the_first_ones_follow_a_clock() -> None:
-    truth = np.column_stack([np.linspace(2, 3, 600), np.full(600, 48.0)])
-    asked: list[list[int]] = []
-
-    def beside(rows: Any) -> pa.RecordBatch:
-        asked.append(rows.tolist())
-        return pa.RecordBatch.from_pydict({"when": rows})
-
-    refuse_sorted(truth, beside)
-    refuse_sorted(truth[:40], beside)
-    assert asked == [list(range(512)), list(range(40))]
-    with pytest.raises(InvalidInputError, match="sorted by place"):
-        refuse_sorted(truth, lambda rows: pa.RecordBatch.from_pydict({"id": rows}))
+def drive(count: int, seed: int = 0) -> FloatArray:
+    """Return the places of somebody who drives, and sometimes stays."""
+    rng = np.random.default_rng(seed)
+    steps = rng.normal([1e-4, 2e-4], 1e-4, (count, 2)) * (rng.random((count, 1)) < 0.8)
+    return np.asarray([2.3, 48.8] + np.cumsum(steps, axis=0))
 
 
-def test_rows_of_one_time_are_no_step_back_and_none_forward() -> None:
-    together = np.repeat(np.arange(5), 20)
-    for times in (together, together[::-1]):
-        assert follows_a_clock(pa.RecordBatch.from_pydict({"when": times}))
+BEGIN = datetime(2024, 5, 1, 8, tzinfo=UTC)
+CLOCKS: dict[str, Callable[[int], pa.Array]] = {
+    "timestamps": lambda count: pa.array([BEGIN + timedelta(seconds=row) for row in range(count)]),
+    "texts": lambda count: pa.array([str(BEGIN + timedelta(seconds=row)) for row in range(count)]),
+    "texts in a dictionary": lambda count: CLOCKS["texts"](count).dictionary_encode(),
+    "seconds": lambda count: pa.array(1_700_000_000 + np.arange(count)),
+    "milliseconds, the latest first": lambda count: pa.array(1_700_000_000_000 - 1000 * np.arange(count)),
+}
 
 
-def test_places_that_are_left_once_and_never_again_are_sorted_if_they_are_not_too_few() -> None:
-    corners = np.array([[2.0, 48.0], [2.0, 49.0], [3.0, 49.0], [3.0, 48.0]])
-    assert is_sorted_by_place(np.repeat(corners, 25, axis=0))
-    assert not is_sorted_by_place(np.tile(corners, (25, 1)))
-    assert not is_sorted_by_place(np.repeat(corners[:3], 25, axis=0))
+@pytest.mark.parametrize("clock", CLOCKS)
+@pytest.mark.parametrize("count", [60, 9000])
+def test_a_drive_with_times_is_not_a_sorted_table(clock: str, count: int) -> None:
+    places, times = drive(count), CLOCKS[clock](count)
+    table = pa.table({"at": times, "lon": places[:, 0], "lat": places[:, 1]})
+    assert clock_columns(table.to_batches()[0]) == ["at"]
+    assert released(table, size=1000, person=EACH_ROW)[0].reports == count
+    with pytest.raises(InvalidInputError, match="the order of the rows shows where they are"):
+        released(table.drop_columns("at"), person=EACH_ROW)
+
+
+def test_traces_of_many_persons_one_after_the_other_are_not_a_sorted_table() -> None:
+    rng = np.random.default_rng(3)
+    homes = rng.normal([2.35, 48.86], 0.1, (50, 1, 2))
+    places = (homes + np.cumsum(rng.normal(0, 3e-4, (50, 600, 2)), axis=1)).reshape(-1, 2)
+    times = np.concatenate([1.7e9 + np.sort(rng.integers(0, 10**6, 600)) for _ in range(50)])
+    assert not is_sorted(places, clocks=(pa.array(times),))
+    assert is_sorted(places)
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        np.full(2000, 1.7e9),
+        1.7e9 + np.random.default_rng(0).permutation(2000),
+        np.where(np.arange(2000) < 40, 1.7e9 + np.arange(2000), np.nan),
+        1.7e9 + np.arange(2000) // 500,
+    ],
+    ids=["constant", "random", "mostly missing", "four different ones"],
+)
+def test_times_that_rows_do_not_follow_explain_nothing(times: FloatArray) -> None:
+    places = lonlat(2000, 8)
+    places = places[ORDERS["hilbert"](places)]
+    assert is_sorted(places, clocks=(pa.array(times, from_pandas=True),))
+
+
+def test_columns_of_times_are_known_by_their_values() -> None:
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "day": pa.array([date.date() for date in (BEGIN, BEGIN)]),
+            "started_at": ["2024-05-01T08:00:00Z", None],
+            "fare": [7.5, 9.0],
+            "lat": ["48.85", "48.86"],
+            "time": ["noon", "later"],
+            "empty": pa.nulls(2),
+            "since": [1.7e9, 1.7e9],
+            "raw": [b"2024-05-01", b"2024-05-01"],
+        }
+    )
+    assert clock_columns(batch) == ["day", "started_at", "since"]
+
+
+def laws(rng: np.random.Generator, count: int) -> FloatArray:
+    """Return places of one of several laws, in random order."""
+    kind = rng.integers(5)
+    if kind == 0:
+        return np.asarray(rng.normal([2.35, 48.86], 10.0 ** rng.uniform(-4, 0), (count, 2)))
+    if kind == 1:
+        return np.asarray(rng.uniform([-180, -90], [180, 90], (count, 2)))
+    few = rng.normal([2.35, 48.86], 0.1, (rng.integers(2, 40), 2))
+    places = few[rng.integers(0, len(few), count)]
+    if kind == 2:
+        return np.asarray(places)  # a few stations
+    if kind == 3:
+        return np.asarray(places + rng.normal(0, 1e-3, (count, 2)))
+    return np.asarray(rng.choice(few, count, p=rng.dirichlet(np.full(len(few), 0.3))))
+
+
+def test_a_random_order_is_no_alarm() -> None:
+    alarms = []
+    for seed in range(trials(400)):
+        rng = np.random.default_rng(seed)
+        parts = [laws(rng, int(10 ** rng.uniform(0, 3.5)))]
+        if seed % 2:
+            # The files of one table, of any sizes.
+            cuts = np.sort(rng.integers(0, len(parts[0]) + 1, rng.integers(1, 30)))
+            parts = np.split(parts[0], cuts)
+        missing = rng.random(len(parts[0])) < 0.1
+        parts[0][missing] = np.nan
+        for shuffled in (False, True):
+            if is_sorted(*parts, size=int(rng.integers(50, 5000)), shuffled=shuffled):
+                alarms.append((seed, shuffled))
+    assert alarms == []
+
+
+def test_rows_without_places_are_not_looked_at() -> None:
+    places = lonlat(2000, 9)
+    places = places[np.argsort(places[:, 0])]
+    with_gaps = np.full((4000, 2), np.nan)
+    with_gaps[::2] = places
+    assert is_sorted(with_gaps)
+    assert not is_sorted(np.full((4000, 2), np.nan))
+    assert not RowOrder().is_sorted
+
+
+def test_rows_across_the_antimeridian_are_near_each_other() -> None:
+    rng = np.random.default_rng(10)
+    near, far = rng.normal(0, 0.01, (2000, 2)), rng.normal([90, 0], 0.01, (2000, 2))
+    near[:, 0] = (near[:, 0] + 180 + 180) % 360 - 180
+    assert is_sorted(np.concatenate([near, far]))
+    assert not is_sorted(rng.permutation(np.concatenate([near, far])))
+
+
+def test_shuffled_rows_keep_their_own_reports_and_values_in_an_order_of_their_own() -> None:
+    places = lonlat(3000, 11)
+    places = places[np.argsort(places[:, 0])]
+    table = pa.table({"id": np.arange(3000), "lon": places[:, 0], "lat": places[:, 1]})
+    options: dict[str, Any] = {"person": EACH_ROW, "keep": ["id"], "key": KEY, "id_column": "id"}
+    [kept] = released(table, order="keep", **options)[1]
+    [shuffled] = released(table, order="shuffle", **options)[1]
+    assert not is_sorted(places[shuffled["id"].to_numpy()])
+    assert shuffled.sort_by("id").to_pydict() == kept.to_pydict()
+    [again] = released(table, order="shuffle", size=700, **options)[1]
+    assert again.to_pydict() == shuffled.to_pydict()
+    [fresh] = released(table, order="shuffle", **options | {"key": None, "id_column": None})[1]
+    assert fresh["id"].to_pylist() != shuffled["id"].to_pylist()
