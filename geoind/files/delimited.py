@@ -25,6 +25,10 @@ __all__ = ["open_csv", "open_plt", "open_tsv"]
 DELIMITERS = "\t;|,"
 BLOCK = 4 << 20
 """Bytes that are parsed at once. No record may be longer."""
+MOST_BAD = 1 << 18
+"""Bad rows that are held at once."""
+MOST_COLUMNS = 1 << 14
+"""Columns of a table, as in spreadsheets."""
 HEAD = 1 << 20
 """Bytes of the first records, from which the delimiter and the decimal comma are detected."""
 
@@ -60,10 +64,12 @@ def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> StreamSo
         raise InvalidInputError(NOT_UTF8)
     if not text.strip("\r\n"):
         raise InvalidInputError("line 1: the file is empty, where a header should name the columns")
-    delimiter = _checked(reading.delimiter) if reading.delimiter else _detected(text) if quoting else "\t"
+    delimiter = _delimiter(reading.delimiter, text, quoting)
     records, second = _records(text, delimiter, quoting)
-    if not records or (second == len(text) and len(head) == HEAD):
+    if not records or (second == len(text) and len(head) >= HEAD - 1):
         raise InvalidInputError(f"line 1: the line is longer than {HEAD >> 20} MB, or a field than 128 KB")
+    if len(records[0]) > MOST_COLUMNS:
+        raise InvalidInputError(f"line 1: there are more than {MOST_COLUMNS} columns")
     if reading.header and _looks_like_record(records[0]):
         raise InvalidInputError("line 1: the first line looks like a record: is there no header?")
     if reading.header:
@@ -119,15 +125,18 @@ class _Table:
     pattern: str
 
     def rows(self, stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
+        bad: list[BadRecord] = []
         stream.read(self.start)
         try:
-            yield from self._rows(stream, wanted)
+            yield from self._rows(stream, wanted, bad)
         except pa.ArrowException:
             # Not Arrow's message: it may quote the text.
+            if len(bad) > MOST_BAD:
+                reason = f"row {bad[-1].row} {bad[-1].reason}, as many rows before it: is the delimiter right?"
+                raise InvalidInputError(reason) from None
             raise InvalidInputError(f"a row is longer than {BLOCK >> 20} MB: is a quote not closed?") from None
 
-    def _rows(self, stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
-        bad: list[BadRecord] = []
+    def _rows(self, stream: BinaryIO, wanted: list[str], bad: list[BadRecord]) -> Iterator[Rows]:
         count = len(self.names)
         # A last row with one field too many. If a quote is not closed, it is not found.
         last = self.delimiter * count
@@ -135,7 +144,7 @@ class _Table:
         def skip(row: pa.csv.InvalidRow) -> str:
             fields = f"{row.actual_columns} field{'s' * (row.actual_columns != 1)}"
             bad.append(BadRecord(row.number, f"has {fields}, {self.pattern} has {count}", row.text))
-            return "skip"
+            return "skip" if len(bad) <= MOST_BAD else "error"
 
         # No column at all would be every column for Arrow.
         read = wanted or self.names[:1]
@@ -175,24 +184,31 @@ class _Table:
 
 
 class _Utf8:
-    """A stream of UTF-8 text, with some bytes after its end."""
+    """A stream of UTF-8 text, with some bytes after its end.
+
+    No part ends with a carriage return: Arrow leaves out a line feed at the beginning of the next part, also in a
+    quoted field, and takes a part of a single line feed for the end of the file.
+    """
 
     closed = False
 
     def __init__(self, stream: BinaryIO, end: bytes = b"") -> None:
         self._stream = stream
         self._end = end
+        self._held = b""
         self._decode = codecs.getincrementaldecoder("utf-8")().decode
 
     def read(self, size: int) -> bytes:
-        data = self._stream.read(size)
+        fresh = self._stream.read(size - len(self._held))
+        room = size - len(self._held) - len(fresh)
         try:
-            self._decode(data, not data)
+            self._decode(fresh, room > 0)
         except UnicodeDecodeError:
             raise InvalidInputError(NOT_UTF8) from None
-        if not data:
-            data, self._end = self._end, b""
-        return data
+        data = self._held + fresh + self._end[:room]
+        self._end = self._end[room:]
+        self._held = b"\r" if data.endswith(b"\r") else b""
+        return data.removesuffix(b"\r")
 
     def close(self) -> None:
         self.closed = True
@@ -202,22 +218,20 @@ def _texts(names: Sequence[str]) -> pa.Schema:
     return pa.schema([(name, pa.string()) for name in names])
 
 
-def _checked(delimiter: str) -> str:
-    sign = "\t" if delimiter == "tab" else delimiter
-    if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in '"\r\n\0':
-        raise InvalidInputError(f"delimiter must be one ASCII character such as , or ; or tab, got {delimiter!r}")
-    return sign
-
-
-def _detected(text: str) -> str:
-    """Return the delimiter for which most of the first records have as many fields as the first, at least 2."""
+def _delimiter(given: str | None, text: str, quoting: bool) -> str:
+    """Return the given delimiter, or that for which most of the first records have as many fields as the first."""
+    if given is not None:
+        sign = "\t" if given == "tab" else given
+        if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in '"\r\n\0':
+            raise InvalidInputError(f"delimiter must be one ASCII character such as , or ; or tab, got {given!r}")
+        return sign
 
     def agreement(delimiter: str) -> float:
         counts = [len(record) for record in _records(text, delimiter, True)[0]]
         return counts.count(counts[0]) / len(counts) if counts and counts[0] > 1 else 0
 
-    best = max(DELIMITERS, key=agreement)
-    return best if agreement(best) else " " if agreement(" ") == 1 else ","
+    best = max(DELIMITERS, key=agreement) if quoting else "\t"
+    return best if not quoting or agreement(best) else " " if agreement(" ") == 1 else ","
 
 
 def _records(text: str, delimiter: str, quoting: bool) -> tuple[list[list[str]], int]:
