@@ -28,15 +28,22 @@ LONGEST, DEEPEST = 1 << 20, 64
 
 COLUMNS = ("lat", "lon", "time", "name", "ele")
 POINTS = (("wpt",), ("rte", "rtept"), ("trk", "trkseg", "trkpt"))
-PARENTS = (("rte",), ("trk",))
-TEXTS = {(*point, name) for point in POINTS for name in ("time", "ele")} | {
-    (*named, "name") for named in (*PARENTS, ("wpt",))
-}
-"""The elements whose text is read, by their paths. All others are skipped."""
 
 
 def open_gpx(data: "Bytes") -> Source:
-    """Return the points of a GPX file, as text: lat, lon, time, name (of the track, route or waypoint), ele."""
+    """Return the points of a GPX file, as text: lat, lon, time, name (of the track, route or waypoint), ele.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from geoind.files.formats import Bytes
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "in.gpx")
+    ...     _ = path.write_text('<gpx><wpt lat="48.8584" lon="2.2945"><name>Tower</name></wpt></gpx>')
+    ...     next(open_gpx(Bytes(path)).rows(["lat", "lon", "name"])).batch.to_pylist()
+    [{'lat': '48.8584', 'lon': '2.2945', 'name': 'Tower'}]
+    """
     return _GpxSource(data)
 
 
@@ -65,15 +72,14 @@ class _GpxSource:
 
 
 class _Document:
-    """The state of a parser: the path of the current element, and what was read of its point."""
+    """A parser, the path of its current element, and the points so far."""
 
     def __init__(self) -> None:
         self.points: list[dict[str, str | None]] = []
         self._path: list[str] = []
         self._point: dict[str, str | None] = {}
-        self._parent_name: str | None = None
-        self._text: list[str] = []
-        self._length = 0
+        self._name: str | None = None
+        self._text, self._length = [""], 0
         self._parser = parser = expat.ParserCreate(namespace_separator=" ")
         parser.buffer_text = True
         parser.StartDoctypeDeclHandler = self._doctype
@@ -88,43 +94,43 @@ class _Document:
             raise
         except (expat.ExpatError, LookupError, ValueError):
             # Not its message: it may quote the document. The last two are for unknown encodings.
-            raise InvalidInputError(f"line {self._parser.CurrentLineNumber}: invalid XML") from None
+            raise self._error("invalid XML") from None
         return bool(text)
 
+    def _error(self, reason: str) -> InvalidInputError:
+        return InvalidInputError(f"line {self._parser.CurrentLineNumber}: {reason}")
+
     def _doctype(self, *_: object) -> None:
-        raise InvalidInputError("a GPX file must not have a document type, which can define entities")
+        raise self._error("a GPX file must not have a document type, which can define entities")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
-        local = name.rsplit(" ", 1)[-1]
-        if not self._path and local != "gpx":
-            raise InvalidInputError("this is not a GPX file: its first element must be gpx")
-        self._path.append(local)
+        self._path.append(name.rsplit(" ", 1)[-1])
+        if self._path[0] != "gpx":
+            raise self._error("this is not a GPX file: its first element must be gpx")
         if len(self._path) > DEEPEST:
-            raise InvalidInputError(f"line {self._parser.CurrentLineNumber}: more than {DEEPEST} nested elements")
+            raise self._error(f"more than {DEEPEST} nested elements")
         path = tuple(self._path[1:])
-        if path in PARENTS:
-            self._parent_name = None
-        elif path in POINTS:
-            name_of_parent = None if path == ("wpt",) else self._parent_name
-            self._point = {"lat": attributes.get("lat"), "lon": attributes.get("lon"), "name": name_of_parent}
+        if len(path) == 1:
+            self._name = None
+        if path in POINTS:
+            self._point = {"lat": attributes.get("lat"), "lon": attributes.get("lon"), "name": self._name}
         self._text, self._length = [], 0
 
     def _characters(self, text: str) -> None:
         self._length += len(text)
         if self._length > LONGEST:
-            raise InvalidInputError(
-                f"line {self._parser.CurrentLineNumber}: more than {LONGEST} characters in an element"
-            )
+            raise self._error(f"more than {LONGEST} characters in an element")
         self._text.append(text)
 
     def _end(self, _: str) -> None:
-        path = tuple(self._path[1:])
+        path, text = tuple(self._path[1:]), "".join(self._text)
         local = self._path.pop()
         if path in POINTS:
             self.points.append(self._point)
-        elif path in TEXTS and path[0] != "wpt" and local == "name":
-            self._parent_name = "".join(self._text)
-        elif path in TEXTS:
-            text = "".join(self._text)
-            self._point[local] = text if local == "name" else text.strip()
+        elif path[:-1] in POINTS and local in ("time", "ele"):
+            self._point[local] = text.strip()
+        elif path == ("wpt", "name"):
+            self._point["name"] = text
+        elif path in (("rte", "name"), ("trk", "name")):
+            self._name = text
         self._text, self._length = [], 0

@@ -22,7 +22,19 @@ BATCH_ROWS = 1 << 17
 
 
 def open_parquet(data: "Bytes") -> Source:
-    """Return the rows of a Parquet file, in the types of the file."""
+    """Return the rows of a Parquet file, in the types of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from geoind.files.formats import Bytes
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "in.parquet")
+    ...     pq.write_table(pa.table({"n": [1, 2], "lon": [2.2, 2.3]}), path)
+    ...     next(open_parquet(Bytes(path)).rows(["n"])).batch.to_pylist()
+    [{'n': 1}, {'n': 2}]
+    """
     return _ParquetSource(data)
 
 

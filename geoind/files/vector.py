@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +29,15 @@ def open_vector(path: str | Path, reading: Reading) -> Source:
 
     GDAL gives a column one type. A GeoJSON property with values of several types is read as JSON, where the text
     "1" and the number 1 are the same, or as numbers if the types are bool, int and float.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "in.geojson")
+    ...     _ = path.write_text('{"type": "Feature", "properties": {"n": 1}, "geometry": null}')
+    ...     next(open_vector(path, Reading()).rows()).batch.to_pylist()
+    [{'n': 1, 'geometry': None}]
     """
     return _VectorSource(Path(path), reading)
 
@@ -60,7 +68,9 @@ class _VectorSource:
         *names, geometry = self.schema.names
         wanted = set(self.schema.names if columns is None else columns)
         schema = pa.schema([field for field in self.schema if field.name in wanted])
-        attributes = [name for name in names if name in wanted]
+        # GDAL confuses names that differ by case only when it leaves columns out.
+        clear = len({name.lower() for name in names}) == len(names)
+        attributes = [name for name in names if name in wanted or not clear]
         done = 0
         with VectorFile(self.path) as file:
             shapes = geometry in wanted or not attributes
@@ -95,7 +105,7 @@ def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
     try:
         column.validate(full=True)
     except pa.ArrowInvalid:
-        raise InvalidInputError(f"column {field.name!r} has text that is not UTF-8") from None
+        raise InvalidInputError(f"column {field.name!r} has invalid text or geometries") from None
     if field.metadata == JSON:
         return pa.array([None if text is None else _json(text) for text in column.to_pylist()], field.type)
     return _without_heights(column) if field.metadata else column
@@ -104,14 +114,11 @@ def _converted(column: pa.Array, field: pa.Field) -> pa.Array:
 def _json(text: str) -> str:
     """Return a value as JSON: GDAL leaves the quotes of a string out where others are objects or numbers."""
     try:
-        json.loads(text, parse_constant=_refuse)
+        # int refuses NaN and Infinity.
+        json.loads(text, parse_constant=int)
     except (ValueError, RecursionError):
         return json.dumps(text, ensure_ascii=False)
     return text
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(constant)
 
 
 def _without_heights(shapes: pa.Array) -> pa.Array:

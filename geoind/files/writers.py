@@ -7,8 +7,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from datetime import date, time
-from decimal import Decimal
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 from xml.sax.saxutils import escape
@@ -24,7 +22,7 @@ from geoind.errors import InvalidInputError
 from geoind.files.formats import Kind, compressed, inner_name
 from geoind.files.source import Dialect
 from geoind.space.crs import LONLAT, from_lonlat, parsed_crs
-from geoind.space.vector_files import SEQUENCES, driver_of
+from geoind.space.vector_files import SEQUENCES, driver_of, gdal_path
 from geoind.tables.geoparquet import declared_crs, geometry_columns
 from geoind.tables.places import is_text
 from geoind.tables.where import LonLat, Points
@@ -35,39 +33,25 @@ Part: TypeAlias = tuple[pa.RecordBatch, Sequence[FloatArray]]
 Column: TypeAlias = tuple[pa.Field | None, pa.Array]
 """A column of a batch and its field; without a field it is a coordinate of the reports, as text."""
 
-OPTIONS: dict[str, dict[str, str]] = {
-    "GPKG": {},
-    # An index would sort the features, and there would be none without a place.
-    "FlatGeobuf": {"SPATIAL_INDEX": "NO"},
-    "ESRI Shapefile": {},
-    "LIBKML": {},
-    "GML": {},
-    "SQLite": {"LAUNDER": "NO"},
-}
-"""The drivers that write, and their options."""
+TEXT = pa.large_string()
 
 WRITTEN = ".csv, .tsv, .ndjson, .geojson, .geojsonl, .gpx, .parquet, .gpkg, .fgb, .shp, .kml, .gml, .sqlite"
 
-TEXT = pa.large_string()
+# The index of FlatGeobuf would sort the features, and cannot hold one without a place.
+OPTIONS = {"FlatGeobuf": {"SPATIAL_INDEX": "NO"}, "SQLite": {"LAUNDER": "NO"}}
+DRIVERS = ("GPKG", "FlatGeobuf", "ESRI Shapefile", "LIBKML", "GML", "SQLite")
+"""The drivers that write. The others cannot hold a missing value, or no columns."""
 
-BLANK = "|".join(
-    map(
-        chr,
-        (0x20, 0xA0, 0xAD, *range(0x2000, 0x2010), *range(0x2028, 0x2030), *range(0x205F, 0x2070), 0x3000, 0xFEFF),
-    )
-)
+BLANK = r"[\x00 \x{a0}\x{ad}\x{2000}-\x{200f}\x{2028}-\x{202f}\x{205f}-\x{206f}\x{3000}\x{feff}]"
 """Spaces and characters without width such as a byte order mark."""
-
-FORMULA = rf'^"?({BLANK}|\x00)*([=+\-@]|＝|＋|－|＠|[\t\r\n])'
+FORMULA = rf'^"?{BLANK}*[=+\-@＝＋－＠\t\r\n]'
 """The beginning of a text that a spreadsheet takes for a formula, in quotes or not."""
 NUMBER = r'^"?[+-]?[0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?"?$'
 
 WKB_POINT = np.dtype([("head", "u1", 5), ("xy", "<f8", 2)])
 
-GPX_HEAD = (
-    b'<?xml version="1.0" encoding="UTF-8"?>\n'
-    b'<gpx version="1.1" creator="geoind" xmlns="http://www.topografix.com/GPX/1/1">\n'
-)
+GPX = b'<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="geoind" %s>\n'
+GPX %= b'xmlns="http://www.topografix.com/GPX/1/1"'
 
 DEEPEST = 32
 """The most dots in a name that are nested objects in JSON."""
@@ -140,29 +124,21 @@ def write(
     >>> file.getvalue()
     b'name,lon,lat\nAna,2.35000,48.86000\nBo,2.30000,48.80000\n'
     """
-    layout = _Layout(schema, places, decimals)
-    suffix = target.suffix.lower() if isinstance(target, Path) else ""
-    if kind.format == "vector" and suffix not in SEQUENCES:
-        _write_vector(target, parts, layout, layer)
-        return
+    layout = _Layout(kind.format, schema, places, decimals, dialect or Dialect(), spreadsheet_safe)
+    if kind.format == "vector" and not (isinstance(target, Path) and target.suffix.lower() in SEQUENCES):
+        return _write_vector(target, parts, layout, layer)
     with ExitStack() as stack:
         stream = stack.enter_context(target.open("wb")) if isinstance(target, Path) else target
         if kind.compression:
-            name = target.name if isinstance(target, Path) else f"reports.{kind.compression}"
-            stream = stack.enter_context(closing(compressed(stream, kind.compression, inner_name(name, kind))))
+            inner = inner_name(target.name if isinstance(target, Path) else "reports", kind)
+            stream = stack.enter_context(closing(compressed(stream, kind.compression, inner)))
         try:
             if kind.format == "parquet":
-                _write_parquet(stream, parts, layout)
-            elif kind.format in ("csv", "tsv"):
-                _write_delimited(stream, parts, layout, dialect, tabs=kind.format == "tsv", safe=spreadsheet_safe)
-            elif kind.format == "ndjson":
-                _write_objects(stream, parts, layout)
-            elif kind.format in ("geojson", "vector"):
-                _write_features(stream, parts, layout, collection=kind.format == "geojson")
-            elif kind.format == "gpx":
-                _write_gpx(stream, parts, layout)
-            else:
+                return _write_parquet(stream, parts, layout)
+            if kind.format not in TEXTS:
                 raise InvalidInputError(f"{kind.format} files are not written: choose one of {WRITTEN}")
+            for text in TEXTS[kind.format](parts, layout):
+                stream.write(text)
         except pa.ArrowException as error:
             # Not its message: it may quote a value.
             reason = type(error).__name__
@@ -171,22 +147,28 @@ def write(
 
 @dataclass
 class _Layout:
-    """Which columns are places."""
+    """Which columns are places, and how they are written."""
 
+    format: str
     schema: pa.Schema
     places: Sequence[LonLat | Points]
     decimals: int
+    dialect: Dialect
+    spreadsheet_safe: bool
 
     def __post_init__(self) -> None:
         self.spots: dict[str, list[tuple[str, int, int]]] = {}
         for number, place in enumerate(self.places):
-            if isinstance(place, LonLat):
-                self.spots |= {name: [(name, number, axis)] for axis, name in enumerate(place.names)}
-            else:
-                self.spots[self.geometry(place)] = [("lon", number, 0), ("lat", number, 1)]
+            names = zip(place.names, place.names, (0, 1), strict=True)
+            if isinstance(place, Points):
+                names = zip([self.geometry(place)] * 2, ("lon", "lat"), (0, 1), strict=True)
+            for source, name, axis in names:
+                self.spots.setdefault(source, []).append((name, number, axis))
 
-    def geometry(self, place: Points) -> str:
-        """Return the column of a place."""
+    def geometry(self, place: LonLat | Points) -> str:
+        """Return the column of a geometry, or the name of one that lon and lat become."""
+        if isinstance(place, LonLat):
+            return "geometry"
         names = [*place.names, *geometry_columns(self.schema)]
         if not names or names[0] not in self.schema.names:
             raise InvalidInputError("the schema must declare a column of geometries")
@@ -198,45 +180,48 @@ class _Layout:
             return LONLAT
         return place.crs or declared_crs(self.schema, self.geometry(place))
 
-    def columns(self, part: Part, *, flat: bool = True) -> dict[str, Column]:
-        """Return the columns of a part: places as lon and lat, or without places."""
-        batch, reports = part
-        found: list[tuple[str, Column]] = []
-        for field, column in zip(self.schema, batch.columns, strict=True):
-            if field.name not in self.spots:
-                found.append((field.name, (field, column)))
-            elif flat:
-                for name, number, axis in self.spots[field.name]:
-                    values = reports[number][:, axis]
-                    ready = name == field.name and is_text(column.type) and not np.isnan(values).any()
-                    text = column.cast(TEXT) if ready else _degrees(values, self.decimals)
-                    found.append((name, (None, text)))
-        result = dict(found)
-        if len(result) < len(found):
-            names = [name for name, _ in found]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise InvalidInputError(f"the output would have two columns {twice!r}: keep only one of them")
-        return result
+    def only_place(self) -> LonLat | Points:
+        """Return the place, for a format with one per record."""
+        if len(self.places) != 1:
+            raise InvalidInputError(f"this format has one place per record, the reports have {len(self.places)}")
+        return self.places[0]
 
     def empty(self) -> Part:
         """Return a part without rows."""
         return pa.RecordBatch.from_pylist([], schema=self.schema), [np.empty((0, 2))] * len(self.places)
 
-    def only_place(self) -> LonLat | Points:
-        """Return the place, for a format whose records have one."""
-        if len(self.places) != 1:
-            raise InvalidInputError(f"this format has one place per record, the reports have {len(self.places)}")
-        return self.places[0]
+    def columns(self, part: Part, *, places: bool = True) -> dict[str, Column]:
+        """Return the columns of a part: with places as lon and lat, or without places."""
+        columns: dict[str, Column] = {}
+        for field, column in zip(self.schema, part[0].columns, strict=True):
+            found: list[tuple[str, Column]] = [(field.name, (field, column))]
+            if field.name in self.spots:
+                spots = self.spots[field.name] if places else []
+                found = [(name, (None, self.degrees(part[1][at][:, axis], column))) for name, at, axis in spots]
+            for name, one in found:
+                if name in columns:
+                    raise InvalidInputError(f"the output would have two columns {name!r}: keep only one")
+                columns[name] = one
+        return columns
+
+    def degrees(self, values: FloatArray, column: pa.Array | None = None) -> pa.Array:
+        """Return numbers as text, null where they are NaN; from a column of text, which has them ready."""
+        gone = np.isnan(values)
+        if column is not None and is_text(column.type) and not gone.any():
+            return column.cast(TEXT)
+        whole = np.rint(np.where(gone, 0.0, values) * 10.0**self.decimals).astype(np.int64)
+        words = pa.py_buffer(np.column_stack([whole, whole >> 63]))
+        text = pa.Array.from_buffers(pa.decimal128(18, self.decimals), len(whole), [None, words]).cast(TEXT)
+        return pc.if_else(pa.array(gone), None, text) if gone.any() else text
 
     def shapes(self, part: Part, place: LonLat | Points, crs: str | None) -> pa.Array:
-        """Return the places as WKB: those of the batch, or made from the reports."""
-        batch, reports = part
+        """Return a place as WKB: the column of the batch, or made from the reports."""
         if isinstance(place, Points) and crs == self.crs(place):
-            column = batch.column(batch.schema.get_field_index(self.geometry(place)))
+            column = part[0].column(self.schema.get_field_index(self.geometry(place)))
             column = getattr(column, "storage", column)
             if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
                 return column.cast(pa.binary())
-        lonlat = reports[self.places.index(place)]
+        lonlat = part[1][self.places.index(place)]
         points = np.zeros(len(lonlat), WKB_POINT)
         points["head"][:, :2] = 1
         points["xy"] = from_lonlat(lonlat, crs or LONLAT)
@@ -244,19 +229,8 @@ class _Layout:
         return pc.if_else(pa.array(np.isnan(lonlat[:, 0])), None, shapes.cast(pa.binary()))
 
 
-def _degrees(values: FloatArray, decimals: int) -> pa.Array:
-    """Return numbers as text with so many decimals, null where they are NaN."""
-    gone = np.isnan(values)
-    whole = np.rint(np.where(gone, 0.0, values) * 10.0**decimals).astype(np.int64)
-    words = pa.py_buffer(np.column_stack([whole, whole >> 63]))
-    text = pa.Array.from_buffers(pa.decimal128(18, decimals), len(whole), [None, words]).cast(TEXT)
-    return pc.if_else(pa.array(gone), None, text) if gone.any() else text
-
-
-def _is_json(field: pa.Field | None) -> bool:
+def _is_json(field: pa.Field) -> bool:
     """Return whether a column holds JSON as text."""
-    if field is None:
-        return False
     return b"geoind:json" in (field.metadata or {}) or getattr(field.type, "extension_name", "") == "arrow.json"
 
 
@@ -265,44 +239,35 @@ def _text(field: pa.Field | None, column: pa.Array) -> pa.Array:
     if field is None:
         return column
     column = getattr(column, "storage", column)
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    kind = column.type
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    kind, name = column.type, field.name
     if _is_json(field):
-        return _unquoted(field.name, column.cast(TEXT))
-    if any(check(kind) for check in BYTES):
-        raise InvalidInputError(
-            f"column {field.name!r} holds bytes, which this format cannot hold: do not keep it"
-        )
-    if pa.types.is_nested(kind):
-        return pa.array(
-            [None if value is None else _dumped(field.name, value) for value in column.to_pylist()], TEXT
-        )
+        return _unquoted(name, column.cast(TEXT))
+    if _has_bytes(kind):
+        raise InvalidInputError(f"column {name!r} holds bytes, which this format cannot hold: do not keep it")
     if pa.types.is_timestamp(kind):
         # ISO 8601, in UTC if there is a time zone.
         utc = column if kind.tz is None else column.cast(pa.timestamp(kind.unit, "UTC"))
         return pc.replace_substring(utc.cast(TEXT), " ", "T")
+    if pa.types.is_nested(kind):
+        return pa.array([None if value is None else _dumped(name, value) for value in column.to_pylist()], TEXT)
     try:
         return column.cast(TEXT)
     except pa.ArrowNotImplementedError:
         return pa.array([None if value is None else str(value) for value in column.to_pylist()], TEXT)
 
 
-BYTES = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary, pa.types.is_binary_view)
+def _has_bytes(kind: pa.DataType) -> bool:
+    inside = (kind.field(number).type for number in range(kind.num_fields))
+    return any(map(_has_bytes, inside)) if kind.num_fields else "binary" in str(kind)
 
 
 def _dumped(name: str, value: Any) -> str:
     """Return a list or struct as JSON."""
-
-    def plain(inside: Any) -> str:
-        if isinstance(inside, (date, time, Decimal)):
-            return str(inside)
-        raise ValueError
-
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=plain)
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
     except ValueError:
-        raise InvalidInputError(f"column {name!r} holds lists or structs that JSON cannot hold") from None
+        raise InvalidInputError(f"column {name!r} holds NaN in lists, which JSON cannot hold") from None
 
 
 def _unquoted(name: str, text: pa.Array) -> pa.Array:
@@ -310,14 +275,14 @@ def _unquoted(name: str, text: pa.Array) -> pa.Array:
     quoted = pc.starts_with(text, '"')
     plain = pc.if_else(quoted, pc.utf8_slice_codeunits(text, 1, -1), text)
     escaped = pc.fill_null(pc.and_(quoted, pc.match_substring(text, "\\")), False)
-    if not pc.any(escaped).as_py():
-        return plain
     try:
-        return pc.replace_with_mask(
-            plain, escaped, pa.array(map(json.loads, text.filter(escaped).to_pylist()), TEXT)
-        )
+        return _replaced(plain, escaped, [json.loads(one) for one in text.filter(escaped).to_pylist()])
     except UnicodeError:
         raise InvalidInputError(f"column {name!r} holds text that is not valid Unicode") from None
+
+
+def _replaced(texts: pa.Array, where: pa.Array, values: list[str]) -> pa.Array:
+    return pc.replace_with_mask(texts, where, pa.array(values, TEXT)) if values else texts
 
 
 def _json(field: pa.Field | None, column: pa.Array) -> pa.Array:
@@ -336,12 +301,9 @@ def _json(field: pa.Field | None, column: pa.Array) -> pa.Array:
         or pa.types.is_decimal(kind)
     ):
         return text
-    quoted = _joined('"', text, '"')
     special = pc.fill_null(pc.match_substring_regex(text, r'[\x00-\x1f"\\]'), False)
-    if not pc.any(special).as_py():
-        return quoted
-    dumped = [json.dumps(value, ensure_ascii=False) for value in text.filter(special).to_pylist()]
-    return pc.replace_with_mask(quoted, special, pa.array(dumped, TEXT))
+    dumped = [json.dumps(one, ensure_ascii=False) for one in text.filter(special).to_pylist()]
+    return _replaced(_joined('"', text, '"'), special, dumped)
 
 
 def _joined(*pieces: Any) -> pa.Array:
@@ -351,142 +313,124 @@ def _joined(*pieces: Any) -> pa.Array:
 
 
 def _bytes(texts: pa.Array) -> memoryview:
-    """Return all texts of a column, one after the other."""
+    """Return all texts of a new column, one after the other."""
     _, offsets, data = texts.buffers()
-    ends = np.frombuffer(offsets, np.int64)
-    return memoryview(data or b"")[ends[texts.offset] : ends[texts.offset + len(texts)]]
+    return memoryview(data or b"")[: np.frombuffer(offsets, np.int64)[len(texts)]]
 
 
-def _write_delimited(
-    stream: IO[bytes], parts: Iterator[Part], layout: _Layout, dialect: Dialect | None, *, tabs: bool, safe: bool
-) -> None:
-    delimiter, decimal_comma = Dialect("\t") if tabs else dialect or Dialect()
+def _delimited(parts: Iterator[Part], layout: _Layout) -> Iterator[bytes]:
+    delimiter, decimal_comma = layout.dialect if layout.format == "csv" else Dialect("\t")
+    options = pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
 
     def lines(columns: dict[str, pa.Array]) -> Any:
-        if safe:
+        if layout.spreadsheet_safe:
             columns = {name: _spreadsheet_safe(column) for name, column in columns.items()}
         buffer = pa.BufferOutputStream()
-        options = pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
         try:
             pa.csv.write_csv(pa.table(columns), buffer, options)
             return buffer.getvalue()
         except pa.ArrowInvalid:
             # Some fields need quotes. pyarrow would put them around all fields.
-            fields = [_field(name, column, delimiter, tabs=tabs) for name, column in columns.items()]
-            between = [part for field in fields for part in (field, delimiter)][:-1]
-            return _bytes(_joined(*between, "\n"))
+            fields = [_field(name, column, delimiter, layout.format) for name, column in columns.items()]
+            between = [piece for field in fields for piece in (delimiter, field)]
+            return _bytes(_joined(*between[1:], "\n"))
 
-    stream.write(lines({name: pa.array([name], TEXT) for name in layout.columns(layout.empty())}))
+    yield lines({name: pa.array([name], TEXT) for name in layout.columns(layout.empty())})
     for part in parts:
-        columns = {}
-        for name, (field, column) in layout.columns(part).items():
-            comma = field is None and decimal_comma
-            columns[name] = pc.replace_substring(column, ".", ",") if comma else _text(field, column)
-        stream.write(lines(columns))
+        columns = layout.columns(part).items()
+        texts = {name: _text(field, column) for name, (field, column) in columns}
+        if decimal_comma:
+            texts |= {
+                name: pc.replace_substring(column, ".", ",") for name, (field, column) in columns if not field
+            }
+        yield lines(texts)
 
 
-def _field(name: str, column: pa.Array, delimiter: str, *, tabs: bool) -> pa.Array:
+def _field(name: str, column: pa.Array, delimiter: str, form: str) -> pa.Array:
     """Return the fields of a column, in quotes where they need them."""
     texts = pc.fill_null(column, "")
-    special = pc.match_substring_regex(texts, r"[\t\r\n]" if tabs else rf'["\r\n{delimiter}]')
+    special = pc.match_substring_regex(texts, r"[\t\r\n]" if form == "tsv" else rf'["\r\n{delimiter}]')
     if not pc.any(special).as_py():
         return texts
-    if tabs:
+    if form == "tsv":
         raise InvalidInputError(f"column {name!r} holds tabs or line breaks, which TSV cannot hold: write CSV")
     return pc.if_else(special, _joined('"', pc.replace_substring(texts, '"', '""'), '"'), texts)
 
 
 def _spreadsheet_safe(texts: pa.Array) -> pa.Array:
-    """Return texts with a ' before each one that a spreadsheet takes for a formula. Numbers stay as they are.
-
-    These are texts that begin with =, +, -, @, a tab or a line break, also after spaces or characters
-    without width.
-    """
+    """Return texts with a ' before each one that a spreadsheet takes for a formula, but not before numbers."""
     formula = pc.and_not(pc.match_substring_regex(texts, FORMULA), pc.match_substring_regex(texts, NUMBER))
     marked = pc.replace_substring_regex(texts, '^("?)', r"\1'", max_replacements=1)
     return pc.if_else(formula, marked, texts)
 
 
-def _write_objects(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) -> None:
+def _objects(parts: Iterator[Part], layout: _Layout) -> Iterator[bytes]:
     names = set(layout.columns(layout.empty()))
-    json_names = {field.name for field in layout.schema if _is_json(field) and field.name.count(".") <= DEEPEST}
+    nested = {field.name for field in layout.schema if _is_json(field) and field.name.count(".") <= DEEPEST}
     for part in parts:
         tree: dict[str, Any] = {}
-        for name, (field, column) in layout.columns(part).items():
-            *parents, last = name.split(".") if name in json_names else [name]
-            if any(".".join(parents[:size]) in names for size in range(1, len(parents) + 1)):
+        for name, column in layout.columns(part).items():
+            *parents, last = name.split(".") if name in nested else [name]
+            if any(".".join(parents[: size + 1]) in names for size in range(len(parents))):
+                # The parent is a column of its own.
                 parents, last = [], name
             inner = tree
             for parent in parents:
                 inner = inner.setdefault(parent, {})
-            inner[last] = _json(field, column)
-        stream.write(_bytes(_joined(pc.fill_null(_object(tree, len(part[0])), "{}"), "\n")))
+            inner[last] = _json(*column)
+        yield _bytes(_joined(*_object(tree), "\n"))
 
 
-def _object(members: dict[str, Any], count: int) -> pa.Array:
-    """Return a JSON object per row, null where no member has a value."""
+def _object(members: dict[str, Any]) -> list[Any]:
+    """Return the pieces of a JSON object."""
     pieces: list[Any] = []
-    empty = pa.array(np.ones(count, bool))
-    for name, member in members.items():
-        values = _object(member, count) if isinstance(member, dict) else member
-        empty = pc.and_(empty, pc.is_null(values))
-        pieces += [
-            ", " if pieces else "{",
-            f"{json.dumps(name, ensure_ascii=False)}: ",
-            pc.fill_null(values, "null"),
-        ]
-    return pc.if_else(empty, pa.scalar(None, TEXT), _joined(*pieces, "}")) if pieces else pa.nulls(count, TEXT)
+    for name, values in members.items():
+        inner = _object(values) if isinstance(values, dict) else [pc.fill_null(values, "null")]
+        pieces += [f"{', ' if pieces else ''}{json.dumps(name, ensure_ascii=False)}: ", *inner]
+    return ["{", *pieces, "}"]
 
 
-def _write_features(stream: IO[bytes], parts: Iterator[Part], layout: _Layout, *, collection: bool) -> None:
-    number = layout.places.index(layout.only_place())
-    stream.write(b'{"type": "FeatureCollection", "features": [' if collection else b"")
-    first = 1
+def _features(parts: Iterator[Part], layout: _Layout) -> Iterator[bytes]:
+    number, collection = layout.places.index(layout.only_place()), layout.format == "geojson"
+    yield b'{"type": "FeatureCollection", "features": [' if collection else b""
+    first = True
     for part in parts:
-        count = len(part[0])
-        lon, lat = (_degrees(values, layout.decimals) for values in part[1][number].T)
-        geometry = _joined('{"type": "Point", "coordinates": [', lon, ", ", lat, "]}")
-        properties = {name: _json(*column) for name, column in layout.columns(part, flat=False).items()}
-        members = {
-            "type": pa.repeat(pa.scalar('"Feature"', TEXT), count),
-            "properties": properties,
-            "geometry": geometry,
-        }
-        features = _object(members, count)
-        texts = _bytes(_joined(",\n", features) if collection else _joined(features, "\n"))
-        stream.write(texts[first:] if collection and count else texts)
-        first = 0 if count else first
-    stream.write(b"\n]}\n" if collection else b"")
+        lon, lat = map(layout.degrees, part[1][number].T)
+        point = pc.fill_null(_joined('{"type": "Point", "coordinates": [', lon, ", ", lat, "]}"), "null")
+        members = {name: _json(*column) for name, column in layout.columns(part, places=False).items()}
+        pieces = ['{"type": "Feature", "properties": ', *_object(members), ', "geometry": ', point, "}"]
+        texts = _bytes(_joined(",\n", *pieces) if collection else _joined(*pieces, "\n"))
+        yield texts[1:] if first and collection else texts
+        first = first and not len(lon)
+    yield b"\n]}\n" if collection else b""
 
 
 def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) -> None:
     def converted(part: Part) -> pa.Table:
-        batch, reports = part
-        arrays = {}
-        for field, column in zip(layout.schema, batch.columns, strict=True):
-            for _, number, axis in layout.spots.get(field.name, ())[:1]:
-                place = layout.places[number]
-                if isinstance(place, Points):
-                    column = layout.shapes(part, place, layout.crs(place))
-                elif not (pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)):
-                    values = reports[number][:, axis]
-                    column = pa.array(values, pa.float64(), mask=np.isnan(values))
-            arrays[field.name] = _text(field, column).cast(pa.string()) if _is_json(field) else column
-        return pa.table(arrays)
+        columns = {}
+        for name, (field, column) in layout.columns(part, places=False).items():
+            columns[name] = _text(field, column).cast(pa.string()) if _is_json(field) else column
+        for source, [(_, number, axis), *_] in layout.spots.items():
+            column, place = part[0].column(layout.schema.get_field_index(source)), layout.places[number]
+            if isinstance(place, Points):
+                column = layout.shapes(part, place, layout.crs(place))
+            elif not (pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)):
+                column = pa.array(part[1][number][:, axis], pa.float64(), from_pandas=True)
+            columns[source] = column
+        return pa.table({name: columns[name] for name in layout.schema.names}, metadata=metadata)
 
-    layout.columns(layout.empty(), flat=False)
     metadata = {key: value for key, value in (layout.schema.metadata or {}).items() if key == b"geoind"}
     shapes = {layout.geometry(place): layout.crs(place) for place in layout.places if isinstance(place, Points)}
     if shapes:
         columns = {name: _geoparquet(crs) for name, crs in shapes.items()}
         geo = {"version": "1.1.0", "primary_column": next(iter(columns)), "columns": columns}
         metadata[b"geo"] = json.dumps(geo).encode()
-    schema = converted(layout.empty()).schema.with_metadata(metadata)
+    schema = converted(layout.empty()).schema
     # Reports hardly repeat: a dictionary of them would only cost time.
     repeated = [name for name in schema.names if name not in layout.spots]
-    with pq.ParquetWriter(stream, schema, compression="snappy", use_dictionary=repeated) as writer:
+    with pq.ParquetWriter(stream, schema, use_dictionary=repeated) as writer:
         for part in parts:
-            writer.write_table(converted(part).replace_schema_metadata(metadata))
+            writer.write_table(converted(part))
 
 
 def _geoparquet(crs: str | None) -> dict[str, Any]:
@@ -503,16 +447,16 @@ def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layo
     if not isinstance(target, Path):
         raise InvalidInputError("the formats of GDAL need files with names, not standard output")
     place, driver = layout.only_place(), driver_of(target)
-    if driver not in OPTIONS or target.suffix.lower() == ".zip":
+    if driver not in DRIVERS or target.suffix.lower() == ".zip":
         raise InvalidInputError(f"{target.suffix} files are not written: choose one of {WRITTEN}")
-    crs = layout.crs(place) if driver != "LIBKML" else LONLAT
-    geometry = layout.geometry(place) if isinstance(place, Points) else "geometry"
+    crs = LONLAT if driver == "LIBKML" else layout.crs(place)
+    geometry = layout.geometry(place)
     failure: list[BaseException] = []
 
     def converted(part: Part) -> pa.RecordBatch:
-        columns = {name: _for_gdal(driver, *column) for name, column in layout.columns(part, flat=False).items()}
+        columns = {name: _for_gdal(driver, *one) for name, one in layout.columns(part, places=False).items()}
         if geometry in columns:
-            raise InvalidInputError(f"the output would have two columns {geometry!r}: keep only one of them")
+            raise InvalidInputError(f"the output would have two columns {geometry!r}: keep only one")
         return pa.record_batch(columns | {geometry: layout.shapes(part, place, crs)})
 
     def guarded() -> Iterator[pa.RecordBatch]:
@@ -523,18 +467,19 @@ def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layo
             failure.append(error)
             raise
 
+    reader = pa.RecordBatchReader.from_batches(converted(layout.empty()).schema, guarded())
     try:
-        with warnings.catch_warnings(record=True) as changed:
+        with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             pyogrio.raw.write_arrow(
-                pa.RecordBatchReader.from_batches(converted(layout.empty()).schema, guarded()),
-                target,
+                reader,
+                gdal_path(target),
                 layer=layer if driver in ("GPKG", "SQLite") else None,
                 driver=driver,
                 geometry_name=geometry,
                 geometry_type="Point",
                 crs=None if crs is None else parsed_crs("EPSG:4326" if crs == LONLAT else crs).to_wkt(),
-                **OPTIONS[driver],
+                **OPTIONS.get(driver, {}),
             )
     except InvalidInputError:
         raise
@@ -543,61 +488,68 @@ def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layo
             raise failure[0] from None
         # Not its message: GDAL's may quote a value.
         raise InvalidInputError(f"GDAL cannot write this as {driver} ({type(error).__name__})") from None
-    if changed:
+    if any(issubclass(warning.category, RuntimeWarning) for warning in caught):
         raise InvalidInputError(f"{driver} cannot hold all names and values as they are: choose .gpkg or .parquet")
 
 
 def _for_gdal(driver: str, field: pa.Field, column: pa.Array) -> pa.Array:
     """Return a column in a type that the driver keeps; other values become text."""
     kind = column.type
-    if not _is_json(field):
-        if driver == "GPKG" and pa.types.is_timestamp(kind):
-            try:
-                return column.cast(pa.timestamp("ms", kind.tz))
-            except pa.ArrowInvalid:
-                reason = f"column {field.name!r} has times finer than a millisecond, which GDAL cannot write"
-                raise InvalidInputError(reason) from None
-        same = pa.types.is_boolean(kind) or pa.types.is_signed_integer(kind) or pa.types.is_floating(kind)
-        if same or (driver == "GPKG" and (pa.types.is_binary(kind) or pa.types.is_date32(kind))):
-            return column
-        if pa.types.is_unsigned_integer(kind) and kind.bit_width < 64:
-            return column.cast(pa.int64())
-    return _text(field, column)
+    kept = (
+        pa.types.is_boolean(kind)
+        or pa.types.is_floating(kind)
+        or (pa.types.is_integer(kind) and kind != pa.uint64())
+    )
+    if driver == "GPKG":
+        kept |= pa.types.is_date32(kind) or pa.types.is_binary(kind)
+        # GDAL's times have milliseconds.
+        kept |= pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")
+    return column if kept and not _is_json(field) else _text(field, column)
 
 
-def _write_gpx(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) -> None:
+def _gpx(parts: Iterator[Part], layout: _Layout) -> Iterator[bytes]:
     number = layout.places.index(layout.only_place())
-    names = list(layout.columns(layout.empty(), flat=False))
-    label = next((name for name in ("name", "person") if name in names), None)
+    names = list(layout.columns(layout.empty(), places=False))
+    label = "name" if "name" in names else "person"
     if others := [name for name in names if name not in ("time", label)]:
         raise InvalidInputError(f"GPX files have the columns time and name, not {', '.join(map(repr, others))}")
-    stream.write(GPX_HEAD)
-    track = False
-    last: str | None = None
+    yield GPX
+    track: str | None = None
     for part in parts:
-        lon, lat = (_degrees(values, layout.decimals).to_pylist() for values in part[1][number].T)
-        texts = {name: _xml(name, *column) for name, column in layout.columns(part, flat=False).items()}
-        nothing = [None] * len(lon)
+        lon, lat = (layout.degrees(values).to_pylist() for values in part[1][number].T)
+        texts = {name: _elements(*column) for name, column in layout.columns(part, places=False).items()}
+        nothing = [""] * len(lon)
         lines = []
         for x, y, at, name in zip(lon, lat, texts.get("time", nothing), texts.get(label, nothing), strict=True):
             if x is None:
                 # No point of a GPX file is without coordinates.
                 continue
-            named = f"<name>{name}</name>" if name is not None else ""
-            timed = f"<time>{at}</time>" if at is not None else ""
             if "time" not in names:
-                lines.append(f'<wpt lat="{y}" lon="{x}">{named}</wpt>\n')
+                lines.append(f'<wpt lat="{y}" lon="{x}">{name}</wpt>\n')
                 continue
-            if not track or name != last:
-                lines.append(("</trkseg></trk>\n" if track else "") + f"<trk>{named}<trkseg>\n")
-                track, last = True, name
-            lines.append(f'<trkpt lat="{y}" lon="{x}">{timed}</trkpt>\n')
-        stream.write("".join(lines).encode())
-    stream.write(b"</trkseg></trk>\n</gpx>\n" if track else b"</gpx>\n")
+            if name != track:
+                lines += ["" if track is None else "</trkseg></trk>\n", f"<trk>{name}<trkseg>\n"]
+                track = name
+            lines.append(f'<trkpt lat="{y}" lon="{x}">{at}</trkpt>\n')
+        yield "".join(lines).encode()
+    yield b"</gpx>\n" if track is None else b"</trkseg></trk>\n</gpx>\n"
 
 
-def _xml(name: str, field: pa.Field | None, column: pa.Array) -> list[str | None]:
+def _elements(field: pa.Field, column: pa.Array) -> list[str]:
+    """Return times or names as XML elements, nothing where there is no value."""
     texts = _text(field, column)
     if pc.any(pc.match_substring_regex(texts, r"[\x00-\x08\x0b\x0c\x0e-\x1f\x{fffe}\x{ffff}]")).as_py():
-        raise InvalidInputError(f"column {name!r} holds control characters, which GPX cannot hold")
-    return [None if text is None else escape(text, {"\r": "&#13;"}) for text in texts.to_pylist()]
+        raise InvalidInputError(f"column {field.name!r} holds control characters, which GPX cannot hold")
+    tag = "time" if field.name == "time" else "name"
+    escaped = (text if text is None else escape(text, {"\r": "&#13;"}) for text in texts.to_pylist())
+    return ["" if text is None else f"<{tag}>{text}</{tag}>" for text in escaped]
+
+
+TEXTS = {
+    "csv": _delimited,
+    "tsv": _delimited,
+    "ndjson": _objects,
+    "geojson": _features,
+    "vector": _features,
+    "gpx": _gpx,
+}

@@ -66,6 +66,8 @@ def _keep_one_driver(driver: str) -> None:
     from pyogrio._ogr import _register_drivers
 
     others = [name for name in pyogrio.list_drivers() if name != driver]
+    # The Arrow stream of FlatGeobuf itself has wrong offsets after a feature without geometry.
+    pyogrio.set_gdal_config_options({"OGR_FLATGEOBUF_STREAM_BASE_IMPL": "YES"})
     pyogrio.set_gdal_config_options({"GDAL_SKIP": ",".join(others), "OGR_SKIP": ",".join(others)})
     # Registers again, and then removes what is to be skipped.
     _register_drivers()

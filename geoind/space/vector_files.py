@@ -32,7 +32,7 @@ from geoind.space.crs import parsed_crs
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
 
-__all__ = ["DRIVERS", "VectorFile", "driver_of", "read_vector_file"]
+__all__ = ["DRIVERS", "SEQUENCES", "VectorFile", "driver_of", "gdal_path", "read_vector_file"]
 
 DRIVERS: Mapping[str, str] = {
     ".gpkg": "GPKG",
@@ -323,11 +323,23 @@ def _refuse_unfinished(path: Path) -> None:
                 )
 
 
+def gdal_path(path: Path) -> str:
+    """Return the path of a file for GDAL, which takes some paths for other files.
+
+    Examples
+    --------
+    >>> gdal_path(Path("in.zip!homes.shp"))
+    Traceback (most recent call last):
+    geoind.errors.InvalidInputError: 'in.zip!homes.shp': GDAL reads /vsi, ! and ; in a path as commands: rename it
+    """
+    if re.match(r"/+vsi", str(path)) or re.search("[!;]", str(path)):
+        raise InvalidInputError(f"{path.name!r}: GDAL reads /vsi, ! and ; in a path as commands: rename it")
+    return str(path)
+
+
 def _checked(path: Path) -> str:
     """Return the path for GDAL, after checks of its name and its content."""
-    place, name, suffix = str(path), path.name, _suffix(path)
-    if re.match(r"/+vsi", place) or re.search("[!;]", place):
-        raise InvalidInputError(f"{name!r}: GDAL reads /vsi, ! and ; in a path as commands: rename it")
+    place, name, suffix = gdal_path(path), path.name, _suffix(path)
     with path.open("rb") as file:
         begins = file.read(8192)
     if re.match(BEGINNINGS[suffix], begins, re.DOTALL) is None:
@@ -335,26 +347,27 @@ def _checked(path: Path) -> str:
     if suffix in DATABASES:
         _refuse_active_tables(path)
     if suffix in SEQUENCES:
-        return _collection_of(path)
+        return _collection_of(path, separated=b"\x1e" in begins)
     return place if suffix != ".zip" else f"{place}!{_shapefile_in(path)}"
 
 
-def _collection_of(path: Path) -> str:
+def _collection_of(path: Path, *, separated: bool) -> str:
     """Return the path of a sequence of features as one collection.
 
-    GDAL's driver for sequences has no option that leaves dates as they are.
+    GDAL's driver for sequences has no option that leaves text which looks like a date as it is.
     """
-    collection = path.with_suffix(".geojson")
+    collection, comma = path.with_suffix(".geojson"), b""
     with path.open("rb") as source, collection.open("xb") as target:
+        source.seek(3 if source.read(3) == b"\xef\xbb\xbf" else 0)
         target.write(b'{"type": "FeatureCollection", "features": [')
-        between, separated = b"", False
         for line in source:
-            record = line.removeprefix(b"\xef\xbb\xbf").strip() if not between else line.strip()
-            separated |= record.startswith(b"\x1e")
-            # After a record separator, a feature may have several lines.
-            record = (between if record and not separated else b"") + record.replace(b"\x1e", between or b" ")
-            target.write(record + b"\n")
-            between = b"," if record.strip() else between
+            # A feature is a line, or all lines up to the next record separator.
+            rest, *features = line.split(b"\x1e") if separated else (b"", line)
+            target.write(rest)
+            for feature in features:
+                if separated or feature.strip():
+                    target.write(comma + feature)
+                    comma = b","
         target.write(b"]}")
     return str(collection)
 

@@ -159,11 +159,11 @@ class RowOrder:
             return self.sorted_block
         return _nearer(self.pairs, self.total, self.squares, _permuted(self.sample, len(TURNS[0])))
 
-    def refuse(self, shuffle: str = SHUFFLE) -> None:
+    def refuse(self, shuffle: str = SHUFFLE, *, shuffled: bool = False) -> None:
         """Raise if the order of the rows, or of shuffled rows their file, shows where they are."""
         if not self.is_sorted:
             return
-        if self.shuffled:
+        if shuffled:
             raise InvalidInputError(
                 "rows of a file are nearer to each other than to those of other files, so the file shows where they "
                 "are, also in random order: put all rows into one file, or give `order='keep'` if the files have "

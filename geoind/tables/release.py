@@ -411,7 +411,7 @@ class Release:
                 raise InvalidInputError(f"column {name!r} of `keep=` exists in no file")
         if recipe.order != "keep" and recipe.time is None:
             for order in count.orders:
-                order.refuse(shuffle)
+                order.refuse(shuffle, shuffled=recipe.order == "shuffle")
         persons, cut, left_out = count.persons, dict[str, int](), 0
         if recipe.same_place is not None:
             persons = _of_cells(count.seen)

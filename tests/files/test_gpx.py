@@ -10,13 +10,15 @@ NAMES = (
     'xmlns="http://www.topografix.com/GPX/1/1" xmlns:t="http://www.garmin.com/xmlschemas/TrackPointExtension/v1"'
 )
 BODY = """
-<metadata><name>Secret</name><bounds minlat="48" minlon="2" maxlat="49" maxlon="3"/><time>2020-01-01T00:00:00Z</time></metadata>
+<metadata><name>Secret</name><bounds minlat="48" minlon="2" maxlat="49" maxlon="3"/>
+<time>2020-01-01T00:00:00Z</time></metadata>
 <wpt lat="48.1" lon="2.1"><ele>35.5</ele><time> 2024-05-01T08:00:00Z
 </time><name>A &amp; <![CDATA[B]]></name><cmt>note</cmt></wpt>
 <wpt lat="48.2" lon="2.2"/>
 <rte><name>Way</name><rtept lat="48.3" lon="2.3"><name>corner</name></rtept></rte>
 <trk><name>Run</name><extensions><t:x><name>no</name></t:x></extensions>
-<trkseg><trkpt lat="48.4" lon="2.4"><time>2024-05-01T09:00:00Z</time><extensions><t:hr>88</t:hr><time>no</time></extensions></trkpt></trkseg>
+<trkseg><trkpt lat="48.4" lon="2.4"><time>2024-05-01T09:00:00Z</time>
+<extensions><t:hr>88</t:hr><time>no</time></extensions></trkpt></trkseg>
 <trkseg><trkpt lat="48.5"><ele/></trkpt></trkseg></trk>
 <trk><trkseg><trkpt lat="48.6" lon="2.6"></trkpt></trkseg></trk>
 <extensions><wpt lat="1" lon="1"/></extensions>
