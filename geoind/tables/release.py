@@ -206,7 +206,7 @@ class Part:
             tags, used = _turns(source), np.flatnonzero(per_row)
             order = used[np.lexsort((tags[used], persons.codes[used]))]
             starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1))
-            for start, end in zip(starts, np.append(starts[1:], len(order)), strict=True):
+            for start, end in zip(starts, np.append(starts[1:], len(order)), strict=False):
                 name = persons.names[persons.codes[order[start]]]
                 some = tags[order[start : min(end, start + most + 1)]].tolist()
                 found.smallest[name] = heapq.nsmallest(most + 1, [*found.smallest.get(name, []), *some])
@@ -541,7 +541,8 @@ def _of_cells(seen: Mapping[str, set[str]]) -> PersonReports:
 
 def _shuffled(parts: Sequence[Obfuscated], table: Table) -> Obfuscated:
     """Return all rows in an order that depends on key and records alone."""
-    batch = pa.Table.from_batches([part.batch for part in parts]).combine_chunks().to_batches()[0]
+    batches = pa.Table.from_batches([part.batch for part in parts]).combine_chunks().to_batches()
+    batch = batches[0] if batches else parts[0].batch
     rows = np.concatenate([part.rows for part in parts])
     reports = [np.concatenate(places) for places in zip(*(part.reports for part in parts), strict=True)]
     key = table.recipe.key
