@@ -1,11 +1,10 @@
-"""Frames of pandas and geopandas, carried to `geoind.tables` and back: what GeoDataFrames and Dask share.
+"""Frames of pandas and geopandas as Arrow tables, and reports as frames: what GeoDataFrames and Dask share.
 
-Only the columns that make reports become Arrow arrays in full. Of the others, and of the index, a sample is shown
-to the policy; they stay in the frame as they are.
+Kept columns are taken from the frame that was given, so that they have their pandas types. The frame of reports is
+new: nothing else of the other one is in it.
 """
 
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,139 +15,167 @@ import pyarrow as pa
 import shapely
 
 from geoind.errors import InvalidInputError
-from geoind.space.crs import as_crs
-from geoind.tables import Examined, Obfuscated, Points, Recipe, Table
-from geoind.tables.dictionaries import has_dictionary, used_only
+from geoind.tables.copies import sampled_rows
 from geoind.tables.names import listed
-from geoind.tables.promise import ATTRS_KEY
-from geoind.tables.values import ROWS
+from geoind.tables.places import rows_of
+from geoind.tables.recipe import Recipe
+from geoind.tables.record import ATTRS_KEY, PARQUET_KEY
+from geoind.tables.release import Obfuscated
+from geoind.tables.table import Table
+from geoind.tables.where import Points
 
-__all__ = ["examined", "placed", "reported", "table_of"]
+__all__ = ["refuse_index", "reported", "table_of"]
 
-
-def placed(frame: Any, recipe: Recipe) -> Recipe:
-    """Return the recipe with the frame's active geometry, where it has one and no columns were named."""
-    if recipe.places and not (isinstance(recipe.places[0], Points) and hasattr(frame, "active_geometry_name")):
-        return recipe
-    if not hasattr(frame, "active_geometry_name"):
-        return recipe
-    name = frame.active_geometry_name
-    wanted = recipe.places[0].names if recipe.places else ()
-    if name is None or (wanted and wanted != (name,)):
-        raise InvalidInputError("the points must be the active geometry: choose them with set_geometry")
-    crs = as_crs(frame.crs, f"column {name!r}")
-    told = getattr(recipe.places[0], "crs", None) if recipe.places else None
-    return replace(recipe, places=(Points(str(name), told or crs),))
+SAMPLE = 64
+"""Rows that show whether a column holds times."""
 
 
-def table_of(frame: Any, recipe: Recipe) -> Table:
-    """Return the recipe for frames like this one; refuse columns, or an index, that tell the place."""
-    names = [str(label) for label in frame.columns]
-    twice = [name for name in names if names.count(name) > 1]
-    if twice:
-        raise InvalidInputError(f"column {twice[0]!r} must be there once, the columns are {listed(names)}")
-    some = np.unique(np.linspace(0, len(frame) - 1, min(ROWS, len(frame))).astype(np.int64))
-    about = {"name of the columns": _told(frame.columns.names), "name of the index": _told(frame.index.names)}
-    schema = _batch(frame.iloc[some]).schema
-    return placed(frame, recipe).table(schema.with_metadata({name: text for name, text in about.items() if text}))
+def table_of(frame: Any, recipe: Recipe) -> tuple[Table, pa.RecordBatch]:
+    """Return the recipe for a frame, and its rows: the needed columns, and those of times.
+
+    Parameters
+    ----------
+    frame : DataFrame or GeoDataFrame
+        Its places are the active geometry, unless the recipe names columns. A level of the index is a column, too,
+        where the recipe names it as person, time, id or kept column.
+    recipe : Recipe
+        What is done.
+    """
+    columns = [(str(label), frame.iloc[:, number]) for number, label in enumerate(frame.columns)]
+    levels = _levels(frame)
+    for name in {*recipe.named, *recipe.keep} & {*levels}:
+        if name not in recipe.published:
+            raise InvalidInputError(
+                f"index level {name!r} names persons or records, and the index leaves with the reports: call "
+                "reset_index() first, or name it in `keep=`"
+            )
+        columns.append((name, levels[name]))
+    recipe = _placed(frame, recipe)
+    outline = Table(recipe, pa.schema([_field(name, values) for name, values in columns]))
+    known = dict(columns) | levels
+    texts = {*recipe.keep} - {*recipe.named}
+    arrays = {name: _array(name, known[name], as_text=name in texts) for name in outline.needed}
+    fields = [
+        field.with_type(arrays[field.name].type) if field.name in arrays else field for field in outline.schema
+    ]
+    table = Table(recipe, pa.schema(fields))
+    some = np.arange(min(len(frame), SAMPLE))
+    sample = {name: _array(name, values.take(some), as_text=True) for name, values in known.items()}
+    for name in table.clocks(pa.RecordBatch.from_pydict(sample)):
+        arrays.setdefault(name, _array(name, known[name], as_text=True))
+    return table, pa.RecordBatch.from_pydict(arrays)
 
 
-def examined(frame: Any, table: Table) -> Examined:
-    """Return the frame's rows, looked at; nothing is drawn."""
-    needed = [*(name for place in table.places for name in place.names)]
-    needed += table.recipe.named
-    batch = _batch(frame, list(dict.fromkeys(needed)))
-    return table.examine(batch, beside=lambda rows: _batch(frame.iloc[rows]))
+def refuse_index(frame: Any, table: Table, batch: pa.RecordBatch) -> None:
+    """Raise if a level of the index repeats the true coordinates of its rows, in a sample of the rows."""
+    rows = sampled_rows(len(frame))
+    examined = table.examine(rows_of(batch, rows))
+    for name, values in _levels(frame).items():
+        level = pa.RecordBatch.from_pydict({name: _array(name, values.take(rows[examined.rows]), as_text=True)})
+        kept = Table(replace(table.recipe, keep=(name,)), table.schema, one_of_several=True)
+        try:
+            kept.refuse_copies(replace(examined, batch=level))
+        except InvalidInputError:
+            raise InvalidInputError(
+                f"index level {listed([name])!r} repeats true coordinates of its rows: call "
+                "reset_index(drop=True) first"
+            ) from None
 
 
 def reported(frame: Any, table: Table, made: Obfuscated) -> Any:
-    """Return the frame with reports in place of true locations, without dropped columns, with the promise."""
-    result = frame.iloc[made.rows] if len(made.rows) < len(frame) or table.recipe.order == "shuffle" else frame
-    gone = [label for label in frame.columns if str(label) in table.recipe.drop]
-    result = result.drop(columns=gone) if gone else result.copy(deep=False)
-    for place in table.places:
-        for name in place.names:
-            values = made.batch.column(name).to_numpy(zero_copy_only=False)
-            if isinstance(place, Points):
-                result[name] = _shapes(values, frame[name], result.index)
-            else:
-                result[name] = pd.Series(values, index=result.index, copy=False).astype(frame[name].dtype)
-    if any(name in table.recipe.drop for name in _levels(frame)) or table.recipe.order == "shuffle":
-        # The numbers of the rows would tell their old order.
-        result = result.reset_index(drop=True)
-    for label, column in result.items():
-        if (used := _used_only(column)) is not column:
-            result[label] = used
-    result.index, result.columns = _used_labels(result.index), _used_labels(result.columns)
-    result.attrs = {ATTRS_KEY: table.promise.to_json()}
+    """Return the frame of reports: the columns that leave, the index and the CRS of a frame, and the record."""
+    if table.recipe.order == "shuffle":
+        # The labels of the rows would show their old order.
+        index: Any = pd.RangeIndex(len(made.rows))
+    elif isinstance(frame.index, pd.RangeIndex) and len(made.rows) == len(frame):
+        index = frame.index
+    else:
+        index = _used_labels(frame.index.take(made.rows))
+    data, geometry = {}, None
+    for number, label in enumerate(frame.columns):
+        if str(label) in table.reported_schema.names:
+            column = frame.iloc[:, number]
+            place = any(str(label) in place.names for place in table.places)
+            if place and _is_geometry(column):
+                geometry = label
+            data[label] = _column(column, made, str(label), place=place).set_axis(index)
+    result = pd.DataFrame(data, index=index)
+    if geometry is not None:
+        result = geopandas.GeoDataFrame(result, geometry=geometry)
+    result.attrs = {ATTRS_KEY: made.batch.schema.metadata[PARQUET_KEY].decode()}
     return result
 
 
-def _used_only(column: "pd.Series[Any]") -> "pd.Series[Any]":
-    """Return a column without categories that no row has."""
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.remove_unused_categories()
-    if isinstance(column.dtype, pd.ArrowDtype) and has_dictionary(column.dtype.pyarrow_dtype):
-        array = pd.arrays.ArrowExtensionArray(pa.chunked_array([used_only(_whole(pa.array(column)))]))
-        return pd.Series(array, index=column.index, name=column.name)
-    return column
-
-
-def _used_labels(index: Any) -> Any:
-    """Return the labels of an index without levels and categories that none of them has."""
-    if not isinstance(index, pd.MultiIndex):
-        return index.remove_unused_categories() if isinstance(index, pd.CategoricalIndex) else index
-    index = index.remove_unused_levels()
-    return index.set_levels([_used_labels(level) for level in index.levels], verify_integrity=False)
-
-
-def _whole(array: pa.Array | pa.ChunkedArray) -> pa.Array:
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-
-
-def _told(labels: Any) -> str:
-    return " ".join(str(label) for label in labels if label is not None)
+def _placed(frame: Any, recipe: Recipe) -> Recipe:
+    """Return the recipe with the active geometry of a frame, where no columns are named."""
+    name = getattr(frame, "active_geometry_name", None)
+    crs = recipe.places[0].crs if recipe.places and isinstance(recipe.places[0], Points) else None
+    if name is None or (recipe.places and recipe.places[0] != Points(None, crs)):
+        return recipe
+    return replace(recipe, places=(Points(str(name), crs),))
 
 
 def _levels(frame: Any) -> dict[str, Any]:
-    """Return the levels of an index that is more than the numbers of the rows, under names that no column has."""
-    if isinstance(frame.index, pd.RangeIndex):
-        return {}
-    taken = {str(label) for label in frame.columns}
-    levels: dict[str, Any] = {}
-    for level, label in enumerate(frame.index.names):
-        unnamed = "index" if frame.index.nlevels == 1 else f"index {level}"
-        name = unnamed if label is None else str(label)
+    """Return the levels of the index, under names that no column has."""
+    taken, levels = {str(label) for label in frame.columns}, dict[str, Any]()
+    for number, label in enumerate(frame.index.names):
+        name = f"index {number}" if label is None else str(label)
         while name in taken or name in levels:
             name += " (index)"
-        levels[name] = frame.index.get_level_values(level)
+        levels[name] = frame.index.get_level_values(number)
     return levels
 
 
-def _batch(frame: Any, names: Sequence[str] | None = None) -> pa.RecordBatch:
-    """Return some columns of a frame, or all and its index, as Arrow arrays."""
-    columns: dict[str, Any] = {str(label): frame[label] for label in frame.columns}
-    columns |= _levels(frame)
-    made = [_array(name, columns[name], strict=names is not None) for name in names or columns]
-    return pa.RecordBatch.from_arrays([array for _, array in made], schema=pa.schema([field for field, _ in made]))
+def _is_geometry(column: Any) -> bool:
+    return str(column.dtype) == "geometry"
 
 
-def _array(name: str, column: Any, *, strict: bool) -> tuple[pa.Field, pa.Array]:
-    """Return a column as an Arrow array; one of mixed kinds as text, unless it is needed as it is."""
-    if str(column.dtype) == "geometry":
-        wkb = pa.array(shapely.to_wkb(np.asarray(column, object)), pa.binary())
-        crs = None if column.crs is None else json.loads(column.crs.to_json())
-        about = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": json.dumps({"crs": crs})}
-        return pa.field(name, pa.binary(), metadata=about), wkb
+def _field(name: str, column: Any) -> pa.Field:
+    """Return the name of a column, and whether it is a geometry; its type is known when it is read."""
+    if not _is_geometry(column):
+        return pa.field(name, pa.null())
+    about = {"crs": None if column.crs is None else json.loads(column.crs.to_json())}
+    metadata = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": json.dumps(about)}
+    return pa.field(name, pa.binary(), metadata=metadata)
+
+
+def _array(name: str, column: Any, *, as_text: bool) -> pa.Array:
+    """Return a column as an Arrow array; one of mixed kinds as text, to be looked at, or an error."""
+    if _is_geometry(column) or column.dtype == object:
+        values = np.array(column, object)
+        shapes = shapely.is_geometry(values)
+        if shapes.any() or _is_geometry(column):
+            values[~shapes] = None
+            return pa.array(shapely.to_wkb(values), pa.binary())
     try:
         array = pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        if strict:
+    except (pa.ArrowException, OverflowError, TypeError):
+        if not as_text:
             raise InvalidInputError(f"column {name!r} must hold values of one kind, got several") from None
         array = pa.array([str(value) for value in column], pa.string())
-    array = _whole(array)
-    return pa.field(name, array.type), array
+    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _shapes(wkb: Any, like: "pd.Series[Any]", index: Any) -> Any:
-    return geopandas.GeoSeries.from_wkb(wkb, index=index, crs=like.crs)
+def _column(column: Any, made: Obfuscated, name: str, *, place: bool) -> Any:
+    """Return a column of reports, or the rows of a kept one, in the type of the column given."""
+    array = made.batch.column(name)
+    if _is_geometry(column):
+        return geopandas.GeoSeries.from_wkb(array.to_numpy(zero_copy_only=False), crs=column.crs)
+    if hasattr(column.dtype, "__from_arrow__"):
+        # Not from the frame: its arrays may have values under a missing one, and entries that no row has.
+        return pd.Series(column.dtype.__from_arrow__(array))
+    if place:
+        return array.to_pandas().astype(column.dtype)
+    taken = column.take(made.rows)
+    if isinstance(taken.dtype, pd.CategoricalDtype):
+        taken = taken.cat.remove_unused_categories()
+        taken = taken.cat.rename_categories(taken.cat.categories.rename(None))
+    return taken
+
+
+def _used_labels(index: Any) -> Any:
+    """Return an index without levels and categories that no label has."""
+    if isinstance(index, pd.MultiIndex):
+        index = index.remove_unused_levels()
+        return index.set_levels([_used_labels(level) for level in index.levels], verify_integrity=False)
+    return index.remove_unused_categories() if isinstance(index, pd.CategoricalIndex) else index

@@ -1,157 +1,100 @@
-"""Frames of points: `obfuscate_points`, and the accessor `frame.geoind.obfuscate`.
+"""Frames of pandas, geopandas and MovingPandas: `obfuscate`, and the accessor `frame.geoind.obfuscate`.
 
-Importing this module adds the accessor to GeoDataFrame and GeoSeries, and to pandas' own frames, whose places are
-in columns of degrees.
+Importing this module adds the accessor to DataFrame, GeoDataFrame and GeoSeries.
 """
 
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import geopandas
-import numpy as np
 import pandas as pd
-import pyarrow as pa
 
-from geoind.adapters.frames import examined, reported, table_of
-from geoind.adapters.traces import answered_frame, as_frame
-from geoind.budgets.persons import PersonReports
+from geoind.adapters.frames import refuse_index, reported, table_of
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
-from geoind.randomness import RandomnessLike
-from geoind.tables import Options, Recipe, TablePromise
-from geoind.tables.promise import ATTRS_KEY
+from geoind.tables.recipe import Options, Recipe, with_options
+from geoind.tables.release import Part
+from geoind.tables.stream import released
 from geoind.tables.summary import Tally
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
 
-__all__ = ["obfuscate_points", "obfuscate_traces"]
+__all__ = ["obfuscate"]
 
 log = logging.getLogger("geoind")
 
 Frame: TypeAlias = "GeoSeries | GeoDataFrame | pd.DataFrame"
-Given = TypeVar("Given", bound=Frame)
 
 
-def obfuscate_points(
-    points: Given,
-    *,
-    ledger: Budget | None = None,
-    person: "str | Sequence[str] | pd.Series[Any] | None" = None,
-    rng: RandomnessLike = None,
-    **options: Unpack[Options],
-) -> Given:
-    """Return the series or frame with a report in place of each true point.
+@with_options
+def obfuscate(frame: Any, *, ledger: Budget | None = None, job: str = "frame", **options: Unpack[Options]) -> Any:
+    """Return the frame with reports in place of true points, and only the kept columns.
 
-    Index, name, CRS and the other columns stay as they are; one that tells the place is an error. The noise is
-    made on the globe, whatever the CRS: in a geographic WGS84 frame reports are places of the public lattice
-    (5 decimals); in any other CRS each report is such a place, re-projected. A report has no height, since heights
-    tell places apart. `attrs["geoind"]` holds the promise.
+    The index stays, so that reports can be joined to the frame; a level that repeats coordinates is an error. Kept
+    columns have their own pandas types. Reports are in the CRS of the frame: in a geographic WGS84 frame they are
+    places of the public lattice (5 decimals), in any other CRS such places, re-projected. A report has no height.
+    `attrs["geoind"]` is the record of the release.
 
     Parameters
     ----------
-    points : GeoSeries, GeoDataFrame or DataFrame
-        True points, with a CRS. Of a frame the active geometry is replaced, or the columns `lon` and `lat`; in a
-        frame of pandas those called lon, lng, long or longitude, and lat or latitude, need no naming.
-    ledger, person : Ledger, and a column of the frame or one name per row
-        Whose budget pays for the reports: one report per row, all of them or none. Of a series `person`
-        may also be one name, who pays for all.
-    rng : RandomnessLike
-        As in `geoind.obfuscate`; labels of a `KeyedRandomness` are one per row.
+    frame : GeoDataFrame, DataFrame, GeoSeries, or a Trajectory or TrajectoryCollection of MovingPandas
+        True points, with a CRS, or columns of degrees. Of a GeoDataFrame the active geometry is replaced unless
+        columns are named. A GeoSeries has no columns: its `person` is EACH_ROW. Of trajectories the frame of their
+        points is returned, whose index is the time.
+    ledger : Ledger, optional
+        Charges all persons for their reports, or none. Reports under the same key that were paid for are free.
+    job : str
+        The label of the charge in the ledger.
     **options
-        `epsilon`, or `level` and `radius`, or `mechanism`; `drop` and `keep`; `missing`; `order`; `key` and
-        `id_column`; `person_column`: see `geoind.tables.Recipe`.
+        The keywords of `geoind.tables.Recipe.of`: `person` and one of `epsilon`, `level` and `radius`, `mechanism`
+        are needed. `person`, `time`, `id_column` and `keep` may name levels of the index. With `time` the rows of
+        a person must be in the order of time.
 
     Examples
     --------
-    >>> import geopandas
+    >>> from geoind.tables import EACH_ROW
     >>> towers = geopandas.GeoDataFrame(
-    ...     {"name": ["Eiffel", "Montparnasse"]},
+    ...     {"name": ["Eiffel", "Montparnasse"], "height": [330, 210]},
     ...     geometry=geopandas.points_from_xy([2.2945, 2.3219], [48.8584, 48.8421]),
     ...     crs=4326,
     ... )
-    >>> reports = obfuscate_points(towers, level=1.386, radius=200)
+    >>> reports = obfuscate(towers, person=EACH_ROW, keep=["height"], level=1.386, radius=200)
     >>> list(reports.columns), reports.crs == towers.crs
-    (['name', 'geometry'], True)
-    >>> towers.geoind.obfuscate(epsilon=0.01).shape
-    (2, 2)
-    >>> plain = pd.DataFrame({"name": ["Eiffel"], "lon": [2.2945], "lat": [48.8584]})
-    >>> plain.geoind.obfuscate(epsilon=0.01).columns.tolist()
-    ['name', 'lon', 'lat']
+    (['height', 'geometry'], True)
+    >>> plain = pd.DataFrame({"rider": ["ana", "ana"], "lon": [2.29, 2.3219], "lat": [48.86, 48.8421]})
+    >>> plain.geoind.obfuscate(person="rider", epsilon=0.01).columns.tolist()
+    ['lon', 'lat']
     """
-    if isinstance(points, geopandas.GeoSeries):
-        frame = points.to_frame(points.name if isinstance(points.name, str) else "geometry")
-    elif isinstance(points, pd.DataFrame):
-        frame = points
-    else:
-        raise InvalidInputError(f"points must be a GeoSeries or a frame, got {type(points).__name__}")
-    if person is not None and options.get("person_column") is not None:
-        raise InvalidInputError("person and person_column both say who pays: give one of them")
-    if isinstance(person, str) and frame is points:
-        options, person = {**options, "person_column": person}, None
-    recipe = Recipe.of(**options)
-    recipe.refuse_traces()
-    recipe.refuse_identity_without_key()
-    table = table_of(frame, recipe)
-    looked_at = examined(frame, table).raise_problems()
-    counts = PersonReports()
-    if person is not None or table.recipe.person_column is not None:
-        counts = table.person_reports(looked_at, persons=None if person is None else _names(points, person))
-    elif ledger is not None:
-        raise InvalidInputError("a ledger needs person: a column, or the names of the persons to charge")
-    if ledger is None and person is not None:
-        raise InvalidInputError("ledger and person go together: give both or neither")
-    recipe.charge(ledger, counts, label="frame")
-    made = table.report(looked_at, rng=rng)
+    recipe = Recipe.of(**options).with_key()
+    points = _points(frame)
+    table, batch = table_of(points, recipe)
+    refuse_index(points, table, batch)
+    part = Part(table)
+    release = released(table.recipe, [(part, lambda: [batch])], ledger, job)
+    (made,) = part.draw([batch], release)
     tally = Tally()
-    tally.add(table, looked_at, made)
-    log.info("%s", tally.summary(table.recipe.mechanism, table.promise))
-    result = reported(frame, table, made)
-    return cast("Given", result if frame is points else result.geometry.rename(points.name))
+    tally.add(made)
+    log.info("%s", tally.summary(release, table.left_out, charged=ledger is not None))
+    reports = reported(points, table, made)
+    if not isinstance(frame, geopandas.GeoSeries):
+        return reports
+    series, record = reports.geometry.rename(frame.name), reports.attrs
+    series.attrs = record
+    return series
 
 
-def obfuscate_traces(
-    traces: object,
-    *,
-    person: str,
-    time: str,
-    ledger: Budget | None = None,
-    **options: Unpack[Options],
-) -> "pd.DataFrame | GeoDataFrame":
-    """Return a frame of traces with what a session of each person answers in place of each true point.
-
-    Rows of one person must be in the order of time; persons may be mixed. `attrs["geoind"]` holds the promise:
-    its epsilon is that of a person's whole trace, the largest among all persons.
-
-    Parameters
-    ----------
-    traces : GeoDataFrame, DataFrame, or a Trajectory or TrajectoryCollection of MovingPandas
-        True points with a CRS, or columns of degrees. Of trajectories the frame of all their points is returned.
-    person, time : str
-        The columns, or levels of the index, that say who and when. Times without a zone are taken as UTC.
-    ledger : Ledger, optional
-        Pays for all persons' whole traces, or for none; then `key` is needed, too.
-    **options
-        `epsilon`, or `level` and `radius`, of one fresh report; `method`, "switching" (the default), "sparse",
-        "predictive", "independent" or a `TraceMethod`; `lon` and `lat`; `drop` and `keep`; `missing`; `key`: see
-        `geoind.tables.Recipe`.
-
-    Examples
-    --------
-    >>> import pandas
-    >>> walk = pandas.DataFrame({"who": ["ana"] * 2, "at": [0, 60], "lon": [2.29, 2.2901], "lat": [48.86, 48.86]})
-    >>> reports = obfuscate_traces(walk, person="who", time="at", level=1.386, radius=200)
-    >>> list(reports.columns), len(reports)
-    (['who', 'at', 'lon', 'lat'], 2)
-    """
-    options["trace"] = (person, time)
-    recipe = Recipe.of(**options)
-    recipe.refuse_ledger_without_persons(ledger)
-    result, tally, table = answered_frame(as_frame(traces), recipe, ledger)
-    promise = TablePromise.from_json(result.attrs[ATTRS_KEY])
-    log.info("%s", tally.summary(table.recipe.mechanism, promise))
-    return result
+def _points(frame: Any) -> Any:
+    """Return a frame with the points of a frame, a series, or trajectories."""
+    if isinstance(frame, pd.DataFrame):
+        return frame
+    if isinstance(frame, geopandas.GeoSeries):
+        return frame.to_frame("geometry")
+    if hasattr(frame, "to_point_gdf"):
+        return frame.to_point_gdf()
+    raise InvalidInputError(
+        f"frame must be a DataFrame, a GeoDataFrame, a GeoSeries or trajectories, got {type(frame).__name__}"
+    )
 
 
 @pd.api.extensions.register_dataframe_accessor("geoind")
@@ -159,38 +102,13 @@ def obfuscate_traces(
 class GeoindAccessor:
     """`frame.geoind` and `series.geoind`."""
 
-    def __init__(self, points: Frame) -> None:
-        if not isinstance(points, (pd.DataFrame, geopandas.GeoSeries)):
+    def __init__(self, frame: Frame) -> None:
+        if not isinstance(frame, (pd.DataFrame, geopandas.GeoSeries)):
             # The error that `hasattr` expects: pandas offers an accessor to every series.
             raise AttributeError("only a frame or a GeoSeries has .geoind")
-        self._points = points
+        self._frame = frame
 
-    def obfuscate(
-        self,
-        *,
-        ledger: Budget | None = None,
-        person: "str | Sequence[str] | pd.Series[Any] | None" = None,
-        rng: RandomnessLike = None,
-        **options: Unpack[Options],
-    ) -> Frame:
-        """Return `obfuscate_points(frame, ...)`."""
-        return obfuscate_points(self._points, ledger=ledger, person=person, rng=rng, **options)
-
-
-def _names(points: Frame, person: Any) -> pa.Array:
-    """Return who pays for each row."""
-    if isinstance(person, str):
-        person = [person] * len(points)
-    if isinstance(person, pd.Series) and not person.index.equals(points.index):
-        raise InvalidInputError("person must have the index of the points")
-    names = np.asarray(person, object)
-    if names.shape != (len(points),):
-        raise InvalidInputError(f"person must be one name per row: {len(names)} for {len(points)}")
-    try:
-        column = pa.array(names, from_pandas=True)
-    except pa.ArrowException:
-        raise InvalidInputError("person must be text or whole numbers, got several kinds") from None
-    if column.null_count:
-        row = int(np.argmax(pd.isna(names)))
-        raise InvalidInputError(f"person must be given for every report, row {row} has none")
-    return column
+    @with_options
+    def obfuscate(self, *, ledger: Budget | None = None, job: str = "frame", **options: Unpack[Options]) -> Any:
+        """Return `geoind.adapters.geopandas.obfuscate(frame, ...)`."""
+        return obfuscate(self._frame, ledger=ledger, job=job, **options)

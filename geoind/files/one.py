@@ -98,7 +98,7 @@ class OneFile:
     @cached_property
     def table(self) -> Table:
         """The recipe for this file."""
-        return Table(self.recipe, self.source.schema, self.path, self.one_of_several)
+        return Table(self.recipe, self.source.schema, self.path, self.one_of_several, numbers=True)
 
     def count(self, sessions: "TraceSessions | None" = None, *, charged: bool = False) -> Count:
         """Return what is known before anything is drawn; refuse what could not be written."""
@@ -133,7 +133,10 @@ class OneFile:
         progress: OnReports | None = None,
     ) -> Tally:
         """Write the reports, and return what was counted."""
-        tally, part = Tally(), self._part if self._part and sessions is None and not self.rejected else Part(self.table, sessions)
+        tally, part = (
+            Tally(),
+            self._part if self._part and sessions is None and not self.rejected else Part(self.table, sessions),
+        )
         record = release.record.to_json().encode()
 
         def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:

@@ -24,7 +24,6 @@ from geoind.files.source import Dialect
 from geoind.space.crs import LONLAT, from_lonlat, parsed_crs
 from geoind.space.vector_files import SEQUENCES, driver_of, gdal_path
 from geoind.tables.geoparquet import declared_crs, geometry_columns
-from geoind.tables.places import is_text
 from geoind.tables.where import LonLat, Points
 
 __all__ = ["check_writable", "write"]
@@ -100,7 +99,7 @@ def write(
         The format and the compression.
     parts : iterator of (pyarrow.RecordBatch, list of (n, 2) arrays)
         Kept columns and columns of places, and the reports of each place in degrees, longitude first, NaN where
-        a row has none. Columns of places that are text have the reports, too. Parquet files have the columns of numbers or WKB
+        a row has none. Text has the coordinates of the reports. Parquet files have the columns of numbers or WKB
         of the batch, the formats of GDAL those of WKB.
     schema : pyarrow.Schema
         The schema of the batches. Of its metadata, only b"geoind" is written, and only to Parquet files.
@@ -197,18 +196,16 @@ class _Layout:
             found: list[tuple[str, Column]] = [(field.name, (field, column))]
             if field.name in self.spots:
                 spots = self.spots[field.name] if places else []
-                found = [(name, (None, self.degrees(part[1][at][:, axis], column))) for name, at, axis in spots]
+                found = [(name, (None, self.degrees(part[1][at][:, axis]))) for name, at, axis in spots]
             for name, one in found:
                 if name in columns:
                     raise InvalidInputError(f"the output would have two columns {name!r}: keep only one")
                 columns[name] = one
         return columns
 
-    def degrees(self, values: FloatArray, column: pa.Array | None = None) -> pa.Array:
-        """Return numbers as text, null where they are NaN; from a column of text, which has them ready."""
+    def degrees(self, values: FloatArray) -> pa.Array:
+        """Return numbers as text, null where they are NaN."""
         gone = np.isnan(values)
-        if column is not None and is_text(column.type) and not gone.any():
-            return column.cast(TEXT)
         whole = np.rint(np.where(gone, 0.0, values) * 10.0**self.decimals).astype(np.int64)
         words = pa.py_buffer(np.column_stack([whole, whole >> 63]))
         text = pa.Array.from_buffers(pa.decimal128(18, self.decimals), len(whole), [None, words]).cast(TEXT)

@@ -81,8 +81,10 @@ class Locations:
                     reasons.setdefault(row, which + reason)
         return truths, reasons
 
-    def written(self, batch: pa.RecordBatch, reports: Sequence[FloatArray], decimals: int) -> dict[str, pa.Array]:
-        """Return the columns, in their own types, with other places."""
+    def written(
+        self, batch: pa.RecordBatch, reports: Sequence[FloatArray], decimals: int | None
+    ) -> dict[str, pa.Array]:
+        """Return the columns, in their own types, with other places; without decimals, numbers instead of text."""
         columns: dict[str, pa.Array] = {}
         for place, made in zip(self.places, reports, strict=True):
             coordinates = from_lonlat(made, crs_of(place))

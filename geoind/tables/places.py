@@ -115,17 +115,18 @@ class LonLatColumns:
             yield ~finite & ~self.missing, f"{name} must be a finite number"
             yield finite & (np.abs(values) > limit), f"{name} must be between -{limit} and {limit}: {SWAPPED}"
 
-    def written(self, coordinates: FloatArray, decimals: int) -> dict[str, pa.Array]:
-        """Return both columns with other coordinates: as text with so many decimals, where they are text."""
+    def written(self, coordinates: FloatArray, decimals: int | None) -> dict[str, pa.Array]:
+        """Return both columns with other coordinates: where they are text, with so many decimals or as numbers."""
         result = {}
         for name, values in zip((self.lon, self.lat), coordinates.T, strict=True):
             kind = column_of(self.batch, name).type
             gone = np.isnan(values)
-            if is_text(kind):
+            if is_text(kind) and decimals is not None:
                 result[name] = _decimal_text(values, gone, decimals).cast(kind)
             else:
                 mask = gone if gone.any() else None
-                result[name] = pa.array(np.ascontiguousarray(values), pa.float64(), mask=mask).cast(kind)
+                column = pa.array(np.ascontiguousarray(values), pa.float64(), mask=mask)
+                result[name] = column if is_text(kind) else column.cast(kind)
         return result
 
     @cached_property
@@ -224,7 +225,7 @@ class GeometryColumn:
             place = place & (kinds == 0)
         yield place & ~finite(self.coordinates), "point must be finite"
 
-    def written(self, coordinates: FloatArray, decimals: int) -> dict[str, pa.Array]:  # noqa: ARG002
+    def written(self, coordinates: FloatArray, decimals: int | None) -> dict[str, pa.Array]:  # noqa: ARG002
         """Return the column with other coordinates, without heights."""
         column = column_of(self.batch, self.name)
         gone = nulls(self._storage)

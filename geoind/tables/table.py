@@ -24,7 +24,7 @@ from geoind.tables.keys import key_of_place
 from geoind.tables.locations import Locations, crs_of
 from geoind.tables.names import listed
 from geoind.tables.order import clock_columns
-from geoind.tables.places import column_of, nulls, rows_of
+from geoind.tables.places import column_of, is_text, nulls, rows_of
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 from geoind.tables.times import NO_TIME, seconds_of
 from geoind.tables.where import LonLat, Points
@@ -190,7 +190,11 @@ class Table:
     def reported_schema(self) -> pa.Schema:
         """The schema of the batches of reports, without a record."""
         names = {*self._place_names, *self.recipe.published}
-        return published_schema(self.schema, names, self._place_names)
+        schema = published_schema(self.schema, names, self._place_names)
+        for number, field in enumerate(schema if self.numbers else ()):
+            if field.name in self._place_names and is_text(field.type):
+                schema = schema.set(number, pa.field(field.name, pa.float64()))
+        return schema
 
     @property
     def decimals(self) -> int:
@@ -235,7 +239,7 @@ class Table:
 
     def reported(self, examined: Examined, reports: Sequence[FloatArray]) -> pa.RecordBatch:
         """Return the columns that leave, with reports in place of true locations."""
-        changed = self.locations.written(examined.batch, reports, self.decimals)
+        changed = self.locations.written(examined.batch, reports, None if self.numbers else self.decimals)
         schema = self.reported_schema
         arrays = [
             changed[name] if name in changed else compacted(column_of(examined.batch, name))
