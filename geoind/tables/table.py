@@ -127,6 +127,8 @@ class Table:
         Whether a kept column may be missing here, because another file has it.
     position : str, optional
         The column with the number of each row in its file, from 0, where batches are not all of its rows.
+    numbers : bool
+        Whether coordinates that are text become numbers, because a writer formats them.
 
     Examples
     --------
@@ -144,6 +146,7 @@ class Table:
     path: str = ""
     one_of_several: bool = False
     position: str | None = None
+    numbers: bool = False
 
     def __post_init__(self) -> None:
         names = self.schema.names
@@ -191,9 +194,9 @@ class Table:
         """The schema of the batches of reports, without a record."""
         names = {*self._place_names, *self.recipe.published}
         schema = published_schema(self.schema, names, self._place_names)
-        for number, field in enumerate(schema if self.numbers else ()):
-            if field.name in self._place_names and is_text(field.type):
-                schema = schema.set(number, pa.field(field.name, pa.float64()))
+        for number, column in enumerate(schema if self.numbers else ()):
+            if column.name in self._place_names and is_text(column.type):
+                schema = schema.set(number, pa.field(column.name, pa.float64()))
         return schema
 
     @property
