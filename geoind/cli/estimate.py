@@ -30,8 +30,8 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "estimate",
         help="where people are, from files of reports",
         description="Recover the distribution of people over a grid from reports that `geoind obfuscate` wrote, "
-        "and write it: cells with the share of the people (.geojson, .parquet, .csv), a picture (.png) or a map "
-        "that needs no network (.html).",
+        "and write it: cells with the share of the people (.parquet, .csv; .geojson without the empty ones), a "
+        "picture (.png) or a map that needs no network (.html).",
     )
     parser.add_argument(
         "reports", nargs="+", metavar="REPORTS", help="CSV, NDJSON, GeoJSON, Parquet, a folder, ..."
