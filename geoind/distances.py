@@ -139,7 +139,9 @@ def haversine(a: ArrayLike, b: ArrayLike) -> FloatArray:
     """
     a, b = _same_width(a, b)
     if a.shape[1] != 2:
-        raise SitesMismatchError(f"great-circle distances need longitude and latitude, got {a.shape[1]} columns")
+        raise SitesMismatchError(
+            f"great-circle distances need 2 columns, longitude and latitude, got {a.shape[1]}"
+        )
     lon_a, lat_a = np.radians(a[:, None, 0]), np.radians(a[:, None, 1])
     lon_b, lat_b = np.radians(b[None, :, 0]), np.radians(b[None, :, 1])
     half = np.sin((lat_b - lat_a) / 2) ** 2

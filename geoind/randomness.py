@@ -67,7 +67,7 @@ def as_randomness(rng: RandomnessLike, count: int) -> Randomness:
     """Return the source that `rng` stands for, ready for `count` points."""
     if isinstance(rng, KeyedRandomness):
         if len(rng.labels) != count:
-            raise InvalidInputError(f"labels must be one per point: {len(rng.labels)} labels, {count} points")
+            raise InvalidInputError(f"labels must be one per point: {len(rng.labels)} for {count}")
         return rng
     if rng is None:
         return SystemRandomness()
@@ -183,7 +183,7 @@ class KeyedRandomness:
         """Return the source of the records of a slice, or where `rows` is true."""
         known = self.labels
         if not isinstance(rows, slice) and len(rows) != len(known):
-            raise InvalidInputError(f"labels must be one per point: {len(known)} labels, {len(rows)} points")
+            raise InvalidInputError(f"labels must be one per point: {len(known)} for {len(rows)}")
         if isinstance(known, np.ndarray):
             labels: object = known[rows]
         else:

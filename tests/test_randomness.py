@@ -141,7 +141,7 @@ def test_a_label_is_an_integer_a_string_or_bytes(labels: object) -> None:
 
 
 def test_labels_must_be_one_per_point() -> None:
-    with pytest.raises(InvalidInputError, match="one per point: 2 labels, 4 points"):
+    with pytest.raises(InvalidInputError, match="one per point: 2 for 4"):
         PlanarLaplace(1.0).sample(POINTS, rng=KeyedRandomness(KEY, [1, 2]))
 
 
@@ -258,7 +258,7 @@ def test_some_of_the_records_keep_their_words(labels: Any, rows: Any) -> None:
 
 @pytest.mark.parametrize("count", [4, 6])
 def test_a_mask_of_records_has_one_entry_per_label(count: int) -> None:
-    with pytest.raises(InvalidInputError, match=f"one per point: 5 labels, {count} points"):
+    with pytest.raises(InvalidInputError, match=f"one per point: 5 for {count}"):
         KeyedRandomness(KEY, np.arange(5)).only(np.ones(count, bool))
 
 

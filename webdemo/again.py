@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from geoind import BudgetExceededError, SamePlace, level_of_reports, obfuscate
 from geoind.budgets.ledger import Ledger
+from geoind.errors import plural
 
 from .requests import Point, Privacy, Promised
 from .town import Town, to_latlon
@@ -72,7 +73,9 @@ def again_router(town: Town, database: Path) -> APIRouter:
                     report = memory.obfuscate(**who) if ask.answer == "same" else obfuscate(**who)
                     reports.append([report.lon, report.lat])
             except BudgetExceededError:
-                refused = f"Refused: the budget of {ask.budget} reports is spent, and no noise was drawn."
+                refused = (
+                    f"Refused: the budget of {plural(ask.budget, 'report')} is spent, and no noise was drawn."
+                )
             spent = ledger.spent(ask.person)
             remaining = ledger.remaining(ask.person)
         drawn = np.array(reports).reshape(-1, 2)

@@ -32,6 +32,10 @@ class Region(BaseModel):
     )
 
 
+MOST_LEVEL = 690.0
+"""Larger levels are told as this one: their factor, times the odds before, may exceed what a float holds."""
+
+
 class Odds(BaseModel):
     """Here or there: what a report does to the odds between two places."""
 
@@ -39,7 +43,9 @@ class Odds(BaseModel):
     before: float = Field(description="Odds of the true place against the other one, before the report")
     after: float = Field(description="The same after the report")
     change: float = Field(description="after / before: what the report did")
-    limit: float = Field(description="e^(epsilon * distance): no report can change the odds by more")
+    limit: float = Field(
+        description="e^(epsilon * distance): no report can change the odds by more; at most e^690 is told"
+    )
 
 
 def posterior(town: Town, noise: SphericalLaplace, report: FloatArray) -> FloatArray:
@@ -78,7 +84,11 @@ def odds_between(
     mine, other = np.linalg.norm(pair - town.projection.to_xy(report), axis=1)
     apart = float(np.linalg.norm(pair[0] - pair[1]))
     masses = town.prior.mass[town.prior.sites.nearest(pair)]
-    before, change = float(masses[0] / masses[1]), math.exp(noise.noise_epsilon * (other - mine))
+    before, change = float(masses[0] / masses[1]), _factor(noise.noise_epsilon * (other - mine))
     return Odds(
-        distance=apart, before=before, after=before * change, change=change, limit=math.exp(noise.epsilon * apart)
+        distance=apart, before=before, after=before * change, change=change, limit=_factor(noise.epsilon * apart)
     )
+
+
+def _factor(level: float) -> float:
+    return math.exp(min(MOST_LEVEL, max(-MOST_LEVEL, level)))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_points, as_positive, as_unit
 from geoind.audits.events import Seen, bound, choose_event
 from geoind.audits.trials import FAR, Trial, Vicinity, as_sampler, trials_at
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.protocol import Mechanism, is_mechanism, off_site_level, space_of
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new
@@ -92,7 +92,7 @@ class AuditResult:
         verdict = "BROKEN" if self.refuted else "not refuted"
         return (
             f"AuditResult(claimed={self.claimed:.6g}, epsilon >= {self.epsilon:.6g}, {verdict}, "
-            f"{len(self.findings)} findings)"
+            f"{plural(len(self.findings), 'finding')})"
         )
 
     def _repr_html_(self) -> str:
@@ -134,9 +134,9 @@ class AuditResult:
                 f"epsilon is at least {self.epsilon:.6g} per metre ({self.epsilon / self.claimed:.3f} of the "
                 f"promise), with {self.confidence:.4g} confidence",
                 f"seen between {_place(worst.truth)} and {_place(worst.other)}, {worst.distance:.6g} m apart, "
-                f"by '{worst.event}': {worst.hits[0]} against {worst.hits[1]} of {worst.draws} reports",
+                f"by '{worst.event}': {worst.hits[0]} against {worst.hits[1]} of {plural(worst.draws, 'report')}",
                 f"could not have seen: an epsilon below {self.smallest_visible:.6g} per metre, places other than "
-                f"the {len(self.findings)} pairs tried, events rarer than {3 / worst.draws:.1g}, "
+                f"the {plural(len(self.findings), 'pair')} tried, events rarer than {3 / worst.draws:.1g}, "
                 "and what leaks outside of the reports' coordinates",
             ]
         )

@@ -73,7 +73,7 @@ class Channel:
         array = as_floats(matrix, "matrix")
         if array.shape != (len(inputs), len(outputs)):
             raise SitesMismatchError(
-                f"matrix has shape {array.shape}, but there are {len(inputs)} inputs and {len(outputs)} outputs"
+                f"matrix must have shape {(len(inputs), len(outputs))}, inputs by outputs, got {array.shape}"
             )
         # Written so that NaN fails, and the message names the rule that is broken.
         if not (array >= 0).all():
@@ -158,7 +158,9 @@ class Channel:
         """
         numbers = np.asarray(targets)
         if numbers.shape != (len(inputs),) or numbers.dtype.kind not in "iu":
-            raise SitesMismatchError(f"targets must be {len(inputs)} site numbers, one per input")
+            raise SitesMismatchError(
+                f"targets must be site numbers, one per input, got {numbers.shape} for {len(inputs)}"
+            )
         if not ((numbers >= 0) & (numbers < len(outputs))).all():
             raise InvalidInputError(f"targets must be numbers of outputs, 0 to {len(outputs) - 1}")
         matrix = np.zeros((len(inputs), len(outputs)))

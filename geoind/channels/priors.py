@@ -43,7 +43,7 @@ class Prior:
     def __init__(self, sites: Sites, mass: ArrayLike) -> None:
         array = as_floats(mass, "mass")
         if array.shape != (len(sites),):
-            raise SitesMismatchError(f"mass has shape {array.shape}, but there are {len(sites)} sites")
+            raise SitesMismatchError(f"mass must have one entry per site: {array.shape} for {len(sites)}")
         # Written so that NaN fails.
         if not (array >= 0).all():
             raise NotStochasticError("mass must hold probabilities: an entry is negative or not a number")
@@ -57,7 +57,7 @@ class Prior:
         return len(self.sites)
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.sites!r}, {len(self)} masses, largest {self.mass.max():.3g})"
+        return f"{type(self).__name__}({self.sites!r}, largest mass {self.mass.max():.3g})"
 
     def _repr_html_(self) -> str:
         facts = {
@@ -146,7 +146,7 @@ class Prior:
         chosen = np.asarray(cells)
         if chosen.dtype.kind == "b":
             if chosen.shape != (len(sites),):
-                raise SitesMismatchError(f"a mask of cells must have one entry for each of the {len(sites)} sites")
+                raise SitesMismatchError(f"a mask must have one entry per site: {chosen.shape} for {len(sites)}")
             chosen = np.flatnonzero(chosen)
         if chosen.ndim != 1 or not chosen.size or chosen.dtype.kind not in "iu":
             raise InvalidInputError("cells must be a list of at least one site number")
@@ -213,7 +213,7 @@ class Prior:
         points = as_points(xy, "xy", columns=sites.xy.shape[1])
         counted = np.ones(len(points)) if weights is None else as_floats(weights, "weights")
         if counted.shape != (len(points),):
-            raise InvalidInputError(f"weights must be one per point: {counted.shape} for {len(points)} points")
+            raise InvalidInputError(f"weights must be one per point: {counted.shape} for {len(points)}")
         if not (counted >= 0).all():
             raise InvalidInputError("weights must not be negative")
         if not as_finite(smoothing, "smoothing") >= 0:

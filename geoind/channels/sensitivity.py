@@ -8,7 +8,7 @@ import numpy as np
 from geoind.arrays import ArrayLike, FloatArray, as_floats
 from geoind.channels.channel import Channel
 from geoind.distances import Distance, euclidean
-from geoind.errors import InvalidInputError, SitesMismatchError
+from geoind.errors import InvalidInputError, SitesMismatchError, plural
 from geoind.space.sites import Sites
 
 __all__ = ["Query", "Sensitivity", "after_query", "sensitivity"]
@@ -114,13 +114,13 @@ def after_query(mechanism: Channel, query: Query, records: Sites) -> Channel:
         answers = np.column_stack([answers, np.zeros(len(answers))])
     if answers.shape[1] != inputs.shape[1]:
         raise SitesMismatchError(
-            f"answers have {answers.shape[1]} columns, the mechanism's inputs have {inputs.shape[1]}"
+            f"answers have {plural(answers.shape[1], 'column')}, the mechanism's inputs have {inputs.shape[1]}"
         )
     rows = mechanism.inputs.nearest(answers)
     missed = np.abs(answers - inputs[rows]).max(axis=1) > ROUNDING * max(float(np.abs(inputs).max()), 1e-300)
     if missed.any():
         raise SitesMismatchError(
-            f"{missed.sum()} of {len(answers)} answers are none of the mechanism's inputs: round them in the query"
+            f"the mechanism's inputs lack {missed.sum()} of {len(answers)} answers: round them in the query"
         )
     return Channel(records, mechanism.outputs, mechanism.matrix[rows])
 

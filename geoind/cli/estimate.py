@@ -10,7 +10,7 @@ from geoind.arrays import as_positive
 from geoind.cli.progress import Progress
 from geoind.cli.reading import add_reading, reading_of, sources_named, where_of
 from geoind.cli.writing import check_target
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 
 if TYPE_CHECKING:
     from geoind.arrays import FloatArray
@@ -30,8 +30,8 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "estimate",
         help="where people are, from files of reports",
         description="Recover the distribution of people over a grid from reports that `geoind obfuscate` wrote, "
-        "and write it: cells with the share of the people (.geojson, .parquet, .csv), a picture (.png) or a map "
-        "that needs no network (.html).",
+        "and write it: cells with the share of the people (.parquet, .csv; .geojson without the empty ones), a "
+        "picture (.png) or a map that needs no network (.html).",
     )
     parser.add_argument(
         "reports", nargs="+", metavar="REPORTS", help="CSV, NDJSON, GeoJSON, Parquet, a folder, ..."
@@ -129,7 +129,7 @@ def run(options: argparse.Namespace) -> None:
         sidecar_of(path).unlink(missing_ok=True)
     if not options.quiet:
         cells = f"{grid.columns} x {grid.rows} cells of {grid.cell:g} m"
-        print(f"{len(reports.lonlat):,} reports, {cells}{_how(population)}", file=sys.stderr)
+        print(f"{plural(len(reports.lonlat), 'report')}, {cells}{_how(population)}", file=sys.stderr)
 
 
 def _grid(lonlat: "FloatArray", cell: float, bounds: Sequence[float] | None) -> "tuple[Grid, Projection]":
@@ -160,5 +160,5 @@ def _how(population: "Prior") -> str:
 
     if not isinstance(population, PopulationEstimate):
         return ""
-    beyond = f", {population.left_out:,} reports too far away to count" if population.left_out else ""
-    return f", {population.steps} steps{beyond}"
+    beyond = f", {plural(population.left_out, 'report')} too far away to count" if population.left_out else ""
+    return f", {plural(population.steps, 'step')}{beyond}"

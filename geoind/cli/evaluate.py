@@ -10,7 +10,7 @@ from geoind.arrays import as_count
 from geoind.cli.progress import Progress
 from geoind.cli.reading import add_reading, reading_of, where_of
 from geoind.cli.writing import check_target
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.extras import require
 
 if TYPE_CHECKING:
@@ -113,8 +113,7 @@ def run_traces(options: argparse.Namespace) -> None:
         every = 60.0 if options.every is None else options.every
         drives = drives_of(read_traces(options.traces, columns), every=every, most=most)
     hours = sum(drive.hours for drive in drives)
-    count = f"{len(drives)} drive{'s' * (len(drives) != 1)}"
-    print(f"{options.traces}: {count}, {hours:.1f} hours", file=sys.stderr)
+    print(f"{options.traces}: {plural(len(drives), 'drive')}, {hours:.1f} hours", file=sys.stderr)
     with Progress() as line:
         evaluation = evaluate_traces(drives, progress=line.show)
     print(evaluation.text())
@@ -181,7 +180,7 @@ def prior_of(what: str, options: argparse.Namespace) -> "tuple[str, FloatArray, 
     # A file name of bytes that are no UTF-8 cannot be printed, nor written into a table.
     shown = what.encode("utf-8", "replace").decode()
     print(
-        f"{shown}: {window.positions:,} of {len(lonlat):,} positions lie in the busiest "
+        f"{shown}: {window.positions:,} of {plural(len(lonlat), 'position')} in the busiest "
         f"{grid.columns} x {grid.rows} cells, between {west:.4f} and {east:.4f} E, {south:.4f} and {north:.4f} N",
         file=sys.stderr,
     )

@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> None:
     metres = np.hypot(*(city.projection.to_xy(lonlat) - city.projection.to_xy(truth)).T)
     expected = {p: float(noise.radius_quantile(p)) for p in (0.5, 0.95)}
     chosen = "" if promise.level is None else f" (level {promise.level:.4g} within {promise.radius:g} m)"
-    print(f"{options.people:,} people of a made-up city, epsilon {promise.epsilon:.6g} per metre{chosen}")
+    print(f"{_people(options.people)} of a made-up city, epsilon {promise.epsilon:.6g} per metre{chosen}")
     print()
     print("  From truth to report         measured     expected")
     _row("on average", float(metres.mean()), noise.mean_radius)
@@ -76,10 +76,10 @@ def run(options: argparse.Namespace) -> None:
         _row(f"{p:.0%} are within", float(np.quantile(metres, p)), radius)
     print()
     files = (
-        (reports, "one report for each person"),
+        (reports, "what may be published: one report for each person"),
         (sidecar_of(reports), "the release record"),
         (people, "the truth, to compare with"),
-        (picture, f"a map of {min(SHOWN, options.people)} people: open it in a browser, no network needed"),
+        (picture, f"a map of {_people(min(SHOWN, options.people))}: open it in a browser, no network needed"),
     )
     width = max(len(str(path)) for path, _ in files)
     for path, what in files:
@@ -100,6 +100,10 @@ def _refuse_overwriting(city: "City", people: Path, files: Iterable[Path]) -> No
     count = data.count(b"\n") - 1
     if not 1 <= count <= MOST or data != _table(city.sample_lonlat(count, rng=SEED).round(6)).encode():
         raise InvalidInputError(f"{found[0]} is there, and not from an earlier example: give another --out")
+
+
+def _people(count: int) -> str:
+    return "1 person" if count == 1 else f"{count:,} people"
 
 
 def _row(label: str, measured: float, expected: float) -> None:

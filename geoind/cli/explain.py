@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from geoind.accounting.promise import Promise
 from geoind.arrays import as_count, as_positive, as_unit
 from geoind.cli.parameters import add_privacy, add_together, epsilon_of
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 
 if TYPE_CHECKING:
     from geoind.mechanisms.sphere import SphericalLaplace
@@ -85,13 +85,13 @@ def _several(globe: "SphericalLaplace", reports: int, promise: Promise) -> None:
     level, radius, delta = promise.level, promise.radius, promise.delta
     print()
     print(
-        f"{reports:,} such reports about places within {radius:g} m tell them apart together by e to the power of"
+        f"{plural(reports, 'such report')} can tell places within {radius:g} m apart together by e to the power of"
     )
     _row("the plain sum", f"{reports * level:.2f}")
     accounted = level_of_reports(globe, reports=reports, radius=radius, delta=delta)
     _row(f"at most, except with probability {delta:g}", f"{accounted:.2f}")
     print()
-    print(f"To keep {level:.4g} by all {reports:,} together, each report's mean distance from the truth")
+    print(f"For a level of {level:.4g} by {plural(reports, 'report')}, each report's mean distance from the truth")
     _row("Laplace noise, by the plain sum", _metres(reports * globe.mean_radius))
     families: tuple[tuple[Family, str], ...] = (("laplace", "Laplace noise"), ("gaussian", "Gaussian noise"))
     for family, name in families:

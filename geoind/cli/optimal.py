@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from geoind.cli.parameters import add_privacy, epsilon_of
 from geoind.cli.progress import Progress
 from geoind.cli.writing import check_target
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 
 if TYPE_CHECKING:
     from geoind.channels.priors import Prior
@@ -134,7 +134,8 @@ def _prior(grid: "Grid", counts: Path | None) -> "Prior":
         raise InvalidInputError(f"--counts must be a readable table of numbers, got {str(counts)!r}") from error
     if table.shape != (grid.rows, grid.columns):
         raise InvalidInputError(
-            f"--counts must have {grid.rows} lines of {grid.columns} numbers, got {table.shape}"
+            f"--counts must have {plural(grid.rows, 'line')} of {plural(grid.columns, 'number')}, "
+            f"got shape {table.shape}"
         )
     return Prior.from_counts(grid, table.ravel())
 

@@ -78,7 +78,7 @@ def as_contributors(person: Persons, count: int) -> Contributors:
     """
     people = person if isinstance(person, Contributors) else Contributors(person)
     if len(people.names) != count:
-        raise InvalidInputError(f"person must be one name per record: {len(people.names)} for {count} records")
+        raise InvalidInputError(f"person must be one name per record: {len(people.names)} for {count}")
     if not count:
         raise InvalidInputError("there must be at least one record: nothing was drawn or charged")
     return people

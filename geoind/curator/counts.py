@@ -11,7 +11,7 @@ from geoind.arrays import ArrayLike, FloatArray, IntArray, as_count, as_unit
 from geoind.channels.priors import Prior
 from geoind.curator.contributions import Persons, as_contributors, as_person_level, bounded
 from geoind.curator.whole_noise import GeometricNoise, as_fresh_randomness
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.estimate.inversion import nearest_distribution
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new, draw_density, thumbnail
@@ -46,7 +46,7 @@ class ReleasedCounts:
     reports_per_person: int
 
     def __repr__(self) -> str:
-        return f"ReleasedCounts({self.grid!r}, {len(self.counts)} counts, {self.promise!r})"
+        return f"ReleasedCounts({self.grid!r}, {plural(len(self.counts), 'count')}, {self.promise!r})"
 
     def _repr_html_(self) -> str:
         facts = {

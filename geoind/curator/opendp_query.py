@@ -7,7 +7,7 @@ import numpy as np
 
 from geoind.arrays import ArrayLike, as_count
 from geoind.curator.contributions import Persons, as_contributors, as_person_level, bounded
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.extras import require
 
 if TYPE_CHECKING:
@@ -65,7 +65,8 @@ def release_query(
     told = query.map(most)
     if not told <= promise.level:
         raise InvalidInputError(
-            f"the query tells {told:g} about a person of {most} records, more than epsilon {promise.level:g}"
+            f"the level of the query for a person of {plural(most, 'record')} is {told:g}, "
+            f"more than epsilon {promise.level:g}"
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # OpenDP's own warning quotes the records.

@@ -105,7 +105,7 @@ def _split(mechanism: Mechanisms, count: int, *, on_globe: bool) -> list[tuple[M
         _check_groups(len(values))
         different = [noise(value) for value in values.tolist()]
     if which.shape != (count,):
-        raise InvalidInputError(f"epsilon must be one for all or one per report: {which.size} for {count} reports")
+        raise InvalidInputError(f"epsilon must be one for all or one per report: {which.size} for {count}")
     _check_groups(len(different))
     return [(one, which == group) for group, one in enumerate(different)]
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.channels.channel import Channel
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.estimate.convolution import Convolution
 from geoind.space.sites import Grid
 
@@ -62,7 +62,7 @@ class ChannelReports:
         impossible = int(counts[seen][columns.max(axis=0) == 0].sum())
         if impossible:
             raise InvalidInputError(
-                f"{impossible} of {len(reports)} reports cannot come from any input of the channel: "
+                f"no input of the channel can give {impossible:,} of {plural(len(reports), 'report')}: "
                 "it is not the mechanism that made them"
             )
         return cls(counts[seen].astype(np.float64), columns)
@@ -91,7 +91,7 @@ def count_outputs(channel: Channel, reports: FloatArray) -> IntArray:
         beyond = int(((reports < low) | (reports > high)).any(axis=1).sum())
         if beyond:
             raise InvalidInputError(
-                f"{beyond} of {len(reports)} reports lie outside the channel's outputs: "
+                f"the channel's outputs do not cover {beyond:,} of {plural(len(reports), 'report')}: "
                 "it is not the mechanism that made them, or its grid is in another plane"
             )
     return np.bincount(channel.outputs.nearest(reports), minlength=len(channel.outputs))

@@ -26,6 +26,9 @@ __all__ = ["check_output", "draw_population", "heat_layer", "population_frame", 
 DECIMALS = 6
 """Decimals of a degree in text files: a tenth of a metre."""
 
+EMPTY = 1e-6
+"""Share of the largest mass below which a cell counts as empty."""
+
 
 def population_frame(
     population: Prior, projection: Projection, *, intervals: Intervals | None = None
@@ -60,9 +63,10 @@ def population_frame(
 def save_population(
     population: Prior, path: str | Path, *, projection: Projection, intervals: Intervals | None = None
 ) -> None:
-    """Write a population to a file; what kind of file, its name tells.
+    """Write a population to a file; the suffix of its name selects the format.
 
-    `.geojson` and `.parquet` hold the cells as `population_frame` has them; `.csv` holds `lon`, `lat` of each
+    `.parquet` holds the cells as `population_frame` has them; `.geojson` the same without empty cells, whose mass
+    (and `high`, with intervals) is less than a millionth of the largest mass; `.csv` holds `lon`, `lat` of each
     cell's middle and `mass` (`low`, `high`); `.png` is a picture, `.html` a map that needs no network. The file
     appears whole, or after any error not at all.
 
@@ -144,6 +148,9 @@ def _grid_of(population: Prior) -> Grid:
 
 def _write_geojson(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:
     frame = population_frame(population, projection, intervals=intervals)
+    # With intervals, a cell that may hold people is not empty.
+    most = frame["mass"] if intervals is None else frame[["mass", "high"]].max(axis=1)
+    frame = frame[most >= EMPTY * frame["mass"].max()]
     try:
         frame.to_file(path, driver="GeoJSON", COORDINATE_PRECISION=DECIMALS)
     except RuntimeError as error:

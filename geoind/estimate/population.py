@@ -12,7 +12,7 @@ from scipy.ndimage import gaussian_filter
 from geoind.arrays import FloatArray, as_finite, frozen
 from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
-from geoind.errors import InvalidInputError, SitesMismatchError
+from geoind.errors import InvalidInputError, SitesMismatchError, plural
 from geoind.estimate.ascent import Blur, climbed, held_out_steps
 from geoind.estimate.climb import Climb
 from geoind.estimate.convolution import BEYOND, window_around
@@ -81,7 +81,7 @@ class PopulationEstimate(Prior):
         object.__setattr__(self, "fit", fit)
 
     def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}, from {self.reports} reports in {self.steps} steps)"
+        return f"{super().__repr__()[:-1]}, from {plural(self.reports, 'report')} in {plural(self.steps, 'step')})"
 
     def _repr_html_(self) -> str:
         facts = {
@@ -246,7 +246,7 @@ def windowed(
     most = BEYOND * total + 6 * math.sqrt(BEYOND * total) + 6
     if lost == total or (lost > most and not open_border):
         raise InvalidInputError(
-            f"{lost} of {total} reports lie farther from the grid than the noise of its people reaches: "
+            f"the noise of people in the grid does not reach {lost:,} of {plural(total, 'report')}: "
             "is the grid in the reports' plane, and wide enough? If people may be outside it, open the border"
         )
     return grid, window, [(epsilon, xy) for epsilon, xy in kept if len(xy)]

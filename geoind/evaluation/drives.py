@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 
 from geoind.arrays import FloatArray, as_count, as_positive
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.evaluation.checkins import is_snap, load_geolife, load_snap
 from geoind.tables.times import LATEST, NO_TIME, seconds_of
 from geoind.traces import commuter
@@ -86,7 +86,8 @@ def read_traces(path: str | Path, columns: Mapping[str, str] | None = None) -> "
     if not good.all():
         row = int(np.argmin(good.to_numpy())) + 1
         raise InvalidInputError(
-            f"row {row} of {path} lacks a person, a time or a place ({(~good).sum():,} rows do); {NO_TIME}"
+            f"row {row} of {path} lacks a person, a time or a place "
+            f"({plural(int((~good).sum()), 'such row')}); {NO_TIME}"
         )
     table["time"] = pd.to_datetime(seconds, unit="s", utc=True)
     return table

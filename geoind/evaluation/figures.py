@@ -9,6 +9,7 @@ import numpy as np
 from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
+from geoind.errors import plural
 from geoind.evaluation.setting import Setting
 from geoind.extras import require
 
@@ -76,7 +77,9 @@ def draw_priors(setting: Setting, title: str = "What the adversary knows beforeh
     for place, name in zip(axes, names, strict=False):
         mass = setting.prior(name).mass
         _square(place, mass, setting)
-        place.set_title(f"{name}\n{np.count_nonzero(mass)} cells", fontsize=9, color=INK, parse_math=False)
+        place.set_title(
+            f"{name}\n{plural(int(np.count_nonzero(mass)), 'cell')}", fontsize=9, color=INK, parse_math=False
+        )
     return figure
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from markupsafe import Markup
 
+from geoind.errors import plural
 from geoind.evaluation import figures
 from geoind.evaluation.claims import CLAIMS
 from geoind.evaluation.evaluate import Evaluation
@@ -192,17 +193,16 @@ def _cloaking_finding(claims: "DataFrame", way: str) -> str:
     part = _where(claims, claim="Laplace > cloaking", equalised=way)
     counts = part["verdict"].value_counts()
     return (
-        f"Planar Laplace against cloaking: more error under {counts.get('holds', 0)} of {len(part)} priors, "
-        f"less under {counts.get('fails', 0)}"
+        "Planar Laplace against cloaking: more error under "
+        f"{counts.get('holds', 0)} of {plural(len(part), 'prior')}, less under {counts.get('fails', 0)}"
     )
 
 
 def _rival_finding(claims: "DataFrame", way: str) -> str:
     part = _where(claims, claim="Laplace best without the prior", equalised=way)
     beaten = int((part["verdict"] == "fails").sum())
-    return (
-        f"Under {beaten} of {len(part)} priors something that ignores the prior leaves more error than the Laplace"
-    )
+    priors = plural(len(part), "prior")
+    return f"Under {beaten} of {priors} something that ignores the prior leaves more error than the Laplace"
 
 
 def _curve_finding(part: "DataFrame") -> str:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from geoind.arrays import ArrayLike
 from geoind.channels.channel import Channel
+from geoind.errors import plural
 from geoind.space.sites import Sites
 
 __all__ = ["YARDSTICK", "Certificate", "OptimalChannel"]
@@ -52,7 +53,7 @@ class Certificate:
         return (
             f"{verdict}: objective {self.objective:.8g}, bound {self.bound:.8g}, gap {self.gap:.1e}, "
             f"measured epsilon {self.epsilon:.8g}, repair {self.repair:.1e}; "
-            f"{self.method}, {self.iterations} iterations, {self.seconds:.2f} s"
+            f"{self.method}, {plural(self.iterations, 'iteration')}, {self.seconds:.2f} s"
         )
 
 

@@ -118,7 +118,7 @@ def universality_gap(
     guesses = sites if outputs is None else outputs
     if len(guesses) ** len(priors) > MOST_REPORTS:
         raise InvalidInputError(
-            f"{len(guesses)} guesses for each of {len(priors)} priors make more than {MOST_REPORTS} combinations: "
+            f"a guess for each prior has {len(guesses)}^{len(priors)} combinations, more than {MOST_REPORTS}: "
             "give fewer priors or guesses"
         )
     apart = as_loss(loss(sites.xy, guesses.xy), (len(sites), len(guesses)))

@@ -21,7 +21,7 @@ from geoind.arrays import (
     as_positive,
     frozen,
 )
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
@@ -241,7 +241,7 @@ class Places:
         return len(self.xy)
 
     def __repr__(self) -> str:
-        return f"Places({len(self)} places)"
+        return f"Places({plural(len(self), 'place')})"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Places) and np.array_equal(self.xy, other.xy)
@@ -269,7 +269,7 @@ def as_plane(sites: Sites, name: str = "sites") -> Sites:
     """
     if sites.xy.shape[1] != 2:
         raise InvalidInputError(
-            f"{name} must be points of the plane, got records with {sites.xy.shape[1]} columns"
+            f"{name} must be points of the plane, got records with {plural(sites.xy.shape[1], 'column')}"
         )
     return sites
 
@@ -288,7 +288,7 @@ def inside(sites: Sites, points: FloatArray, outside: Outside) -> npt.NDArray[np
     found = sites.contains(points) if isinstance(sites, Grid) else np.ones(len(points), dtype=bool)
     if outside == "raise" and not found.all():
         raise InvalidInputError(
-            f"{len(points) - found.sum()} of {len(points)} points lie outside of the grid: "
+            f"the grid does not cover {len(points) - found.sum():,} of {plural(len(points), 'point')}: "
             "choose a grid that covers them, or leave them out with outside='drop'"
         )
     return found

@@ -45,7 +45,7 @@ class Answers:
         """Return what everybody saw of a session's answers."""
         lonlat, seconds = as_lonlat(reports, "reports"), as_floats(times, "times")
         if seconds.shape != (len(lonlat),) or not len(lonlat):
-            raise InvalidInputError(f"times must be one per report, got {seconds.shape} and {len(lonlat)} reports")
+            raise InvalidInputError(f"times must be one per report, got {seconds.shape} for {len(lonlat)}")
         if not (np.diff(seconds) > 0).all():
             raise InvalidInputError("times must increase")
         past = Past(float(seconds[0]), began=float(seconds[0]))

@@ -55,7 +55,7 @@ def smooth(reports: ArrayLike, times: ArrayLike, *, window: float | None = None)
     """
     lonlat, seconds = _some(reports), as_floats(times, "times")
     if seconds.shape != (len(lonlat),):
-        raise InvalidInputError(f"times must be one per report, got {seconds.shape} and {len(lonlat)} reports")
+        raise InvalidInputError(f"times must be one per report, got {seconds.shape} for {len(lonlat)}")
     plane = Projection(*lonlat[0])
     xy = plane.to_xy(lonlat)
     if window is None:
@@ -105,7 +105,7 @@ def home_beliefs(
     answers = Answers.of(reports, times, method, mobility, LEVELS)
     known = np.asarray(at_home, bool)
     if known.shape != (len(answers),):
-        raise InvalidInputError(f"at_home must be one per report, got {known.shape} and {len(answers)} reports")
+        raise InvalidInputError(f"at_home must be one per report, got {known.shape} for {len(answers)}")
     with np.errstate(divide="ignore"):
         done = np.log(mobility.mass)
         run = np.zeros((len(answers.levels), *mobility.mass.shape))

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.pipeline import Costs
 from geoind.traces.memory import Batch
 from geoind.traces.session import TraceMethod, TraceSession
@@ -121,7 +121,7 @@ class TraceSessions:
         """Return an answer to each row; a row with a flaw is an error."""
         flaws = self.flaws(steps)
         for row, reason in flaws.items():
-            raise InvalidInputError(f"row {row}: {reason} ({len(flaws)} such rows)")
+            raise InvalidInputError(f"row {row}: {reason} ({plural(len(flaws), 'such row')})")
         numbers = self._known(steps)
         order = steps.order
         codes = steps.codes[order]

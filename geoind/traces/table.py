@@ -80,7 +80,7 @@ def obfuscate_traces(
     names = [as_person(person) for person in persons]
     if seconds.shape != (len(places),) or len(names) != len(places):
         raise InvalidInputError(
-            f"persons and times must be one per row: {len(names)}, {seconds.shape} and {len(places)} rows"
+            f"persons and times must be one per row: {len(names)} and {seconds.shape} for {len(places)}"
         )
     if not np.isfinite(seconds).all():
         raise InvalidInputError("times must be finite")

@@ -51,7 +51,7 @@ def channels(draw: st.DrawFn, inputs: int = 4, outputs: int = 3) -> Channel:
         ([[math.nan, 1], [0, 1]], NotStochasticError, "not a number"),
         ([[math.inf, 1], [0, 1]], NotStochasticError, "sum to 1"),
         ([[0.5, 0.4], [0, 1]], NotStochasticError, "row 0 sums to 0.9"),
-        ([[1, 0]], SitesMismatchError, "2 inputs and 2 outputs"),
+        ([[1, 0]], SitesMismatchError, r"shape \(2, 2\), inputs by outputs, got \(1, 2\)"),
         ([["a", "b"], ["c", "d"]], InvalidInputError, "numbers"),
     ],
 )

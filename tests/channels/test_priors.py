@@ -62,7 +62,7 @@ def test_points_count_at_the_closest_site() -> None:
 @pytest.mark.parametrize("point", [[-51, 0], [151, 0], [0, 51], [0, -51], [1e9, 1e9]])
 def test_points_outside_of_the_grid_are_an_error_or_left_out(point: list[float]) -> None:
     visits = [[0.0, 0.0], [100.0, 0.0], [100.0, 10.0], point]
-    with pytest.raises(InvalidInputError, match="1 of 4 points lie outside of the grid") as caught:
+    with pytest.raises(InvalidInputError, match="the grid does not cover 1 of 4 points") as caught:
         Prior.from_points(STREET, visits)
     assert str(point[0]) not in str(caught.value)
     dropped = Prior.from_points(STREET, visits, weights=[1, 1, 2, 50], outside="drop")

@@ -51,7 +51,7 @@ def test_a_prior_comes_from_a_file_of_check_ins(tmp_path: Path, capsys: pytest.C
     out, err = capsys.readouterr()
     assert "gowalla" in out
     assert "wanted: 80.000 m" in out
-    assert "90 positions lie in the busiest 3 x 3 cells, between 2.3" in err
+    assert "90 positions in the busiest 3 x 3 cells, between 2.3" in err
 
 
 @pytest.mark.usefixtures("small_setting")
@@ -85,7 +85,7 @@ def test_a_prior_comes_from_whatever_obfuscate_reads(
     assert main(["evaluate", "--prior", str(path), *more]) == 0
     out, err = capsys.readouterr()
     assert "trips" in out
-    assert "of 200 positions lie in the busiest 3 x 3 cells" in err
+    assert "of 200 positions in the busiest 3 x 3 cells" in err
 
 
 @pytest.mark.parametrize(

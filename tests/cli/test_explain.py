@@ -40,6 +40,13 @@ def test_the_same_epsilon_gives_the_same_table(capsys: pytest.CaptureFixture[str
     assert by_level == table(capsys, "--epsilon", "0.00693")
 
 
+def test_one_report_is_not_called_reports(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--factor", "4", "--radius", "200", "--reports", "1", "--delta", "1e-5"]) == 0
+    told = capsys.readouterr().out
+    assert "1 such report can" in told
+    assert "1 reports" not in told
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

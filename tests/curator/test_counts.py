@@ -88,7 +88,7 @@ class _Never:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"points": [[999, 0]]}, "1 of 1 points lie outside"),
+        ({"points": [[999, 0]]}, "the grid does not cover 1 of 1 point:"),
         ({"outside": "keep"}, "outside must be"),
         ({"points": [[math.nan, 0]]}, "points must be finite"),
         ({"points": [], "person": []}, "at least one record"),

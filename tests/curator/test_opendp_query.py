@@ -31,7 +31,7 @@ def test_opendp_counts_the_cells_of_a_grid() -> None:
 def test_a_query_that_tells_more_than_epsilon_of_a_person_is_refused_before_anybody_pays() -> None:
     ledger = Ledger("sqlite://", budget=PersonLevel(9.0))
     ana = Contributors(["ana"], ledger=ledger)
-    with pytest.raises(InvalidInputError, match="tells 3 about a person of 3 records, more than epsilon 2"):
+    with pytest.raises(InvalidInputError, match="for a person of 3 records is 3, more than epsilon 2"):
         release_query([1], COUNT, epsilon=2.0, person=ana, reports_per_person=3)
     assert ledger.remaining("ana") == 9.0
     release_query([1], COUNT, epsilon=3.0, person=ana, reports_per_person=3)

@@ -3,6 +3,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import geopandas
 import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
@@ -47,9 +48,23 @@ def test_geojson_holds_masses_and_outlines(tmp_path: Path) -> None:
     assert len(first["geometry"]["coordinates"][0]) == 5
 
 
-def test_parquet_comes_back_as_it_was(tmp_path: Path) -> None:
-    import geopandas
+def test_geojson_leaves_out_empty_cells_and_other_formats_hold_them(tmp_path: Path) -> None:
+    grid = Grid(0, 0, cell=100, columns=5, rows=1)
+    population = Prior.from_counts(grid, [1.0, 0.0, 1e-12, 0.9e-6, 1.1e-6])
+    high = np.where(np.arange(5) == 2, 0.5, population.mass)
+    unsure = Intervals(grid, 0 * population.mass, high, 0.9)
+    for intervals, wanted in ((None, [0, 4]), (unsure, [0, 2, 4])):
+        for suffix in ("geojson", "parquet", "csv"):
+            save_population(
+                population, tmp_path / f"cells.{suffix}", projection=CITY.projection, intervals=intervals
+            )
+        cells = json.loads((tmp_path / "cells.geojson").read_text())["features"]
+        assert [cell["properties"]["mass"] for cell in cells] == pytest.approx(population.mass[wanted].tolist())
+        assert len(geopandas.read_parquet(tmp_path / "cells.parquet")) == 5
+        assert len((tmp_path / "cells.csv").read_text().splitlines()) == 6
 
+
+def test_parquet_comes_back_as_it_was(tmp_path: Path) -> None:
     frame = geopandas.read_parquet(saved(tmp_path, "city.parquet"))
     assert np.array_equal(frame.mass, CITY.prior.mass)
     assert frame.crs.to_epsg() == 4326

@@ -243,8 +243,8 @@ def test_one_report_gives_the_posterior_of_one_person() -> None:
         (REPORTS[:5], float("nan"), "epsilon must be positive"),
         (REPORTS[:5], [EPSILON] * 4, "one per report"),
         (REPORTS[:200], np.linspace(0.01, 0.02, 200), "round the epsilons"),
-        (REPORTS + 90_000, NOISE, "60000 of 60000 reports lie farther"),
-        (REPORTS * 3, NOISE, "lie farther"),
+        (REPORTS + 90_000, NOISE, "does not reach 60,000 of 60,000 reports"),
+        (REPORTS * 3, NOISE, "noise of people in the grid does not reach"),
         ([[0.0, np.nan]], NOISE, "finite"),
         (REPORTS[:5], SphericalLaplace(EPSILON), "give the projection"),
         (REPORTS[:5], PostProcessed(NOISE, CITY.grid.snap), "channel of its outputs"),
@@ -265,10 +265,10 @@ def test_a_smoothing_out_of_range_is_refused(smoothing: float) -> None:
 
 def test_channels_refuse_reports_they_cannot_have_made() -> None:
     channel = geometric(4, epsilon=1.0)
-    with pytest.raises(InvalidInputError, match="outside the channel's outputs"):
+    with pytest.raises(InvalidInputError, match="the channel's outputs do not cover 1 of 1 report:"):
         estimate_population([[99.0, 0.0]], channel, channel.inputs)
     never = Channel(channel.inputs, channel.outputs, np.eye(4)[[0, 1, 2, 2]])
-    with pytest.raises(InvalidInputError, match="1 of 2 reports cannot come"):
+    with pytest.raises(InvalidInputError, match="no input of the channel can give 1 of 2 reports"):
         estimate_population(channel.outputs.xy[[0, 3]], never, channel.inputs)
     with pytest.raises(InvalidInputError, match="open_border"):
         estimate_population(channel.outputs.xy, channel, channel.inputs, open_border=True)

@@ -37,3 +37,18 @@ def test_remapping_moves_reports_closer_on_average_for_people_in_buildings(
         pairs.append((told["report"]["error"], told["remapped"]["error"]))
     reported, remapped = np.mean(pairs, axis=0)
     assert remapped < 0.9 * reported
+
+
+def test_the_odds_between_distant_places_have_an_answer_with_little_noise(
+    demo_app: FastAPI, client: httpx.Client
+) -> None:
+    homes = demo_app.state.town.prior_latlon
+    (lat, lon), (north, east) = (homes[pick(homes.sum(axis=1))].tolist() for pick in (np.argmin, np.argmax))
+    told = ask(
+        client, "/api/explore", lat=lat, lon=lon, there={"lat": north, "lon": east}, factor=100, radius=10, cloud=0
+    )
+    odds = told["odds"]
+    # The level of the promise between these places is beyond the exponent of a float.
+    assert told["promise"]["epsilon"] * odds["distance"] > 710
+    assert 1e250 < odds["change"] <= odds["limit"]
+    assert odds["after"] < np.inf

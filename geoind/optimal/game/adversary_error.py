@@ -10,7 +10,7 @@ from geoind.arrays import ArrayLike, FloatArray, as_finite
 from geoind.channels.channel import Channel, tight_epsilon
 from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean
-from geoind.errors import InfeasibleError, InvalidInputError, SitesMismatchError
+from geoind.errors import InfeasibleError, InvalidInputError, SitesMismatchError, plural
 from geoind.optimal.certificate import YARDSTICK, Certificate, OptimalChannel
 from geoind.optimal.game.game import Game
 from geoind.optimal.game.least_worst_loss import least_worst_loss
@@ -124,7 +124,7 @@ def max_adversary_error_given_loss(
     max_loss = _bounded_loss(game, max_loss)
     optimum = game.program.solve(prize=(1.0,), max_loss=max_loss)
     strategy = game.strategy(optimum.guess_price)
-    matrix, method = optimum.matrix, f"HiGHS, {optimum.rounds} rounds of guesses"
+    matrix, method = optimum.matrix, f"HiGHS, {plural(optimum.rounds, 'round')} of guesses"
     if choose == "worst_loss":
         matrix = least_worst_loss(game.program, max_loss, optimum)
     elif choose == "entropy":
@@ -182,7 +182,7 @@ def min_loss_given_adversary_error(
     bound = float(game.masses[0] @ least) + optimum.error_price * wanted
     repaired = game.with_error(optimum.matrix, wanted)
     values = game.expected_loss(optimum.matrix), game.expected_loss(repaired)
-    method = f"HiGHS, {optimum.rounds} rounds of guesses"
+    method = f"HiGHS, {plural(optimum.rounds, 'round')} of guesses"
     return _certified(game, _Answer(repaired, strategy, *values, bound, optimum.rounds, method), began)
 
 

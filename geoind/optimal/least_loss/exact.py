@@ -8,7 +8,7 @@ import numpy as np
 from geoind.arrays import FloatArray, IntArray, as_positive
 from geoind.channels.priors import Prior
 from geoind.distances import Distance
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.optimal.certificate import YARDSTICK
 from geoind.optimal.least_loss.cones import Program
 from geoind.optimal.least_loss.effort import Effort, Iterate, Stopped
@@ -129,7 +129,7 @@ def solve(task: Task, effort: Effort, *, dilation: float = 1.0) -> LeastLoss:
         left = effort.after(time.perf_counter() - began)
         relaxed = replace(left, tolerance=max(effort.tolerance, RELAXED_TOLERANCE), progress=None)
         bound = run(task.epsilon, relaxed).last.bound
-        method = f"{found.method}, spanner of {pairs.sum() // 2} pairs and dilation {factor:.4f}"
+        method = f"{found.method}, spanner of {plural(pairs.sum() // 2, 'pair')} and dilation {factor:.4f}"
         found = replace(found, last=replace(found.last, bound=bound), method=method, stopped="spanner")
     bound = max(found.last.bound, ignorant.last.bound)
     if ignorant.last.objective < found.last.objective:

@@ -3,7 +3,7 @@
 import { Refused, asker, post, retry, say } from "./ask.js";
 import { colour, diamond, fit, line, speck } from "./map.js";
 import { canvas, element, roundUp } from "./chart.js";
-import { metres, percent, put, valued } from "./words.js";
+import { many, metres, percent, put, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const PAUSE = 45;
@@ -99,7 +99,7 @@ function draw() {
   verdict.classList.toggle("refused", Boolean(refused));
   verdict.textContent = refused ?? (mode() === "same" && answers.length > 1 ? "Always the same answer: the average learns nothing, and only the first one cost." : "");
   plot();
-  app.describe(answers.length ? `${answers.length} answers. Their average is ${metres(averages.at(-1).error)} from you. ${percent(remaining)} of the budget is left.` : "No answers yet: you alone are on the map.");
+  app.describe(answers.length ? `${many(answers.length, "answer")}. Their average is ${metres(averages.at(-1).error)} from you. ${percent(remaining)} of the budget is left.` : "No answers yet: you alone are on the map.");
 }
 
 function plot() {

@@ -2,7 +2,7 @@
 
 import { asker } from "./ask.js";
 import { circle, colour, dot, fit, label, north, speck } from "./map.js";
-import { metres, percent, put, valued } from "./words.js";
+import { many, metres, percent, put, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const LISTED = 5;
@@ -49,7 +49,7 @@ function draw() {
   put("near-sentence", told.guarantee);
   put("near-covered", `This time the blue circle ${told.covered ? "covers" : "does not cover"} the red one.`);
   put("near-outside", told.outside > 0.005 ? `${percent(told.outside)} of the blue circle lies beyond this map: a real service would return more.` : "The whole blue circle lies on this map.");
-  app.describe(`The service is asked for a circle of ${metres(told.retrieval_radius)} and returns ${told.retrieved.length} places; ${told.kept.length} are really near you, ${told.missed.length || "none"} missed. The nearest: ${told.kept.slice(0, 3).map(nameOf).join(", ") || "none"}.`);
+  app.describe(`The service is asked for a circle of ${metres(told.retrieval_radius)} and returns ${many(told.retrieved.length, "place")}; really near you: ${told.kept.length}, ${told.missed.length || "none"} missed. The nearest: ${told.kept.slice(0, 3).map(nameOf).join(", ") || "none"}.`);
   $("nearest").replaceChildren(...told.kept.slice(0, LISTED).map((place) => {
     const item = document.createElement("li"), name = document.createElement("span"), far = document.createElement("span");
     name.textContent = nameOf(place);

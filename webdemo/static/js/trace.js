@@ -2,7 +2,7 @@
 
 import { asker } from "./ask.js";
 import { dot, fit, line, speck } from "./map.js";
-import { metres, put, small, valued } from "./words.js";
+import { many, metres, put, small, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 let app = null, told = null, active = false, path = [], lastGood = [];
@@ -26,7 +26,7 @@ function suggested() {
 
 function question() {
   valued("step", `${$("step").value} m`);
-  valued("trace-budget", `${$("trace-budget").value} reports`);
+  valued("trace-budget", many($("trace-budget").value, "report"));
   if (path.length < 2) { told = null; draw(); return; }
   ask({
     ...app.privacy(), path: path.map((corner) => ({ lat: corner.lat, lon: corner.lng })),
@@ -55,7 +55,7 @@ function draw() {
   }
   if (path.length > 1) line(path, "truth", { weight: 3, dashArray: "1 7", lineCap: "round" }).addTo(layer);
   for (const corner of path) dot(corner, "truth", { radius: 5 }).addTo(layer);
-  app.describe(told ? `Your walk has ${told.steps.length} steps. Reported at each, an observer is ${metres(told.naive.guess_error)} off on average; with ${told.budgeted.reports.length} reports in all, ${metres(told.budgeted.guess_error)}.` : "Click two corners: there is no walk on the map yet.");
+  app.describe(told ? `Your walk has ${many(told.steps.length, "step")}. Reported at each, an observer is ${metres(told.naive.guess_error)} off on average; with ${many(told.budgeted.reports.length, "report")} in all, ${metres(told.budgeted.guess_error)}.` : "Click two corners: there is no walk on the map yet.");
   if (path.length) L.tooltip(path[0], { content: "your walk", permanent: true, direction: "bottom", offset: [0, 6] }).addTo(layer);
 }
 
