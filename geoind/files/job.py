@@ -5,6 +5,7 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
@@ -282,22 +283,21 @@ def _made(
 
 def _counted(works: Mapping[str, OneFile], job: _Job) -> Count:
     """Return the counts of all files."""
-    total, charged, sessions = Count(), job.ledger is not None, _sessions(job.recipe)
-    if sessions is not None or not _in_parallel(works, job):
-        for path, work in works.items():
-            with within(path if len(works) > 1 else ""):
-                total.merge(work.count(sessions, charged=charged), job.recipe.most_rows)
-        return total
-    for part, rejected in in_processes(job.workers, _count, [(path, work) for path, work in works.items()]):
+    total, sessions = Count(), _sessions(job.recipe)
+    # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
+    small = len(works) == 1 or _bytes_in(works) < FEW_BYTES
+    jobs = [(work if small else work.settled(), sessions, job.ledger is not None) for work in works.values()]
+    parallel = sessions is None and _in_parallel(works, job)
+    counts = in_processes(job.workers, _count, jobs) if parallel else starmap(_count, jobs)
+    for path, part, rejected in counts:
         total.merge(part, job.recipe.most_rows)
-        for path, number in rejected.items():
-            works[path].rejected = number
+        works[path].rejected = rejected
     return total
 
 
-def _count(path: str, work: OneFile) -> tuple[Count, dict[str, int]]:
-    with within(path):
-        return work.count(), {path: work.rejected}
+def _count(work: OneFile, sessions: "TraceSessions | None", charged: bool) -> tuple[str, Count, int]:
+    with within(work.path if work.one_of_several else ""):
+        return work.path, work.count(sessions, charged=charged), work.rejected
 
 
 def _charge(works: Mapping[str, OneFile], release: Release, job: _Job, unfinished: Unfinished | None) -> None:
@@ -349,7 +349,11 @@ def _sessions(recipe: Recipe) -> "TraceSessions | None":
 def _in_parallel(works: Mapping[str, OneFile], job: _Job) -> bool:
     if job.workers is not None or len(works) < 2:
         return job.workers is not None and job.workers > 1 and len(works) > 1
-    return sum(Path(work.name).stat().st_size for work in works.values()) >= FEW_BYTES
+    return _bytes_in(works) >= FEW_BYTES
+
+
+def _bytes_in(works: Mapping[str, OneFile]) -> int:
+    return sum(Path(work.name).stat().st_size for work in works.values())
 
 
 def is_several(sources: Sequence[str | Path]) -> bool:

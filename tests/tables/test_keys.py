@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from geoind import InvalidInputError
-from geoind.adapters.keys import VARIABLE, Key, as_key
-from geoind.tables.keys import key_of_place
+from geoind.tables.keys import VARIABLE, Key, as_key, key_of_place
 
 SECRET = hashlib.sha256(b"a key for tests").digest()
 

@@ -108,8 +108,9 @@ def test_shuffling_hides_the_order_in_a_file_and_not_the_file() -> None:
     sorted_places = places[np.argsort(places[:, 1])]
     assert not is_sorted(sorted_places, shuffled=True)
     assert not is_sorted(sorted_places[::2], sorted_places[1::2], shuffled=True)
-    halves = pa.table({"lon": sorted_places[:2000, 0], "lat": sorted_places[:2000, 1]}), pa.table(
-        {"lon": sorted_places[2000:, 0], "lat": sorted_places[2000:, 1]}
+    halves = (
+        pa.table({"lon": sorted_places[:2000, 0], "lat": sorted_places[:2000, 1]}),
+        pa.table({"lon": sorted_places[2000:, 0], "lat": sorted_places[2000:, 1]}),
     )
     with pytest.raises(InvalidInputError, match="the file shows where they are, also in random order"):
         released(*halves, person=EACH_ROW, order="shuffle")

@@ -31,7 +31,7 @@ class Place(pa.ExtensionType):  # type: ignore[misc]
         return b""
 
     @classmethod
-    def __arrow_ext_deserialize__(cls, storage: pa.DataType, told: bytes) -> "Place":
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, found: bytes) -> "Place":
         return cls()
 
 
@@ -85,15 +85,15 @@ def test_points_of_every_form_are_read_and_written_hole_or_not_whole_or_in_part(
     assert column.srids == again.srids == ({4326} if form == "EWKB" and not gone[part].all() else set())
 
 
-def test_each_row_that_holds_no_finite_point_is_told_why() -> None:
+def test_each_row_without_a_finite_point_has_a_reason() -> None:
     shapes = [shapely.Point(1, 2), shapely.LineString([(0, 0), (1, 1)]), shapely.Point(np.inf, 2), shapely.Point()]
     given = [*wkb(shapes), None, b"nonsense", shapely.to_wkb(shapely.Point(3, 4), byte_order=0)]
     column = geometry(pa.array(given))
-    told = {reason: np.flatnonzero(flags).tolist() for flags, reason in column.problems()}
-    assert told == {
-        "the geometry must be WKB": [5],
-        "the geometry must be a point": [1],
-        "the point must be finite": [2],
+    found = {reason: np.flatnonzero(flags).tolist() for flags, reason in column.problems()}
+    assert found == {
+        "geometry must be WKB": [5],
+        "geometry must be a point": [1],
+        "point must be finite": [2],
     }
     assert np.flatnonzero(column.missing).tolist() == [3, 4]
     assert np.flatnonzero(finite(column.coordinates)).tolist() == [0, 6]
@@ -110,15 +110,15 @@ def test_bytes_as_long_as_a_point_are_none_and_bytes_after_a_point_change_nothin
     ):
         column = geometry(pa.array(given))
         np.testing.assert_array_equal(column.coordinates, places)
-        told = {reason: flags.tolist() for flags, reason in column.problems() if flags.any()}
-        assert told == ({"the geometry must be WKB": bad} if any(bad) else {})
+        found = {reason: flags.tolist() for flags, reason in column.problems() if flags.any()}
+        assert found == ({"geometry must be WKB": bad} if any(bad) else {})
 
 
 @pytest.mark.parametrize("form", ["WKB", "struct", "list"])
 def test_half_a_point_is_a_problem_and_none_at_all_is_missing(form: str) -> None:
     column = geometry(FORMS[form](shapely.points([[1.0, np.nan], [np.nan, 2.0], [3.0, 4.0], [-np.inf, 1.0]])))
     [(flags, reason)] = [(flags, reason) for flags, reason in column.problems() if flags.any()]
-    assert (flags.tolist(), reason) == ([True, True, False, True], "the point must be finite")
+    assert (flags.tolist(), reason) == ([True, True, False, True], "point must be finite")
     assert not column.missing.any()
     pairs = {"struct": [{"x": np.nan, "y": np.nan}], "list": [[np.nan, np.nan]]}.get(form)
     if pairs is not None:
@@ -175,7 +175,7 @@ def test_what_lies_under_a_null_is_no_place() -> None:
         ([(1, 2), (2, 2)], {2}),
     ],
 )
-def test_the_codes_that_geometries_carry_are_told_and_written_again(
+def test_the_codes_that_geometries_carry_are_read_and_written_again(
     given: list[tuple[int, int]], codes: set[int]
 ) -> None:
     shapes = [shapely.set_srid(shapely.Point(at, at), code) for at, code in given]
@@ -212,16 +212,19 @@ def test_degrees_in_text_are_numbers_or_a_problem_or_missing() -> None:
         column = degrees(["+1.5", " 2 ", ".5e1", "", None, spoilt, "4."], ["1"] * 7)
         np.testing.assert_array_equal(column.coordinates[:, 0], [1.5, 2, 5, *[np.nan] * 3, 4])
         assert column.missing.tolist() == [False, False, False, True, True, False, False]
-        told = {reason: np.flatnonzero(flags).tolist() for flags, reason in column.problems() if flags.any()}
-        assert told == {"the longitude must be a finite number": [5]}
+        found = {reason: np.flatnonzero(flags).tolist() for flags, reason in column.problems() if flags.any()}
+        assert found == {"longitude must be a finite number": [5]}
     np.testing.assert_array_equal(degrees(["1.5", None], ["2", "3"]).coordinates, [[1.5, 2.0], [np.nan, np.nan]])
 
 
 def test_degrees_end_at_the_poles_and_the_antimeridian() -> None:
     over = float(np.nextafter(180, 200)), float(np.nextafter(90, 100))
     column = degrees([180.0, -180.0, over[0], -over[0], 0.0, 0.0], [90.0, -90.0, 0.0, 0.0, over[1], -over[1]])
-    told = {reason: np.flatnonzero(flags).tolist() for flags, reason in column.problems() if flags.any()}
-    assert told == {"|longitude| must be at most 180": [2, 3], "|latitude| must be at most 90": [4, 5]}
+    found = {reason: np.flatnonzero(flags).tolist() for flags, reason in column.problems() if flags.any()}
+    assert found == {
+        "longitude must be between -180 and 180: are lat and lon swapped?": [2, 3],
+        "latitude must be between -90 and 90: are lat and lon swapped?": [4, 5],
+    }
     assert not any(flags.any() for flags, _ in degrees([180.0, -180.0], [90.0, -90.0]).problems())
     assert not any(flags.any() for flags, _ in degrees(np.empty(0), np.empty(0)).problems())
 
@@ -259,7 +262,7 @@ def test_a_column_is_there_once_and_rows_are_picked_of_every_type() -> None:
     batch = pa.RecordBatch.from_arrays([pa.array([1]), pa.array([2]), pa.array([3])], names=["a", "b", "a"])
     assert column_of(batch, "b").to_pylist() == [2]
     for name in ("a", "c"):
-        with pytest.raises(InvalidInputError, match=f"'{name}' must be there once, the columns are a, b, a"):
+        with pytest.raises(InvalidInputError, match=f"'{name}' must exist once, the columns are a, b, a"):
             column_of(batch, name)
     columns = {
         "views": pa.array(["a", "b", None, "d"], pa.string_view()),
@@ -271,15 +274,15 @@ def test_a_column_is_there_once_and_rows_are_picked_of_every_type() -> None:
     assert picked.to_pydict() == {"views": ["d", "a", None], "bytes": [b"d", b"a", None], "numbers": [4, 1, None]}
 
 
-def test_every_kind_of_trouble_with_degrees_is_told_for_its_own_axis() -> None:
+def test_every_problem_with_degrees_is_named_for_its_own_axis() -> None:
     inf, nan = np.inf, np.nan
     column = degrees([0.0, nan, inf, 200.0, None, 1.0], [0.0, 1.0, 2.0, 3.0, 200.0, -inf])
-    told = [(reason, np.flatnonzero(flags).tolist()) for flags, reason in column.problems()]
-    assert told == [
-        ("the longitude must be a finite number", [1, 2]),
-        ("|longitude| must be at most 180", [3]),
-        ("the latitude must be a finite number", [5]),
-        ("|latitude| must be at most 90", []),
+    found = [(reason, np.flatnonzero(flags).tolist()) for flags, reason in column.problems()]
+    assert found == [
+        ("longitude must be a finite number", [1, 2]),
+        ("longitude must be between -180 and 180: are lat and lon swapped?", [3]),
+        ("latitude must be a finite number", [5]),
+        ("latitude must be between -90 and 90: are lat and lon swapped?", []),
     ]
     assert column.missing.tolist() == [False, False, False, False, True, False]
 
