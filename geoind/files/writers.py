@@ -4,7 +4,7 @@ import io
 import json
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,7 @@ from geoind.tables.where import LonLat, Points
 __all__ = ["check_writable", "write"]
 
 Part: TypeAlias = tuple[pa.RecordBatch, Sequence[FloatArray]]
+Buffer: TypeAlias = bytes | memoryview
 Column: TypeAlias = tuple[pa.Field | None, pa.Array]
 """A column of a batch and its field; without a field it is a coordinate of the reports, as text."""
 
@@ -51,6 +52,11 @@ WKB_POINT = np.dtype([("head", "u1", 5), ("xy", "<f8", 2)])
 
 GPX = b'<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="geoind" %s>\n'
 GPX %= b'xmlns="http://www.topografix.com/GPX/1/1"'
+
+ESCAPED = "".join(map(chr, range(32))) + '"\\'
+"""The characters of JSON strings that need an escape."""
+BARE = (pa.types.is_nested, pa.types.is_boolean, pa.types.is_integer, pa.types.is_decimal)
+"""The types whose text is their JSON."""
 
 DEEPEST = 32
 """The most dots in a name that are nested objects in JSON."""
@@ -158,11 +164,12 @@ class _Layout:
     def __post_init__(self) -> None:
         self.spots: dict[str, list[tuple[str, int, int]]] = {}
         for number, place in enumerate(self.places):
-            names = zip(place.names, place.names, (0, 1), strict=True)
-            if isinstance(place, Points):
-                names = zip([self.geometry(place)] * 2, ("lon", "lat"), (0, 1), strict=True)
-            for source, name, axis in names:
+            sources = place.names if isinstance(place, LonLat) else (self.geometry(place),) * 2
+            names = place.names if isinstance(place, LonLat) else ("lon", "lat")
+            for axis, (source, name) in enumerate(zip(sources, names, strict=True)):
                 self.spots.setdefault(source, []).append((name, number, axis))
+                if self.schema.names.count(source) != 1:
+                    raise InvalidInputError(f"column {source!r} of a place must be there once")
 
     def geometry(self, place: LonLat | Points) -> str:
         """Return the column of a geometry, or the name of one that lon and lat become."""
@@ -269,17 +276,12 @@ def _dumped(name: str, value: Any) -> str:
 
 def _unquoted(name: str, text: pa.Array) -> pa.Array:
     """Return JSON values as text: strings without their quotes."""
-    quoted = pc.starts_with(text, '"')
+    quoted, escaped = pc.starts_with(text, '"'), _having(text, "\\")
     plain = pc.if_else(quoted, pc.utf8_slice_codeunits(text, 1, -1), text)
-    escaped = pc.fill_null(pc.and_(quoted, pc.match_substring(text, "\\")), False)
     try:
-        return _replaced(plain, escaped, [json.loads(one) for one in text.filter(escaped).to_pylist()])
+        return plain if escaped is None else _replaced(plain, pc.and_(quoted, escaped), text, json.loads)
     except UnicodeError:
         raise InvalidInputError(f"column {name!r} holds text that is not valid Unicode") from None
-
-
-def _replaced(texts: pa.Array, where: pa.Array, values: list[str]) -> pa.Array:
-    return pc.replace_with_mask(texts, where, pa.array(values, TEXT)) if values else texts
 
 
 def _json(field: pa.Field | None, column: pa.Array) -> pa.Array:
@@ -291,16 +293,29 @@ def _json(field: pa.Field | None, column: pa.Array) -> pa.Array:
     text, kind = _text(field, column), column.type
     if pa.types.is_floating(kind):
         return pc.if_else(pc.is_finite(column), text, None)
-    if (
-        pa.types.is_nested(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_decimal(kind)
-    ):
+    if any(check(kind) for check in BARE):
         return text
-    special = pc.fill_null(pc.match_substring_regex(text, r'[\x00-\x1f"\\]'), False)
-    dumped = [json.dumps(one, ensure_ascii=False) for one in text.filter(special).to_pylist()]
-    return _replaced(_joined('"', text, '"'), special, dumped)
+    quoted, special = _joined('"', text, '"'), _having(text, ESCAPED)
+    return (
+        quoted
+        if special is None
+        else _replaced(quoted, special, text, json.JSONEncoder(ensure_ascii=False).encode)
+    )
+
+
+def _having(texts: pa.Array, characters: str) -> pa.Array | None:
+    """Return which texts have one of some ASCII characters, None if there are none."""
+    # Much faster than the regular expression, and most columns have none.
+    data = bytes(_bytes(texts))
+    if len(data.translate(None, characters.encode())) == len(data):
+        return None
+    return pc.match_substring_regex(texts, "[" + "".join(rf"\x{ord(one):02x}" for one in characters) + "]")
+
+
+def _replaced(texts: pa.Array, where: pa.Array, others: pa.Array, convert: Callable[[str], str]) -> pa.Array:
+    """Return texts, some replaced by what others are converted to."""
+    where = pc.fill_null(where, False)
+    return pc.replace_with_mask(texts, where, pa.array(map(convert, others.filter(where).to_pylist()), TEXT))
 
 
 def _joined(*pieces: Any) -> pa.Array:
@@ -310,13 +325,16 @@ def _joined(*pieces: Any) -> pa.Array:
 
 
 def _bytes(texts: pa.Array) -> memoryview:
-    """Return all texts of a new column, one after the other."""
+    """Return all texts of a column, one after the other."""
     _, offsets, data = texts.buffers()
-    return memoryview(data or b"")[: np.frombuffer(offsets, np.int64)[len(texts)]]
+    ends = np.frombuffer(offsets, np.int64)[texts.offset :]
+    return memoryview(data or b"")[ends[0] : ends[len(texts)]]
 
 
-def _delimited(parts: Iterator[Part], layout: _Layout) -> Iterator[bytes]:
-    delimiter, decimal_comma = layout.dialect if layout.format == "csv" else Dialect("\t")
+def _delimited(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
+    delimiter, decimal_comma = (
+        layout.dialect if layout.format == "csv" else layout.dialect._replace(delimiter="\t")
+    )
     options = pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
 
     def lines(columns: dict[str, pa.Array]) -> Any:
@@ -346,8 +364,8 @@ def _delimited(parts: Iterator[Part], layout: _Layout) -> Iterator[bytes]:
 def _field(name: str, column: pa.Array, delimiter: str, form: str) -> pa.Array:
     """Return the fields of a column, in quotes where they need them."""
     texts = pc.fill_null(column, "")
-    special = pc.match_substring_regex(texts, r"[\t\r\n]" if form == "tsv" else rf'["\r\n{delimiter}]')
-    if not pc.any(special).as_py():
+    special = _having(texts, "\t\r\n" if form == "tsv" else f'"\r\n{delimiter}')
+    if special is None:
         return texts
     if form == "tsv":
         raise InvalidInputError(f"column {name!r} holds tabs or line breaks, which TSV cannot hold: write CSV")
@@ -361,7 +379,7 @@ def _spreadsheet_safe(texts: pa.Array) -> pa.Array:
     return pc.if_else(formula, marked, texts)
 
 
-def _objects(parts: Iterator[Part], layout: _Layout) -> Iterator[bytes]:
+def _objects(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
     names = set(layout.columns(layout.empty()))
     nested = {field.name for field in layout.schema if _is_json(field) and field.name.count(".") <= DEEPEST}
     for part in parts:
@@ -387,7 +405,7 @@ def _object(members: dict[str, Any]) -> list[Any]:
     return ["{", *pieces, "}"]
 
 
-def _features(parts: Iterator[Part], layout: _Layout) -> Iterator[bytes]:
+def _features(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
     number, collection = layout.places.index(layout.only_place()), layout.format == "geojson"
     yield b'{"type": "FeatureCollection", "features": [' if collection else b""
     first = True
@@ -423,8 +441,10 @@ def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) ->
         geo = {"version": "1.1.0", "primary_column": next(iter(columns)), "columns": columns}
         metadata[b"geo"] = json.dumps(geo).encode()
     schema = converted(layout.empty()).schema
-    # Reports hardly repeat: a dictionary of them would only cost time.
-    repeated = [name for name in schema.names if name not in layout.spots]
+    # A dictionary of numbers that are all different takes more time and space than the numbers.
+    repeated = [
+        field.name for field in schema if not pa.types.is_primitive(field.type) and field.name not in layout.spots
+    ]
     with pq.ParquetWriter(stream, schema, use_dictionary=repeated) as writer:
         for part in parts:
             writer.write_table(converted(part))
@@ -504,7 +524,7 @@ def _for_gdal(driver: str, field: pa.Field, column: pa.Array) -> pa.Array:
     return column if kept and not _is_json(field) else _text(field, column)
 
 
-def _gpx(parts: Iterator[Part], layout: _Layout) -> Iterator[bytes]:
+def _gpx(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
     number = layout.places.index(layout.only_place())
     names = list(layout.columns(layout.empty(), places=False))
     label = "name" if "name" in names else "person"

@@ -54,9 +54,14 @@ def serve(driver: str, path: str, files: list[int], requests: BinaryIO, answers:
             reader,
         ):
             _answer(answers, {name: about[name] for name in ("crs", "geometry_name", "geometry_type")})
+            count = 0
             with pa.ipc.new_stream(answers, reader.schema) as stream:
                 for batch in reader:
                     stream.write_batch(batch)
+                    count += len(batch)
+        # -1 where the file does not say.
+        if driver == "FlatGeobuf" and pyogrio.read_info(path)["features"] not in (-1, count):
+            raise RuntimeError("the file is not complete")
         # A failed process also ends the stream; this line marks a complete one.
         _answer(answers, "complete")
 

@@ -65,8 +65,8 @@ BEGINNINGS = {
     ".dxf": rb"\s*(0|999)\s|AutoCAD Binary DXF",
     ".geojson": rb"(\xef\xbb\xbf)?\s*[\[{]",
     ".json": rb"(\xef\xbb\xbf)?\s*[\[{]",
-    ".geojsonl": rb"(\xef\xbb\xbf)?[\s\x1e]*\{",
-    ".geojsonseq": rb"(\xef\xbb\xbf)?[\s\x1e]*\{",
+    ".geojsonl": rb'(\xef\xbb\xbf)?[\s\x1e]*\{(?=.*"Feature")',
+    ".geojsonseq": rb'(\xef\xbb\xbf)?[\s\x1e]*\{(?=.*"Feature")',
     ".osm": rb"(\xef\xbb\xbf)?\s*(?=<)(?=.*<osm[\s>])",
     ".osm.pbf": rb"\0\0\0.\x0a\x09OSMHeader",
 }

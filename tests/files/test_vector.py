@@ -59,7 +59,7 @@ def table(path: Path, columns: list[str] | None = None, **reading: Any) -> pa.Ta
 
 def values(found: pa.Table) -> list[dict[str, Any]]:
     """Return the attributes of all rows; JSON is decoded."""
-    rows = found.drop_columns(geometry_columns(found.schema)).to_pylist()
+    rows: list[dict[str, Any]] = found.drop_columns(geometry_columns(found.schema)).to_pylist()
     for field in found.schema:
         if field.metadata == {b"geoind:json": b"1"}:
             for row in rows:

@@ -137,7 +137,7 @@ def read_back(path: Path) -> tuple[list[dict[str, Any]], list[tuple[float, float
         rows = pa.Table.from_batches(batches, source.schema).rename_columns(names).to_pylist()
     places = []
     for row in rows:
-        shape = row.pop("geometry", None)
+        shape: Any = row.pop("geometry", None)
         shape = shapely.from_wkb(shape) if isinstance(shape, bytes) else shape
         lon, lat = (shape.x, shape.y) if shape else (row.pop("lon", None), row.pop("lat", None))
         places.append(None if lon in (None, "") else (float(lon), float(lat)))
@@ -296,6 +296,8 @@ def test_reports_have_the_decimals_and_the_decimal_comma_of_the_file(tmp_path: P
     assert path.read_text() == "lon;code;lat\n2,346;007;-48,100\n;2024/05/02;\n-180,000;1.50;0,000\n"
     path = written(tmp_path / "out.csv", table, decimals=0, dialect=Dialect(",", decimal_comma=True))
     assert path.read_text() == "lon,code,lat\n2,007,-48\n,2024/05/02,\n-180,1.50,0\n"
+    path = written(tmp_path / "out.tsv", table, decimals=0, dialect=Dialect(";", decimal_comma=True))
+    assert path.read_text() == "lon\tcode\tlat\n2\t007\t-48\n\t2024/05/02\t\n-180\t1.50\t0\n"
     path = written(tmp_path / "out.ndjson", table, decimals=2)
     assert path.read_text().splitlines()[0] == '{"lon": 2.35, "code": "007", "lat": -48.10}'
     path = written(tmp_path / "out.geojson", table, decimals=1)
@@ -522,7 +524,7 @@ def test_no_rows_are_a_file_without_rows(tmp_path: Path) -> None:
     table = typed_columns().slice(0, 0)
     for suffix in SUFFIXES:
         rows, places = read_back(written(tmp_path / f"out.{suffix}", table))
-        assert rows == places == []
+        assert (rows, places) == ([], [])
 
 
 @pytest.mark.parametrize("name", ["out.plt", "Records.json", "out.zip", "out.osm.pbf", "out.mif", "out.dxf"])
@@ -564,6 +566,12 @@ def test_two_columns_of_one_name_are_refused() -> None:
         with pytest.raises(InvalidInputError, match="two columns 'lon'"):
             check_writable(f"x.{suffix}", kind_of(f"x.{suffix}"), clash, [Points()])
     check_writable("x.gpkg", Kind("vector", ""), clash, [Points()])
+    for names in (["lon", "lon", "lat"], ["lat"]):
+        for suffix in SUFFIXES:
+            with pytest.raises(InvalidInputError, match="column 'lon' of a place must be there once"):
+                check_writable(
+                    f"x.{suffix}", kind_of(f"x.{suffix}"), pa.schema([(n, pa.float64()) for n in names]), LONLAT
+                )
 
 
 @pytest.mark.parametrize("suffix", [*SUFFIXES, "gpx"])
