@@ -31,7 +31,7 @@ PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMP = VENV / "installed"
 CORE = ["-e", "."]
 EVERYTHING = ["-e", ".[all]", "--group", "dev"]
-ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,opendp]", "--group", "dev"]
+ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,polars,duckdb,opendp]", "--group", "dev"]
 """What the tests on other Pythons need: Spark is half a gigabyte, built anew each time, and they have no JVM."""
 TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile"]
 COVERAGE = ["--cov=geoind", "--cov-report=term:skip-covered", "--cov-fail-under=97"]

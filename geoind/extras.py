@@ -18,11 +18,20 @@ EXTRAS = {
     "dask": "dask",
     "dask_geopandas": "dask",
     "pyspark": "spark",
+    "polars": "polars",
+    "duckdb": "duckdb",
     "opendp": "opendp",
 }
 """The name under which a package is imported, and the extra that installs it."""
 
-TITLES = {"sqlalchemy": "SQLAlchemy", "ot": "POT", "fastapi": "FastAPI", "opendp": "OpenDP"}
+TITLES = {
+    "sqlalchemy": "SQLAlchemy",
+    "ot": "POT",
+    "fastapi": "FastAPI",
+    "opendp": "OpenDP",
+    "polars": "Polars",
+    "duckdb": "DuckDB",
+}
 """Packages that people know by another name."""
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.tables.places import is_text
+from geoind.tables.places import without_views
 
 __all__ = ["check_type", "compacted", "plain_type"]
 
@@ -30,7 +30,7 @@ def compacted(column: pa.Array) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return _used(column)
     if _is_view(kind):
-        return column.cast(pa.large_string() if is_text(kind) else pa.large_binary()).cast(kind)
+        return without_views(column).cast(kind)
     if pa.types.is_struct(kind) and kind.num_fields:
         fields = [kind.field(number) for number in range(kind.num_fields)]
         # flatten() hides the members of a struct that is null.
@@ -79,7 +79,7 @@ def _used(column: pa.DictionaryArray) -> pa.DictionaryArray:
     """Return a dictionary of the entries that rows have, in their order."""
     used = np.zeros(len(column.dictionary), bool)
     used[column.indices.drop_null().to_numpy()] = True
-    entries = compacted(column.dictionary.filter(pa.array(used)))
+    entries = compacted(without_views(column.dictionary).filter(pa.array(used))).cast(column.type.value_type)
     indices = pa.array(np.cumsum(used) - 1).take(column.indices).cast(column.type.index_type)
     return pa.DictionaryArray.from_arrays(indices, entries, ordered=column.type.ordered)
 

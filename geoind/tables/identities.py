@@ -11,7 +11,7 @@ from geoind.arrays import IntArray
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.randomness import Labels
-from geoind.tables.places import column_of, is_text
+from geoind.tables.places import column_of, is_text, without_views
 
 __all__ = ["JSON_TEXT", "Persons", "labels_of", "persons_in", "plain", "values_of"]
 
@@ -35,7 +35,9 @@ class Persons(NamedTuple):
 def plain(column: pa.Array) -> pa.Array:
     """Return a column without dictionary and extension type, and text in one type."""
     if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
+        column = pa.DictionaryArray.from_arrays(
+            column.indices, without_views(column.dictionary)
+        ).dictionary_decode()
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     return column.cast(pa.large_string()) if is_text(column.type) else column

@@ -24,6 +24,7 @@ __all__ = [
     "is_text",
     "nulls",
     "rows_of",
+    "without_views",
 ]
 
 Flags = npt.NDArray[np.bool_]
@@ -53,15 +54,25 @@ def rows_of(batch: pa.RecordBatch, rows: IntArray) -> pa.RecordBatch:
         return batch.take(indices)
     except pa.ArrowNotImplementedError:
         pass
-    arrays = []
-    for column in batch.columns:
-        try:
-            arrays.append(column.take(indices))
-        except pa.ArrowNotImplementedError:
-            # Arrow cannot pick from its newest types yet.
-            plain = pa.large_string() if is_text(column.type) else pa.large_binary()
-            arrays.append(column.cast(plain).take(indices).cast(column.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
+    return pa.RecordBatch.from_arrays([_picked(column, indices) for column in batch.columns], schema=batch.schema)
+
+
+def _picked(column: pa.Array, indices: pa.Array) -> pa.Array:
+    """Return some values of a column; Arrow cannot pick views yet, nor what contains them."""
+    try:
+        return column.take(indices)
+    except pa.ArrowNotImplementedError:
+        plain = without_views(column)
+        if plain is not column:
+            return plain.take(indices).cast(column.type)
+        return pa.array([column[row].as_py() for row in indices.to_pylist()], column.type)
+
+
+def without_views(column: pa.Array) -> pa.Array:
+    """Return a column of string or binary views in a type from which Arrow can pick rows; others as they are."""
+    if not (pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type)):
+        return column
+    return column.cast(pa.large_string() if is_text(column.type) else pa.large_binary())
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -14,7 +14,7 @@ from geoind.tables.record import PARQUET_KEY
 from geoind.tables.release import Count, Part, Release
 from geoind.tables.table import Table
 
-__all__ = ["decided", "obfuscate", "released"]
+__all__ = ["decided", "obfuscate", "projected", "released"]
 
 
 @with_options
@@ -53,9 +53,11 @@ def obfuscate(
     part = Part(table)
 
     def batches() -> Iterator[pa.RecordBatch]:
+        names: list[str] = []
         for batch in _reader(source):
             if len(batch):
-                yield batch
+                names = names or _needed(table, batch)
+                yield batch.select(names)
 
     release = released(recipe, [(part, batches)], ledger, job)
     schema = table.reported_schema
@@ -99,6 +101,24 @@ def decided(
             persons.update(more)
     release.charge(ledger, persons, label)
     return release
+
+
+def projected(recipe: Recipe, schema: pa.Schema) -> list[str]:
+    """Return the columns that an engine needs to read: what makes reports, what leaves, and columns of times.
+
+    Examples
+    --------
+    >>> from geoind.tables import EACH_ROW
+    >>> schema = pa.schema({"lon": "float64", "lat": "float64", "note": "string", "at": pa.timestamp("us")})
+    >>> projected(Recipe.of(epsilon=0.01, person=EACH_ROW), schema)
+    ['lon', 'lat', 'at']
+    """
+    return _needed(Table(recipe, schema), pa.RecordBatch.from_pylist([], schema=schema))
+
+
+def _needed(table: Table, batch: pa.RecordBatch) -> list[str]:
+    clocks = [name for name in table.clocks(batch) if batch.schema.names.count(name) == 1]
+    return list(dict.fromkeys([*table.needed, *clocks]))
 
 
 def _repeatable(stream: Any) -> Any:

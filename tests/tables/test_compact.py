@@ -38,6 +38,9 @@ HIDDEN: dict[str, pa.Array] = {
     "an entry in a list of lists": pa.ListArray.from_arrays(
         pa.array([0, 3], pa.int32()), pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), coded())
     ),
+    "an entry of views": pa.DictionaryArray.from_arrays(
+        pa.array([0, 0], pa.int8()), pa.array(["public", SECRET], pa.string_view())
+    ),
     "text under a null": under_nulls(pa.string()),
     "bytes under a null": under_nulls(pa.large_binary()),
     "a struct under a null": pa.StructArray.from_arrays([[SECRET] * 3], ["text"], mask=pa.array([True] * 3)),

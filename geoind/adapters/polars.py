@@ -1,0 +1,89 @@
+"""Frames of Polars: importing this module adds `frame.geoind.obfuscate(...)` to DataFrame and LazyFrame."""
+
+from typing import Any, Unpack
+
+from geoind.errors import InvalidInputError
+from geoind.extras import require
+from geoind.pipeline import Budget
+from geoind.tables import stream
+from geoind.tables.recipe import Options, Recipe, with_options
+from geoind.tables.record import PARQUET_KEY, ReleaseRecord
+
+require("a Polars frame", "polars")
+
+import polars as pl  # noqa: E402
+
+__all__ = ["obfuscate"]
+
+
+@with_options
+def obfuscate(frame: Any, *, ledger: Budget | None = None, job: str = "frame", **options: Unpack[Options]) -> Any:
+    """Return the frame with reports in place of true locations, and only the kept columns.
+
+    `reports.geoind.record` is the record of the release. Frames that are made from the reports do not have it. An
+    Enum becomes a Categorical, because its type lists entries that no row has.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame or polars.LazyFrame
+        Of a LazyFrame the needed columns are collected once, in this call. The LazyFrame that is returned has the
+        drawn reports: collecting it twice does not draw twice.
+    ledger : Ledger, optional
+        Charges all persons for their reports, or none. Reports under the same key that were paid for are free.
+    job : str
+        The label of the charge in the ledger.
+    **options
+        The keywords of `geoind.tables.Recipe.of`: `person` and one of `epsilon`, `level` and `radius`, `mechanism`
+        are needed.
+
+    Examples
+    --------
+    >>> places = {"lon": [2.2945, 2.3219], "lat": [48.8584, 48.8421]}
+    >>> trips = pl.DataFrame({"rider": ["ana", "ben"], "fare": [7.5, 9.0], **places})
+    >>> reports = trips.geoind.obfuscate(person="rider", keep=["fare"], epsilon=0.01)
+    >>> reports.columns, reports.geoind.record.epsilon
+    (['fare', 'lon', 'lat'], 0.01)
+    >>> trips.lazy().geoind.obfuscate(person="rider", epsilon=0.01).collect().shape
+    (2, 2)
+    """
+    if isinstance(frame, pl.LazyFrame):
+        types = {name: kind for name, kind in frame.collect_schema().items() if kind != pl.Object}
+        names = stream.projected(Recipe.of(**options), pl.DataFrame(schema=types).to_arrow().schema)
+        eager = obfuscate(
+            frame.select(pl.selectors.by_name(names)).collect(engine="streaming"),
+            ledger=ledger,
+            job=job,
+            **options,
+        )
+        return _with_record(eager.lazy(), eager.geoind.record)
+    if not isinstance(frame, pl.DataFrame):
+        raise InvalidInputError(f"frame must be a DataFrame or a LazyFrame of Polars, got {type(frame).__name__}")
+    reports = stream.obfuscate(frame.select(pl.exclude(pl.Object)), ledger=ledger, job=job, **options)
+    record = ReleaseRecord.from_json(reports.schema.metadata[PARQUET_KEY])
+    return _with_record(pl.DataFrame(reports.read_all()), record)
+
+
+@pl.api.register_dataframe_namespace("geoind")
+@pl.api.register_lazyframe_namespace("geoind")
+class Geoind:
+    """`frame.geoind`.
+
+    Attributes
+    ----------
+    record : ReleaseRecord or None
+        What was released, of a frame that `obfuscate` returned.
+    """
+
+    def __init__(self, frame: "pl.DataFrame | pl.LazyFrame", record: ReleaseRecord | None = None) -> None:
+        self._frame = frame
+        self.record = record
+
+    @with_options
+    def obfuscate(self, *, ledger: Budget | None = None, job: str = "frame", **options: Unpack[Options]) -> Any:
+        """Return `geoind.adapters.polars.obfuscate(frame, ...)`."""
+        return obfuscate(self._frame, ledger=ledger, job=job, **options)
+
+
+def _with_record(frame: Any, record: ReleaseRecord) -> Any:
+    frame.geoind = Geoind(frame, record)
+    return frame
