@@ -33,7 +33,7 @@ from geoind.tables.unfinished import CHANGED, description
 from geoind.traces.many import TraceSessions
 from geoind.traces.table import tags_of_answers
 
-__all__ = ["Count", "Obfuscated", "Part", "Release"]
+__all__ = ["Count", "Obfuscated", "Part", "Release", "drawn_alone"]
 
 RADIUS, DELTA = 200.0, 1e-6
 """For which the accountant states a level where the recipe names none."""
@@ -534,6 +534,17 @@ def _drawn(truth: FloatArray, mechanism: Mechanism, source: KeyedRandomness) -> 
     reports = np.full_like(truth, np.nan)
     reports[present] = obfuscate_lonlat(truth[present], mechanism, rng=source.only(present))
     return reports
+
+
+def drawn_alone(table: Table, batch: pa.RecordBatch) -> FloatArray:
+    """Return the reports of one place per row of a batch, NaN where it has none, for functions of SQL.
+
+    Nothing is counted or charged, and nothing is known of other batches.
+    """
+    examined = table.examine(batch)
+    if examined.problems:
+        _raise_first(0, "")(batch, examined.problems)
+    return _drawn(examined.truths[0], table.recipe.mechanism, table.randomness(examined, 0))
 
 
 def tags_of(
