@@ -145,7 +145,7 @@ def dying_once(batches: Any) -> Any:
 
 
 def test_tasks_that_die_in_every_pass_change_no_report_and_no_charge(frame: "DataFrame", ledger: Ledger) -> None:
-    dying = frame.repartition(2).mapInArrow(dying_once, frame.schema)
+    dying = frame.coalesce(1).mapInArrow(dying_once, frame.schema)
     reports = obfuscate(dying, ledger=ledger, keep=["trip"], **OPTIONS)
     assert of_spark(reports.mapInArrow(dying_once, reports.schema)) == of_arrow(trips(), keep=["trip"], **OPTIONS)
     counts = trips().filter(trips()["lon"].is_valid())["who"].value_counts().to_pylist()
@@ -178,7 +178,7 @@ def test_the_same_reports_are_charged_once_and_other_ones_again(frame: "DataFram
     assert spent(ledger) == pytest.approx([once[0], 2 * once[1], once[2]])
     assert ledger.history("ben")[-1].label == "moved"
     with pytest.raises(BudgetExceededError):
-        obfuscate(frame, ledger=ledger, **{**OPTIONS, "epsilon": 0.006})
+        obfuscate(frame, ledger=ledger, **{**OPTIONS, "epsilon": 0.006, "allow_total": 2.0})
     with pytest.raises(InvalidInputError, match="a ledger needs `person=`"):
         obfuscate(frame, ledger=ledger, **{**OPTIONS, "person": EACH_ROW})
     assert spent(ledger) == pytest.approx([once[0], 2 * once[1], once[2]])
@@ -232,7 +232,7 @@ def test_rows_that_change_after_they_were_counted_are_not_released(
 
 def test_rows_in_the_order_of_their_places_are_refused_across_partitions(spark: "SparkSession") -> None:
     rng = np.random.default_rng(0)
-    size = 4000
+    size = 1000
     places = rng.normal([2.35, 48.86], 0.05, (size, 2))
     table = pd.DataFrame({"trip": np.arange(size), "lon": places[:, 0], "lat": places[:, 1]})
     frame = spark.createDataFrame(table).repartition(4, "trip")
@@ -240,15 +240,16 @@ def test_rows_in_the_order_of_their_places_are_refused_across_partitions(spark: 
     reports = obfuscate(frame, **options)
     for sorted_rows in (
         frame.repartitionByRange(4, "lat"),
-        frame.repartitionByRange(160, "lon").sortWithinPartitions("lat"),
+        frame.repartitionByRange(40, "lon").sortWithinPartitions("lat"),
         frame.sortWithinPartitions("lon"),
     ):
         with pytest.raises(
             InvalidInputError, match=r"shows where they are: give `order='keep'` and shuffle the rep"
         ):
             obfuscate(sorted_rows, **options)
-    kept = obfuscate(frame.repartitionByRange(4, "lat"), **{**options, "order": "keep"})
-    assert of_spark(kept) == of_spark(reports)
+    # Stored, because Spark samples the borders of ranges at every run.
+    stored = frame.repartitionByRange(4, "lat").localCheckpoint()
+    assert of_spark(obfuscate(stored, **{**options, "order": "keep"})) == of_spark(reports)
     with pytest.raises(InvalidInputError, match=r"`order='shuffle'` needs all rows in one process: .*orderBy"):
         obfuscate(frame, **{**options, "order": "shuffle"})
     # A drive is in the order of its places because it is in the order of its times.
@@ -419,12 +420,12 @@ def test_a_stream_is_charged_once_for_each_batch_also_after_a_restart(
     source.mkdir()
     stream = spark.readStream.schema(frame.schema).option("maxFilesPerTrigger", 1).parquet(str(source))
     options = {**OPTIONS, "keep": ["trip"]}
-    fails = [True]
-    records = []
+    fails, records = {"once"}, []
 
     def write(reports: "DataFrame", batch: int) -> None:
         reports.write.mode("overwrite").parquet(str(tmp_path / "out" / f"batch={batch}"))
-        if batch == 1 and fails.pop():
+        if batch == 1 and fails:
+            fails.clear()
             raise RuntimeError("the disk is full")
         records.append(reports.geoind)
 
