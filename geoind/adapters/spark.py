@@ -1,100 +1,198 @@
-"""Spark frames with reports in place of true locations, and a function for SQL. Spark 3.5 or newer.
+"""Spark frames with reports in place of true locations, a sink of streams, a function for SQL: Spark 3.5 or newer.
 
-Spark runs a task again when an executor is lost, when another copy of it is slow, and whenever a frame that is
-not cached is used twice. The noise is keyed by record, so every run gives the same reports.
+Spark runs a task again when an executor is lost, when another copy of it is slow, and whenever a frame that is not
+cached is used twice. The noise is keyed by record, so every run gives the same reports. Rows are counted before
+anything is charged or drawn; a partition with other rows than those counted gives no reports.
 """
 
+import json
 import os
+import pickle
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from inspect import signature
-from itertools import pairwise
+from itertools import chain, groupby, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, Unpack
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
-from geoind.adapters.traces import PERSON, charge_rows, costs_frame, label_of
-from geoind.arrays import IntArray
 from geoind.budgets.persons import PersonReports
-from geoind.errors import InvalidInputError
+from geoind.errors import GeoindError, InvalidInputError
+from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
-from geoind.tables import LonLat, Options, Recipe, Table
+from geoind.tables.identities import persons_in, values_of
+from geoind.tables.keys import KeyLike, as_key
+from geoind.tables.names import named_path
+from geoind.tables.order import MOST_CLOCKS
 from geoind.tables.places import column_of
-from geoind.tables.promise import ATTRS_KEY
+from geoind.tables.recipe import EACH_ROW, Missing, Options, Recipe, with_options
+from geoind.tables.release import Part, Release, drawn_alone
+from geoind.tables.stream import decided
+from geoind.tables.table import Table
 from geoind.tables.times import seconds_of
-from geoind.tables.tracing import answered
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql._typing import UserDefinedFunctionLike
 
-__all__ = ["obfuscate", "register"]
+__all__ = ["obfuscate", "register", "sink"]
 
-FILE, ROW, TIME = "geoind file", "geoind row", "geoind time"
-"""Columns that tell where a row was read, while the frame is on its way."""
+FILE, ROW, PERSON, TIME = "geoind file", "geoind row", "geoind person", "geoind time"
+"""Columns that name a row's file, its number there, its person and its moment, between two steps of a plan."""
+
+SHUFFLE = "give `order='keep'` and shuffle the reports with `reports.orderBy(rand())`"
+
+Batches: TypeAlias = Iterable[pa.RecordBatch]
+Parts: TypeAlias = Callable[[Batches], Iterator[tuple[Part, Batches]]]
+Result = TypeVar("Result")
 
 
+@with_options
 def obfuscate(
     frame: "DataFrame",
     *,
     root: str | None = None,
     ledger: Budget | None = None,
+    job: str = "spark frame",
     **options: Unpack[Options],
 ) -> "DataFrame":
-    """Return the lazy frame with reports in place of true locations.
+    """Return the lazy frame with reports in place of true locations, and only the kept columns.
+
+    All rows are examined, and persons are charged, before this function returns. That runs the frame's plan once,
+    with a ledger twice. Reports are drawn whenever the result is computed, always the same ones. The attribute
+    `geoind` of the result is the record of the release.
 
     Parameters
     ----------
     frame : pyspark.sql.DataFrame
-        With columns of degrees, or one of WKB (then `crs` says in which CRS).
+        With columns of degrees, one of WKB (then `crs` names its CRS), or one of type GEOMETRY or GEOGRAPHY.
     root : str, optional
-        For a frame read from Parquet files that has no column of identities: the folder that it was read
-        from, as a path on the driver or an address. A record then is its file's path within the folder and its
-        row.
+        For a frame read from Parquet files that has no column of identities: the folder that it was read from, a
+        path on the driver or an address such as `s3://bucket/trips`. A record then is its file's path within the
+        folder and its row.
     ledger : Ledger, optional
-        Whose budgets pay: those of the persons that `person_column` names. Their totals are computed and charged
-        in one transaction, now. What is computed later, once or more often, is paid for.
+        Charges all persons for their reports, or none. Reports under the same key that were paid for are free.
+    job : str
+        The label of the charge in the ledger.
     **options
-        `epsilon`, or `level` and `radius`, or `mechanism`; `lon` and `lat`, or `geometry` and `crs`; `id_column`;
-        `person_column`; `drop` and `keep`; `missing`; `order`; `key`: see `geoind.tables.Recipe`. Without `key`
-        one is made; it lives in the returned frame alone. For people who move: `trace`, the columns of person and
-        time, and `method`. Spark then brings each person's rows together, in the order of time; a ledger charges
-        whole traces, and needs `key`.
+        The keywords of `geoind.tables.Recipe.of`; `order` cannot be "shuffle". `id_column` or `root` is needed,
+        except for traces (`time`): Spark brings the rows of each person together, in the order of time.
 
     Notes
     -----
-    >>> frame = spark.read.parquet("trips")  # doctest: +SKIP
-    >>> obfuscate(frame, epsilon=0.01, id_column="trip").write.parquet("reports")  # doctest: +SKIP
+    >>> trips = spark.read.parquet("trips")  # doctest: +SKIP
+    >>> reports = trips.transform(obfuscate, person="rider", epsilon=0.01, id_column="trip")  # doctest: +SKIP
+    >>> print(reports.geoind.busiest)  # doctest: +SKIP
     """
-    recipe = Recipe.of(**options)
-    if recipe.trace is not None:
-        return _traces(frame, recipe, ledger)
-    recipe = recipe.in_parts("use orderBy(rand()) on the reports, with order='keep' here").with_key()
-    if (recipe.id_column is None) == (root is None):
-        raise InvalidInputError("give id_column, or the root of a frame that was read from Parquet files")
-    recipe.refuse_ledger_without_persons(ledger)
-    table = _table(frame, recipe)
-    rows = frame if root is None else _with_positions(frame)
+    if not hasattr(frame, "mapInArrow"):
+        kind = f"{type(frame).__module__.partition('.')[0]}.{type(frame).__name__}"
+        raise InvalidInputError(f"frame must be a DataFrame of Spark, got {kind}")
+    if frame.isStreaming:
+        raise InvalidInputError("the rows of a stream cannot be counted: give `sink(...)` to foreachBatch")
+    recipe = _recipe(options).with_key()
+    if (recipe.id_column is None and recipe.time is None) == (root is None):
+        raise InvalidInputError(
+            "`id_column=` must name the column that identifies a record, or `root=` the folder of the Parquet "
+            "files that the frame was read from; traces need neither"
+        )
+    # Spark Connect does not show the plan; what changes between two runs is then found by the digests only.
+    plan = getattr(frame, "_jdf", None)
+    if plan is not None and not plan.queryExecution().analyzed().deterministic():
+        raise InvalidInputError(
+            "the plan of the frame is not deterministic (rand, uuid, ...), so every run has other rows: write it "
+            "to Parquet and read it again, or give `frame.checkpoint()`"
+        )
     below = None if root is None else _path(root)
-    if recipe.must_count(ledger):
-        recipe.charge(ledger, _person_reports(rows, recipe, below), label="spark frame")
-    reports = rows.mapInArrow(_obfuscated(recipe, below), frame.drop(*recipe.drop).schema)
-    for place in table.places:
-        # Spark writes the metadata of columns into its Parquet files.
-        reports = reports.withMetadata(place.names[0], {ATTRS_KEY: table.promise.to_json()})
+    table = Table(recipe, _schema(frame), path=below or "")
+    recipe = replace(recipe, places=table.places)
+    rows, parts = _projected(frame, table, below), _parts_of(recipe, below)
+    if recipe.time is not None:
+        rows = _together(rows, recipe)
+
+    def tags(release: Release) -> Iterator[PersonReports]:
+        small = _sent(release)
+        return _collected(rows, parts, lambda part, batches: part.tags(batches, small))
+
+    charged = ledger is not None
+    counts = _collected(rows, parts, lambda part, batches: part.count(batches, charged=charged))
+    release = decided(recipe, table, chain([Part(table).count(())], counts), tags, ledger, job, SHUFFLE)
+    reports = _drawn(rows, parts, _sent(release), table, frame)
+    # Not in the metadata of columns, which a union with other rows would keep.
+    reports.geoind = release.record
     return reports
 
 
-def register(
-    spark: "SparkSession", name: str = "geoind_obfuscate", **options: Unpack[Options]
-) -> "UserDefinedFunctionLike":
-    """Register `name(lon, lat, id)` for SQL, and return the pandas function for columns.
+@with_options
+def sink(
+    write: "Callable[[DataFrame, int], object]",
+    *,
+    ledger: Budget | None = None,
+    job: str = "spark stream",
+    **options: Unpack[Options],
+) -> "Callable[[DataFrame, int], None]":
+    """Return a function for `foreachBatch` that obfuscates each batch of a stream and passes the reports on.
 
-    It gives a struct of lon and lat. `id` identifies the record: a whole number or text.
+    A batch that runs again after a failure or a restart has the same reports, and the ledger does not charge them
+    again. Each batch is a release with a record of its own: totals and `reports_per_person` are per batch, and
+    only a ledger bounds the sum over batches.
+
+    Parameters
+    ----------
+    write : callable
+        Takes the frame of reports and the number of the batch, and writes it. After a restart it may be called
+        again with the number of a batch that it wrote.
+    ledger : Ledger, optional
+        Charges all persons of a batch for their reports, or none; then the query fails.
+    job : str
+        The label of the charges in the ledger, to which the ids of query and batch are added.
+    **options
+        As in `obfuscate`, without `time`. `id_column` and `key` are needed.
+
+    Notes
+    -----
+    >>> def write(reports, batch):
+    ...     reports.write.mode("append").parquet("reports")
+    >>> to_files = sink(write, person="rider", epsilon=0.01, id_column="trip", key=bytes(32))
+    >>> stream.writeStream.foreachBatch(to_files).option("checkpointLocation", "state").start()  # doctest: +SKIP
+    """
+    recipe = _recipe(options)
+    if recipe.key is None or recipe.id_column is None or recipe.time is not None:
+        raise InvalidInputError(
+            "a stream needs `id_column=` and `key=`, so that a batch that runs again repeats its reports, and "
+            "cannot have `time=`: a trace goes on in the next batch"
+        )
+
+    def obfuscated(batch: "DataFrame", number: int) -> None:
+        context = getattr(batch.sparkSession, "sparkContext", None)
+        query = None if context is None else context.getLocalProperty("sql.streaming.queryId")
+        # Without it every pass would read the source again.
+        kept = batch.persist()
+        try:
+            write(obfuscate(kept, ledger=ledger, job=f"{job}, query {query}, batch {number}", **options), number)
+        finally:
+            kept.unpersist()
+
+    return obfuscated
+
+
+def register(
+    spark: "SparkSession",
+    name: str = "geoind_obfuscate",
+    *,
+    key: KeyLike,
+    epsilon: float | None = None,
+    level: float | None = None,
+    radius: float | None = None,
+    mechanism: Mechanism | None = None,
+    missing: Missing = "raise",
+) -> "UserDefinedFunctionLike":
+    """Register `name(lon, lat, id)` for SQL, which gives a struct of lon and lat, and return it for columns.
+
+    The function has three columns of a batch. It cannot enforce what `obfuscate` does: it does not know persons
+    and totals, charges no ledger, and checks neither the other columns of the query nor the order of its rows.
 
     Parameters
     ----------
@@ -102,182 +200,193 @@ def register(
         Where to register.
     name : str
         The function's name in SQL.
-    **options
-        `epsilon`, or `level` and `radius`, or `mechanism`; `missing`; `key`.
+    key : Key or bytes
+        The secret under which the noise is drawn. A key made here would make every registration a new release.
+    epsilon, level, radius, mechanism, missing
+        As in `geoind.tables.Recipe.of`. `id` identifies the record: a whole number or text.
 
     Notes
     -----
-    >>> register(spark, epsilon=0.01)  # doctest: +SKIP
-    >>> query = "SELECT trip, geoind_obfuscate(lon, lat, trip) AS report FROM trips"  # doctest: +SKIP
-    >>> spark.sql(f"SELECT trip, report.* FROM ({query})")  # doctest: +SKIP
+    >>> register(spark, epsilon=0.01, key=Key.in_variable())  # doctest: +SKIP
+    >>> query = "SELECT fare, geoind_obfuscate(lon, lat, trip) AS report FROM trips"  # doctest: +SKIP
+    >>> spark.sql(f"SELECT fare, report.* FROM ({query})")  # doctest: +SKIP
     """
+    import pandas as pd
     from pyspark.sql.functions import pandas_udf
 
-    recipe = replace(Recipe.of(**options).with_key(), places=(LonLat("lon", "lat"),), id_column="id")
+    columns: dict[str, Any] = {"person": EACH_ROW, "order": "keep", "lon": "lon", "lat": "lat", "id_column": "id"}
+    noise: dict[str, Any] = {"epsilon": epsilon, "level": level, "radius": radius, "mechanism": mechanism}
+    recipe = Recipe.of(**columns, **noise, missing=missing, key=as_key(key))
 
     def reports(lon: pd.Series, lat: pd.Series, record: pd.Series) -> pd.DataFrame:
-        return _reports(recipe, lon, lat, record)
+        given = pd.DataFrame({"id": record, "lon": lon.astype("float64"), "lat": lat.astype("float64")})
+        batch = pa.RecordBatch.from_pandas(given, preserve_index=False)
+        return pd.DataFrame(drawn_alone(Table(recipe, batch.schema), batch), columns=["lon", "lat"])
 
     function = pandas_udf(reports, "lon double, lat double")
     registered: UserDefinedFunctionLike = spark.udf.register(name, function)
     return registered
 
 
-Batches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+def _recipe(options: Options) -> Recipe:
+    if options.get("order") == "shuffle":
+        raise InvalidInputError(f"`order='shuffle'` needs all rows in one process: {SHUFFLE}")
+    return Recipe.of(**options)
 
 
-def _obfuscated(recipe: Recipe, root: str | None) -> Batches:
-    def obfuscated(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for part, path, rows in _parts(batches, root):
-            yield recipe.table(part.schema).obfuscate(part, path=path, rows=rows).batch
+def _schema(frame: "DataFrame") -> pa.Schema:
+    """Return the names of a frame's columns, and which are geometries; tasks know the other types."""
+    fields = []
+    for field in frame.schema:
+        srid = getattr(field.dataType, "srid", 0)
+        crs = json.dumps({"crs": f"EPSG:{srid}" if srid > 0 else None})
+        about = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": crs}
+        fields.append(pa.field(field.name, pa.binary(), metadata=about if _is_geometry(field) else None))
+    return pa.schema(fields)
 
-    return obfuscated
+
+def _is_geometry(field: Any) -> bool:
+    """Return whether a field has a type of geometries, or one that contains it."""
+    return re.search(r'"geo(metry|graphy)\(', field.dataType.json()) is not None
 
 
-def _parts(
-    batches: Iterable[pa.RecordBatch], root: str | None
-) -> Iterator[tuple[pa.RecordBatch, str | None, IntArray | None]]:
-    """Yield batches; below a root, of one file each, with its path and the numbers of the rows in it."""
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _projected(frame: "DataFrame", table: Table, root: str | None) -> "DataFrame":
+    """Return the columns that are needed, with geometries as WKB, and where each row was read."""
+    from pyspark.errors import AnalysisException
+    from pyspark.sql.functions import col, expr
+
+    names = table.needed
+    if table.recipe.order == "raise" and table.recipe.time is None:
+        times = [name for name, kind in frame.dtypes if kind.startswith(("date", "timestamp"))]
+        names = list(dict.fromkeys([*names, *times[:MOST_CLOCKS]]))
+    points = {field.name: getattr(field.dataType, "srid", -1) for field in frame.schema if _is_geometry(field)}
+    columns = []
+    for name in names:
+        if points.get(name, 0) < 0:
+            raise InvalidInputError(f"column {name!r} must be a geometry with one SRID, as in GEOMETRY(4326)")
+        columns.append(expr(f"st_asbinary({_quoted(name)})").alias(name) if name in points else col(_quoted(name)))
+    if root is not None:
+        columns += [col("_metadata.file_path").alias(FILE), col("_metadata.row_index").alias(ROW)]
+    try:
+        return frame.select(*columns)
+    except AnalysisException as error:
+        if root is None:
+            raise
+        raise InvalidInputError("`root=` needs a frame read from Parquet files: give `id_column=`") from error
+
+
+def _together(rows: "DataFrame", recipe: Recipe) -> "DataFrame":
+    """Return the rows of traces with each person in one partition, in the order of time."""
+    from pyspark.sql.types import DoubleType, StringType, StructField, StructType
+
+    person, time = recipe.person_column or "", recipe.time or ""
+
+    def labelled(batches: Batches) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            persons, _ = persons_in(values_of(batch, person), person)
+            names = pa.array(np.array([*persons.names, ""], object)[persons.codes], pa.string())
+            seconds = pa.array(seconds_of(values_of(batch, time))[0])
+            yield batch.append_column(PERSON, names).append_column(TIME, seconds)
+
+    # A given number: Spark merges small partitions otherwise, and not always the same ones.
+    many = str(rows.sparkSession.conf.get("spark.sql.shuffle.partitions"))
+    number = [int(many)] if many.isdigit() else []
+    schema = StructType([*rows.schema, StructField(PERSON, StringType()), StructField(TIME, DoubleType())])
+    labels = rows.mapInArrow(labelled, schema)
+    return labels.repartition(*number, PERSON).sortWithinPartitions(TIME)
+
+
+def _parts_of(recipe: Recipe, root: str | None) -> Parts:
+    """Return a function that gives the parts of a partition: one, or below a root one for each file."""
+
+    def parts(batches: Batches) -> Iterator[tuple[Part, Batches]]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        name = "partition" if context is None else f"partition {context.partitionId()}"
+        for path, group in groupby(_runs(batches, root), key=lambda run: run[0]):
+            runs = (batch for _, batch in group)
+            first = next(runs)
+            if root is None:
+                yield Part(Table(recipe, first.schema), name=name), chain([first], runs)
+            else:
+                table = Table(recipe, first.schema, path=path, position=ROW)
+                yield Part(table, name=f"{name}, file {named_path(path)!r}"), chain([first], runs)
+
+    return parts
+
+
+def _runs(batches: Batches, root: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """Yield batches; below a root, the rows of one file each, with its path."""
     for batch in batches:
         if root is None:
-            yield batch, None, None
+            yield "", batch
             continue
-        plain = batch.drop_columns([FILE, ROW])
-        rows = column_of(batch, ROW).to_numpy()
         # A task may read several small files one after the other.
-        for file, part in _runs(column_of(batch, FILE)):
-            yield plain.slice(part.start, part.stop - part.start), _path_within(root, file), rows[part]
-
-
-def _runs(column: pa.Array) -> Iterator[tuple[str, slice]]:
-    """Yield each value with the run of rows in which it stays the same."""
-    codes = column.dictionary_encode()
-    numbers = codes.indices.to_numpy()
-    borders = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
-    for start, stop in pairwise(borders):
-        if start < stop:
-            yield codes.dictionary[int(numbers[start])].as_py(), slice(start, stop)
-
-
-def _with_positions(frame: "DataFrame") -> "DataFrame":
-    from pyspark.errors import AnalysisException
-    from pyspark.sql.functions import col
-
-    try:
-        return frame.select("*", col("_metadata.file_path").alias(FILE), col("_metadata.row_index").alias(ROW))
-    except AnalysisException as error:
-        raise InvalidInputError(
-            "root needs a frame read straight from Parquet files: give id_column instead"
-        ) from error
+        files = column_of(batch, FILE).dictionary_encode()
+        numbers = files.indices.to_numpy()
+        borders = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        for start, stop in pairwise(borders):
+            path = _path(files.dictionary[int(numbers[start])].as_py())
+            if not path.startswith(root + "/"):
+                raise InvalidInputError("`root=` must be the folder of all files that the frame was read from")
+            yield path[len(root) + 1 :], batch.slice(start, stop - start)
 
 
 def _path(location: str) -> str:
-    """Return the path of a URI or of a plain path, without what tells the file system."""
+    """Return the path of a URI or of a plain path, without scheme and host."""
     parts = urlsplit(location)
     # One letter is a drive of Windows, not a file system.
     if len(parts.scheme) > 1:
         return unquote(parts.path).rstrip("/")
-    return Path(os.path.abspath(location)).as_posix()  # noqa: PTH100 - without looking where links lead
+    return Path(os.path.abspath(location)).as_posix()  # noqa: PTH100 - links are not followed
 
 
-def _path_within(root: str, file: str) -> str:
-    path = _path(file)
-    if not path.startswith(root + "/"):
-        raise InvalidInputError(f"the file {path!r} is not below the root {root!r}")
-    return path[len(root) + 1 :]
+def _collected(rows: "DataFrame", parts: Parts, work: Callable[[Part, Batches], Result]) -> Iterator[Result]:
+    """Yield what is found in each part, as it comes from the tasks."""
+
+    def step(batches: Batches) -> Iterator[pa.RecordBatch]:
+        found: list[Result] | GeoindError
+        try:
+            found = [work(part, some) for part, some in parts(batches)]
+        except GeoindError as error:
+            # Not raised here: Spark would run the task again, and wrap the error.
+            found = error
+        yield pa.RecordBatch.from_pydict({"found": pa.array([pickle.dumps(found)], pa.binary())})
+
+    for row in rows.mapInArrow(step, "found binary").collect():
+        found = pickle.loads(row.found)
+        if isinstance(found, GeoindError):
+            raise found
+        yield from found
 
 
-def _table(frame: "DataFrame", recipe: Recipe) -> Table:
-    """Return the recipe for the frame; refuse at once what an empty batch would refuse in a task."""
-    from pyspark.sql.pandas.types import to_arrow_schema
-
-    # Newer ones ask for the zone in which times are shown; which one makes no difference here.
-    zone = {"timezone": "UTC"} if "timezone" in signature(to_arrow_schema).parameters else {}
-    schema = to_arrow_schema(frame.schema, **zone)
-    table = recipe.table(schema)
-    table.obfuscate(pa.RecordBatch.from_pylist([], schema=schema), path="", rows=np.arange(0))
-    return table
+def _sent(release: Release) -> Release:
+    """Return what tasks need of the decisions."""
+    return replace(release, persons=PersonReports(), costs={})
 
 
-def _traces(frame: "DataFrame", recipe: Recipe, ledger: Budget | None) -> "DataFrame":
-    """Return the lazy frame with answers of sessions: a person's rows are in one partition, in order."""
-    recipe.refuse_ledger_without_persons(ledger)
-    recipe = recipe.with_key()
-    table = _table(frame, recipe)
-    together = _together(frame, recipe)
-    if ledger is not None:
-        columns = "person string, epsilon double, answers long, token string"
-        rows = together.mapInArrow(_costs(recipe), columns).collect()
-        charge_rows(ledger, [(row[0], row[1], row[2], row[3]) for row in rows], label="spark frame")
-    reports = together.mapInArrow(_answered(recipe), frame.drop(*recipe.drop).schema)
-    [place] = table.places
-    return reports.withMetadata(place.names[0], {ATTRS_KEY: table.promise.to_json()})
+def _drawn(rows: "DataFrame", parts: Parts, release: Release, table: Table, frame: "DataFrame") -> "DataFrame":
+    """Return the lazy frame of reports, without the metadata of columns, and geometries in their own type."""
+    from pyspark.sql.functions import expr
+    from pyspark.sql.types import StructType
 
+    def draw(batches: Batches) -> Iterator[pa.RecordBatch]:
+        # All of a partition before its first row leaves: only the last one shows that it has not changed.
+        yield from [made.batch for part, some in parts(batches) for made in part.draw(some, release)]
 
-def _together(frame: "DataFrame", recipe: Recipe) -> "DataFrame":
-    from pyspark.sql.functions import col, pandas_udf
-
-    if recipe.trace is None:
-        raise InvalidInputError("there are no traces: give trace, the columns of person and time")
-
-    def labels(persons: pd.Series) -> pd.Series:
-        return persons.map(label_of)
-
-    def seconds(times: pd.Series) -> pd.Series:
-        return pd.Series(seconds_of(pa.array(times, pa.string()))[0])
-
-    moment = col(f"`{recipe.trace.time}`")
-    if dict(frame.dtypes)[recipe.trace.time] == "string":
-        moment = pandas_udf(seconds, "double")(moment)
-    person = pandas_udf(labels, "string")(col(f"`{recipe.trace.person}`").cast("string"))
-    return frame.withColumn(PERSON, person).withColumn(TIME, moment).repartition(PERSON).sortWithinPartitions(TIME)
-
-
-def _answered(recipe: Recipe) -> Batches:
-    def answers(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sessions = recipe.sessions()
-        for batch in batches:
-            plain = batch.drop_columns([PERSON, TIME])
-            table = recipe.table(plain.schema)
-            yield table.report(table.examine(plain, sessions=sessions).raise_problems(), sessions=sessions).batch
-
-    return answers
-
-
-def _costs(recipe: Recipe) -> Batches:
-    def costs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        sessions, persons = recipe.sessions(), PersonReports()
-        for batch in batches:
-            plain = batch.drop_columns([PERSON, TIME])
-            table = recipe.table(plain.schema)
-            looked_at = table.examine(plain, sessions=sessions).raise_problems()
-            persons.update(table.person_reports(looked_at, reports=[answered(looked_at, sessions)]))
-        yield pa.RecordBatch.from_pandas(costs_frame(sessions, persons), preserve_index=False)
-
-    return costs
-
-
-def _person_reports(frame: "DataFrame", recipe: Recipe, root: str | None) -> PersonReports:
-    """Return the reports that each person will be in."""
-    from pyspark.sql.functions import sum as total
-
-    def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for part, path, rows in _parts(batches, root):
-            table = recipe.table(part.schema)
-            examined = table.examine(part).raise_problems()
-            counts = table.person_reports(examined, path=path, rows=rows).rows()
-            yield pa.RecordBatch.from_pylist([dict(zip(names, row, strict=True)) for row in counts], schema)
-
-    word = pa.decimal128(20)
-    schema = pa.schema({"person": pa.string(), "reports": pa.int64(), "first": word, "second": word})
-    names = schema.names
-    columns = "person string, reports long, first decimal(20), second decimal(20)"
-    counts = frame.mapInArrow(counted, columns).groupBy("person").agg(*map(total, names[1:]))
-    return PersonReports.of_rows((row[0], row[1], row[2], row[3]) for row in counts.collect())
-
-
-def _reports(recipe: Recipe, lon: Any, lat: Any, record: Any) -> "pd.DataFrame":
-    """Return the columns lon and lat of one batch of SQL rows."""
-    columns = {"id": record, "lon": lon.astype("float64"), "lat": lat.astype("float64")}
-    batch = pa.RecordBatch.from_pandas(pd.DataFrame(columns), preserve_index=False)
-    return pd.DataFrame(recipe.obfuscate(batch).to_pandas()[["lon", "lat"]])
+    names = table.reported_schema.names
+    schema = StructType([field for field in rows.schema if field.name in names])
+    bare = json.loads(schema.json(), object_hook=lambda members: members | {"metadata": {}})
+    reports = rows.mapInArrow(draw, StructType.fromJson(bare))
+    for field in frame.schema:
+        if _is_geometry(field) and field.name in names:
+            wkb, srid = _quoted(field.name), getattr(field.dataType, "srid", 0)
+            geography = field.dataType.typeName() == "geography"
+            made = f"st_geogfromwkb({wkb})" if geography else f"st_setsrid(st_geomfromwkb({wkb}), {srid})"
+            reports = reports.withColumn(field.name, expr(made))
+    return reports

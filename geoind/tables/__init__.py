@@ -9,7 +9,7 @@
 
 from geoind.tables.keys import Key
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Options, Recipe
-from geoind.tables.record import PersonTotal, ReleaseRecord, read_promise, sidecar_of
+from geoind.tables.record import PersonTotal, ReleaseRecord, read_promise, sidecar_of, write_sidecar
 from geoind.tables.stream import obfuscate
 from geoind.tables.summary import Summary
 
@@ -25,4 +25,5 @@ __all__ = [
     "obfuscate",
     "read_promise",
     "sidecar_of",
+    "write_sidecar",
 ]

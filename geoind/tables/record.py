@@ -1,6 +1,7 @@
 """The record of a release: mechanism, epsilon, lattice, columns, and totals per person; never a seed or a key.
 
-A Parquet file has it in its schema metadata under `geoind`, every other file in a sidecar, `<file>.geoind.json`.
+A Parquet file has it in its schema metadata under `geoind`, every other file in a sidecar, `<file>.geoind.json`. A
+folder that an engine wrote has one sidecar, `<folder>.geoind.json`.
 """
 
 import json
@@ -25,13 +26,13 @@ __all__ = [
     "read_promise",
     "record_of",
     "sidecar_of",
+    "write_sidecar",
 ]
 
 PARQUET_KEY = b"geoind"
 """The key in a Parquet file's schema metadata."""
 ATTRS_KEY = "geoind"
 """The key in the `attrs` of a frame."""
-SPARK_KEY = b"org.apache.spark.sql.parquet.row.metadata"
 SIDECAR = ".geoind.json"
 
 MOST_BYTES = 1 << 20
@@ -325,8 +326,30 @@ def sidecar_of(path: str | Path) -> Path:
     return Path(f"{path}{SIDECAR}")
 
 
+def write_sidecar(path: str | Path, record: ReleaseRecord) -> Path:
+    """Write the record of a file or folder of reports next to it, for `read_promise`, and return its path.
+
+    Write it after the reports: it states nothing about rows that are written to the folder later.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from geoind import SphericalLaplace
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     Path(name, "reports").mkdir()
+    ...     _ = write_sidecar(Path(name, "reports"), ReleaseRecord.of(SphericalLaplace(0.01), unit="each row"))
+    ...     read_promise(Path(name, "reports")).epsilon
+    0.01
+    """
+    sidecar = sidecar_of(path)
+    sidecar.write_text(f"{record.to_json()}\n", encoding="utf-8")
+    return sidecar
+
+
 def read_promise(path: str | Path) -> ReleaseRecord:
     """Return the record of a file of reports, or of a folder whose files are one release.
+
+    The files of a folder that has a sidecar need no records of their own.
 
     Raises
     ------
@@ -334,16 +357,16 @@ def read_promise(path: str | Path) -> ReleaseRecord:
         If there is no record, one with an invalid member, or files of a folder have different ones.
     """
     path = Path(path)
-    if not path.is_dir():
-        record = record_of(path)
-        if record is None:
-            raise InvalidInputError(
-                f"{path} has no release record: no {sidecar_of(path).name}, no entry in Parquet metadata"
-            )
-        return ReleaseRecord.from_json(record, path.name)
-    files = [file for file in sorted(path.rglob("*")) if file.is_file() and not file.name.endswith(SIDECAR)]
-    shown = [file for file in files if not any(part[0] in "._" for part in file.relative_to(path).parts)]
-    found = {read_promise(file) for file in shown}
+    own, files = record_of(path), list[Path]()
+    if path.is_dir():
+        inside = [file for file in sorted(path.rglob("*")) if file.is_file() and not file.name.endswith(SIDECAR)]
+        files = [file for file in inside if not any(part[0] in "._" for part in file.relative_to(path).parts)]
+    if own is None and not files:
+        raise InvalidInputError(
+            f"{path} has no release record: no {sidecar_of(path).name}, no entry in Parquet metadata"
+        )
+    found = set() if own is None else {ReleaseRecord.from_json(own, path.name)}
+    found |= {read_promise(file) for file in files if own is None or record_of(file) is not None}
     if len(found) != 1:
         raise InvalidInputError(
             f"{path} must hold the files of one release, with one record: there are {len(found)} records"
@@ -383,14 +406,11 @@ def _parquet_metadata(path: Path) -> str | bytes | None:
         raise InvalidInputError(f"{path.name!r} cannot be read as a Parquet file") from None
     if PARQUET_KEY in metadata:
         return bytes(metadata[PARQUET_KEY])
-    # What pandas makes of a frame's `attrs`, and Spark of a column's metadata.
+    # What pandas makes of a frame's `attrs`.
     try:
-        attrs = _loaded(metadata.get(b"PANDAS_ATTRS", b"{}"))
-        fields = _listed(_loaded(metadata.get(SPARK_KEY, b"{}")), "fields")
+        return cast("str | None", _loaded(metadata.get(b"PANDAS_ATTRS", b"{}")).get(ATTRS_KEY))
     except InvalidInputError as error:
         raise InvalidInputError(f"release record of {path.name!r}: {error}") from None
-    parts = [attrs, *(field.get("metadata") for field in fields if isinstance(field, dict))]
-    return next((part[ATTRS_KEY] for part in parts if isinstance(part, dict) and ATTRS_KEY in part), None)
 
 
 def _loaded(text: object) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from geoind.tables.unfinished import CHANGED, description
 if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
 
-__all__ = ["Count", "Obfuscated", "Part", "Release"]
+__all__ = ["Count", "Obfuscated", "Part", "Release", "drawn_alone"]
 
 REMEMBERED = 192 << 20
 """Bytes of examined rows that are kept in memory between the two passes."""
@@ -556,6 +556,17 @@ def _drawn(truth: FloatArray, mechanism: Mechanism, source: KeyedRandomness) -> 
     reports = np.full_like(truth, np.nan)
     reports[present] = obfuscate_lonlat(truth[present], mechanism, rng=source.only(present))
     return reports
+
+
+def drawn_alone(table: Table, batch: pa.RecordBatch) -> FloatArray:
+    """Return the reports of one place per row of a batch, NaN where it has none, for functions of SQL.
+
+    Nothing is counted or charged, and nothing is known of other batches.
+    """
+    examined = table.examine(batch)
+    if examined.problems:
+        _raise_first(0, "")(batch, examined.problems)
+    return _drawn(examined.truths[0], table.recipe.mechanism, table.randomness(examined, 0))
 
 
 def tags_of(

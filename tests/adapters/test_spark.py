@@ -1,23 +1,29 @@
+"""Spark gives the reports of the Arrow path, charges them once, and refuses what it cannot protect."""
+
 import hashlib
 import os
+import threading
 import time
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
 
-from geoind import BudgetExceededError, InvalidInputError, KeyedRandomness, Ledger, SphericalLaplace
-from geoind.adapters import spark as door
-from geoind.adapters.dataset import obfuscate_dataset
-from geoind.adapters.keys import VARIABLE, Key
-from geoind.tables import read_promise
-from tests.adapters.test_dataset import SIZES, read, write
+from geoind import BudgetExceededError, InvalidInputError, Ledger
+from geoind.adapters.spark import obfuscate, register, sink
+from geoind.tables import EACH_FILE, EACH_ROW, Key, Recipe, ReleaseRecord, read_promise, write_sidecar
+from geoind.tables import obfuscate as on_arrow
+from geoind.tables.keys import VARIABLE
+from geoind.tables.release import Part, Release
+from geoind.tables.table import Table
 from tests.spark_session import OTHER
-from tests.tables.test_keys import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,46 +32,81 @@ pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully suppo
 
 KEY = hashlib.sha256(b"a key for tests").digest()
 SIZE = 300
+OPTIONS: dict[str, Any] = {"epsilon": 0.001, "id_column": "trip", "person": "who", "missing": "keep", "key": KEY}
 
 
-def obfuscate(frame: Any, **options: Any) -> Any:
-    return door.obfuscate(frame, **{"missing": "keep", **options})
-
-
-def register(spark: Any, **options: Any) -> Any:
-    return door.register(spark, **{"missing": "keep", **options})
-
-
-def trips(size: int = SIZE) -> pa.Table:
-    rng = np.random.default_rng(5)
-    lon = pa.array(rng.uniform(-180, 180, size), mask=np.arange(size) == 7)
-    columns = {"trip": rng.permutation(size), "who": rng.choice(["ana", "ben"], size), "lon": lon}
-    return pa.table({**columns, "lat": rng.uniform(-85, 85, size)})
+def trips(size: int = SIZE, seed: int = 5) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    columns = {
+        "trip": rng.permutation(size),
+        "who": rng.choice(["ana", "ben", "eva"], size, p=[0.6, 0.3, 0.1]),
+        "fare": rng.uniform(3, 60, size).round(2),
+        "lon": pa.array(rng.uniform(-170, 170, size), mask=np.arange(size) == 7),
+        "lat": rng.uniform(-80, 80, size),
+        "secret": [f"secret {number}" for number in range(size)],
+    }
+    return pa.table(columns)
 
 
 @pytest.fixture(scope="module")
-def frame(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> "DataFrame":
-    folder = tmp_path_factory.mktemp("trips")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("trips")
     for number in range(3):
-        pq.write_table(trips().slice(100 * number, 100), folder / f"{number}.parquet")
+        pq.write_table(trips().slice(100 * number, 100), made / f"{number}.parquet")
+    return made
+
+
+@pytest.fixture(scope="module")
+def frame(spark: "SparkSession", folder: Path) -> "DataFrame":
     return spark.read.parquet(str(folder))
 
 
-def expected(table: pa.Table, key: bytes = KEY, epsilon: float = 0.01) -> pa.Table:
-    places = table["lon"].is_valid().to_numpy()
-    truth = np.column_stack([table["lon"].to_numpy(), table["lat"].to_numpy()])
-    reports = np.full_like(truth, np.nan)
-    labels = KeyedRandomness(key, table["trip"].to_numpy()[places])
-    reports[places] = SphericalLaplace(epsilon).sample(truth[places], rng=labels)
-    for number, name in enumerate(("lon", "lat")):
-        column = pa.array(reports[:, number], mask=~places)
-        table = table.set_column(table.schema.names.index(name), name, column)
-    return table.sort_by("trip")
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(f"sqlite:///{tmp_path}/budgets.db", budget=1.0) as made:
+        yield made
 
 
-def rows(frame: "DataFrame") -> pa.Table:
-    # Not toArrow, which Spark 3.5 does not have.
-    return pa.Table.from_pylist([row.asDict() for row in frame.collect()]).sort_by("trip")
+def spent(ledger: Ledger) -> list[float]:
+    return [ledger.lifetime(person) for person in ("ana", "ben", "eva")]
+
+
+def of_arrow(table: pa.Table, **options: Any) -> set[tuple[Any, ...]]:
+    made = on_arrow(table, **options).read_all()
+    return set(zip(*(made[name].to_pylist() for name in sorted(made.column_names)), strict=True))
+
+
+def of_spark(frame: "DataFrame") -> set[tuple[Any, ...]]:
+    return {tuple(row[name] for name in sorted(frame.columns)) for row in frame.collect()}
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "rows without persons": {"person": EACH_ROW},
+    "kept columns": {"keep": ["trip", "fare"]},
+    "bounded": {"keep": ["trip"], "reports_per_person": 20},
+    "one report per cell": {"keep": ["trip"], "same_place": 1e5, "epsilon": 1e-4},
+    "several reports together": {"epsilon": None, "level": 2.0, "radius": 200, "reports": 200, "delta": 1e-6},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_reports_are_those_of_the_arrow_path_bit_by_bit(frame: "DataFrame", case: str) -> None:
+    options = {**OPTIONS, **CASES[case]}
+    reports = frame.repartition(4).transform(obfuscate, **options)
+    assert of_spark(reports) == of_arrow(trips(), **options)
+    record = on_arrow(trips(), **options).schema.metadata[b"geoind"]
+    assert reports.geoind == ReleaseRecord.from_json(record)
+
+
+def test_only_the_kept_columns_and_no_metadata_leave(frame: "DataFrame") -> None:
+    from pyspark.sql.functions import col, struct
+
+    noted = frame.select("*", col("fare").alias("price", metadata={"note": "48.85 2.29"}))
+    noted = noted.withColumn("both", struct(col("price"), col("fare")))
+    reports = obfuscate(noted, keep=["price", "both"], **OPTIONS)
+    assert reports.columns == ["lon", "lat", "price", "both"]
+    assert "note" not in reports.schema.json()
+    assert "note" in noted.schema.json()
 
 
 def noting(folder: Path) -> Any:
@@ -78,20 +119,17 @@ def noting(folder: Path) -> Any:
     return note
 
 
-def test_a_frame_that_is_not_cached_gives_the_same_rows_twice(frame: "DataFrame", tmp_path: Path) -> None:
-    noted = frame.mapInArrow(noting(tmp_path), frame.schema)
-    lazy = obfuscate(noted, epsilon=0.01, id_column="trip", key=KEY)
-    assert lazy.dtypes == frame.dtypes
-    first = rows(lazy)
-    runs = len(list(tmp_path.iterdir()))
-    assert rows(lazy) == first == expected(trips())
-    assert len(list(tmp_path.iterdir())) == 2 * runs > 0
-
-
-@pytest.mark.parametrize("partitions", [1, 5])
-def test_partitions_change_no_report(frame: "DataFrame", partitions: int) -> None:
-    lazy = obfuscate(frame.repartition(partitions, "lat"), epsilon=0.01, id_column="trip", key=KEY)
-    assert rows(lazy) == expected(trips())
+def test_a_frame_that_is_not_cached_is_drawn_twice_with_the_same_reports(
+    frame: "DataFrame", tmp_path: Path, ledger: Ledger
+) -> None:
+    noted = frame.mapInArrow(noting(tmp_path), frame.schema).persist()
+    reports = obfuscate(noted, ledger=ledger, keep=["trip"], **OPTIONS)
+    once, first, runs = spent(ledger), of_spark(reports), len(list(tmp_path.iterdir()))
+    # The cache is evicted.
+    noted.unpersist()
+    assert of_spark(reports) == first == of_arrow(trips(), keep=["trip"], **OPTIONS)
+    assert len(list(tmp_path.iterdir())) > runs > 0
+    assert spent(ledger) == once
 
 
 def dying_once(batches: Any) -> Any:
@@ -106,131 +144,346 @@ def dying_once(batches: Any) -> Any:
     yield from batches
 
 
-def test_a_worker_that_dies_in_the_middle_changes_no_report(frame: "DataFrame") -> None:
-    lazy = obfuscate(frame.repartition(2), epsilon=0.01, id_column="trip", key=KEY)
-    assert rows(lazy.mapInArrow(dying_once, lazy.schema)) == expected(trips())
+def test_tasks_that_die_in_every_pass_change_no_report_and_no_charge(frame: "DataFrame", ledger: Ledger) -> None:
+    dying = frame.coalesce(1).mapInArrow(dying_once, frame.schema)
+    reports = obfuscate(dying, ledger=ledger, keep=["trip"], **OPTIONS)
+    assert of_spark(reports.mapInArrow(dying_once, reports.schema)) == of_arrow(trips(), keep=["trip"], **OPTIONS)
+    counts = trips().filter(trips()["lon"].is_valid())["who"].value_counts().to_pylist()
+    wanted = {count["values"]: 0.001 * count["counts"] for count in counts}
+    assert spent(ledger) == pytest.approx([wanted[person] for person in ("ana", "ben", "eva")])
 
 
-def test_file_and_row_name_a_record_as_in_the_dataset_job(spark: "SparkSession", tmp_path: Path) -> None:
-    # Spark reads no file beside folders of the form name=value.
-    sizes = {path: size for path, size in SIZES.items() if "=" in path}
-    source = write(tmp_path / "in put", sizes)
-    obfuscate_dataset(source, tmp_path / "out", epsilon=0.01, key=KEY, workers=1, missing="keep")
-    wanted = [(row["trip"], row["lon"], row["lat"]) for row in read(tmp_path / "out").to_pylist()]
+def test_the_same_reports_are_charged_once_and_other_ones_again(frame: "DataFrame", ledger: Ledger) -> None:
+    from pyspark.sql.functions import col, when
+
+    on_arrow(trips(), ledger=ledger, **OPTIONS)
+    once = spent(ledger)
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            obfuscate(frame.repartition(3), ledger=ledger, **OPTIONS)
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=run) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failed
+    assert spent(ledger) == once
+    moved = frame.withColumn("lat", when(col("who") == "ben", col("lat") + 0.1).otherwise(col("lat")))
+    obfuscate(moved, ledger=ledger, job="moved", **OPTIONS)
+    assert spent(ledger) == pytest.approx([once[0], 2 * once[1], once[2]])
+    assert ledger.history("ben")[-1].label == "moved"
+    with pytest.raises(BudgetExceededError):
+        obfuscate(frame, ledger=ledger, **{**OPTIONS, "epsilon": 0.006, "allow_total": 2.0})
+    with pytest.raises(InvalidInputError, match="a ledger needs `person=`"):
+        obfuscate(frame, ledger=ledger, **{**OPTIONS, "person": EACH_ROW})
+    assert spent(ledger) == pytest.approx([once[0], 2 * once[1], once[2]])
+
+
+def test_a_later_stage_that_fails_costs_nothing_more(frame: "DataFrame", ledger: Ledger, tmp_path: Path) -> None:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.functions import expr
+
+    reports = obfuscate(frame, ledger=ledger, keep=["trip"], **OPTIONS)
+    once = spent(ledger)
+    with pytest.raises(PySparkException, match="too late"):
+        reports.withColumn("bad", expr("raise_error('too late')")).write.parquet(str(tmp_path / "out"))
+    again = obfuscate(frame, ledger=ledger, keep=["trip"], **OPTIONS)
+    assert of_spark(again) == of_spark(reports)
+    assert spent(ledger) == once
+
+
+def fresh(batches: Any) -> Any:
+    """Give each row a new identity at every run, without a word in the plan."""
+    for batch in batches:
+        names = [uuid.uuid4().hex for _ in range(len(batch))]
+        yield batch.append_column("name", pa.array(names))
+
+
+def test_rows_that_change_after_they_were_counted_are_not_released(
+    spark: "SparkSession", frame: "DataFrame", tmp_path: Path
+) -> None:
+    from pyspark.errors import PySparkException
+    from pyspark.sql.functions import expr, rand
+    from pyspark.sql.types import StringType, StructType
+
+    schema = StructType([*frame.schema]).add("name", StringType())
+    named = obfuscate(frame.mapInArrow(fresh, schema), **{**OPTIONS, "id_column": "name"})
+    for action in (named.collect, named.limit(1).collect):
+        with pytest.raises(PySparkException, match=r"partition \d has other rows than when they were counted"):
+            action()
+    for random in (frame.filter(rand() < 0.5), frame.withColumn("trip", expr("uuid()"))):
+        with pytest.raises(InvalidInputError, match="plan of the frame is not deterministic"):
+            obfuscate(random, **OPTIONS)
+    stored = frame.withColumn("trip", expr("uuid()")).localCheckpoint()
+    assert obfuscate(stored, **OPTIONS).count() == SIZE
+    pq.write_table(trips(), tmp_path / "a.parquet")
+    changing = obfuscate(spark.read.parquet(str(tmp_path)), keep=["trip"], **OPTIONS)
+    assert len(changing.limit(5).collect()) == 5
+    others = trips().set_column(1, "who", pa.array(["eva"] * SIZE))
+    pq.write_table(others, tmp_path / "a.parquet")
+    with pytest.raises(PySparkException, match="has other rows than when they were counted"):
+        changing.collect()
+
+
+def test_rows_in_the_order_of_their_places_are_refused_across_partitions(spark: "SparkSession") -> None:
+    rng = np.random.default_rng(0)
+    size = 1000
+    places = rng.normal([2.35, 48.86], 0.05, (size, 2))
+    table = pd.DataFrame({"trip": np.arange(size), "lon": places[:, 0], "lat": places[:, 1]})
+    frame = spark.createDataFrame(table).repartition(4, "trip")
+    options = {"epsilon": 0.01, "id_column": "trip", "person": EACH_ROW, "key": KEY}
+    reports = obfuscate(frame, **options)
+    for sorted_rows in (
+        frame.repartitionByRange(4, "lat"),
+        frame.repartitionByRange(40, "lon").sortWithinPartitions("lat"),
+        frame.sortWithinPartitions("lon"),
+    ):
+        with pytest.raises(
+            InvalidInputError, match=r"shows where they are: give `order='keep'` and shuffle the rep"
+        ):
+            obfuscate(sorted_rows, **options)
+    # Stored, because Spark samples the borders of ranges at every run.
+    stored = frame.repartitionByRange(4, "lat").localCheckpoint()
+    assert of_spark(obfuscate(stored, **{**options, "order": "keep"})) == of_spark(reports)
+    with pytest.raises(InvalidInputError, match=r"`order='shuffle'` needs all rows in one process: .*orderBy"):
+        obfuscate(frame, **{**options, "order": "shuffle"})
+    # A drive is in the order of its places because it is in the order of its times.
+    from pyspark.sql.functions import col, timestamp_seconds
+
+    drive = frame.repartitionByRange(2, "lon").sortWithinPartitions("lon")
+    timed = drive.withColumn("at", timestamp_seconds(col("lon") * 1e6))
+    assert obfuscate(timed, **options).columns == ["lon", "lat"]
+
+
+def test_file_and_row_name_a_record(spark: "SparkSession", tmp_path: Path, ledger: Ledger) -> None:
+    source = tmp_path / "in put"
+    sizes = {"day=1/a b.parquet": 150, "day=1/b%20c.parquet": 3, "day=2/c.parquet": 40}
+    options = {**OPTIONS, "id_column": None, "person": EACH_FILE, "keep": ["trip"]}
+    recipe = Recipe.of(**options)
+    files = {path: trips(size, seed) for seed, (path, size) in enumerate(sizes.items())}
+    parts = [(Part(Table(recipe, table.schema, path)), table.to_batches()) for path, table in files.items()]
+    for path, table in files.items():
+        (source / path).parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, source / path, row_group_size=64)
+    count = parts[0][0].count(parts[0][1])
+    for part, batches in parts[1:]:
+        count.merge(part.count(batches), None)
+    release = Release.of(recipe, count, parts[0][0].table)
+    made = pa.Table.from_batches(m.batch for part, batches in parts for m in part.draw(batches, release))
+    wanted = set(zip(*(made[name].to_pylist() for name in sorted(made.column_names)), strict=True))
+    frame = spark.read.parquet(str(source))
     for root in (str(source), os.path.relpath(source), source.as_uri() + "/"):
-        lazy = obfuscate(spark.read.parquet(str(source)), epsilon=0.01, key=KEY, root=root)
-        found = [(row["trip"], row["lon"], row["lat"]) for row in lazy.collect()]
-        assert sorted(map(str, found)) == sorted(map(str, wanted))
+        reports = obfuscate(frame, root=root, ledger=ledger, **options)
+        assert of_spark(reports) == wanted
+        assert reports.geoind == release.record
+    assert ledger.lifetime("day=2/c.parquet") == pytest.approx(0.040 - 0.001)
+    few = obfuscate(frame.filter("fare > 30"), root=str(source), **options)
+    assert 0 < few.count() < len(wanted)
+    assert of_spark(few) < wanted
+    with pytest.raises(InvalidInputError, match="`root=` must be the folder of all files"):
+        obfuscate(frame, root=str(source / "day=1"), **options)
+    with pytest.raises(
+        InvalidInputError, match=r"partition \d+, file 'day=2/c.parquet', row 7: location is missing"
+    ):
+        obfuscate(frame.filter("day = 2"), root=str(source), **{**options, "missing": "raise"})
+
+
+def test_traces_are_answered_as_on_the_arrow_path_and_charged_once(spark: "SparkSession", ledger: Ledger) -> None:
+    rng = np.random.default_rng(2)
+    times = np.tile(np.arange(40) * 60.0, 3)
+    walk = {
+        "who": np.repeat(["ana", "Zoe\u0301", "Zo\u00e9"], 40),
+        "at": np.where(np.arange(120) < 80, times, times + 3600),
+        "lon": 2.3 + rng.normal(0, 1e-3, 120).cumsum(),
+        "lat": 48.8 + rng.normal(0, 1e-3, 120).cumsum(),
+    }
+    table = pa.table(walk)
+    options = {"person": "who", "time": "at", "epsilon": 0.001, "method": "sparse", "key": KEY}
+    frame = spark.createDataFrame(table.to_pandas()).repartition(5)
+    on_arrow(table, ledger=ledger, **options)
+    once = [ledger.lifetime(person) for person in ("ana", "Zo\u00e9")]
+    for rows in (frame, frame.withColumn("at", frame["at"].cast("string"))):
+        reports = obfuscate(rows, ledger=ledger, **options)
+        assert [ledger.lifetime(person) for person in ("ana", "Zo\u00e9")] == once
+        assert reports.geoind.busiest.epsilon == pytest.approx(max(once))
+        assert reports.geoind.persons == 2
+        found = {(row.who, float(row.at), row.lon, row.lat) for row in reports.collect()}
+        made = on_arrow(table, **options).read_all().to_pydict()
+        assert found == set(zip(made["who"], made["at"], made["lon"], made["lat"], strict=True))
+    with pytest.raises(InvalidInputError, match=r"partition \d, row \d+: person 'ana' is at two places"):
+        obfuscate(frame.withColumn("at", frame["at"] * 0), **options)
+
+
+def test_the_record_does_not_travel_to_other_rows(frame: "DataFrame", tmp_path: Path) -> None:
+    reports = obfuscate(frame, keep=["trip"], **OPTIONS)
+    target = tmp_path / "reports"
+    reports.unionByName(frame.select("trip", "lon", "lat")).write.parquet(str(target))
+    for path in (target, next(target.glob("*.parquet"))):
+        with pytest.raises(InvalidInputError, match="no release record"):
+            read_promise(path)
+    reports.write.mode("overwrite").parquet(str(target))
+    assert write_sidecar(target, reports.geoind).name == "reports.geoind.json"
+    record = read_promise(target)
+    assert record == reports.geoind
+    assert (record.kept, record.persons, record.places) == (("trip",), 3, (("lon", "lat"),))
+    counts = trips().filter(trips()["lon"].is_valid())["who"].value_counts().to_pylist()
+    assert record.busiest is not None
+    assert record.busiest.reports == max(count["counts"] for count in counts)
+
+
+def test_points_get_the_same_reports_as_degrees(spark: "SparkSession") -> None:
+    from pyspark.sql.functions import expr
+
+    truth = trips().filter(trips()["lon"].is_valid())
+    points = shapely.to_wkb(shapely.points(np.column_stack([truth["lon"], truth["lat"]])))
+    table = pd.DataFrame({"trip": truth["trip"], "who": truth["who"].to_pylist(), "place": points})
+    wkb = spark.createDataFrame(table)
+    options = {**OPTIONS, "keep": ["trip"]}
+    wanted = {(row[2], row[1], row[0]) for row in of_arrow(truth, **options)}
+
+    def found(reports: "DataFrame", column: str) -> set[tuple[Any, ...]]:
+        rows = reports.select("trip", expr(column).alias("place")).collect()
+        degrees = shapely.get_coordinates(shapely.from_wkb([bytes(row.place) for row in rows]))
+        return {(row.trip, *place) for row, place in zip(rows, degrees.tolist(), strict=True)}
+
+    reports = obfuscate(wkb, geometry="place", crs="OGC:CRS84", **options)
+    assert found(reports, "place") == {(trip, lon, lat) for trip, lon, lat in wanted}
+    if not hasattr(__import__("pyspark.sql.types").sql.types, "GeometryType"):
+        return
+    for made in ("st_setsrid(st_geomfromwkb(place), 4326)", "st_geogfromwkb(place)"):
+        native = wkb.withColumn("place", expr(made))
+        reports = obfuscate(native, **options)
+        assert dict(reports.dtypes)["place"] == dict(native.dtypes)["place"]
+        assert found(reports, "st_asbinary(place)") == {(trip, lon, lat) for trip, lon, lat in wanted}
+        both = native.withColumn("lon", expr("1.5D")).withColumn("lat", expr("2.5D"))
+        for kept in (both, both.withColumn("place", expr("array(place)"))):
+            with pytest.raises(InvalidInputError, match="'place' holds geometries and cannot be kept"):
+                obfuscate(kept, lon="lon", lat="lat", **{**options, "keep": ["place"]})
 
 
 def test_sql_gives_the_same_reports(spark: "SparkSession", frame: "DataFrame") -> None:
-    register(spark, epsilon=0.01, key=KEY)
+    register(spark, epsilon=0.001, key=KEY, missing="keep")
     frame.createOrReplaceTempView("trips")
     places = "(SELECT *, geoind_obfuscate(lon, lat, trip) AS place FROM trips)"
-    assert rows(spark.sql(f"SELECT trip, who, place.lon, place.lat FROM {places}")) == expected(trips())
+    found = of_spark(spark.sql(f"SELECT place.lon, place.lat FROM {places}").fillna(999.0))
+    wanted = of_arrow(trips(), **{**OPTIONS, "person": EACH_ROW})
+    assert found == {tuple(999.0 if value is None else value for value in row) for row in wanted}
+    untyped: Any = register
+    for options in ({"epsilon": 0.01}, {"epsilon": 0.01, "key": KEY, "order": "shuffle"}):
+        with pytest.raises(TypeError, match=r"key|order"):
+            untyped(spark, **options)
+    with pytest.raises(InvalidInputError, match="key must be a Key"):
+        untyped(spark, epsilon=0.01, key=None)
 
 
-def test_the_promise_travels_with_the_parquet_that_spark_writes(frame: "DataFrame", tmp_path: Path) -> None:
-    reports = obfuscate(frame.drop("who"), level=2.0, radius=200, id_column="trip", key=KEY)
-    reports.write.parquet(str(tmp_path / "reports"))
-    for path in (tmp_path / "reports").glob("*.parquet"):
-        promise = read_promise(path)
-        assert (promise.epsilon, promise.level, promise.places) == (0.01, 2.0, (("lon", "lat"),))
-
-
-def test_wkb_gets_the_same_reports(spark: "SparkSession", tmp_path: Path) -> None:
-    truth = trips().drop_columns(["who"]).filter(trips()["lon"].is_valid())
-    points = shapely.to_wkb(shapely.points(np.column_stack([truth["lon"], truth["lat"]])))
-    pq.write_table(pa.table({"trip": truth["trip"], "place": pa.array(points)}), tmp_path / "a.parquet")
-    lazy = obfuscate(
-        spark.read.parquet(str(tmp_path)),
-        epsilon=0.01,
-        id_column="trip",
-        key=KEY,
-        geometry="place",
-        crs="OGC:CRS84",
-    )
-    found = shapely.get_coordinates(shapely.from_wkb(rows(lazy)["place"].to_pylist()))
-    wanted = expected(truth)
-    np.testing.assert_array_equal(found, np.column_stack([wanted["lon"], wanted["lat"]]))
-
-
-def test_records_at_one_place_never_share_noise(spark: "SparkSession", tmp_path: Path) -> None:
-    zeros = pa.table({"trip": np.arange(2000), "lon": np.zeros(2000), "lat": np.zeros(2000)})
-    pq.write_table(zeros, tmp_path / "a.parquet")
-    pq.write_table(zeros, tmp_path / "b.parquet")
-    frame = spark.read.parquet(str(tmp_path))
-    by_name = obfuscate(frame.limit(2000), epsilon=1e-4, id_column="trip", key=KEY)
-    by_row = obfuscate(frame, epsilon=1e-4, root=str(tmp_path), key=KEY)
-    assert by_name.select("lon", "lat").distinct().count() >= 1997
-    assert by_row.select("lon", "lat").distinct().count() >= 3995
-
-
-def test_a_key_in_a_variable_is_read_on_the_worker(frame: "DataFrame", monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, OTHER.hex())
-    lazy = obfuscate(frame, epsilon=0.01, id_column="trip", key=Key.in_variable())
-    assert rows(lazy) == expected(trips(), key=OTHER)
-
-
-def test_the_key_is_in_no_plan_error_or_event_log(
+def test_a_key_is_read_on_the_worker_and_is_in_no_plan_error_or_event_log(
     spark: "SparkSession", frame: "DataFrame", events: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pyspark.errors import PySparkException
 
     monkeypatch.setenv(VARIABLE, OTHER.hex())
     seen = []
-    for key in (Key(KEY), Key.in_variable()):
-        lazy = obfuscate(frame, epsilon=0.01, id_column="trip", key=key)
-        lazy.collect()
-        seen.append(lazy._jdf.queryExecution().toString())
-    bad = frame.coalesce(1).withColumn("lat", frame["lat"] + 180.0)
-    with pytest.raises(PySparkException, match="latitude") as caught:
-        obfuscate(bad, epsilon=0.01, id_column="trip", key=KEY).collect()
+    for key, secret in ((Key(KEY), KEY), (Key.in_variable(), OTHER)):
+        reports = obfuscate(frame, **{**OPTIONS, "key": key})
+        assert of_spark(reports) == of_arrow(trips(), **{**OPTIONS, "key": secret})
+        seen.append(reports._jdf.queryExecution().toString())
+    with pytest.raises(InvalidInputError, match=r"partition \d, row \d+: latitude must be between") as caught:
+        obfuscate(frame.coalesce(1).withColumn("lat", frame["lat"] + 180.0), **OPTIONS)
     seen.append(str(caught.value))
     register(spark, epsilon=0.01, key=KEY)
     frame.createOrReplaceTempView("trips")
     sql = spark.sql("SELECT geoind_obfuscate(lon, lat, trip).lon FROM trips")
-    sql.collect()
-    seen.append(sql._jdf.queryExecution().toString())
+    with pytest.raises(PySparkException, match="location is missing") as failed:
+        sql.collect()
+    seen += [str(failed.value), sql._jdf.queryExecution().toString()]
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     logs = [path for path in events.rglob("*") if path.is_file()]
     assert logs
     seen += [path.read_bytes().decode("latin-1") for path in logs]
     assert any("MapInArrow" in text for text in seen)
     for text in seen:
-        assert not any(form in text for secret in (KEY, OTHER) for form in shown(secret))
+        for secret in (KEY, OTHER):
+            assert not any(form in text for form in (secret.hex(), repr(secret), str(list(secret))[1:-1]))
 
 
-def test_totals_of_all_persons_are_charged_before_any_report(frame: "DataFrame", tmp_path: Path) -> None:
-    persons = trips().filter(trips()["lon"].is_valid())["who"].to_numpy(zero_copy_only=False)
-    options: dict[str, Any] = {"epsilon": 0.01, "id_column": "trip", "key": KEY, "person_column": "who"}
-    with Ledger(f"sqlite:///{tmp_path / 'ledger.db'}", budget=3.0) as ledger:
-        obfuscate(frame, ledger=ledger, **options).count()
-        for person in ("ana", "ben"):
-            assert ledger.spent(person) == pytest.approx(0.01 * (persons == person).sum())
-        spent = ledger.spent("ana")
-        with pytest.raises(BudgetExceededError):
-            obfuscate(frame, ledger=ledger, **{**options, "epsilon": 0.02})
-        assert ledger.spent("ana") == spent
-        with pytest.raises(InvalidInputError, match="'whom' must be there once"):
-            obfuscate(frame, ledger=ledger, **{**options, "person_column": "whom"})
+def test_a_stream_is_charged_once_for_each_batch_also_after_a_restart(
+    spark: "SparkSession", frame: "DataFrame", tmp_path: Path, ledger: Ledger
+) -> None:
+    from pyspark.errors import StreamingQueryException
+
+    source = tmp_path / "in"
+    source.mkdir()
+    stream = spark.readStream.schema(frame.schema).option("maxFilesPerTrigger", 1).parquet(str(source))
+    options = {**OPTIONS, "keep": ["trip"]}
+    fails, records = {"once"}, []
+
+    def write(reports: "DataFrame", batch: int) -> None:
+        reports.write.mode("overwrite").parquet(str(tmp_path / "out" / f"batch={batch}"))
+        if batch == 1 and fails:
+            fails.clear()
+            raise RuntimeError("the disk is full")
+        records.append(reports.geoind)
+
+    def run() -> None:
+        batches = stream.writeStream.foreachBatch(sink(write, ledger=ledger, job="trips", **options))
+        query = batches.option("checkpointLocation", str(tmp_path / "state")).trigger(availableNow=True).start()
+        query.awaitTermination()
+
+    for number in range(2):
+        pq.write_table(trips().slice(150 * number, 150), source / f"{number}.parquet")
+    with pytest.raises(StreamingQueryException, match="the disk is full"):
+        run()
+    run()
+    assert of_spark(spark.read.parquet(str(tmp_path / "out")).drop("batch")) == of_arrow(trips(), **options)
+    counts = trips().filter(trips()["lon"].is_valid())["who"].value_counts().to_pylist()
+    wanted = {count["values"]: 0.001 * count["counts"] for count in counts}
+    assert spent(ledger) == pytest.approx([wanted[person] for person in ("ana", "ben", "eva")])
+    labels = [entry.label for entry in ledger.history("ana")]
+    assert len(labels) == 2
+    assert all(label.startswith("trips, query ") for label in labels)
+    assert [label.rpartition(", ")[2] for label in labels] == ["batch 0", "batch 1"]
+    assert sum(record.busiest.reports for record in records) == pytest.approx(1000 * wanted["ana"])
+    with pytest.raises(InvalidInputError, match=r"give `sink\(...\)` to foreachBatch"):
+        obfuscate(stream, **options)
+    for bad in ({"key": None}, {"id_column": None}, {"id_column": None, "time": "fare"}):
+        with pytest.raises(InvalidInputError, match="a stream needs `id_column=` and `key=`"):
+            sink(write, **{**options, **bad})
 
 
-def test_a_doubt_is_an_error_at_once(frame: "DataFrame", spark: "SparkSession") -> None:
-    options: dict[str, Any] = {"epsilon": 0.01, "key": KEY}
-    with pytest.raises(InvalidInputError, match="give id_column, or the root"):
-        obfuscate(frame, **options)
-    with pytest.raises(InvalidInputError, match="column 'x' must be there once"):
-        obfuscate(frame, id_column="trip", lon="x", lat="lat", **options)
-    with pytest.raises(InvalidInputError, match="whole numbers, text or bytes"):
-        obfuscate(frame.withColumn("half", frame["trip"] / 2), id_column="half", **options)
-    with pytest.raises(InvalidInputError, match="'lat' holds the place: it cannot say which record"):
-        obfuscate(frame, id_column="lat", **options)
-    with pytest.raises(InvalidInputError, match="'lat' holds the place"):
-        obfuscate(frame, id_column="trip", person_column="lat", **options)
-    with pytest.raises(InvalidInputError, match="order='shuffle' needs the whole table"):
-        obfuscate(frame, id_column="trip", order="shuffle", **options)
-    with pytest.raises(InvalidInputError, match="'street' tells a place by its name"):
-        obfuscate(frame.withColumn("street", frame["who"]), id_column="trip", **options)
-    with pytest.raises(InvalidInputError, match="read straight from Parquet files"):
-        obfuscate(spark.sql("SELECT 1.0D AS lon, 2.0D AS lat"), root="/data", **options)
+def test_what_cannot_be_protected_is_refused_at_once(frame: "DataFrame", spark: "SparkSession") -> None:
+    def refused(match: str, rows: Any = frame, **changed: Any) -> None:
+        with pytest.raises(InvalidInputError, match=match):
+            obfuscate(rows, **{**OPTIONS, **changed})
+
+    refused("frame must be a DataFrame of Spark, got pandas.DataFrame", trips().to_pandas())
+    refused("`person=` must say whose reports these are", person=None)
+    refused("`id_column=` must name the column that identifies a record", id_column=None)
+    refused("`id_column=` must name the column that identifies a record", root="/data")
+    refused("column 'x' must exist once", lon="x", lat="lat")
+    refused("column 'x' must exist once", keep=["x"])
+    refused("must be whole numbers, text or bytes", frame.withColumn("trip", frame["trip"] / 2))
+    refused("'lat' holds the true place", id_column="lat")
+    refused("'lat' holds the true place", person="lat")
+    refused("EACH_FILE is for files", person=EACH_FILE)
+    refused(r"the busiest person has 1\d\d reports that add up to epsilon", epsilon=0.01)
+    refused(
+        "'copy' repeats true coordinates", frame.withColumn("copy", frame["lon"].cast("string")), keep=["copy"]
+    )
+    refused("location is missing", missing="raise")
+    refused(
+        "`root=` needs a frame read from Parquet files",
+        spark.sql("SELECT 'ana' AS who, 1.0D AS lon, 2.0D AS lat"),
+        root="/data",
+        id_column=None,
+    )
+
+
+def test_a_frame_without_rows_gives_a_frame_without_rows(frame: "DataFrame", ledger: Ledger) -> None:
+    reports = obfuscate(frame.filter("fare < 0"), ledger=ledger, keep=["trip"], **OPTIONS)
+    assert reports.collect() == []
+    assert (reports.columns, reports.geoind.persons) == (["trip", "lon", "lat"], 0)
