@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from geoind.adapters.keys import VARIABLE
+from geoind.tables.keys import VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -65,7 +65,7 @@ def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> StreamSo
     if not records or (second == len(text) and len(head) == HEAD):
         raise InvalidInputError(f"line 1: the line is longer than {HEAD >> 20} MB, or a field than 128 KB")
     if reading.header and _looks_like_record(records[0]):
-        raise InvalidInputError("line 1: the first line looks like a record: is there no header?")
+        raise InvalidInputError("line 1: the first line looks like a record: if there is no header, give `header=False`")
     if reading.header:
         names, start, pattern = _unique(records.pop(0)), mark + len(text[:second].encode()), "the header"
     else:
@@ -205,7 +205,7 @@ def _texts(names: Sequence[str]) -> pa.Schema:
 def _checked(delimiter: str) -> str:
     sign = "\t" if delimiter == "tab" else delimiter
     if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in '"\r\n\0':
-        raise InvalidInputError(f"delimiter must be one ASCII character such as , or ; or tab, got {delimiter!r}")
+        raise InvalidInputError(f"`delimiter=` must be one ASCII character such as , or ; or tab, got {delimiter!r}")
     return sign
 
 
@@ -235,6 +235,10 @@ def _records(text: str, delimiter: str, quoting: bool) -> tuple[list[list[str]],
 
 
 def _looks_like_record(fields: Sequence[str]) -> bool:
+    counted = all(field.isdecimal() and len(field) < 7 for field in fields)
+    if counted and sorted(set(map(int, fields))) == list(map(int, fields)):
+        # The header of a file that was made from one without a header.
+        return False
     numbers = [field for field in fields if field.strip() and not any(map(str.isalpha, field))]
     return len(numbers) == len(fields) or len([field for field in fields if FRACTION.fullmatch(field)]) > 1
 

@@ -71,7 +71,7 @@ class Locations:
             which = f"{' and '.join(place.names)}: " if len(self.places) > 1 else ""
             flaws = list(column.problems())
             if not missing:
-                flaws.append((column.missing, "location is missing (`missing='keep'` keeps such rows)"))
+                flaws += column.gaps()
             if isinstance(place, Points):
                 flaws.append(
                     (finite(column.coordinates) & ~_on_earth(truth), "point must lie on Earth in its CRS")

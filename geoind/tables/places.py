@@ -15,6 +15,7 @@ from geoind.errors import InvalidInputError
 from geoind.tables.names import listed
 
 __all__ = [
+    "EMPTY",
     "Flags",
     "GeometryColumn",
     "LonLatColumns",
@@ -29,6 +30,8 @@ __all__ = [
 Flags = npt.NDArray[np.bool_]
 
 SWAPPED = "are lat and lon swapped?"
+EMPTY = " is empty"
+"""The end of the reason why a row has no place."""
 
 WKB_POINT = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)
 """How a little-endian WKB point begins; its two doubles follow."""
@@ -99,6 +102,11 @@ class LonLatColumns:
     def missing(self) -> Flags:
         """Which rows have no place."""
         return self._axes[0][1] | self._axes[1][1]
+
+    def gaps(self) -> Iterator[tuple[Flags, str]]:
+        """Yield which rows have no place, and why."""
+        yield self._axes[1][1], f"latitude{EMPTY}"
+        yield self._axes[0][1], f"longitude{EMPTY}"
 
     @cached_property
     def coordinates(self) -> FloatArray:
@@ -183,6 +191,10 @@ class GeometryColumn:
             return nulls(self._storage) | np.asarray(shapely.is_empty(self._shapes))
         x, y = self.coordinates.T
         return np.asarray(nulls(self._storage) | (np.isnan(x) & np.isnan(y)))
+
+    def gaps(self) -> Iterator[tuple[Flags, str]]:
+        """Yield which rows have no place, and why."""
+        yield self.missing, f"geometry{EMPTY}"
 
     @cached_property
     def coordinates(self) -> FloatArray:

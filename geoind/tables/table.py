@@ -21,7 +21,7 @@ from geoind.tables.keys import key_of_place
 from geoind.tables.locations import Locations, crs_of
 from geoind.tables.names import listed
 from geoind.tables.order import clock_columns
-from geoind.tables.places import column_of, nulls, rows_of
+from geoind.tables.places import EMPTY, column_of, nulls, rows_of
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 from geoind.tables.times import NO_TIME, seconds_of
 from geoind.tables.where import LonLat, Points
@@ -37,6 +37,11 @@ class Problem(NamedTuple):
 
     row: int
     reason: str
+
+    @property
+    def remedies(self) -> list[str]:
+        """The parameters with which such a row is no error."""
+        return ["`missing='keep'`"] if self.reason.endswith(EMPTY) else []
 
 
 @dataclass(frozen=True)
@@ -144,10 +149,12 @@ class Table:
             if not missing <= names.count(name) <= 1:
                 raise InvalidInputError(f"column {name!r} must exist once, the columns are {listed(names)}")
         for name in set(self._place_names) & {*self.recipe.named, *self.recipe.keep}:
-            raise InvalidInputError(f"column {name!r} holds the true place: it cannot be kept, nor name anything")
+            raise InvalidInputError(
+                f"column {name!r} holds the true place: it cannot be kept, nor name persons, records or times"
+            )
         refuse_geometries(self.schema, self.recipe.published)
         if self.recipe.person is EACH_FILE and not self.path:
-            raise InvalidInputError("EACH_FILE is for files: `person=` must name a column here, or be EACH_ROW")
+            raise InvalidInputError("`person=EACH_FILE` is for files: `person=` must name a column here, or be EACH_ROW")
 
     @cached_property
     def locations(self) -> Locations:

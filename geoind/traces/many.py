@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.pipeline import Costs
 from geoind.traces.memory import Batch
 from geoind.traces.session import TraceMethod, TraceSession
@@ -110,9 +110,12 @@ class TraceSessions:
         for row, (code, time, place) in enumerate(rows):
             moment, where = last.get(code, (-math.inf, place))
             if time < moment:
-                found[row] = f"the time goes back for person {steps.names[code]!r}"
+                found[row] = f"timestamps must increase for person {steps.names[code]!r}: sort the rows by time"
             elif time == moment and place != where:
-                found[row] = f"person {steps.names[code]!r} is at two places at the same time"
+                found[row] = (
+                    f"timestamps must increase for person {steps.names[code]!r}: merge rows of the same time into "
+                    "one, such as the first"
+                )
             else:
                 last[code] = time, place
         return found
@@ -121,7 +124,7 @@ class TraceSessions:
         """Return an answer to each row; a row with a flaw is an error."""
         flaws = self.flaws(steps)
         for row, reason in flaws.items():
-            raise InvalidInputError(f"row {row}: {reason} ({len(flaws)} such rows)")
+            raise InvalidInputError(f"row {row}: {reason} ({plural(len(flaws), 'such row')})")
         numbers = self._known(steps)
         order = steps.order
         codes = steps.codes[order]
