@@ -65,7 +65,7 @@ def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> StreamSo
     if not records or (second == len(text) and len(head) == HEAD):
         raise InvalidInputError(f"line 1: the line is longer than {HEAD >> 20} MB, or a field than 128 KB")
     if reading.header and _looks_like_record(records[0]):
-        raise InvalidInputError("line 1: the first line looks like a record: if there is no header, give `header=False`")
+        raise InvalidInputError("line 1: the first line looks like a record: give `header=False` if it is one")
     if reading.header:
         names, start, pattern = _unique(records.pop(0)), mark + len(text[:second].encode()), "the header"
     else:

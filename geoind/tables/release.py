@@ -490,10 +490,11 @@ def _refuse_total(recipe: Recipe, record: ReleaseRecord) -> None:
             if recipe.time is None
             else "fewer rows of each person, another `method=`"
         )
+        enough = math.ceil(total * (1 - 1e-9) * 1e4) / 1e4
         raise InvalidInputError(
             f"the busiest person has {plural(busiest.reports, 'report')} that add up to epsilon {total:.6g} per "
             f"metre, as much as one report {2 / total:.2g} m off on average: they do not hide the person. Use "
-            f"{ways}, a smaller epsilon, or accept this total with `allow_total={math.ceil(total * (1 - 1e-9) * 1e4) / 1e4!r}`"
+            f"{ways}, a smaller epsilon, or accept this total with `allow_total={enough}`"
         )
 
 

@@ -16,12 +16,12 @@ from geoind.space.crs import LONLAT, from_lonlat, same_crs
 from geoind.space.lattice import DECIMALS
 from geoind.tables.copies import refuse_copies, refuse_geometries, sampled_rows
 from geoind.tables.geoparquet import published_schema
-from geoind.tables.identities import Persons, labels_of, persons_in, values_of
+from geoind.tables.identities import Persons, empty, labels_of, persons_in, values_of
 from geoind.tables.keys import key_of_place
 from geoind.tables.locations import Locations, crs_of
 from geoind.tables.names import listed
 from geoind.tables.order import clock_columns
-from geoind.tables.places import EMPTY, column_of, nulls, rows_of
+from geoind.tables.places import EMPTY, rows_of
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 from geoind.tables.times import NO_TIME, seconds_of
 from geoind.tables.where import LonLat, Points
@@ -154,7 +154,7 @@ class Table:
             )
         refuse_geometries(self.schema, self.recipe.published)
         if self.recipe.person is EACH_FILE and not self.path:
-            raise InvalidInputError("`person=EACH_FILE` is for files: `person=` must name a column here, or be EACH_ROW")
+            raise InvalidInputError("`person=EACH_FILE` is for files: name a column here, or give `person=EACH_ROW`")
 
     @cached_property
     def locations(self) -> Locations:
@@ -251,7 +251,7 @@ class Table:
         recipe, flaws = self.recipe, dict[int, str]()
         persons, times = None, None
         if (name := recipe.id_column) is not None:
-            missing_ids = np.flatnonzero(nulls(column_of(batch, name))).tolist()
+            missing_ids = np.flatnonzero(empty(values_of(batch, name))).tolist()
             flaws |= dict.fromkeys(missing_ids, f"identity is missing in column {name!r}")
         if recipe.person_column is not None:
             persons, nameless = persons_in(values_of(batch, recipe.person_column), recipe.person_column)
