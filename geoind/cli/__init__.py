@@ -87,16 +87,14 @@ OPTIONS = {
     "id_column": "--id COLUMN",
     "key": "--key-file FILE",
     "person": "--person COLUMN",
-    "person=EACH_ROW": "--each-row-a-person",
-    "person=EACH_FILE": "--person-per-file",
     "time": "--trace PERSON,TIME",
     "crs": "--crs CRS",
     "layer": "--layer NAME",
     "format": "--format FORMAT",
     "header": "--no-header",
-    "header=False": "--no-header",
 }
 """Parameters of the library whose options have other names, or need a value."""
+UNITS = {"EACH_ROW": "--each-row-a-person", "EACH_FILE": "--person-per-file"}
 
 
 def _with_options(message: str) -> str:
@@ -110,11 +108,10 @@ def _with_options(message: str) -> str:
 
     def option(found: re.Match[str]) -> str:
         name, value = found[1], found[2].strip("'")
-        if value and f"{name}={value}" in OPTIONS:
-            return OPTIONS[f"{name}={value}"]
         usual = OPTIONS.get(name, f"--{name.replace('_', '-')}")
-        return f"{usual.partition(' ')[0]} {value}" if value else usual
+        return f"{usual.partition(' ')[0]} {value}" if value not in ("", "False") else usual
 
+    message = re.sub(r"\bEACH_(ROW|FILE)\b", lambda found: UNITS[found[0]], message)
     return re.sub(r"`(\w+)=([^`]*)`", option, message)
 
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_reading", "reading_of", "sources_named", "where_of"]
 
+
 class Where(TypedDict):
     """Where in a file its places are."""
 
@@ -41,7 +42,9 @@ def add_reading(parser: argparse.ArgumentParser, title: str) -> None:
     group.add_argument("--crs", help="of the points, such as EPSG:4326, if the file does not declare it")
     group.add_argument("--layer", metavar="NAME", help="of a GeoPackage and the like")
     group.add_argument(
-        "--format", choices=FORMATS, help="of the input, where its name does not show it; vector is what GDAL reads"
+        "--format",
+        choices=FORMATS,
+        help="of the input, where its name does not show it; vector is what GDAL reads",
     )
     group.add_argument(
         "--delimiter",

@@ -205,7 +205,7 @@ def _texts(names: Sequence[str]) -> pa.Schema:
 def _checked(delimiter: str) -> str:
     sign = "\t" if delimiter == "tab" else delimiter
     if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in '"\r\n\0':
-        raise InvalidInputError(f"`delimiter=` must be one ASCII character such as , or ; or tab, got {delimiter!r}")
+        raise InvalidInputError(f"delimiter must be one ASCII character such as , or ; or tab, got {delimiter!r}")
     return sign
 
 

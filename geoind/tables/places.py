@@ -15,7 +15,6 @@ from geoind.errors import InvalidInputError
 from geoind.tables.names import listed
 
 __all__ = [
-    "EMPTY",
     "Flags",
     "GeometryColumn",
     "LonLatColumns",
@@ -30,8 +29,6 @@ __all__ = [
 Flags = npt.NDArray[np.bool_]
 
 SWAPPED = "are lat and lon swapped?"
-EMPTY = " is empty"
-"""The end of the reason why a row has no place."""
 
 WKB_POINT = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)
 """How a little-endian WKB point begins; its two doubles follow."""
@@ -104,9 +101,9 @@ class LonLatColumns:
         return self._axes[0][1] | self._axes[1][1]
 
     def gaps(self) -> Iterator[tuple[Flags, str]]:
-        """Yield which rows have no place, and why."""
-        yield self._axes[1][1], f"latitude{EMPTY}"
-        yield self._axes[0][1], f"longitude{EMPTY}"
+        """Yield which rows have no place, and what is empty there."""
+        yield self._axes[1][1], "latitude"
+        yield self._axes[0][1], "longitude"
 
     @cached_property
     def coordinates(self) -> FloatArray:
@@ -193,8 +190,8 @@ class GeometryColumn:
         return np.asarray(nulls(self._storage) | (np.isnan(x) & np.isnan(y)))
 
     def gaps(self) -> Iterator[tuple[Flags, str]]:
-        """Yield which rows have no place, and why."""
-        yield self.missing, f"geometry{EMPTY}"
+        """Yield which rows have no place, and what is empty there."""
+        yield self.missing, "geometry"
 
     @cached_property
     def coordinates(self) -> FloatArray:

@@ -223,10 +223,10 @@ class Recipe:
                 f"`reports_per_person=` must be at least {len(self.places)}: a row has as many"
             )
         if most is not None and self.person is EACH_ROW:
-            raise InvalidInputError("`reports_per_person=` needs the persons: with `person=EACH_ROW` each has one row")
+            raise InvalidInputError("`reports_per_person=` needs the persons: with EACH_ROW each has one row")
         if (self.reports or 1) > 1 and self.person is EACH_ROW:
             raise InvalidInputError(
-                "`reports=` is for several reports of a person: with `person=EACH_ROW` each has one"
+                "`reports=` is for several reports of a person: with EACH_ROW each has one"
             )
         if self.allow_total is not None:
             as_positive(self.allow_total, "`allow_total=`")

@@ -18,10 +18,10 @@ from geoind.tables.copies import refuse_copies, refuse_geometries, sampled_rows
 from geoind.tables.geoparquet import published_schema
 from geoind.tables.identities import Persons, empty, labels_of, persons_in, values_of
 from geoind.tables.keys import key_of_place
-from geoind.tables.locations import Locations, crs_of
+from geoind.tables.locations import EMPTY, Locations, crs_of
 from geoind.tables.names import listed
 from geoind.tables.order import clock_columns
-from geoind.tables.places import EMPTY, rows_of
+from geoind.tables.places import rows_of
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 from geoind.tables.times import NO_TIME, seconds_of
 from geoind.tables.where import LonLat, Points
@@ -154,7 +154,7 @@ class Table:
             )
         refuse_geometries(self.schema, self.recipe.published)
         if self.recipe.person is EACH_FILE and not self.path:
-            raise InvalidInputError("`person=EACH_FILE` is for files: name a column here, or give `person=EACH_ROW`")
+            raise InvalidInputError("EACH_FILE is for files: `person=` must name a column here, or be EACH_ROW")
 
     @cached_property
     def locations(self) -> Locations:
