@@ -26,18 +26,17 @@ COMMANDS: tuple[Command, ...] = (obfuscate, report_map, estimate, explain, audit
 
 
 DESCRIPTION = """
-Publish roughly where people are instead of where exactly. geoind moves each place by random noise that keeps a
-promise in metres: within a radius that you choose, nobody can tell places apart by more than a factor that you
+Publish approximate locations instead of true ones. geoind moves each location by random noise, with a promise in
+metres: within a radius that you choose, a report changes the odds between two places by at most a factor that you
 choose.
 """
 
 STANDARD_ERROR = 2
 
 EPILOG = """
-Begin with `geoind example` for a map to look at, `geoind explain --factor 4 --radius 200` for what the numbers
-mean, and `geoind obfuscate IN.csv OUT.csv --each-row-a-person --factor 4 --radius 200` for a file of yours.
-`geoind COMMAND --help`
-lists the options of a command.
+Begin with `geoind example` for a map, `geoind explain --factor 4 --radius 200` for what the numbers mean, and
+`geoind obfuscate IN.csv OUT.csv --each-row-a-person --factor 4 --radius 200` for a file of yours.
+`geoind COMMAND --help` lists the options of a command.
 """
 
 
@@ -68,14 +67,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has enough: `geoind explain | head`. Python must not try again at its end.
+        # The reader of the output has closed it: `geoind explain | head`. Python must not write again at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except MemoryError:
         print("geoind: there is not enough memory for this", file=sys.stderr)
         return 2
     except OSError as error:
-        # Not all that it says: an operating system or a library may quote what it was given.
+        # Without the rest of its text, which may quote what the operating system or a library was given.
         name = "" if error.filename is None else f"{error.filename}: "
         print(f"geoind: {printable(name)}{error.strerror or 'input or output failed'}", file=sys.stderr)
         return 2
@@ -89,8 +88,13 @@ OPTIONS = {
     "key": "--key-file FILE",
     "person": "--person COLUMN",
     "time": "--trace PERSON,TIME",
+    "crs": "--crs CRS",
+    "layer": "--layer NAME",
+    "format": "--format FORMAT",
+    "header": "--no-header",
 }
 """Parameters of the library whose options have other names, or need a value."""
+UNITS = {"EACH_ROW": "--each-row-a-person", "EACH_FILE": "--person-per-file"}
 
 
 def _with_options(message: str) -> str:
@@ -104,14 +108,15 @@ def _with_options(message: str) -> str:
 
     def option(found: re.Match[str]) -> str:
         name, value = found[1], found[2].strip("'")
-        usual = f"--{name.replace('_', '-')}"
-        return f"{OPTIONS.get(name, usual).partition(' ')[0]} {value}" if value else OPTIONS.get(name, usual)
+        usual = OPTIONS.get(name, f"--{name.replace('_', '-')}")
+        return f"{usual.partition(' ')[0]} {value}" if value not in ("", "False") else usual
 
+    message = re.sub(r"\bEACH_(ROW|FILE)\b", lambda found: UNITS[found[0]], message)
     return re.sub(r"`(\w+)=([^`]*)`", option, message)
 
 
 def _fill_closed_streams() -> None:
-    """Let nothing that is said get into a file: one that is opened would have the number of a closed stream."""
+    """Open the null device for closed streams: a file would get the number of one, and messages would be in it."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= STANDARD_ERROR:
         pass
     os.close(number)

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 __all__ = ["add_to"]
 
 MOST_DAYS = 1_000_000
-"""Longer than that is for ever."""
+"""A longer window is as good as none."""
 
 WHOSE = (
-    "say whose reports these are: --person COLUMN names the person, --each-row-a-person says that no person has two "
-    "rows, --person-per-file that each file is one person. The reports of one person add up, so the promise of a "
-    "release is stated per person"
+    "say whose reports these are: --person COLUMN names the person, --each-row-a-person says that no person has "
+    "two rows, --person-per-file that each file is one person. The reports of one person add up, so the promise of "
+    "a release is stated per person"
 )
 
 
@@ -35,17 +35,17 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     parser = commands.add_parser(
         "obfuscate",
         help="a file of true places in, a file of reports out",
-        description="Write a file in which every place is a report that keeps the promise of "
-        "geo-indistinguishability. Only the reports and the columns of --keep are written. The output appears whole "
-        "or not at all. Its release record is in its Parquet metadata, or in OUT.geoind.json.",
+        description="Write a file in which each place is replaced by a report with the promise of "
+        "geo-indistinguishability. Only the reports and the columns of --keep are written. The output appears "
+        "whole or not at all. Its release record is in its Parquet metadata, or in OUT.geoind.json.",
     )
     parser.add_argument(
         "sources",
         nargs="+",
         metavar="IN",
         help="CSV, TSV, NDJSON, GeoJSON, GPX (each also .gz, .zst, .zip), Parquet, GeoPackage, GeoLife's .plt, "
-        "Google's Records.json and Timeline.json, ...; - is standard input; several files, patterns or folders make "
-        "a folder",
+        "Google's Records.json and Timeline.json, ...; - is standard input; several files, patterns or folders "
+        "make a folder",
     )
     parser.add_argument("target", metavar="OUT", help="a file of any of these formats; - is standard output")
     add_privacy(parser, reports=True)
@@ -63,7 +63,12 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "--missing", choices=("raise", "keep"), default="raise", help="records without a place [raise]"
     )
     keyed = parser.add_argument_group("the same noise again for the same record")
-    keyed.add_argument("--key-file", metavar="FILE", help="holds the secret: 64 hexadecimal digits, or 32 bytes")
+    keyed.add_argument(
+        "--key-file",
+        metavar="FILE",
+        help="64 hexadecimal digits, or 32 bytes. Anyone who has this key can undo the noise. Keep it secret to "
+        "resume; delete it when done.",
+    )
     keyed.add_argument("--id", metavar="COLUMN", help="identifies the record [its file and row]")
     paid = parser.add_argument_group("budgets")
     paid.add_argument("--ledger", metavar="URL", help="charge the persons there, such as sqlite:///budgets.db")
@@ -118,8 +123,8 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
     moving.add_argument(
         "--method",
         choices=("switching", "sparse", "predictive", "independent"),
-        help="how a session answers: a person who stays pays nothing (sparse), and tests are given up for the rest "
-        "of an hour with too many moves (switching); a tested prediction; or fresh noise [switching]",
+        help="how a session answers: a person who stays pays nothing (sparse), and tests are given up for the "
+        "rest of an hour with too many moves (switching); a tested prediction; or fresh noise [switching]",
     )
     leaves = parser.add_argument_group("what leaves with the reports")
     leaves.add_argument(
@@ -133,7 +138,8 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
         "--order",
         choices=("raise", "shuffle", "keep"),
         default="raise",
-        help="rows whose order shows where they are: an error, random order (all in memory), or as they are [raise]",
+        help="rows whose order shows where they are: an error, random order (all in memory), or as they are "
+        "[raise]",
     )
 
 
@@ -164,7 +170,7 @@ def run(options: argparse.Namespace) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        # Not the error itself: what an operating system or a library says may quote what it was given.
+        # Without the rest of its text, which may quote what the operating system or a library was given.
         kept = "" if options.target == "-" else "; nothing was written"
         raise GeoindError(f"{error.strerror or 'input or output failed'}{kept}") from None
     finally:
@@ -227,8 +233,8 @@ def _person_and_time(options: argparse.Namespace) -> tuple[Any, str | None]:
     if person is not None and len(names) == 1 and names[0]:
         return person, names[0]
     raise InvalidInputError(
-        "--trace must be PERSON,TIME, the columns of the person and of the time; with --person or --person-per-file, "
-        "TIME alone"
+        "--trace must be PERSON,TIME, the columns of the person and of the time; with --person or "
+        "--person-per-file, TIME alone"
     )
 
 
@@ -270,7 +276,7 @@ def _window(days: float) -> "timedelta":
 
 @contextmanager
 def _cleaning_up() -> Iterator[None]:
-    """Let a job that receives a signal to end, or whose terminal is closed, clean up as after an interrupt."""
+    """Clean up after a signal to end, or when the terminal is closed, as after an interrupt."""
     names = [name for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
     # What is ignored stays so: nohup.
     caught = [number for name in names if signal.getsignal(number := signal.Signals[name]) != signal.SIG_IGN]

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
+import weakref
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -76,10 +77,10 @@ def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
     Kind(format='ndjson', compression='')
     """
     if chosen is not None and chosen not in FORMATS:
-        raise InvalidInputError(f"format must be one of {', '.join(FORMATS)}, got {chosen!r}")
+        raise InvalidInputError(f"`format=` must be one of {', '.join(FORMATS)}, got {chosen!r}")
     if str(name) == STANDARD:
         if chosen is None:
-            raise InvalidInputError("standard input and output have no format: give format (--format)")
+            raise InvalidInputError("standard input and output have no name to show the format: give `format=`")
         return Kind(chosen, "")
     path = Path(name)
     compression, suffix = _suffixes(path)
@@ -91,7 +92,7 @@ def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
     if found == "vector":
         if not path.name.lower().endswith(tuple(DRIVERS)):
             known = ", ".join({**SUFFIXES, **DRIVERS})
-            raise InvalidInputError(f"{path.name!r} must end in one of {known}, or format must be given")
+            raise InvalidInputError(f"{path.name!r} must end in one of {known}, or `format=` must be given")
         # GDAL reads an archive of a shapefile as it is.
         return Kind(found, "")
     if compression and found == "parquet":
@@ -158,7 +159,7 @@ class Bytes:
     def _seekable(self, stack: ExitStack) -> BinaryIO:
         if self.name == STANDARD:
             if sys.stdin is None:
-                raise InvalidInputError("standard input is closed")
+                raise InvalidInputError("standard input is closed: nothing can be read there")
             stream = cast(BinaryIO, sys.stdin.buffer)
         else:
             try:
@@ -168,9 +169,11 @@ class Bytes:
                 raise InvalidInputError(f"cannot read {self.name}: {reason}") from None
             if stream.seekable():
                 return stream
-        self._copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
-        shutil.copyfileobj(stream, self._copy)
-        return self._copy
+        copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+        weakref.finalize(self, copy.close)
+        shutil.copyfileobj(stream, copy)
+        self._copy = copy
+        return copy
 
 
 @dataclass

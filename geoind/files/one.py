@@ -204,9 +204,8 @@ class OneFile:
         """Write bad records to their file, if there is one; otherwise the first is an error."""
         for row, reason, record in bad:
             if self.rejects is None:
-                raise InvalidInputError(
-                    f"{self.source.unit} {row}: {reason}; `rejects=FILE` writes bad records to a file instead"
-                )
+                ways = " or ".join([*Problem(row, reason).remedies, "`rejects=FILE`"])
+                raise InvalidInputError(f"{self.source.unit} {row}: {reason} (use {ways})")
             self.rejected += 1
             if rejects is not None:
                 members = {self.source.unit: row, "reason": reason, "record": record}

@@ -88,7 +88,7 @@ class _VectorSource:
             return names[0]
         if self.reading.layer is None or self.reading.layer not in names:
             known = ", ".join(map(repr, names[:20])) or "none: the file has no geometries"
-            raise InvalidInputError(f"layer must be one of {known}")
+            raise InvalidInputError(f"`layer=` must be one of {known}")
         return self.reading.layer
 
 

@@ -6,14 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from geoind.arrays import IntArray
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.randomness import Labels
-from geoind.tables.places import column_of, is_text, without_views
+from geoind.tables.places import Flags, column_of, is_text, nulls, without_views
 
-__all__ = ["JSON_TEXT", "Persons", "labels_of", "persons_in", "plain", "values_of"]
+__all__ = ["JSON_TEXT", "Persons", "empty", "labels_of", "persons_in", "plain", "values_of"]
 
 JSON_TEXT = b"geoind:json"
 """In the metadata of a field: its texts are JSON values."""
@@ -41,6 +42,13 @@ def plain(column: pa.Array) -> pa.Array:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     return column.cast(pa.large_string()) if is_text(column.type) else column
+
+
+def empty(column: pa.Array) -> Flags:
+    """Return which rows of a column in plain types are null, or empty text."""
+    if not pa.types.is_large_string(column.type):
+        return nulls(column)
+    return np.asarray(pc.equal(column, "").fill_null(True).to_numpy(zero_copy_only=False), bool)
 
 
 def values_of(batch: pa.RecordBatch, name: str) -> pa.Array:

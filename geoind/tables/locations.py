@@ -14,7 +14,10 @@ from geoind.tables.names import coordinate_columns, listed
 from geoind.tables.places import Flags, GeometryColumn, LonLatColumns, finite
 from geoind.tables.where import LonLat, Points
 
-__all__ = ["Locations", "crs_of"]
+__all__ = ["EMPTY", "Locations", "crs_of"]
+
+EMPTY = " is empty"
+"""The end of the reason why a row has no place."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ class Locations:
             which = f"{' and '.join(place.names)}: " if len(self.places) > 1 else ""
             flaws = list(column.problems())
             if not missing:
-                flaws.append((column.missing, "location is missing (`missing='keep'` keeps such rows)"))
+                flaws += [(rows, what + EMPTY) for rows, what in column.gaps()]
             if isinstance(place, Points):
                 flaws.append(
                     (finite(column.coordinates) & ~_on_earth(truth), "point must lie on Earth in its CRS")

@@ -111,6 +111,11 @@ class LonLatColumns:
         """Which rows have no place."""
         return self._axes[0][1] | self._axes[1][1]
 
+    def gaps(self) -> Iterator[tuple[Flags, str]]:
+        """Yield which rows have no place, and what is empty there."""
+        yield self._axes[1][1], "latitude"
+        yield self._axes[0][1], "longitude"
+
     @cached_property
     def coordinates(self) -> FloatArray:
         """(n, 2) degrees, NaN in rows without a place or with text that is no number."""
@@ -195,6 +200,10 @@ class GeometryColumn:
             return nulls(self._storage) | np.asarray(shapely.is_empty(self._shapes))
         x, y = self.coordinates.T
         return np.asarray(nulls(self._storage) | (np.isnan(x) & np.isnan(y)))
+
+    def gaps(self) -> Iterator[tuple[Flags, str]]:
+        """Yield which rows have no place, and what is empty there."""
+        yield self.missing, "geometry"
 
     @cached_property
     def coordinates(self) -> FloatArray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
+from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
 from geoind.mechanisms.sphere import SphericalLaplace
@@ -186,7 +187,7 @@ class Recipe:
             epsilon=epsilon, level=level, radius=radius, delta=delta, reports=reports, mechanism=mechanism
         )
         if time is None and method is not None:
-            raise InvalidInputError("`method=` is for traces: give `time=`, the column of times")
+            raise InvalidInputError("`method=` is for traces: give `time=`")
         return cls(
             mechanism=chosen,
             person=person,
@@ -222,16 +223,15 @@ class Recipe:
                 f"`reports_per_person=` must be at least {len(self.places)}: a row has as many"
             )
         if most is not None and self.person is EACH_ROW:
-            raise InvalidInputError("`reports_per_person=` needs the persons: EACH_ROW says that each has one row")
+            raise InvalidInputError("`reports_per_person=` needs the persons: with EACH_ROW each has one row")
         if (self.reports or 1) > 1 and self.person is EACH_ROW:
             raise InvalidInputError(
-                "`reports=` is for several reports of a person: EACH_ROW says that each has one"
+                "`reports=` is for several reports of a person: with EACH_ROW each has one"
             )
-        if self.allow_total is not None and not (
-            isinstance(self.allow_total, (int, float)) and self.allow_total > 0
-        ):
-            raise InvalidInputError(f"`allow_total=` must be an epsilon per metre, got {self.allow_total!r}")
+        if self.allow_total is not None:
+            as_positive(self.allow_total, "`allow_total=`")
         if self.same_place is not None:
+            as_positive(self.same_place, "`same_place=`")
             self._check_same_place()
         if self.time is not None:
             self._check_trace()

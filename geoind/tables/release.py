@@ -534,12 +534,16 @@ def _refuse_total(recipe: Recipe, record: ReleaseRecord) -> None:
         total = 2 / (record.sigma / math.sqrt(busiest.reports) * math.sqrt(math.pi / 2))
     most = max(2 / LEAST_MEAN_ERROR, recipe.allow_total or 0.0, record.fresh or recipe.mechanism.epsilon)
     if total > most * (1 + 1e-9) and total != math.inf:
+        ways = (
+            "a session (`time=`), one report per place (`same_place=100`), fewer reports (`reports_per_person=N`)"
+            if recipe.time is None
+            else "fewer rows of each person, another `method=`"
+        )
+        enough = math.ceil(total * (1 - 1e-9) * 1e4) / 1e4
         raise InvalidInputError(
             f"the busiest person has {plural(busiest.reports, 'report')} that add up to epsilon {total:.6g} per "
-            f"metre, as much as one report {2 / total:.2g} m off on average: they do not hide the person. Use a "
-            "session (`time=`, the column of times), one report per place (`same_place=100`), fewer reports "
-            "(`reports_per_person=N`), a smaller epsilon, or accept this total with "
-            f"`allow_total={math.ceil(total * 1e4) / 1e4:g}`"
+            f"metre, as much as one report {2 / total:.2g} m off on average: they do not hide the person. Use "
+            f"{ways}, a smaller epsilon, or accept this total with `allow_total={enough}`"
         )
 
 
@@ -613,9 +617,12 @@ def _shuffled(parts: Sequence[Obfuscated], turns: Sequence[Words]) -> Obfuscated
 
 def _raise_first(first: int, name: str) -> OnProblems:
     def raise_first(batch: pa.RecordBatch, problems: Sequence[Problem]) -> None:  # noqa: ARG001
-        row, reason = problems[0]
+        remedy = "".join(f"; use {way}" for way in problems[0].remedies)
         where = f"{name}, row" if name else "row"
-        raise InvalidInputError(f"{where} {first + row}: {reason} ({plural(len(problems), 'such row')})")
+        raise InvalidInputError(
+            f"{where} {first + problems[0].row}: {problems[0].reason} "
+            f"({plural(len(problems), 'such row')}{remedy})"
+        )
 
     return raise_first
 

@@ -1,6 +1,9 @@
 """What a release did, for a terminal or a log: the numbers that show a mistake."""
 
 import contextlib
+import csv
+import io
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -71,16 +74,28 @@ class Summary:
         if record.kept:
             lines.append(f"columns kept: {', '.join(record.kept)}")
         if self.left_out:
-            # To be pasted, so without the spaces of a list.
-            lines.append(f"columns left out: --keep {','.join(self.left_out)}")
+            lines.append(f"columns left out (to keep some: --keep {_pasted(self.left_out)})")
         return "\n".join(printable(line, MOST_SAID) for line in lines)
 
 
 def _persons(record: ReleaseRecord) -> list[str]:
     if record.busiest is None or record.persons is None or record.unit == "each row":
-        return ["each row is one person's only row, as declared"] if record.unit == "each row" else []
+        return ["no person has two rows, as declared"] if record.unit == "each row" else []
     lines = [f"{plural(record.persons, 'person')}; the busiest has {record.busiest}"]
     return lines if record.persons < 2 else [*lines, f"the median person has {record.median}"]
+
+
+def _pasted(names: Sequence[str]) -> str:
+    """Return names as the command line takes them: one CSV record, quoted for a shell.
+
+    Examples
+    --------
+    >>> print(_pasted(["fare", "name, first"]))
+    'fare,"name, first"'
+    """
+    record = io.StringIO()
+    csv.writer(record, lineterminator="").writerow(names)
+    return shlex.quote(record.getvalue())
 
 
 def _metres(distance: float) -> str:

@@ -19,9 +19,9 @@ from geoind.tables.compact import check_type, compacted
 from geoind.tables.copies import refuse_copies, refuse_geometries, sampled_rows
 from geoind.tables.delivery import STANDARD
 from geoind.tables.geoparquet import published_schema
-from geoind.tables.identities import Persons, labels_of, persons_in, values_of
+from geoind.tables.identities import Persons, empty, labels_of, persons_in, values_of
 from geoind.tables.keys import key_of_place
-from geoind.tables.locations import Locations, crs_of
+from geoind.tables.locations import EMPTY, Locations, crs_of
 from geoind.tables.names import listed
 from geoind.tables.order import clock_columns
 from geoind.tables.places import column_of, is_text, nulls, rows_of
@@ -40,6 +40,11 @@ class Problem(NamedTuple):
 
     row: int
     reason: str
+
+    @property
+    def remedies(self) -> list[str]:
+        """The parameters with which such a row is no error."""
+        return ["`missing='keep'`"] if self.reason.endswith(EMPTY) else []
 
 
 @dataclass(frozen=True)
@@ -156,7 +161,9 @@ class Table:
             if not missing <= names.count(name) <= 1:
                 raise InvalidInputError(f"column {name!r} must exist once, the columns are {listed(names)}")
         for name in set(self._place_names) & {*self.recipe.named, *self.recipe.keep}:
-            raise InvalidInputError(f"column {name!r} holds the true place: it cannot be kept, nor name anything")
+            raise InvalidInputError(
+                f"column {name!r} holds the true place: it cannot be kept, nor name persons, records or times"
+            )
         refuse_geometries(self.schema, self.recipe.published)
         for name in set(self.recipe.published) & set(names):
             check_type(name, self.schema.field(name).type)
@@ -272,7 +279,7 @@ class Table:
         recipe, flaws = self.recipe, dict[int, str]()
         persons, times = None, None
         if (name := recipe.id_column) is not None:
-            missing_ids = np.flatnonzero(nulls(column_of(batch, name))).tolist()
+            missing_ids = np.flatnonzero(empty(values_of(batch, name))).tolist()
             flaws |= dict.fromkeys(missing_ids, f"identity is missing in column {name!r}")
         if recipe.person_column is not None:
             persons, nameless = persons_in(values_of(batch, recipe.person_column), recipe.person_column)

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray
-from geoind.tables.identities import plain
+from geoind.tables.identities import empty, plain
 from geoind.tables.places import Flags, nulls
 
 __all__ = ["NO_TIME", "seconds_of"]
@@ -32,7 +32,7 @@ def seconds_of(column: pa.Array) -> tuple[FloatArray, Flags, Flags]:
     ([60.0, 60.0], [False, False, True, False], [False, False, False, True])
     """
     column = plain(column)
-    missing = nulls(column)
+    missing = empty(column)
     kind = column.type
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         seconds = _of_timestamps(column)

@@ -110,9 +110,12 @@ class TraceSessions:
         for row, (code, time, place) in enumerate(rows):
             moment, where = last.get(code, (-math.inf, place))
             if time < moment:
-                found[row] = f"the time goes back for person {steps.names[code]!r}"
+                found[row] = f"timestamps must increase for person {steps.names[code]!r}: sort the rows by time"
             elif time == moment and place != where:
-                found[row] = f"person {steps.names[code]!r} is at two places at the same time"
+                found[row] = (
+                    f"timestamps must increase for person {steps.names[code]!r}: merge rows of the same time into "
+                    "one, such as the first"
+                )
             else:
                 last[code] = time, place
         return found

@@ -1,7 +1,10 @@
+import csv
 import io
+import json
 import os
 import pty
 import secrets
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,14 +13,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from geoind import Ledger
 from geoind.cli import main
-from geoind.tables.promise import read_promise
+from geoind.tables import read_promise
 
 PLACES = "name,lat,lon\nEiffel,48.8584,2.2945\nMontparnasse,48.8421,2.3219\n"
-SHARP = ["--epsilon", "1000", "--little-noise"]
+EACH = ["--each-row-a-person"]
+BARE = ["--epsilon", "1000", "--little-noise", *EACH]
+SHARP = [*BARE, "--keep", "name"]
+PLAIN = ["--level", "ln4", "--radius", "200"]
 
 
 @pytest.fixture
@@ -25,6 +32,10 @@ def places(tmp_path: Path) -> Path:
     path = tmp_path / "places.csv"
     path.write_text(PLACES)
     return path
+
+
+def in_words(value: object) -> str:
+    return " ".join(value) if isinstance(value, list) else ""
 
 
 def refusal(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
@@ -40,23 +51,25 @@ def test_noise_below_ten_metres_is_refused_unless_it_is_meant(
     places: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     target = places.with_name("out.csv")
-    message = refusal(capfd, places, target, "--level", "1.386", "--radius", "0.2")
+    message = refusal(capfd, places, target, *EACH, "--level", "1.386", "--radius", "0.2")
     assert "moves reports by 0.29 m on average" in message
     assert "add --little-noise" in message
     assert not target.exists()
-    assert main(["obfuscate", str(places), str(target), "--epsilon", "5", "--little-noise", "--quiet"]) == 0
+    assert main(["obfuscate", str(places), str(target), *EACH, "--epsilon", "5", "--little-noise", "--quiet"]) == 0
 
 
 def test_a_file_becomes_a_file_of_reports_with_a_sidecar(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     target = places.with_name("reports.csv")
-    assert main(["obfuscate", str(places), str(target), "--level", "1.386", "--radius", "200"]) == 0
+    assert main(["obfuscate", str(places), str(target), *EACH, "--level", "1.386", "--radius", "200"]) == 0
     out, err = capfd.readouterr()
     assert out == ""
     said = err.splitlines()
     assert said[0] == "2 reports, epsilon 0.00693 per metre: 290 m from the truth on average, 95 % within 692 m"
-    assert said[1].startswith("the reports lie between 2.")
-    rows = target.read_text().splitlines()
-    assert [row.split(",")[0] for row in rows] == ["name", "Eiffel", "Montparnasse"]
+    assert said[1] == "no person has two rows, as declared"
+    assert said[2].startswith("the reports lie between 2.")
+    assert said[3] == "columns left out (to keep some: --keep name)"
+    assert target.read_text().splitlines()[0] == "lat,lon"
+    assert "Eiffel" not in target.read_text()
     assert "48.8584," not in target.read_text()
     assert read_promise(target).level == 1.386
     assert sorted(path.name for path in places.parent.iterdir()) == [
@@ -66,22 +79,301 @@ def test_a_file_becomes_a_file_of_reports_with_a_sidecar(places: Path, capfd: py
     ]
 
 
+def test_only_the_named_columns_leave_and_the_others_can_be_pasted(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text('start_station_name,fare,lat,"a, b",lon,it\'s\nNation,007,48.85,7.50,2.39,x\n')
+    run = ["obfuscate", str(source), str(target), *EACH, *PLAIN]
+    assert main(run) == 0
+    (line,) = [line for line in capfd.readouterr().err.splitlines() if "left out" in line]
+    options = shlex.split(line.partition("(to keep some: ")[2].removesuffix(")"))
+    assert target.read_text().splitlines()[0] == "lat,lon"
+    assert main([*run, *options]) == 0
+    assert "left out" not in capfd.readouterr().err
+    with target.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert list(row) == ["start_station_name", "fare", "lat", "a, b", "lon", "it's"]
+    assert (row["fare"], row["a, b"], row["it's"]) == ("007", "7.50", "x")
+    assert set(read_promise(target).kept) == {"start_station_name", "fare", "a, b", "it's"}
+    assert main([*run, "--keep", "fare", "--keep", "it's"]) == 0
+    assert target.read_text().splitlines()[0] == "fare,lat,lon,it's"
+
+
+WHOSE = (
+    "say whose reports these are: --person COLUMN names the person, --each-row-a-person says that no person has"
+)
+SOMEWHERE = np.random.default_rng(0).random((81, 2)).round(5).tolist()
+TRIPS = "rider,at,lat,lon\n" + "".join(
+    f"{'ben' if row % 2 else 'ana'},2024-05-01T08:00:{row // 2:02}.5,{48 + lat:.5f},{2 + lon:.5f}\n"
+    for row, (lat, lon) in enumerate(SOMEWHERE)
+)
+
+
+@pytest.fixture
+def trips(tmp_path: Path) -> Path:
+    path = tmp_path / "trips.csv"
+    path.write_text(TRIPS)
+    return path
+
+
+def test_a_table_without_declared_persons_is_refused(trips: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert WHOSE in refusal(capfd, trips, trips.with_name("out.csv"), *PLAIN)
+    assert WHOSE in refusal(capfd, trips, trips.parent, trips.with_name("out"), *PLAIN)
+    assert [path.name for path in trips.parent.iterdir()] == ["trips.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "reports", "persons"),
+    [
+        (["--person", "rider"], 81, (2, 41, 40)),
+        (["--person", "rider", "--reports-per-person", "3"], 6, (2, 3, 3)),
+        (["--person-per-file", "--reports-per-person", "7"], 7, (1, 7, 7)),
+        (["--trace", "rider,at"], 81, (2, 41, 40)),
+        (["--person", "rider", "--trace", "at"], 81, (2, 41, 40)),
+        (["--each-row-a-person"], 81, (81, 1, 1)),
+    ],
+    ids=in_words,
+)
+def test_the_totals_of_the_release_follow_from_whose_reports_they_are(
+    trips: Path,
+    capfd: pytest.CaptureFixture[str],
+    options: list[str],
+    reports: int,
+    persons: tuple[int, int, int],
+) -> None:
+    target = trips.with_name("out.csv")
+    assert main(["obfuscate", str(trips), str(target), "--epsilon", "0.001", *options]) == 0
+    said = capfd.readouterr().err
+    record = read_promise(target)
+    assert record.busiest is not None
+    assert record.median is not None
+    assert (record.persons, record.busiest.reports, record.median.reports) == persons
+    assert len(target.read_text().splitlines()) == reports + 1
+    if record.unit != "each row":
+        assert f"the busiest has {record.busiest}" in said
+    columns = "rider,at,lat,lon" if "--trace" in options else "lat,lon"
+    assert target.read_text().splitlines()[0] == columns
+
+
+def test_the_same_place_has_one_report(trips: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    target = trips.with_name("out.csv")
+    trips.write_text("rider,lat,lon\n" + "ana,48.85,2.35\nben,48.85,2.35\n" * 50)
+    run = ["obfuscate", str(trips), str(target), "--person", "rider", "--epsilon", "0.01", "--keep", "rider"]
+    assert main([*run, "--same-place"]) == 0
+    assert len(set(target.read_text().splitlines())) == 3
+    assert "the busiest has 1 report, epsilon 0.01 per metre" in capfd.readouterr().err
+    assert main([*run, "--same-place", "50"]) == 0
+    assert read_promise(target).busiest == read_promise(target).median
+
+
+def test_a_total_that_does_not_hide_the_person_is_refused_with_the_remedies(
+    trips: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target = trips.with_name("out.csv")
+    run = [trips, target, "--epsilon", "0.1"]
+    message = refusal(capfd, *run, "--person", "rider")
+    assert "the busiest person has 41 reports that add up to epsilon 4.1 per metre" in message
+    for remedy in ("--trace PERSON,TIME", "--same-place", "--reports-per-person N", "--allow-total 4.1"):
+        assert remedy in message
+    traced = refusal(capfd, *run, "--trace", "rider,at")
+    assert "add up to epsilon" in traced
+    assert "--trace" not in traced
+    assert "--reports-per-person" not in traced
+    assert not target.exists()
+    allowed = message.partition("--allow-total ")[2].split()[0]
+    assert "--allow-total 4.1" in refusal(capfd, *run, "--person", "rider", "--allow-total", "4.09")
+    assert main(["obfuscate", *map(str, run), "--person", "rider", "--allow-total", allowed]) == 0
+    allowed = traced.partition("--allow-total ")[2].split()[0]
+    assert main(["obfuscate", *map(str, run), "--trace", "rider,at", "--allow-total", allowed]) == 0
+
+
+ROWS = "row 3: timestamps must increase for person 'ana': "
+
+
+@pytest.mark.parametrize(
+    ("times", "message"),
+    [
+        (("08:00:00", "08:01:00", "08:01:00"), f"{ROWS}merge rows of the same time into one, such as the first"),
+        (("08:00:00", "08:01:00.0003", "08:01:00"), f"{ROWS}sort the rows by time"),
+        (("08:00:00", "", "08:01:00"), "row 2: time is missing in column 'at'"),
+        (("08:00:00", "noon", "08:01:00"), "row 2: the time must be a date and time (ISO 8601)"),
+    ],
+)
+def test_times_of_a_trace_that_do_not_increase_say_what_to_do(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], times: tuple[str, ...], message: str
+) -> None:
+    source, target, rejects = (tmp_path / name for name in ("in.csv", "out.csv", "bad.ndjson"))
+    moments = [f"2024-05-01T{time}" if ":" in time else time for time in times]
+    rows = [f"ana,{at},48.{number},2.{number}" for number, at in enumerate(moments, 1)]
+    source.write_text("\n".join(["who,at,lat,lon", *rows]))
+    run = [source, target, "--trace", "who,at", "--epsilon", "0.01"]
+    said = refusal(capfd, *run)
+    assert message in said
+    assert said.endswith("(use --rejects FILE)\n")
+    assert main(["obfuscate", *map(str, run), "--rejects", str(rejects)]) == 0
+    assert len(target.read_text().splitlines()) == 3
+    assert message.partition(": ")[2] in json.loads(rejects.read_text())["reason"]
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (",2.1", "row 2: latitude is empty (use --missing keep or --rejects FILE)"),
+        ("48.1,", "row 2: longitude is empty (use --missing keep or --rejects FILE)"),
+        (
+            "148.1,2.1",
+            "row 2: latitude must be between -90 and 90: are lat and lon swapped? (use --rejects FILE)",
+        ),
+        ("48.1,east", "row 2: longitude must be a finite number (use --rejects FILE)"),
+        ("48.1,2,3", "row 2: has 3 fields, the header has 2 (use --rejects FILE)"),
+    ],
+)
+def test_a_bad_record_says_what_to_do(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], row: str, message: str
+) -> None:
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text(f"lat,lon\n1,2\n{row}\n")
+    assert refusal(capfd, source, target, *EACH, *PLAIN) == f"geoind: {message}\n"
+    kept = "--missing keep" in message
+    assert main(["obfuscate", str(source), str(target), *EACH, *PLAIN, "--missing", "keep"]) == (0 if kept else 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--lon", "x"], "--lon COLUMN and --lat COLUMN must be given together"),
+        (["--lon", "x", "--lat", "lat"], "column 'x' must exist once, the columns are name, lat, lon"),
+        (["--geometry", "lat", "--lat", "lat"], "give --lon COLUMN and --lat COLUMN, or --geometry COLUMN"),
+        (["--geometry", "name"], "or give --crs CRS, such as"),
+        (["--keep", "nome"], "column 'nome' must exist once"),
+        (["--keep", "lat"], "column 'lat' holds the true place: it cannot be kept"),
+        (["--id", "lat"], "column 'lat' holds the true place"),
+        (["--layer", "a"], "--layer NAME is not for csv files"),
+        (["--method", "sparse"], "--method is for traces: give --trace PERSON,TIME"),
+        (["--same-place"], "--same-place needs --person COLUMN"),
+        (["--reports-per-person", "2"], "with --each-row-a-person each has one row"),
+        (["--allow-total", "0"], "--allow-total must be positive"),
+        (["--workers", "2"], "--workers is for a folder"),
+        (["--ledger", "sqlite:///b.db", "--budget", "1"], "a ledger needs --person COLUMN"),
+        (["--spreadsheet-safe", "--format", "tsv"], "column"),
+        (["--rejects", "-"], "--rejects holds true places: it needs a file, not standard output"),
+    ],
+    ids=in_words,
+)
+def test_messages_speak_of_options(
+    places: Path,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    options: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(places.parent)
+    said = refusal(capfd, places, places.with_name("out.csv"), *EACH, *PLAIN, *options)
+    assert message in said
+    assert "`" not in said
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--person", "name", "--same-place", "-5"], "--same-place must be positive and finite, got -5.0"),
+        (["--person", "name", "--reports-per-person", "0"], "--reports-per-person must be a whole number from 1"),
+        (
+            ["--person", "name", "--same-place", "--reports-per-person", "1"],
+            "goes without --trace PERSON,TIME and",
+        ),
+        (["--trace", "name"], "--trace must be PERSON,TIME"),
+        (["--trace", "name,"], "--trace must be PERSON,TIME"),
+        (["--person", "name", "--trace", "a,b"], "with --person or --person-per-file, TIME alone"),
+        (["--each-row-a-person", "--trace", "time"], "a trace has several rows of a person"),
+        (["--trace", "name,name"], "person and time of a trace must be two columns"),
+        (["--trace", "name,time", "--id", "name"], "leave --id COLUMN out"),
+        (["--trace", "name,time", "--order", "shuffle"], "cannot be shuffled"),
+        (["--trace", "name,time", "--reports-per-person", "1"], "--reports-per-person are for single places"),
+        (["--person", "nome"], "column 'nome' must exist once"),
+        (["--person", "lat"], "column 'lat' holds the true place"),
+    ],
+    ids=in_words,
+)
+def test_declarations_that_do_not_fit_together_are_refused(
+    places: Path, capfd: pytest.CaptureFixture[str], options: list[str], message: str
+) -> None:
+    said = refusal(capfd, places, places.with_name("out.csv"), *PLAIN, *options)
+    assert message in said
+    assert "`" not in said
+    assert [path.name for path in places.parent.iterdir()] == ["places.csv"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--person", "name", *EACH],
+        [*EACH, "--person-per-file"],
+        [*EACH, "--drop", "name"],
+        [*EACH, "--no-quoting"],
+        [*EACH, "--order", "sorted"],
+    ],
+    ids=" ".join,
+)
+def test_options_that_exclude_each_other_or_do_not_exist_are_refused(
+    places: Path, capfd: pytest.CaptureFixture[str], options: list[str]
+) -> None:
+    with pytest.raises(SystemExit) as exit_code:
+        main(["obfuscate", str(places), str(places.with_name("out.csv")), *PLAIN, *options])
+    assert exit_code.value.code == 2
+    assert "error: " in capfd.readouterr().err
+
+
+def test_rows_in_the_order_of_their_places_need_a_decision(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("n,lat,lon\n" + "".join(f"{n},{48 + n / 1000},{2 + n % 7 / 100}\n" for n in range(400)))
+    run = ["obfuscate", str(source), str(target), *EACH, *PLAIN, "--keep", "n"]
+    said = refusal(capfd, *run[1:])
+    assert "give --order shuffle, or --order keep" in said
+    numbers = [str(n) for n in range(400)]
+    for order, ordered in (("keep", True), ("shuffle", False)):
+        assert main([*run, "--order", order]) == 0
+        found = [row.split(",")[0] for row in target.read_text().splitlines()[1:]]
+        assert (found == numbers) is ordered
+        assert sorted(found, key=int) == numbers
+
+
+def test_a_kept_column_that_repeats_the_place_is_refused(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text('lat,lon,note\n48.8584,2.2945,"at 48.8584,2.2945"\n48.8421,2.3219,48.842 N\n')
+    said = refusal(capfd, source, target, *EACH, *PLAIN, "--keep", "note")
+    assert "column 'note' repeats true coordinates of its rows" in said
+    assert "48.8" not in said
+
+
 @pytest.mark.parametrize(
     ("chosen", "mechanism"),
     [("gaussian", "SphericalGaussian"), ("laplace", "SphericalLaplace"), (None, "SphericalGaussian")],
 )
 def test_several_reports_keep_a_level_together_up_to_delta(
-    places: Path, capfd: pytest.CaptureFixture[str], chosen: str | None, mechanism: str
+    trips: Path, capfd: pytest.CaptureFixture[str], chosen: str | None, mechanism: str
 ) -> None:
-    target = places.with_name("reports.csv")
-    options = ["--level", "1.386", "--radius", "200", "--reports", "20", "--delta", "1e-5"]
+    target = trips.with_name("reports.csv")
+    options = ["--level", "1.386", "--radius", "200", "--delta", "1e-5", "--person", "rider"]
     options += [] if chosen is None else ["--mechanism", chosen]
-    assert main(["obfuscate", str(places), str(target), *options]) == 0
-    said = capfd.readouterr().err.splitlines()
-    assert said[0].startswith("2 reports, level 1.386 within 200 m, 20 reports together, up to delta 1e-05: 3,")
+    said = refusal(capfd, trips, target, *options, "--reports", "20")
+    assert "and one has 41: give --reports 41, or --reports-per-person 20" in said
+    assert main(["obfuscate", str(trips), str(target), *options, "--reports", "41"]) == 0
+    said = capfd.readouterr().err
+    assert said.startswith("81 reports, level 1.386 within 200 m, 41 reports together, up to delta 1e-05: ")
     promise = read_promise(target)
+    assert promise.busiest is not None
     assert (promise.mechanism, promise.level, promise.radius) == (mechanism, 1.386, 200)
-    assert (promise.reports, promise.delta) == (20, 1e-5)
+    assert (promise.reports, promise.delta, promise.busiest.reports) == (41, 1e-5, 41)
+    assert promise.busiest.level == pytest.approx(1.386, rel=0.02)
+    assert "--reports is for several reports of a person" in refusal(
+        capfd, trips, target, *options[:6], "--reports", "2", *EACH
+    )
 
 
 def test_a_ledger_lets_a_person_spend_the_level_up_to_delta(
@@ -110,7 +402,7 @@ def test_a_ledger_lets_a_person_spend_the_level_up_to_delta(
 def test_promises_that_do_not_fit_together_are_refused(
     places: Path, capfd: pytest.CaptureFixture[str], options: list[str], reason: str
 ) -> None:
-    assert reason in refusal(capfd, places, places.with_name("out.csv"), *options)
+    assert reason in refusal(capfd, places, places.with_name("out.csv"), "--person", "name", *options)
     assert not places.with_name("out.csv").exists()
 
 
@@ -120,50 +412,35 @@ def test_quiet_says_nothing(places: Path, capfd: pytest.CaptureFixture[str]) -> 
 
 
 def test_every_option_reaches_the_work(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    source, target, key, rejects = (tmp_path / name for name in ("in", "out", "key", "rejects"))
+    source, target, key, rejects = (tmp_path / name for name in ("in", "out.txt", "key", "rejects"))
     source.write_text("7;1;2\n8;;\n9;91;2\n")
     key.write_text(secrets.token_hex(32) + "\n")
     key.chmod(0o600)
-    options = [
-        "--format",
-        "csv",
-        "--delimiter",
-        ";",
-        "--no-header",
-        "--lat",
-        "2",
-        "--lon",
-        "3",
-        "--missing",
-        "keep",
-    ]
-    keyed = ["--key-file", str(key), "--id", "1", "--rejects", str(rejects)]
-    for _ in range(2):
-        assert main(["obfuscate", str(source), str(target), "--epsilon", "0.01", *options, *keyed]) == 0
+    read = ["--format", "csv", "--delimiter", ";", "--no-header", "--lat", "2", "--lon", "3", "--missing", "keep"]
+    keyed = ["--key-file", str(key), "--id", "1", "--keep", "1", "--rejects", str(rejects)]
+    run = ["obfuscate", str(source), str(target), "--epsilon", "0.01", *EACH, *read, *keyed]
+    assert main(run) == 0
     first = target.read_text()
-    main(["obfuscate", str(source), str(target), "--epsilon", "0.01", *options, *keyed])
+    assert main(run) == 0
     assert target.read_text() == first
-    assert first.splitlines()[1] == "8;;"
-    assert '"line": 3' in rejects.read_text()
-    assert f"they are in {rejects}" in capfd.readouterr().err
+    assert [row.split(";")[0] for row in first.splitlines()] == ["1", "7", "8"]
+    assert first.splitlines()[2] == "8;;"
+    assert json.loads(rejects.read_text())["row"] == 3
+    assert f"bad records are in {rejects}, with their true places" in capfd.readouterr().err
 
 
-def test_telling_columns_are_refused_dropped_or_kept(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "in.csv").write_text("lat,lon,address\n1,2,3\n")
-    run = ["obfuscate", str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), *SHARP]
-    assert main(run) == 2
-    assert "'address'" in capfd.readouterr().err
-    assert main([*run, "--drop", "address"]) == 0
-    assert (tmp_path / "out.csv").read_text().startswith("lat,lon\n")
-    assert main([*run, "--keep", "address"]) == 0
-    assert "address" in capfd.readouterr().err
-    assert read_promise(tmp_path / "out.csv").kept == ("address",)
+def test_a_text_that_a_spreadsheet_would_run_can_be_marked(tmp_path: Path) -> None:
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("lat,lon,note\n1,2,=1+1\n")
+    run = ["obfuscate", str(source), str(target), *EACH, *PLAIN, "--keep", "note", "--quiet"]
+    for option, mark in (([], "=1+1"), (["--spreadsheet-safe"], "'=1+1")):
+        assert main([*run, *option]) == 0
+        assert target.read_text().splitlines()[1].endswith(f",{mark}")
 
 
-def test_persons_pay_before_anything_is_drawn_and_the_busiest_is_told(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_persons_pay_before_anything_is_drawn(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "in.csv").write_text("who,lat,lon\nana,1,2\nana,3,4\nbo,5,6\n")
+    url = f"sqlite:///{tmp_path}/budgets.db"
     run = [
         "obfuscate",
         str(tmp_path / "in.csv"),
@@ -173,34 +450,31 @@ def test_persons_pay_before_anything_is_drawn_and_the_busiest_is_told(
         "--person",
         "who",
     ]
-    paid = [*run, "--ledger", f"sqlite:///{tmp_path}/budgets.db", "--budget", "0.025"]
+    paid = [*run, "--ledger", url, "--budget", "0.025"]
     assert main(paid) == 0
-    assert "2 reports: epsilon 0.02 per metre" in capfd.readouterr().err
+    said = capfd.readouterr().err
+    assert "the busiest has 2 reports, epsilon 0.02 per metre together" in said
+    assert "the ledger was charged" in said
     first = (tmp_path / "out.csv").read_bytes()
-    assert main(paid) == 2
-    assert "'ana'" in capfd.readouterr().err
+    assert "'ana'" in refusal(capfd, *paid[1:])
     assert (tmp_path / "out.csv").read_bytes() == first
-    assert main([*run, "--ledger", "sqlite://"]) == 2
-    assert main([*run, "--budget", "1"]) == 2
-    assert main([*paid[:-6], *paid[-4:]]) == 2
-
-
-def test_an_id_that_names_several_records_is_said(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "in.csv").write_text("trip,lat,lon\na,1,2\na,3,4\nb,5,6\n")
-    (tmp_path / "key").write_text(secrets.token_hex(32))
-    (tmp_path / "key").chmod(0o600)
-    keyed = ["--epsilon", "0.01", "--id", "trip", "--key-file", str(tmp_path / "key")]
-    assert main(["obfuscate", str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), *keyed]) == 0
-    assert "1 identities name more than one record" in capfd.readouterr().err
+    with Ledger(url, budget=1.0) as ledger:
+        assert [charge.label for charge in ledger.history("ana")] == ["file out.csv"]
+    assert main([*paid[:-1], "1", "--job", "weekly"]) == 0
+    with Ledger(url, budget=1.0) as ledger:
+        assert [charge.label for charge in ledger.history("ana")][-1] == "weekly"
+    capfd.readouterr()
+    assert "--budget" in refusal(capfd, *run[1:], "--ledger", url)
+    assert "--ledger" in refusal(capfd, *run[1:], "--budget", "1")
 
 
 def test_a_key_file_repeats_the_noise(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
     key = places.with_name("key")
     key.write_text(secrets.token_hex(32))
     key.chmod(0o600)
-    run = ["obfuscate", str(places), "-", "--epsilon", "0.01", "--key-file", str(key), "--id", "name", "--quiet"]
-    assert main(run) == 0
-    assert main(run) == 0
+    run = ["obfuscate", str(places), "-", "--epsilon", "0.01", *EACH, "--key-file", str(key), "--id", "name"]
+    assert main([*run, "--quiet"]) == 0
+    assert main([*run, "--quiet"]) == 0
     lines = capfd.readouterr().out.splitlines()
     assert lines[:3] == lines[3:]
 
@@ -216,7 +490,6 @@ def test_bad_key_files_are_refused_without_a_word_of_the_key(
     assert "64 hexadecimal digits" in message
     assert "secret" not in message
     assert "cannot be read" in refusal(capfd, *keyed, places.with_name("nowhere"))
-    assert "go together" in refusal(capfd, places, target, *SHARP, "--id", "name")
     assert not target.exists()
 
 
@@ -235,19 +508,19 @@ def test_nothing_reaches_standard_output_when_a_later_row_is_bad(
 ) -> None:
     text = PLACES + "x,1,2\n" * 200_000 + "bad,91,12.345\n"
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
-    assert "line 200004" in refusal(capfd, "-", "-", "--format", "csv", *SHARP)
+    assert "row 200003" in refusal(capfd, "-", "-", "--format", "csv", *SHARP)
 
 
 def test_a_stream_takes_its_format_from_the_other_file(
     places: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["obfuscate", str(places), "-", *SHARP]) == 0
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"lat\tlon\n1\t2\n")))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"lat\tlon\tname\n1\t2\tx\n")))
     target = places.with_name("out.tsv")
     assert main(["obfuscate", "-", str(target), *SHARP]) == 0
-    assert target.read_bytes() == b"lat\tlon\n1.00000\t2.00000\n"
+    assert target.read_bytes() == b"lat\tlon\tname\n1.00000\t2.00000\tx\n"
     capfd.readouterr()
-    assert "give format" in refusal(capfd, "-", "-", *SHARP)
+    assert "give --format FORMAT" in refusal(capfd, "-", "-", *SHARP)
 
 
 def test_no_input_is_overwritten(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -263,9 +536,12 @@ def test_no_input_is_overwritten(places: Path, capfd: pytest.CaptureFixture[str]
     assert not other.exists()
 
 
-@pytest.mark.parametrize("target", ["/dev/null", "."])
-def test_only_regular_files_are_replaced(places: Path, target: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert "regular file" in refusal(capfd, places, target, "--format", "csv", *SHARP)
+def test_only_regular_files_are_replaced(places: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    device, folder = places.with_name("null.csv"), places.with_name("folder.csv")
+    device.symlink_to("/dev/null")
+    folder.mkdir()
+    for target in (device, folder):
+        assert "regular file" in refusal(capfd, places, target, *SHARP)
     assert Path("/dev/null").is_char_device()
 
 
@@ -314,10 +590,12 @@ def long_job(folder: Path) -> "Iterator[subprocess.Popen[bytes]]":
     source = folder.with_name("long.csv")
     source.write_bytes(b"lat,lon\n" + b"1,2\n" * 5_000_000)
     run = [sys.executable, "-m", "geoind", "obfuscate", str(source), str(folder / "out.csv"), "--epsilon", "0.1"]
+    run += [*EACH, "--order", "keep"]
     with subprocess.Popen(run, preexec_fn=hear_every_signal) as job:
         limit = time.monotonic() + 60
         while not any(path.name.startswith(".out.csv.") for path in folder.iterdir()):
-            assert time.monotonic() < limit, "the job never began to write"
+            assert time.monotonic() < limit, "the job did not begin to write"
+            assert job.poll() is None
             time.sleep(0.05)
         yield job
     source.unlink()
@@ -352,7 +630,7 @@ def test_a_killed_job_leaves_no_output(folder: Path) -> None:
 
 def test_progress_is_shown_on_a_terminal_only(places: Path) -> None:
     places.write_text("lat,lon\n" + "1,2\n" * 400_000)
-    run = [sys.executable, "-m", "geoind", "obfuscate", str(places), str(places.with_name("o.csv")), *SHARP]
+    run = [sys.executable, "-m", "geoind", "obfuscate", str(places), str(places.with_name("o.csv")), *BARE]
     ours, theirs = pty.openpty()
     job = subprocess.Popen(run, stderr=theirs)
     os.close(theirs)
@@ -374,7 +652,7 @@ def test_progress_is_shown_on_a_terminal_only(places: Path) -> None:
 
 def test_a_reader_who_has_enough_is_not_told_that_nothing_was_written(places: Path) -> None:
     places.write_text("lat,lon\n" + "1,2\n" * 100_000)
-    run = [sys.executable, "-m", "geoind", "obfuscate", str(places), "-", *SHARP]
+    run = [sys.executable, "-m", "geoind", "obfuscate", str(places), "-", *BARE]
     job = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert job.stdout is not None
     assert job.stderr is not None
@@ -413,6 +691,7 @@ def test_a_window_that_is_no_time_is_refused(places: Path, capfd: pytest.Capture
 def closed(numbers: tuple[int, ...], *arguments: object) -> "subprocess.CompletedProcess[bytes]":
     """Run the command with some of its standard streams closed."""
     run = [sys.executable, "-m", "geoind", "obfuscate", *map(str, arguments), "--epsilon", "0.01"]
+    run += [] if "--person" in run else EACH
 
     def close() -> None:
         for number in numbers:
@@ -442,11 +721,11 @@ def test_closed_streams_are_one_sentence_and_nobody_pays(places: Path) -> None:
 def test_a_summary_that_nobody_hears_goes_nowhere(places: Path) -> None:
     done = closed((2,), places, "-")
     assert done.returncode == 0
-    assert [row.split(b",")[0] for row in done.stdout.splitlines()] == [b"name", b"Eiffel", b"Montparnasse"]
+    assert done.stdout.startswith(b"lat,lon\n")
     for numbers in ((2,), (1, 2), (0, 1, 2)):
         assert closed(numbers, places, places.with_name("out.csv")).returncode == 0
         rows = places.with_name("out.csv").read_text().splitlines()
-        assert [row.split(",")[0] for row in rows] == ["name", "Eiffel", "Montparnasse"]
+        assert (rows[0], len(rows)) == ("lat,lon", 3)
 
 
 def test_no_true_place_reaches_standard_output_or_what_it_goes_to(places: Path) -> None:
