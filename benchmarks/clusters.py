@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from geoind.adapters.recipe import Recipe
 
 from geoind import KeyedRandomness, SphericalLaplace
-from geoind.adapters.recipe import Recipe
 
 EPSILON = 0.01
 KEY = bytes(range(32))

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
+from geoind.tables.promise import TablePromise, sidecar_of
 
 import geoind
 from geoind import Ledger, SamePlace, SphericalLaplace
@@ -24,7 +25,6 @@ from geoind.files import Reading, obfuscate_file
 from geoind.maps.basemap import read_basemap
 from geoind.pictures.card import card
 from geoind.queries.points_of_interest import PointsOfInterest
-from geoind.tables.promise import TablePromise, sidecar_of
 from tests.apart import apart
 
 HOSTILE = {

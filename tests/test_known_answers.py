@@ -27,12 +27,11 @@ from geoind import (
     SphericalLaplace,
     parallel,
 )
-from geoind.tables.keys import Key
 from geoind.budgets.same_place import SamePlace
 from geoind.channels.dummies import Dummies
 from geoind.channels.priors import Prior
 from geoind.randomness import Labels
-from geoind.tables.keys import key_of_place
+from geoind.tables.keys import Key, key_of_place
 from geoind.traces import PrivateZone
 
 FOLDER = Path(__file__).parent

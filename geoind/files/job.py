@@ -97,8 +97,8 @@ def obfuscate_file(
 
     Only the reports and the kept columns are written. Memory stays flat however long the file is. The target
     appears whole, or after any error not at all. Its release record is in its Parquet metadata, or in
-    `<target>.geoind.json`. After an error the same call is not charged again; `geoind.files.cancel(target)` removes
-    the unfinished work.
+    `<target>.geoind.json`. After an error the same call is not charged again; `geoind.files.cancel(target)`
+    removes the unfinished work.
 
     Parameters
     ----------

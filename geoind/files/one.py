@@ -176,7 +176,7 @@ class OneFile:
 
     @cached_property
     def _needed(self) -> list[str]:
-        """The columns to read: those of reports, those that leave, and times that may explain the order of rows."""
+        """The columns to read: for the reports, to leave with them, and times that may explain the row order."""
         wanted = set(self.table.needed)
         if self.recipe.order == "raise" and self.recipe.time is None:
             first = next(iter(self.source.rows(None)), None)

@@ -64,7 +64,7 @@ def as_crs(crs: Any, what: str) -> str:
     """
     if crs is None:
         raise InvalidInputError(
-            f"{what} must have a CRS, which defines its unit: set it, or give `crs=`, such as {LONLAT!r} for lon/lat"
+            f"{what} must have a CRS, which defines its unit: set it, or give `crs={LONLAT!r}` for lon/lat"
         )
     text = crs if isinstance(crs, str) else str(crs.to_wkt())
     transformer(text, inverse=False)

@@ -165,8 +165,8 @@ class RowOrder:
             return
         if shuffled:
             raise InvalidInputError(
-                "rows of a file are nearer to each other than to those of other files, so the file shows where they "
-                "are, also in random order: put all rows into one file, or give `order='keep'` if the files have "
+                "rows of a file are nearer to each other than to those of other files, so the file shows where "
+                "they are, also in random order: put all rows into one file, or give `order='keep'` if files have "
                 "another reason"
             )
         raise InvalidInputError(

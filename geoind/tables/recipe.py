@@ -225,9 +225,7 @@ class Recipe:
         if most is not None and self.person is EACH_ROW:
             raise InvalidInputError("`reports_per_person=` needs the persons: with EACH_ROW each has one row")
         if (self.reports or 1) > 1 and self.person is EACH_ROW:
-            raise InvalidInputError(
-                "`reports=` is for several reports of a person: with EACH_ROW each has one"
-            )
+            raise InvalidInputError("`reports=` is for several reports of a person: with EACH_ROW each has one")
         if self.allow_total is not None:
             as_positive(self.allow_total, "`allow_total=`")
         if self.same_place is not None:
@@ -260,8 +258,8 @@ class Recipe:
             raise InvalidInputError("a step of a trace is one place: give one `lon=` and one `lat=`")
         if self.delta is not None or self.reports_per_person is not None:
             raise InvalidInputError(
-                "`delta=`, `reports=` and `reports_per_person=` are for single places: the total of a trace is that "
-                "of its session"
+                "`delta=`, `reports=` and `reports_per_person=` are for single places: the total of a trace is "
+                "that of its session"
             )
 
     @property

@@ -1,8 +1,8 @@
 """A release of a table: one pass counts, what it found is decided and charged, another pass draws the reports.
 
 A part is a run of consecutive rows that comes in batches: a file, a partition, a frame. Counts of parts add up.
-What is decided from their sum is the same for all parts: which rows of a person are reported, the totals per person
-and the record of the release.
+What is decided from their sum is the same for all parts: which rows of a person are reported, the totals per
+person and the record of the release.
 """
 
 import hashlib

@@ -24,7 +24,7 @@ from geoind.tables.keys import key_of_place
 from geoind.tables.locations import EMPTY, Locations, crs_of
 from geoind.tables.names import listed
 from geoind.tables.order import clock_columns
-from geoind.tables.places import column_of, is_text, nulls, rows_of
+from geoind.tables.places import column_of, is_text, rows_of
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 from geoind.tables.times import NO_TIME, seconds_of
 from geoind.tables.where import LonLat, Points

@@ -16,11 +16,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from distributed import Client, LocalCluster, wait
+from geoind.adapters.dataset import obfuscate_dataset, parquet_files
+from geoind.adapters.keys import Key
 
 from geoind import BudgetExceededError, InvalidInputError, KeyedRandomness, Ledger, SphericalLaplace
 from geoind.adapters import dask as door
-from geoind.adapters.dataset import obfuscate_dataset, parquet_files
-from geoind.adapters.keys import Key
 from tests.adapters.test_dataset import SIZES, read, write
 from tests.tables.test_keys import shown
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from geoind.tables.promise import TablePromise, sidecar_of
 
 from geoind import SphericalLaplace, synthetic_city
 from geoind.cli import main
-from geoind.tables.promise import TablePromise, sidecar_of
 
 CITY = synthetic_city(16)
 MECHANISM = SphericalLaplace(math.log(4) / 200)

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
-
 from geoind.adapters.dataset import obfuscate_dataset
+
 from geoind.cli import main
 from geoind.files import read_reports
 from geoind.tables import read_promise

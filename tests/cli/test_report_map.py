@@ -5,12 +5,12 @@ from pathlib import Path
 import geopandas
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from geoind.tables.promise import TablePromise, sidecar_of
 from markupsafe import escape
 from playwright.sync_api import Page, expect
 
 from geoind import SphericalLaplace
 from geoind.cli import main
-from geoind.tables.promise import TablePromise, sidecar_of
 from tests.hostile import FILE_NAMES
 from tests.maps.test_reports import write
 

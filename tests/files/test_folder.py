@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from geoind.files.folder import obfuscate_files
 
 from geoind import InvalidInputError, Ledger, SphericalLaplace
 from geoind.files import folder, job, read_reports
-from geoind.files.folder import obfuscate_files
 from geoind.files.job import Job
 from geoind.tables import Recipe
 from geoind.tables.keys import Key

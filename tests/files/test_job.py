@@ -6,11 +6,11 @@ import geopandas
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from geoind.tables.promise import read_promise
 
 from geoind import InvalidInputError, Ledger
 from geoind.files import Reading, obfuscate_file
 from geoind.tables.keys import Key
-from geoind.tables.promise import read_promise
 from tests.files.test_delimited import obfuscated, reason
 
 ROWS = {"rider": ["ana", "ben"], "lon": [2.3, 2.4], "lat": [48.8, 48.9]}

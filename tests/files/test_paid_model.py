@@ -14,15 +14,15 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from geoind.adapters.dataset import obfuscate_dataset
+from geoind.files.folder import obfuscate_files
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from geoind import BudgetExceededError, GeoindError, Ledger
-from geoind.adapters.dataset import obfuscate_dataset
 from geoind.errors import LedgerError
 from geoind.files import cancel, obfuscate_file
-from geoind.files.folder import obfuscate_files
 from geoind.files.job import Job
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Costs, ReportCounts

@@ -17,6 +17,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from geoind.adapters.dataset import obfuscate_dataset
+from geoind.files.folder import obfuscate_files
 
 from geoind import (
     BudgetExceededError,
@@ -29,12 +31,10 @@ from geoind import (
     Projection,
     SphericalLaplace,
 )
-from geoind.adapters.dataset import obfuscate_dataset
 from geoind.adapters.geopandas import obfuscate_points
 from geoind.cli import main
 from geoind.errors import LedgerError
 from geoind.files import cancel, obfuscate_file
-from geoind.files.folder import obfuscate_files
 from geoind.files.job import Job
 from geoind.parallel import in_processes
 from geoind.randomness import RandomnessLike

@@ -2,11 +2,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from geoind.files.sources import Reading
 
 from geoind.errors import InvalidInputError
 from geoind.files import read_places
 from geoind.files.places import files_in
-from geoind.files.sources import Reading
 
 
 def places(path: Path, **where: str) -> list[list[float]]:

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+from geoind.files.folder import obfuscate_files
 
 from geoind import BudgetExceededError, InvalidInputError, Ledger, TraceSession
 from geoind.cli import main
 from geoind.files import obfuscate_file
-from geoind.files.folder import obfuscate_files
 from geoind.files.job import Job
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.tables import Recipe, read_promise

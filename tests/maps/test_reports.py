@@ -12,6 +12,7 @@ import geopandas
 import numpy as np
 import pandas as pd
 import pytest
+from geoind.tables.promise import TablePromise
 from PIL import Image
 from playwright.sync_api import Page, expect
 
@@ -20,7 +21,6 @@ from geoind.errors import InvalidInputError
 from geoind.files import read_places
 from geoind.maps.basemap import Basemap
 from geoind.maps.reports import CELLS, MOST_POINTS, report_map
-from geoind.tables.promise import TablePromise
 from tests.hostile import HOSTILE
 
 LONLAT = np.array([[24.9384, 60.1699], [24.9414, 60.1708], [24.95, 60.175]])

@@ -6,12 +6,12 @@ from typing import Any, cast
 import numpy as np
 import pyarrow as pa
 import pytest
+from geoind.tables.promise import TablePromise
 
 from geoind import PlanarGaussian, PlanarLaplace, PostProcessed, Projected, Projection, SphericalLaplace
 from geoind.mechanisms.protocol import Mechanism
 from geoind.space.lattice import half_diagonal
 from geoind.tables import Recipe
-from geoind.tables.promise import TablePromise
 from geoind.tables.summary import Summary, Tally, mean_error
 from tests.tables import cases
 

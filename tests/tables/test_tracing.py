@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from geoind.tables.rows import Examined, Problem
 
 from geoind import InvalidInputError, SphericalLaplace
 from geoind.tables import Recipe
-from geoind.tables.rows import Examined, Problem
 from geoind.tables.times import NO_TIME
 from geoind.tables.tracing import METHODS, Tracing, answered, in_order, steps_of, tracing_of
 from geoind.traces import Independent, Predictive, SparseVector, Switching
