@@ -67,7 +67,7 @@ class PersonTotal:
     epsilon : float
         The sum of their epsilons, per metre; infinite for noise without one.
     level, radius, delta : float, optional
-        The accountant's answer: places within the radius can be found apart by a factor e^level from all of these
+        The accountant's answer: places within the radius can be distinguished by a factor e^level from all of these
         reports, except with probability delta. None where no accountant knows the mechanism.
 
     Examples
@@ -129,7 +129,7 @@ class ReleaseRecord:
     sigma : float, optional
         Of Gaussian noise, in metres on the ground: all that there is to know, for `level_of_reports`.
     level, radius : float, optional
-        How the noise was chosen: places within the radius can be found apart by a factor e^level, by
+        How the noise was chosen: places within the radius can be distinguished by a factor e^level, by
     reports : int
         so many reports together, except with probability
     delta : float
