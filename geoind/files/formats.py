@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 import tempfile
+import weakref
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,17 @@ from geoind.files.source import Dialect, Rows
 from geoind.space.vector_files import DRIVERS
 from geoind.tables.delivery import STANDARD
 
-__all__ = ["FORMATS", "Bytes", "Kind", "StreamSource", "compressed", "inner_name", "is_known", "kind_of"]
+__all__ = [
+    "FORMATS",
+    "MOST_COLUMNS",
+    "Bytes",
+    "Kind",
+    "StreamSource",
+    "compressed",
+    "inner_name",
+    "is_known",
+    "kind_of",
+]
 
 NAMED = {
     "csv": (".csv", ".txt"),
@@ -37,6 +48,9 @@ FORMATS = (*NAMED, "google", "vector")
 SUFFIXES = {suffix: name for name, suffixes in NAMED.items() for suffix in suffixes}
 """The format by the suffix. Other suffixes of `vector_files.DRIVERS` are "vector": read and written by GDAL."""
 
+MOST_COLUMNS = 1 << 14
+"""Columns of a table of text, as in spreadsheets."""
+DAMAGED = "the input is not, or not completely, a compressed file"
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
 
 GOOGLE = re.compile(
@@ -72,10 +86,12 @@ def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
         return Kind(chosen, "")
     path = Path(name)
     compression, suffix = _suffixes(path)
-    if compression == "zip" and suffix not in SUFFIXES and path.is_file():
+    # Also False for a name that no file can have.
+    exists = os.path.isfile(path)  # noqa: PTH113
+    if compression == "zip" and suffix not in SUFFIXES and exists:
         with Bytes(path).opened() as stream:
             members = _archive(stream)[1]
-        suffix = Path(members[0]).suffix.lower() if len(members) == 1 else suffix
+        suffix = Path(members[0].filename).suffix.lower() if len(members) == 1 else suffix
     found = chosen or SUFFIXES.get(suffix, "vector")
     if found == "vector":
         if not path.name.lower().endswith(tuple(DRIVERS)):
@@ -85,7 +101,7 @@ def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
         return Kind(found, "")
     if compression and found == "parquet":
         raise InvalidInputError(f"a Parquet file cannot be compressed as a whole: {path.name!r}")
-    if chosen is None and suffix == ".json" and path.is_file():
+    if chosen is None and suffix == ".json" and exists:
         with Bytes(path, compression).opened() as stream:
             found = "google" if GOOGLE.match(stream.read(1 << 16)) else found
     return Kind(found, compression)
@@ -145,7 +161,7 @@ class Bytes:
                 # Errors of gzip and Arrow have no number, errors of the disk have one.
                 if not self.compression or getattr(error, "errno", None) is not None:
                     raise
-                raise InvalidInputError("the input is not, or not completely, a compressed file") from None
+                raise InvalidInputError(DAMAGED) from None
             finally:
                 self._stream = None
 
@@ -167,6 +183,7 @@ class Bytes:
             if stream.seekable():
                 return stream
         self._copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+        weakref.finalize(self, self._copy.close)
         shutil.copyfileobj(stream, self._copy)
         return self._copy
 
@@ -215,20 +232,22 @@ def _decompressed(stream: BinaryIO, compression: str) -> BinaryIO:
         archive, members = _archive(stream)
         if len(members) != 1:
             raise InvalidInputError(f"a .zip archive must hold one file, this one holds {len(members)}")
+        if members[0].flag_bits & 1 or members[0].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise InvalidInputError("a .zip archive must be compressed by deflate, without a password")
         try:
             return cast(BinaryIO, archive.open(members[0]))
-        except (NotImplementedError, RuntimeError, ValueError):
-            raise InvalidInputError("a .zip archive must be compressed by deflate, without a password") from None
+        except (NotImplementedError, OSError, RuntimeError, ValueError):
+            raise InvalidInputError(DAMAGED) from None
     return stream
 
 
-def _archive(stream: BinaryIO) -> tuple[zipfile.ZipFile, list[str]]:
+def _archive(stream: BinaryIO) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
     try:
         archive = zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
-        raise InvalidInputError("the input is not, or not completely, a compressed file") from None
+        raise InvalidInputError(DAMAGED) from None
     # macOS adds a folder of its own.
-    return archive, [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX/" not in name]
+    return archive, [part for part in archive.infolist() if not part.is_dir() and "__MACOSX/" not in part.filename]
 
 
 def inner_name(target: str, kind: Kind) -> str:
