@@ -69,7 +69,7 @@ def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> StreamSo
     if len(records[0]) > MOST_COLUMNS:
         raise InvalidInputError(f"line 1: there are more than {MOST_COLUMNS} columns")
     if reading.header and _looks_like_record(records[0]):
-        raise InvalidInputError("line 1: the first line looks like a record: is there no header?")
+        raise InvalidInputError("line 1: the first line looks like a record: give `header=False` if it is one")
     if reading.header:
         names, start, pattern = _unique(records.pop(0)), mark + len(text[:second].encode()), "the header"
     else:
@@ -247,6 +247,10 @@ def _records(text: str, delimiter: str, quoting: bool) -> tuple[list[list[str]],
 
 
 def _looks_like_record(fields: Sequence[str]) -> bool:
+    counted = all(field.isdecimal() and len(field) < 7 for field in fields)
+    if counted and sorted(set(map(int, fields))) == list(map(int, fields)):
+        # The header of a file that was made from one without a header.
+        return False
     numbers = [field for field in fields if field.strip() and not any(map(str.isalpha, field))]
     return len(numbers) == len(fields) or len([field for field in fields if FRACTION.fullmatch(field)]) > 1
 

@@ -25,7 +25,7 @@ from geoind.tables.delivery import STANDARD
 
 __all__ = [
     "FORMATS",
-    "MOST_COLUMNS",
+    "READ_ONLY",
     "Bytes",
     "Kind",
     "StreamSource",
@@ -45,12 +45,12 @@ NAMED = {
     "plt": (".plt",),
 }
 FORMATS = (*NAMED, "google", "vector")
+READ_ONLY = ("plt", "google")
 SUFFIXES = {suffix: name for name, suffixes in NAMED.items() for suffix in suffixes}
 """The format by the suffix. Other suffixes of `vector_files.DRIVERS` are "vector": read and written by GDAL."""
 
 MOST_COLUMNS = 1 << 14
 """Columns of a table of text, as in spreadsheets."""
-DAMAGED = "the input is not, or not completely, a compressed file"
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
 
 GOOGLE = re.compile(
@@ -79,10 +79,10 @@ def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
     Kind(format='ndjson', compression='')
     """
     if chosen is not None and chosen not in FORMATS:
-        raise InvalidInputError(f"format must be one of {', '.join(FORMATS)}, got {chosen!r}")
+        raise InvalidInputError(f"`format=` must be one of {', '.join(FORMATS)}, got {chosen!r}")
     if str(name) == STANDARD:
         if chosen is None:
-            raise InvalidInputError("standard input and output have no format: give format (--format)")
+            raise InvalidInputError("standard input and output have no name to show the format: give `format=`")
         return Kind(chosen, "")
     path = Path(name)
     compression, suffix = _suffixes(path)
@@ -96,7 +96,7 @@ def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
     if found == "vector":
         if not path.name.lower().endswith(tuple(DRIVERS)):
             known = ", ".join({**SUFFIXES, **DRIVERS})
-            raise InvalidInputError(f"{path.name!r} must end in one of {known}, or format must be given")
+            raise InvalidInputError(f"{path.name!r} must end in one of {known}, or `format=` must be given")
         # GDAL reads an archive of a shapefile as it is.
         return Kind(found, "")
     if compression and found == "parquet":
@@ -145,15 +145,12 @@ class Bytes:
         self.name = str(name)
         self.compression = compression
         self._copy: BinaryIO | None = None
-        self._stream: BinaryIO | None = None
-        self._size = 0
 
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
         """Return the bytes, in a `with`. Damaged compressed bytes are an `InvalidInputError`, also while read."""
         with ExitStack() as stack:
-            self._stream = stream = self._copy or self._seekable(stack)
-            self._size = stream.seek(0, os.SEEK_END)
+            stream = self._copy or self._seekable(stack)
             stream.seek(0)
             try:
                 yield _decompressed(stream, self.compression)
@@ -161,18 +158,12 @@ class Bytes:
                 # Errors of gzip and Arrow have no number, errors of the disk have one.
                 if not self.compression or getattr(error, "errno", None) is not None:
                     raise
-                raise InvalidInputError(DAMAGED) from None
-            finally:
-                self._stream = None
-
-    def share(self) -> float | None:
-        """Return which part of the file was read so far, None if it is not being read."""
-        return self._stream.tell() / self._size if self._stream is not None and self._size else None
+                raise InvalidInputError("the input is not, or not completely, a compressed file") from None
 
     def _seekable(self, stack: ExitStack) -> BinaryIO:
         if self.name == STANDARD:
             if sys.stdin is None:
-                raise InvalidInputError("standard input is closed")
+                raise InvalidInputError("standard input is closed: nothing can be read there")
             stream = cast(BinaryIO, sys.stdin.buffer)
         else:
             try:
@@ -182,10 +173,11 @@ class Bytes:
                 raise InvalidInputError(f"cannot read {self.name}: {reason}") from None
             if stream.seekable():
                 return stream
-        self._copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
-        weakref.finalize(self, self._copy.close)
-        shutil.copyfileobj(stream, self._copy)
-        return self._copy
+        copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+        weakref.finalize(self, copy.close)
+        shutil.copyfileobj(stream, copy)
+        self._copy = copy
+        return copy
 
 
 @dataclass
@@ -218,10 +210,6 @@ class StreamSource:
         with self.data.opened() as stream:
             yield from self.read(stream, [name for name in self.schema.names if name in chosen])
 
-    def share(self) -> float | None:
-        """Return which part of the file was read so far, None where unknown."""
-        return self.data.share()
-
 
 def _decompressed(stream: BinaryIO, compression: str) -> BinaryIO:
     if compression == "gzip":
@@ -237,7 +225,7 @@ def _decompressed(stream: BinaryIO, compression: str) -> BinaryIO:
         try:
             return cast(BinaryIO, archive.open(members[0]))
         except (NotImplementedError, OSError, RuntimeError, ValueError):
-            raise InvalidInputError(DAMAGED) from None
+            raise zipfile.BadZipFile from None
     return stream
 
 
@@ -245,7 +233,7 @@ def _archive(stream: BinaryIO) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
     try:
         archive = zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
-        raise InvalidInputError(DAMAGED) from None
+        raise InvalidInputError("the input is not, or not completely, a compressed file") from None
     # macOS adds a folder of its own.
     return archive, [part for part in archive.infolist() if not part.is_dir() and "__MACOSX/" not in part.filename]
 

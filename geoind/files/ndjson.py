@@ -124,7 +124,10 @@ def _rows(lines: list[tuple[int, bytes]], schema: pa.Schema) -> Rows:
             numbers.append(number)
             records.append(record)
     columns = [pa.array([record.get(name) for record in records], pa.string()) for name in schema.names]
-    return Rows(pa.RecordBatch.from_arrays(columns, schema=schema), np.array(numbers, np.int64), bad)
+    # A batch without columns has a number of rows if it is a part of another.
+    wider = schema.append(pa.field("", pa.null()))
+    batch = pa.RecordBatch.from_arrays([*columns, pa.nulls(len(records))], schema=wider)
+    return Rows(batch.select(range(len(columns))), np.array(numbers, np.int64), bad)
 
 
 def _record(line: bytes) -> dict[str, str | None] | str:

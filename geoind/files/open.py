@@ -33,7 +33,7 @@ def open_source(path: str | Path, reading: Reading) -> Source:
     kind = kind_of(path, reading.format)
     for name, formats in OPTIONS.items():
         if getattr(reading, name) != getattr(Reading(), name) and kind.format not in formats:
-            raise InvalidInputError(f"{name} is not for {kind.format} files")
+            raise InvalidInputError(f"`{name}=` is not for {kind.format} files")
     data = Bytes(path, kind.compression)
     if kind.format in ("geojson", "vector"):
         from geoind.files.vector import open_vector

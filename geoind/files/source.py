@@ -88,7 +88,3 @@ class Source(Protocol):
     def rows(self, columns: Sequence[str] | None = None) -> Iterator[Rows]:
         """Yield the records from the beginning; only some of the columns, in the order of the schema."""
         ...
-
-    def share(self) -> float | None:
-        """Return which part of the file was read so far, None where unknown."""
-        ...

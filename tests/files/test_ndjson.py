@@ -50,7 +50,8 @@ def test_every_value_can_be_parsed_back_from_its_column(records: list[dict[str, 
 
 def test_numbers_keep_their_digits_and_strings_their_quotes() -> None:
     source = objects(
-        '{"a": 1.50, "b": 12345678901234567890123, "c": "x\\"\\u00e9", "d": [1.0, {"e": -0}], "f": true}\n{"a": null}\n'
+        '{"a": 1.50, "b": 12345678901234567890123, "c": "x\\"\\u00e9", "d": [1.0, {"e": -0}], "f": true}\n'
+        '{"a": null}\n'
     )
     first = {"a": "1.50", "b": "12345678901234567890123", "c": '"x\\"é"', "d": '[1.0,{"e":-0}]', "f": "true"}
     assert rows_of(source) == [first, dict.fromkeys(first)]
