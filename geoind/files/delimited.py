@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import Bytes, StreamSource
+from geoind.files.formats import MOST_COLUMNS, Bytes, StreamSource
 from geoind.files.source import BadRecord, Dialect, Reading, Rows
 
 __all__ = ["open_csv", "open_plt", "open_tsv"]
@@ -27,8 +27,6 @@ BLOCK = 4 << 20
 """Bytes that are parsed at once. No record may be longer."""
 MOST_BAD = 1 << 18
 """Bad rows that are held at once."""
-MOST_COLUMNS = 1 << 14
-"""Columns of a table, as in spreadsheets."""
 HEAD = 1 << 20
 """Bytes of the first records, from which the delimiter and the decimal comma are detected."""
 

@@ -49,6 +49,8 @@ READ_ONLY = ("plt", "google")
 SUFFIXES = {suffix: name for name, suffixes in NAMED.items() for suffix in suffixes}
 """The format by the suffix. Other suffixes of `vector_files.DRIVERS` are "vector": read and written by GDAL."""
 
+MOST_COLUMNS = 1 << 14
+"""Columns of a table of text, as in spreadsheets."""
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
 
 GOOGLE = re.compile(
@@ -84,10 +86,12 @@ def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
         return Kind(chosen, "")
     path = Path(name)
     compression, suffix = _suffixes(path)
-    if compression == "zip" and suffix not in SUFFIXES and path.is_file():
+    # Also False for a name that no file can have.
+    exists = os.path.isfile(path)  # noqa: PTH113
+    if compression == "zip" and suffix not in SUFFIXES and exists:
         with Bytes(path).opened() as stream:
             members = _archive(stream)[1]
-        suffix = Path(members[0]).suffix.lower() if len(members) == 1 else suffix
+        suffix = Path(members[0].filename).suffix.lower() if len(members) == 1 else suffix
     found = chosen or SUFFIXES.get(suffix, "vector")
     if found == "vector":
         if not path.name.lower().endswith(tuple(DRIVERS)):
@@ -97,7 +101,7 @@ def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
         return Kind(found, "")
     if compression and found == "parquet":
         raise InvalidInputError(f"a Parquet file cannot be compressed as a whole: {path.name!r}")
-    if chosen is None and suffix == ".json" and path.is_file():
+    if chosen is None and suffix == ".json" and exists:
         with Bytes(path, compression).opened() as stream:
             found = "google" if GOOGLE.match(stream.read(1 << 16)) else found
     return Kind(found, compression)
@@ -216,20 +220,22 @@ def _decompressed(stream: BinaryIO, compression: str) -> BinaryIO:
         archive, members = _archive(stream)
         if len(members) != 1:
             raise InvalidInputError(f"a .zip archive must hold one file, this one holds {len(members)}")
+        if members[0].flag_bits & 1 or members[0].compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise InvalidInputError("a .zip archive must be compressed by deflate, without a password")
         try:
             return cast(BinaryIO, archive.open(members[0]))
-        except (NotImplementedError, RuntimeError, ValueError):
-            raise InvalidInputError("a .zip archive must be compressed by deflate, without a password") from None
+        except (NotImplementedError, OSError, RuntimeError, ValueError):
+            raise zipfile.BadZipFile from None
     return stream
 
 
-def _archive(stream: BinaryIO) -> tuple[zipfile.ZipFile, list[str]]:
+def _archive(stream: BinaryIO) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
     try:
         archive = zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
         raise InvalidInputError("the input is not, or not completely, a compressed file") from None
     # macOS adds a folder of its own.
-    return archive, [name for name in archive.namelist() if not name.endswith("/") and "__MACOSX/" not in name]
+    return archive, [part for part in archive.infolist() if not part.is_dir() and "__MACOSX/" not in part.filename]
 
 
 def inner_name(target: str, kind: Kind) -> str:

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -56,28 +57,37 @@ def _read(stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
     except (ValueError, RecursionError):
         # Not the parser's message: it may quote the text.
         raise InvalidInputError("the file must be JSON") from None
+    history = found if isinstance(found, dict) else {"semanticSegments": found}
+    if not any(isinstance(history.get(name), list) for name in ("locations", "semanticSegments")):
+        raise InvalidInputError("the file must be a Records.json or a Timeline.json of Google")
     points, refused = [], []
-    for item, place, time in _points(found):
+    for item, place, time in _points(history):
         if place and time:
             points.append((time, *place))
         else:
             refused.append((f"has no valid {'time' if place else 'place'}", json.dumps(item)))
-    # Times in UTC sort as text.
-    points.sort()
+    # Times in UTC sort as text. Not by the place, too: the order of the rows must not depend on it.
+    points.sort(key=itemgetter(0))
     columns = [pa.array([point[index] for point in points], pa.string()) for index in (1, 2, 0)]
     bad = [BadRecord(number, *why) for number, why in enumerate(refused, 1 + len(points))]
     batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
     yield Rows(batch.select(wanted), np.arange(1, 1 + len(points)), bad)
 
 
-def _points(found: Any) -> Iterator[tuple[Any, tuple[str, str] | None, str | None]]:
+def _needed(item: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in item.items() if name in READ}
+
+
+def _points(history: dict[str, Any]) -> Iterator[tuple[Any, tuple[str, str] | None, str | None]]:
     """Yield each point of a history, its latitude and longitude, and its time; None where one is not valid."""
-    history = found if isinstance(found, dict) else {"semanticSegments": found}
     for record in _objects(history.get("locations")):
         if "latitudeE7" in record or "longitudeE7" in record:
-            lat, lon = record.get("latitudeE7"), record.get("longitudeE7")
-            place = (f"{lat / 1e7:.7f}", f"{lon / 1e7:.7f}") if type(lat) is type(lon) is int else None
-            yield record, place, _time(record.get("timestamp", record.get("timestampMs")))
+            lat, lon = _degrees(record.get("latitudeE7")), _degrees(record.get("longitudeE7"))
+            yield (
+                record,
+                (lat, lon) if lat and lon else None,
+                _time(record.get("timestamp", record.get("timestampMs"))),
+            )
     for segment in _objects(history.get("semanticSegments")):
         start = segment.get("startTime")
         for point in _objects(segment.get("timelinePath")):
@@ -92,6 +102,10 @@ def _points(found: Any) -> Iterator[tuple[Any, tuple[str, str] | None, str | Non
 
 def _objects(values: Any) -> list[dict[str, Any]]:
     return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+
+
+def _degrees(value: Any) -> str | None:
+    return f"{value / 1e7:.7f}" if type(value) is int and abs(value) <= 180 * 10**7 else None
 
 
 def _place(text: Any) -> tuple[str, str] | None:

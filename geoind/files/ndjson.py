@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import Bytes, StreamSource
+from geoind.files.formats import MOST_COLUMNS, Bytes, StreamSource
 from geoind.files.source import BadRecord, Rows
 
 __all__ = ["open_ndjson"]
@@ -20,6 +20,9 @@ LEAST_LINES = 1000
 """Lines in which members are looked for, also if they have more bytes."""
 LONGEST = 64 << 20
 """Bytes of a line."""
+BATCH_CELLS = 1 << 22
+LONGEST_NAME = 1000
+"""Characters of the names of objects around a member."""
 TWICE = "a member occurs twice in one object"
 
 
@@ -67,17 +70,22 @@ def open_ndjson(data: Bytes) -> StreamSource:
     """
     names: dict[str, None] = {}
     objects = size = 0
+    reason = "the file is empty"
     with data.opened() as stream:
         for count, (_, line) in enumerate(_lines(stream), 1):
             record = _record(line)
-            if isinstance(record, dict):
+            if isinstance(record, str):
+                reason = f"the first lines are none: {record}"
+            else:
                 names |= dict.fromkeys(record)
                 objects += 1
             size += len(line)
+            if len(names) > MOST_COLUMNS:
+                raise InvalidInputError(f"the first lines have more than {MOST_COLUMNS} different members")
             if count >= LEAST_LINES and size >= BATCH_BYTES:
                 break
     if not objects:
-        raise InvalidInputError("the file must have a JSON object per line: none of the first lines is one")
+        raise InvalidInputError(f"the file must have a JSON object per line; {reason}")
     schema = pa.schema([pa.field(name, pa.string(), metadata={b"geoind:json": b"1"}) for name in names])
 
     def read(stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
@@ -87,10 +95,11 @@ def open_ndjson(data: Bytes) -> StreamSource:
         for number, line in _lines(stream):
             held.append((number, line))
             size += len(line)
-            if size > BATCH_BYTES:
+            if size > BATCH_BYTES or len(held) * len(wanted) > BATCH_CELLS:
                 yield _rows(held, part)
                 held, size = [], 0
-        yield _rows(held, part)
+        if held:
+            yield _rows(held, part)
 
     return StreamSource(data, schema, read, "line")
 
@@ -115,7 +124,10 @@ def _rows(lines: list[tuple[int, bytes]], schema: pa.Schema) -> Rows:
             numbers.append(number)
             records.append(record)
     columns = [pa.array([record.get(name) for record in records], pa.string()) for name in schema.names]
-    return Rows(pa.RecordBatch.from_arrays(columns, schema=schema), np.array(numbers, np.int64), bad)
+    # A batch without columns has a number of rows if it is a part of another.
+    wider = schema.append(pa.field("", pa.null()))
+    batch = pa.RecordBatch.from_arrays([*columns, pa.nulls(len(records))], schema=wider)
+    return Rows(batch.select(range(len(columns))), np.array(numbers, np.int64), bad)
 
 
 def _record(line: bytes) -> dict[str, str | None] | str:
@@ -128,7 +140,7 @@ def _record(line: bytes) -> dict[str, str | None] | str:
         if "\\u" in text:
             # An escape for half a character is not text: a UnicodeEncodeError, which is a ValueError.
             _json(found).encode()
-        return _flat(found)
+        return _flatten(found, {})
     except _Refused as error:
         return str(error)
     except RecursionError:
@@ -138,15 +150,17 @@ def _record(line: bytes) -> dict[str, str | None] | str:
         return "not a JSON object"
 
 
-def _flat(members: dict[str, Any]) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
+def _flatten(members: dict[str, Any], found: dict[str, str | None], prefix: str = "") -> dict[str, str | None]:
+    if len(prefix) > LONGEST_NAME or len(members) > MOST_COLUMNS:
+        raise _Refused("an object has too many members, or too long names")
     for name, value in members.items():
-        new: dict[str, str | None] = {name: None if value is None else _json(value)}
+        path = prefix + name
         if type(value) is dict and value:
-            new = {f"{name}.{inner}": text for inner, text in _flat(value).items()}
-        if not found.keys().isdisjoint(new):
+            _flatten(value, found, f"{path}.")
+        elif path in found:
             raise _Refused(TWICE)
-        found |= new
+        else:
+            found[path] = None if value is None else _json(value)
     return found
 
 

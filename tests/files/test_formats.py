@@ -1,93 +1,225 @@
 import gc
 import gzip
+import io
+import json
+import os
+import sys
+import threading
 import zipfile
 from pathlib import Path
 
-import numpy as np
+import pyarrow as pa
 import pytest
 
 from geoind.errors import InvalidInputError
-from geoind.files import obfuscate_file
-from tests.files.test_delimited import SHARP, reason
-from tests.full_disk import full_disk
+from geoind.files.formats import FORMATS, Bytes, Kind, compressed, inner_name, is_known, kind_of
+from tests.files.test_google import ANDROID, IOS, RECORDS
+
+COMPRESSIONS = {"gzip": ".gz", "zstd": ".zst", "zip": ".zip"}
 
 
-@pytest.mark.parametrize("suffix", ["gz", "zst"])
-def test_compressed_files_in_and_out(tmp_path: Path, suffix: str) -> None:
-    import pyarrow as pa
-
-    codec = {"gz": "gzip", "zst": "zstd"}[suffix]
-    source, target, plain = tmp_path / f"in.csv.{suffix}", tmp_path / f"out.csv.{suffix}", tmp_path / "plain.csv"
-    with pa.CompressedOutputStream(str(source), codec) as file:
-        file.write(b"lat,lon\n" + b"1,2\n" * 1000)
-    assert obfuscate_file(source, target, mechanism=SHARP).reports == 1000
-    with pa.CompressedInputStream(str(target), codec) as file:
-        assert file.read() == b"lat,lon\n" + b"1.00000,2.00000\n" * 1000
-    obfuscate_file(target, plain, mechanism=SHARP)
-    assert plain.read_bytes().startswith(b"lat,lon\n1.00000")
-
-
-def test_a_damaged_compressed_file_is_refused(tmp_path: Path) -> None:
-    whole = gzip.compress(b"lat,lon\n" + b"1,2\n" * 100_000)
-    assert "compressed" in reason(tmp_path, whole[: len(whole) // 2], "in.csv.gz")
-    assert "compressed" in reason(tmp_path, b"lat,lon\n1,2\n", "in.csv.gz")
-
-
-def test_a_zip_archive_of_one_file_goes_in_and_out(tmp_path: Path) -> None:
-    for name in ("in.zip", "in.csv.zip"):
-        with zipfile.ZipFile(tmp_path / name, "w") as archive:
-            archive.writestr("trips.csv", "lat,lon\n1,2\n")
-        obfuscate_file(tmp_path / name, tmp_path / f"out-{name}", mechanism=SHARP)
-        with zipfile.ZipFile(tmp_path / f"out-{name}") as archive:
-            assert archive.read(archive.namelist()[0]) == b"lat,lon\n1.00000,2.00000\n"
-    with zipfile.ZipFile(tmp_path / "two.csv.zip", "w") as archive:
-        archive.writestr("a.csv", "lat,lon\n")
-        archive.writestr("b.csv", "lat,lon\n")
-    with pytest.raises(InvalidInputError, match="holds 2"):
-        obfuscate_file(tmp_path / "two.csv.zip", tmp_path / "out.csv", mechanism=SHARP)
-
-
-@pytest.mark.parametrize("suffix", [".gz", ".zst", ".zip"])
-def test_a_refused_file_leaves_no_compression_open(tmp_path: Path, suffix: str) -> None:
-    source = tmp_path / "places.csv"
-    source.write_text("lat,lon\n48.8584,2.2945\ninf,2.3\n")
-    with pytest.raises(InvalidInputError):
-        obfuscate_file(source, tmp_path / f"reports.csv{suffix}", epsilon=0.01)
-    # What is collected without having been closed would warn, which is an error here.
-    gc.collect()
-    assert [path.name for path in tmp_path.iterdir()] == ["places.csv"]
+def packed(folder: Path, content: bytes, compression: str, name: str = "trips.csv") -> Path:
+    path = folder / f"{name}{COMPRESSIONS.get(compression, '')}"
+    with path.open("wb") as file:
+        stream = compressed(file, compression, name)
+        stream.write(content)
+        if stream is not file:
+            stream.close()
+        assert not file.closed
+    return path
 
 
 @pytest.mark.parametrize(
-    ("source", "target", "sentence"),
+    ("name", "kind"),
     [
-        ("trips.csv", "reports", "csv can only become csv, tsv, ndjson, parquet"),
-        ("trips.csv", "reports.gpkg", "csv can only become"),
-        ("trips.geojson", "reports.csv", "geojson can only stay geojson"),
-        ("trips.json", "reports.ndjson", "--format ndjson"),
-        ("trips.gpkg", "reports.csv", "another of its formats, such as .gpkg"),
-        ("trips.zip", "reports.csv", "an archive must hold one file of text"),
+        ("a.csv", ("csv", "")),
+        ("A.TXT.GZ", ("csv", "gzip")),
+        ("a.b.tsv.zst", ("tsv", "zstd")),
+        ("a.jsonl.zip", ("ndjson", "zip")),
+        ("a.json", ("geojson", "")),
+        ("a.geojson.gz", ("geojson", "gzip")),
+        ("a.gpx", ("gpx", "")),
+        ("a.pq", ("parquet", "")),
+        ("a.plt", ("plt", "")),
+        ("a.gpkg", ("vector", "")),
+        ("a.zip", ("vector", "")),
+        ("a.shp", ("vector", "")),
+        ("a.osm.pbf", ("vector", "")),
     ],
 )
-def test_a_format_that_a_file_cannot_become_is_refused_with_those_that_it_can(
-    tmp_path: Path, source: str, target: str, sentence: str
+def test_the_name_gives_format_and_compression(name: str, kind: tuple[str, str]) -> None:
+    assert kind_of(name) == Kind(*kind)
+    assert kind_of(Path("folder.csv", name)) == Kind(*kind)
+    assert kind[0] in FORMATS
+
+
+def test_a_chosen_format_wins_over_the_name() -> None:
+    assert kind_of("a.txt.gz", "ndjson") == Kind("ndjson", "gzip")
+    assert kind_of("a.dat", "csv") == Kind("csv", "")
+    assert kind_of("-", "gpx") == Kind("gpx", "")
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "sentence"),
+    [
+        ("a.csv", "ogr", "`format=` must be one of csv, tsv"),
+        ("a.dat", None, "'a.dat' must end in one of .csv, .*, .gpkg"),
+        ("a", None, "must end in one of"),
+        ("a.vrt", "vector", "must end in one of"),
+        ("a.gpkg.gz", None, "must end in one of"),
+        ("a.parquet.gz", None, "cannot be compressed"),
+        ("-", None, "give `format=`"),
+    ],
+)
+def test_a_name_without_a_format_is_refused(name: str, chosen: str | None, sentence: str) -> None:
+    with pytest.raises(InvalidInputError, match=sentence):
+        kind_of(name, chosen)
+
+
+@pytest.mark.parametrize("compression", ["", *COMPRESSIONS])
+def test_location_histories_of_google_are_recognised_by_their_first_bytes(
+    tmp_path: Path, compression: str
 ) -> None:
-    with zipfile.ZipFile(tmp_path / source, "w") as archive:
-        archive.writestr("a.csv", "lat,lon\n")
-        archive.writestr("b.csv", "lat,lon\n")
-    with pytest.raises(InvalidInputError, match=sentence) as caught:
-        obfuscate_file(tmp_path / source, tmp_path / target, epsilon=0.01)
-    assert f"got '{target}'" in str(caught.value)
-    assert not (tmp_path / target).exists()
+    for history in (RECORDS, ANDROID, IOS):
+        for indent in (None, 2):
+            path = packed(tmp_path, json.dumps(history, indent=indent).encode(), compression, "Timeline.json")
+            assert kind_of(path) == Kind("google", compression)
+    path = packed(tmp_path, b'\xef\xbb\xbf {"locations" : []}', compression, "Timeline.json")
+    assert kind_of(path).format == "google"
+    assert kind_of(path, "geojson").format == "geojson"
 
 
-@pytest.mark.parametrize("name", ["out.csv", "out.csv.gz", "out.csv.zst", "out.csv.zip", "out.parquet"])
-@pytest.mark.filterwarnings("error")
-def test_a_full_disk_leaves_nothing_of_any_format_open_or_behind(tmp_path: Path, name: str) -> None:
-    rng = np.random.default_rng(0)
-    rows = [f"{lat},{lon},{note}" for lat, lon, note in rng.uniform(1, 80, (20_000, 3))]
-    (tmp_path / "in.csv").write_text("\n".join(["lat,lon,note", *rows]))
-    with full_disk(), pytest.raises(OSError, match="large"):
-        obfuscate_file(tmp_path / "in.csv", tmp_path / name, mechanism=SHARP)
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"[]",
+        b'{"type": "FeatureCollection", "features": [], "locations": [{"latitudeE7": 1}]}',
+        b'{"type": "Feature", "properties": {"startTime": 1, "semanticSegments": []}}',
+        b'{"locations": "everywhere", "type": "FeatureCollection"}',
+    ],
+)
+def test_other_json_files_are_geojson(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "places.json"
+    path.write_bytes(content)
+    assert kind_of(path) == Kind("geojson", "")
+
+
+def test_an_archive_is_what_its_only_member_is(tmp_path: Path) -> None:
+    path = tmp_path / "all.zip"
+
+    def archive(*names: str) -> Kind:
+        with zipfile.ZipFile(path, "w") as file:
+            for name in names:
+                file.writestr(name, json.dumps(RECORDS))
+        return kind_of(path)
+
+    assert archive("trips.csv") == Kind("csv", "zip")
+    assert archive("data/", "data/trips.tsv", "__MACOSX/._trips.tsv") == Kind("tsv", "zip")
+    assert archive("Takeout/Records.json") == Kind("google", "zip")
+    assert archive("a.shp", "a.dbf") == Kind("vector", "")
+    assert archive("a.shp") == Kind("vector", "")
+    path.write_bytes(b"no archive")
+    with pytest.raises(InvalidInputError, match="compressed"):
+        kind_of(path)
+
+
+def test_files_of_a_folder_are_known_by_their_suffix() -> None:
+    known = ["a.csv", "a.CSV.GZ", "a.plt", "a.gpkg", "a.json.zst", "a.zip"]
+    assert [name for name in [*known, "a.gpkg.gz", "a.md", "a", "a.gz"] if is_known(Path(name))] == known[:-1]
+
+
+@pytest.mark.parametrize("compression", ["", *COMPRESSIONS])
+def test_bytes_are_the_same_at_each_reading(tmp_path: Path, compression: str) -> None:
+    content = b"lat,lon\n" + os.urandom(300_000)
+    data = Bytes(packed(tmp_path, content, compression), compression)
+    for _ in range(2):
+        with data.opened() as stream:
+            assert stream.read(10) == content[:10]
+        with data.opened() as stream:
+            assert stream.read() == content
+
+
+def test_compressed_files_do_not_hold_the_name_or_the_time_of_their_input(tmp_path: Path) -> None:
+    path = packed(tmp_path, b"x", "gzip", "secret.csv")
+    assert b"secret" not in path.read_bytes()
+    assert path.read_bytes()[4:8] == bytes(4)
+    with zipfile.ZipFile(packed(tmp_path, b"x", "zip")) as archive:
+        assert [(part.filename, part.date_time) for part in archive.infolist()] == [
+            ("trips.csv", (1980, 1, 1, 0, 0, 0))
+        ]
+    assert inner_name("out/trips.zip", Kind("csv", "zip")) == "trips.csv"
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_damaged_compressed_bytes_are_refused(tmp_path: Path, compression: str) -> None:
+    path = packed(tmp_path, os.urandom(100_000), compression)
+    whole = path.read_bytes()
+    for content in (whole[: len(whole) // 2], whole[:-1], b"lat,lon\n1,2\n"):
+        path.write_bytes(content)
+        with (
+            pytest.raises(InvalidInputError, match="not, or not completely, a compressed file"),
+            Bytes(path, compression).opened() as stream,
+        ):
+            stream.read()
     gc.collect()
-    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_archives_that_are_not_one_plain_file_are_refused(tmp_path: Path) -> None:
+    def refusal(method: int, *names: str, flags: int = 0) -> str:
+        path = tmp_path / "a.csv.zip"
+        with zipfile.ZipFile(path, "w", method) as archive:
+            for name in names:
+                archive.writestr(name, "lat,lon\n")
+        content = bytearray(path.read_bytes())
+        content[content.find(b"PK\1\2") + 8] |= flags
+        path.write_bytes(content)
+        with pytest.raises(InvalidInputError) as caught, Bytes(path, "zip").opened():
+            pass
+        return str(caught.value)
+
+    assert "holds 2" in refusal(zipfile.ZIP_DEFLATED, "a.csv", "b.csv")
+    assert "without a password" in refusal(zipfile.ZIP_DEFLATED, "a.csv", flags=1)
+    assert "deflate" in refusal(zipfile.ZIP_LZMA, "a.csv")
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "a\0.csv", "x" * 5000 + ".json", "."])
+def test_a_file_that_cannot_be_opened_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InvalidInputError, match="cannot read"), Bytes(tmp_path / name).opened():
+        pass
+    if name != ".":
+        assert kind_of(tmp_path / name).compression == ""
+
+
+def test_standard_input_is_read_several_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"lat,lon\n1,2\n")))
+    data = Bytes("-")
+    for _ in range(3):
+        with data.opened() as stream:
+            assert stream.read() == b"lat,lon\n1,2\n"
+    del data
+    # A copy that is collected without having been closed would warn, which is an error here.
+    gc.collect()
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(InvalidInputError, match="standard input is closed"), Bytes("-").opened():
+        pass
+
+
+def test_a_named_pipe_is_read_several_times(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.csv.gz"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(gzip.compress(b"lat,lon\n1,2\n"),))
+    writer.start()
+    data = Bytes(pipe, "gzip")
+    for _ in range(2):
+        with data.opened() as stream:
+            assert stream.read() == b"lat,lon\n1,2\n"
+    writer.join()
+
+
+def test_an_error_of_the_reader_passes_through(tmp_path: Path) -> None:
+    path = packed(tmp_path, b"x", "")
+    with pytest.raises(OSError, match="full"), Bytes(path).opened():
+        raise OSError("full")
+    with pytest.raises(pa.ArrowInvalid), Bytes(packed(tmp_path, b"x", "gzip"), "gzip").opened():
+        raise pa.ArrowInvalid("other")
