@@ -4,19 +4,16 @@ A document type is refused, so there are no entities to expand and no other file
 length of elements are limited.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import BinaryIO
 from xml.parsers import expat
 
 import numpy as np
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.files.source import Dialect, Rows, Source
-
-if TYPE_CHECKING:
-    from geoind.files.formats import Bytes
+from geoind.files.formats import Bytes, StreamSource
+from geoind.files.source import Rows, Source
 
 __all__ = ["open_gpx"]
 
@@ -26,49 +23,36 @@ CHUNK, BATCH_POINTS = 1 << 16, 1 << 14
 LONGEST, DEEPEST = 1 << 20, 64
 """The most characters of an element, and the most elements inside each other."""
 
-COLUMNS = ("lat", "lon", "time", "name", "ele")
 POINTS = (("wpt",), ("rte", "rtept"), ("trk", "trkseg", "trkpt"))
 
 
-def open_gpx(data: "Bytes") -> Source:
+def open_gpx(data: Bytes) -> Source:
     """Return the points of a GPX file, as text: lat, lon, time, name (of the track, route or waypoint), ele.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from geoind.files.formats import Bytes
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "in.gpx")
     ...     _ = path.write_text('<gpx><wpt lat="48.8584" lon="2.2945"><name>Tower</name></wpt></gpx>')
     ...     next(open_gpx(Bytes(path)).rows(["lat", "lon", "name"])).batch.to_pylist()
     [{'lat': '48.8584', 'lon': '2.2945', 'name': 'Tower'}]
     """
-    return _GpxSource(data)
+    schema = pa.schema([(name, pa.string()) for name in ("lat", "lon", "time", "name", "ele")])
+    return StreamSource(data, schema, _rows, "point")
 
 
-@dataclass
-class _GpxSource:
-    data: "Bytes"
-    unit: str = "point"
-    dialect: Dialect | None = None
-
-    @property
-    def schema(self) -> pa.Schema:
-        return pa.schema([(name, pa.string()) for name in COLUMNS])
-
-    def rows(self, columns: Sequence[str] | None = None) -> Iterator[Rows]:
-        schema = pa.schema([field for field in self.schema if columns is None or field.name in columns])
-        document, done, more = _Document(), 0, True
-        with self.data.opened() as stream:
-            while more:
-                more = document.parse(stream.read(CHUNK))
-                if more and len(document.points) < BATCH_POINTS:
-                    continue
-                points, document.points = document.points, []
-                numbers = np.arange(done + 1, done + len(points) + 1)
-                done += len(points)
-                yield Rows(pa.RecordBatch.from_pylist(points, schema=schema), numbers)
+def _rows(stream: BinaryIO, columns: list[str]) -> Iterator[Rows]:
+    schema = pa.schema([(name, pa.string()) for name in columns])
+    document, done, more = _Document(), 0, True
+    while more:
+        more = document.parse(stream.read(CHUNK))
+        if not more or len(document.points) >= BATCH_POINTS:
+            points, document.points = document.points, []
+            numbers = np.arange(done + 1, done + len(points) + 1)
+            done += len(points)
+            yield Rows(pa.RecordBatch.from_pylist(points, schema=schema), numbers)
 
 
 class _Document:

@@ -4,31 +4,28 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoind.errors import InvalidInputError
+from geoind.files.formats import Bytes
 from geoind.files.source import Dialect, Rows, Source
-
-if TYPE_CHECKING:
-    from geoind.files.formats import Bytes
 
 __all__ = ["open_parquet"]
 
 BATCH_ROWS = 1 << 17
 
 
-def open_parquet(data: "Bytes") -> Source:
+def open_parquet(data: Bytes) -> Source:
     """Return the rows of a Parquet file, in the types of the file.
 
     Examples
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from geoind.files.formats import Bytes
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder, "in.parquet")
     ...     pq.write_table(pa.table({"n": [1, 2], "lon": [2.2, 2.3]}), path)
@@ -40,7 +37,7 @@ def open_parquet(data: "Bytes") -> Source:
 
 @dataclass
 class _ParquetSource:
-    data: "Bytes"
+    data: Bytes
     unit: str = "row"
     dialect: Dialect | None = None
 
