@@ -528,11 +528,12 @@ def _refuse_total(recipe: Recipe, record: ReleaseRecord) -> None:
             f"the promise is for {plural(recipe.reports, 'report')} of a person together, and one has "
             f"{busiest.reports:,}: give `reports={busiest.reports}`, or `reports_per_person={recipe.reports}`"
         )
-    total = busiest.epsilon
+    total, single = busiest.epsilon, record.fresh or recipe.mechanism.epsilon
     if record.sigma is not None:
-        # n reports of Gaussian noise are worth one of sigma / sqrt(n); this is the epsilon of the same mean error.
-        total = 2 / (record.sigma / math.sqrt(busiest.reports) * math.sqrt(math.pi / 2))
-    most = max(2 / LEAST_MEAN_ERROR, recipe.allow_total or 0.0, record.fresh or recipe.mechanism.epsilon)
+        # The epsilon of the same mean error; n reports of Gaussian noise are worth one of sigma / sqrt(n).
+        single = 2 / (record.sigma * math.sqrt(math.pi / 2))
+        total = single * math.sqrt(busiest.reports)
+    most = max(2 / LEAST_MEAN_ERROR, recipe.allow_total or 0.0, single)
     if total > most * (1 + 1e-9) and total != math.inf:
         ways = (
             "a session (`time=`), one report per place (`same_place=100`), fewer reports (`reports_per_person=N`)"
