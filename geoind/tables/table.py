@@ -215,7 +215,9 @@ class Table:
         """Return the columns of times in a batch that may explain the order of its rows."""
         if self.recipe.order != "raise" or self.recipe.time is not None:
             return []
-        return [name for name in clock_columns(batch) if name not in self._place_names]
+        # The number of a record may lie in the range of times, and follow the places.
+        others = {*self._place_names, self.recipe.id_column, self.recipe.person_column}
+        return [name for name in clock_columns(batch) if name not in others]
 
     def examine(self, batch: pa.RecordBatch) -> Examined:
         """Return the batch without its bad rows; nothing is drawn."""
