@@ -286,6 +286,16 @@ class ReleaseRecord:
             return f"Gaussian noise, sigma {self.sigma:.6g} m"
         return f"epsilon {self.epsilon:.6g} per metre"
 
+    @property
+    def totals(self) -> list[str]:
+        """What the reports of the busiest person and of the median person add up to, in a line each."""
+        if self.unit == "each row":
+            return ["no person has two rows, as declared"]
+        if self.busiest is None or self.persons is None:
+            return []
+        lines = [f"{plural(self.persons, 'person')}; the busiest has {self.busiest}"]
+        return lines if self.persons < 2 else [*lines, f"the median person has {self.median}"]
+
     def to_json(self) -> str:
         """Return one line of JSON."""
         # JSON has no infinity: null is no bound at all.
@@ -343,7 +353,10 @@ def read_promise(path: str | Path) -> ReleaseRecord:
         return ReleaseRecord.from_json(record, path.name)
     files = [file for file in sorted(path.rglob("*")) if file.is_file() and not file.name.endswith(SIDECAR)]
     shown = [file for file in files if not any(part[0] in "._" for part in file.relative_to(path).parts)]
-    found = {read_promise(file) for file in shown}
+    recorded = {file for file in shown if record_of(file) is not None}
+    # A shapefile is several files of one name.
+    parts = {file.with_suffix("") for file in recorded}
+    found = {read_promise(file) for file in shown if file in recorded or file.with_suffix("") not in parts}
     if len(found) != 1:
         raise InvalidInputError(
             f"{path} must hold the files of one release, with one record: there are {len(found)} records"

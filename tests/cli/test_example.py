@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 
 from geoind import SphericalLaplace, snap_lonlat
 from geoind.cli import main
-from geoind.tables.promise import read_promise
+from geoind.tables import read_promise
 
 
 def columns(path: Path) -> np.ndarray:
