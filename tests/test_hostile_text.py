@@ -14,17 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import shapely
-from geoind.tables.promise import TablePromise, sidecar_of
 
 import geoind
 from geoind import Ledger, SamePlace, SphericalLaplace
-from geoind.adapters.geopandas import obfuscate_points
+from geoind.adapters.geopandas import obfuscate
 from geoind.cli import main
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files import Reading, obfuscate_file
 from geoind.maps.basemap import read_basemap
 from geoind.pictures.card import card
 from geoind.queries.points_of_interest import PointsOfInterest
+from geoind.tables import EACH_FILE, EACH_ROW, ReleaseRecord, sidecar_of
 from tests.apart import apart
 
 HOSTILE = {
@@ -49,6 +49,8 @@ LONGEST = 4000
 ON_A_TERMINAL = 1000
 """Characters of a line on a terminal."""
 MANY_LINES = 20
+
+NOISE = ("--each-row-a-person", "--epsilon", "0.01")
 
 Entry = Callable[[str, Path], str | None]
 """Feeds a text somewhere, and returns the page or the messages that come of it; None where that cannot be."""
@@ -108,7 +110,7 @@ def run(*arguments: object) -> str:
 
 def reports(path: Path, **changed: Any) -> Path:
     path.write_text("lon,lat\n2.35,48.86\n2.36,48.85\n")
-    record = json.loads(TablePromise.of(SphericalLaplace(0.01), level=2.0, radius=200.0).to_json())
+    record = json.loads(ReleaseRecord.of(SphericalLaplace(0.01), level=2.0, radius=200.0, unit="column").to_json())
     sidecar_of(path).write_text(json.dumps(record | changed))
     return path
 
@@ -177,6 +179,9 @@ def pages_of_the_record(text: str, folder: Path) -> str | None:
         "level": {"level": text},
         "places": {"places": [{"lon": text, "lat": "lat"}]},
         "kept": {"kept": [text]},
+        "person": {"person": {"unit": text}},
+        "count": {"person": {"unit": "column", "count": text}},
+        "total": {"person": {"unit": "column", "busiest": {"reports": text, "epsilon": text}}},
         "unknown": {"unknown": text},
     }
     return "\n".join(map_of(reports(folder / f"{name}.csv", **changed)) for name, changed in members.items())
@@ -184,7 +189,7 @@ def pages_of_the_record(text: str, folder: Path) -> str | None:
 
 def page_of_parquet_metadata(text: str, folder: Path) -> str | None:
     record = json.dumps(
-        {"mechanism": text, "epsilon": 0.01, "unit": "1/m", "version": "1", "lattice": {"decimals": 5}}
+        json.loads(ReleaseRecord.of(SphericalLaplace(0.01), unit="column").to_json()) | {"mechanism": text}
     )
     table = pa.table({"lon": [2.35], "lat": [48.86]}).replace_schema_metadata({"geoind": record})
     pq.write_table(table, folder / "r.parquet")
@@ -194,7 +199,7 @@ def page_of_parquet_metadata(text: str, folder: Path) -> str | None:
 def page_of_column_names(text: str, folder: Path) -> str | None:
     with contextlib.suppress(UnicodeError):
         table = pa.table({text: ["a", "b"], "lon": [2.35, 2.36], "lat": [48.86, 48.85]})
-        record = TablePromise.of(SphericalLaplace(0.01)).to_json()
+        record = ReleaseRecord.of(SphericalLaplace(0.01), unit="column").to_json()
         pq.write_table(table.replace_schema_metadata({"geoind": record}), folder / "r.parquet")
         return map_of(folder / "r.parquet")
     return None
@@ -278,7 +283,7 @@ def refused(call: Callable[[], object]) -> str | None:
 
 def obfuscated(text: str, folder: Path, *more: object) -> str:
     (folder / "in.csv").write_bytes(text.encode("utf-8", "surrogatepass"))
-    return run("obfuscate", folder / "in.csv", folder / "out.csv", "--epsilon", "0.01", *more)
+    return run("obfuscate", folder / "in.csv", folder / "out.csv", *NOISE, *more)
 
 
 def frame_of(text: str) -> geopandas.GeoDataFrame:
@@ -287,7 +292,7 @@ def frame_of(text: str) -> geopandas.GeoDataFrame:
 
 def message_of_a_missing_file(text: str, folder: Path) -> str | None:
     path = as_file(folder, text, ".csv")
-    return None if path is None else run("obfuscate", path, folder / "out.csv", "--epsilon", "0.01")
+    return None if path is None else run("obfuscate", path, folder / "out.csv", *NOISE)
 
 
 def message_of_a_suffix(text: str, folder: Path) -> str | None:
@@ -295,7 +300,7 @@ def message_of_a_suffix(text: str, folder: Path) -> str | None:
     if path is None:
         return None
     path.write_text("x")
-    return run("obfuscate", path, folder / "out.csv", "--epsilon", "0.01")
+    return run("obfuscate", path, folder / "out.csv", *NOISE)
 
 
 def message_of_a_folder_of_files(text: str, folder: Path) -> str | None:
@@ -307,7 +312,7 @@ def message_of_a_folder_of_files(text: str, folder: Path) -> str | None:
     other = as_file(path, text, ".other")
     if other is not None:
         other.write_text("x")
-    return run("obfuscate", path, folder / "out", "--epsilon", "0.01", "--workers", "1")
+    return run("obfuscate", path, folder / "out", *NOISE, "--workers", "1")
 
 
 def message_of_column_names(text: str, folder: Path) -> str | None:
@@ -323,23 +328,45 @@ def message_of_options(text: str, folder: Path) -> str | None:
     options: list[dict[str, Any]] = [
         {"lon": text, "lat": "lat"},
         {"keep": [text]},
-        {"drop": [text]},
-        {"person_column": text},
+        {"person": text},
         {"order": text},
         {"missing": text},
-        {"trace": text},
+        {"person": "lon", "time": text},
+        {"reports_per_person": text},
+        {"same_place": text},
+        {"allow_total": text},
         {"geometry": text, "crs": text},
         {"reading": Reading(format=text)},
         {"reading": Reading(delimiter=text)},
         {"reading": Reading(layer=text)},
-        {"trace": ("lon", "lat"), "method": text},
+        {"person": "lon", "time": "lat", "method": text},
         {"key": bytes(32), "id_column": text},
     ]
     found = [
-        refused(lambda one=one: obfuscate_file(path, folder / "out.csv", epsilon=0.01, **one))  # type: ignore[misc]
+        refused(
+            lambda one=one: obfuscate_file(path, folder / "out.csv", **{"epsilon": 0.01, "person": EACH_ROW} | one)
+        )  # type: ignore[misc]
         for one in options
     ]
     return "\n".join(message for message in found if message is not None)
+
+
+def message_of_persons(text: str, folder: Path) -> str | None:
+    """Persons by a column and by the names of files, whose times do not increase."""
+    quoted = f'"{text.replace(chr(34), chr(34) * 2)}"'
+    rows = f"who,at,lon,lat\n{quoted},2,2.35,48.86\n{quoted},1,2.36,48.86\n"
+    messages = ""
+    path = as_file(folder, text, ".csv")
+    for source, person in ((folder / "in.csv", "who"), (path, EACH_FILE)):
+        if source is not None:
+            source.write_bytes(rows.encode("utf-8", "surrogatepass"))
+            options: dict[str, Any] = {"epsilon": 0.01, "person": person, "time": "at"}
+            messages += f"\n{refused(lambda: obfuscate_file(source, folder / 'out.csv', **options))}"  # noqa: B023
+    return messages
+
+
+def message_of_left_out_columns(text: str, folder: Path) -> str | None:
+    return obfuscated(f'"{text.replace(chr(34), chr(34) * 2)}",lon,lat\n1,2.35,48.86\n', folder)
 
 
 def message_of_members(text: str, folder: Path) -> str | None:
@@ -347,8 +374,7 @@ def message_of_members(text: str, folder: Path) -> str | None:
     feature = {"type": text, "properties": {text: text}, "geometry": {"type": text, "coordinates": [text]}}
     (folder / "in.geojson").write_text(json.dumps({"type": "FeatureCollection", text: 1, "features": [feature]}))
     return "".join(
-        run("obfuscate", folder / f"in.{kind}", folder / f"out.{kind}", "--epsilon", "0.01")
-        for kind in ("ndjson", "geojson")
+        run("obfuscate", folder / f"in.{kind}", folder / f"out.{kind}", *NOISE) for kind in ("ndjson", "geojson")
     )
 
 
@@ -360,7 +386,7 @@ def message_of_layers(text: str, folder: Path) -> str | None:
     except Exception:
         # GDAL has no layers of that name.
         return None
-    return run("obfuscate", path, folder / "out.gpkg", "--epsilon", "0.01")
+    return run("obfuscate", path, folder / "out.gpkg", *NOISE)
 
 
 def message_of_a_crs(text: str, folder: Path) -> str | None:
@@ -392,8 +418,8 @@ def message_of_a_mechanism(text: str, folder: Path) -> str | None:
         return None
     target = folder / "out.csv"
     source = reports(folder / "in.csv")
-    message = refused(lambda: obfuscate_file(source, target, mechanism=own(0.01)))
-    return message if message is not None else str(TablePromise.of(own(0.01)))
+    message = refused(lambda: obfuscate_file(source, target, mechanism=own(0.01), person=EACH_ROW))
+    return message if message is not None else str(ReleaseRecord.of(own(0.01), unit="column"))
 
 
 def message_of_frames(text: str, _: Path) -> str | None:
@@ -402,9 +428,10 @@ def message_of_frames(text: str, _: Path) -> str | None:
     except UnicodeError:
         return None
     messages = [
-        refused(lambda: obfuscate_points(frame, epsilon=0.01, keep=[f"{text}?"])),
-        refused(lambda: obfuscate_points(frame.assign(**{f"{text} latitude": 48.86}), epsilon=0.01)),
-        refused(lambda: TablePromise.from_json(text, text)),
+        refused(lambda: obfuscate(frame, epsilon=0.01, person=EACH_ROW, keep=[f"{text}?"])),
+        refused(lambda: obfuscate(frame.assign(**{text: 48.86}), epsilon=0.01, person=EACH_ROW, keep=[text])),
+        refused(lambda: obfuscate(frame, epsilon=0.01, person=text)),
+        refused(lambda: ReleaseRecord.from_json(text, text)),
     ]
     return "\n".join(message for message in messages if message is not None)
 
@@ -416,6 +443,8 @@ MESSAGES: list[Entry] = [
     message_of_column_names,
     message_of_a_cell,
     message_of_options,
+    message_of_persons,
+    message_of_left_out_columns,
     message_of_members,
     message_of_layers,
     message_of_a_crs,
@@ -454,7 +483,7 @@ def test_no_message_repeats_control_characters_or_megabytes(entry: Entry, tmp_pa
 @pytest.mark.parametrize("suffix", ["csv", "ndjson", "geojson", "parquet", "gpkg"])
 def test_a_kept_text_passes_unchanged_and_its_file_can_be_read(tmp_path: Path, suffix: str) -> None:
     for name, text in HOSTILE.items():
-        if name in ("long", "surrogate") or (suffix == "gpkg" and name == "nul"):
+        if name in ("long", "surrogate") or (suffix in ("gpkg", "geojson") and name == "nul"):
             continue
         frame = geopandas.GeoDataFrame({"note": [text]}, geometry=[shapely.Point(2.35, 48.86)], crs=4326)
         source, target = tmp_path / f"{name}.{suffix}", tmp_path / f"{name}-out.{suffix}"
@@ -468,11 +497,12 @@ def test_a_kept_text_passes_unchanged_and_its_file_can_be_read(tmp_path: Path, s
             source.write_text(json.dumps(json.loads(frame.to_json())))
         else:
             frame.to_file(source)
-        message = refused(lambda: obfuscate_file(source, target, epsilon=0.01))  # noqa: B023
+        options = {"epsilon": 0.01, "person": EACH_ROW, "keep": ["note"]}
+        message = refused(lambda: obfuscate_file(source, target, **options))  # type: ignore[arg-type]  # noqa: B023
         if message is not None:
             assert_messages_are_safe(message)
             continue
-        TablePromise.from_json(sidecar_of(target).read_bytes() if suffix != "parquet" else promise_in(target))
+        ReleaseRecord.from_json(sidecar_of(target).read_bytes() if suffix != "parquet" else promise_in(target))
         assert text in noted(target, suffix)
 
 

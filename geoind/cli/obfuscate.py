@@ -25,8 +25,8 @@ MOST_DAYS = 1_000_000
 
 WHOSE = (
     "say whose reports these are: --person COLUMN names the person, --each-row-a-person says that no person has "
-    "two rows, --person-per-file that each file is one person. The reports of one person add up, so the promise of "
-    "a release is stated per person"
+    "two rows, --person-per-file that each file is one person. The reports of one person add up, so the promise "
+    "of a release is stated per person"
 )
 
 

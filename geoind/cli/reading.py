@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
-from geoind.errors import MOST_SAID, printable
+from geoind.errors import MOST_SAID, plural, printable
 
 if TYPE_CHECKING:
     from geoind.files import Reading
@@ -84,6 +84,6 @@ def sources_named(sources: Sequence[str]) -> "dict[str, Path]":
         names = [named_path(file.relative_to(folder).as_posix()) for file in others_in(folder)]
         if names:
             shown = ", ".join([*names[:NAMED], "..."] if len(names) > NAMED else names)
-            line = f"{folder}: not read, because the suffix is not known: {shown}"
+            line = f"{folder}: {plural(len(names), 'file')} not read, because the suffix is not known: {shown}"
             print(printable(line, MOST_SAID), file=sys.stderr)
     return found

@@ -21,7 +21,8 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         "map",
         help="a file of reports as one HTML page that needs no network",
         description="Draw a file as one page: points, or a heat map where they are many, and what the file "
-        "promises. The page of a file that promises nothing says that its places are true.",
+        "promises, also in total for one person. The page of a file without a release record warns that its "
+        "places are true.",
     )
     parser.add_argument(
         "sources", nargs="+", metavar="IN", help="whatever `geoind obfuscate` writes: files, folders, patterns"
@@ -42,16 +43,18 @@ def run(options: argparse.Namespace) -> None:
     from geoind.tables.delivery import STANDARD, Delivery
 
     if STANDARD in options.sources:
-        raise InvalidInputError("a map needs a file, which tells what it promises: standard input does not")
+        raise InvalidInputError("a map needs a file with a release record: standard input has none")
     files = list(sources_named(options.sources).values())
     check_target(options.out, files)
-    promise = _promise(files)
+    promises = _promises(files)
+    promise = max(promises, key=lambda promise: promise.epsilon, default=None)
     reading, where = reading_of(options), where_of(options)
     name = files[0].name if len(files) == 1 else f"{len(files)} files"
     page = report_map(
         lambda: (batch for file in files for batch in read_places(file, reading, **where)),
         title=f"Reports of {name}" if promise else name,
         promise=promise,
+        releases=len(promises),
         basemap=None if options.basemap is None else read_basemap(options.basemap),
     )
     with Delivery() as delivery:
@@ -59,8 +62,8 @@ def run(options: argparse.Namespace) -> None:
     print(f"{options.out}: {len(page) / 1e6:.1f} MB, opens without a network")
 
 
-def _promise(files: "list[Path]") -> "ReleaseRecord | None":
-    """Return what the files promise, the weakest where they differ; None, and a warning, if one has no record."""
+def _promises(files: "list[Path]") -> "set[ReleaseRecord]":
+    """Return the release records of files; none, with a warning, if a file has none."""
     from geoind.tables.record import read_promise, record_of
 
     for file in files:
@@ -69,6 +72,5 @@ def _promise(files: "list[Path]") -> "ReleaseRecord | None":
                 f"Warning: {file.name!r} has no release record. Its places are shown as true ones.",
                 file=sys.stderr,
             )
-            return None
-    promises = map(read_promise, files)
-    return max(promises, key=lambda promise: promise.epsilon)
+            return set()
+    return set(map(read_promise, files))

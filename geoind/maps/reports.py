@@ -32,7 +32,7 @@ CELLS = 256
 POINT = {"radius": 4, "stroke": False, "fill": True, "fill_opacity": 0.55}
 
 HEAT = ("#fbd9b5", "#f39a4a", "#d4500c", "#7d1f00")
-"""One hue from light to dark: readable for everybody, and in print."""
+"""One hue from light to dark, which is readable without colours and in print."""
 
 BLUR = 1.2
 """Cells over which a count is spread: the eye then sees no cells."""
@@ -57,7 +57,12 @@ UNPROTECTED = Markup(
 
 
 def report_map(
-    places: Batches, *, title: str, promise: ReleaseRecord | None = None, basemap: Basemap | None = None
+    places: Batches,
+    *,
+    title: str,
+    promise: ReleaseRecord | None = None,
+    releases: int = 1,
+    basemap: Basemap | None = None,
 ) -> str:
     """Return the page: reports as points or, if they are many, as a heat map, and what was promised.
 
@@ -71,6 +76,8 @@ def report_map(
         Of the page.
     promise : ReleaseRecord, optional
         What the reports promise, for the legend; None where nothing was promised.
+    releases : int
+        How many releases the reports are from: the totals of a person are stated for a single one.
     basemap : Basemap, optional
         The background; without it the page is plain.
 
@@ -91,7 +98,10 @@ def report_map(
     else:
         _heat(unwrapped, low, high).add_to(chart)
     chart.fit_bounds([low[::-1].tolist(), high[::-1].tolist()], padding=(24, 24), max_zoom=17)
-    lines = [plural(count, "true place")] if promise is None else [plural(count, "report"), *_promised(promise)]
+    if promise is None:
+        lines = [plural(count, "true place")]
+    else:
+        lines = [plural(count, "report"), *_promised(promise), *_totals(promise, releases)]
     if basemap is not None:
         lines.append(basemap.attribution)
     add_legend(chart, title, lines)
@@ -177,13 +187,20 @@ def _coloured(heat: FloatArray) -> Any:
     return np.dstack([*rgb, alpha]).round().astype(np.uint8)
 
 
+def _totals(promise: ReleaseRecord, releases: int) -> list[str]:
+    """Return what the reports of a person add up to."""
+    if releases > 1:
+        return [f"{releases} releases: the reports of a person in all of them add up."]
+    return [f"{line[0].upper()}{line[1:]}." for line in promise.totals]
+
+
 def _promised(promise: ReleaseRecord) -> list[str]:
     if promise.epsilon == math.inf:
         known = promise.session is not None or promise.sigma is not None or promise.delta > 0
         first = f"No bound on the privacy loss per metre, {promise.mechanism}"
         return [first, f"{promise}."] if known else [first]
-    whole = "" if promise.session is None else " for a person's whole trace"
-    lines = [f"ε = {promise.epsilon:.4g} per metre{whole}, {promise.mechanism}"]
+    whole = "each report" if promise.session is None else "a person's whole trace"
+    lines = [f"ε = {promise.epsilon:.4g} per metre for {whole}, {promise.mechanism}"]
     radius = promise.radius or math.log(4) / promise.epsilon
     level = promise.epsilon * radius
     factor = "more than 10^6" if level > math.log(MOST_FACTOR) else f"{math.exp(level):.3g} at most"

@@ -287,6 +287,16 @@ class ReleaseRecord:
             return f"Gaussian noise, sigma {self.sigma:.6g} m"
         return f"epsilon {self.epsilon:.6g} per metre"
 
+    @property
+    def totals(self) -> list[str]:
+        """What the reports of the busiest person and of the median person add up to, in a line each."""
+        if self.unit == "each row":
+            return ["no person has two rows, as declared"]
+        if self.busiest is None or self.persons is None:
+            return []
+        lines = [f"{plural(self.persons, 'person')}; the busiest has {self.busiest}"]
+        return lines if self.persons < 2 else [*lines, f"the median person has {self.median}"]
+
     def to_json(self) -> str:
         """Return one line of JSON."""
         # JSON has no infinity: null is no bound at all.
@@ -365,8 +375,13 @@ def read_promise(path: str | Path) -> ReleaseRecord:
         raise InvalidInputError(
             f"{path} has no release record: no {sidecar_of(path).name}, no entry in Parquet metadata"
         )
+    recorded = {file for file in files if record_of(file) is not None}
+    if own is None:
+        # A shapefile is several files of one name.
+        whole = {file.with_suffix("") for file in recorded}
+        recorded |= {file for file in files if file.with_suffix("") not in whole}
     found = set() if own is None else {ReleaseRecord.from_json(own, path.name)}
-    found |= {read_promise(file) for file in files if own is None or record_of(file) is not None}
+    found |= {read_promise(file) for file in recorded}
     if len(found) != 1:
         raise InvalidInputError(
             f"{path} must hold the files of one release, with one record: there are {len(found)} records"

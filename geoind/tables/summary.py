@@ -61,7 +61,7 @@ class Summary:
                 f": {fresh}{_metres(self.mean_error)} from the truth on average, "
                 f"95 % within {_metres(self.reach_95)}"
             )
-        lines += _persons(record)
+        lines += record.totals
         if self.bounds is not None:
             west, south, east, north = self.bounds
             lines.append(f"the reports lie between {west:.5f} and {east:.5f} E, {south:.5f} and {north:.5f} N")
@@ -76,13 +76,6 @@ class Summary:
         if self.left_out:
             lines.append(f"columns left out (to keep some: --keep {_pasted(self.left_out)})")
         return "\n".join(printable(line, MOST_SAID) for line in lines)
-
-
-def _persons(record: ReleaseRecord) -> list[str]:
-    if record.busiest is None or record.persons is None or record.unit == "each row":
-        return ["no person has two rows, as declared"] if record.unit == "each row" else []
-    lines = [f"{plural(record.persons, 'person')}; the busiest has {record.busiest}"]
-    return lines if record.persons < 2 else [*lines, f"the median person has {record.median}"]
 
 
 def _pasted(names: Sequence[str]) -> str:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from geoind.tables.promise import TablePromise, sidecar_of
 
 from geoind import SphericalLaplace, synthetic_city
 from geoind.cli import main
+from geoind.tables import ReleaseRecord, sidecar_of
 
 CITY = synthetic_city(16)
 MECHANISM = SphericalLaplace(math.log(4) / 200)
@@ -19,7 +19,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("reports") / "reports.csv"
     lonlat = MECHANISM.sample(CITY.sample_lonlat(20_000, rng=1), rng=2)
     path.write_text("lon,lat\n" + "".join(f"{lon:.5f},{lat:.5f}\n" for lon, lat in lonlat))
-    sidecar_of(path).write_text(TablePromise.of(MECHANISM).to_json())
+    sidecar_of(path).write_text(ReleaseRecord.of(MECHANISM, unit="column").to_json())
     return path
 
 
@@ -84,10 +84,7 @@ def test_several_outputs_with_intervals_over_the_reports_own_bounds(
         (["--grid", "0", "--out", "people.csv"], "--grid must be positive"),
         (["--grid", "0.5", "--out", "people.csv"], "larger cells"),
         (["--grid", "100", "--out", "people.csv", "--bounds", "3", "48", "2", "49"], "WEST < EAST"),
-        (
-            ["--grid", "100", "--out", "people.csv", "--bounds", "5", "48", "5.1", "48.1"],
-            "20,000 of 20,000 reports",
-        ),
+        (["--grid", "100", "--out", "people.csv", "--bounds", "5", "48", "5.1", "48.1"], "20000 of 20000 reports"),
         (
             ["--grid", "100", "--out", "people.csv", "--method", "inversion", "--converged"],
             "go with --method update",
@@ -95,7 +92,7 @@ def test_several_outputs_with_intervals_over_the_reports_own_bounds(
         (["--grid", "400", "--out", "people.csv", "--intervals", "3"], "--intervals must be at least 11, got 3"),
         (["--grid", "400", "--out", "people.csv", "--intervals", "0"], "--intervals must be a positive whole"),
         (["--grid", "400", "--out", "nowhere/people.csv"], "in a folder that exists"),
-        (["--grid", "400", "--out", "people.csv", "--epsilon", "0.5"], "per metre: give no other"),
+        (["--grid", "400", "--out", "people.csv", "--epsilon", "0.5"], "as its record says, not 0.5"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_sentence(

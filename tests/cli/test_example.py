@@ -3,11 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from geoind.tables.promise import read_promise
 from playwright.sync_api import Page
 
 from geoind import SphericalLaplace, snap_lonlat
 from geoind.cli import main
+from geoind.tables import read_promise
 
 
 def columns(path: Path) -> np.ndarray:

@@ -3,7 +3,7 @@ import argparse
 import pytest
 
 from geoind.cli.reading import FORMATS, add_reading, reading_of, where_of
-from geoind.files import formats
+from geoind.files import Reading, formats
 
 
 def options(*arguments: str) -> argparse.Namespace:
@@ -18,10 +18,9 @@ def test_a_tab_can_be_typed(text: str, delimiter: str) -> None:
 
 
 def test_every_option_reaches_the_reading() -> None:
-    reading = reading_of(options("--format", "csv", "--no-quoting", "--no-header", "--layer", "homes"))
-    assert (reading.format, reading.quoting, reading.header, reading.layer) == ("csv", False, False, "homes")
-    plain = reading_of(options())
-    assert (plain.format, plain.quoting, plain.header, plain.layer) == (None, None, True, None)
+    reading = reading_of(options("--format", "csv", "--no-header", "--layer", "homes"))
+    assert (reading.format, reading.header, reading.layer) == ("csv", False, "homes")
+    assert reading_of(options()) == Reading()
 
 
 def test_places_are_named_as_often_as_there_are_any() -> None:

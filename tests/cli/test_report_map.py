@@ -5,12 +5,12 @@ from pathlib import Path
 import geopandas
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from geoind.tables.promise import TablePromise, sidecar_of
 from markupsafe import escape
 from playwright.sync_api import Page, expect
 
 from geoind import SphericalLaplace
 from geoind.cli import main
+from geoind.tables import ReleaseRecord, sidecar_of
 from tests.hostile import FILE_NAMES
 from tests.maps.test_reports import write
 
@@ -19,11 +19,11 @@ from tests.maps.test_reports import write
     ("name", "content", "sentence"),
     [
         ("empty.csv", "lat,lon\n", "no places to draw"),
-        ("names.csv", "a,b\n1,2\n", "say which with"),
+        ("names.csv", "a,b\n1,2\n", "name the column with --lon COLUMN"),
         ("wrong.parquet", "no", "cannot be read"),
         ("wrong.gpkg", "no", "does not begin like a .gpkg file"),
         ("bad.csv", "lat,lon\n91,2\n", "latitude"),
-        ("bad.ndjson", "{", "line 1"),
+        ("bad.ndjson", "{", "a JSON object per line"),
     ],
 )
 def test_a_file_that_cannot_be_drawn_gets_a_sentence_and_writes_nothing(
@@ -52,7 +52,9 @@ def test_a_sanitised_file_becomes_a_page_that_says_what_was_promised(
 ) -> None:
     truth = write(tmp_path / "truth.csv")
     reports, out = tmp_path / "reports.csv", tmp_path / "map.html"
-    assert main(["obfuscate", str(truth), str(reports), "--level", "1.3862943611", "--radius", "200"]) == 0
+    assert (
+        main(["obfuscate", str(truth), str(reports), "--person", "id", "--level", "ln4", "--radius", "200"]) == 0
+    )
     town = tmp_path / "town.geojson"
     geopandas.GeoDataFrame(
         geometry=geopandas.points_from_xy([24.94], [60.17]).buffer(0.002), crs="EPSG:4326"
@@ -63,6 +65,10 @@ def test_a_sanitised_file_becomes_a_page_that_says_what_was_promised(
     expect(watched).to_have_title("Reports of reports.csv")
     expect(watched.get_by_text("3 reports")).to_contain_text("within 692 m of the truth")
     expect(watched.get_by_text("3 reports")).to_contain_text("told apart by a factor of 4 at most")
+    expect(watched.get_by_text("3 reports")).to_contain_text(
+        "3 persons; the busiest has 1 report, epsilon 0.006931"
+    )
+    expect(watched.get_by_text("3 reports")).to_contain_text("The median person has 1 report")
     expect(watched.locator("canvas.leaflet-zoom-animated")).to_be_visible()
 
 
@@ -99,23 +105,25 @@ def test_the_page_of_a_file_without_a_promise_says_that_its_places_are_true(
 
 def test_the_page_of_reports_does_not_warn(tmp_path: Path) -> None:
     truth, reports, out = write(tmp_path / "truth.csv"), tmp_path / "reports.csv", tmp_path / "map.html"
-    assert main(["obfuscate", str(truth), str(reports), "--epsilon", "0.01"]) == 0
+    assert main(["obfuscate", str(truth), str(reports), "--each-row-a-person", "--epsilon", "0.01"]) == 0
     assert main(["map", str(reports), "--out", str(out)]) == 0
     assert "true places" not in out.read_text()
+    assert "No person has two rows, as declared." in out.read_text()
 
 
 @pytest.mark.parametrize("epsilon", [10.0, 1000.0, 1e12])
 def test_a_release_with_a_large_epsilon_has_a_page(tmp_path: Path, epsilon: float) -> None:
     reports, out = write(tmp_path / "reports.csv"), tmp_path / "map.html"
-    sidecar_of(reports).write_text(TablePromise.of(SphericalLaplace(epsilon)).to_json())
+    sidecar_of(reports).write_text(ReleaseRecord.of(SphericalLaplace(epsilon), unit="column").to_json())
     assert main(["map", str(reports), "--out", str(out)]) == 0
-    assert f"ε = {epsilon:.4g} per metre" in out.read_text()
+    assert f"ε = {epsilon:.4g} per metre for each report" in out.read_text()
 
 
 def test_several_files_are_one_map_that_says_the_weakest_of_their_promises(tmp_path: Path) -> None:
     truth, out = write(tmp_path / "truth.csv"), tmp_path / "map.html"
     for name, epsilon in (("strong", "0.001"), ("weak", "0.02")):
-        assert main(["obfuscate", str(truth), str(tmp_path / f"{name}.csv"), "--epsilon", epsilon]) == 0
+        run = ["obfuscate", str(truth), str(tmp_path / f"{name}.csv"), "--epsilon", epsilon]
+        assert main([*run, "--each-row-a-person"]) == 0
     files = [str(tmp_path / f"{name}.csv") for name in ("weak", "strong")]
     for sources in (files, files[::-1]):
         assert main(["map", *sources, "--out", str(out)]) == 0
@@ -124,6 +132,8 @@ def test_several_files_are_one_map_that_says_the_weakest_of_their_promises(tmp_p
         assert "6 reports" in page
         assert "0.02" in page
         assert "0.001" not in page
+        assert "2 releases: the reports of a person in all of them add up." in page
+        assert "as declared" not in page
     assert main(["map", files[0], str(truth), "--out", str(out)]) == 0
     assert "These are true places" in out.read_text()
 
@@ -133,7 +143,7 @@ def test_standard_input_promises_nothing_and_is_refused(
 ) -> None:
     assert main(["map", "-", "--format", "csv", "--out", str(tmp_path / "map.html")]) == 2
     said = capsys.readouterr().err
-    assert said == "geoind: a map needs a file, which tells what it promises: standard input does not\n"
+    assert said == "geoind: a map needs a file with a release record: standard input has none\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -12,7 +12,6 @@ import geopandas
 import numpy as np
 import pandas as pd
 import pytest
-from geoind.tables.promise import TablePromise
 from PIL import Image
 from playwright.sync_api import Page, expect
 
@@ -21,6 +20,7 @@ from geoind.errors import InvalidInputError
 from geoind.files import read_places
 from geoind.maps.basemap import Basemap
 from geoind.maps.reports import CELLS, MOST_POINTS, report_map
+from geoind.tables import PersonTotal, ReleaseRecord
 from tests.hostile import HOSTILE
 
 LONLAT = np.array([[24.9384, 60.1699], [24.9414, 60.1708], [24.95, 60.175]])
@@ -163,13 +163,13 @@ def test_reports_on_both_sides_of_the_antimeridian_are_drawn_together(count: int
 def test_places_with_a_crs_of_their_own_must_say_which(tmp_path: Path) -> None:
     path = tmp_path / "lines.geojson"
     geopandas.GeoDataFrame(geometry=geopandas.points_from_xy([1], [2]).buffer(1), crs="EPSG:4326").to_file(path)
-    with pytest.raises(InvalidInputError, match="must be a Point"):
+    with pytest.raises(InvalidInputError, match="must be a point"):
         list(read_places(path))
 
 
-def promised(**members: Any) -> TablePromise:
+def promised(**members: Any) -> ReleaseRecord:
     """A promise with members that a record could claim, whatever its reader allows."""
-    promise = TablePromise.of(SphericalLaplace(0.01))
+    promise = ReleaseRecord.of(SphericalLaplace(0.01), unit="column")
     for name, value in members.items():
         object.__setattr__(promise, name, value)
     return promise
@@ -236,13 +236,28 @@ def test_every_promise_has_a_page_however_large_its_numbers(members: dict[str, A
 @pytest.mark.parametrize("epsilon", [0.01, 1000.0, 1e12])
 def test_the_page_says_how_far_reports_lie_with_the_rounding_of_the_lattice(epsilon: float, decimals: int) -> None:
     noise = SphericalLaplace(epsilon, decimals=decimals)
-    page = report_map(lambda: iter([LONLAT]), title="coarse", promise=TablePromise.of(noise))
+    page = report_map(lambda: iter([LONLAT]), title="coarse", promise=ReleaseRecord.of(noise, unit="column"))
     said = re.search(r"95 % of the reports lie within ([\d.e+]+) m of the truth", page)
     assert said
     assert float(said[1]) == pytest.approx(noise.reach(0.95), rel=0.05)
 
 
+@pytest.mark.parametrize("persons", [1, 2])
+def test_the_page_states_the_totals_of_the_busiest_and_of_the_median_person(persons: int) -> None:
+    totals = {
+        "busiest": PersonTotal(reports=9, epsilon=0.09, level=8.0, radius=100.0, delta=1e-6),
+        "median": PersonTotal(reports=2, epsilon=0.02),
+    }
+    record = ReleaseRecord.of(SphericalLaplace(0.01), unit="column", persons=persons, **totals)
+    page = report_map(lambda: iter([LONLAT]), title="totals", promise=record)
+    assert f"the busiest has {totals['busiest']}." in page
+    assert (f"The median person has {totals['median']}." in page) is (persons > 1)
+    several = report_map(lambda: iter([LONLAT]), title="totals", promise=record, releases=2)
+    assert "busiest" not in several
+    assert "2 releases: the reports of a person in all of them add up." in several
+
+
 def test_one_report_is_not_called_reports() -> None:
-    promise = TablePromise.of(SphericalLaplace(0.01))
+    promise = ReleaseRecord.of(SphericalLaplace(0.01), unit="column")
     assert "\n1 report<br>" in report_map(lambda: iter([LONLAT[:1]]), title="one", promise=promise)
     assert "\n1 true place\n" in report_map(lambda: iter([LONLAT[:1]]), title="one")
