@@ -215,7 +215,7 @@ class Part:
         if persons is None:
             return
         if recipe.same_place is not None:
-            for name, token in zip(*self._tokens(examined)[:2], strict=True):
+            for _, name, token, _ in self._cells_of(examined):
                 found.seen.setdefault(name, set()).add(token)
             return
         found.persons.update(PersonReports.of(persons.names, persons.codes, per_row, None))
@@ -258,7 +258,7 @@ class Part:
             if sessions is not None:
                 reports = [self._answers(chosen, sessions)]
             elif release.recipe.same_place is not None:
-                reports = [self._tokens(chosen)[2]]
+                reports = [self._of_cells(chosen)]
             else:
                 reports = self._drawn(chosen, keyed)
             batch = self.table.reported(chosen, reports).replace_schema_metadata(about)
@@ -350,26 +350,28 @@ class Part:
         mechanism = self.table.recipe.mechanism
         return [_drawn(truth, mechanism, key_of(source, number)) for number, truth in enumerate(examined.truths)]
 
-    def _tokens(self, examined: Examined) -> tuple[list[str], list[str], FloatArray]:
-        """Return person, token and report of the cell of each row that has a place, in the order of the rows."""
+    def _cells_of(self, examined: Examined) -> Iterator[tuple[int, str, str, Callable[[], FloatArray]]]:
+        """Yield of each row that has a place its number, its person, the token of its cell and what draws there."""
         recipe, persons = self.table.recipe, examined.persons
         if persons is None or recipe.same_place is None or recipe.key is None:
             raise InvalidInputError("`same_place=` needs `person=`, the column that names the person")
         from geoind.budgets.same_place import SamePlace
 
-        memory = SamePlace(recipe.key.read(), recipe.same_place)
-        reports = np.full_like(examined.truths[0], np.nan)
-        names, tokens = [], []
-        for row in np.flatnonzero(examined.reports_per_row).tolist():
+        memory, places = SamePlace(recipe.key.read(), recipe.same_place), examined.truths[0].tolist()
+        present = np.flatnonzero(examined.reports_per_row)
+        # Person by person: the grid of a person is computed once.
+        for row in present[np.argsort(persons.codes[present], kind="stable")].tolist():
             name = persons.names[persons.codes[row]]
-            lon, lat = examined.truths[0][row].tolist()
-            token, draw = memory.cell_of(name, lon, lat, recipe.mechanism)
+            yield row, name, *memory.cell_of(name, *places[row], recipe.mechanism)
+
+    def _of_cells(self, examined: Examined) -> FloatArray:
+        """Return the report of the cell of each row, NaN where a row has no place."""
+        reports = np.full_like(examined.truths[0], np.nan)
+        for row, _, token, draw in self._cells_of(examined):
             if token not in self._cells:
                 self._cells[token] = draw()
             reports[row] = self._cells[token]
-            names.append(name)
-            tokens.append(token)
-        return names, tokens, reports
+        return reports
 
 
 @dataclass(frozen=True, kw_only=True)
