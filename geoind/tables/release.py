@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ from geoind.tables.tracing import described
 from geoind.tables.unfinished import CHANGED, description
 
 if TYPE_CHECKING:
+    from geoind.budgets.same_place import SamePlace
     from geoind.traces.many import TraceSessions
 
 __all__ = ["Count", "Obfuscated", "Part", "Release", "drawn_alone"]
@@ -215,8 +217,8 @@ class Part:
         if persons is None:
             return
         if recipe.same_place is not None:
-            for _, name, token, _ in self._cells_of(examined):
-                found.seen.setdefault(name, set()).add(token)
+            for name, _, tokens, _ in self._cells_of(examined):
+                found.seen.setdefault(name, set()).update(tokens)
             return
         found.persons.update(PersonReports.of(persons.names, persons.codes, per_row, None))
         if (most := recipe.most_rows) is not None:
@@ -350,28 +352,42 @@ class Part:
         mechanism = self.table.recipe.mechanism
         return [_drawn(truth, mechanism, key_of(source, number)) for number, truth in enumerate(examined.truths)]
 
-    def _cells_of(self, examined: Examined) -> Iterator[tuple[int, str, str, Callable[[], FloatArray]]]:
-        """Yield of each row that has a place its number, its person, the token of its cell and what draws there."""
+    def _cells_of(
+        self, examined: Examined
+    ) -> Iterator[tuple[str, IntArray, list[str], list[tuple[float, float]]]]:
+        """Yield for each person the rows with a place, and the tokens and centres of their cells."""
         recipe, persons = self.table.recipe, examined.persons
-        if persons is None or recipe.same_place is None or recipe.key is None:
+        if persons is None:
             raise InvalidInputError("`same_place=` needs `person=`, the column that names the person")
-        from geoind.budgets.same_place import SamePlace
-
-        memory, places = SamePlace(recipe.key.read(), recipe.same_place), examined.truths[0].tolist()
-        present = np.flatnonzero(examined.reports_per_row)
-        # Person by person: the grid of a person is computed once.
-        for row in present[np.argsort(persons.codes[present], kind="stable")].tolist():
-            name = persons.names[persons.codes[row]]
-            yield row, name, *memory.cell_of(name, *places[row], recipe.mechanism)
+        places, present = examined.truths[0], np.flatnonzero(examined.reports_per_row)
+        order = present[np.argsort(persons.codes[present], kind="stable")]
+        for rows in np.split(order, np.flatnonzero(np.diff(persons.codes[order])) + 1):
+            if len(rows):
+                name = persons.names[persons.codes[rows[0]]]
+                cells = [
+                    self._memory.cell_of(name, lon, lat, recipe.mechanism) for lon, lat in places[rows].tolist()
+                ]
+                yield name, rows, [token for token, _ in cells], [centre for _, centre in cells]
 
     def _of_cells(self, examined: Examined) -> FloatArray:
         """Return the report of the cell of each row, NaN where a row has no place."""
         reports = np.full_like(examined.truths[0], np.nan)
-        for row, _, token, draw in self._cells_of(examined):
-            if token not in self._cells:
-                self._cells[token] = draw()
-            reports[row] = self._cells[token]
+        for name, rows, tokens, centres in self._cells_of(examined):
+            new = {
+                token: centre for token, centre in zip(tokens, centres, strict=True) if token not in self._cells
+            }
+            if new:
+                made = self._memory.reports(name, list(new), list(new.values()), self.table.recipe.mechanism)
+                self._cells |= dict(zip(new, made, strict=True))
+            reports[rows] = [self._cells[token] for token in tokens]
         return reports
+
+    @cached_property
+    def _memory(self) -> "SamePlace":
+        from geoind.budgets.same_place import SamePlace
+
+        recipe = self.table.recipe
+        return SamePlace(b"" if recipe.key is None else recipe.key.read(), recipe.same_place or 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
