@@ -208,6 +208,7 @@ def check_traces(run: Callable[..., Made], request: Request) -> None:
     assert method is not None
     sessions = {rider: TraceSession(method, key=TRACES["key"], person=rider) for rider in RIDERS}
     answers = {}
+    row: Any
     for row in TRIPS.itertuples():
         answer = sessions[row.rider].report(lat=row.lat, lon=row.lon, time=row.at)
         answers[row.rider, row.at] = (answer.lon, answer.lat)
