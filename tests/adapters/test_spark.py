@@ -91,7 +91,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_reports_are_those_of_the_arrow_path_bit_by_bit(frame: "DataFrame", case: str) -> None:
-    options = {**OPTIONS, **CASES[case]}
+    options: dict[str, Any] = {**OPTIONS, **CASES[case]}
     reports = frame.repartition(4).transform(obfuscate, **options)
     assert of_spark(reports) == of_arrow(trips(), **options)
     record = on_arrow(trips(), **options).schema.metadata[b"geoind"]
@@ -236,7 +236,7 @@ def test_rows_in_the_order_of_their_places_are_refused_across_partitions(spark: 
     places = rng.normal([2.35, 48.86], 0.05, (size, 2))
     table = pd.DataFrame({"trip": np.arange(size), "lon": places[:, 0], "lat": places[:, 1]})
     frame = spark.createDataFrame(table).repartition(4, "trip")
-    options = {"epsilon": 0.01, "id_column": "trip", "person": EACH_ROW, "key": KEY}
+    options: dict[str, Any] = {"epsilon": 0.01, "id_column": "trip", "person": EACH_ROW, "key": KEY}
     reports = obfuscate(frame, **options)
     for sorted_rows in (
         frame.repartitionByRange(4, "lat"),
@@ -263,7 +263,7 @@ def test_rows_in_the_order_of_their_places_are_refused_across_partitions(spark: 
 def test_file_and_row_name_a_record(spark: "SparkSession", tmp_path: Path, ledger: Ledger) -> None:
     source = tmp_path / "in put"
     sizes = {"day=1/a b.parquet": 150, "day=1/b%20c.parquet": 3, "day=2/c.parquet": 40}
-    options = {**OPTIONS, "id_column": None, "person": EACH_FILE, "keep": ["trip"]}
+    options: dict[str, Any] = {**OPTIONS, "id_column": None, "person": EACH_FILE, "keep": ["trip"]}
     recipe = Recipe.of(**options)
     files = {path: trips(size, seed) for seed, (path, size) in enumerate(sizes.items())}
     parts = [(Part(Table(recipe, table.schema, path)), table.to_batches()) for path, table in files.items()]
@@ -303,7 +303,7 @@ def test_traces_are_answered_as_on_the_arrow_path_and_charged_once(spark: "Spark
         "lat": 48.8 + rng.normal(0, 1e-3, 120).cumsum(),
     }
     table = pa.table(walk)
-    options = {"person": "who", "time": "at", "epsilon": 0.001, "method": "sparse", "key": KEY}
+    options: dict[str, Any] = {"person": "who", "time": "at", "epsilon": 0.001, "method": "sparse", "key": KEY}
     frame = spark.createDataFrame(table.to_pandas()).repartition(5)
     on_arrow(table, ledger=ledger, **options)
     once = [ledger.lifetime(person) for person in ("ana", "Zo\u00e9")]
@@ -343,7 +343,7 @@ def test_points_get_the_same_reports_as_degrees(spark: "SparkSession") -> None:
     points = shapely.to_wkb(shapely.points(np.column_stack([truth["lon"], truth["lat"]])))
     table = pd.DataFrame({"trip": truth["trip"], "who": truth["who"].to_pylist(), "place": points})
     wkb = spark.createDataFrame(table)
-    options = {**OPTIONS, "keep": ["trip"]}
+    options: dict[str, Any] = {**OPTIONS, "keep": ["trip"]}
     wanted = {(row[2], row[1], row[0]) for row in of_arrow(truth, **options)}
 
     def found(reports: "DataFrame", column: str) -> set[tuple[Any, ...]]:
@@ -419,7 +419,7 @@ def test_a_stream_is_charged_once_for_each_batch_also_after_a_restart(
     source = tmp_path / "in"
     source.mkdir()
     stream = spark.readStream.schema(frame.schema).option("maxFilesPerTrigger", 1).parquet(str(source))
-    options = {**OPTIONS, "keep": ["trip"]}
+    options: dict[str, Any] = {**OPTIONS, "keep": ["trip"]}
     fails, records = {"once"}, []
 
     def write(reports: "DataFrame", batch: int) -> None:
