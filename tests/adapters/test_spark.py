@@ -290,7 +290,7 @@ def test_file_and_row_name_a_record(spark: "SparkSession", tmp_path: Path, ledge
     with pytest.raises(
         InvalidInputError, match=r"partition \d+, file 'day=2/c.parquet', row 7: location is missing"
     ):
-        obfuscate(frame.filter("day = 2"), root=str(source), **{**options, "missing": "raise"})
+        obfuscate(frame.filter("day = 2 AND lat > 0"), root=str(source), **{**options, "missing": "raise"})
 
 
 def test_traces_are_answered_as_on_the_arrow_path_and_charged_once(spark: "SparkSession", ledger: Ledger) -> None:
