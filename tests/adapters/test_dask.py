@@ -435,7 +435,7 @@ def test_what_cannot_be_protected_is_refused_at_once() -> None:
     refused("'lat' holds the true place", id_column="lat")
     refused(r"the busiest person has 2\d\d reports that add up to epsilon", epsilon=0.01)
     refused("'copy' repeats true coordinates", frame.assign(copy=frame["lon"]), keep=["copy"])
-    refused(r"partition 0, row 7: (location|longitude) is (missing|empty)", missing="raise")
+    refused(r"partition \d, row 7: (location|longitude) is (missing|empty)", missing="raise")
     refused("must have a CRS", shapes.set_crs(None, allow_override=True))
     refused(
         "repeats true coordinates of its rows: call reset_index", frame.set_index("lat", drop=False), order="keep"

@@ -475,7 +475,7 @@ def test_what_cannot_be_protected_is_refused_at_once(frame: "DataFrame", spark: 
     refused(
         "'copy' repeats true coordinates", frame.withColumn("copy", frame["lon"].cast("string")), keep=["copy"]
     )
-    refused(r"partition 0, row 7: (location|longitude) is (missing|empty)", missing="raise")
+    refused(r"partition \d, row 7: (location|longitude) is (missing|empty)", missing="raise")
     refused(
         "`root=` needs a frame read from Parquet files",
         spark.sql("SELECT 'ana' AS who, 1.0D AS lon, 2.0D AS lat"),
