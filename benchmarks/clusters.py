@@ -3,8 +3,8 @@
 python3 dev.py bench clusters                1e6 rows; writes docs/benchmarks/clusters.md
 python3 dev.py bench clusters --rows 1e5     fewer rows, for a trial; prints the page only
 
-An engine reads the same Parquet file or frame in both cases, and its result is read to the end. All runs take turns
-in one process, so that a busy machine slows all of them.
+An engine reads the same Parquet file or frame in both cases, and its result is read to the end. All runs take
+turns in one process, so that a busy machine slows all of them.
 """
 
 import argparse
@@ -67,21 +67,21 @@ def frames(table: pa.Table) -> Iterator[tuple[str, Pair]]:
     import duckdb
     import polars
 
-    import geoind.adapters.geopandas
-    import geoind.adapters.polars
-    from geoind.adapters.duckdb import obfuscate
+    from geoind.adapters import duckdb as on_duckdb
+    from geoind.adapters import geopandas as on_pandas
+    from geoind.adapters import polars as on_polars
 
     kept, options = ["fare", "lon", "lat"], {**OPTIONS, "person": EACH_ROW}
     pandas = table.to_pandas()
-    yield "pandas", (lambda: pandas[kept].copy(), lambda: lambda: pandas.geoind.obfuscate(**options))
+    yield "pandas", (lambda: pandas[kept].copy(), lambda: lambda: on_pandas.obfuscate(pandas, **options))
     lazy = polars.from_arrow(table).lazy()
-    yield "Polars", (lambda: lazy.select(kept).collect(), lambda: lazy.geoind.obfuscate(**options).collect)
+    yield "Polars", (lambda: lazy.select(kept).collect(), lambda: on_polars.obfuscate(lazy, **options).collect)
     relation = duckdb.connect().from_arrow(table)
     yield (
         "DuckDB",
         (
             lambda: relation.select(*kept).fetch_arrow_table(),
-            lambda: obfuscate(relation, **options).fetch_arrow_table,
+            lambda: on_duckdb.obfuscate(relation, **options).fetch_arrow_table,
         ),
     )
 
@@ -193,9 +193,9 @@ def page(rows: int, rounds: int) -> str:
         "# Engines: measured",
         "",
         f"`python3 dev.py bench clusters`: {rows:,} rows, {os.cpu_count()} cores, load average {load:.1f} when it",
-        f"began. Seconds of the clock, medians of {rounds} rounds in turns. *Alone*: the engine copies the columns that",
-        "leave. *Count*: the pass that examines all rows. *Draw*: the reports, read to the end. pandas does both at",
-        "once. *Persons*: a tenth as many persons as rows; without it each row is a person.",
+        f"began. Seconds of the clock, medians of {rounds} rounds in turns. *Alone*: the engine copies the",
+        "columns that leave. *Count*: the pass that examines all rows. *Draw*: the reports, read to the end. pandas does",
+        "both at once. *Persons*: a tenth as many persons as rows; without it each row is a person.",
         "",
         "| engine | alone, s | count, s | draw, s | ns per row over alone |",
         "| --- | ---: | ---: | ---: | ---: |",
@@ -210,7 +210,7 @@ def page(rows: int, rounds: int) -> str:
     ]
     lines += [
         "",
-        f"A batch of {SMALL:,} rows costs {per_batch[0]:.2f} ms more on Arrow, and {per_batch[1]:.2f} ms on Spark,",
+        f"A batch of {SMALL:,} rows costs {per_batch[0]:.2f} ms on Arrow and {per_batch[1]:.2f} ms on Spark more",
         "than the same rows in large batches, both passes together.",
         "",
     ]
