@@ -27,7 +27,7 @@ from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import LEAST_MEAN_ERROR, Budget, obfuscate_lonlat
 from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.order import SHUFFLE, RowOrder
-from geoind.tables.places import rows_of
+from geoind.tables.places import column_of, rows_of
 from geoind.tables.recipe import EACH_ROW, Recipe
 from geoind.tables.record import PARQUET_KEY, PersonTotal, ReleaseRecord
 from geoind.tables.table import Examined, Problem, Table, key_of
@@ -307,7 +307,8 @@ class Part:
                 flaws = sessions.flaws(examined.only(present).steps)
                 examined = examined.without({int(present[row]): reason for row, reason in flaws.items()})
             if examined.problems:
-                (on_problems or _raise_first(self._first, self.name))(batch, examined.problems)
+                first = self._before(batch, examined.problems[0].row)
+                (on_problems or _raise_first(first, self.name))(batch, examined.problems)
             source = self.table.randomness(examined, self._first)
             total += self._sum(examined, source)
             rows += len(examined.rows)
@@ -321,6 +322,11 @@ class Part:
             self._first += len(batch)
         self._digest = self._digested(rows, total)
         self._remembered = kept if size <= REMEMBERED else None
+
+    def _before(self, batch: pa.RecordBatch, row: int) -> int:
+        """Return how many rows of its file come before a batch, as far as this row of it shows."""
+        position = self.table.position
+        return self._first if position is None else int(column_of(batch, position)[row].as_py()) - row
 
     def _sum(self, examined: Examined, source: KeyedRandomness) -> int:
         """Return a sum over rows of a word for record, places and person; of traces for time, place and person."""
