@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from geoind.adapters.keys import Key
 
 from geoind import (
     Channel,
@@ -27,7 +28,6 @@ from geoind import (
     SphericalLaplace,
     parallel,
 )
-from geoind.adapters.keys import Key
 from geoind.budgets.same_place import SamePlace
 from geoind.channels.dummies import Dummies
 from geoind.channels.priors import Prior
