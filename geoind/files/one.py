@@ -156,7 +156,7 @@ class OneFile:
             schema=schema,
             places=self.table.places,
             decimals=self.table.decimals,
-            dialect=self.source.dialect,
+            dialect=self.source.dialect if self.kinds[0].format == "csv" else None,
             spreadsheet_safe=self.spreadsheet_safe,
             layer=self.reading.layer,
         )
