@@ -40,6 +40,10 @@ FILES = re.compile(
 )
 """How the text of a CRS names a file, which PROJ would open. `+nadgrids=@null` names none."""
 
+CODE = re.compile(r"[A-Za-z]+:\w+")
+NOTES = ("remarks", "usages", "scope", "area", "bbox")
+"""Members of PROJJSON that define nothing."""
+
 # PROJ would ask a server for grids, and so tell it roughly where the places are.
 pyproj.network.set_network_enabled(active=False)  # type: ignore[attr-defined]
 
@@ -147,7 +151,26 @@ def parsed_crs(crs: str) -> pyproj.CRS:
         _refuse_files(parsed.to_wkt())
     except (pyproj.exceptions.CRSError, UnicodeError):
         raise InvalidInputError(f"crs is not known: {crs[:200]!r}") from None
-    return parsed
+    return parsed if CODE.fullmatch(text) else _without_notes(parsed)
+
+
+@lru_cache(maxsize=64)
+def _without_notes(parsed: Any) -> Any:
+    """Return a CRS as an authority defines it, or without what its author noted: it is published with reports."""
+    known = parsed.to_authority(min_confidence=100)
+    if known is not None and parsed.equals(public := parsed.from_authority(*known)):
+        return public
+    return parsed.from_json_dict(_defining(parsed.to_json_dict()))
+
+
+def _defining(value: Any, *, inside: bool = False) -> Any:
+    """Return PROJJSON without notes, and its outermost name."""
+    if isinstance(value, list):
+        return [_defining(item, inside=True) for item in value]
+    if not isinstance(value, dict):
+        return value
+    members = {name: _defining(item, inside=True) for name, item in value.items() if name not in NOTES}
+    return members if inside or "name" not in members else members | {"name": "unknown"}
 
 
 def _refuse_files(text: str) -> None:
