@@ -30,6 +30,10 @@ __all__ = [
 
 Frame = TypeVar("Frame", bound="GeoDataFrame | GeoSeries")
 
+CODE = re.compile(r"[A-Za-z]+:\w+")
+NOTES = ("remarks", "usages", "scope", "area", "bbox")
+"""Members of PROJJSON that define nothing."""
+
 LONLAT = "OGC:CRS84"
 """WGS84 degrees, longitude first."""
 
@@ -39,10 +43,6 @@ FILES = re.compile(
     re.IGNORECASE,
 )
 """How the text of a CRS names a file, which PROJ would open. `+nadgrids=@null` names none."""
-
-CODE = re.compile(r"[A-Za-z]+:\w+")
-NOTES = ("remarks", "usages", "scope", "area", "bbox")
-"""Members of PROJJSON that define nothing."""
 
 # PROJ would ask a server for grids, and so tell it roughly where the places are.
 pyproj.network.set_network_enabled(active=False)  # type: ignore[attr-defined]
