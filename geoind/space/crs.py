@@ -30,6 +30,10 @@ __all__ = [
 
 Frame = TypeVar("Frame", bound="GeoDataFrame | GeoSeries")
 
+CODE = re.compile(r"[A-Za-z]+:\w+")
+NOTES = ("remarks", "usages", "scope", "area", "bbox")
+"""Members of PROJJSON that define nothing."""
+
 LONLAT = "OGC:CRS84"
 """WGS84 degrees, longitude first."""
 
@@ -157,7 +161,26 @@ def parsed_crs(crs: str) -> "CRS":
         _refuse_files(parsed.to_wkt())
     except (proj().exceptions.CRSError, UnicodeError):
         raise InvalidInputError(f"crs is not known: {crs[:200]!r}") from None
-    return parsed
+    return parsed if CODE.fullmatch(text) else _without_notes(parsed)
+
+
+@lru_cache(maxsize=64)
+def _without_notes(parsed: Any) -> Any:
+    """Return a CRS as an authority defines it, or without what its author noted: it is published with reports."""
+    known = parsed.to_authority(min_confidence=100)
+    if known is not None and parsed.equals(public := parsed.from_authority(*known)):
+        return public
+    return parsed.from_json_dict(_defining(parsed.to_json_dict()))
+
+
+def _defining(value: Any, *, inside: bool = False) -> Any:
+    """Return PROJJSON without notes, and its outermost name."""
+    if isinstance(value, list):
+        return [_defining(item, inside=True) for item in value]
+    if not isinstance(value, dict):
+        return value
+    members = {name: _defining(item, inside=True) for name, item in value.items() if name not in NOTES}
+    return members if inside or "name" not in members else members | {"name": "unknown"}
 
 
 def _refuse_files(text: str) -> None:

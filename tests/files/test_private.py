@@ -1,4 +1,4 @@
-"""What holds true places is its owner's alone, from the first byte, whatever ends the work."""
+"""Files with true places can be read by their owner only, from the first byte, however the work ends."""
 
 import os
 import random
@@ -13,6 +13,7 @@ import pytest
 
 import geoind
 from geoind.files import obfuscate_file
+from geoind.tables import EACH_ROW
 from geoind.tables.delivery import Delivery
 
 ROWS = 400_000
@@ -20,7 +21,7 @@ ROWS = 400_000
 
 @pytest.fixture(autouse=True)
 def _generous() -> object:
-    """Let new files be everybody's, unless somebody sees to it."""
+    """Let new files be readable by all users, unless their mode is set."""
     before = os.umask(0)
     yield
     os.umask(before)
@@ -34,7 +35,7 @@ def open_to_others(folder: Path, known: set[Path]) -> list[str]:
     """Return what is left in a folder that others can read, beside what was there before."""
     found = []
     for root, names, files in os.walk(folder):
-        # Nobody else gets into a folder that is its owner's alone.
+        # Other users cannot enter a folder of mode 0700.
         names[:] = [name for name in names if mode(Path(root, name)) & 0o077]
         found += [str(Path(root, name)) for name in [*names, *files] if mode(Path(root, name)) & 0o077]
     return [path for path in found if Path(path) not in known]
@@ -44,7 +45,7 @@ def test_rejects_are_their_owners_alone_and_reports_are_not(tmp_path: Path) -> N
     source, target, rejects = tmp_path / "in.csv", tmp_path / "out.csv", tmp_path / "rejects"
     source.write_text("lat,lon\n1,2\n91,2\n")
     rejects.write_text("an older file that everybody can read")
-    obfuscate_file(source, target, mechanism=geoind.SphericalLaplace(1000), rejects=rejects)
+    obfuscate_file(source, target, person=EACH_ROW, mechanism=geoind.SphericalLaplace(1000), rejects=rejects)
     assert mode(rejects) == 0o600
     assert mode(target) == 0o666
     assert sorted(open_to_others(tmp_path, {source})) == [str(target), f"{target}.geoind.json"]
@@ -77,7 +78,8 @@ def killed_job(tmp_path: Path, *, folder: bool, before: str = "", moment: float 
     known = {source, source / "a.csv"}
     if not folder:
         source, target = source / "a.csv", tmp_path / "out.csv"
-    run = ["obfuscate", str(source), str(target), "--epsilon", "0.001", "--rejects", str(rejects), "--quiet"]
+    run = ["obfuscate", str(source), str(target), "--epsilon", "0.001", "--each-row-a-person"]
+    run += ["--rejects", str(rejects), "--quiet"]
     start = f"import sys\n{before}\nfrom geoind.cli import main\nsys.exit(main({run!r}))"
     job = subprocess.Popen([sys.executable, "-c", start])
     while job.poll() is None and not list(tmp_path.rglob("*.partial")):

@@ -19,6 +19,7 @@ from geoind.errors import InvalidInputError
 from geoind.files import read_reports
 from geoind.mechanisms.protocol import Mechanism
 from geoind.tables.record import PersonTotal, ReleaseRecord, read_promise, sidecar_of, write_sidecar
+from tests.trials import trials
 
 
 def record_of(mechanism: Mechanism, **members: Any) -> ReleaseRecord:
@@ -519,7 +520,7 @@ MEMBERS = [*json.loads(WHOLE.to_json())]
 
 
 @given(st.dictionaries(st.sampled_from(MEMBERS), ANYTHING, max_size=3) | st.binary() | ANYTHING, st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=trials(200), deadline=None)
 def test_anything_is_a_promise_that_can_be_used_or_an_error(found: Any, whole: bool) -> None:
     if isinstance(found, dict):
         found = json.dumps((json.loads(WHOLE.to_json()) if whole else RECORD) | found)
