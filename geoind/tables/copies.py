@@ -95,7 +95,7 @@ def _repeats(texts: Sequence[str], digits: Sequence[tuple[str, ...]]) -> bool:
 
 def _is_wkb(column: pa.Array) -> bool:
     """Return whether values are geometries as bytes, or as the hexadecimal digits of them."""
-    values = column.drop_null().to_pylist()
+    values = [value for value in column.to_pylist() if value is not None]
     found = [
         value for value in values if isinstance(value, bytes) or (isinstance(value, str) and HEX.fullmatch(value))
     ]

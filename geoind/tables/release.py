@@ -271,7 +271,7 @@ class Part:
             else:
                 yield part
         self._refuse_changes(release)
-        if sum(len(part.rows) for part in made):
+        if made:
             yield _shuffled(made, turns)
 
     def _refuse_changes(self, release: "Release") -> None:
@@ -633,7 +633,8 @@ def _of_cells(seen: Mapping[str, set[str]]) -> PersonReports:
 
 def _shuffled(parts: Sequence[Obfuscated], turns: Sequence[Words]) -> Obfuscated:
     """Return all rows in an order that depends on key and records alone."""
-    batch = pa.Table.from_batches([part.batch for part in parts]).combine_chunks().to_batches()[0]
+    batches = pa.Table.from_batches([part.batch for part in parts]).combine_chunks().to_batches()
+    batch = batches[0] if batches else parts[0].batch
     rows = np.concatenate([part.rows for part in parts])
     reports = [np.concatenate(places) for places in zip(*(part.reports for part in parts), strict=True)]
     turn = np.argsort(np.concatenate(turns), kind="stable")

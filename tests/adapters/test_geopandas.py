@@ -166,7 +166,7 @@ def test_heights_do_not_leave() -> None:
 def test_rows_without_a_point_are_an_error_or_stay_without_one(hole: object) -> None:
     truth, whole = frame(), obfuscate(frame(), **EACH)
     truth.geometry = geopandas.GeoSeries([*truth.geometry[:2], hole, *truth.geometry[3:]], truth.index, crs=4326)
-    with pytest.raises(InvalidInputError, match="row 2: location is missing"):
+    with pytest.raises(InvalidInputError, match="row 2: geometry is empty"):
         obfuscate(truth, **EACH)
     reports = obfuscate(truth, **EACH, missing="keep").geometry
     kept = reports.iloc[2]
@@ -228,7 +228,7 @@ def test_bad_frames_are_refused_before_a_charge() -> None:
         (truth.drop(columns="lat"), {}, "no column is called lat"),
         (truth.assign(copy=truth["lat"]), {"keep": ["copy"]}, "'copy' repeats true coordinates"),
         (truth.assign(lat=91.0), {}, "row 0: latitude must be between"),
-        (truth.assign(lat=np.nan), {}, "row 0: location is missing"),
+        (truth.assign(lat=np.nan), {}, "row 0: latitude is empty"),
         (truth.assign(lat="here"), {}, "row 0: latitude must be a finite number"),
         (truth, {"lon": "x", "lat": "y"}, "'x'"),
         (truth, {"epsilon": 1.0}, "epsilon"),
