@@ -420,6 +420,10 @@ class Release:
         firsts = np.array([self.first_left_out.get(name, 2**64 - 1) for name in persons.names], np.uint64)
         return rows[(_turns(source) < firsts[persons.codes]) | (examined.reports_per_row == 0)]
 
+    def sent(self) -> "Release":
+        """Return what a task on another machine needs of the decisions."""
+        return replace(self, persons=PersonReports(), costs={})
+
     def charge(self, ledger: Budget, persons: PersonReports, label: str) -> None:
         """Charge all persons for their reports, or none. The same reports under the same key are charged once."""
         more, fewer = persons.counts - self.persons.counts, self.persons.counts - persons.counts
