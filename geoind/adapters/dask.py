@@ -6,7 +6,6 @@ partition with other rows than those counted gives no reports.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack
 
 import geopandas
@@ -96,11 +95,11 @@ def obfuscate(
     counts = [dask.delayed(_count)(part, table.recipe, number, ledger is not None) for number, part in parts]
 
     def tags(release: Release) -> Iterator[PersonReports]:
-        small = dask.delayed(_sent(release), traverse=False)
+        small = dask.delayed(release.sent(), traverse=False)
         return iter(dask.compute(*(dask.delayed(_tags)(part, small, number) for number, part in parts)))
 
     release = decided(table.recipe, table, dask.compute(*counts), tags, ledger, job, SHUFFLE)
-    small = dask.delayed(_sent(release), traverse=False)
+    small = dask.delayed(release.sent(), traverse=False)
     drawn = [dask.delayed(_drawn)(part, small, number) for number, part in parts]
     # Of categories, each partition has those of its own rows.
     meta = clear_known_categories(_drawn(rows._meta, release, 0))
@@ -108,11 +107,6 @@ def obfuscate(
     reports = dd.from_delayed(drawn, meta=meta, divisions=None if bounded else rows.divisions, verify_meta=False)
     reports.geoind = release.record
     return reports
-
-
-def _sent(release: Release) -> Release:
-    """Return what tasks need of the decisions."""
-    return replace(release, persons=PersonReports(), costs={})
 
 
 def _projected(frame: Any, table: Table) -> Any:

@@ -43,6 +43,8 @@ __all__ = ["obfuscate", "register", "sink"]
 FILE, ROW, PERSON, TIME = "geoind file", "geoind row", "geoind person", "geoind time"
 """Columns that name a row's file, its number there, its person and its moment, between two steps of a plan."""
 
+BATCH_ROWS = 1 << 16
+
 SHUFFLE = "give `order='keep'` and shuffle the reports with `reports.orderBy(rand())`"
 
 Batches: TypeAlias = Iterable[pa.RecordBatch]
@@ -113,13 +115,13 @@ def obfuscate(
         rows = _together(rows, recipe)
 
     def tags(release: Release) -> Iterator[PersonReports]:
-        small = _sent(release)
+        small = release.sent()
         return _collected(rows, parts, lambda part, batches: part.tags(batches, small))
 
     charged = ledger is not None
     counts = _collected(rows, parts, lambda part, batches: part.count(batches, charged=charged))
     release = decided(recipe, table, chain([Part(table).count(())], counts), tags, ledger, job, SHUFFLE)
-    reports = _drawn(rows, parts, _sent(release), table, frame)
+    reports = _drawn(rows, parts, release.sent(), table, frame)
     # Not in the metadata of columns, which a union with other rows would keep.
     reports.geoind = release.record
     return reports
@@ -308,7 +310,7 @@ def _parts_of(recipe: Recipe, root: str | None) -> Parts:
 
         context = TaskContext.get()
         name = "partition" if context is None else f"partition {context.partitionId()}"
-        for path, group in groupby(_runs(batches, root), key=lambda run: run[0]):
+        for path, group in groupby(_runs(_joined(batches), root), key=lambda run: run[0]):
             runs = (batch for _, batch in group)
             first = next(runs)
             if root is None:
@@ -318,6 +320,16 @@ def _parts_of(recipe: Recipe, root: str | None) -> Parts:
                 yield Part(table, name=f"{name}, file {named_path(path)!r}"), chain([first], runs)
 
     return parts
+
+
+def _joined(batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Yield batches of many rows: a person has fewer of them, and each has a fixed cost."""
+    waiting: list[pa.RecordBatch] = []
+    for batch in chain(batches, [None]):
+        waiting += [] if batch is None else [batch]
+        if waiting and (batch is None or sum(map(len, waiting)) >= BATCH_ROWS):
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
+            waiting = []
 
 
 def _runs(batches: Batches, root: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -363,11 +375,6 @@ def _collected(rows: "DataFrame", parts: Parts, work: Callable[[Part, Batches], 
         if isinstance(found, GeoindError):
             raise found
         yield from found
-
-
-def _sent(release: Release) -> Release:
-    """Return what tasks need of the decisions."""
-    return replace(release, persons=PersonReports(), costs={})
 
 
 def _drawn(rows: "DataFrame", parts: Parts, release: Release, table: Table, frame: "DataFrame") -> "DataFrame":

@@ -467,6 +467,10 @@ class Release:
         leaves = (_turns(source, BOUNDING) < firsts[persons.codes]) | (examined.reports_per_row == 0)
         return examined.only(np.flatnonzero(leaves)), source.only(leaves)
 
+    def sent(self) -> "Release":
+        """Return what a task on another machine needs of the decisions."""
+        return replace(self, persons=PersonReports(), costs={})
+
     def charge(self, ledger: Budget, persons: PersonReports, label: str) -> None:
         """Charge all persons for their reports, or none. The same reports under the same key are charged once."""
         more, fewer = persons.counts - self.persons.counts, self.persons.counts - persons.counts

@@ -42,7 +42,8 @@ def test_the_examples_of_a_page_about_spark_run(document: Path, tmp_path: Path) 
     (tmp_path / "page.py").write_text("\n".join(blocks(document)))
     done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["1000", "['person',", "'lon',", "'lat']", "1000"]
+    shown = ["1000 ['fare', 'lon', 'lat']", "1000", "6.93", "['fare', 'lon', 'lat']"]
+    assert done.stdout.splitlines() == shown
 
 
 def test_there_is_no_python_on_a_page_that_does_not_run() -> None:
