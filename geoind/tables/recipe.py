@@ -104,6 +104,7 @@ class Recipe:
     order: Order = "raise"
     id_column: str | None = None
     key: Key | None = None
+    key_given: bool = False
     level: float | None = None
     radius: float | None = None
     delta: float | None = None
@@ -202,6 +203,7 @@ class Recipe:
             order=order,
             id_column=id_column,
             key=None if key is None else as_key(key),
+            key_given=key is not None,
             level=level,
             radius=radius,
             delta=delta,
@@ -225,9 +227,7 @@ class Recipe:
         if most is not None and self.person is EACH_ROW:
             raise InvalidInputError("`reports_per_person=` needs the persons: with EACH_ROW each has one row")
         if (self.reports or 1) > 1 and self.person is EACH_ROW:
-            raise InvalidInputError(
-                "`reports=` is for several reports of a person: with EACH_ROW each has one"
-            )
+            raise InvalidInputError("`reports=` is for several reports of a person: with EACH_ROW each has one")
         if self.allow_total is not None:
             as_positive(self.allow_total, "`allow_total=`")
         if self.same_place is not None:
@@ -295,9 +295,14 @@ class Recipe:
         return self if self.key is not None else replace(self, key=Key(secrets.token_bytes(KEY_BYTES)))
 
     def require_person_column(self, purpose: str) -> None:
-        """Raise unless a column names the persons, or each file is one."""
+        """Raise unless a column names the persons, or each file is one, and the charge is the same at every attempt."""
         if self.person is EACH_ROW:
             raise InvalidInputError(f"{purpose} needs `person=`, the column that names the person")
+        if self.time is not None and not self.key_given:
+            # What a trace costs depends on the noise: fresh noise could be drawn until the budget allows it.
+            raise InvalidInputError(
+                f"{purpose} for traces needs `key=`: a second attempt must have the same noise"
+            )
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])
