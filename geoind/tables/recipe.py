@@ -298,10 +298,11 @@ class Recipe:
         """Raise unless a column names the persons, or each file is one, and the charge is the same at every attempt."""
         if self.person is EACH_ROW:
             raise InvalidInputError(f"{purpose} needs `person=`, the column that names the person")
-        if self.time is not None and not self.key_given:
-            # What a trace costs depends on the noise: fresh noise could be drawn until the budget allows it.
+        if not self.key_given and (self.time is not None or self.same_place is not None):
+            # What they cost depends on the noise, or on the cells: others could be drawn until the budget allows it.
             raise InvalidInputError(
-                f"{purpose} for traces needs `key=`: a second attempt must have the same noise"
+                f"{purpose} needs `key=` for traces and for `same_place=`: their cost must be the same at a second "
+                "attempt"
             )
 
 
