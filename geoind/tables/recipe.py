@@ -104,6 +104,7 @@ class Recipe:
     order: Order = "raise"
     id_column: str | None = None
     key: Key | None = None
+    key_given: bool = False
     level: float | None = None
     radius: float | None = None
     delta: float | None = None
@@ -202,6 +203,7 @@ class Recipe:
             order=order,
             id_column=id_column,
             key=None if key is None else as_key(key),
+            key_given=key is not None,
             level=level,
             radius=radius,
             delta=delta,
@@ -293,9 +295,15 @@ class Recipe:
         return self if self.key is not None else replace(self, key=Key(secrets.token_bytes(KEY_BYTES)))
 
     def require_person_column(self, purpose: str) -> None:
-        """Raise unless a column names the persons, or each file is one."""
+        """Raise unless a column names the persons, or each file is one, and the charge is the same at every attempt."""
         if self.person is EACH_ROW:
             raise InvalidInputError(f"{purpose} needs `person=`, the column that names the person")
+        if not self.key_given and (self.time is not None or self.same_place is not None):
+            # What they cost depends on the noise, or on the cells: others could be drawn until the budget allows it.
+            raise InvalidInputError(
+                f"{purpose} needs `key=` for traces and for `same_place=`: their cost must be the same at a second "
+                "attempt"
+            )
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -563,12 +563,14 @@ def _refuse_total(recipe: Recipe, record: ReleaseRecord) -> None:
         total = single * math.sqrt(busiest.reports)
     most = max(2 / LEAST_MEAN_ERROR, recipe.allow_total or 0.0, single)
     if total > most * (1 + 1e-9) and total != math.inf:
-        ways = (
-            "a session (`time=`), one report per place (`same_place=100`), fewer reports (`reports_per_person=N`)"
-            if recipe.time is None
-            else "fewer rows of each person, another `method=`"
-        )
+        ways = "a session (`time=`), one report per place (`same_place=100`), fewer reports (`reports_per_person=N`)"
         enough = math.ceil(total * (1 - 1e-9) * 1e4) / 1e4
+        if recipe.time is not None:
+            ways = "fewer rows of each person, another `method=`"
+            # What a trace costs depends on the noise, which is another one in the next attempt.
+            enough = math.ceil(total * 12) / 10
+        elif recipe.same_place is not None:
+            ways = "a session (`time=`), larger cells (`same_place=`)"
         raise InvalidInputError(
             f"the busiest person has {plural(busiest.reports, 'report')} that add up to epsilon {total:.6g} per "
             f"metre, as much as one report {2 / total:.2g} m off on average: they do not hide the person. Use "

@@ -129,8 +129,8 @@ def test_a_table_without_declared_persons_is_refused(trips: Path, capfd: pytest.
         (["--person", "rider"], 81, (2, 41, 40)),
         (["--person", "rider", "--reports-per-person", "3"], 6, (2, 3, 3)),
         (["--person-per-file", "--reports-per-person", "7"], 7, (1, 7, 7)),
-        (["--trace", "rider,at"], 81, (2, 41, 40)),
-        (["--person", "rider", "--trace", "at"], 81, (2, 41, 40)),
+        (["--trace", "rider,at", "--method", "independent"], 81, (2, 41, 40)),
+        (["--person", "rider", "--trace", "at", "--method", "independent"], 81, (2, 41, 40)),
         (["--each-row-a-person"], 81, (81, 1, 1)),
     ],
     ids=in_words,
@@ -466,6 +466,27 @@ def test_persons_pay_before_anything_is_drawn(tmp_path: Path, capfd: pytest.Capt
     capfd.readouterr()
     assert "--budget" in refusal(capfd, *run[1:], "--ledger", url)
     assert "--ledger" in refusal(capfd, *run[1:], "--budget", "1")
+
+
+def test_a_release_whose_cost_depends_on_its_noise_is_charged_under_a_key(
+    trips: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    paid = ["--ledger", f"sqlite:///{trips.parent}/budgets.db", "--budget"]
+    run = [trips, trips.with_name("out.csv"), "--trace", "rider,at", "--epsilon", "0.001"]
+    assert "a ledger needs --key-file FILE for traces" in refusal(capfd, *run, *paid, "1")
+    cells = ["--person", "rider", "--same-place", "--epsilon", "0.001"]
+    assert "a ledger needs --key-file FILE for" in refusal(capfd, *run[:2], *cells, *paid, "1")
+    key = trips.with_name("key")
+    key.write_text(secrets.token_hex(32))
+    key.chmod(0o600)
+    keyed = [*run, "--key-file", key, *paid]
+    assert refusal(capfd, *keyed, "0.01") == refusal(capfd, *keyed, "0.01")
+    for _ in range(2):
+        assert main(["obfuscate", *map(str, keyed), "1"]) == 0
+    with Ledger(paid[1], budget=1.0) as ledger:
+        record = read_promise(trips.with_name("out.csv"))
+        assert record.busiest is not None
+        assert max(map(ledger.spent, ("ana", "ben"))) == pytest.approx(record.busiest.epsilon)
 
 
 def test_a_key_file_repeats_the_noise(places: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -30,7 +30,7 @@ def point(place: list[float]) -> dict[str, object]:
     return {"type": "Point", "coordinates": place}
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "ndjson", "geojsonl", "geojson"])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "ndjson", "geojson"])
 @pytest.mark.parametrize("packed", [False, True])
 def test_text_files_and_their_sidecars(tmp_path: Path, kind: str, packed: bool) -> None:
     path = tmp_path / f"reports.{kind}{'.gz' if packed else ''}"
@@ -144,7 +144,7 @@ def test_missing_files_and_empty_folders(tmp_path: Path) -> None:
         read_reports(tmp_path)
 
 
-@pytest.mark.parametrize("kind", ["csv", "tsv", "ndjson", "geojsonl", "geojson"])
+@pytest.mark.parametrize("kind", ["csv", "tsv", "ndjson", "geojson"])
 def test_what_obfuscate_file_writes_is_read_with_its_promise(tmp_path: Path, kind: str) -> None:
     source, target = tmp_path / f"people.{kind}", tmp_path / f"reports.{kind}"
     source.write_text(text_of(kind))
