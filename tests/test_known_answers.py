@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from geoind.adapters.keys import Key
 
 from geoind import (
     Channel,

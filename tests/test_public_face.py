@@ -56,17 +56,19 @@ STABLE = [
     "geoind.evaluation",
     "geoind.files",
     "geoind.optimal",
-    "geoind.adapters.arrow",
     "geoind.adapters.dask",
-    "geoind.adapters.dataset",
+    "geoind.adapters.duckdb",
     "geoind.adapters.geopandas",
-    "geoind.adapters.keys",
-    "geoind.adapters.recipe",
+    "geoind.adapters.polars",
     "geoind.adapters.spark",
     "geoind.tables",
     "geoind.traces",
 ]
 """Where users import from."""
+
+
+OF_ANY_ENGINE = ("obfuscate", "register")
+"""Functions whose frames have no common type: a frame in, one of its kind out."""
 
 
 @pytest.mark.parametrize("path", STABLE)
@@ -77,8 +79,10 @@ def test_no_public_name_is_typed_as_anything(path: str) -> None:
         value = getattr(module, name)
         if inspect.isclass(value) or inspect.isfunction(value):
             written = map(ast.unparse, annotations(ast.parse(textwrap.dedent(inspect.getsource(value)))))
-            # A column of a frame may hold anything.
-            loose += [f"{name}: {one}" for one in written if re.search(r"(?<!Series\[)\bAny\b", one)]
+            # A column of a frame may hold anything, and so may the members of a record in JSON.
+            loose += [one for one in written if re.search(r"(?<!Series\[)(?<!dict\[str, )\bAny\b", one)]
+            if name in OF_ANY_ENGINE:
+                loose = [one for one in loose if one != "Any"]
     assert not loose
 
 
@@ -111,14 +115,18 @@ def functions_of_many_parameters() -> Iterator[tuple[str, ast.arguments]]:
 
 MORE_THAN_SEVEN = {
     "obfuscate": "the call of a backend: how much privacy in any of its words, and who pays",
+    "obfuscate_file": "how a file is read and written; the declarations and the noise are keywords of Recipe.of",
+    "obfuscate_files": "as obfuscate_file",
+    "of": "the declarations and the noise of a table, each a keyword",
     "private_query": "the words of obfuscate, and the area of interest",
+    "register": "a function of SQL has no other place for its options",
+    "write": "a file of any format, for geoind.files alone",
 }
-"""Public functions that read better with one keyword per word than with values to build first, and why."""
+"""Functions that read better with one keyword per option than with values to build first, and why."""
 
 
-def test_only_named_public_functions_have_more_than_seven_parameters_and_those_by_keyword() -> None:
+def test_only_named_functions_have_more_than_seven_parameters_and_those_by_keyword() -> None:
     found = dict(functions_of_many_parameters())
     assert set(found) == set(MORE_THAN_SEVEN), "let a value object gather the parameters"
     for name, given in found.items():
-        assert name in dir(geoind)
         assert len(given.posonlyargs + given.args) <= 3, f"{name}: keywords only"

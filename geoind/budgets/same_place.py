@@ -14,13 +14,13 @@ moved afterwards, which is post-processing. Each single report keeps epsilon, me
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
 
-from geoind.arrays import FloatArray, as_location, as_positive
+from geoind.arrays import ArrayLike, FloatArray, as_location, as_positive
 from geoind.budgets.ledger import Ledger
 from geoind.budgets.persons import as_person
 from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
@@ -101,30 +101,36 @@ class SamePlace:
         """
         globe = choose_mechanism(epsilon=epsilon, level=level, radius=radius)
         lon, lat = as_location(lon=lon, lat=lat)
-        token, draw = self.cell_of(person, lon, lat, globe)
+        token, centre = self.cell_of(person, lon, lat, globe)
         if ledger is not None:
             ledger.charge(person, globe, label="new place", once=token)
-        report = draw()
+        [report] = self.reports(person, [token], [centre], globe)
         return Location(float(report[1]), float(report[0]))
 
     def cell_of(
         self, person: str | int, lon: float, lat: float, mechanism: Mechanism
-    ) -> tuple[str, Callable[[], FloatArray]]:
-        """Return a token of the person's cell at a location, and what draws its report in (lon, lat) degrees."""
+    ) -> tuple[str, tuple[float, float]]:
+        """Return a token of the person's cell at a location, and the cell's centre in (lon, lat) degrees."""
         secret = self._secret(person)
         cell, centre = self._cell(secret, lon, lat)
         token = hashlib.blake2b(
             f"{mechanism.epsilon.hex()} {self.cell.hex()} {cell}".encode(), key=secret, digest_size=16
         ).hexdigest()
-        return token, lambda: mechanism.sample(centre, rng=KeyedRandomness(secret, [token]))[0]
+        return token, centre
+
+    def reports(
+        self, person: str | int, tokens: Sequence[str], centres: ArrayLike, mechanism: Mechanism
+    ) -> FloatArray:
+        """Return the (n, 2) reports of a person's cells."""
+        return mechanism.sample(centres, rng=KeyedRandomness(self._secret(person), tokens))
 
     def _secret(self, person: str | int) -> bytes:
         return hashlib.blake2b(
             as_person(person).encode(), key=self.key, digest_size=KEY_BYTES, person=b"geoind person"
         ).digest()
 
-    def _cell(self, secret: bytes, lon: float, lat: float) -> tuple[tuple[int, int], FloatArray]:
-        """Return the number of a location's cell in the turned grid, and the cell's centre as (1, 2) degrees."""
+    def _cell(self, secret: bytes, lon: float, lat: float) -> tuple[tuple[int, int], tuple[float, float]]:
+        """Return the number of a location's cell in the turned grid, and the cell's centre in degrees."""
         rotation = _rotation(secret)
         rows = math.ceil(math.pi * EARTH_RADIUS / self.cell)
         x, y, z = (_unit_vector(lon, lat) @ rotation).tolist()
@@ -135,8 +141,7 @@ class SamePlace:
         column = min(int((math.atan2(y, x) + math.pi) / (2 * math.pi) * columns), columns - 1)
         along = (column + 0.5) * 2 * math.pi / columns - math.pi
         x, y, z = (rotation @ _unit_vector(math.degrees(along), math.degrees(middle))).tolist()
-        centre = [[math.degrees(math.atan2(y, x)), math.degrees(math.asin(max(-1.0, min(1.0, z))))]]
-        return (row, column), np.array(centre)
+        return (row, column), (math.degrees(math.atan2(y, x)), math.degrees(math.asin(max(-1.0, min(1.0, z)))))
 
 
 def _unit_vector(lon: float, lat: float) -> FloatArray:

@@ -63,7 +63,12 @@ class _ParquetSource:
     def _opened(self) -> Iterator[Any]:
         with self.data.opened() as stream:
             try:
-                yield pq.ParquetFile(stream, pre_buffer=False)
+                file = pq.ParquetFile(stream, pre_buffer=False)
+                for field in file.schema_arrow:
+                    if b"geoind:json" in (field.metadata or {}):
+                        # It would be written as JSON without a check.
+                        raise InvalidInputError(f"column {field.name!r} must not have the metadata geoind:json")
+                yield file
             except (pa.ArrowException, OSError, UnicodeError) as error:
                 # Not its message: it may quote the content of the file.
                 raise InvalidInputError(f"the Parquet file cannot be read ({type(error).__name__})") from None

@@ -35,12 +35,11 @@ Column: TypeAlias = tuple[pa.Field | None, pa.Array]
 
 TEXT = pa.large_string()
 
-WRITTEN = ".csv, .tsv, .ndjson, .geojson, .geojsonl, .gpx, .parquet, .gpkg, .fgb, .shp, .kml, .gml, .sqlite"
+WRITTEN = ".csv, .tsv, .ndjson, .geojson, .geojsonl, .gpx, .parquet, .gpkg, .fgb, .shp"
 
 # The index of FlatGeobuf would sort the features, and cannot hold one without a place.
-OPTIONS = {"FlatGeobuf": {"SPATIAL_INDEX": "NO"}, "SQLite": {"LAUNDER": "NO"}}
-DRIVERS = ("GPKG", "FlatGeobuf", "ESRI Shapefile", "LIBKML", "GML", "SQLite")
-"""The drivers that write. The others cannot hold a missing value, or no columns."""
+OPTIONS = {"GPKG": {}, "FlatGeobuf": {"SPATIAL_INDEX": "NO"}, "ESRI Shapefile": {}}
+"""The drivers that write. Others change values, lose columns, or do not escape names."""
 
 BLANK = r"[\x00 \x{a0}\x{ad}\x{2000}-\x{200f}\x{2028}-\x{202f}\x{205f}-\x{206f}\x{3000}\x{feff}]"
 """Spaces and characters without width such as a byte order mark."""
@@ -55,6 +54,7 @@ GPX %= b'xmlns="http://www.topografix.com/GPX/1/1"'
 
 ESCAPED = "".join(map(chr, range(32))) + '"\\'
 """The characters of JSON strings that need an escape."""
+QUOTED = json.JSONEncoder(ensure_ascii=False).encode
 BARE = (pa.types.is_nested, pa.types.is_boolean, pa.types.is_integer, pa.types.is_decimal)
 """The types whose text is their JSON."""
 
@@ -73,7 +73,10 @@ def check_writable(name: str, kind: Kind, schema: pa.Schema, places: Sequence[Lo
     Traceback (most recent call last):
     geoind.errors.InvalidInputError: plt files are not written: choose one of .csv, .tsv, .ndjson, ...
     """
-    arrays = [pa.nulls(1, field.type) for field in schema]
+    try:
+        arrays = [pa.nulls(1, field.type) for field in schema]
+    except pa.ArrowException:
+        raise InvalidInputError("columns of a rare type cannot be written: do not keep them") from None
     parts = [(pa.RecordBatch.from_arrays(arrays, names=schema.names), [np.zeros((1, 2))] * len(places))]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, Path(name).name)
@@ -97,6 +100,9 @@ def write(
 ) -> None:
     r"""Write reports to a file.
 
+    Kept values stay equal. In text, nothing and empty text are the same. Numbers that are not finite are null in
+    JSON. A Shapefile keeps 15 digits of a number, and no spaces around text.
+
     Parameters
     ----------
     target : Path or binary file
@@ -118,7 +124,7 @@ def write(
     spreadsheet_safe : bool
         Whether a ' is put before text of a CSV or TSV file that a spreadsheet takes for a formula.
     layer : str, optional
-        The name of the layer in a GeoPackage or SQLite file; by default the name of the file.
+        The name of the layer in a GeoPackage; by default the name of the file.
 
     Examples
     --------
@@ -235,7 +241,7 @@ class _Layout:
 
 def _is_json(field: pa.Field) -> bool:
     """Return whether a column holds JSON as text."""
-    return b"geoind:json" in (field.metadata or {}) or getattr(field.type, "extension_name", "") == "arrow.json"
+    return b"geoind:json" in (field.metadata or {})
 
 
 def _text(field: pa.Field | None, column: pa.Array) -> pa.Array:
@@ -289,18 +295,14 @@ def _json(field: pa.Field | None, column: pa.Array) -> pa.Array:
     if field is None:
         return column
     if _is_json(field):
-        return getattr(column, "storage", column).cast(TEXT)
+        return column.cast(TEXT)
     text, kind = _text(field, column), column.type
     if pa.types.is_floating(kind):
         return pc.if_else(pc.is_finite(column), text, None)
     if any(check(kind) for check in BARE):
         return text
     quoted, special = _joined('"', text, '"'), _having(text, ESCAPED)
-    return (
-        quoted
-        if special is None
-        else _replaced(quoted, special, text, json.JSONEncoder(ensure_ascii=False).encode)
-    )
+    return quoted if special is None else _replaced(quoted, special, text, QUOTED)
 
 
 def _having(texts: pa.Array, characters: str) -> pa.Array | None:
@@ -332,9 +334,7 @@ def _bytes(texts: pa.Array) -> memoryview:
 
 
 def _delimited(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
-    delimiter, decimal_comma = (
-        layout.dialect if layout.format == "csv" else layout.dialect._replace(delimiter="\t")
-    )
+    delimiter = layout.dialect.delimiter if layout.format == "csv" else "\t"
     options = pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
 
     def lines(columns: dict[str, pa.Array]) -> Any:
@@ -352,12 +352,10 @@ def _delimited(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
 
     yield lines({name: pa.array([name], TEXT) for name in layout.columns(layout.empty())})
     for part in parts:
-        columns = layout.columns(part).items()
-        texts = {name: _text(field, column) for name, (field, column) in columns}
-        if decimal_comma:
-            texts |= {
-                name: pc.replace_substring(column, ".", ",") for name, (field, column) in columns if not field
-            }
+        texts = {}
+        for name, (field, column) in layout.columns(part).items():
+            comma = field is None and layout.dialect.decimal_comma
+            texts[name] = pc.replace_substring(column, ".", ",") if comma else _text(field, column)
         yield lines(texts)
 
 
@@ -401,7 +399,7 @@ def _object(members: dict[str, Any]) -> list[Any]:
     pieces: list[Any] = []
     for name, values in members.items():
         inner = _object(values) if isinstance(values, dict) else [pc.fill_null(values, "null")]
-        pieces += [f"{', ' if pieces else ''}{json.dumps(name, ensure_ascii=False)}: ", *inner]
+        pieces += [f"{', ' if pieces else ''}{QUOTED(name)}: ", *inner]
     return ["{", *pieces, "}"]
 
 
@@ -432,7 +430,7 @@ def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) ->
             elif not (pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)):
                 column = pa.array(part[1][number][:, axis], pa.float64(), from_pandas=True)
             columns[source] = column
-        return pa.table({name: columns[name] for name in layout.schema.names}, metadata=metadata)
+        return pa.table({name: columns[name] for name in layout.schema.names})
 
     metadata = {key: value for key, value in (layout.schema.metadata or {}).items() if key == b"geoind"}
     shapes = {layout.geometry(place): layout.crs(place) for place in layout.places if isinstance(place, Points)}
@@ -440,14 +438,27 @@ def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) ->
         columns = {name: _geoparquet(crs) for name, crs in shapes.items()}
         geo = {"version": "1.1.0", "primary_column": next(iter(columns)), "columns": columns}
         metadata[b"geo"] = json.dumps(geo).encode()
-    schema = converted(layout.empty()).schema
+    fields = converted(layout.empty()).schema
+    schema = pa.schema([(field.name, _without_notes(field.type)) for field in fields], metadata)
     # A dictionary of numbers that are all different takes more time and space than the numbers.
-    repeated = [
-        field.name for field in schema if not pa.types.is_primitive(field.type) and field.name not in layout.spots
-    ]
+    numbers = {field.name for field in schema if pa.types.is_primitive(field.type)} | set(layout.spots)
+    repeated = [name for name in schema.names if name not in numbers]
     with pq.ParquetWriter(stream, schema, use_dictionary=repeated) as writer:
         for part in parts:
             writer.write_table(converted(part))
+
+
+def _without_notes(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose inner fields have no metadata; that of maps is not written."""
+    fields = [kind.field(number) for number in range(kind.num_fields)]
+    inner = [pa.field(field.name, _without_notes(field.type), field.nullable) for field in fields]
+    if pa.types.is_struct(kind):
+        return pa.struct(inner)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(inner[0], kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(inner[0])
+    return pa.list_(inner[0]) if pa.types.is_list(kind) else kind
 
 
 def _geoparquet(crs: str | None) -> dict[str, Any]:
@@ -464,16 +475,21 @@ def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layo
     if not isinstance(target, Path):
         raise InvalidInputError("the formats of GDAL need files with names, not standard output")
     place, driver = layout.only_place(), driver_of(target)
-    if driver not in DRIVERS or target.suffix.lower() == ".zip":
+    if driver not in OPTIONS or target.suffix.lower() == ".zip":
         raise InvalidInputError(f"{target.suffix} files are not written: choose one of {WRITTEN}")
-    crs = LONLAT if driver == "LIBKML" else layout.crs(place)
-    geometry = layout.geometry(place)
+    crs, geometry = layout.crs(place), layout.geometry(place)
+    kept = [field.name.lower() for field in layout.schema if field.name not in layout.spots]
+    while isinstance(place, LonLat) and geometry in kept:
+        geometry += "_"
+    # GDAL ignores case: it would read a column as the geometry, or as the number of a feature.
+    if twice := {name for name in kept if [*kept, geometry.lower(), "ogc_fid"].count(name) > 1}:
+        raise InvalidInputError(
+            f"{driver} cannot hold the columns {sorted(twice)}: names must differ by more than case"
+        )
     failure: list[BaseException] = []
 
     def converted(part: Part) -> pa.RecordBatch:
         columns = {name: _for_gdal(driver, *one) for name, one in layout.columns(part, places=False).items()}
-        if geometry in columns:
-            raise InvalidInputError(f"the output would have two columns {geometry!r}: keep only one")
         return pa.record_batch(columns | {geometry: layout.shapes(part, place, crs)})
 
     def guarded() -> Iterator[pa.RecordBatch]:
@@ -484,24 +500,24 @@ def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layo
             failure.append(error)
             raise
 
-    reader = pa.RecordBatchReader.from_batches(converted(layout.empty()).schema, guarded())
     try:
+        reader = pa.RecordBatchReader.from_batches(converted(layout.empty()).schema, guarded())
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             pyogrio.raw.write_arrow(
                 reader,
                 gdal_path(target),
-                layer=layer if driver in ("GPKG", "SQLite") else None,
+                layer=layer if driver == "GPKG" else None,
                 driver=driver,
                 geometry_name=geometry,
                 geometry_type="Point",
                 crs=None if crs is None else parsed_crs("EPSG:4326" if crs == LONLAT else crs).to_wkt(),
-                **OPTIONS.get(driver, {}),
+                **OPTIONS[driver],
             )
     except InvalidInputError:
         raise
     except Exception as error:
-        if failure:
+        if failure and not isinstance(failure[0], pa.ArrowException):
             raise failure[0] from None
         # Not its message: GDAL's may quote a value.
         raise InvalidInputError(f"GDAL cannot write this as {driver} ({type(error).__name__})") from None
@@ -512,16 +528,17 @@ def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layo
 def _for_gdal(driver: str, field: pa.Field, column: pa.Array) -> pa.Array:
     """Return a column in a type that the driver keeps; other values become text."""
     kind = column.type
-    kept = (
-        pa.types.is_boolean(kind)
-        or pa.types.is_floating(kind)
-        or (pa.types.is_integer(kind) and kind != pa.uint64())
-    )
+    kept = any(check(kind) for check in (pa.types.is_boolean, pa.types.is_floating, pa.types.is_integer))
     if driver == "GPKG":
         kept |= pa.types.is_date32(kind) or pa.types.is_binary(kind)
         # GDAL's times have milliseconds.
         kept |= pa.types.is_timestamp(kind) and kind.unit in ("s", "ms")
-    return column if kept and not _is_json(field) else _text(field, column)
+    if kept and kind != pa.uint64() and not _is_json(field):
+        return column
+    texts = _text(field, column)
+    if _having(texts, "\0") is not None:
+        raise InvalidInputError(f"column {field.name!r} holds null characters, which GDAL cannot write")
+    return texts
 
 
 def _gpx(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:

@@ -179,6 +179,7 @@ def transformer(crs: str, *, inverse: bool) -> "Transformer | None":
         return None
     source, target = (LONLAT, parsed) if inverse else (parsed, LONLAT)
     try:
-        return proj().Transformer.from_crs(source, target, always_xy=True)
+        way: Transformer = proj().Transformer.from_crs(source, target, always_xy=True)
     except proj().exceptions.ProjError:
         raise InvalidInputError(f"the CRS {parsed.name!r} cannot be brought to degrees on WGS84") from None
+    return way

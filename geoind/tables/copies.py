@@ -99,5 +99,7 @@ def _is_wkb(column: pa.Array) -> bool:
     found = [
         value for value in values if isinstance(value, bytes) or (isinstance(value, str) and HEX.fullmatch(value))
     ]
-    shapes = shapely.from_wkb(np.asarray(found, dtype=object), on_invalid="ignore") if found else []
-    return bool(values) and sum(shape is not None for shape in shapes) >= SHARE * len(values)
+    if not found:
+        return False
+    shapes = shapely.from_wkb(np.asarray(found, dtype=object), on_invalid="ignore")
+    return sum(shape is not None for shape in shapes) >= SHARE * len(values)

@@ -67,8 +67,8 @@ class PersonTotal:
     epsilon : float
         The sum of their epsilons, per metre; infinite for noise without one.
     level, radius, delta : float, optional
-        The accountant's answer: places within the radius can be distinguished by a factor e^level from all of these
-        reports, except with probability delta. None where no accountant knows the mechanism.
+        The accountant's answer: from all of these reports, places within the radius can be distinguished by a
+        factor e^level at most, except with probability delta. None where no accountant knows the mechanism.
 
     Examples
     --------

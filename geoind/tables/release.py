@@ -13,6 +13,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,7 @@ from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import LEAST_MEAN_ERROR, Budget, obfuscate_lonlat
 from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.order import SHUFFLE, RowOrder
-from geoind.tables.places import rows_of
+from geoind.tables.places import column_of, rows_of
 from geoind.tables.recipe import EACH_ROW, Recipe
 from geoind.tables.record import PARQUET_KEY, PersonTotal, ReleaseRecord
 from geoind.tables.table import Examined, Problem, Table, key_of
@@ -34,6 +35,7 @@ from geoind.tables.tracing import described
 from geoind.tables.unfinished import CHANGED, description
 
 if TYPE_CHECKING:
+    from geoind.budgets.same_place import SamePlace
     from geoind.traces.many import TraceSessions
 
 __all__ = ["Count", "Obfuscated", "Part", "Release", "drawn_alone"]
@@ -215,8 +217,8 @@ class Part:
         if persons is None:
             return
         if recipe.same_place is not None:
-            for name, token in zip(*self._tokens(examined)[:2], strict=True):
-                found.seen.setdefault(name, set()).add(token)
+            for name, _, tokens, _ in self._cells_of(examined):
+                found.seen.setdefault(name, set()).update(tokens)
             return
         found.persons.update(PersonReports.of(persons.names, persons.codes, per_row, None))
         if (most := recipe.most_rows) is not None:
@@ -258,7 +260,7 @@ class Part:
             if sessions is not None:
                 reports = [self._answers(chosen, sessions)]
             elif release.recipe.same_place is not None:
-                reports = [self._tokens(chosen)[2]]
+                reports = [self._of_cells(chosen)]
             else:
                 reports = self._drawn(chosen, keyed)
             batch = self.table.reported(chosen, reports).replace_schema_metadata(about)
@@ -305,7 +307,8 @@ class Part:
                 flaws = sessions.flaws(examined.only(present).steps)
                 examined = examined.without({int(present[row]): reason for row, reason in flaws.items()})
             if examined.problems:
-                (on_problems or _raise_first(self._first, self.name))(batch, examined.problems)
+                first = self._before(batch, examined.problems[0].row)
+                (on_problems or _raise_first(first, self.name))(batch, examined.problems)
             source = self.table.randomness(examined, self._first)
             total += self._sum(examined, source)
             rows += len(examined.rows)
@@ -319,6 +322,11 @@ class Part:
             self._first += len(batch)
         self._digest = self._digested(rows, total)
         self._remembered = kept if size <= REMEMBERED else None
+
+    def _before(self, batch: pa.RecordBatch, row: int) -> int:
+        """Return how many rows of its file come before a batch, as far as this row of it shows."""
+        position = self.table.position
+        return self._first if position is None else int(column_of(batch, position)[row].as_py()) - row
 
     def _sum(self, examined: Examined, source: KeyedRandomness) -> int:
         """Return a sum over rows of a word for record, places and person; of traces for time, place and person."""
@@ -350,26 +358,42 @@ class Part:
         mechanism = self.table.recipe.mechanism
         return [_drawn(truth, mechanism, key_of(source, number)) for number, truth in enumerate(examined.truths)]
 
-    def _tokens(self, examined: Examined) -> tuple[list[str], list[str], FloatArray]:
-        """Return person, token and report of the cell of each row that has a place, in the order of the rows."""
+    def _cells_of(
+        self, examined: Examined
+    ) -> Iterator[tuple[str, IntArray, list[str], list[tuple[float, float]]]]:
+        """Yield for each person the rows with a place, and the tokens and centres of their cells."""
         recipe, persons = self.table.recipe, examined.persons
-        if persons is None or recipe.same_place is None or recipe.key is None:
+        if persons is None:
             raise InvalidInputError("`same_place=` needs `person=`, the column that names the person")
+        places, present = examined.truths[0], np.flatnonzero(examined.reports_per_row)
+        order = present[np.argsort(persons.codes[present], kind="stable")]
+        for rows in np.split(order, np.flatnonzero(np.diff(persons.codes[order])) + 1):
+            if len(rows):
+                name = persons.names[persons.codes[rows[0]]]
+                cells = [
+                    self._memory.cell_of(name, lon, lat, recipe.mechanism) for lon, lat in places[rows].tolist()
+                ]
+                yield name, rows, [token for token, _ in cells], [centre for _, centre in cells]
+
+    def _of_cells(self, examined: Examined) -> FloatArray:
+        """Return the report of the cell of each row, NaN where a row has no place."""
+        reports = np.full_like(examined.truths[0], np.nan)
+        for name, rows, tokens, centres in self._cells_of(examined):
+            new = {
+                token: centre for token, centre in zip(tokens, centres, strict=True) if token not in self._cells
+            }
+            if new:
+                made = self._memory.reports(name, list(new), list(new.values()), self.table.recipe.mechanism)
+                self._cells |= dict(zip(new, made, strict=True))
+            reports[rows] = [self._cells[token] for token in tokens]
+        return reports
+
+    @cached_property
+    def _memory(self) -> "SamePlace":
         from geoind.budgets.same_place import SamePlace
 
-        memory = SamePlace(recipe.key.read(), recipe.same_place)
-        reports = np.full_like(examined.truths[0], np.nan)
-        names, tokens = [], []
-        for row in np.flatnonzero(examined.reports_per_row).tolist():
-            name = persons.names[persons.codes[row]]
-            lon, lat = examined.truths[0][row].tolist()
-            token, draw = memory.cell_of(name, lon, lat, recipe.mechanism)
-            if token not in self._cells:
-                self._cells[token] = draw()
-            reports[row] = self._cells[token]
-            names.append(name)
-            tokens.append(token)
-        return names, tokens, reports
+        recipe = self.table.recipe
+        return SamePlace(b"" if recipe.key is None else recipe.key.read(), recipe.same_place or 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -116,7 +116,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_reports_are_those_of_the_arrow_path_bit_by_bit(case: str) -> None:
-    options = {**OPTIONS, **CASES[case]}
+    options: dict[str, Any] = {**OPTIONS, **CASES[case]}
     wanted = of_arrow(trips(), **options)
     record = on_arrow(pa.Table.from_pandas(trips(), preserve_index=False), **options).schema.metadata[b"geoind"]
     shuffled = dd.from_pandas(trips().sample(frac=1, random_state=1), npartitions=7, sort=False)
@@ -235,7 +235,7 @@ def in_partitions(frame: pd.DataFrame, number: int) -> Any:
 
 
 def test_rows_in_the_order_of_their_places_are_refused_across_partitions() -> None:
-    options = {"epsilon": 0.01, "id_column": "trip", "person": EACH_ROW, "key": KEY}
+    options: dict[str, Any] = {"epsilon": 0.01, "id_column": "trip", "person": EACH_ROW, "key": KEY}
     frame = near_paris()
     by_lat = frame.sort_values("lat")
     within = pd.concat(part.sample(frac=1, random_state=1) for _, part in by_lat.groupby(np.arange(2000) // 500))
@@ -277,12 +277,12 @@ def test_traces_are_answered_as_on_the_arrow_path_and_charged_once(
             "lat": 48.8 + rng.normal(0, 1e-3, 120).cumsum(),
         }
     )
-    options = {"person": "who", "time": "at", "epsilon": 0.001, "method": "sparse", "key": KEY}
+    options: dict[str, Any] = {"person": "who", "time": "at", "epsilon": 0.001, "method": "sparse", "key": KEY}
     on_arrow(walk, ledger=ledger, **options)
     once = [ledger.lifetime(person) for person in ("ana", "Zo\u00e9")]
     wanted = of_arrow(walk, **options)
     frame = in_partitions(walk.sample(frac=1, random_state=1), 5)
-    scheduler = "sync" if where == "sync" else request.getfixturevalue("cluster")
+    scheduler: Any = "sync" if where == "sync" else request.getfixturevalue("cluster")
     with dask.config.set(scheduler="sync" if where == "sync" else scheduler.get):
         reports = obfuscate(frame, ledger=ledger, **options)
         assert of_dask(reports, scheduler) == wanted
@@ -297,7 +297,7 @@ def test_traces_are_answered_as_on_the_arrow_path_and_charged_once(
     answered = obfuscate(dask_geopandas.from_geopandas(points, npartitions=4), **options).compute()
     rows = zip(answered["at"], answered.geometry.y, answered.geometry.x, answered["who"], strict=True)
     assert set(rows) == wanted
-    with pytest.raises(InvalidInputError, match=r"partition \d, row \d+: person 'ana' is at two places"):
+    with pytest.raises(InvalidInputError, match=r"partition \d, row \d+: .*person '"):
         obfuscate(frame.assign(at=0), **options)
     with pytest.raises(InvalidInputError, match=r"must exist once|must be a column here"):
         obfuscate(frame.set_index("at"), **options)
@@ -435,7 +435,7 @@ def test_what_cannot_be_protected_is_refused_at_once() -> None:
     refused("'lat' holds the true place", id_column="lat")
     refused(r"the busiest person has 2\d\d reports that add up to epsilon", epsilon=0.01)
     refused("'copy' repeats true coordinates", frame.assign(copy=frame["lon"]), keep=["copy"])
-    refused("location is missing", missing="raise")
+    refused(r"partition \d, row 7: (location|longitude) is (missing|empty)", missing="raise")
     refused("must have a CRS", shapes.set_crs(None, allow_override=True))
     refused(
         "repeats true coordinates of its rows: call reset_index", frame.set_index("lat", drop=False), order="keep"

@@ -1,8 +1,13 @@
 """Every engine takes the same declarations and makes the same reports: docs/engines.md, cell by cell."""
 
 import re
+import sys
+import textwrap
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any, TypeAlias
 
 import dask.dataframe as dd
@@ -25,6 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully suppo
 Request: TypeAlias = pytest.FixtureRequest
 Made: TypeAlias = tuple[pd.DataFrame, ReleaseRecord]
 
+PAGE = Path(__file__).parents[2] / "docs" / "engines.md"
 RIDERS = ("ana", "ben", "cyd")
 SIZE = 60
 RNG = np.random.default_rng(5)
@@ -208,6 +214,7 @@ def check_traces(run: Callable[..., Made], request: Request) -> None:
     assert method is not None
     sessions = {rider: TraceSession(method, key=TRACES["key"], person=rider) for rider in RIDERS}
     answers = {}
+    row: Any
     for row in TRIPS.itertuples():
         answer = sessions[row.rider].report(lat=row.lat, lon=row.lon, time=row.at)
         answers[row.rider, row.at] = (answer.lon, answer.lat)
@@ -249,8 +256,7 @@ def test_each_cell_of_the_table_of_engines_holds(engine: str, column: str, reque
 
 
 def test_the_table_of_engines_has_the_cells_that_are_tested() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "engines.md").read_text()
-    lines = re.findall(r"^\| (.*) \|$", page, re.MULTILINE)
+    lines = re.findall(r"^\| (.*) \|$", PAGE.read_text(), re.MULTILINE)
     rows = [line.split(" | ") for line in lines]
     start = next(number for number, row in enumerate(rows) if row[0] == "engine")
     table = rows[start : start + len(ENGINES) + 2]
@@ -285,3 +291,50 @@ def test_what_one_engine_paid_is_free_on_all_others(options: dict[str, Any], req
             charges.append(spent(ledger))
     assert min(charges[0].values()) > 0
     assert charges == [charges[0]] * len(ENGINES)
+
+
+def test_two_runs_at_the_same_time_are_charged_once(request: Request) -> None:
+    with ledger_of(request) as ledger:
+        run = partial(by_stream, TRIPS, request, **POINTS)
+        with ThreadPoolExecutor(4) as pool:
+            made = list(pool.map(lambda _: run(ledger=ledger)[0], range(8)))
+        assert spent(ledger) == pytest.approx({rider: EPSILON * count for rider, count in COUNTS.items()})
+    assert all(reports.equals(made[0]) for reports in made)
+
+
+# The files for dbt and Airflow on the page
+
+
+def test_the_files_for_dbt_and_airflow_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in (
+        "dbt",
+        "dbt.adapters",
+        "dbt.adapters.duckdb",
+        "dbt.adapters.duckdb.plugins",
+        "airflow",
+        "airflow.sdk",
+    ):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setattr(sys.modules["dbt.adapters.duckdb.plugins"], "BasePlugin", object, raising=False)
+    runs: list[str] = []
+
+    def task(retries: int) -> Callable[..., Any]:
+        assert retries
+        return lambda function: lambda day: runs.append(f"{function.__name__} {day}")
+
+    monkeypatch.setattr(sys.modules["airflow.sdk"], "task", task, raising=False)
+    names: dict[str, Any] = {"__name__": "page"}
+    for block in re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE):
+        exec(block, names)
+    for block in re.findall(r"(?:^    .*\n|^\n(?=\n*    ))+", PAGE.read_text().split("## dbt")[1], re.MULTILINE):
+        if block.lstrip().startswith(("# geoind_plugin", "from airflow")):
+            exec(textwrap.dedent(block), names)
+    assert runs == ["release_day {{ ds }}"]
+    connection = duckdb.connect()
+    names["Plugin"]().configure_connection(connection)
+    assert connection.sql("SELECT geoind_obfuscate(2.5, 48.5, 7)").fetchall()
+    source = SimpleNamespace(ref=lambda _: connection.from_arrow(names["trips"]))
+    assert names["model"](source, connection).columns == ["fare", "lon", "lat"]
+    with Ledger("sqlite:///budgets.db", budget=1.0) as ledger:
+        assert ledger.spent("ana") == pytest.approx(3 * 1.386 / 200), "the model has the records of the day"

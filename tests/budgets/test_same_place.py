@@ -117,7 +117,7 @@ def test_the_centre_of_a_cell_is_within_reach_of_all_of_it() -> None:
     for number in range(3000):
         memory = SamePlace(secret(number % 7), cell=float(rng.choice([1, 100, 5000, 100_000])))
         lon, lat = rng.uniform(-180, 180), math.degrees(math.asin(rng.uniform(-1, 1)))
-        _, [[centre_lon, centre_lat]] = memory._cell(memory._secret("ana"), lon, lat)
+        _, (centre_lon, centre_lat) = memory._cell(memory._secret("ana"), lon, lat)
         assert GEOD.inv(lon, lat, centre_lon, centre_lat)[2] <= memory.cell_radius
 
 
@@ -129,7 +129,7 @@ def test_the_poles_of_the_turned_grid_lie_in_cells_of_it() -> None:
         x, y, z = _rotation(memory._secret("ana"))[:, 2].tolist()
         lon, lat = math.degrees(math.atan2(y, x)), math.degrees(math.asin(z))
         for pole, end in (((lon, lat), rows - 1), (((lon + 360) % 360 - 180, -lat), 0)):
-            (row, _), [[centre_lon, centre_lat]] = memory._cell(memory._secret("ana"), *pole)
+            (row, _), (centre_lon, centre_lat) = memory._cell(memory._secret("ana"), *pole)
             assert row == end
             assert GEOD.inv(*pole, centre_lon, centre_lat)[2] <= memory.cell_radius
 
@@ -147,7 +147,7 @@ def test_a_cell_may_have_a_pole_of_the_earth_for_its_centre(monkeypatch: pytest.
         for sign in (1, -1):
             turned = np.array([east, np.cross(sign * up, east), sign * up])
             monkeypatch.setattr("geoind.budgets.same_place._rotation", lambda _, turned=turned: turned)
-            number, [[_, lat]] = memory._cell(bytes(32), 0.0, 90.0 * sign)
+            number, (_, lat) = memory._cell(bytes(32), 0.0, 90.0 * sign)
             assert number == (row, row % columns)
             assert lat == pytest.approx(90 * sign, abs=1e-5)
 
@@ -158,7 +158,7 @@ def test_a_cell_may_be_as_small_and_as_large_as_is_said(cell: int) -> None:
     assert isinstance(memory.cell, float)
     for number in range(50):
         place = {"lon": 7.2 * number - 180.0, "lat": 3.5 * number - 87.0}
-        [[lon, lat]] = memory._cell(memory._secret("ana"), **place)[1]
+        lon, lat = memory._cell(memory._secret("ana"), **place)[1]
         assert GEOD.inv(place["lon"], place["lat"], lon, lat)[2] <= memory.cell_radius
 
 
@@ -166,7 +166,7 @@ def test_the_meridian_where_a_row_ends_belongs_to_its_last_cell(monkeypatch: pyt
     monkeypatch.setattr("geoind.budgets.same_place._rotation", lambda _: np.eye(3))
     memory = SamePlace(secret(1), cell=100_000.0)
     for lat in (-89.9, -30.0, 0.1, 60.0, 89.9):
-        (row, column), [[lon, _]] = memory._cell(bytes(32), 180.0, lat)
+        (row, column), (lon, _) = memory._cell(bytes(32), 180.0, lat)
         assert lon > 0
         assert memory._cell(bytes(32), lon, lat)[0] == (row, column)
         assert memory._cell(bytes(32), math.nextafter(-180.0, 0), lat)[0] == (row, 0)
@@ -178,7 +178,7 @@ def test_a_cell_is_a_hundred_metres_wide_unless_told() -> None:
 
 def centres(lat: float, count: int, cell: float) -> tuple[np.ndarray, np.ndarray]:
     """Distances and bearings from one truth to the centre of its cell, for many secrets."""
-    moved = [SamePlace(secret(n), cell=cell)._cell(secret(n + 10**6), 10.0, lat)[1][0] for n in range(count)]
+    moved = [SamePlace(secret(n), cell=cell)._cell(secret(n + 10**6), 10.0, lat)[1] for n in range(count)]
     ends, ones = np.array(moved), np.ones(count)
     bearing, _, apart = GEOD.inv(10.0 * ones, lat * ones, ends[:, 0], ends[:, 1])
     return np.asarray(apart), np.radians(bearing)
@@ -223,7 +223,7 @@ def test_given_the_cell_the_noise_is_the_mechanisms() -> None:
     truth, reports = [], []
     for number in range(4000):
         memory = SamePlace(secret(number))
-        truth.append(memory._cell(memory._secret("ana"), HOME["lon"], HOME["lat"])[1][0])
+        truth.append(memory._cell(memory._secret("ana"), HOME["lon"], HOME["lat"])[1])
         report = memory.obfuscate(**HOME, person="ana", epsilon=EPSILON)
         reports.append([report.lon, report.lat])
     sphere = pyproj.Geod(a=6_371_008.8, b=6_371_008.8)

@@ -245,7 +245,7 @@ def test_a_bad_record_says_what_to_do(
         (["--lon", "x"], "--lon COLUMN and --lat COLUMN must be given together"),
         (["--lon", "x", "--lat", "lat"], "column 'x' must exist once, the columns are name, lat, lon"),
         (["--geometry", "lat", "--lat", "lat"], "give --lon COLUMN and --lat COLUMN, or --geometry COLUMN"),
-        (["--geometry", "name"], "or give --crs CRS, such as"),
+        (["--geometry", "name"], "give --crs"),
         (["--keep", "nome"], "column 'nome' must exist once"),
         (["--keep", "lat"], "column 'lat' holds the true place: it cannot be kept"),
         (["--id", "lat"], "column 'lat' holds the true place"),
@@ -332,7 +332,7 @@ def test_rows_in_the_order_of_their_places_need_a_decision(
     source.write_text("n,lat,lon\n" + "".join(f"{n},{48 + n / 1000},{2 + n % 7 / 100}\n" for n in range(400)))
     run = ["obfuscate", str(source), str(target), *EACH, *PLAIN, "--keep", "n"]
     said = refusal(capfd, *run[1:])
-    assert "give --order shuffle, or --order keep" in said
+    assert "give --order shuffle, or give --order keep" in said
     numbers = [str(n) for n in range(400)]
     for order, ordered in (("keep", True), ("shuffle", False)):
         assert main([*run, "--order", order]) == 0

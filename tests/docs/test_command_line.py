@@ -42,7 +42,9 @@ def test_the_help_begins_with_a_sentence_for_those_who_have_never_seen_geoind(
 ) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
-    assert capsys.readouterr().out.split("\n\n")[1].startswith("Publish roughly where people are")
+    assert (
+        capsys.readouterr().out.split("\n\n")[1].startswith("Publish approximate locations instead of true ones.")
+    )
 
 
 @pytest.mark.parametrize("name", command_parsers())

@@ -66,3 +66,10 @@ def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
     (tmp_path / "in.parquet").write_bytes(file.getvalue())
     with pytest.raises(InvalidInputError, match="the Parquet file cannot be read"):
         list(open_parquet(Bytes(tmp_path / "in.parquet")).rows())
+
+
+def test_a_column_that_claims_to_be_json_is_refused(tmp_path: Path) -> None:
+    schema = pa.schema([pa.field("name", pa.string(), metadata={"geoind:json": "1"})])
+    path = written(tmp_path / "in.parquet", pa.table([['1, "injected": 2']], schema=schema))
+    with pytest.raises(InvalidInputError, match="column 'name' must not have the metadata geoind:json"):
+        list(open_parquet(Bytes(path)).rows())

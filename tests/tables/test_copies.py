@@ -52,7 +52,7 @@ def with_column(truth: FloatArray, column: Any) -> pa.Table:
 def test_a_kept_column_that_repeats_coordinates_is_refused(copy: str, middle: tuple[float, float]) -> None:
     truth = np.random.default_rng(0).normal(middle, 0.05, (200, 2)).round(6)
     table = with_column(truth, COPIES[copy](truth))
-    with pytest.raises(InvalidInputError, match="'note' (repeats true coordinates|holds geometries)") as caught:
+    with pytest.raises(InvalidInputError, match=r"'note' (repeats true coordinates|holds geometries)") as caught:
         released(table, person=EACH_ROW, keep=["note"])
     assert not any(f"{value:.3f}" in str(caught.value) for value in truth.ravel().tolist())
     released(table, person=EACH_ROW)
@@ -77,7 +77,10 @@ def test_every_place_of_a_row_is_looked_for() -> None:
     table = pa.table(
         {
             "note": [f"to {lat:.4f}" for lat in second[:, 1]],
-            **{"a": first[:, 0], "b": first[:, 1], "c": second[:, 0], "d": second[:, 1]},
+            "a": first[:, 0],
+            "b": first[:, 1],
+            "c": second[:, 0],
+            "d": second[:, 1],
         }
     )
     with pytest.raises(InvalidInputError, match="'note' repeats true coordinates"):
