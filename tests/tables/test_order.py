@@ -231,10 +231,12 @@ def test_rows_without_places_are_not_looked_at() -> None:
 
 def test_rows_across_the_antimeridian_are_near_each_other() -> None:
     rng = np.random.default_rng(10)
-    near, far = rng.normal(0, 0.01, (2000, 2)), rng.normal([90, 0], 0.01, (2000, 2))
-    near[:, 0] = (near[:, 0] + 180 + 180) % 360 - 180
-    assert is_sorted(np.concatenate([near, far]))
-    assert not is_sorted(rng.permutation(np.concatenate([near, far])))
+    # Each step crosses the line, and half of those of permuted rows do.
+    lon = np.tile([179.999, -179.999], 2000) + rng.normal(0, 1e-4, 4000)
+    lat = np.repeat([10.0, 50.0], 2000) + rng.normal(0, 1e-3, 4000)
+    places = np.column_stack([lon, lat])
+    assert is_sorted(places)
+    assert not is_sorted(rng.permutation(places))
 
 
 def test_shuffled_rows_keep_their_own_reports_and_values_in_an_order_of_their_own() -> None:

@@ -99,6 +99,40 @@ def with_gaps(given: pa.Table, seed: int, name: str = "lon") -> pa.Table:
     return given.set_column(given.column_names.index(name), name, lon)
 
 
+def test_rows_without_a_place_stay_whatever_the_limit_is() -> None:
+    given = with_gaps(people(300), 1)
+    [made] = released(given, reports_per_person=2, missing="keep", **BOUNDED)[1]
+    gone = [
+        trip
+        for trip, lon in zip(*(given[name].to_pylist() for name in ("trip", "lon")), strict=True)
+        if lon is None
+    ]
+    assert sorted(row["trip"] for row in made.to_pylist() if row["lon"] is None) == sorted(gone)
+    assert max(counts(made.filter(made["lon"].is_valid())).values()) == 2
+
+
+@pytest.mark.parametrize("options", [{"order": "shuffle"}, {"order": "keep", "reports_per_person": 2}])
+def test_a_table_of_bad_rows_only_has_no_reports(options: dict[str, Any]) -> None:
+    given = pa.table({"who": ["ana"] * 30, "lon": [2.3] * 30, "lat": [91.0] * 30})
+    recipe = Recipe.of(epsilon=0.001, person="who", key=KEY, **options)
+    part = Part(Table(recipe, given.schema))
+    bad: list[Any] = []
+    count = part.count(in_batches(given, 7), on_problems=lambda _, problems: bad.extend(problems))
+    release = Release.of(recipe, count, part.table)
+    assert (len(bad), release.reports, release.record.persons) == (30, 0, 0)
+    drawn = part.draw(in_batches(given, 7), release, on_problems=lambda *_: None)
+    assert sum(len(made.rows) for made in drawn) == 0
+
+
+def test_a_file_that_is_a_person_has_one_name_however_it_is_written() -> None:
+    given = table_of(20)
+    release, _ = released(given, given, person=EACH_FILE, paths=("Zoe\u0308.csv", "Zo\u00eb.csv"))
+    assert release.persons.counts == {"Zo\u00eb.csv": 40}
+    for name in ("a\nb.csv", " a.csv", "-", ""):
+        with pytest.raises(InvalidInputError, match=r"person must be|EACH_FILE is for files"):
+            released(given, person=EACH_FILE, paths=(name,))
+
+
 def recounted(tables: list[pa.Table], lon: tuple[str, ...] = ("lon",)) -> list[int]:
     """Return the sorted numbers of reports of persons, from what was released."""
     found: Counter[str] = Counter()
