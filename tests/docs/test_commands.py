@@ -3,6 +3,7 @@
 import re
 import secrets
 import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -21,10 +22,11 @@ COMMANDS = ("obfuscate", "map", "estimate", "explain")
 
 def commands(page: Path) -> list[tuple[str, str]]:
     """Return the commands of a page, and the line after each."""
-    lines = re.findall(r"^```(?:console|sh)?\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
-    shown = [line.removeprefix("$ ") for block in lines for line in [*block.splitlines(), ""]]
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
+    texts = [block for kind, block in blocks if kind in ("", "console", "sh")]
+    shown = [line.removeprefix("$ ") for block in texts for line in [*block.splitlines(), ""]]
     wanted = re.compile(rf"geoind ({'|'.join(COMMANDS)}) ")
-    return [(line, after) for line, after in zip(shown, [*shown[1:], ""], strict=True) if wanted.match(line)]
+    return [(line, after) for line, after in pairwise([*shown, ""]) if wanted.match(line)]
 
 
 @pytest.fixture
