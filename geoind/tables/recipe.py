@@ -295,14 +295,14 @@ class Recipe:
         return self if self.key is not None else replace(self, key=Key(secrets.token_bytes(KEY_BYTES)))
 
     def require_person_column(self, purpose: str) -> None:
-        """Raise unless a column names the persons, or each file is one, and the charge is the same at every attempt."""
+        """Raise unless persons are named, and the charge is the same at every attempt."""
         if self.person is EACH_ROW:
             raise InvalidInputError(f"{purpose} needs `person=`, the column that names the person")
         if not self.key_given and (self.time is not None or self.same_place is not None):
-            # What they cost depends on the noise, or on the cells: others could be drawn until the budget allows it.
+            # The cost depends on the noise, or on the cells: others could be drawn until the budget allows it.
             raise InvalidInputError(
-                f"{purpose} needs `key=` for traces and for `same_place=`: their cost must be the same at a second "
-                "attempt"
+                f"{purpose} needs `key=` for traces and for `same_place=`: their cost must be the same at a "
+                "second attempt"
             )
 
 
