@@ -440,7 +440,9 @@ def _refuse_folders(sources: Sequence[str | Path], files: Mapping[str, Path], pl
             "the folder of rejects, which hold true places, must not be in that of the reports"
         )
     for path in files:
-        _refuse_unwritable(_rejects_of(job.rejects, path))
+        rejects = _rejects_of(job.rejects, path)
+        _refuse_overwriting(job.used, [rejects])
+        _refuse_unwritable(rejects)
 
 
 def _is_in(path: str | Path, folder: str | Path) -> bool:

@@ -243,7 +243,7 @@ def _reports_of(table: pa.Table, person: str) -> Reports:
     return frozenset((row["lon"], row["lat"]) for row in table.to_pylist() if row["who"] == person)
 
 
-STEPS = settings(max_examples=trials(30), stateful_step_count=20, deadline=None)
+STEPS = settings(max_examples=trials(60), stateful_step_count=20, deadline=None)
 
 
 def test_jobs_are_charged_once_in_sqlite() -> None:
@@ -254,4 +254,4 @@ def test_jobs_are_charged_once_in_postgresql(server: Server) -> None:
     class JobsInPostgresql(Jobs):
         database = server
 
-    run_state_machine_as_test(JobsInPostgresql, settings=settings(STEPS, max_examples=trials(5)))
+    run_state_machine_as_test(JobsInPostgresql, settings=settings(STEPS, max_examples=trials(10)))
