@@ -563,7 +563,9 @@ def _refuse_total(recipe: Recipe, record: ReleaseRecord) -> None:
         total = single * math.sqrt(busiest.reports)
     most = max(2 / LEAST_MEAN_ERROR, recipe.allow_total or 0.0, single)
     if total > most * (1 + 1e-9) and total != math.inf:
-        ways = "a session (`time=`), one report per place (`same_place=100`), fewer reports (`reports_per_person=N`)"
+        ways = (
+            "a session (`time=`), one report per place (`same_place=100`), fewer reports (`reports_per_person=N`)"
+        )
         enough = math.ceil(total * (1 - 1e-9) * 1e4) / 1e4
         if recipe.time is not None:
             ways = "fewer rows of each person, another `method=`"
