@@ -5,6 +5,7 @@ cached is used twice. The noise is keyed by record, so every run gives the same 
 anything is charged or drawn; a partition with other rows than those counted gives no reports.
 """
 
+import contextlib
 import json
 import os
 import pickle
@@ -110,9 +111,10 @@ def obfuscate(
     below = None if root is None else _path(root)
     table = Table(recipe, _schema(frame), path=below or "")
     recipe = replace(recipe, places=table.places)
-    rows, parts = _projected(frame, table, below), _parts_of(recipe, below)
+    rows, names = _projected(frame, table, below)
     if recipe.time is not None:
-        rows = _together(rows, recipe)
+        rows, names = _together(rows, names, recipe)
+    parts = _parts_of(recipe, below, names)
 
     def tags(release: Release) -> Iterator[PersonReports]:
         small = release.sent()
@@ -121,7 +123,7 @@ def obfuscate(
     charged = ledger is not None
     counts = _collected(rows, parts, lambda part, batches: part.count(batches, charged=charged))
     release = decided(recipe, table, chain([Part(table).count(())], counts), tags, ledger, job, SHUFFLE)
-    reports = _drawn(rows, parts, release.sent(), table, frame)
+    reports = _drawn(rows, names, parts, release.sent(), frame)
     # Not in the metadata of columns, which a union with other rows would keep.
     reports.geoind = release.record
     return reports
@@ -256,8 +258,11 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _projected(frame: "DataFrame", table: Table, root: str | None) -> "DataFrame":
-    """Return the columns that are needed, with geometries as WKB, and where each row was read."""
+def _projected(frame: "DataFrame", table: Table, root: str | None) -> "tuple[DataFrame, list[str]]":
+    """Return the columns that are needed, with geometries as WKB, and where each row was read; and their names.
+
+    In the frame they are numbered: `mapInArrow` does not take names with a dot.
+    """
     from pyspark.errors import AnalysisException
     from pyspark.sql.functions import col, expr
 
@@ -270,18 +275,18 @@ def _projected(frame: "DataFrame", table: Table, root: str | None) -> "DataFrame
     for name in names:
         if points.get(name, 0) < 0:
             raise InvalidInputError(f"column {name!r} must be a geometry with one SRID, as in GEOMETRY(4326)")
-        columns.append(expr(f"st_asbinary({_quoted(name)})").alias(name) if name in points else col(_quoted(name)))
+        columns.append(expr(f"st_asbinary({_quoted(name)})") if name in points else col(_quoted(name)))
     if root is not None:
-        columns += [col("_metadata.file_path").alias(FILE), col("_metadata.row_index").alias(ROW)]
+        names, columns = [*names, FILE, ROW], [*columns, col("_metadata.file_path"), col("_metadata.row_index")]
     try:
-        return frame.select(*columns)
+        return frame.select(*(column.alias(f"c{number}") for number, column in enumerate(columns))), names
     except AnalysisException as error:
         if root is None:
             raise
         raise InvalidInputError("`root=` needs a frame read from Parquet files: give `id_column=`") from error
 
 
-def _together(rows: "DataFrame", recipe: Recipe) -> "DataFrame":
+def _together(rows: "DataFrame", names: list[str], recipe: Recipe) -> "tuple[DataFrame, list[str]]":
     """Return the rows of traces with each person in one partition, in the order of time."""
     from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 
@@ -289,20 +294,22 @@ def _together(rows: "DataFrame", recipe: Recipe) -> "DataFrame":
 
     def labelled(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            persons, _ = persons_in(values_of(batch, person), person)
-            names = pa.array(np.array([*persons.names, ""], object)[persons.codes], pa.string())
-            seconds = pa.array(seconds_of(values_of(batch, time))[0])
-            yield batch.append_column(PERSON, names).append_column(TIME, seconds)
+            named, labels = batch.rename_columns(names), np.full(len(batch), "", object)
+            with contextlib.suppress(InvalidInputError):  # a type that names no persons: the count refuses it
+                persons, _ = persons_in(values_of(named, person), person)
+                labels = np.array([*persons.names, ""], object)[persons.codes]
+            seconds = pa.array(seconds_of(values_of(named, time))[0])
+            yield batch.append_column(PERSON, pa.array(labels, pa.string())).append_column(TIME, seconds)
 
     # A given number: Spark merges small partitions otherwise, and not always the same ones.
     many = str(rows.sparkSession.conf.get("spark.sql.shuffle.partitions"))
     number = [int(many)] if many.isdigit() else []
     schema = StructType([*rows.schema, StructField(PERSON, StringType()), StructField(TIME, DoubleType())])
-    labels = rows.mapInArrow(labelled, schema)
-    return labels.repartition(*number, PERSON).sortWithinPartitions(TIME)
+    together = rows.mapInArrow(labelled, schema).repartition(*number, PERSON).sortWithinPartitions(TIME)
+    return together, [*names, PERSON, TIME]
 
 
-def _parts_of(recipe: Recipe, root: str | None) -> Parts:
+def _parts_of(recipe: Recipe, root: str | None, names: list[str]) -> Parts:
     """Return a function that gives the parts of a partition: one, or below a root one for each file."""
 
     def parts(batches: Batches) -> Iterator[tuple[Part, Batches]]:
@@ -310,7 +317,8 @@ def _parts_of(recipe: Recipe, root: str | None) -> Parts:
 
         context = TaskContext.get()
         name = "partition" if context is None else f"partition {context.partitionId()}"
-        for path, group in groupby(_runs(_joined(batches), root), key=lambda run: run[0]):
+        named = (batch.rename_columns(names) for batch in _joined(batches))
+        for path, group in groupby(_runs(named, root), key=lambda run: run[0]):
             runs = (batch for _, batch in group)
             first = next(runs)
             if root is None:
@@ -377,21 +385,22 @@ def _collected(rows: "DataFrame", parts: Parts, work: Callable[[Part, Batches], 
         yield from found
 
 
-def _drawn(rows: "DataFrame", parts: Parts, release: Release, table: Table, frame: "DataFrame") -> "DataFrame":
+def _drawn(rows: "DataFrame", names: list[str], parts: Parts, release: Release, frame: "DataFrame") -> "DataFrame":
     """Return the lazy frame of reports, without the metadata of columns, and geometries in their own type."""
     from pyspark.sql.functions import expr
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import StructField, StructType
 
     def draw(batches: Batches) -> Iterator[pa.RecordBatch]:
         # All of a partition before its first row leaves: only the last one shows that it has not changed.
         yield from [made.batch for part, some in parts(batches) for made in part.draw(some, release)]
 
-    names = table.reported_schema.names
-    schema = StructType([field for field in rows.schema if field.name in names])
+    wanted = {*release.recipe.published, *(name for place in release.recipe.places for name in place.names)}
+    types = [(name, field) for name, field in zip(names, rows.schema, strict=True) if name in wanted]
+    schema = StructType([StructField(name, field.dataType, field.nullable) for name, field in types])
     bare = json.loads(schema.json(), object_hook=lambda members: members | {"metadata": {}})
     reports = rows.mapInArrow(draw, StructType.fromJson(bare))
     for field in frame.schema:
-        if _is_geometry(field) and field.name in names:
+        if _is_geometry(field) and field.name in wanted:
             wkb, srid = _quoted(field.name), getattr(field.dataType, "srid", 0)
             geography = field.dataType.typeName() == "geography"
             made = f"st_geogfromwkb({wkb})" if geography else f"st_setsrid(st_geomfromwkb({wkb}), {srid})"

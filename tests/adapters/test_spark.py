@@ -102,9 +102,10 @@ def test_only_the_kept_columns_and_no_metadata_leave(frame: "DataFrame") -> None
     from pyspark.sql.functions import col, struct
 
     noted = frame.select("*", col("fare").alias("price", metadata={"note": "48.85 2.29"}))
-    noted = noted.withColumn("both", struct(col("price"), col("fare")))
-    reports = obfuscate(noted, keep=["price", "both"], **OPTIONS)
-    assert reports.columns == ["lon", "lat", "price", "both"]
+    noted = noted.withColumn("both", struct(col("price"), col("fare"))).withColumn("a.`b", col("fare"))
+    reports = obfuscate(noted, keep=["price", "both", "a.`b"], **OPTIONS)
+    assert reports.columns == ["lon", "lat", "price", "both", "a.`b"]
+    assert {row["a.`b"] for row in reports.collect()} == set(trips()["fare"].to_pylist())
     assert "note" not in reports.schema.json()
     assert "note" in noted.schema.json()
 
