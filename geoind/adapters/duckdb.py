@@ -9,11 +9,12 @@ import pyarrow as pa
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 from geoind.mechanisms.protocol import Mechanism
-from geoind.pipeline import Budget, obfuscate_lonlat
+from geoind.pipeline import Budget
 from geoind.tables import stream
 from geoind.tables.keys import KeyLike
 from geoind.tables.recipe import EACH_ROW, Missing, Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, ReleaseRecord
+from geoind.tables.release import drawn_alone
 from geoind.tables.table import Table
 
 if TYPE_CHECKING:
@@ -153,18 +154,9 @@ def register(
     )
 
     def report(lon: pa.ChunkedArray, lat: pa.ChunkedArray, identity: pa.ChunkedArray) -> pa.StructArray:
-        columns = {"lon": lon, "lat": lat, "id": identity}
-        (batch,) = pa.table(columns).combine_chunks().to_batches()
-        table = Table(recipe, batch.schema)
-        examined = table.examine(batch)
-        for _, reason in examined.problems:
-            raise InvalidInputError(reason)
-        truth = examined.truths[0]
-        present = ~np.isnan(truth[:, 0])
-        source = table.randomness(examined, 0).only(present)
-        reports = np.zeros_like(truth)
-        reports[present] = obfuscate_lonlat(truth[present], recipe.mechanism, rng=source)
-        return pa.StructArray.from_arrays(reports.T.copy(), ["lon", "lat"], mask=pa.array(~present))
+        (batch,) = pa.table({"lon": lon, "lat": lat, "id": identity}).combine_chunks().to_batches()
+        reports = drawn_alone(Table(recipe, batch.schema), batch)
+        return pa.StructArray.from_arrays(reports.T.copy(), ["lon", "lat"], mask=pa.array(np.isnan(reports[:, 0])))
 
     place = duckdb.struct_type({"lon": "DOUBLE", "lat": "DOUBLE"})
     connection.create_function(name, report, None, place, type="arrow", null_handling="special")

@@ -26,9 +26,6 @@ from geoind.tables.where import Points
 
 __all__ = ["refuse_index", "reported", "table_of"]
 
-SAMPLE = 64
-"""Rows that show whether a column holds times."""
-
 
 def table_of(frame: Any, recipe: Recipe) -> tuple[Table, pa.RecordBatch]:
     """Return the recipe for a frame, and its rows: the needed columns, and those of times.
@@ -59,8 +56,10 @@ def table_of(frame: Any, recipe: Recipe) -> tuple[Table, pa.RecordBatch]:
         field.with_type(arrays[field.name].type) if field.name in arrays else field for field in outline.schema
     ]
     table = Table(recipe, pa.schema(fields))
-    some = np.arange(min(len(frame), SAMPLE))
-    sample = {name: _array(name, values.take(some), as_text=True) for name, values in known.items()}
+    # Numbers of an index may be positions along a curve through the map, such as those of `hilbert_distance`.
+    timed = dict(columns) | {name: level for name, level in levels.items() if level.dtype.kind not in "iuf"}
+    some = sampled_rows(len(frame))
+    sample = {name: _array(name, values.take(some), as_text=True) for name, values in timed.items()}
     for name in table.clocks(pa.RecordBatch.from_pydict(sample)):
         arrays.setdefault(name, _array(name, known[name], as_text=True))
     return table, pa.RecordBatch.from_pydict(arrays)

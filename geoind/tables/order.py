@@ -15,7 +15,7 @@ from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.randomness import Words
 from geoind.tables.identities import plain
-from geoind.tables.places import Flags, finite, is_text, nulls
+from geoind.tables.places import Flags, finite, is_text, nulls, picked
 from geoind.tables.times import seconds_of
 
 __all__ = ["RowOrder", "clock_columns"]
@@ -238,16 +238,23 @@ def clock_columns(batch: pa.RecordBatch) -> list[str]:
     >>> clock_columns(pa.RecordBatch.from_pydict({"at": ["2024-05-01 08:00"], "fare": ["7.50"], "s": [1.7e9]}))
     ['at', 's']
     """
-    some = batch.slice(0, 64)
-    columns = zip(some.schema.names, map(plain, some.columns), strict=True)
-    return [name for name, column in columns if _is_clock(column)][:MOST_CLOCKS]
+    # From all over the batch: rows that are sorted by a number begin in a narrow range of it.
+    rows = pa.array(np.unique(np.linspace(0, len(batch) - 1, min(len(batch), 64)).astype(np.int64)))
+    columns = zip(batch.schema.names, batch.columns, strict=True)
+    return [name for name, column in columns if _may_be_clock(column.type) and _is_clock(column, rows)][
+        :MOST_CLOCKS
+    ]
 
 
-def _is_clock(column: pa.Array) -> bool:
-    kind = column.type
-    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+def _may_be_clock(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = ("timestamp", "date", "integer", "floating")
+    return is_text(kind) or any(getattr(pa.types, f"is_{test}")(kind) for test in tests)
+
+
+def _is_clock(column: pa.Array, rows: pa.Array) -> bool:
+    column = plain(picked(column, rows))
+    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return True
-    if not (is_text(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        return False
     moments = _moments(column)[~nulls(column)]
     return bool(len(moments)) and any(bool(np.all((moments > low) & (moments < high))) for low, high in SINCE_1970)

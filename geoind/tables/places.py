@@ -23,6 +23,7 @@ __all__ = [
     "is_binary",
     "is_text",
     "nulls",
+    "picked",
     "rows_of",
     "without_views",
 ]
@@ -54,10 +55,10 @@ def rows_of(batch: pa.RecordBatch, rows: IntArray) -> pa.RecordBatch:
         return batch.take(indices)
     except pa.ArrowNotImplementedError:
         pass
-    return pa.RecordBatch.from_arrays([_picked(column, indices) for column in batch.columns], schema=batch.schema)
+    return pa.RecordBatch.from_arrays([picked(column, indices) for column in batch.columns], schema=batch.schema)
 
 
-def _picked(column: pa.Array, indices: pa.Array) -> pa.Array:
+def picked(column: pa.Array, indices: pa.Array) -> pa.Array:
     """Return some values of a column; Arrow cannot pick views yet, nor what contains them."""
     try:
         return column.take(indices)

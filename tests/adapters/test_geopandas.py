@@ -198,6 +198,17 @@ def test_rows_in_hilbert_order_are_refused_or_shuffled() -> None:
     assert shuffled.sort_values("trip", ignore_index=True).equals(kept.sort_values("trip", ignore_index=True))
 
 
+@pytest.mark.parametrize("where", ["column", "index"])
+@pytest.mark.parametrize("start", [0, 300, 1000])
+def test_positions_along_a_curve_are_no_times(where: str, start: int) -> None:
+    points = np.random.default_rng(0).normal([2.35, 48.86], 0.05, (3000, 2))
+    truth = geopandas.GeoDataFrame(geometry=shapely.points(points), crs=4326)
+    # Some of these numbers are seconds of the years 1990 to 2039.
+    curve = truth.assign(curve=truth.hilbert_distance()).sort_values("curve", ignore_index=True).iloc[start:]
+    with pytest.raises(InvalidInputError, match="order of the rows"):
+        obfuscate(curve.set_index("curve") if where == "index" else curve, **EACH)
+
+
 @pytest.mark.parametrize("where", ["column", "text", "index"])
 def test_times_in_a_column_or_in_the_index_explain_an_order(where: str) -> None:
     at = pd.date_range("2024-05-01", periods=SIZE, freq="min", name="at")
