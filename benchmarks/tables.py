@@ -1,8 +1,9 @@
-"""What the policy costs: the share of a table's time that goes into looking for copies of the truth.
+"""A table in memory and in files, next to a plain copy by pyarrow and to the noise alone; what the checks cost.
 
-python3 dev.py bench tables     writes docs/benchmarks/tables.md
+python3 dev.py bench tables                  1e6 rows; writes docs/benchmarks/tables.md
+python3 dev.py bench tables --rows 10000000
 
-All times are of one process and its processor: a busy machine changes the shares little.
+All times are seconds of processor of one process, without its start: a busy machine changes them little.
 """
 
 import argparse
@@ -10,7 +11,6 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -20,123 +20,123 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from geoind.files.job import obfuscate_file
-from geoind.files.parquet import BATCH_ROWS
-from geoind.tables import Recipe, Table, table
+from geoind import KeyedRandomness, SphericalLaplace
+from geoind.files import obfuscate_file
+from geoind.tables import EACH_ROW, obfuscate
+from geoind.tables.order import RowOrder
+from geoind.tables.table import Table
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "tables.md"
-OPTIONS: dict[str, Any] = {"epsilon": 0.01, "key": bytes(range(32)), "id_column": "trip"}
-ROWS = 1 << 20
+KEY = bytes(range(32))
 
 
-def places(rng: np.random.Generator) -> dict[str, Any]:
-    """Return the columns that every table has."""
-    return {
-        "trip": rng.integers(0, 1 << 62, ROWS),
-        "lon": rng.normal(2.35, 0.05, ROWS),
-        "lat": rng.normal(48.86, 0.03, ROWS),
+def tables(rng: np.random.Generator, rows: int) -> dict[str, pa.Table]:
+    """Return tables with few and many columns besides the place."""
+    places = {
+        "trip": np.arange(rows),
+        "lon": rng.normal(2.35, 0.05, rows).round(6),
+        "lat": rng.normal(48.86, 0.03, rows).round(6),
     }
-
-
-def tables(rng: np.random.Generator) -> dict[str, pa.RecordBatch]:
-    """Return tables with few and many columns beside the place."""
-    numbers = {
-        "fare": rng.gamma(3, 6, ROWS).round(2),
-        "speed": rng.uniform(0, 130, ROWS),
-        "riders": rng.integers(0, 9, ROWS),
-        "paid": rng.random(ROWS) < 0.5,
-    }
+    numbers = {"fare": rng.gamma(3, 6, rows).round(2), "riders": rng.integers(0, 9, rows)}
     texts = {
-        "name": [f"trip {row} of week {row % 52}" for row in range(ROWS)],
-        "started": [f"2024-05-{1 + row % 28:02}T12:{row % 60:02}:07Z" for row in range(ROWS)],
+        "name": pa.array(rng.integers(0, 52, rows)).cast(pa.string()),
+        "started": pa.array(rng.integers(1.7e9, 1.75e9, rows)).cast(pa.timestamp("s")).cast(pa.string()),
     }
-    wide = {f"sensor_{number}": rng.normal(number, 5, ROWS) for number in range(20)}
-    degrees = places(rng)
-    written = {name: [f"{value:.6f}" for value in degrees[name]] for name in ("lon", "lat")}
+    wide = {f"sensor_{number}": rng.normal(number, 5, rows).round(3) for number in range(20)}
     return {
-        "4 columns of numbers": pa.RecordBatch.from_pydict(places(rng) | numbers),
-        "4 of numbers, 2 of text": pa.RecordBatch.from_pydict(places(rng) | numbers | texts),
-        "24 of numbers, 2 of text": pa.RecordBatch.from_pydict(places(rng) | numbers | texts | wide),
-        "the same, degrees as text": pa.RecordBatch.from_pydict(places(rng) | written | numbers | texts | wide),
+        "2 of numbers": pa.table(places | numbers),
+        "2 of numbers, 2 of text": pa.table(places | numbers | texts),
+        "22 of numbers, 2 of text": pa.table(places | numbers | texts | wide),
     }
 
 
-class Policy:
-    """The processor time that goes into the policy while this is entered."""
+def options_of(table: pa.Table) -> dict[str, Any]:
+    """Return the declarations: all columns but the place are kept."""
+    kept = [name for name in table.column_names if name not in ("lon", "lat")]
+    return {"person": EACH_ROW, "keep": kept, "epsilon": 0.01, "key": KEY, "id_column": "trip"}
 
-    def __enter__(self) -> "Policy":
-        """Let names, types, values and the order of the rows be looked at under a clock."""
-        self.seconds = 0.0
-        self._begun = time.process_time()
-        self._changed = [
-            mock.patch.object(owner, name, self._timed(getattr(owner, name)))
-            for owner, name in ((table, "telling_schema"), (Table, "_refuse_telling"))
-        ]
-        for change in self._changed:
-            change.start()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        """Stop the clock."""
-        self.whole = time.process_time() - self._begun
-        for change in self._changed:
-            change.stop()
+def seconds(work: Callable[[], object], runs: int) -> float:
+    """Return the least processor time of some runs."""
+    times = []
+    for _ in range(runs):
+        begun = time.process_time()
+        work()
+        times.append(time.process_time() - begun)
+    return min(times)
 
-    def _timed(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def timed(*arguments: Any, **options: Any) -> Any:
-            begun = time.process_time()
+
+def share_of_checks(work: Callable[[], object]) -> float:
+    """Return the share of the processor time that goes into the checks of kept columns and of the order of rows."""
+    spent, depth = 0.0, 0
+
+    def timed(function: Callable[..., Any]) -> Callable[..., Any]:
+        def inner(*arguments: Any, **options: Any) -> Any:
+            nonlocal spent, depth
+            begun, depth = time.process_time(), depth + 1
             try:
                 return function(*arguments, **options)
             finally:
-                self.seconds += time.process_time() - begun
+                depth -= 1
+                spent += 0 if depth else time.process_time() - begun
 
-        return timed
+        return inner
+
+    checks = [(Table, "refuse_copies"), (RowOrder, "add"), (RowOrder, "settle"), (RowOrder, "refuse")]
+    changed = [mock.patch.object(owner, name, timed(getattr(owner, name))) for owner, name in checks]
+    for change in changed:
+        change.start()
+    begun = time.process_time()
+    work()
+    whole = time.process_time() - begun
+    for change in changed:
+        change.stop()
+    return spent / whole
 
 
-def in_memory(batch: pa.RecordBatch) -> None:
-    """Obfuscate a frame."""
-    made = Recipe.of(**OPTIONS).table(batch.schema)
-    made.report(made.examine(batch))
+def line(name: str, table: pa.Table, runs: int) -> str:
+    """Return one line of the page."""
+    options = options_of(table)
+    places = np.column_stack([table["lon"].to_numpy(), table["lat"].to_numpy()])
+    labels, noise = table["trip"].to_numpy(), SphericalLaplace(0.01)
 
+    def in_memory() -> None:
+        obfuscate(table, **options).read_all()
 
-def line(name: str, batch: pa.RecordBatch, runs: int) -> str:
-    """Return one line of the page: nanoseconds per row and the policy's share, in memory and of files."""
+    drawn = seconds(lambda: noise.sample(places, rng=KeyedRandomness(KEY, labels)), runs)
+    cells = [f"{drawn:.2f}", f"{seconds(in_memory, runs):.2f}", f"{share_of_checks(in_memory):.0%}"]
     with tempfile.TemporaryDirectory() as folder:
-        sources = {Path(folder, f"in.{kind}"): Path(folder, f"out.{kind}") for kind in ("parquet", "csv")}
-        for source in sources:
-            write = pq.write_table if source.suffix == ".parquet" else csv.write_csv
-            write(pa.Table.from_batches([batch]), source)
-        works: list[Callable[[], object]] = [lambda: in_memory(batch)]
-        works += [partial(obfuscate_file, source, target, **OPTIONS) for source, target in sources.items()]
-        cells = []
-        for work in works:
-            shares, times = [], []
-            for _ in range(runs):
-                with Policy() as policy:
-                    work()
-                shares.append(policy.seconds / policy.whole)
-                times.append(policy.whole)
-            cells.append(f"{min(times) / ROWS * 1e9:.0f} | {np.median(shares):.1%}")
+        for kind, read, write in (
+            ("parquet", pq.read_table, pq.write_table),
+            ("csv", csv.read_csv, csv.write_csv),
+        ):
+            source, target = Path(folder, f"in.{kind}"), Path(folder, f"out.{kind}")
+            write(table, source)
+            copied = seconds(lambda: write(read(source), target), runs)  # noqa: B023
+            made = seconds(lambda: obfuscate_file(source, target, **options), runs)  # noqa: B023
+            cells += [f"{copied:.2f}", f"{made:.2f}"]
     return f"| {name} | {' | '.join(cells)} |"
 
 
 def main() -> None:
     """Measure, print, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--runs", type=int, default=3)
-    options = parser.parse_args()
-    measured = [line(name, batch, options.runs) for name, batch in tables(np.random.default_rng(1)).items()]
+    given = parser.parse_args()
+    made = tables(np.random.default_rng(1), given.rows)
+    measured = [line(name, table, given.runs) for name, table in made.items()]
     text = "\n".join(
         [
-            "# The policy of tables: measured",
+            "# Tables",
             "",
-            f"`python3 dev.py bench tables`: {ROWS:,} rows with keyed noise, {os.cpu_count()} cores, load average "
-            f"{os.getloadavg()[0]:.1f}. A frame is one batch, a file has one per {BATCH_ROWS:,} rows (Parquet) "
-            "or per four megabytes (CSV). Nanoseconds of processor per row for all that is done, file to file, "
-            f"and the share of it that goes into the policy: the median of {options.runs} runs.",
+            f"`python3 dev.py bench tables`: {given.rows:,} rows with keyed noise, {os.cpu_count()} cores, load average "
+            f"{os.getloadavg()[0]:.1f}. Seconds of processor, the least of {given.runs} runs, without the start of Python. "
+            "The noise alone is drawn for an array under the same key. A copy is the same table read and written by "
+            "pyarrow. The checks are those of kept columns and of the order of the rows.",
             "",
-            "| columns beside the place | frame, ns | policy | Parquet, ns | policy | CSV, ns | policy |",
-            "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+            "| columns besides the place | noise alone | in memory | of it checks | Parquet, copy | Parquet | CSV, copy | CSV |",
+            "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
             *measured,
             "",
         ]
