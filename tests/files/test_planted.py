@@ -61,8 +61,12 @@ def table(truth: FloatArray, names: list[str]) -> pa.Table:
     return pa.table({"name": names, **others, "lon": truth[:, 0], "lat": truth[:, 1]})
 
 
-def write_csv(path: Path, truth: FloatArray, names: list[str], delimiter: str = ",") -> None:
-    path.write_text(delimited(truth, names, delimiter))
+def write_csv(path: Path, truth: FloatArray, names: list[str]) -> None:
+    path.write_text(delimited(truth, names))
+
+
+def write_tsv(path: Path, truth: FloatArray, names: list[str]) -> None:
+    path.write_text(delimited(truth, names, "\t"))
 
 
 def delimited(truth: FloatArray, names: list[str], delimiter: str = ",") -> str:
@@ -238,7 +242,7 @@ FORMATS: dict[str, tuple[Written, tuple[str, ...]]] = {
     "in.csv.gz": (write_gzip, ("out.csv.gz",)),
     "in.csv.zst": (write_zstd, ("out.csv.zst",)),
     "in.csv.zip": (write_zip, ("out.csv.zip",)),
-    "in.tsv": (lambda *given: write_csv(*given, "\t"), ("out.tsv", "out.gpx")),
+    "in.tsv": (write_tsv, ("out.tsv", "out.gpx")),
     "in.ndjson": (write_ndjson, ("out.ndjson", "out.csv")),
     "in.geojson": (write_geojson, ("out.geojson", "out.gpkg", "out.ndjson")),
     "in.geojsonl": (write_geojsonl, ("out.geojsonl",)),

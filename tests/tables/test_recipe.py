@@ -40,7 +40,7 @@ def test_a_recipe_of_an_epsilon_and_a_person_is_the_usual_one() -> None:
         "missing",
         "order",
     }
-    assert {name for name in others if getattr(usual, name) is not None} == set()
+    assert {name for name in others if getattr(usual, name) not in (None, False)} == set()
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_a_recipe_of_an_epsilon_and_a_person_is_the_usual_one() -> None:
         ({"person": EACH_FILE}, {"person": EACH_FILE}),
         ({"lon": "a", "lat": "b"}, {"places": (LonLat("a", "b"),)}),
         ({"geometry": "a", "crs": "b"}, {"places": (Points("a", "b"),)}),
-        ({"key": KEY}, {"key": Key(KEY)}),
-        ({"key": Key(KEY)}, {"key": Key(KEY)}),
+        ({"key": KEY}, {"key": Key(KEY), "key_given": True}),
+        ({"key": Key(KEY)}, {"key": Key(KEY), "key_given": True}),
         ({"id_column": "a"}, {"id_column": "a"}),
         ({"keep": ["b", "a", "b"]}, {"keep": ("b", "a")}),
         ({"keep": "ab"}, {"keep": ("ab",)}),
