@@ -57,7 +57,7 @@ def arrow(table: pa.Table, size: int, **options: Any) -> Pair:
 
     def counted() -> Job:
         made = on_arrow(pa.Table.from_batches(batches), **{**OPTIONS, **options})
-        return made.read_all
+        return lambda: made.read_all()
 
     return lambda: stream().read_all(), counted
 

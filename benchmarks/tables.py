@@ -40,7 +40,9 @@ def tables(rng: np.random.Generator, rows: int) -> dict[str, pa.Table]:
     numbers = {"fare": rng.gamma(3, 6, rows).round(2), "riders": rng.integers(0, 9, rows)}
     texts = {
         "name": pa.array(rng.integers(0, 52, rows)).cast(pa.string()),
-        "started": pa.array(rng.integers(1.7e9, 1.75e9, rows)).cast(pa.timestamp("s")).cast(pa.string()),
+        "started": pa.array(rng.integers(1_700_000_000, 1_750_000_000, rows))
+        .cast(pa.timestamp("s"))
+        .cast(pa.string()),
     }
     wide = {f"sensor_{number}": rng.normal(number, 5, rows).round(3) for number in range(20)}
     return {
@@ -67,7 +69,7 @@ def seconds(work: Callable[[], object], runs: int) -> float:
 
 
 def share_of_checks(work: Callable[[], object]) -> float:
-    """Return the share of the processor time that goes into the checks of kept columns and of the order of rows."""
+    """Return the share of the processor time that goes into the checks of kept columns and of row order."""
     spent, depth = 0.0, 0
 
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,12 +132,12 @@ def main() -> None:
         [
             "# Tables",
             "",
-            f"`python3 dev.py bench tables`: {given.rows:,} rows with keyed noise, {os.cpu_count()} cores, load average "
-            f"{os.getloadavg()[0]:.1f}. Seconds of processor, the least of {given.runs} runs, without the start of Python. "
-            "The noise alone is drawn for an array under the same key. A copy is the same table read and written by "
-            "pyarrow. The checks are those of kept columns and of the order of the rows.",
+            f"`python3 dev.py bench tables`: {given.rows:,} rows with keyed noise, {os.cpu_count()} cores, load "
+            f"average {os.getloadavg()[0]:.1f}. Seconds of processor, the least of {given.runs} runs, without the "
+            "start of Python. The noise alone is drawn for an array under the same key. A copy is the same table "
+            "read and written by pyarrow. The checks are those of kept columns and of the order of the rows.",
             "",
-            "| columns besides the place | noise alone | in memory | of it checks | Parquet, copy | Parquet | CSV, copy | CSV |",
+            "| other columns | noise alone | in memory | of it checks | Parquet, copy | Parquet | CSV, copy | CSV |",
             "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
             *measured,
             "",
