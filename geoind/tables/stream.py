@@ -16,6 +16,9 @@ from geoind.tables.table import Table
 
 __all__ = ["decided", "obfuscate", "projected", "released"]
 
+BATCH_ROWS = 1 << 16
+"""Rows that are examined and drawn at once, or more where a source has larger batches."""
+
 
 @with_options
 def obfuscate(
@@ -53,11 +56,15 @@ def obfuscate(
     part = Part(table)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        names: list[str] = []
-        for batch in _reader(source):
-            if len(batch):
-                names = names or _needed(table, batch)
-                yield batch.select(names)
+        names, waiting, rows = list[str](), list[pa.RecordBatch](), 0
+        for batch in filter(len, _reader(source)):
+            names = names or _needed(table, batch)
+            waiting.append(batch.select(names))
+            rows += len(batch)
+            if rows >= BATCH_ROWS:
+                yield from _joined(waiting)
+                waiting, rows = [], 0
+        yield from _joined(waiting)
 
     release = released(recipe, [(part, batches)], ledger, job)
     schema = table.reported_schema
@@ -114,6 +121,14 @@ def projected(recipe: Recipe, schema: pa.Schema) -> list[str]:
     ['lon', 'lat', 'at']
     """
     return _needed(Table(recipe, schema), pa.RecordBatch.from_pylist([], schema=schema))
+
+
+def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    """Return consecutive batches as few larger ones: a person is looked up once for each batch."""
+    if len(batches) < 2:
+        return batches
+    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
 
 
 def _needed(table: Table, batch: pa.RecordBatch) -> list[str]:
