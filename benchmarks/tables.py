@@ -67,7 +67,7 @@ def seconds(work: Callable[[], object], runs: int) -> float:
 
 
 def share_of_checks(work: Callable[[], object]) -> float:
-    """Return the share of the processor time that goes into the checks of kept columns and of the order of rows."""
+    """Return the share of the processor time of the checks: of kept columns, and of the order of the rows."""
     spent, depth = 0.0, 0
 
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -130,12 +130,13 @@ def main() -> None:
         [
             "# Tables",
             "",
-            f"`python3 dev.py bench tables`: {given.rows:,} rows with keyed noise, {os.cpu_count()} cores, load average "
-            f"{os.getloadavg()[0]:.1f}. Seconds of processor, the least of {given.runs} runs, without the start of Python. "
-            "The noise alone is drawn for an array under the same key. A copy is the same table read and written by "
-            "pyarrow. The checks are those of kept columns and of the order of the rows.",
+            f"`python3 dev.py bench tables`: {given.rows:,} rows with keyed noise, {os.cpu_count()} cores, load "
+            f"average {os.getloadavg()[0]:.1f}. Seconds of processor, the least of {given.runs} runs, without the "
+            "start of Python. The noise alone is drawn for an array under the same key. A copy is the same table "
+            "read and written by pyarrow. The checks are those of kept columns and of the order of the rows.",
             "",
-            "| columns besides the place | noise alone | in memory | of it checks | Parquet, copy | Parquet | CSV, copy | CSV |",
+            "| columns besides the place | noise alone | in memory | of it checks "
+            "| Parquet, copy | Parquet | CSV, copy | CSV |",
             "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
             *measured,
             "",
