@@ -40,7 +40,9 @@ def tables(rng: np.random.Generator, rows: int) -> dict[str, pa.Table]:
     numbers = {"fare": rng.gamma(3, 6, rows).round(2), "riders": rng.integers(0, 9, rows)}
     texts = {
         "name": pa.array(rng.integers(0, 52, rows)).cast(pa.string()),
-        "started": pa.array(rng.integers(1.7e9, 1.75e9, rows)).cast(pa.timestamp("s")).cast(pa.string()),
+        "started": pa.array(rng.integers(1_700_000_000, 1_750_000_000, rows))
+        .cast(pa.timestamp("s"))
+        .cast(pa.string()),
     }
     wide = {f"sensor_{number}": rng.normal(number, 5, rows).round(3) for number in range(20)}
     return {

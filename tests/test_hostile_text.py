@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 from collections.abc import Callable
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -342,12 +343,8 @@ def message_of_options(text: str, folder: Path) -> str | None:
         {"person": "lon", "time": "lat", "method": text},
         {"key": bytes(32), "id_column": text},
     ]
-    found = [
-        refused(
-            lambda one=one: obfuscate_file(path, folder / "out.csv", **{"epsilon": 0.01, "person": EACH_ROW} | one)
-        )  # type: ignore[misc]
-        for one in options
-    ]
+    usual: dict[str, Any] = {"epsilon": 0.01, "person": EACH_ROW}
+    found = [refused(partial(obfuscate_file, path, folder / "out.csv", **usual | one)) for one in options]
     return "\n".join(message for message in found if message is not None)
 
 

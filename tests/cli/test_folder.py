@@ -64,7 +64,8 @@ def test_the_totals_of_a_person_are_those_of_all_files(tmp_path: Path, capfd: py
         record = read_promise(out)
         assert record == read_promise(out / "mon.csv") == read_promise(out / "tue.parquet")
         assert record.busiest is not None
-        assert (record.persons, record.busiest.reports, record.busiest.epsilon) == (2, 5, pytest.approx(0.05))
+        assert (record.persons, record.busiest.reports) == (2, 5)
+        assert record.busiest.epsilon == pytest.approx(0.05)
         assert len(read_reports(out).lonlat) == files
 
 
