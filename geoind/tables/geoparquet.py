@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.space.crs import LONLAT, same_crs
+from geoind.space.crs import LONLAT, parsed_crs, same_crs
 from geoind.tables.compact import plain_type
 from geoind.tables.identities import JSON_TEXT
 
@@ -73,7 +73,7 @@ def _about(column: dict[str, Any]) -> dict[str, Any]:
     about = {"encoding": column.get("encoding"), "geometry_types": ["Point"]}
     if about["encoding"] not in ENCODINGS:
         about["encoding"] = ENCODINGS[0]
-    about |= {"crs": column["crs"]} if "crs" in column else {}
+    about |= {"crs": _without_notes(column["crs"])} if "crs" in column else {}
     return about | {key: column[key] for key in ("edges",) if column.get(key) in EDGES}
 
 
@@ -86,10 +86,16 @@ def _bare(field: pa.Field, *, geometry: bool) -> pa.Field:
         and not isinstance(field.type, pa.BaseExtensionType)
     ):
         known = _extension_metadata(field)
-        about = {key: known[key] for key in ("crs",) if key in known}
+        about = {"crs": _without_notes(known["crs"])} if "crs" in known else {}
         about |= {"edges": known["edges"]} if known.get("edges") in EDGES else {}
         metadata = {"ARROW:extension:name": _extension_of(field), "ARROW:extension:metadata": json.dumps(about)}
     return pa.field(field.name, plain_type(field.type), field.nullable, metadata or None)
+
+
+def _without_notes(crs: Any) -> Any:
+    """Return a CRS by its code, or as PROJJSON without the notes of its author."""
+    text = _text(crs)
+    return crs if text is None or text == LONLAT else parsed_crs(text).to_json_dict()
 
 
 def _text(crs: Any) -> str | None:

@@ -378,8 +378,8 @@ def read_promise(path: str | Path) -> ReleaseRecord:
     recorded = {file for file in files if record_of(file) is not None}
     if own is None:
         # A shapefile is several files of one name.
-        whole = {file.with_suffix("") for file in recorded}
-        recorded |= {file for file in files if file.with_suffix("") not in whole}
+        shapes = {file.with_suffix("") for file in recorded if file.suffix.lower() == ".shp"}
+        recorded |= {file for file in files if file.with_suffix("") not in shapes}
     found = set() if own is None else {ReleaseRecord.from_json(own, path.name)}
     found |= {read_promise(file) for file in recorded}
     if len(found) != 1:
