@@ -103,16 +103,10 @@ def main() -> None:
             "# Files",
             "",
             "The same format out as in, five columns of which three are kept, secure randomness. Seconds, and in",
-<<<<<<< HEAD
-            f"brackets seconds of processor; {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}. The copy",
-            "is made by pyarrow: the file is read and written. Both include the start of Python; the noise, drawn for an array,",
-            "does not. The ratio is that of processor seconds, to copy and noise together.",
-=======
             f"brackets seconds of processor; {os.cpu_count()} cores, load average {os.getloadavg()[0]:.1f}.",
             "The copy is made by pyarrow: the file is read and written. Both include the start of Python; the",
             "noise, drawn for an array, does not. The ratio is that of processor seconds, to copy and noise",
             "together.",
->>>>>>> testcli
             "",
             "| format | rows | file | `geoind obfuscate` | copy | noise alone | ratio | peak memory |",
             "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",

@@ -69,11 +69,7 @@ def seconds(work: Callable[[], object], runs: int) -> float:
 
 
 def share_of_checks(work: Callable[[], object]) -> float:
-<<<<<<< HEAD
-    """Return the share of the processor time that goes into the checks of kept columns and of row order."""
-=======
     """Return the share of the processor time of the checks: of kept columns, and of the order of the rows."""
->>>>>>> testcli
     spent, depth = 0.0, 0
 
     def timed(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -141,12 +137,8 @@ def main() -> None:
             "start of Python. The noise alone is drawn for an array under the same key. A copy is the same table "
             "read and written by pyarrow. The checks are those of kept columns and of the order of the rows.",
             "",
-<<<<<<< HEAD
-            "| other columns | noise alone | in memory | of it checks | Parquet, copy | Parquet | CSV, copy | CSV |",
-=======
             "| columns besides the place | noise alone | in memory | of it checks "
             "| Parquet, copy | Parquet | CSV, copy | CSV |",
->>>>>>> testcli
             "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
             *measured,
             "",
