@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.space.crs import LONLAT, parsed_crs, same_crs
+from geoind.space.crs import CODE, LONLAT, parsed_crs, same_crs
 from geoind.tables.compact import plain_type
 from geoind.tables.identities import JSON_TEXT
 
@@ -95,7 +95,7 @@ def _bare(field: pa.Field, *, geometry: bool) -> pa.Field:
 def _without_notes(crs: Any) -> Any:
     """Return a CRS by its code, or as PROJJSON without the notes of its author."""
     text = _text(crs)
-    return crs if text is None or text == LONLAT else parsed_crs(text).to_json_dict()
+    return crs if text is None or CODE.fullmatch(text) else parsed_crs(text).to_json_dict()
 
 
 def _text(crs: Any) -> str | None:

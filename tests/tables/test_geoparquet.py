@@ -10,7 +10,7 @@ import pytest
 from geoind import InvalidInputError
 from geoind.tables.geoparquet import declared_crs, geometry_columns, published_schema
 
-LAMBERT = {"type": "ProjectedCRS", "id": {"authority": "EPSG", "code": 2154}}
+LAMBERT = pyproj.CRS("EPSG:2154").to_json_dict()
 
 
 class Place(pa.ExtensionType):  # type: ignore[misc]

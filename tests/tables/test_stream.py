@@ -192,7 +192,13 @@ def test_totals_of_the_record_are_those_of_the_output(case: str) -> None:
 def test_totals_of_traces_are_what_their_sessions_cost() -> None:
     at = np.arange(SIZE) * 60.0
     with Ledger("sqlite://", budget=10) as ledger:
-        options: dict[str, Any] = {"epsilon": 0.001, "person": "rider", "time": "at", "ledger": ledger}
+        options: dict[str, Any] = {
+            "epsilon": 0.001,
+            "person": "rider",
+            "time": "at",
+            "ledger": ledger,
+            "key": bytes(32),
+        }
         reports = obfuscate(trips(at=at), **options).read_all()
         spent = {rider: ledger.spent(rider) for rider in RIDERS}
     assert reports.column_names == ["rider", "lon", "lat", "at"]
