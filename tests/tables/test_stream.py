@@ -199,7 +199,7 @@ def test_totals_of_traces_are_what_their_sessions_cost() -> None:
             "ledger": ledger,
             "key": bytes(32),
         }
-        reports = obfuscate(trips(at=at), **options).read_all()
+        reports = obfuscate(trips(at=at), ledger=ledger, **options).read_all()
         spent = {rider: ledger.spent(rider) for rider in RIDERS}
     assert reports.column_names == ["rider", "lon", "lat", "at"]
     told = record(reports)
