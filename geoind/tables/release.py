@@ -225,11 +225,13 @@ class Part:
             tags, used = _turns(source, BOUNDING), np.flatnonzero(per_row)
             order = used[np.lexsort((tags[used], persons.codes[used]))]
             starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1)).tolist()
+            both = list(zip(tags[order].tolist(), per_row[order].tolist(), strict=True))
+            codes = persons.codes[order].tolist()
             for start, end in pairwise([*starts, len(order)]):
-                name = persons.names[persons.codes[order[start]]]
-                some = order[start : min(end, start + most + 1)]
-                pairs = zip(tags[some].tolist(), per_row[some].tolist(), strict=True)
-                found.smallest[name] = heapq.nsmallest(most + 1, [*found.smallest.get(name, []), *pairs])
+                name = persons.names[codes[start]]
+                pairs = both[start : min(end, start + most + 1)]
+                known = found.smallest.get(name)
+                found.smallest[name] = pairs if known is None else sorted([*known, *pairs])[: most + 1]
 
     def tags(self, batches: Iterable[pa.RecordBatch], release: "Release") -> PersonReports:
         """Return the reports that each person will be in, and which: what a ledger is charged for once.
