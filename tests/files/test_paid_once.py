@@ -268,7 +268,7 @@ def test_a_charge_without_confirmation_is_not_made_twice(
 def test_what_a_planted_file_says_of_a_payment_counts_for_nothing(tmp_path: Path) -> None:
     with Ledger(f"sqlite:///{tmp_path}/budgets.db", budget=100.0) as ledger:
         with pytest.raises(Killed):
-            folder(tmp_path, POINTS, ledger=Raising(Killed()))  # type: ignore[arg-type]
+            folder(tmp_path, POINTS, ledger=Raising(Killed()))
         state = tmp_path / ".out.partial" / "job.json"
         assert charged(ledger) == {}
         planted = json.loads(state.read_text())

@@ -1,4 +1,5 @@
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from geoind.files.places import files_in, others_in
 from geoind.tables import EACH_ROW
 
 
-def places(path: Path, **where: str) -> list[list[float]]:
+def places(path: Path, **where: Any) -> list[list[float]]:
     return np.concatenate(list(read_places(path, **where))).tolist()  # type: ignore[no-any-return]
 
 
@@ -31,7 +32,7 @@ def test_a_bad_row_is_refused_with_its_file_and_number_and_no_coordinate(tmp_pat
 def test_the_columns_of_a_release_are_those_of_its_record(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("from_y,from_x,to_y,to_x\n1.5,2.5,5,6\n3.5,4.5,7,8\n")
-    where = {"lon": ["from_x", "to_x"], "lat": ["from_y", "to_y"]}
+    where: dict[str, Any] = {"lon": ["from_x", "to_x"], "lat": ["from_y", "to_y"]}
     obfuscate_file(file, tmp_path / "out.csv", epsilon=0.01, person=EACH_ROW, **where)
     found = sorted(places(tmp_path / "out.csv"))
     assert np.abs(np.subtract(found, [[2.5, 1.5], [4.5, 3.5], [6.0, 5.0], [8.0, 7.0]])).max() < 0.1

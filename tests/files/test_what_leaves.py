@@ -83,7 +83,7 @@ def gpx_file(path: Path) -> None:
         f"<name>{SECRET}</name><desc>{SECRET}</desc><extensions><x>{SECRET}</x></extensions></trkpt>"
         for row, (lon, lat) in enumerate(LONLAT.tolist())
     )
-    west, south, east, north = [*LONLAT.min(0), *LONLAT.max(0)]
+    (west, south), (east, north) = LONLAT.min(0).tolist(), LONLAT.max(0).tolist()
     path.write_text(
         f'<gpx version="1.1" creator="{SECRET}"><!-- {SECRET} --><metadata><name>{SECRET}</name><author><name>'
         f'{SECRET}</name></author><bounds minlat="{south}" minlon="{west}" maxlat="{north}" maxlon="{east}"/>'
@@ -168,7 +168,7 @@ def test_only_reports_and_kept_columns_are_in_the_bytes(
     source, out = tmp_path / f"in.{before}", tmp_path / "out"
     WRITERS[before](source)
     out.mkdir()
-    named = {"keep": ["time"], "person": EACH_ROW}
+    named: dict[str, Any] = {"keep": ["time"], "person": EACH_ROW}
     if before != "gpx":
         named = {"keep": ["note"], "person": "who", "id_column": "id", "key": bytes(32)}
     assert [one for one in hidden() if one in source.read_bytes()] or before.endswith(("parquet", "gpx"))
