@@ -83,7 +83,7 @@ def gpx_file(path: Path) -> None:
         f"<name>{SECRET}</name><desc>{SECRET}</desc><extensions><x>{SECRET}</x></extensions></trkpt>"
         for row, (lon, lat) in enumerate(LONLAT.tolist())
     )
-    (west, south), (east, north) = LONLAT.min(0), LONLAT.max(0)
+    (west, south), (east, north) = LONLAT.min(0).tolist(), LONLAT.max(0).tolist()
     path.write_text(
         f'<gpx version="1.1" creator="{SECRET}"><!-- {SECRET} --><metadata><name>{SECRET}</name><author><name>'
         f'{SECRET}</name></author><bounds minlat="{south}" minlon="{west}" maxlat="{north}" maxlon="{east}"/>'
