@@ -158,7 +158,6 @@ class OneFile:
             decimals=self.table.decimals,
             dialect=self.source.dialect if self.kinds[0].format == "csv" else None,
             spreadsheet_safe=self.spreadsheet_safe,
-            layer=self.reading.layer,
         )
         if outputs.sidecar is not None:
             outputs.sidecar.write(record + b"\n")

@@ -96,7 +96,6 @@ def write(
     decimals: int,
     dialect: Dialect | None = None,
     spreadsheet_safe: bool = False,
-    layer: str | None = None,
 ) -> None:
     r"""Write reports to a file.
 
@@ -123,8 +122,6 @@ def write(
         How a CSV file is written; by default with commas between fields.
     spreadsheet_safe : bool
         Whether a ' is put before text of a CSV or TSV file that a spreadsheet takes for a formula.
-    layer : str, optional
-        The name of the layer in a GeoPackage; by default the name of the file.
 
     Examples
     --------
@@ -137,7 +134,7 @@ def write(
     """
     layout = _Layout(kind.format, schema, places, decimals, dialect or Dialect(), spreadsheet_safe)
     if kind.format == "vector" and not (isinstance(target, Path) and target.suffix.lower() in SEQUENCES):
-        return _write_vector(target, parts, layout, layer)
+        return _write_vector(target, parts, layout)
     with ExitStack() as stack:
         stream = stack.enter_context(target.open("wb")) if isinstance(target, Path) else target
         if kind.compression:
@@ -469,7 +466,7 @@ def _geoparquet(crs: str | None) -> dict[str, Any]:
     return about
 
 
-def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layout, layer: str | None) -> None:
+def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layout) -> None:
     import pyogrio.raw
 
     if not isinstance(target, Path):
@@ -507,7 +504,6 @@ def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layo
             pyogrio.raw.write_arrow(
                 reader,
                 gdal_path(target),
-                layer=layer if driver == "GPKG" else None,
                 driver=driver,
                 geometry_name=geometry,
                 geometry_type="Point",

@@ -624,10 +624,9 @@ def test_an_error_of_the_parts_passes_unchanged(tmp_path: Path, suffix: str) -> 
         )
 
 
-def test_the_layer_of_a_geopackage_has_the_given_name_or_that_of_the_file(tmp_path: Path) -> None:
-    for layer in (None, "homes"):
-        path = written(tmp_path / "out.gpkg", text_columns(), layer=layer)
-        assert pyogrio.list_layers(path)[:, 0].tolist() == [layer or "out"]
+def test_the_layer_of_a_geopackage_has_the_name_of_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "out.gpkg", text_columns())
+    assert pyogrio.list_layers(path)[:, 0].tolist() == ["out"]
         path.unlink()
 
 
