@@ -627,7 +627,6 @@ def test_an_error_of_the_parts_passes_unchanged(tmp_path: Path, suffix: str) -> 
 def test_the_layer_of_a_geopackage_has_the_name_of_the_file(tmp_path: Path) -> None:
     path = written(tmp_path / "out.gpkg", text_columns())
     assert pyogrio.list_layers(path)[:, 0].tolist() == ["out"]
-        path.unlink()
 
 
 def test_what_is_read_from_a_parquet_file_can_be_written(tmp_path: Path) -> None:
