@@ -5,25 +5,26 @@ covers every such order (sorted by a coordinate, serpentine, grouped by cell, pa
 logarithm of the distance between consecutive rows, compared with the same rows permuted.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from geoind.arrays import FloatArray
+from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 from geoind.randomness import Words
 from geoind.tables.identities import plain
-from geoind.tables.places import Flags, finite, is_text, nulls, picked
+from geoind.tables.places import finite, is_text, nulls, picked
 from geoind.tables.times import seconds_of
 
 __all__ = ["RowOrder", "clock_columns"]
 
-BLOCK = 4096
+BLOCK = 1024
 """Consecutive rows that are also tested by themselves: a table may be sorted in a part only."""
-EVERY_BLOCK = 32
-"""So many blocks of a part are tested, and of the others one in four, which counts for all four."""
+EVERY_BLOCK = 64
+"""So many blocks of a part are tested, and of the others one in sixteen, which counts for all of them."""
 SAMPLE = 2048
 """Rows that stand for the whole table, or for a part of it, where it is permuted."""
 MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
@@ -38,11 +39,18 @@ TURNS = np.random.default_rng(0).random((2, 16384))
 ERRORS = 4.0
 """Standard errors beyond that: a random order passes with probability 1 - 3e-5 in each test."""
 MOST_CLOCKS = 4
+DIGITS = "0123456789.eE+ "
 METRES = 111_195.0
 """In a degree of a great circle."""
 SINCE_1970 = ((6.3e8, 2.2e9), (6.3e11, 2.2e12))
 """Seconds and milliseconds of the years 1990 to 2039. A wider range has more numbers that are no times: positions
 along a Hilbert curve have 32 bits."""
+LAGS = (2, 3)
+"""Rows may be sorted in turns, such as origins and destinations of trips."""
+BACK = 2.0
+"""How often a clock may go back, in lengths of its range, in rows that follow it."""
+NAMED = re.compile(r"time|date|stamp|epoch|utc|seconds|(^|[_\W])(at|ts|t)$", re.IGNORECASE)
+"""Names of columns of numbers that may be seconds since 1970: identifiers look like them."""
 FORWARD = 0.9
 """Share of the steps of a column of times that go the same way in rows that follow it."""
 
@@ -84,10 +92,13 @@ class RowOrder:
     below: int = 2**64 - 1
     sorted_block: bool = False
     shuffled: bool = False
+    ends: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False)
+    _explained: FloatArray = field(default_factory=lambda: np.zeros(3), repr=False)
+    _ranges: FloatArray = field(default_factory=lambda: np.empty((0, 4)), repr=False)
     _blocks: int = 0
-    _waiting: list[tuple[FloatArray, list[pa.Array]]] = field(default_factory=list, repr=False)
+    _waiting: list[tuple[FloatArray, list[pa.Array], IntArray]] = field(default_factory=list, repr=False)
 
-    def add(self, places: FloatArray, clocks: Sequence[pa.Array] = ()) -> None:
+    def add(self, places: FloatArray, clocks: Sequence[pa.Array] = (), persons: IntArray | None = None) -> None:
         """Add the next rows of a part.
 
         Parameters
@@ -96,52 +107,90 @@ class RowOrder:
             Degrees; rows without a place are NaN.
         clocks : sequence of pyarrow.Array
             Columns of times. The order of two rows is explained if rows follow the clock and the two times differ.
+        persons : (n,) array of int, optional
+            Whose rows they are: each person may have a clock of their own.
         """
+        codes = np.arange(len(places)) if persons is None else persons
         for start in range(0, len(places), BLOCK):
             part = slice(start, start + BLOCK)
-            self._waiting.append((places[part], [clock[part] for clock in clocks]))
-            if sum(len(rows) for rows, _ in self._waiting) >= BLOCK:
+            self._waiting.append((places[part], [clock[part] for clock in clocks], codes[part]))
+            if sum(len(rows) for rows, _, _ in self._waiting) >= BLOCK:
                 self.settle()
 
     def settle(self) -> None:
         """Count the rows that wait for a block to be full: the part ends."""
         if not self._waiting:
             return
-        places = np.concatenate([rows for rows, _ in self._waiting])
+        places = np.concatenate([rows for rows, _, _ in self._waiting])
+        codes = np.concatenate([codes for _, _, codes in self._waiting])
         present = finite(places)
-        places = places[present]
-        columns = [pa.chunked_array(parts) for parts in zip(*(clocks for _, clocks in self._waiting), strict=True)]
+        places, codes = places[present], codes[present]
+        columns = [
+            pa.chunked_array(parts) for parts in zip(*(clocks for _, clocks, _ in self._waiting), strict=True)
+        ]
         self._waiting = []
         self._sample(places, _turns(places), self.below)
+        if len(places):
+            self.ends = (places[:1] if self.ends is None else self.ends[0], places[-1:])
         if len(places) < 2 or self.shuffled:
             return
         self._blocks += 1
-        weight = 1 if self._blocks <= EVERY_BLOCK else 4
+        weight = 1 if self._blocks <= EVERY_BLOCK else 16
         if self._blocks % weight:
             return
-        logs, permuted = _logs(places[:-1], places[1:]), _permuted(places)
-        monotone = _is_monotone(places)
-        if columns and (monotone or permuted.mean() - logs.mean() > NEARER):
-            explained = [_explained(_moments(column.combine_chunks())[present]) for column in columns]
-            logs = logs[~np.logical_or.reduce(explained)]
-        self.sorted_block |= monotone and len(logs) >= LEAST_PAIRS
-        self.sorted_block |= _nearer(len(logs), float(logs.sum()), float(np.sum(logs**2)), permuted)
-        self._add(weight * len(logs), weight * float(logs.sum()), weight * float(np.sum(logs**2)))
+        permuted, monotone = _permuted(places, BLOCK), _is_monotone(places)
+        lags = {lag: _logs(places[:-lag], places[lag:]) for lag in (1, *LAGS) if lag < len(places)}
+        times = list[FloatArray]()
+        if columns and (monotone or any(permuted.mean() - logs.mean() > NEARER for logs in lags.values())):
+            times = [_moments(column.combine_chunks())[present] for column in columns]
+            self._follow(times, codes)
+            times = [moments for moments in times if _follows(_range(moments, codes))]
+        for lag, logs in lags.items():
+            explained = np.zeros(len(logs), bool)
+            for moments in times:
+                explained |= np.nan_to_num(moments[lag:] - moments[:-lag]) != 0
+            rest = _sums(logs[~explained])
+            self.sorted_block |= _nearer(rest[0], rest[1], rest[2], permuted) or (
+                monotone and rest[0] >= LEAST_PAIRS
+            )
+            if lag == 1:
+                self._explained += weight * _sums(logs[explained])
+                self._add(*(weight * rest))
 
     def merge(self, other: "RowOrder") -> None:
         """Take over what another part has."""
         for part in (self, other):
             part.settle()
+            part._finish()
             if part.shuffled and len(part.sample) > 1:
-                logs = _permuted(part.sample, len(part.sample) // 2)
-                part._add(len(logs), float(logs.sum()), float(np.sum(logs**2)))
+                part._add(*_sums(_permuted(part.sample, len(part.sample) // 2)))
             part.shuffled = False
+        if self.ends is not None and other.ends is not None:
+            # The order of parts shows places as the order of rows does.
+            self._add(*_sums(_logs(self.ends[1], other.ends[0])))
+            self.ends = (self.ends[0], other.ends[1])
+        self.ends = self.ends or other.ends
         self._add(other.pairs, other.total, other.squares)
         self._sample(other.sample, other.turns, other.below)
         self.sorted_block |= other.sorted_block
 
-    def _add(self, pairs: int, total: float, squares: float) -> None:
-        self.pairs, self.total, self.squares = self.pairs + pairs, self.total + total, self.squares + squares
+    def _add(self, pairs: float, total: float, squares: float) -> None:
+        self.pairs, self.total, self.squares = self.pairs + int(pairs), self.total + total, self.squares + squares
+
+    def _follow(self, times: Sequence[FloatArray], codes: IntArray) -> None:
+        """Keep the range of each clock of the part, and how far it goes back and forth."""
+        found = np.array([_range(moments, codes) for moments in times])
+        if not len(self._ranges):
+            self._ranges = found
+        else:
+            low, high = np.fmin(self._ranges[:, 0], found[:, 0]), np.fmax(self._ranges[:, 1], found[:, 1])
+            self._ranges = np.column_stack([low, high, self._ranges[:, 2:] + found[:, 2:]])
+
+    def _finish(self) -> None:
+        """Count what clocks explain in each block, unless one of them explains the order of all blocks."""
+        if not any(_follows(clock) for clock in self._ranges):
+            self._add(*self._explained)
+        self._explained, self._ranges = np.zeros(3), np.empty((0, 4))
 
     def _sample(self, places: FloatArray, turns: Words, below: int) -> None:
         """Take places into the sample. Parts of different sizes need the same limit, or one would hide another."""
@@ -156,6 +205,7 @@ class RowOrder:
     def is_sorted(self) -> bool:
         """Whether consecutive places are nearer to each other than permuted ones."""
         self.settle()
+        self._finish()
         if self.sorted_block or len(self.sample) < 2:
             return self.sorted_block
         return _nearer(self.pairs, self.total, self.squares, _permuted(self.sample, len(TURNS[0])))
@@ -207,7 +257,12 @@ def _is_monotone(places: FloatArray) -> bool:
     return any(len(axis) >= LEAST_PAIRS and max(np.mean(axis > 0), np.mean(axis < 0)) >= FORWARD for axis in moves)
 
 
-def _nearer(pairs: int, total: float, squares: float, permuted: FloatArray) -> bool:
+def _sums(logs: FloatArray) -> FloatArray:
+    """Return the number of logarithms, their sum, and the sum of their squares."""
+    return np.array([len(logs), logs.sum(), np.sum(logs**2)])
+
+
+def _nearer(pairs: float, total: float, squares: float, permuted: FloatArray) -> bool:
     if pairs < LEAST_PAIRS:
         return False
     mean = total / pairs
@@ -215,18 +270,30 @@ def _nearer(pairs: int, total: float, squares: float, permuted: FloatArray) -> b
     return bool(permuted.mean() - mean > NEARER + ERRORS * error)
 
 
-def _explained(times: FloatArray) -> Flags:
-    """Return which steps a clock explains: all that change it, if nearly all of these go the same way."""
-    steps = np.diff(times)
-    moves = steps[np.isfinite(steps) & (steps != 0)]
-    follows = len(moves) and max(np.mean(moves > 0), np.mean(moves < 0)) >= FORWARD
-    return np.asarray(np.isfinite(steps) & (steps != 0) & bool(follows))
+def _range(times: FloatArray, codes: IntArray) -> FloatArray:
+    """Return the earliest and the latest time, and how far the rows go back in time and forth in it.
+
+    In rows that are grouped by person, the step to the next person is not counted.
+    """
+    steps, same = np.nan_to_num(np.diff(times)), np.diff(codes) == 0
+    steps = steps[same] if same.mean() > 0.5 else steps
+    known = times[np.isfinite(times)] if np.isfinite(times).any() else np.zeros(1)
+    return np.array([known.min(), known.max(), -steps[steps < 0].sum(), steps[steps > 0].sum()])
+
+
+def _follows(clock: FloatArray) -> bool:
+    """Return whether rows follow a clock: it goes back, or forth, a few times its range at most.
+
+    A table that is sorted by station and then by time goes back by the range at each station.
+    """
+    low, high, back, forth = clock
+    return bool(high > low and min(back, forth) <= BACK * (high - low))
 
 
 def _moments(column: pa.Array) -> FloatArray:
     """Return times that can be compared; whole numbers may count milliseconds."""
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
     return seconds_of(column)[0]
 
 
@@ -235,15 +302,15 @@ def clock_columns(batch: pa.RecordBatch) -> list[str]:
 
     Examples
     --------
-    >>> clock_columns(pa.RecordBatch.from_pydict({"at": ["2024-05-01 08:00"], "fare": ["7.50"], "s": [1.7e9]}))
-    ['at', 's']
+    >>> rows = {"begun": ["2024-05-01 08:00"], "fare": ["7.50"], "time": [1.7e9], "parcel": [1_700_000_000]}
+    >>> clock_columns(pa.RecordBatch.from_pydict(rows))
+    ['begun', 'time']
     """
     # From all over the batch: rows that are sorted by a number begin in a narrow range of it.
     rows = pa.array(np.unique(np.linspace(0, len(batch) - 1, min(len(batch), 64)).astype(np.int64)))
     columns = zip(batch.schema.names, batch.columns, strict=True)
-    return [name for name, column in columns if _may_be_clock(column.type) and _is_clock(column, rows)][
-        :MOST_CLOCKS
-    ]
+    found = [name for name, column in columns if _may_be_clock(column.type) and _is_clock(name, column, rows)]
+    return found[:MOST_CLOCKS]
 
 
 def _may_be_clock(kind: pa.DataType) -> bool:
@@ -252,9 +319,12 @@ def _may_be_clock(kind: pa.DataType) -> bool:
     return is_text(kind) or any(getattr(pa.types, f"is_{test}")(kind) for test in tests)
 
 
-def _is_clock(column: pa.Array, rows: pa.Array) -> bool:
+def _is_clock(name: str, column: pa.Array, rows: pa.Array) -> bool:
     column = plain(picked(column, rows))
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return True
     moments = _moments(column)[~nulls(column)]
+    dates = is_text(column.type) and not any(text.strip(DIGITS) == "" for text in column.drop_null().to_pylist())
+    if not dates and NAMED.search(name) is None:
+        return False
     return bool(len(moments)) and any(bool(np.all((moments > low) & (moments < high))) for low, high in SINCE_1970)

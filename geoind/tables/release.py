@@ -188,7 +188,7 @@ class Part:
             if recipe.order != "keep" and recipe.time is None:
                 times = rows_of(batch.select(clocks), examined.rows).columns
                 for order, truth in zip(found.orders, examined.truths, strict=True):
-                    order.add(truth, times)
+                    order.add(truth, times, None if examined.persons is None else examined.persons.codes)
             if sessions is not None:
                 self._count_traces(found, examined, sessions, charged=charged)
             elif examined.persons is not None:

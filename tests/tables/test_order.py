@@ -45,14 +45,20 @@ ORDERS: dict[str, Callable[[FloatArray], IntArray]] = {
 }
 
 
-def is_sorted(*parts: FloatArray, size: int = 10**9, clocks: tuple[Any, ...] = (), shuffled: bool = False) -> bool:
+def is_sorted(
+    *parts: FloatArray,
+    size: int = 10**9,
+    clocks: tuple[Any, ...] = (),
+    persons: Any = None,
+    shuffled: bool = False,
+) -> bool:
     """Return the verdict about parts that come in batches."""
     total = RowOrder()
     for part in parts:
         order = RowOrder(shuffled=shuffled)
         for start in range(0, len(part), size):
             rows = slice(start, start + size)
-            order.add(part[rows], [clock[rows] for clock in clocks])
+            order.add(part[rows], [clock[rows] for clock in clocks], None if persons is None else persons[rows])
         total.merge(order)
     return total.is_sorted
 
@@ -151,8 +157,33 @@ def test_traces_of_many_persons_one_after_the_other_are_not_a_sorted_table() -> 
     homes = rng.normal([2.35, 48.86], 0.1, (50, 1, 2))
     places = (homes + np.cumsum(rng.normal(0, 3e-4, (50, 600, 2)), axis=1)).reshape(-1, 2)
     times = np.concatenate([1.7e9 + np.sort(rng.integers(0, 10**6, 600)) for _ in range(50)])
-    assert not is_sorted(places, clocks=(pa.array(times),))
+    assert not is_sorted(places, clocks=(pa.array(times),), persons=np.repeat(np.arange(50), 600))
     assert is_sorted(places)
+
+
+def test_rows_sorted_by_station_and_then_by_time_are_sorted_by_place() -> None:
+    rng = np.random.default_rng(4)
+    stations = rng.normal([2.35, 48.86], 0.1, (80, 2))
+    for rows in (50, 3000):
+        places = np.repeat(stations, rows, axis=0)
+        times = np.concatenate([1.7e9 + np.sort(rng.integers(0, 10**6, rows)) for _ in stations])
+        assert is_sorted(places, clocks=(pa.array(times),))
+        persons = rng.integers(0, 5000, len(places))
+        assert is_sorted(places, clocks=(pa.array(times),), persons=persons)
+        assert not is_sorted(places[np.argsort(times)], clocks=(pa.array(np.sort(times)),))
+
+
+def test_rows_sorted_in_turns_are_sorted_by_place() -> None:
+    rng = np.random.default_rng(5)
+    origins, destinations = (rng.normal([2.35, 48.86], 0.1, (2000, 2)) for _ in range(2))
+    origins = origins[np.argsort(origins[:, 1])]
+    assert is_sorted(np.stack([origins, destinations], axis=1).reshape(-1, 2))
+
+
+def test_files_of_one_row_in_the_order_of_their_places_are_sorted() -> None:
+    places = np.random.default_rng(6).normal([2.35, 48.86], 0.1, (300, 2))
+    assert not is_sorted(*places[:, None])
+    assert is_sorted(*places[np.argsort(places[:, 1])][:, None])
 
 
 @pytest.mark.parametrize(
@@ -180,11 +211,13 @@ def test_columns_of_times_are_known_by_their_values() -> None:
             "lat": ["48.85", "48.86"],
             "time": ["noon", "later"],
             "empty": pa.nulls(2),
-            "since": [1.7e9, 1.7e9],
+            "since_epoch": [1.7e9, 1.7e9],
+            "parcel": [1_700_000_000, 1_700_000_001],
+            "snowflake": [2**62, 2**62 + 1],
             "raw": [b"2024-05-01", b"2024-05-01"],
         }
     )
-    assert clock_columns(batch) == ["day", "started_at", "since"]
+    assert clock_columns(batch) == ["day", "started_at", "since_epoch"]
 
 
 def laws(rng: np.random.Generator, count: int) -> FloatArray:
