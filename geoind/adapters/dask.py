@@ -56,7 +56,7 @@ def obfuscate(
     frame : dask.dataframe.DataFrame or dask_geopandas.GeoDataFrame
         With columns of degrees, or with points as its active geometry. The index stays.
     ledger : Ledger, optional
-        Charges all persons for their reports, or none. Reports under the same key that were paid for are free.
+        Charges all persons for their reports, or none. The same release again under the same key is free.
     job : str
         The label of the charge in the ledger.
     **options

@@ -44,7 +44,7 @@ def obfuscate(
         What `connection.sql(...)` or `connection.table(...)` returns. Places are columns of degrees, or a GEOMETRY
         or WKB with `crs`.
     ledger : Ledger, optional
-        Charges all persons for their reports, or none. Reports under the same key that were paid for are free.
+        Charges all persons for their reports, or none. The same release again under the same key is free.
     job : str
         The label of the charge in the ledger.
     **options

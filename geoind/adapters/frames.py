@@ -148,10 +148,10 @@ def _array(name: str, column: Any, *, as_text: bool) -> pa.Array:
             return pa.array(shapely.to_wkb(values), pa.binary())
     try:
         array = pa.array(column, from_pandas=True)
-    except (pa.ArrowException, OverflowError, TypeError):
+    except (pa.ArrowException, OverflowError, TypeError, UnicodeError):
         if not as_text:
             raise InvalidInputError(f"column {name!r} must hold values of one kind, got several") from None
-        array = pa.array([str(value) for value in column], pa.string())
+        array = pa.array([str(value).encode("utf-8", "replace").decode() for value in column], pa.string())
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 

@@ -43,7 +43,7 @@ def obfuscate(frame: Any, *, ledger: Budget | None = None, job: str = "frame", *
         columns are named. A GeoSeries has no columns: its `person` is EACH_ROW. Of trajectories the frame of their
         points is returned, whose index is the time.
     ledger : Ledger, optional
-        Charges all persons for their reports, or none. Reports under the same key that were paid for are free.
+        Charges all persons for their reports, or none. The same release again under the same key is free.
     job : str
         The label of the charge in the ledger.
     **options

@@ -29,7 +29,7 @@ def obfuscate(frame: Any, *, ledger: Budget | None = None, job: str = "frame", *
         Of a LazyFrame the needed columns are collected once, in this call. The LazyFrame that is returned has the
         drawn reports: collecting it twice does not draw twice.
     ledger : Ledger, optional
-        Charges all persons for their reports, or none. Reports under the same key that were paid for are free.
+        Charges all persons for their reports, or none. The same release again under the same key is free.
     job : str
         The label of the charge in the ledger.
     **options

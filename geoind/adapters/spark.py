@@ -77,7 +77,7 @@ def obfuscate(
         path on the driver or an address such as `s3://bucket/trips`. A record then is its file's path within the
         folder and its row.
     ledger : Ledger, optional
-        Charges all persons for their reports, or none. Reports under the same key that were paid for are free.
+        Charges all persons for their reports, or none. The same release again under the same key is free.
     job : str
         The label of the charge in the ledger.
     **options

@@ -91,7 +91,8 @@ class OneFile:
         usual = "csv" if first.format in READ_ONLY else first.format
         if self.target == STANDARD:
             return first, Kind(usual, "")
-        if Path(self.target).suffix.lower() == ".zip" and not Path(Path(self.target).stem).suffix:
+        archive = Path(self.target).suffix.lower() == ".zip" and not Path(Path(self.target).stem).suffix
+        if archive and usual not in ("parquet", "vector"):
             return first, Kind(usual, "zip")
         return first, kind_of(self.target)
 

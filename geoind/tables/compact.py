@@ -38,7 +38,8 @@ def compacted(column: pa.Array) -> pa.Array:
         return pa.StructArray.from_arrays(members, fields=fields, mask=column.is_null())
     if any(_shares(kind.field(number).type) for number in range(kind.num_fields)):
         return pa.array(column.to_pylist(), kind)
-    return column.take(pa.array(np.arange(len(column)))) if column.null_count or kind.num_fields else column
+    shares = column.null_count or kind.num_fields or column.nbytes < column.get_total_buffer_size()
+    return column.take(pa.array(np.arange(len(column)))) if shares else column
 
 
 def check_type(name: str, kind: pa.DataType) -> None:

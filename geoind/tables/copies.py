@@ -7,6 +7,7 @@ passes here if its column is kept.
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,12 +21,12 @@ __all__ = ["refuse_copies", "refuse_geometries", "sampled_rows"]
 
 ROWS = 256
 """Rows that are looked at."""
-SHARE = 0.5
+SHARE = 0.3
 """Share of the rows with a copy that makes a column one of coordinates. Chance gives less than 0.01."""
 LEAST_DIGITS = 4
 SMALLEST = 1.0
 """Thousandths of a degree, or metres: of smaller coordinates there are too few digits to look for."""
-HEX = re.compile("[0-9A-Fa-f]{42,}")
+HEX = re.compile(r"(?:\\x|0[xX])?([0-9A-Fa-f]{42,})")
 
 
 def sampled_rows(count: int) -> IntArray:
@@ -83,23 +84,51 @@ def _digits(values: FloatArray, decimals: int) -> list[tuple[str, ...]]:
 
 def _texts(column: pa.Array) -> list[str]:
     """Return the values as text, without the signs between the digits of one number."""
-    texts = ("" if value is None else str(value) for value in column.to_pylist())
+    if pa.types.is_temporal(column.type):
+        return [""] * len(column)
+    texts = ("" if value is None else str(value) for value in _listed(column))
     return [re.sub(r"(?<=\d)[.,](?=\d)", "", text) for text in texts]
+
+
+def _listed(column: pa.Array) -> list[Any]:
+    """Return the values of a column; those that Python does not know, such as the year 10000, cannot be kept."""
+    try:
+        return list(column.to_pylist())
+    except (pa.ArrowException, OverflowError, ValueError):
+        raise InvalidInputError(
+            f"a kept column of type {column.type} has values that cannot be inspected"
+        ) from None
 
 
 def _repeats(texts: Sequence[str], digits: Sequence[tuple[str, ...]]) -> bool:
     asked = [(text, forms) for text, forms in zip(texts, digits, strict=True) if text and forms]
-    copies = sum(any(form in text for form in forms) for text, forms in asked)
+    copies = sum(any(_begins(form, text) for form in forms) for text, forms in asked)
     return bool(asked) and copies >= SHARE * len(asked) and copies >= min(len(asked), 2)
 
 
+def _begins(form: str, text: str) -> bool:
+    """Return whether digits begin a number in a text; zeros before them are of the same number."""
+    return form in text and re.search(rf"(?<!\d)0*{form}", text) is not None
+
+
 def _is_wkb(column: pa.Array) -> bool:
-    """Return whether values are geometries as bytes, or as the hexadecimal digits of them."""
-    values = [value for value in column.to_pylist() if value is not None]
-    found = [
-        value for value in values if isinstance(value, bytes) or (isinstance(value, str) and HEX.fullmatch(value))
-    ]
+    """Return whether values are geometries as bytes, or as the hexadecimal digits of them, also inside others."""
+    if pa.types.is_temporal(column.type):
+        return False
+    values = [value for value in _listed(column) if value is not None]
+    found = [shape for value in values for shape in _wkb_in(value)]
     if not found:
         return False
     shapes = shapely.from_wkb(np.asarray(found, dtype=object), on_invalid="ignore")
     return sum(shape is not None for shape in shapes) >= SHARE * len(values)
+
+
+def _wkb_in(value: Any) -> list[bytes]:
+    """Return the bytes in a value, also those of hexadecimal digits, of members and of items."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return [shape for item in value for shape in _wkb_in(item)]
+    if isinstance(value, str) and (digits := HEX.fullmatch(value)) and len(digits[1]) % 2 == 0:
+        return [bytes.fromhex(digits[1])]
+    return [value] if isinstance(value, bytes) else []

@@ -1,6 +1,7 @@
 """The columns that name a record, whose noise is keyed by it, and the person whose reports they are."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from geoind.tables.places import Flags, column_of, is_text, nulls, without_views
 __all__ = ["JSON_TEXT", "Persons", "empty", "labels_of", "persons_in", "plain", "values_of"]
 
 JSON_TEXT = b"geoind:json"
+WHOLE = re.compile("-?[0-9]+")
 """In the metadata of a field: its texts are JSON values."""
 
 
@@ -51,12 +53,17 @@ def empty(column: pa.Array) -> Flags:
     return np.asarray(pc.equal(column, "").fill_null(True).to_numpy(zero_copy_only=False), bool)
 
 
-def values_of(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Return a column in plain types; texts that are JSON strings without their quotes."""
+def values_of(batch: pa.RecordBatch, name: str, *, names: bool = False) -> pa.Array:
+    """Return a column in plain types; texts that are JSON strings without their quotes.
+
+    Of names of persons and records, JSON numbers must be whole: 7 and 7.0 would be two names.
+    """
     column = plain(column_of(batch, name))
     if JSON_TEXT not in (batch.schema.field(name).metadata or {}):
         return column
     texts = column.to_pylist()
+    if names and not all(text is None or text == "" or text[0] == '"' or WHOLE.fullmatch(text) for text in texts):
+        raise InvalidInputError(f"column {name!r} must hold text or whole numbers")
     return pa.array([json.loads(text) if text and text[0] == '"' else text for text in texts], pa.large_string())
 
 

@@ -194,8 +194,11 @@ class RowOrder:
 
     def _sample(self, places: FloatArray, turns: Words, below: int) -> None:
         """Take places into the sample. Parts of different sizes need the same limit, or one would hide another."""
-        places, turns = np.concatenate([self.sample, places]), np.concatenate([self.turns, turns])
         self.below = min(self.below, below)
+        new = turns < self.below
+        if below >= self.below and not new.any():
+            return
+        places, turns = np.concatenate([self.sample, places[new]]), np.concatenate([self.turns, turns[new]])
         if len(turns) > SAMPLE:
             self.below = min(self.below, int(np.partition(turns, SAMPLE)[SAMPLE]))
         chosen = turns < self.below

@@ -219,6 +219,8 @@ class GeometryColumn:
             parts = [self._storage.field(number).cast(pa.float64()) for number in range(2)]
             values = np.column_stack([part.to_numpy(zero_copy_only=False) for part in parts])
         elif pa.types.is_fixed_size_list(kind):
+            if not pa.types.is_floating(kind.value_type):
+                raise InvalidInputError(_refusal(self.name, f"lists of {kind.value_type}"))
             if kind.list_size != 2:
                 raise InvalidInputError(_refusal(self.name, f"lists of {kind.list_size}"))
             start = 2 * self._storage.offset

@@ -446,6 +446,11 @@ class Release:
             counts = Counter(persons.counts)
             for name, first in cut.items():
                 counts[name] = sum(reports for tag, reports in count.smallest[name] if tag < first)
+            if not all(counts[name] for name in cut):
+                raise InvalidInputError(
+                    "with `reports_per_person=` the identities of `id_column=` must be different: a person has "
+                    "more rows of one identity than may be reported"
+                )
             left_out = sum((persons.counts - counts).values())
             persons = PersonReports(counts)
         record = _record(recipe, count, persons, table)
@@ -564,6 +569,11 @@ def _refuse_total(recipe: Recipe, record: ReleaseRecord) -> None:
         single = 2 / (record.sigma * math.sqrt(math.pi / 2))
         total = single * math.sqrt(busiest.reports)
     most = max(2 / LEAST_MEAN_ERROR, recipe.allow_total or 0.0, single)
+    if total == math.inf and busiest.reports > 1 and recipe.allow_total is None:
+        raise InvalidInputError(
+            f"the busiest person has {plural(busiest.reports, 'report')} of a mechanism without an epsilon, so "
+            "nothing is known of their total: `reports_per_person=1` leaves one, and `allow_total=` accepts any"
+        )
     if total > most * (1 + 1e-9) and total != math.inf:
         ways = (
             "a session (`time=`), one report per place (`same_place=100`), fewer reports (`reports_per_person=N`)"

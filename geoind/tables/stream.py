@@ -35,7 +35,7 @@ def obfuscate(
         A pyarrow Table, RecordBatch or RecordBatchReader, a frame of Polars, pandas or Ibis, a relation of DuckDB.
         It is read twice; a reader, which can be read once, is held in memory.
     ledger : Ledger, optional
-        Charges all persons for their reports, or none. Reports under the same key that were paid for are free.
+        Charges all persons for their reports, or none. The same release again under the same key is free.
     job : str
         The label of the charge in the ledger.
     **options
@@ -120,7 +120,9 @@ def projected(recipe: Recipe, schema: pa.Schema) -> list[str]:
     >>> projected(Recipe.of(epsilon=0.01, person=EACH_ROW), schema)
     ['lon', 'lat', 'at']
     """
-    return _needed(Table(recipe, schema), pa.RecordBatch.from_pylist([], schema=schema))
+    # No clock is nested, and Arrow makes no empty columns of some types.
+    plain = pa.schema([field for field in schema if not pa.types.is_nested(field.type)])
+    return _needed(Table(recipe, schema), pa.RecordBatch.from_pylist([], schema=plain))
 
 
 def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:

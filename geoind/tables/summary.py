@@ -70,7 +70,9 @@ class Summary:
         if self.rejected:
             lines.append(f"{plural(self.rejected, 'bad record')} got no report")
         if self.charged:
-            lines.append("the ledger was charged; reports that were paid for before are free")
+            lines.append(
+                "the ledger was charged; persons whose reports are those of an earlier charge pay nothing"
+            )
         if record.kept:
             lines.append(f"columns kept: {', '.join(record.kept)}")
         if self.left_out:

@@ -243,7 +243,9 @@ class Table:
             raise InvalidInputError("a key must be given or made before reports are drawn")
         name = self.recipe.id_column
         if name is not None:
-            return KeyedRandomness(self.recipe.key.read(), labels_of(values_of(examined.batch, name), name))
+            return KeyedRandomness(
+                self.recipe.key.read(), labels_of(values_of(examined.batch, name, names=True), name)
+            )
         rows = first + examined.rows
         if self.position is not None:
             rows = column_of(examined.batch, self.position).to_numpy()
@@ -284,7 +286,9 @@ class Table:
             missing_ids = np.flatnonzero(empty(values_of(batch, name))).tolist()
             flaws |= dict.fromkeys(missing_ids, f"identity is missing in column {name!r}")
         if recipe.person_column is not None:
-            persons, nameless = persons_in(values_of(batch, recipe.person_column), recipe.person_column)
+            persons, nameless = persons_in(
+                values_of(batch, recipe.person_column, names=True), recipe.person_column
+            )
             flaws |= nameless
         elif recipe.person is not EACH_ROW:
             persons = Persons([as_person(self.path)], np.zeros(len(batch), np.int64))

@@ -37,7 +37,7 @@ def seconds_of(column: pa.Array) -> tuple[FloatArray, Flags, Flags]:
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         seconds = _of_timestamps(column)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        seconds = np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
+        seconds = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
     elif pa.types.is_large_string(kind):
         seconds = _of_text(column)
     else:
