@@ -9,6 +9,7 @@ from pathlib import Path
 from geoind.errors import InvalidInputError
 from geoind.files.formats import Bytes, kind_of
 from geoind.files.source import Reading, Source
+from geoind.space.vector_files import DRIVERS
 from geoind.tables.delivery import STANDARD
 
 __all__ = ["open_source"]
@@ -38,7 +39,8 @@ def open_source(path: str | Path, reading: Reading) -> Source:
     if kind.format in ("geojson", "vector"):
         from geoind.files.vector import open_vector
 
-        plain = kind.compression == "" and str(path) != STANDARD
+        known = kind.format == "vector" or Path(path).name.lower().endswith(tuple(DRIVERS))
+        plain = kind.compression == "" and str(path) != STANDARD and known
         return open_vector(Path(path), reading) if plain else _copied(data, reading)
     # A reader is loaded when it is needed: a command that reads CSV loads no XML parser.
     module = import_module(f"geoind.files.{MODULES.get(kind.format, kind.format)}")

@@ -157,6 +157,8 @@ class Table:
         names = self.schema.names
         needed = [*self._place_names, *self.recipe.named]
         for name in (*needed, *self.recipe.keep):
+            if f"{name} (2)" in names:
+                raise InvalidInputError(f"several columns are called {name!r}: rename them")
             missing = 0 if self.one_of_several and name not in needed else 1
             if not missing <= names.count(name) <= 1:
                 raise InvalidInputError(f"column {name!r} must exist once, the columns are {listed(names)}")

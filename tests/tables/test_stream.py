@@ -196,7 +196,6 @@ def test_totals_of_traces_are_what_their_sessions_cost() -> None:
             "epsilon": 0.001,
             "person": "rider",
             "time": "at",
-            "ledger": ledger,
             "key": bytes(32),
         }
         reports = obfuscate(trips(at=at), ledger=ledger, **options).read_all()
