@@ -75,7 +75,7 @@ def try_plain() -> None:
             command("obfuscate", str(places), str(folder / target), *declared)
             command("map", str(folder / target), "--out", str(folder / "map.html"))
         lines = (folder / "reports.csv").read_text().splitlines()
-        expect(len(lines) == 3 and lines[1].startswith("Eiffel,48."), "a CSV file has other rows or columns than were kept")
+        expect(len(lines) == 3 and lines[1].startswith("Eiffel,48."), "a CSV file has other rows or columns")
         said = command("demo", code=2)
         expect(
             said.count("\n") == 1 and 'pip install ".[demo]"' in said,
