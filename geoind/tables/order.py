@@ -150,9 +150,10 @@ class RowOrder:
             for moments in times:
                 explained |= np.nan_to_num(moments[lag:] - moments[:-lag]) != 0
             rest = _sums(logs[~explained])
-            self.sorted_block |= _nearer(rest[0], rest[1], rest[2], permuted) or (
-                monotone and rest[0] >= LEAST_PAIRS
-            )
+            found = _nearer(rest[0], rest[1], rest[2], permuted) or (monotone and rest[0] >= LEAST_PAIRS)
+            # A few places that take turns are no sorted table.
+            few = found and lag > 1 and len(np.unique(places, axis=0)) < LEAST_PAIRS
+            self.sorted_block |= found and not few
             if lag == 1:
                 self._explained += weight * _sums(logs[explained])
                 self._add(*(weight * rest))
