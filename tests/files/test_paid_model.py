@@ -224,7 +224,9 @@ class Jobs(RuleBasedStateMachine):
         """Return the reports of each person in a name."""
         out = self._place(name)
         if job.place == "folder":
-            table = pa.concat_tables([pyarrow.csv.read_csv(out / "a.csv"), pq.read_table(out / "b.parquet")])
+            parts = [pyarrow.csv.read_csv(out / "a.csv"), pq.read_table(out / "b.parquet")]
+            # A file without rows has no types.
+            table = pa.concat_tables(parts, promote_options="permissive")
         else:
             table = pyarrow.csv.read_csv(out)
         return {person: _reports_of(table, person) for person in PERSONS}

@@ -368,7 +368,7 @@ def test_rejects_hold_the_secrets_and_the_reports_do_not(tmp_path: Path) -> None
     assert leaks(out, truth) == []
 
 
-def test_the_layer_that_is_asked_for_gives_its_name_and_no_other_layer_is_read(tmp_path: Path) -> None:
+def test_only_the_layer_that_is_asked_for_is_read_and_no_layer_gives_its_name(tmp_path: Path) -> None:
     truth, names = places(), names_of()
     path, out = tmp_path / "in.gpkg", tmp_path / "made"
     out.mkdir()
@@ -377,4 +377,4 @@ def test_the_layer_that_is_asked_for_gives_its_name_and_no_other_layer_is_read(t
     options: dict[str, Any] = {"person": EACH_ROW, "keep": ["name"], "epsilon": 0.005}
     obfuscate_file(path, out / "out.gpkg", reading=Reading(layer="public"), **options)
     assert leaks(out, truth) == []
-    assert pyogrio.list_layers(out / "out.gpkg")[:, 0].tolist() == ["public"]
+    assert pyogrio.list_layers(out / "out.gpkg")[:, 0].tolist() == ["out"]

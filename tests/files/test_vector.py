@@ -150,7 +150,7 @@ def test_one_of_several_layers_must_be_chosen(tmp_path: Path) -> None:
     homes(3).to_file(tmp_path / "in.gpkg", layer="homes")
     homes(4, 2154).to_file(tmp_path / "in.gpkg", layer="offices")
     for chosen in (None, "none"):
-        with pytest.raises(InvalidInputError, match="layer must be one of 'homes', 'offices'"):
+        with pytest.raises(InvalidInputError, match="`layer=` must be one of 'homes', 'offices'"):
             table(tmp_path / "in.gpkg", layer=chosen)
     found = table(tmp_path / "in.gpkg", layer="offices")
     assert found.num_rows == 4
