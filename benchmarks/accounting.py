@@ -20,14 +20,12 @@ from geoind import (
     Mechanism,
     PlanarGaussian,
     PlanarLaplace,
-    Promise,
-    audit_reports,
-    level_bounds,
     level_of_reports,
     mechanism_for_reports,
     planar_geometric,
 )
-from geoind.accounting import bounds, calibration
+from geoind.accounting import Promise, bounds, calibration, level_bounds
+from geoind.audits import audit_reports
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT, PICTURE = ROOT / "docs" / "benchmarks" / "accounting.md", ROOT / "docs" / "figures" / "reports.png"

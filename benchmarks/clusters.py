@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from geoind.tables import EACH_ROW
+from geoind import EACH_ROW
 from geoind.tables import obfuscate as on_arrow
 
 ROWS = 1_000_000

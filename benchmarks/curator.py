@@ -13,17 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from geoind import (
-    Grid,
-    PlanarLaplace,
-    Prior,
-    Projection,
-    estimate_population,
-    release_counts,
-    synthetic_city,
-)
+from geoind import Grid, PlanarLaplace, Prior, Projection, estimate_population
+from geoind.curator import release_counts
 from geoind.estimate import draw_population, earth_movers_distance, hotspots_found, total_variation
 from geoind.estimate.inversion import nearest_distribution
+from geoind.evaluation import synthetic_city
 from geoind.evaluation.checkins import load_places
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"

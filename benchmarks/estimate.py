@@ -19,21 +19,27 @@ import numpy as np
 from geoind import (
     Grid,
     PlanarLaplace,
-    PopulationEstimate,
     PosteriorRemap,
     Prior,
     Projection,
     bayes_remap,
-    bootstrap_intervals,
     discretise,
     estimate_population,
     expected_loss,
     geometric,
-    invert_population,
     randomised_response,
-    synthetic_city,
 )
-from geoind.estimate import Climb, draw_population, earth_movers_distance, hotspots_found, total_variation
+from geoind.estimate import (
+    Climb,
+    PopulationEstimate,
+    bootstrap_intervals,
+    draw_population,
+    earth_movers_distance,
+    hotspots_found,
+    invert_population,
+    total_variation,
+)
+from geoind.evaluation import synthetic_city
 from geoind.evaluation.checkins import load_places
 from geoind.evaluation.synthetic import City
 

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from geoind import PlanarLaplace, estimate_population, synthetic_city
+from geoind import PlanarLaplace, estimate_population
 from geoind.arrays import FloatArray
 from geoind.estimate.ascent import ascend
 from geoind.estimate.observation import Observation
+from geoind.evaluation import synthetic_city
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "estimate_acceleration.md"
 EVALUATIONS = 400

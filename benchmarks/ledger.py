@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from core import least_times
 
-from geoind import Ledger, Promise, SamePlace, SphericalLaplace, obfuscate, private_query
+from geoind import Ledger, SamePlace, SphericalLaplace, obfuscate, private_query
+from geoind.accounting import Promise
 
 EPSILON = math.log(4) / 200
 TRUTH: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945}

@@ -20,9 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import csv
 
-from geoind import KeyedRandomness, SphericalLaplace
-from geoind.files import obfuscate_file
-from geoind.tables import EACH_ROW, obfuscate
+from geoind import EACH_ROW, KeyedRandomness, SphericalLaplace, obfuscate_file
+from geoind.tables import obfuscate
 from geoind.tables.order import RowOrder
 from geoind.tables.table import Table
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from geoind import Mobility, Prior, TraceSession, trace_adversary_error
+from geoind import Prior, TraceSession
 from geoind.arrays import FloatArray
 from geoind.evaluation.drives import drives_of, read_traces
 from geoind.evaluation.homes import HomesKnown, days_until_home_is_known
@@ -21,6 +21,7 @@ from geoind.space.sites import Grid
 from geoind.traces import (
     Independent,
     LearnedMobility,
+    Mobility,
     Predictive,
     PrivateZone,
     SparseVector,
@@ -31,6 +32,7 @@ from geoind.traces import (
     most_likely_places,
     obfuscate_traces,
     smooth,
+    trace_adversary_error,
 )
 from geoind.traces.commuter import HOME, WORK
 

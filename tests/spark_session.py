@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from geoind.tables.keys import VARIABLE
+from geoind.keys import VARIABLE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

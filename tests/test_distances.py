@@ -7,10 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from geoind import (
-    InvalidInputError,
-    SitesMismatchError,
-)
+from geoind import InvalidInputError
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.distances import (
     EARTH_RADIUS,
@@ -25,6 +22,7 @@ from geoind.distances import (
     normalised_manhattan,
     squared,
 )
+from geoind.errors import SitesMismatchError
 from tests.mechanisms.ground import GEOD
 
 METRICS = [euclidean, manhattan, normalised_manhattan(2e6), discrete, hamming]

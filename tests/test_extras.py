@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 import geoind
-from geoind import Grid, MissingExtraError, Prior
+from geoind import Grid, Prior
 from geoind.cli import command_parsers, main
+from geoind.errors import MissingExtraError
 from geoind.extras import EXTRAS, require
+from geoind.queries import plot_retrieval_radius
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -134,7 +136,7 @@ def _read_basemap(_: Path) -> None:
 
 
 FUNCTIONS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "plot_retrieval_radius": (lambda _: geoind.plot_retrieval_radius(300), "evaluation"),
+    "plot_retrieval_radius": (lambda _: plot_retrieval_radius(300), "evaluation"),
     "write_report": (_write_report, "evaluation"),
     "draw_priors": (_draw_priors, "evaluation"),
     "save_population": (_save_population, "evaluation"),

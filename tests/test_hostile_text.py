@@ -17,15 +17,15 @@ import pytest
 import shapely
 
 import geoind
-from geoind import Ledger, SamePlace, SphericalLaplace
+from geoind import EACH_ROW, Ledger, SamePlace, SphericalLaplace, obfuscate_file
 from geoind.adapters.geopandas import obfuscate
 from geoind.cli import main
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.files import Reading, obfuscate_file
+from geoind.files import Reading
 from geoind.maps.basemap import read_basemap
 from geoind.pictures.card import card
 from geoind.queries.points_of_interest import PointsOfInterest
-from geoind.tables import EACH_FILE, EACH_ROW, ReleaseRecord, sidecar_of
+from geoind.tables import EACH_FILE, ReleaseRecord, sidecar_of
 from tests.apart import apart
 
 HOSTILE = {

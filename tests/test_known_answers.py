@@ -30,8 +30,8 @@ from geoind import (
 from geoind.budgets.same_place import SamePlace
 from geoind.channels.dummies import Dummies
 from geoind.channels.priors import Prior
+from geoind.keys import Key, key_of_place
 from geoind.randomness import Labels
-from geoind.tables.keys import Key, key_of_place
 from geoind.traces import PrivateZone
 
 FOLDER = Path(__file__).parent

@@ -26,16 +26,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, StrictFloat, TypeAdapter, ValidationError
 
-from geoind import (
-    BudgetExceededError,
-    InvalidInputError,
-    Ledger,
-    LedgerError,
-    PointsOfInterest,
-    SamePlace,
-    epsilon_for,
-    private_query,
-)
+from geoind import BudgetExceededError, InvalidInputError, Ledger, SamePlace, epsilon_for, private_query
+from geoind.errors import LedgerError
+from geoind.queries import PointsOfInterest
 from geoind.traces import SessionStore, SparseVector
 
 from .requests import BodyLimit

@@ -7,9 +7,9 @@ import numpy as np
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from geoind import Grid, InvalidInputError, Mobility, TraceSession, trace_beliefs
+from geoind import Grid, InvalidInputError, TraceSession
 from geoind.arrays import FloatArray
-from geoind.traces import Independent, Rationed, TraceMethod
+from geoind.traces import Independent, Mobility, Rationed, TraceMethod, trace_beliefs
 
 from .requests import MAX_SEED, Point, Privacy, Promised
 from .town import Town, to_latlon

@@ -66,7 +66,7 @@ def obfuscate(
     Examples
     --------
     >>> import dask.dataframe as dd, pandas as pd
-    >>> from geoind.tables import EACH_ROW
+    >>> from geoind import EACH_ROW
     >>> trips = pd.DataFrame({"trip": [1, 2], "lon": [2.2945, 2.3219], "lat": [48.8584, 48.8421]})
     >>> frame = dd.from_pandas(trips, npartitions=2)
     >>> reports = obfuscate(frame, person=EACH_ROW, epsilon=0.01, id_column="trip", key=bytes(32))

@@ -8,10 +8,10 @@ import pyarrow as pa
 
 from geoind.errors import InvalidInputError
 from geoind.extras import require
+from geoind.keys import KeyLike
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
 from geoind.tables import stream
-from geoind.tables.keys import KeyLike
 from geoind.tables.recipe import EACH_ROW, Missing, Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, ReleaseRecord
 from geoind.tables.release import drawn_alone

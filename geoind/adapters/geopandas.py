@@ -53,7 +53,7 @@ def obfuscate(frame: Any, *, ledger: Budget | None = None, job: str = "frame", *
 
     Examples
     --------
-    >>> from geoind.tables import EACH_ROW
+    >>> from geoind import EACH_ROW
     >>> towers = geopandas.GeoDataFrame(
     ...     {"name": ["Eiffel", "Montparnasse"], "height": [330, 210]},
     ...     geometry=geopandas.points_from_xy([2.2945, 2.3219], [48.8584, 48.8421]),

@@ -22,10 +22,10 @@ import pyarrow as pa
 
 from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
+from geoind.keys import KeyLike, as_key
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
 from geoind.tables.identities import persons_in, values_of
-from geoind.tables.keys import KeyLike, as_key
 from geoind.tables.names import named_path
 from geoind.tables.order import MOST_CLOCKS
 from geoind.tables.places import column_of

@@ -98,7 +98,8 @@ class Ledger:
 
     Up to a small delta, many reports tell less than their sum:
 
-    >>> from geoind import Promise, SphericalLaplace
+    >>> from geoind import SphericalLaplace
+    >>> from geoind.accounting import Promise
     >>> promise = Promise(level=21.9, radius=200, delta=1e-5)
     >>> ledger = Ledger("sqlite://", budget=promise)
     >>> noise = SphericalLaplace(math.log(4) / 200)

@@ -1,1 +1,6 @@
 """The finite world: mechanisms as matrices between sites, priors, and what can be computed from them."""
+
+import lazy_loader
+
+# Names load their modules when they are first used; `__init__.pyi` lists them.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -108,7 +108,8 @@ def epsilon_of_records(channel: Channel, prior: Prior) -> float:
 
     Examples
     --------
-    >>> from geoind import Places, after_query, geometric
+    >>> from geoind import Places, geometric
+    >>> from geoind.channels import after_query
     >>> ill = Places([[0, 0], [0, 1], [1, 0], [1, 1]])
     >>> count = after_query(geometric(3, epsilon=0.5), lambda bits: bits.sum(axis=1), ill)
     >>> round(epsilon_of_records(count, Prior(ill, [0.97, 0.01, 0.01, 0.01])), 4)

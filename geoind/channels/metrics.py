@@ -84,7 +84,8 @@ def expected_gain(channel: Channel, prior: Prior, *, gain: Distance = identity_g
 
     Examples
     --------
-    >>> from geoind import Grid, distance_gain
+    >>> from geoind import Grid
+    >>> from geoind.channels import distance_gain
     >>> street = Grid(0, 0, cell=100, columns=2, rows=1)
     >>> coin = Channel(street, street, [[0.75, 0.25], [0.25, 0.75]])
     >>> expected_gain(coin, Prior(street, [0.5, 0.5]))

@@ -105,7 +105,7 @@ class Prior:
 
         Examples
         --------
-        >>> from geoind import synthetic_city
+        >>> from geoind.evaluation import synthetic_city
         >>> city = synthetic_city(16)
         >>> type(city.prior.explore(city.projection)).__name__
         'Map'

@@ -72,14 +72,8 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def run(options: argparse.Namespace) -> None:
     """Read, estimate, write."""
-    from geoind.estimate import (
-        Climb,
-        bootstrap_intervals,
-        check_output,
-        estimate_population,
-        invert_population,
-        save_population,
-    )
+    from geoind import estimate_population
+    from geoind.estimate import Climb, bootstrap_intervals, check_output, invert_population, save_population
     from geoind.estimate.bootstrap import CONFIDENCE, as_replicates
     from geoind.files import read_reports
     from geoind.tables.record import sidecar_of

@@ -41,12 +41,12 @@ def run(options: argparse.Namespace) -> None:
     """Make the city, obfuscate it as a file, and say how it went."""
     import numpy as np
 
+    from geoind import EACH_ROW, obfuscate_file
     from geoind.evaluation.synthetic import synthetic_city
-    from geoind.files import obfuscate_file
     from geoind.maps.example import city_map
     from geoind.maps.offline import save_offline
     from geoind.mechanisms.sphere import SphericalLaplace
-    from geoind.tables import EACH_ROW, sidecar_of
+    from geoind.tables import sidecar_of
 
     if options.epsilon is options.level is options.radius is None:
         options.level, options.radius = math.log(4), 200.0

@@ -148,8 +148,9 @@ def run(options: argparse.Namespace) -> None:
     if options.cancel:
         _cancel(options.target)
         return
+    from geoind import obfuscate_file
     from geoind.cli.progress import Progress
-    from geoind.files import obfuscate_file, obfuscate_files
+    from geoind.files import obfuscate_files
     from geoind.files.job import is_several
 
     several = is_several(options.sources)
@@ -193,7 +194,7 @@ def _cancel(target: str) -> None:
 
 def _keywords(options: argparse.Namespace) -> dict[str, Any]:
     """Return the options of the command as keywords."""
-    from geoind.tables.keys import Key
+    from geoind.keys import Key
 
     person, time = _person_and_time(options)
     return {
@@ -219,7 +220,8 @@ def _keywords(options: argparse.Namespace) -> dict[str, Any]:
 
 def _person_and_time(options: argparse.Namespace) -> tuple[Any, str | None]:
     """Return whose reports they are, and the column of times of traces."""
-    from geoind.tables import EACH_FILE, EACH_ROW
+    from geoind import EACH_ROW
+    from geoind.tables import EACH_FILE
 
     person = options.person or (EACH_ROW if options.each_row_a_person else None)
     person = EACH_FILE if options.person_per_file else person

@@ -96,8 +96,8 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _solve(options: argparse.Namespace, prior: "Prior") -> "OptimalChannel":
-    from geoind import distances
-    from geoind.optimal import Effort, max_adversary_error_given_loss, min_loss_given_epsilon
+    from geoind import distances, max_adversary_error_given_loss, min_loss_given_epsilon
+    from geoind.optimal import Effort
 
     if options.max_loss is not None:
         return max_adversary_error_given_loss(

@@ -37,10 +37,10 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def run(options: argparse.Namespace) -> None:
     """Write the page."""
+    from geoind.atomic import STANDARD, AtomicWriter
     from geoind.files import read_places
     from geoind.maps.basemap import read_basemap
     from geoind.maps.reports import report_map
-    from geoind.tables.delivery import STANDARD, Delivery
 
     if STANDARD in options.sources:
         raise InvalidInputError("a map needs a file with a release record: standard input has none")
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> None:
         releases=len(promises),
         basemap=None if options.basemap is None else read_basemap(options.basemap),
     )
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         delivery.open(options.out).write(page.encode())
     print(f"{options.out}: {len(page) / 1e6:.1f} MB, opens without a network")
 

@@ -1,1 +1,6 @@
 """What may somebody publish who knows the truth: releases of a trusted curator, with a level per person."""
+
+import lazy_loader
+
+# Names load their modules when they are first used; `__init__.pyi` lists them.
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

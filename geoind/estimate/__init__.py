@@ -4,7 +4,7 @@ from geoind.estimate.bootstrap import Intervals, bootstrap_intervals
 from geoind.estimate.climb import Climb
 from geoind.estimate.inversion import invert_population
 from geoind.estimate.outputs import check_output, draw_population, heat_layer, population_frame, save_population
-from geoind.estimate.population import PopulationEstimate, estimate_population
+from geoind.estimate.population import PopulationEstimate
 from geoind.estimate.quality import earth_movers_distance, hotspots_found, total_variation
 
 __all__ = [
@@ -15,7 +15,6 @@ __all__ = [
     "check_output",
     "draw_population",
     "earth_movers_distance",
-    "estimate_population",
     "heat_layer",
     "hotspots_found",
     "invert_population",

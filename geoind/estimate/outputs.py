@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geoind.arrays import FloatArray
+from geoind.atomic import AtomicWriter
 from geoind.channels.priors import Prior
 from geoind.errors import GeoindError, InvalidInputError, SitesMismatchError
 from geoind.estimate.bootstrap import Intervals
@@ -13,7 +14,6 @@ from geoind.extras import require
 from geoind.pictures.cells import as_grid_of, colour_names, corners, density_layer, draw_density
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
-from geoind.tables.delivery import Delivery
 
 if TYPE_CHECKING:
     from folium.raster_layers import ImageOverlay
@@ -39,7 +39,7 @@ def population_frame(
 
     Examples
     --------
-    >>> from geoind import synthetic_city
+    >>> from geoind.evaluation import synthetic_city
     >>> city = synthetic_city(8)
     >>> frame = population_frame(city.prior, city.projection)
     >>> frame.shape, frame.crs.to_epsg()
@@ -73,7 +73,7 @@ def save_population(
     Examples
     --------
     >>> import tempfile
-    >>> from geoind import synthetic_city
+    >>> from geoind.evaluation import synthetic_city
     >>> city = synthetic_city(8)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save_population(city.prior, f"{folder}/city.csv", projection=city.projection)
@@ -81,7 +81,7 @@ def save_population(
     lon,lat,mass
     """
     check_output(path)
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         WRITERS[Path(path).suffix.lower()](population, delivery.path(path), projection, intervals)
 
 
@@ -132,7 +132,7 @@ def heat_layer(
     Examples
     --------
     >>> import folium
-    >>> from geoind import synthetic_city
+    >>> from geoind.evaluation import synthetic_city
     >>> city = synthetic_city(16)
     >>> there = folium.Map([48.86, 2.35], tiles=None)
     >>> _ = heat_layer(city.prior, city.projection).add_to(there)

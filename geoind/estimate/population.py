@@ -141,7 +141,8 @@ def estimate_population(
 
     Examples
     --------
-    >>> from geoind import PlanarLaplace, synthetic_city
+    >>> from geoind import PlanarLaplace
+    >>> from geoind.evaluation import synthetic_city
     >>> city, noise = synthetic_city(32), PlanarLaplace(math.log(4) / 200)
     >>> reports = noise.sample(city.sample_xy(20_000, rng=1), rng=2)
     >>> found = estimate_population(reports, noise, city.grid)

@@ -3,5 +3,15 @@
 from geoind.evaluation.comparison import compare
 from geoind.evaluation.plain import as_plain_data, stored_comparison
 from geoind.evaluation.setting import PAPER_SETTING, Setting, from_picture
+from geoind.evaluation.synthetic import City, synthetic_city
 
-__all__ = ["PAPER_SETTING", "Setting", "as_plain_data", "compare", "from_picture", "stored_comparison"]
+__all__ = [
+    "PAPER_SETTING",
+    "City",
+    "Setting",
+    "as_plain_data",
+    "compare",
+    "from_picture",
+    "stored_comparison",
+    "synthetic_city",
+]

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy.special import ndtr
 
+from geoind import max_adversary_error_given_loss, min_loss_given_epsilon
 from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.channels.discretise import discretise
@@ -19,7 +20,7 @@ from geoind.errors import InfeasibleError
 from geoind.evaluation.setting import Setting
 from geoind.evaluation.tuning import Family, epsilon_for_loss
 from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.optimal import Effort, max_adversary_error_given_loss, min_loss_given_epsilon, optimal_error_range
+from geoind.optimal import Effort, optimal_error_range
 from geoind.space.sites import Grid, Places
 
 __all__ = ["EFFORT", "EQUALISED", "FAMILIES", "Contender", "Equalised", "Lineup"]

@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from geoind import min_loss_given_epsilon
 from geoind.arrays import as_positive
 from geoind.channels.metrics import adversary_error, expected_loss
 from geoind.channels.remap import bayes_remap
 from geoind.evaluation.contenders import EFFORT, FAMILIES, Lineup
 from geoind.evaluation.setting import Setting
-from geoind.optimal import min_loss_given_epsilon
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from geoind import TraceSession
 from geoind.arrays import FloatArray, as_count, as_positive
 from geoind.budgets.same_place import SamePlace
 from geoind.channels.median import geometric_median
@@ -19,7 +20,6 @@ from geoind.traces import (
     PrivateZone,
     SparseVector,
     TraceMethod,
-    TraceSession,
     average,
     commuter,
     home_beliefs,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
+from geoind import TraceSession
 from geoind.accounting.reports import level_of_reports
 from geoind.arrays import FloatArray
 from geoind.budgets.same_place import SamePlace
@@ -33,7 +34,6 @@ from geoind.traces import (
     SparseVector,
     Switching,
     TraceMethod,
-    TraceSession,
     audit_traces,
     smooth,
     straight_on,

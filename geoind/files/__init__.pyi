@@ -1,5 +1,4 @@
 from .job import cancel as cancel
-from .job import obfuscate_file as obfuscate_file
 from .job import obfuscate_files as obfuscate_files
 from .places import read_places as read_places
 from .reports import FileReports as FileReports

@@ -18,10 +18,10 @@ from typing import IO, BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
 
+from geoind.atomic import STANDARD
 from geoind.errors import InvalidInputError
 from geoind.files.source import Dialect, Rows
 from geoind.space.vector_files import DRIVERS
-from geoind.tables.delivery import STANDARD
 
 __all__ = [
     "FORMATS",

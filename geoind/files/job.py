@@ -9,6 +9,7 @@ from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
+from geoind.atomic import STANDARD, AtomicWriter, private_folder
 from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.formats import READ_ONLY, kind_of
@@ -17,7 +18,6 @@ from geoind.files.places import files_in
 from geoind.files.source import Reading
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
-from geoind.tables.delivery import STANDARD, Delivery, private_folder
 from geoind.tables.names import named_path
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import sidecar_of
@@ -126,7 +126,7 @@ def obfuscate_file(
     Examples
     --------
     >>> import tempfile
-    >>> from geoind.tables import EACH_ROW
+    >>> from geoind import EACH_ROW
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     trips = Path(folder, "trips.csv")
     ...     _ = trips.write_text("name,day,lat,lon\nEiffel,Monday,48.8584,2.2945\n")
@@ -198,7 +198,7 @@ def obfuscate_files(
     Examples
     --------
     >>> import tempfile
-    >>> from geoind.tables import EACH_ROW
+    >>> from geoind import EACH_ROW
     >>> with tempfile.TemporaryDirectory() as name:
     ...     days, reports = Path(name) / "days", Path(name) / "reports"
     ...     days.mkdir()
@@ -266,7 +266,7 @@ def _made(
         _charge(works, release, job, unfinished)
         tally = _written(missing, release, job)
     else:
-        with Delivery(None if unfinished is None else unfinished.folder) as delivery:
+        with AtomicWriter(None if unfinished is None else unfinished.folder) as delivery:
             # Nothing is charged for what cannot be written.
             outputs = first.opened(delivery)
             _charge(works, release, job, unfinished)
@@ -334,7 +334,7 @@ def _write(path: str, work: OneFile, release: Release, sessions: "TraceSessions 
     with within(path):
         if work.rejects is not None:
             private_folder(Path(work.rejects).parent)
-        with Delivery() as delivery:
+        with AtomicWriter() as delivery:
             return work.write(work.opened(delivery), release, sessions=sessions)
 
 
@@ -464,6 +464,6 @@ def _folders_of(sources: Sequence[str | Path]) -> Iterator[Path]:
 def _refuse_unwritable(rejects: Path) -> None:
     """Refuse a place for rejects where no file can be put; the folders above it that are missing can be made."""
     there = next(folder for folder in rejects.parents if folder.exists())
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         # Nothing is written to it, so nothing appears.
         delivery.path(rejects if there == rejects.parent else there / rejects.name)

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
+from geoind.atomic import STANDARD, AtomicWriter
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.files.formats import READ_ONLY, Kind, kind_of
@@ -17,7 +18,6 @@ from geoind.files.open import open_source
 from geoind.files.source import BadRecord, Reading, Source
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports
-from geoind.tables.delivery import STANDARD, Delivery
 from geoind.tables.order import clock_columns
 from geoind.tables.recipe import Recipe
 from geoind.tables.record import PARQUET_KEY, sidecar_of
@@ -114,7 +114,7 @@ class OneFile:
         """Return the reports of each person, for a ledger."""
         return (self._part or Part(self.table)).tags(self._batches(None), release)
 
-    def opened(self, delivery: Delivery) -> Outputs:
+    def opened(self, delivery: AtomicWriter) -> Outputs:
         """Return where the outputs are written; a place where nothing can be put is refused."""
         is_vector = self.kinds[1].format == "vector"
         has_sidecar = self.kinds[1].format != "parquet" and self.target != STANDARD

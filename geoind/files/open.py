@@ -6,11 +6,11 @@ import weakref
 from importlib import import_module
 from pathlib import Path
 
+from geoind.atomic import STANDARD
 from geoind.errors import InvalidInputError
 from geoind.files.formats import Bytes, kind_of
 from geoind.files.source import Reading, Source
 from geoind.space.vector_files import DRIVERS
-from geoind.tables.delivery import STANDARD
 
 __all__ = ["open_source"]
 

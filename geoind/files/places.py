@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 
 from geoind.arrays import FloatArray
+from geoind.atomic import STANDARD
 from geoind.errors import InvalidInputError
 from geoind.files.formats import is_known, kind_of
 from geoind.files.open import open_source
 from geoind.files.source import Reading
 from geoind.space.vector_files import DRIVERS
-from geoind.tables.delivery import STANDARD
 from geoind.tables.locations import Locations
 from geoind.tables.record import SIDECAR, read_promise, record_of
 from geoind.tables.where import LonLat, Points, places_of

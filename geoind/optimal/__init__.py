@@ -5,12 +5,11 @@ from geoind.optimal.expost import expost
 from geoind.optimal.game.adversary_error import (
     ErrorRange,
     GameChannel,
-    max_adversary_error_given_loss,
     min_loss_given_adversary_error,
     optimal_error_range,
 )
 from geoind.optimal.least_loss.effort import Effort, Iterate
-from geoind.optimal.least_loss.optimum import min_loss_given_epsilon, near_optimal_given_epsilon
+from geoind.optimal.least_loss.optimum import near_optimal_given_epsilon
 from geoind.optimal.universal import regret, universality_gap
 
 __all__ = [
@@ -21,9 +20,7 @@ __all__ = [
     "Iterate",
     "OptimalChannel",
     "expost",
-    "max_adversary_error_given_loss",
     "min_loss_given_adversary_error",
-    "min_loss_given_epsilon",
     "near_optimal_given_epsilon",
     "optimal_error_range",
     "regret",

@@ -48,7 +48,8 @@ def expost(
 
     Examples
     --------
-    >>> from geoind import Grid, Prior, expected_loss, posterior_entropy
+    >>> from geoind import Grid, Prior, expected_loss
+    >>> from geoind.channels import posterior_entropy
     >>> city = Prior.uniform(Grid(0, 0, cell=100, columns=5, rows=5))
     >>> expost(city, epsilon=0.02).epsilon <= 0.02
     True

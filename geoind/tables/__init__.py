@@ -1,22 +1,20 @@
 """Tables of true places in, tables of reports out: the owner declares whose rows they are and which columns leave.
 
 >>> import pyarrow as pa
->>> from geoind.tables import EACH_ROW, obfuscate
+>>> from geoind import EACH_ROW
+>>> from geoind.tables import obfuscate
 >>> trips = pa.table({"fare": [7.5, 9.0], "lon": [2.2945, 2.35], "lat": [48.8584, 48.86]})
 >>> obfuscate(trips, person=EACH_ROW, keep=["fare"], level=1.386, radius=200).read_all().column_names
 ['fare', 'lon', 'lat']
 """
 
-from geoind.tables.keys import Key
-from geoind.tables.recipe import EACH_FILE, EACH_ROW, Options, Recipe
+from geoind.tables.recipe import EACH_FILE, Options, Recipe
 from geoind.tables.record import PersonTotal, ReleaseRecord, read_promise, sidecar_of, write_sidecar
 from geoind.tables.stream import obfuscate
 from geoind.tables.summary import Summary
 
 __all__ = [
     "EACH_FILE",
-    "EACH_ROW",
-    "Key",
     "Options",
     "PersonTotal",
     "Recipe",

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
+from geoind.keys import Key, KeyLike, as_key
 from geoind.mechanisms.protocol import Mechanism
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.pipeline import choose_mechanism
 from geoind.randomness import KEY_BYTES
-from geoind.tables.keys import Key, KeyLike, as_key
 from geoind.tables.tracing import MethodName, method_of
 from geoind.tables.where import LonLat, Points, column_names, places_of
 

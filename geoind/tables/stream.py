@@ -44,7 +44,7 @@ def obfuscate(
 
     Examples
     --------
-    >>> from geoind.tables import EACH_ROW
+    >>> from geoind import EACH_ROW
     >>> trips = pa.table({"fare": [7.5, 9.0], "lon": [2.2945, 2.35], "lat": [48.8584, 48.86]})
     >>> reports = obfuscate(trips, person=EACH_ROW, keep=["fare"], epsilon=0.01)
     >>> reports.schema.names, reports.read_all().num_rows
@@ -115,7 +115,7 @@ def projected(recipe: Recipe, schema: pa.Schema) -> list[str]:
 
     Examples
     --------
-    >>> from geoind.tables import EACH_ROW
+    >>> from geoind import EACH_ROW
     >>> schema = pa.schema({"lon": "float64", "lat": "float64", "note": "string", "at": pa.timestamp("us")})
     >>> projected(Recipe.of(epsilon=0.01, person=EACH_ROW), schema)
     ['lon', 'lat', 'at']

@@ -9,18 +9,18 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
+from geoind.atomic import STANDARD
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
+from geoind.keys import key_of_place
 from geoind.mechanisms.protocol import check_truths
 from geoind.randomness import KeyedRandomness
 from geoind.space.crs import LONLAT, from_lonlat, same_crs
 from geoind.space.lattice import DECIMALS
 from geoind.tables.compact import check_type, compacted
 from geoind.tables.copies import refuse_copies, refuse_geometries, sampled_rows
-from geoind.tables.delivery import STANDARD
 from geoind.tables.geoparquet import published_schema
 from geoind.tables.identities import Persons, empty, labels_of, persons_in, values_of
-from geoind.tables.keys import key_of_place
 from geoind.tables.locations import EMPTY, Locations, crs_of
 from geoind.tables.names import listed
 from geoind.tables.order import clock_columns

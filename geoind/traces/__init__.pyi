@@ -1,4 +1,6 @@
 from .adversary import most_likely_path as most_likely_path
+from .adversary import trace_adversary_error as trace_adversary_error
+from .adversary import trace_beliefs as trace_beliefs
 from .attacks import average as average
 from .attacks import home_beliefs as home_beliefs
 from .attacks import middle as middle
@@ -15,12 +17,12 @@ from .guarded import Run as Run
 from .methods import Independent as Independent
 from .methods import Predictive as Predictive
 from .mobility import LearnedMobility as LearnedMobility
+from .mobility import Mobility as Mobility
 from .predictors import last_report as last_report
 from .predictors import straight_on as straight_on
 from .rationed import Rationed as Rationed
 from .session import Past as Past
 from .session import TraceMethod as TraceMethod
-from .session import TraceSession as TraceSession
 from .sparse import SparseVector as SparseVector
 from .store import SessionStore as SessionStore
 from .switching import Switching as Switching

@@ -84,7 +84,8 @@ def audit_traces(
 
     Examples
     --------
-    >>> from geoind.traces import Independent, TraceSession
+    >>> from geoind import TraceSession
+    >>> from geoind.traces import Independent
     >>> here, there = ([(60.0 * k, 2.2945, lat) for k in range(3)] for lat in (48.8584, 48.8593))
     >>> audit_traces(lambda: TraceSession(Independent(0.01)), here, there, draws=200).refuted
     False

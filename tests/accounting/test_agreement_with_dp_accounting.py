@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as pld
 
-from geoind import Grid, PlanarGaussian, PlanarLaplace, delta_bounds, discretise, level_bounds, randomised_response
+from geoind import Grid, PlanarGaussian, PlanarLaplace, discretise, randomised_response
+from geoind.accounting import delta_bounds, level_bounds
 from geoind.accounting.losses import LaplaceLoss
 
 STEP = 1e-3

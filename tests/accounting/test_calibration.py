@@ -10,9 +10,9 @@ from geoind import (
     PlanarLaplace,
     SphericalGaussian,
     SphericalLaplace,
-    delta_of_reports,
     level_of_reports,
 )
+from geoind.accounting import delta_of_reports
 from geoind.accounting.calibration import Family, mechanism_for_reports
 
 

@@ -6,21 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geoind import (
-    Channel,
-    Grid,
-    InvalidInputError,
-    Places,
-    PlanarLaplace,
-    after_query,
-    compose,
-    discretise,
-    group,
-    linear_laplace,
-    planar_geometric,
-    sequential,
-)
+from geoind import Channel, Grid, InvalidInputError, Places, PlanarLaplace, discretise, planar_geometric
+from geoind.accounting import group, sequential
 from geoind.accounting.finite import tight_delta
+from geoind.channels import after_query, compose, linear_laplace
 from geoind.distances import discrete, euclidean, from_matrix, hamming
 
 TOWN = Grid(0, 0, cell=100, columns=4, rows=3)

@@ -4,13 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geoind import (
-    InvalidInputError,
-    Mechanism,
-    PlanarGaussian,
-    PlanarLaplace,
-    delta_of_reports,
-)
+from geoind import InvalidInputError, Mechanism, PlanarGaussian, PlanarLaplace
+from geoind.accounting import delta_of_reports
 from geoind.accounting.laws import group, sequential
 
 

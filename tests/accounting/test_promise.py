@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from geoind import InvalidInputError, PersonLevel, Promise
+from geoind import InvalidInputError
+from geoind.accounting import PersonLevel, Promise
 
 GOOD: dict[str, Any] = {"level": 2, "radius": 200, "delta": 1e-6}
 

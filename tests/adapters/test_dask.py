@@ -21,9 +21,9 @@ import pyarrow as pa
 import pytest
 from distributed import Client, LocalCluster, wait
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger
+from geoind import EACH_ROW, BudgetExceededError, InvalidInputError, Key, Ledger
 from geoind.adapters.dask import obfuscate
-from geoind.tables import EACH_ROW, Key, ReleaseRecord, read_promise, write_sidecar
+from geoind.tables import ReleaseRecord, read_promise, write_sidecar
 from geoind.tables import obfuscate as on_arrow
 
 # Dask's own, in its reader and writer of Parquet.

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 import shapely
 
-from geoind import InvalidInputError, KeyedRandomness, SphericalLaplace
+from geoind import EACH_ROW, InvalidInputError, Key, KeyedRandomness, SphericalLaplace
 from geoind.adapters.duckdb import obfuscate, record_of, register
-from geoind.tables import EACH_ROW, Key, read_promise
+from geoind.tables import read_promise
 
 SIZE = 60
 RNG = np.random.default_rng(2)

@@ -86,7 +86,7 @@ def by_duckdb(trips: pd.DataFrame, _: Request, **options: Any) -> Made:
 
 
 def by_csv(trips: pd.DataFrame, request: Request, **options: Any) -> Made:
-    from geoind.files import obfuscate_file
+    from geoind import obfuscate_file
 
     folder: Path = request.getfixturevalue("tmp_path")
     target = folder / f"{len(list(folder.iterdir()))}.csv"
@@ -96,7 +96,7 @@ def by_csv(trips: pd.DataFrame, request: Request, **options: Any) -> Made:
 
 
 def by_parquet(trips: pd.DataFrame, request: Request, **options: Any) -> Made:
-    from geoind.files import obfuscate_file
+    from geoind import obfuscate_file
 
     folder: Path = request.getfixturevalue("tmp_path")
     target = folder / f"{len(list(folder.iterdir()))}.parquet"

@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 import shapely
 
+from geoind import EACH_ROW
 from geoind.adapters.frames import refuse_index, reported, table_of
 from geoind.adapters.geopandas import obfuscate
 from geoind.errors import InvalidInputError
-from geoind.tables import EACH_ROW, Recipe
+from geoind.tables import Recipe
 
 SIZE = 30
 RNG = np.random.default_rng(4)

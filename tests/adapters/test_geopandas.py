@@ -13,11 +13,11 @@ import pyproj
 import pytest
 import shapely
 
-import geoind
-from geoind import InvalidInputError, KeyedRandomness, Ledger, SphericalLaplace, TraceSession
+from geoind import EACH_ROW, InvalidInputError, Key, KeyedRandomness, Ledger, SphericalLaplace, TraceSession
 from geoind.adapters.geopandas import obfuscate
 from geoind.distances import EARTH_RADIUS
-from geoind.tables import EACH_ROW, Key, Recipe, ReleaseRecord, read_promise
+from geoind.space import snap_lonlat
+from geoind.tables import Recipe, ReleaseRecord, read_promise
 from tests.goodness import p_value
 
 EPSILON = 0.01
@@ -49,7 +49,7 @@ def metres(truth: geopandas.GeoSeries, reports: geopandas.GeoSeries) -> np.ndarr
 
 
 def on_lattice(lonlat: np.ndarray) -> bool:
-    return bool((geoind.snap_lonlat(lonlat) == lonlat).all())
+    return bool((snap_lonlat(lonlat) == lonlat).all())
 
 
 # What stays
@@ -143,7 +143,7 @@ def test_the_log_names_what_was_left_out(caplog: pytest.LogCaptureFixture) -> No
 def test_reports_are_places_of_the_lattice_reprojected_if_need_be() -> None:
     assert on_lattice(shapely.get_coordinates(obfuscate(frame(), **EACH).geometry.to_numpy()))
     reports = obfuscate(frame(2154), **EACH).geometry
-    lonlat = geoind.snap_lonlat(shapely.get_coordinates(reports.to_crs(4326).to_numpy()))
+    lonlat = snap_lonlat(shapely.get_coordinates(reports.to_crs(4326).to_numpy()))
     again = geopandas.GeoSeries(shapely.points(lonlat), crs=4326).to_crs(2154)
     assert (shapely.get_coordinates(again.to_numpy()) == shapely.get_coordinates(reports.to_numpy())).all()
 

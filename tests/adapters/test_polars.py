@@ -8,9 +8,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from geoind import EACH_ROW
 from geoind.adapters.polars import obfuscate
 from geoind.errors import InvalidInputError
-from geoind.tables import EACH_ROW, read_promise
+from geoind.tables import read_promise
 
 SIZE = 60
 RNG = np.random.default_rng(2)

@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger
+from geoind import EACH_ROW, BudgetExceededError, InvalidInputError, Key, Ledger
 from geoind.adapters.spark import obfuscate, register, sink
-from geoind.tables import EACH_FILE, EACH_ROW, Key, Recipe, ReleaseRecord, read_promise, write_sidecar
+from geoind.keys import VARIABLE
+from geoind.tables import EACH_FILE, Recipe, ReleaseRecord, read_promise, write_sidecar
 from geoind.tables import obfuscate as on_arrow
-from geoind.tables.keys import VARIABLE
 from geoind.tables.release import Part, Release
 from geoind.tables.table import Table
 from tests.spark_session import OTHER

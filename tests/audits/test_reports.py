@@ -12,12 +12,12 @@ from geoind import (
     Mechanism,
     PlanarGaussian,
     PlanarLaplace,
-    Promise,
     SphericalGaussian,
     SphericalLaplace,
     level_of_reports,
     planar_geometric,
 )
+from geoind.accounting import Promise
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.audits.reports import _level, audit_reports
 from geoind.mechanisms.protocol import Space

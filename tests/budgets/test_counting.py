@@ -4,7 +4,8 @@ import math
 
 import pytest
 
-from geoind import InvalidInputError, Ledger, PersonLevel, PlanarGaussian, Promise
+from geoind import InvalidInputError, Ledger, PlanarGaussian
+from geoind.accounting import PersonLevel, Promise
 from geoind.accounting.bounds import level_of_losses
 from geoind.budgets.limits import Accounted, Sum, _most
 from geoind.budgets.release import UNITS, Cost, Release, release_of

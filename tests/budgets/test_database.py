@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sql
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, LedgerError, obfuscate
+from geoind import BudgetExceededError, InvalidInputError, Ledger, obfuscate
 from geoind.budgets import database
+from geoind.errors import LedgerError
 from tests.postgres import Server, running_server
 from tests.trials import trials
 
@@ -102,7 +103,8 @@ def test_threads_share_a_ledger_in_memory() -> None:
 
 FORKED = """
 import os, sys
-from geoind import Ledger, LedgerError
+from geoind import Ledger
+from geoind.errors import LedgerError
 ledger = Ledger(sys.argv[1], budget=1)
 ledger.charge("ana", 0.125)
 children = []
@@ -152,7 +154,8 @@ def test_a_locked_person_is_waited_for_and_then_an_error_while_others_go_on(serv
 
 FULL_DISK = """
 import os, resource, sys
-from geoind import Ledger, LedgerError, obfuscate
+from geoind import Ledger, obfuscate
+from geoind.errors import LedgerError
 ledger = Ledger(sys.argv[1], budget=1000)
 drawn = 0
 urandom = os.urandom

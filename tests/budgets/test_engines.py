@@ -11,8 +11,9 @@ import psutil
 import pytest
 import sqlalchemy
 
-from geoind import InvalidInputError, Ledger, LedgerError, obfuscate
+from geoind import InvalidInputError, Ledger, obfuscate
 from geoind.budgets.engines import open_engine
+from geoind.errors import LedgerError
 from tests.budgets.test_database import DAY, EPSILON, FORKED
 from tests.postgres import Server
 

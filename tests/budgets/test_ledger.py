@@ -17,11 +17,11 @@ from geoind import (
     InvalidInputError,
     Ledger,
     PlanarGaussian,
-    Promise,
     SphericalLaplace,
     epsilon_for,
     obfuscate,
 )
+from geoind.accounting import Promise
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import Randomness, RandomnessLike, Words

@@ -20,13 +20,11 @@ from geoind import (
     Grid,
     InvalidInputError,
     Ledger,
-    PersonLevel,
     PlanarGaussian,
     PlanarLaplace,
     PostProcessed,
     Projected,
     Projection,
-    Promise,
     SamePlace,
     SphericalGaussian,
     SphericalLaplace,
@@ -36,6 +34,7 @@ from geoind import (
     obfuscate,
     private_query,
 )
+from geoind.accounting import PersonLevel, Promise
 from geoind.accounting.bounds import level_of_losses
 from geoind.accounting.calibration import Family
 from geoind.budgets.limits import Accounted, Sum, _most

@@ -8,10 +8,12 @@ import sqlalchemy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, LedgerError, Promise
+from geoind import BudgetExceededError, InvalidInputError, Ledger
+from geoind.accounting import Promise
 from geoind.accounting.promise import PersonLevel
 from geoind.budgets.limits import limit_of
 from geoind.budgets.release import release_of
+from geoind.errors import LedgerError
 from tests.postgres import Server
 
 BUDGETS: dict[str, float | Promise] = {

@@ -9,7 +9,6 @@ from geoind import (
     Channel,
     Grid,
     InvalidInputError,
-    PersonLevel,
     PlanarGaussian,
     PlanarLaplace,
     PostProcessed,
@@ -19,6 +18,7 @@ from geoind import (
     SphericalLaplace,
     discretise,
 )
+from geoind.accounting import PersonLevel
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.budgets.release import UNITS, Cost, Release, as_units, release_of
 from geoind.mechanisms.protocol import Space

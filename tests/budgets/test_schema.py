@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from geoind import Ledger, LedgerError
+from geoind import Ledger
 from geoind.budgets.schema import VERSION, metadata
+from geoind.errors import LedgerError
 
 DAY = timedelta(days=1)
 

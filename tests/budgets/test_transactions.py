@@ -12,9 +12,10 @@ from urllib.parse import quote
 import pytest
 import sqlalchemy
 
-from geoind import InvalidInputError, Ledger, LedgerError
+from geoind import InvalidInputError, Ledger
 from geoind.budgets import schema
 from geoind.budgets.database import Database
+from geoind.errors import LedgerError
 from tests.budgets.test_engines import connections
 from tests.postgres import Server
 

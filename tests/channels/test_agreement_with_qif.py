@@ -12,16 +12,18 @@ from geoind import (
     Prior,
     adversary_error,
     bayes_remap,
-    bayes_risk,
-    bayes_vulnerability,
     discretise,
     exponential,
     geometric,
+    planar_geometric,
+    randomised_response,
+)
+from geoind.channels import (
+    bayes_risk,
+    bayes_vulnerability,
     min_entropy_leakage,
     mutual_information,
-    planar_geometric,
     posterior_entropy,
-    randomised_response,
 )
 from geoind.distances import euclidean
 from geoind.mechanisms.laplace import PlanarLaplace

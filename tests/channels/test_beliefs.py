@@ -16,20 +16,22 @@ from geoind import (
     Places,
     PlanarLaplace,
     Prior,
-    SitesMismatchError,
-    after_query,
     cloaking,
     discretise,
-    epsilon_of_odds,
-    epsilon_of_records,
-    epsilon_of_two_priors,
-    epsilon_within_balls,
     geometric,
     randomised_response,
     tight_epsilon,
 )
 from geoind.arrays import FloatArray
+from geoind.channels import (
+    after_query,
+    epsilon_of_odds,
+    epsilon_of_records,
+    epsilon_of_two_priors,
+    epsilon_within_balls,
+)
 from geoind.distances import Distance, discrete, euclidean, hamming, manhattan
+from geoind.errors import SitesMismatchError
 
 GRID = Grid(0, 0, cell=100, columns=3, rows=2)
 DATABASES = Places(list(itertools.product([0, 1], [0, 1, 2], [0, 1])))

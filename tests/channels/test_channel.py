@@ -13,23 +13,22 @@ from hypothesis.extra.numpy import arrays
 
 from geoind import (
     Channel,
-    Dummies,
     Grid,
     InvalidInputError,
     KeyedRandomness,
     Mechanism,
-    NotStochasticError,
     Places,
     PosteriorRemap,
     Prior,
-    SitesMismatchError,
     adversary_error,
     discretise,
     distances,
     tight_epsilon,
 )
 from geoind.arrays import ArrayLike, FloatArray
+from geoind.channels import Dummies
 from geoind.channels import channel as channel_module
+from geoind.errors import NotStochasticError, SitesMismatchError
 from geoind.mechanisms.laplace import PlanarLaplace
 from tests.given_words import GivenWords
 

@@ -6,19 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from geoind import (
-    Channel,
-    Grid,
-    Places,
-    Prior,
-    SitesMismatchError,
-    adversary_error,
-    compose,
-    geometric,
-    randomised_response,
-    tight_epsilon,
-)
+from geoind import Channel, Grid, Places, Prior, adversary_error, geometric, randomised_response, tight_epsilon
+from geoind.channels import compose
 from geoind.distances import from_matrix, hamming
+from geoind.errors import SitesMismatchError
 from tests.channels.test_metrics import BLOCK, masses, matrices
 
 

@@ -3,16 +3,9 @@ import math
 import numpy as np
 import pytest
 
-from geoind import (
-    Dummies,
-    Grid,
-    InvalidInputError,
-    KeyedRandomness,
-    Mechanism,
-    Places,
-    Prior,
-    SitesMismatchError,
-)
+from geoind import Grid, InvalidInputError, KeyedRandomness, Mechanism, Places, Prior
+from geoind.channels import Dummies
+from geoind.errors import SitesMismatchError
 
 STREET = Grid(0, 0, cell=100, columns=4, rows=1)
 UNIFORM = Prior.uniform(STREET)

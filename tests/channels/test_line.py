@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import laplace
 
-from geoind import Channel, Grid, InvalidInputError, geometric, linear_laplace, tight_epsilon
+from geoind import Channel, Grid, InvalidInputError, geometric, tight_epsilon
+from geoind.channels import linear_laplace
 from geoind.distances import discrete
 
 both = pytest.mark.parametrize("make", [geometric, linear_laplace])

@@ -13,21 +13,23 @@ from geoind import (
     InvalidInputError,
     Places,
     Prior,
-    SitesMismatchError,
     adversary_error,
     bayes_remap,
-    bayes_vulnerability,
     cloaking,
     discretise,
     expected_loss,
+    randomised_response,
+)
+from geoind.channels import (
+    bayes_vulnerability,
     loss_quantile,
     min_entropy_leakage,
     mutual_information,
     posterior_entropy,
-    randomised_response,
     worst_case_loss,
 )
 from geoind.distances import discrete, manhattan, squared
+from geoind.errors import SitesMismatchError
 from geoind.mechanisms.laplace import PlanarLaplace
 
 PAPER = Grid(0, 0, cell=100, columns=9, rows=9)

@@ -8,8 +8,9 @@ import shapely
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geoind import Grid, InvalidInputError, NotStochasticError, Places, Prior, Projection, SitesMismatchError
+from geoind import Grid, InvalidInputError, Places, Prior, Projection
 from geoind.arrays import ArrayLike
+from geoind.errors import NotStochasticError, SitesMismatchError
 
 STREET = Grid(0, 0, cell=100, columns=2, rows=1)
 

@@ -11,22 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from geoind import (
-    Channel,
-    Grid,
-    InvalidInputError,
-    Places,
-    SitesMismatchError,
-    after_query,
-    distances,
-    exponential,
-    geometric,
-    linear_laplace,
-    sensitivity,
-    tight_epsilon,
-)
+from geoind import Channel, Grid, InvalidInputError, Places, distances, exponential, geometric, tight_epsilon
 from geoind.arrays import FloatArray
+from geoind.channels import after_query, linear_laplace, sensitivity
 from geoind.distances import Distance, euclidean, hamming, manhattan, normalised_manhattan
+from geoind.errors import SitesMismatchError
 
 BITS = Places(list(itertools.product([0, 1], repeat=4)))
 VALUES = Places(list(itertools.product([0, 2, 5], repeat=3)))

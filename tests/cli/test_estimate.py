@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geoind import SphericalLaplace, synthetic_city
+from geoind import SphericalLaplace
 from geoind.cli import main
+from geoind.evaluation import synthetic_city
 from geoind.tables import ReleaseRecord, sidecar_of
 
 CITY = synthetic_city(16)

@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page
 
-from geoind import SphericalLaplace, snap_lonlat
+from geoind import SphericalLaplace
 from geoind.cli import main
+from geoind.space import snap_lonlat
 from geoind.tables import read_promise
 
 

@@ -3,7 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from geoind import Contributors, InvalidInputError, Ledger, PersonLevel
+from geoind import InvalidInputError, Ledger
+from geoind.accounting import PersonLevel
+from geoind.curator import Contributors
 from geoind.curator.contributions import as_contributors, as_person_level, bounded
 
 TABLES = st.lists(st.sampled_from(["ana", "ben", "cem"]), max_size=12)

@@ -5,18 +5,9 @@ import geopandas
 import numpy as np
 import pytest
 
-from geoind import (
-    BudgetExceededError,
-    Contributors,
-    Grid,
-    InvalidInputError,
-    Ledger,
-    PersonLevel,
-    Projection,
-    ReleasedCounts,
-    SphericalLaplace,
-    release_counts,
-)
+from geoind import BudgetExceededError, Grid, InvalidInputError, Ledger, Projection, SphericalLaplace
+from geoind.accounting import PersonLevel
+from geoind.curator import Contributors, ReleasedCounts, release_counts
 from geoind.curator.whole_noise import GeometricNoise, as_fresh_randomness
 
 STREET = Grid(0, 0, cell=100, columns=3, rows=1)

@@ -3,7 +3,8 @@ import math
 import numpy as np
 import pytest
 
-from geoind import InvalidInputError, Limits
+from geoind import InvalidInputError
+from geoind.curator import Limits
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from geoind import (
-    Contributors,
-    InvalidInputError,
-    Ledger,
-    Limits,
-    PersonLevel,
-    release_mean,
-    release_quantile,
-    release_sum,
-)
+from geoind import InvalidInputError, Ledger
+from geoind.accounting import PersonLevel
 from geoind.arrays import IntArray
+from geoind.curator import Contributors, Limits, release_mean, release_quantile, release_sum
 from geoind.curator.numbers import wrong_side
 from geoind.curator.whole_noise import GeometricNoise
 

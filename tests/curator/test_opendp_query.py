@@ -3,7 +3,10 @@ import opendp.prelude as dp
 import pytest
 
 import geoind.extras
-from geoind import Contributors, Grid, InvalidInputError, Ledger, MissingExtraError, PersonLevel, release_query
+from geoind import Grid, InvalidInputError, Ledger
+from geoind.accounting import PersonLevel
+from geoind.curator import Contributors, release_query
+from geoind.errors import MissingExtraError
 
 dp.enable_features("contrib")
 RECORDS = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()

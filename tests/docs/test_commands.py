@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from geoind import EACH_ROW, obfuscate_file
 from geoind.cli import main
-from geoind.files import obfuscate_file
-from geoind.tables import EACH_ROW
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINES = ("clusters.md", "engines.md", "spark.md")

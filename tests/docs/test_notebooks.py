@@ -9,7 +9,7 @@ import nbformat
 import pandas as pd
 import pytest
 
-from geoind import synthetic_city
+from geoind.evaluation import synthetic_city
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 _spec = importlib.util.spec_from_file_location("refresh", FOLDER / "refresh.py")

@@ -3,8 +3,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geoind import Grid, InvalidInputError, PlanarLaplace, Prior, randomised_response, synthetic_city
-from geoind.estimate import Climb, PopulationEstimate, bootstrap_intervals, estimate_population
+from geoind import Grid, InvalidInputError, PlanarLaplace, Prior, estimate_population, randomised_response
+from geoind.estimate import Climb, PopulationEstimate, bootstrap_intervals
+from geoind.evaluation import synthetic_city
 
 CHANNEL = randomised_response(5, epsilon=2.0)
 TRUTH = np.array([0.4, 0.3, 0.15, 0.1, 0.05])

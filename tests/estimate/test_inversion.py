@@ -16,11 +16,12 @@ from geoind import (
     PlanarLaplace,
     Prior,
     discretise,
+    estimate_population,
     geometric,
     randomised_response,
 )
 from geoind.arrays import FloatArray
-from geoind.estimate import estimate_population, invert_population, total_variation
+from geoind.estimate import invert_population, total_variation
 from geoind.estimate.convolution import Convolution, window_around
 from geoind.estimate.inversion import _deconvolve, nearest_distribution
 

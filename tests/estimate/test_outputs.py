@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from geoind import GeoindError, Grid, InvalidInputError, Places, Prior, SitesMismatchError, synthetic_city
+from geoind import GeoindError, Grid, InvalidInputError, Places, Prior
 from geoind.arrays import FloatArray
+from geoind.errors import SitesMismatchError
 from geoind.estimate import Intervals, heat_layer, population_frame, save_population
+from geoind.evaluation import synthetic_city
 from tests.full_disk import full_disk
 from tests.maps.test_offline import loaded
 

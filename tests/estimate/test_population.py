@@ -14,15 +14,16 @@ from geoind import (
     PostProcessed,
     Prior,
     Projected,
-    SitesMismatchError,
     SphericalLaplace,
     discretise,
+    estimate_population,
     geometric,
     randomised_response,
-    synthetic_city,
 )
 from geoind.arrays import ArrayLike, FloatArray
-from geoind.estimate import Climb, estimate_population
+from geoind.errors import SitesMismatchError
+from geoind.estimate import Climb
+from geoind.evaluation import synthetic_city
 
 EPSILON = 0.003
 CITY = synthetic_city(32)

@@ -4,7 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from geoind import Grid, InvalidInputError, Places, Prior, SitesMismatchError
+from geoind import Grid, InvalidInputError, Places, Prior
+from geoind.errors import SitesMismatchError
 from geoind.estimate import earth_movers_distance, hotspots_found, total_variation
 
 GRID = Grid(0, 0, cell=100, columns=6, rows=5)

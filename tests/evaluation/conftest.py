@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from geoind import compare
+from geoind.evaluation import compare
 from tests.evaluation.small import SMALL
 
 

@@ -6,8 +6,8 @@ import geopandas
 import numpy as np
 import pytest
 
-from geoind import Grid, InvalidInputError, Prior, synthetic_city
-from geoind.evaluation import PAPER_SETTING, Setting, compare
+from geoind import Grid, InvalidInputError, Prior
+from geoind.evaluation import PAPER_SETTING, Setting, compare, synthetic_city
 from geoind.evaluation.checkins import (
     busiest_window,
     load_geolife,

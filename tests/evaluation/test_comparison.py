@@ -5,7 +5,8 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from geoind import Grid, InvalidInputError, compare
+from geoind import Grid, InvalidInputError
+from geoind.evaluation import compare
 from tests.evaluation.small import SMALL
 
 

@@ -3,8 +3,7 @@ import json
 import pandas as pd
 import pytest
 
-from geoind import compare
-from geoind.evaluation import as_plain_data, stored_comparison
+from geoind.evaluation import as_plain_data, compare, stored_comparison
 from tests.evaluation.small import SMALL
 
 

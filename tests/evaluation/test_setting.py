@@ -3,8 +3,8 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
-from geoind import PAPER_SETTING, Grid, InvalidInputError
-from geoind.evaluation import Setting, from_picture
+from geoind import Grid, InvalidInputError
+from geoind.evaluation import PAPER_SETTING, Setting, from_picture
 from geoind.evaluation.setting import REGIONS
 
 

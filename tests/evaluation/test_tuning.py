@@ -1,15 +1,7 @@
 import pytest
 
-from geoind import (
-    Channel,
-    Grid,
-    InfeasibleError,
-    InvalidInputError,
-    PlanarLaplace,
-    Prior,
-    discretise,
-    expected_loss,
-)
+from geoind import Channel, Grid, InvalidInputError, PlanarLaplace, Prior, discretise, expected_loss
+from geoind.errors import InfeasibleError
 from geoind.evaluation.contenders import FAMILIES
 from geoind.evaluation.tuning import epsilon_for_loss
 

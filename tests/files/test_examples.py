@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from geoind import InvalidInputError
-from geoind.files import obfuscate_file
-from geoind.tables import EACH_FILE, EACH_ROW, read_promise
+from geoind import EACH_ROW, InvalidInputError, obfuscate_file
+from geoind.tables import EACH_FILE, read_promise
 from geoind.tables.record import sidecar_of
 
 STATIONS = {

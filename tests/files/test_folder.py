@@ -15,10 +15,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from geoind import InvalidInputError, Ledger
+from geoind import EACH_ROW, InvalidInputError, Ledger
 from geoind.files import job, obfuscate_files, read_reports
-from geoind.tables import EACH_FILE, EACH_ROW, read_promise
-from geoind.tables.keys import Key
+from geoind.keys import Key
+from geoind.tables import EACH_FILE, read_promise
 
 KEY = bytes(range(32))
 LONLAT = np.random.default_rng(0).normal([2.3, 48.8], 0.01, (40, 2)).round(6)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
+from geoind import EACH_ROW, obfuscate_file
 from geoind.errors import InvalidInputError
-from geoind.files import Reading, obfuscate_file
-from geoind.tables import EACH_ROW
+from geoind.files import Reading
 from tests.trials import trials
 
 FILES = 600

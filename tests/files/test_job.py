@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from geoind import InvalidInputError, Ledger
-from geoind.files import Reading, obfuscate_file
-from geoind.tables import EACH_FILE, EACH_ROW, read_promise
-from geoind.tables.keys import Key
+from geoind import EACH_ROW, InvalidInputError, Ledger, obfuscate_file
+from geoind.files import Reading
+from geoind.keys import Key
+from geoind.tables import EACH_FILE, read_promise
 
 KEY = bytes(range(32))
 TABLE = {"rider": ["ana", "ben"], "lon": [2.3, 2.4], "lat": [48.8, 48.9]}

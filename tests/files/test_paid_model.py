@@ -18,9 +18,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from geoind import BudgetExceededError, GeoindError, Ledger
+from geoind import BudgetExceededError, GeoindError, Ledger, obfuscate_file
 from geoind.errors import LedgerError
-from geoind.files import cancel, obfuscate_file, obfuscate_files
+from geoind.files import cancel, obfuscate_files
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Costs, ReportCounts
 from geoind.tables import obfuscate

@@ -28,10 +28,11 @@ from geoind import (
     Projected,
     Projection,
     SphericalLaplace,
+    obfuscate_file,
 )
 from geoind.cli import main
 from geoind.errors import LedgerError
-from geoind.files import cancel, obfuscate_file, obfuscate_files
+from geoind.files import cancel, obfuscate_files
 from geoind.parallel import in_processes
 from geoind.randomness import RandomnessLike
 from geoind.tables import EACH_FILE, obfuscate

@@ -4,10 +4,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from geoind import EACH_ROW, obfuscate_file
 from geoind.errors import InvalidInputError
-from geoind.files import obfuscate_file, read_places
+from geoind.files import read_places
 from geoind.files.places import files_in, others_in
-from geoind.tables import EACH_ROW
 
 
 def places(path: Path, **where: Any) -> list[list[float]]:

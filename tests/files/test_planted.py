@@ -23,9 +23,10 @@ import pyproj
 import pytest
 import shapely
 
+from geoind import EACH_ROW, obfuscate_file
 from geoind.arrays import FloatArray
-from geoind.files import Reading, obfuscate_file, obfuscate_files
-from geoind.tables import EACH_FILE, EACH_ROW
+from geoind.files import Reading, obfuscate_files
+from geoind.tables import EACH_FILE
 
 SECRET = "qzsecretqz"
 NUMBER = 7391528.4635

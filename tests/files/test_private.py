@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 import geoind
-from geoind.files import obfuscate_file
-from geoind.tables import EACH_ROW
-from geoind.tables.delivery import Delivery
+from geoind import EACH_ROW, obfuscate_file
+from geoind.atomic import AtomicWriter
 
 ROWS = 400_000
 
@@ -52,7 +51,7 @@ def test_rejects_are_their_owners_alone_and_reports_are_not(tmp_path: Path) -> N
 
 
 def test_unfinished_files_are_their_owners_alone(tmp_path: Path) -> None:
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         delivery.open(tmp_path / "reports").write(b"x")
         delivery.open(tmp_path / "rejects", private=True).write(b"y")
         (delivery.path(tmp_path / "places.gpkg")).write_bytes(b"z")

@@ -5,9 +5,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geoind import InvalidInputError, PlanarLaplace, Projected, Projection, SphericalLaplace
-from geoind.files import obfuscate_file, read_reports
-from geoind.tables import EACH_ROW, ReleaseRecord, sidecar_of
+from geoind import (
+    EACH_ROW,
+    InvalidInputError,
+    PlanarLaplace,
+    Projected,
+    Projection,
+    SphericalLaplace,
+    obfuscate_file,
+)
+from geoind.files import read_reports
+from geoind.tables import ReleaseRecord, sidecar_of
 
 EPSILON = 0.01
 LONLAT = np.array([[2.35, 48.86], [2.36, 48.85], [-73.98, 40.75]])

@@ -11,10 +11,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, TraceSession
+from geoind import EACH_ROW, BudgetExceededError, InvalidInputError, Ledger, TraceSession, obfuscate_file
 from geoind.cli import main
-from geoind.files import obfuscate_file, obfuscate_files
-from geoind.tables import EACH_FILE, EACH_ROW, Recipe, read_promise
+from geoind.files import obfuscate_files
+from geoind.tables import EACH_FILE, Recipe, read_promise
 from geoind.tables.tracing import METHODS
 
 KEY = bytes(range(32))

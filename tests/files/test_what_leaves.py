@@ -19,8 +19,9 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from geoind.files import obfuscate_file, obfuscate_files
-from geoind.tables import EACH_ROW, read_promise
+from geoind import EACH_ROW, obfuscate_file
+from geoind.files import obfuscate_files
+from geoind.tables import read_promise
 from tests.trials import trials
 
 ROWS = 30

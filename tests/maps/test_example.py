@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from geoind import SphericalLaplace, synthetic_city
+from geoind import SphericalLaplace
+from geoind.evaluation import synthetic_city
 from geoind.maps.example import WAYS, city_map
 from geoind.maps.offline import save_offline
 

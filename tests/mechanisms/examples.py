@@ -10,7 +10,6 @@ import shapely
 
 from geoind import (
     ClosestIn,
-    Dummies,
     Grid,
     Mechanism,
     Places,
@@ -26,6 +25,7 @@ from geoind import (
     discretise,
     exponential,
 )
+from geoind.channels import Dummies
 from geoind.distances import euclidean
 
 EPSILON = math.log(4) / 200

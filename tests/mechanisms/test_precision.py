@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from geoind import InvalidInputError, corrected_epsilon, guarantee_of_noise
+from geoind import InvalidInputError
 from geoind.arrays import FloatArray
+from geoind.mechanisms import corrected_epsilon, guarantee_of_noise
 from geoind.mechanisms.precision import _loss, matrix_epsilon
 
 TURN = 2 * math.pi

@@ -8,18 +8,14 @@ import pytest
 from flint import arb, arb_series, ctx
 from pyproj import Geod
 
-from geoind import (
-    InvalidInputError,
-    KeyedRandomness,
-    SphericalLaplace,
-    snap_lonlat,
-)
+from geoind import InvalidInputError, KeyedRandomness, SphericalLaplace
 from geoind.arrays import FloatArray
 from geoind.distances import EARTH_RADIUS, haversine
 from geoind.mechanisms.functions import ARRAYS, SCALARS
 from geoind.mechanisms.globe import WGS84_FACTOR, travel
 from geoind.mechanisms.noise import polynomial
 from geoind.mechanisms.sphere import FLAT, LEAST_SCALES
+from geoind.space import snap_lonlat
 from geoind.space.lattice import half_diagonal
 from tests.goodness import counts_fit, fits, is_uniform
 from tests.mechanisms.ground import CONFIDENCE, DRAWS, EPSILON, share_within

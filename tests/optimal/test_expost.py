@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from geoind import Grid, InvalidInputError, Prior, expected_loss, posterior_entropy
+from geoind import Grid, InvalidInputError, Prior, expected_loss, max_adversary_error_given_loss
+from geoind.channels import posterior_entropy
 from geoind.distances import euclidean, squared
 from geoind.errors import InfeasibleError
-from geoind.optimal import expost, max_adversary_error_given_loss
+from geoind.optimal import expost
 from geoind.optimal.expost import blahut_arimoto
 
 GRID = Grid(0, 0, cell=100, columns=4, rows=3)

@@ -15,18 +15,16 @@ from geoind import (
     InvalidInputError,
     Places,
     Prior,
-    SitesMismatchError,
-    after_query,
     exponential,
     geometric,
-    linear_laplace,
     min_loss_given_epsilon,
     randomised_response,
-    regret,
-    universality_gap,
 )
 from geoind.arrays import FloatArray
+from geoind.channels import after_query, linear_laplace
 from geoind.distances import Distance, discrete, euclidean, from_matrix, hamming, normalised_manhattan, squared
+from geoind.errors import SitesMismatchError
+from geoind.optimal import regret, universality_gap
 
 
 def in_steps(*costs: float) -> Distance:

@@ -10,19 +10,18 @@ from geoind import (
     Channel,
     Grid,
     InvalidInputError,
-    PersonLevel,
     Places,
     PlanarLaplace,
     Prior,
     Projection,
-    ReleasedCounts,
     audit,
     estimate_population,
     min_loss_given_epsilon,
     planar_geometric,
-    release_counts,
-    synthetic_city,
 )
+from geoind.accounting import PersonLevel
+from geoind.curator import ReleasedCounts, release_counts
+from geoind.evaluation import synthetic_city
 from geoind.pictures.cells import SMALL, thumbnail
 
 CITY = synthetic_city(16)

@@ -5,14 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from geoind import (
-    InvalidInputError,
-    overhead,
-    overhead_table,
-    plot_retrieval_radius,
-    private_query,
-    retrieval_radius,
-)
+from geoind import InvalidInputError, private_query
+from geoind.queries import overhead, overhead_table, plot_retrieval_radius, retrieval_radius
 
 EPSILON = math.log(4) / 200
 

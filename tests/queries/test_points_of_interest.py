@@ -10,11 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 import shapely
 
-from geoind import (
-    PointsOfInterest,
-    private_query,
-)
+from geoind import private_query
 from geoind.errors import InvalidInputError
+from geoind.queries import PointsOfInterest
 from geoind.queries.points_of_interest import distances_from, lonlat_of
 from tests.queries.test_private_query import ASK, EIFFEL, GEOD, distances, frame_of, places
 

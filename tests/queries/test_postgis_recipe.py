@@ -9,7 +9,8 @@ import geopandas
 import numpy as np
 import pytest
 
-from geoind import PointsOfInterest, private_query
+from geoind import private_query
+from geoind.queries import PointsOfInterest
 from tests.postgres import find_postgis, running_server
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "queries.md"

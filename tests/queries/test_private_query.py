@@ -17,18 +17,15 @@ from geoind import (
     InvalidInputError,
     Ledger,
     PlanarLaplace,
-    PointsOfInterest,
     PostProcessed,
-    PrivateQuery,
     Projected,
     Projection,
     SamePlace,
-    corridor,
     private_query,
-    retrieval_radius,
 )
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.mechanisms.protocol import Space
+from geoind.queries import PointsOfInterest, PrivateQuery, corridor, retrieval_radius
 from geoind.randomness import RandomnessLike
 from tests.keywords import Place
 

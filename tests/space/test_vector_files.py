@@ -14,8 +14,8 @@ import geopandas
 import numpy as np
 import pytest
 
+from geoind import obfuscate_file
 from geoind.errors import InvalidInputError
-from geoind.files import obfuscate_file
 from geoind.maps.basemap import helsinki_file, read_basemap
 from geoind.queries.points_of_interest import PointsOfInterest
 from geoind.space.vector_files import DRIVERS, VectorFile, driver_of, read_vector_file

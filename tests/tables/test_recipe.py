@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from geoind import InvalidInputError, SphericalGaussian, SphericalLaplace, level_of_reports
-from geoind.tables import EACH_FILE, EACH_ROW, Key, Recipe
+from geoind import EACH_ROW, InvalidInputError, Key, SphericalGaussian, SphericalLaplace, level_of_reports
+from geoind.tables import EACH_FILE, Recipe
 from geoind.tables.recipe import with_options
 from geoind.tables.tracing import method_of
 from geoind.tables.where import LonLat, Points

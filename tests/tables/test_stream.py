@@ -15,8 +15,10 @@ import pytest
 import shapely
 
 from geoind import (
+    EACH_ROW,
     BudgetExceededError,
     InvalidInputError,
+    Key,
     KeyedRandomness,
     Ledger,
     PlanarLaplace,
@@ -24,7 +26,7 @@ from geoind import (
     Projection,
     SphericalLaplace,
 )
-from geoind.tables import EACH_FILE, EACH_ROW, Key, ReleaseRecord, obfuscate, release
+from geoind.tables import EACH_FILE, ReleaseRecord, obfuscate, release
 from tests.goodness import fits
 
 KEY = bytes(range(32))

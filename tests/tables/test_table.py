@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 
 from geoind import InvalidInputError, KeyedRandomness, PlanarLaplace, Projected, Projection, SphericalLaplace
+from geoind.keys import Key, key_of_place
 from geoind.tables.identities import JSON_TEXT
-from geoind.tables.keys import Key, key_of_place
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 from geoind.tables.table import Table
 from geoind.tables.times import NO_TIME

@@ -10,7 +10,7 @@ import pytest
 
 from geoind import GeoindError, InvalidInputError
 from geoind.errors import BudgetExceededError, LedgerError
-from geoind.tables.keys import Key
+from geoind.keys import Key
 from geoind.tables.unfinished import Unfinished, cancel, refuse_full
 
 JOB = {"source": "trips"}

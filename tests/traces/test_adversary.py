@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from geoind import Grid, InvalidInputError, Mobility, Prior, TraceSession, trace_beliefs
+from geoind import Grid, InvalidInputError, Prior, TraceSession
 from geoind.arrays import FloatArray
 from geoind.space.projection import Projection
 from geoind.traces import (
     Cached,
     Independent,
     LearnedMobility,
+    Mobility,
     Predictive,
     Rationed,
     SparseVector,
@@ -20,6 +21,7 @@ from geoind.traces import (
     TraceMethod,
     most_likely_path,
     straight_on,
+    trace_beliefs,
 )
 from geoind.traces.adversary import COARSE, LEVELS, Answers
 from geoind.traces.attacks import home_beliefs

@@ -3,10 +3,19 @@
 import numpy as np
 import pytest
 
-from geoind import InvalidInputError, Mobility, TraceSession, trace_adversary_error
+from geoind import InvalidInputError, TraceSession
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
-from geoind.traces import Independent, average, commuter, middle, most_likely_places, smooth
+from geoind.traces import (
+    Independent,
+    Mobility,
+    average,
+    commuter,
+    middle,
+    most_likely_places,
+    smooth,
+    trace_adversary_error,
+)
 from geoind.traces.comparison import arc_length
 from tests.traces.walks import KEY, LAT, LON, walk_north
 

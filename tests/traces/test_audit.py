@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from geoind.traces import Independent, Past, Predictive, SparseVector, TraceMethod, TraceSession, audit_traces
+from geoind import TraceSession
+from geoind.traces import Independent, Past, Predictive, SparseVector, TraceMethod, audit_traces
 from geoind.traces.comparison import Noise, Quantity, at_least
 from geoind.traces.guarded import GuardedPlace
 from geoind.traces.laws import shares

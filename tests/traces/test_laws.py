@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from geoind import InvalidInputError
-from geoind.traces import Independent, Past, Predictive, Run, SparseVector, TraceMethod, TraceSession
+from geoind import InvalidInputError, TraceSession
+from geoind.traces import Independent, Past, Predictive, Run, SparseVector, TraceMethod
 from geoind.traces.comparison import arc_length
 from geoind.traces.laws import (
     has_left,

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from geoind import Grid, InvalidInputError, Mobility, Prior, TraceSession
+from geoind import Grid, InvalidInputError, Prior, TraceSession
 from geoind.space.projection import Projection
-from geoind.traces import Independent, LearnedMobility, Past, most_likely_path
+from geoind.traces import Independent, LearnedMobility, Mobility, Past, most_likely_path
 from geoind.traces.commuter import HOME
 from geoind.traces.session import Published
 

@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 import sqlalchemy
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, LedgerError, Location, Promise, TraceSession
+from geoind import BudgetExceededError, InvalidInputError, Ledger, Location, TraceSession
+from geoind.accounting import Promise
 from geoind.budgets.ledger import Account
+from geoind.errors import LedgerError
 from geoind.traces import (
     Cached,
     GuardedPlace,

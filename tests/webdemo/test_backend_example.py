@@ -23,7 +23,8 @@ import numpy as np
 import pytest
 from fastapi import FastAPI
 
-from geoind import Ledger, PointsOfInterest, SamePlace, private_query
+from geoind import Ledger, SamePlace, private_query
+from geoind.queries import PointsOfInterest
 from geoind.queries.points_of_interest import distances_from
 from tests.apart import apart
 from tests.keywords import Place

@@ -16,11 +16,12 @@ from geoind import (
     PosteriorRemap,
     Prior,
     Projection,
+    TraceSession,
     epsilon_for,
     level_of_reports,
-    retrieval_radius,
 )
-from geoind.traces import PrivateZone, Run, SparseVector, TraceSession
+from geoind.queries import retrieval_radius
+from geoind.traces import PrivateZone, Run, SparseVector
 from geoind.traces.attacks import middle
 from geoind.traces.laws import laplace_exceeds, laplace_quantile, shares
 from geoind.traces.session import Past, Published

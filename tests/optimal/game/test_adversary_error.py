@@ -1,20 +1,11 @@
 import numpy as np
 import pytest
 
-from geoind import (
-    Grid,
-    Prior,
-    adversary_error,
-    expected_loss,
-    expost,
-    max_adversary_error_given_loss,
-    min_loss_given_adversary_error,
-    optimal_error_range,
-    posterior_entropy,
-    worst_case_loss,
-)
+from geoind import Grid, Prior, adversary_error, expected_loss, max_adversary_error_given_loss
+from geoind.channels import posterior_entropy, worst_case_loss
 from geoind.distances import Distance, discrete, euclidean, from_matrix, squared
 from geoind.errors import InfeasibleError, InvalidInputError, SitesMismatchError
+from geoind.optimal import expost, min_loss_given_adversary_error, optimal_error_range
 
 GRID = Grid(0, 0, cell=100, columns=4, rows=4)
 SKEWED = Prior(GRID, np.random.default_rng(7).dirichlet(np.ones(16)))

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from geoind import Grid, Prior, expost, max_adversary_error_given_loss
+from geoind import Grid, Prior, max_adversary_error_given_loss
 from geoind.arrays import FloatArray
 from geoind.channels.metrics import adversary_error, expected_loss, posterior_entropy
 from geoind.distances import Distance, discrete, euclidean
-from geoind.optimal import GameChannel
+from geoind.optimal import GameChannel, expost
 from geoind.optimal.game.game import Game
 from geoind.optimal.game.most_entropy import MostEntropy, most_entropy
 

@@ -4,19 +4,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from geoind import (
-    Grid,
-    Places,
-    Prior,
-    adversary_error,
-    expected_loss,
-    min_loss_given_epsilon,
-    near_optimal_given_epsilon,
-    tight_epsilon,
-)
+from geoind import Grid, Places, Prior, adversary_error, expected_loss, min_loss_given_epsilon, tight_epsilon
 from geoind.distances import Distance, discrete, euclidean, from_matrix, manhattan, squared
 from geoind.errors import InvalidInputError, SitesMismatchError, SolverError
-from geoind.optimal import Effort, Iterate, OptimalChannel
+from geoind.optimal import Effort, Iterate, OptimalChannel, near_optimal_given_epsilon
 
 REFERENCE = {
     (2, 0.01): 54.55511485,

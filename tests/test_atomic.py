@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from geoind.atomic import AtomicWriter, private_folder
 from geoind.errors import InvalidInputError
-from geoind.tables.delivery import Delivery, private_folder
 from tests.full_disk import full_disk
 
 
@@ -22,7 +22,7 @@ def test_files_appear_together_at_the_end_the_one_opened_first_last(
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", noted)
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         for name in ("reports.csv", "reports.csv.geoind.json", "rejects"):
             delivery.open(tmp_path / name).write(b"x")
         assert not [path for path in tmp_path.iterdir() if path.name[0] != "."]
@@ -39,7 +39,7 @@ def test_companions_of_a_file_come_before_it(tmp_path: Path, monkeypatch: pytest
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", noted)
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         main = delivery.path(tmp_path / "homes.shp")
         for suffix in (".shp", ".dbf", ".shx"):
             main.with_suffix(suffix).write_bytes(b"x")
@@ -51,7 +51,7 @@ def test_after_an_error_nothing_is_left_and_what_was_there_stays(tmp_path: Path)
     (tmp_path / "reports.csv").write_text("old")
 
     def fail() -> None:
-        with Delivery() as delivery:
+        with AtomicWriter() as delivery:
             delivery.open(tmp_path / "reports.csv").write(b"new")
             raise ValueError("stop")
 
@@ -62,7 +62,7 @@ def test_after_an_error_nothing_is_left_and_what_was_there_stays(tmp_path: Path)
 
 
 def test_what_holds_true_places_is_its_owners_alone_and_so_is_everything_unfinished(tmp_path: Path) -> None:
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         delivery.open(tmp_path / "rejects", private=True).write(b"x")
         [aside] = tmp_path.iterdir()
         assert stat.S_IMODE(aside.stat().st_mode) == 0o700
@@ -87,7 +87,7 @@ def test_an_older_file_is_never_beside_the_promise_of_a_newer_one(
         return moved
 
     monkeypatch.setattr(Path, "replace", noted)
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         for name in names:
             delivery.open(tmp_path / name).write(b"new")
     assert seen[-2:] == [{"new"}, {"new"}]
@@ -95,7 +95,7 @@ def test_an_older_file_is_never_beside_the_promise_of_a_newer_one(
 
 
 def test_standard_output_gets_everything_at_the_end_or_nothing(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         delivery.open("-").write(b"lon,lat\n")
         assert capfdbinary.readouterr().out == b""
     assert capfdbinary.readouterr().out == b"lon,lat\n"
@@ -103,15 +103,15 @@ def test_standard_output_gets_everything_at_the_end_or_nothing(capfdbinary: pyte
 
 def test_what_is_no_regular_file_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="regular file"):
-        Delivery().open(tmp_path)
+        AtomicWriter().open(tmp_path)
     with pytest.raises(InvalidInputError, match="cannot write"):
-        Delivery().open(tmp_path / "nowhere" / "reports.csv")
+        AtomicWriter().open(tmp_path / "nowhere" / "reports.csv")
 
 
 @pytest.mark.skipif(os.name != "posix", reason="only POSIX has such modes")
 def test_a_file_is_as_open_as_any_other_unless_it_holds_true_places(tmp_path: Path) -> None:
     (tmp_path / "usual").touch()
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         delivery.open(tmp_path / "reports").write(b"lon,lat")
         delivery.open(tmp_path / "rejects", private=True).write(b"lon,lat")
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in tmp_path.iterdir()}
@@ -121,7 +121,7 @@ def test_a_file_is_as_open_as_any_other_unless_it_holds_true_places(tmp_path: Pa
 def test_standard_output_is_through_when_the_context_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (tmp_path / "out").open("w") as out:
         monkeypatch.setattr(sys, "stdout", out)
-        with Delivery() as delivery:
+        with AtomicWriter() as delivery:
             delivery.open("-").write(b"lon,lat")
         assert (tmp_path / "out").read_bytes() == b"lon,lat"
 
@@ -140,7 +140,7 @@ def test_what_appears_is_whole_and_on_the_disk_although_nobody_closed_it(
 
     monkeypatch.setattr(os, "fsync", lambda number: synced.add(os.fstat(number).st_ino))
     monkeypatch.setattr(Path, "replace", noted)
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         files = [delivery.open(tmp_path / name) for name in ("a", "b")]
         for file in files:
             file.write(b"lon,lat")
@@ -159,7 +159,7 @@ def test_a_file_alone_takes_the_place_of_the_older_one_at_once(
         return replace(self, target)
 
     monkeypatch.setattr(Path, "replace", noted)
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         delivery.open(tmp_path / "reports.csv").write(b"new")
     assert before == ["old"]
     assert (tmp_path / "reports.csv").read_text() == "new"
@@ -171,7 +171,7 @@ def test_after_an_error_every_file_is_closed_and_the_error_is_the_one_there_was(
     opened = []
 
     def fail() -> None:
-        with Delivery() as delivery:
+        with AtomicWriter() as delivery:
             opened.extend([delivery.open(tmp_path / "a"), delivery.open("-")])
             for file in opened:
                 file.write(b"lon,lat")
@@ -184,13 +184,13 @@ def test_after_an_error_every_file_is_closed_and_the_error_is_the_one_there_was(
         fail()
     assert [file.closed for file in opened] == [True, True]
     assert capfdbinary.readouterr().out == b""
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         opened.append(delivery.open("-"))
     assert opened[-1].closed
 
 
 def test_a_file_to_write_can_be_read_again_before_it_appears(tmp_path: Path) -> None:
-    with Delivery() as delivery:
+    with AtomicWriter() as delivery:
         for name in (str(tmp_path / "a"), "-"):
             file = delivery.open(name)
             file.write(b"lon,lat")
@@ -215,7 +215,7 @@ def test_a_folder_that_somebody_else_makes_meanwhile_is_taken(
 
 def test_a_full_disk_leaves_nothing_not_even_what_waits_to_be_written(tmp_path: Path) -> None:
     def fill() -> None:
-        with Delivery() as delivery:
+        with AtomicWriter() as delivery:
             file = delivery.open(tmp_path / "reports.csv")
             for _ in range(100):
                 file.write(bytes(1000))
@@ -233,7 +233,7 @@ def test_a_standard_stream_is_not_replaced_whatever_its_name(tmp_path: Path, num
         try:
             for name in (tmp_path / "job.log", f"/dev/fd/{number}"):
                 with pytest.raises(InvalidInputError, match="no standard stream"):
-                    Delivery().open(name)
+                    AtomicWriter().open(name)
         finally:
             os.dup2(before, number)
             os.close(before)
@@ -244,7 +244,7 @@ def test_standard_output_that_is_closed_is_refused_before_anything_is_written(
 ) -> None:
     monkeypatch.setattr(sys, "stdout", None)
     with pytest.raises(InvalidInputError, match="standard output is closed"):
-        Delivery().open("-")
+        AtomicWriter().open("-")
 
 
 def test_an_end_right_after_the_hidden_folder_was_made_leaves_nothing(
@@ -257,6 +257,6 @@ def test_an_end_right_after_the_hidden_folder_was_made_leaves_nothing(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Path, "mkdir", made_and_interrupted)
-    with pytest.raises(KeyboardInterrupt), Delivery() as delivery:
+    with pytest.raises(KeyboardInterrupt), AtomicWriter() as delivery:
         delivery.open(tmp_path / "reports.csv")
     assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ from typing import IO, Self, cast
 
 from geoind.errors import InvalidInputError
 
-__all__ = ["STANDARD", "Delivery", "private_folder"]
+__all__ = ["STANDARD", "AtomicWriter", "private_folder"]
 
 STANDARD = "-"
 """The name of standard input and output."""
@@ -21,7 +21,7 @@ SPOOL = 16 << 20
 """So many bytes for standard output stay in memory; more wait in a file that has no name."""
 
 
-class Delivery:
+class AtomicWriter:
     """A context in which files are written aside, to be put in place together when it ends without an error.
 
     Each is written to a hidden directory beside its place, which only its owner can enter, and renamed from there;
@@ -37,7 +37,7 @@ class Delivery:
     Examples
     --------
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with Delivery() as delivery:
+    ...     with AtomicWriter() as delivery:
     ...         _ = delivery.open(f"{folder}/reports.csv").write(b"lon,lat")
     ...         before = os.path.exists(f"{folder}/reports.csv")
     ...     before, os.path.exists(f"{folder}/reports.csv")

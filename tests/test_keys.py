@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from geoind import InvalidInputError
-from geoind.tables.keys import VARIABLE, Key, as_key, key_of_place
+from geoind.keys import VARIABLE, Key, as_key, key_of_place
 
 SECRET = hashlib.sha256(b"a key for tests").digest()
 

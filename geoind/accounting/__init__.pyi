@@ -1,0 +1,13 @@
+from .bounds import Bounds as Bounds
+from .concentrated import level_of_rho as level_of_rho
+from .concentrated import rho_of_reports as rho_of_reports
+from .finite import TightDelta as TightDelta
+from .finite import tight_delta as tight_delta
+from .laws import LevelDelta as LevelDelta
+from .laws import group as group
+from .laws import sequential as sequential
+from .promise import PersonLevel as PersonLevel
+from .promise import Promise as Promise
+from .reports import delta_bounds as delta_bounds
+from .reports import delta_of_reports as delta_of_reports
+from .reports import level_bounds as level_bounds

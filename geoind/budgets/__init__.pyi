@@ -1,0 +1,1 @@
+from .ledger import Charge as Charge

@@ -1,0 +1,2 @@
+from .precision import corrected_epsilon as corrected_epsilon
+from .precision import guarantee_of_noise as guarantee_of_noise

@@ -1,0 +1,1 @@
+from .lattice import snap_lonlat as snap_lonlat
