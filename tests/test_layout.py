@@ -18,7 +18,7 @@ NOTHING_TO_TEST = {
     "tables/names.py": "names in messages, which test_hostile_text.py tests",
     "maps/colours.py": "colours",
     "space/gdal_process.py": "runs in a process of its own, which test_vector_files.py starts",
-    "optimal/certificate.py": "a value; test_optimum.py measures what it says",
+    "optimal/problem.py": "a value; test_optimum.py measures what it says",
 }
 """Modules without logic of their own, and why."""
 

@@ -97,7 +97,6 @@ def run(options: argparse.Namespace) -> None:
 
 def _solve(options: argparse.Namespace, prior: "Prior") -> "OptimalChannel":
     from geoind import distances, max_adversary_error_given_loss, min_loss_given_epsilon
-    from geoind.optimal import Effort
 
     if options.max_loss is not None:
         return max_adversary_error_given_loss(
@@ -116,7 +115,8 @@ def _solve(options: argparse.Namespace, prior: "Prior") -> "OptimalChannel":
             prior,
             epsilon=epsilon_of(options),
             dilation=options.dilation,
-            effort=Effort(time_limit=options.time_limit, progress=show),
+            time_limit=options.time_limit,
+            progress=show,
         )
 
 

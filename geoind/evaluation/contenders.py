@@ -20,16 +20,16 @@ from geoind.errors import InfeasibleError
 from geoind.evaluation.setting import Setting
 from geoind.evaluation.tuning import Family, epsilon_for_loss
 from geoind.mechanisms.planar import PlanarLaplace
-from geoind.optimal import Effort, optimal_error_range
+from geoind.optimal import optimal_error_range
 from geoind.space.sites import Grid, Places
 
-__all__ = ["EFFORT", "EQUALISED", "FAMILIES", "Contender", "Equalised", "Lineup"]
+__all__ = ["EQUALISED", "FAMILIES", "TOLERANCE", "Contender", "Equalised", "Lineup"]
 
 Equalised: TypeAlias = Literal["uniform", "evaluated"]
 EQUALISED: tuple[Equalised, ...] = ("uniform", "evaluated")
 """The prior under which expected distances are made equal: the uniform one (as the paper), or the one at hand."""
 
-EFFORT = Effort(tolerance=1e-4)
+TOLERANCE = 1e-4
 """Relative gap at which a loss counts as least: a centimetre here, and reachable where the loss is tiny."""
 
 OPTIMAL_FOR_UNIFORM = "optimal for uniform"
@@ -176,7 +176,7 @@ class Lineup:
                 remapped = replace(laplace, channel=self._remapped(laplace.parameter, prior))
             else:
                 remapped = self._tuned("", lambda epsilon: self._remapped(epsilon, prior), prior)
-            private = min_loss_given_epsilon(prior, epsilon=laplace.parameter, effort=EFFORT)
+            private = min_loss_given_epsilon(prior, epsilon=laplace.parameter, tolerance=TOLERANCE)
             informed = [
                 replace(remapped, name="remapped Laplace", knows_prior=True),
                 Contender("optimal geo-ind", private, laplace.parameter, knows_prior=True),

@@ -9,7 +9,7 @@ from geoind import min_loss_given_epsilon
 from geoind.arrays import as_positive
 from geoind.channels.metrics import adversary_error, expected_loss
 from geoind.channels.remap import bayes_remap
-from geoind.evaluation.contenders import EFFORT, FAMILIES, Lineup
+from geoind.evaluation.contenders import FAMILIES, TOLERANCE, Lineup
 from geoind.evaluation.setting import Setting
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def curves(setting: Setting, *, prior: str, epsilons: Iterable[float]) -> "DataF
 
     makers: dict[str, Callable[[float], Channel]] = {name: lineup.family(name) for name in FAMILIES}
     makers["remapped Laplace"] = remapped
-    makers["optimal geo-ind"] = lambda epsilon: min_loss_given_epsilon(known, epsilon=epsilon, effort=EFFORT)
+    makers["optimal geo-ind"] = lambda epsilon: min_loss_given_epsilon(known, epsilon=epsilon, tolerance=TOLERANCE)
     rows = []
     for epsilon in epsilons:
         as_positive(epsilon, "epsilon")

@@ -41,7 +41,6 @@ from geoind.channels import (
     mutual_information,
     posterior_entropy,
     prior_vulnerability,
-    vulnerability,
     worst_case_loss,
 )
 from geoind.distances import discrete, manhattan, squared
