@@ -30,7 +30,6 @@ from geoind import (
     randomised_response,
 )
 from geoind.estimate import (
-    Climb,
     PopulationEstimate,
     bootstrap_intervals,
     draw_population,
@@ -67,7 +66,7 @@ METHODS: dict[str, Method] = {
     "inversion, clipped": lambda reports, noise, grid: invert_population(reports, noise, grid, repair="clip"),
     "inversion, projected": invert_population,
     "update, converged": lambda reports, noise, grid: estimate_population(
-        reports, noise, grid, climb=Climb(stopping="converged", max_steps=500)
+        reports, noise, grid, stopping="converged", max_steps=500
     ),
     "update, held-out": estimate_population,
 }
@@ -129,7 +128,7 @@ def finite(count: int = 100_000) -> str:
             "inversion, clipped": invert_population(reports, channel, sites, repair="clip"),
             "inversion, projected": invert_population(reports, channel, sites),
             "update, converged": estimate_population(
-                reports, channel, sites, climb=Climb(stopping="converged", max_steps=5000)
+                reports, channel, sites, stopping="converged", max_steps=5000
             ),
             "update, held-out": estimate_population(reports, channel, sites),
         }

@@ -73,7 +73,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def run(options: argparse.Namespace) -> None:
     """Read, estimate, write."""
     from geoind import estimate_population
-    from geoind.estimate import Climb, bootstrap_intervals, check_output, invert_population, save_population
+    from geoind.estimate import bootstrap_intervals, check_output, invert_population, save_population
     from geoind.estimate.bootstrap import CONFIDENCE, as_replicates
     from geoind.files import read_reports
     from geoind.tables.record import sidecar_of
@@ -113,7 +113,8 @@ def run(options: argparse.Namespace) -> None:
                 projection=projection,
                 smoothing=options.smoothing,
                 open_border=not options.closed,
-                climb=Climb(stopping="converged" if options.converged else "held-out", progress=say("step")),
+                stopping="converged" if options.converged else "held-out",
+                progress=say("step"),
             )
             if options.intervals is not None:
                 intervals = bootstrap_intervals(estimated, replicates=options.intervals, progress=say("replicate"))

@@ -75,9 +75,9 @@ def test_prices_become_a_strategy_and_a_report_without_price_the_best_guess(game
     assert MASS @ euclidean(GRID.xy, GRID.xy)[:, best] == pytest.approx(game.error_without_report())
 
 
-GRID = Grid(0, 0, cell=100, columns=4, rows=3)
-UNIFORM = Prior.uniform(GRID)
-SKEWED = Prior(GRID, np.random.default_rng(7).dirichlet(np.ones(12)))
+WIDE = Grid(0, 0, cell=100, columns=4, rows=3)
+UNIFORM = Prior.uniform(WIDE)
+SKEWED = Prior(WIDE, np.random.default_rng(7).dirichlet(np.ones(12)))
 
 
 def game_of(*priors: Prior, adversary_loss: Distance = euclidean, symmetric: bool = True) -> Game:
@@ -200,11 +200,10 @@ def test_bounds_that_exclude_each_other_are_infeasible() -> None:
         game.program.solve(prize=(1.0,), max_loss=10, min_error=50)
 
 
-GRID = Grid(0, 0, cell=100, columns=4, rows=3)
 PRIORS = {
-    "uniform": Prior.uniform(GRID),
-    "skewed": Prior(GRID, np.random.default_rng(7).dirichlet(np.ones(12))),
-    "with holes": Prior.over(GRID, [0, 1, 2, 5, 6, 11]),
+    "uniform": Prior.uniform(WIDE),
+    "skewed": Prior(WIDE, np.random.default_rng(7).dirichlet(np.ones(12))),
+    "with holes": Prior.over(WIDE, [0, 1, 2, 5, 6, 11]),
 }
 
 
