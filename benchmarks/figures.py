@@ -15,8 +15,7 @@ from pathlib import Path
 from geoind.cli.evaluate import prior_of
 from geoind.cli.progress import Progress
 from geoind.evaluation import PAPER_SETTING, as_plain_data, report
-from geoind.evaluation.claims import CLAIMS
-from geoind.evaluation.evaluate import Evaluation, evaluate
+from geoind.evaluation.comparison import CLAIMS, Evaluation, evaluate
 from geoind.evaluation.plain import STORED
 from geoind.parallel import available_cores
 

@@ -11,8 +11,7 @@ from pydantic import BaseModel, Field
 
 from geoind import Channel, Grid, Prior, adversary_error, cloaking, expected_loss, min_loss_given_epsilon
 from geoind.arrays import FloatArray
-from geoind.evaluation.contenders import FAMILIES
-from geoind.evaluation.tuning import epsilon_for_loss
+from geoind.evaluation.contenders import FAMILIES, epsilon_for_loss
 
 from .requests import MAX_SEED, Point
 from .town import Town, to_latlon

@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> None:
     if options.trace is not None:
         raise InvalidInputError("--trace says where the columns of --traces FILE are: give that, too")
     setting = setting_of(options)
-    from geoind.evaluation.evaluate import evaluate
+    from geoind.evaluation.comparison import evaluate
     from geoind.evaluation.report import terminal_tables, write_report
     from geoind.parallel import available_cores
 

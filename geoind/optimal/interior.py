@@ -17,7 +17,8 @@ import numpy.typing as npt
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
 from geoind.optimal.cones import ActivePairs, Program
-from geoind.optimal.newton import NewtonSystem, threads_for_blocks
+from geoind.optimal.lapack import threads_for_blocks
+from geoind.optimal.newton import NewtonSystem
 from geoind.parallel import Threads
 
 __all__ = ["Iterate", "Stopped", "minimise"]

@@ -20,7 +20,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     for name in (
         "geoind.files.read_reports",
-        "geoind.evaluation.evaluate.evaluate",
+        "geoind.evaluation.comparison.evaluate",
         "geoind.maps.reports.report_map",
     ):
         monkeypatch.setattr(name, computes)

@@ -234,10 +234,10 @@ def test_one_report_gives_the_posterior_of_one_person() -> None:
         (REPORTS[:5], float("nan"), "epsilon must be positive"),
         (REPORTS[:5], [EPSILON] * 4, "one per report"),
         (REPORTS[:200], np.linspace(0.01, 0.02, 200), "round the epsilons"),
-        (REPORTS + 90_000, NOISE, "does not reach 60,000 of 60,000 reports"),
-        (REPORTS * 3, NOISE, "noise of people in the grid does not reach"),
+        (REPORTS + 90_000, NOISE, "60,000 of 60,000 reports are too far away"),
+        (REPORTS * 3, NOISE, "are too far away for people in the grid"),
         ([[0.0, np.nan]], NOISE, "finite"),
-        (REPORTS[:5], SphericalLaplace(EPSILON), "give the projection"),
+        (REPORTS[:5], SphericalLaplace(EPSILON), "pass projection="),
         (REPORTS[:5], PostProcessed(NOISE, CITY.grid.snap), "channel of its outputs"),
     ],
 )
