@@ -17,7 +17,7 @@ from geoind.arrays import FloatArray
 from geoind.budgets.same_place import SamePlace
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
-from geoind.evaluation.drives import Drive
+from geoind.traces.drives import Drive
 from geoind.evaluation.figures import new_figure
 from geoind.evaluation.report import Picture, evaluation_page, html_figure, html_heading, html_table
 from geoind.extras import require
@@ -253,7 +253,7 @@ def evaluate_traces(
 
     Examples
     --------
-    >>> from geoind.evaluation.drives import commuters
+    >>> from geoind.traces.drives import commuters
     >>> found = evaluate_traces(commuters(persons=1, days=1, every=3600), accuracies=[500], draws=10)
     >>> len(found.table), len(found.audits)
     (9, 9)
