@@ -69,7 +69,7 @@ class _SamePlace:
         return len(self._seen) * self._epsilon
 
     def report(self, *, lat: float, lon: float, time: float) -> Location[float]:  # noqa: ARG002
-        answer = self._memory.obfuscate(lat=lat, lon=lon, person=0, epsilon=self._epsilon)
+        answer = self._memory.obfuscate(lat=lat, lon=lon, person_id=0, epsilon=self._epsilon)
         self._seen.add(answer)
         return answer
 
