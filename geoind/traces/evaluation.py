@@ -21,9 +21,8 @@ from geoind.traces.drives import Drive
 from geoind.evaluation.figures import new_figure
 from geoind.evaluation.report import Picture, evaluation_page, html_figure, html_heading, html_table
 from geoind.extras import require
-from geoind.mechanisms.gaussian import PlanarGaussian
-from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.mechanisms.spherical_gaussian import SphericalGaussian
+from geoind.mechanisms.planar import PlanarGaussian, PlanarLaplace
+from geoind.mechanisms.spherical import SphericalGaussian
 from geoind.parallel import OnShare
 from geoind.pipeline import Location
 from geoind.space.projection import Projection
