@@ -18,11 +18,10 @@ from geoind.files.places import files_in
 from geoind.files.source import Reading
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
-from geoind.tables.names import named_path
-from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.record import sidecar_of
+from geoind.tables.recipe import Options, Recipe, named_path, with_options
+from geoind.tables.record import Summary, sidecar_of
 from geoind.tables.release import Count, Release
-from geoind.tables.summary import Summary, Tally
+from geoind.tables.stream import Tally
 from geoind.tables.unfinished import Unfinished, cancel, description, refuse_full, stamp_of
 
 if TYPE_CHECKING:

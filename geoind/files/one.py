@@ -18,11 +18,11 @@ from geoind.files.open import open_source
 from geoind.files.source import BadRecord, Reading, Source
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports
-from geoind.tables.order import clock_columns
+from geoind.tables.checks import clock_columns
 from geoind.tables.recipe import Recipe
 from geoind.tables.record import PARQUET_KEY, sidecar_of
-from geoind.tables.release import Count, Part, Release
-from geoind.tables.summary import Tally
+from geoind.tables.release import Count, Release
+from geoind.tables.stream import Part, Tally
 from geoind.tables.table import Problem, Table
 
 if TYPE_CHECKING:

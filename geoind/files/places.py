@@ -12,9 +12,9 @@ from geoind.files.formats import is_known, kind_of
 from geoind.files.open import open_source
 from geoind.files.source import Reading
 from geoind.space.vector_files import DRIVERS
-from geoind.tables.locations import Locations
+from geoind.tables.places import Locations
+from geoind.tables.recipe import LonLat, Points, places_of
 from geoind.tables.record import SIDECAR, read_promise, record_of
-from geoind.tables.where import LonLat, Points, places_of
 
 __all__ = ["files_in", "others_in", "read_places"]
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from geoind.arrays import FloatArray, as_count, as_positive
 from geoind.errors import InvalidInputError, plural
 from geoind.evaluation.checkins import is_snap, load_geolife, load_snap
-from geoind.tables.times import LATEST, NO_TIME, seconds_of
+from geoind.tables.columns import LATEST, NO_TIME, seconds_of
 from geoind.traces import commuter
 
 if TYPE_CHECKING:
