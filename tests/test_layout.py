@@ -14,8 +14,6 @@ NOTHING_TO_TEST = {
     "errors.py": "names of errors, and how they show text, which test_hostile_text.py tests",
     "files/one.py": "one file of a job, which test_job.py tests",
     "files/source.py": "the contract of readers, whose tests check it",
-    "tables/locations.py": "the places of a schema, which test_places.py and test_where.py test",
-    "tables/names.py": "names in messages, which test_hostile_text.py tests",
     "maps/colours.py": "colours",
     "space/gdal_process.py": "runs in a process of its own, which test_vector_files.py starts",
     "optimal/certificate.py": "a value; test_optimum.py measures what it says",

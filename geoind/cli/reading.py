@@ -76,7 +76,7 @@ def where_of(options: argparse.Namespace) -> Where:
 def sources_named(sources: Sequence[str]) -> "dict[str, Path]":
     """Return the files that sources stand for, and say which files of a folder are not among them."""
     from geoind.files.folders import others_in, sources_in
-    from geoind.tables.names import named_path
+    from geoind.tables.recipe import named_path
 
     found = sources_in(sources)
     for folder in filter(Path.is_dir, map(Path, sources)):

@@ -13,7 +13,7 @@ from geoind.errors import InvalidInputError, plural
 from geoind.files.folders import files_in
 from geoind.files.formats import Bytes, Reading
 from geoind.files.places import read_places
-from geoind.tables.times import LATEST, NO_TIME, seconds_of
+from geoind.tables.columns import LATEST, NO_TIME, seconds_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame

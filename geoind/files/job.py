@@ -22,12 +22,11 @@ from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, ki
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
-from geoind.tables.names import named_path
-from geoind.tables.order import clock_columns
-from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.record import PARQUET_KEY, sidecar_of
-from geoind.tables.release import Count, OnProblems, Part, Release
-from geoind.tables.summary import Summary, Tally
+from geoind.tables.checks import clock_columns
+from geoind.tables.recipe import Options, Recipe, named_path, with_options
+from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
+from geoind.tables.release import Count, Release
+from geoind.tables.stream import OnProblems, Part, Tally
 from geoind.tables.table import Problem, Table
 from geoind.tables.unfinished import Unfinished, cancel, description, refuse_full, stamp_of
 

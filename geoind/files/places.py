@@ -11,9 +11,9 @@ from geoind.arrays import FloatArray, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
 from geoind.files.folders import files_in
 from geoind.files.formats import Reading, kind_of, open_source
-from geoind.tables.locations import Locations
+from geoind.tables.places import Locations
+from geoind.tables.recipe import LonLat, Points, places_of
 from geoind.tables.record import read_promise, record_of
-from geoind.tables.where import LonLat, Points, places_of
 
 __all__ = ["FileReports", "read_places", "read_reports"]
 

@@ -22,8 +22,8 @@ from geoind.errors import InvalidInputError
 from geoind.files.formats import Kind, compressed, empty_batch
 from geoind.space.crs import LONLAT, from_lonlat, parsed_crs
 from geoind.space.vector_files import SEQUENCES, driver_of, gdal_path
-from geoind.tables.geoparquet import declared_crs, geometry_columns
-from geoind.tables.where import LonLat, Points
+from geoind.tables.places import declared_crs, geometry_columns
+from geoind.tables.recipe import LonLat, Points
 
 __all__ = ["check_writable", "write"]
 
