@@ -12,7 +12,8 @@ import numpy as np
 
 from geoind import Prior, TraceSession
 from geoind.arrays import FloatArray
-from geoind.traces.drives import drives_of, read_traces
+from geoind.files import read_traces
+from geoind.traces.drives import drives_of
 from geoind.traces.homes import HomesKnown, days_until_home_is_known
 from geoind.traces.evaluation import evaluate_traces
 from geoind.traces.zone_attacks import jitter_attack, zone_attack

@@ -101,7 +101,8 @@ def _inputs(sources: Sequence[str]) -> list[Path]:
 
 def run_traces(options: argparse.Namespace) -> None:
     """Compare ways to answer people who move."""
-    from geoind.traces.drives import commuters, drives_of, read_traces
+    from geoind.files import read_traces
+    from geoind.traces.drives import commuters, drives_of
     from geoind.traces.evaluation import evaluate_traces
 
     columns, most = _columns(options), as_count(options.drives, "--drives")
@@ -162,8 +163,9 @@ def setting_of(options: argparse.Namespace) -> "Setting":
 def prior_of(what: str, options: argparse.Namespace) -> "tuple[str, FloatArray, Projection | None]":
     """Return a prior's name, its weights on the paper's 9 x 9 cells, and where these lie."""
     from geoind.evaluation import PAPER_SETTING
-    from geoind.evaluation.checkins import busiest_window, read_lonlat, window_of
     from geoind.evaluation.synthetic import synthetic_city
+    from geoind.evaluation.windows import busiest_window, window_of
+    from geoind.files import read_lonlat
 
     grid, cell = PAPER_SETTING.grid, options.cell
     if what in PAPER_SETTING.weights:

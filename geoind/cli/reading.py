@@ -75,8 +75,7 @@ def where_of(options: argparse.Namespace) -> Where:
 
 def sources_named(sources: Sequence[str]) -> "dict[str, Path]":
     """Return the files that sources stand for, and say which files of a folder are not among them."""
-    from geoind.files.job import sources_in
-    from geoind.files.places import others_in
+    from geoind.files.folders import others_in, sources_in
     from geoind.tables.recipe import named_path
 
     found = sources_in(sources)
