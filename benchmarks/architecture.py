@@ -57,14 +57,14 @@ class Visited:
 
 
 def scalar_call(_: Path) -> Walk:
-    """One place."""
+    """Obfuscate one place."""
     import geoind
 
     return lambda: geoind.obfuscate(lat=48.8584, lon=2.2945, epsilon=0.01)
 
 
 def one_csv(folder: Path) -> Walk:
-    """A CSV file, by the command line."""
+    """Obfuscate a CSV file on the command line."""
     from geoind.cli import main
 
     _places(folder / "places.csv")
@@ -72,7 +72,7 @@ def one_csv(folder: Path) -> Walk:
 
 
 def one_folder(folder: Path) -> Walk:
-    """A folder of two CSV files, by the command line."""
+    """Obfuscate a folder of two CSV files on the command line."""
     from geoind.cli import main
 
     (folder / "places").mkdir()
@@ -82,7 +82,7 @@ def one_folder(folder: Path) -> Walk:
 
 
 def one_solve(_: Path) -> Walk:
-    """The optimal mechanism on 25 cells."""
+    """Solve for the optimal mechanism on 25 cells."""
     import geoind
 
     prior = geoind.Prior.uniform(geoind.Grid(0, 0, cell=100, columns=5, rows=5))
@@ -90,7 +90,7 @@ def one_solve(_: Path) -> Walk:
 
 
 def session_step(_: Path) -> Walk:
-    """The second report of a person who moves."""
+    """Answer the second position of a person who moves."""
     from geoind import TraceSession
     from geoind.traces import SparseVector
 
@@ -100,7 +100,7 @@ def session_step(_: Path) -> Walk:
 
 
 def demo_click(_: Path) -> Walk:
-    """A click on the map of the demo's first tab."""
+    """Click on the map of the demo's first tab."""
     from fastapi.testclient import TestClient
 
     from webdemo.app import create_app
@@ -191,6 +191,7 @@ def draw() -> None:
 
     mpl.rcParams["svg.hashsalt"] = "architecture"
     rows = layers()
+    box = {"boxstyle": "round,pad=0.4", "facecolor": "#dbe9f6", "edgecolor": "#3b5b7a", "linewidth": 0.8}
     figure, axes = plt.subplots(figsize=(9, 0.9 * len(rows)))
     for height, row in enumerate(reversed(rows)):
         for number, name in enumerate(row):
