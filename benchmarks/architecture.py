@@ -202,12 +202,7 @@ def draw() -> None:
                 ha="center",
                 va="center",
                 fontsize=8.5,
-                bbox={
-                    "boxstyle": "round,pad=0.4",
-                    "facecolor": "#dbe9f6",
-                    "edgecolor": "#3b5b7a",
-                    "linewidth": 0.8,
-                },
+                bbox=box,
             )
         axes.text(-5.2, height, str(height + 1), ha="center", va="center", fontsize=10, color="#555555")
     axes.set_xlim(-5.4, 5)
