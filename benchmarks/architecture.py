@@ -9,7 +9,6 @@ while a module is imported does not count.
 
 import argparse
 import ast
-import re
 import subprocess
 import sys
 import tempfile
@@ -192,7 +191,7 @@ def draw() -> None:
     mpl.rcParams["svg.hashsalt"] = "architecture"
     rows = layers()
     box = {"boxstyle": "round,pad=0.4", "facecolor": "#dbe9f6", "edgecolor": "#3b5b7a", "linewidth": 0.8}
-    figure, axes = plt.subplots(figsize=(9, 0.9 * len(rows)))
+    figure, axes = plt.subplots(figsize=(11, 0.9 * len(rows)))
     for height, row in enumerate(reversed(rows)):
         for number, name in enumerate(row):
             axes.text(
@@ -216,8 +215,8 @@ def write_walks(found: dict[str, list[str]]) -> None:
     """Replace the list of walks in the page."""
     rows = [f"| {_title(name)} | {len(files)} | {_listed(files)} |" for name, files in found.items()]
     table = "\n".join(["| walk | files | in the order of their first call |", "| --- | ---: | --- |", *rows])
-    text = re.sub(r"(<!-- walks -->\n).*?(\n<!-- /walks -->)", rf"\1{table}\2", PAGE.read_text(), flags=re.DOTALL)
-    PAGE.write_text(text)
+    before, _, rest = PAGE.read_text().partition("<!-- walks -->\n")
+    PAGE.write_text(f"{before}<!-- walks -->\n{table}\n<!-- /walks -->{rest.partition('<!-- /walks -->')[2]}")
     print(f"wrote {PAGE.relative_to(ROOT)}")
 
 

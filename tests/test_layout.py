@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SLOW
+
 ROOT = Path(__file__).resolve().parent.parent
 
 SOURCES = sorted([*(ROOT / "geoind").rglob("*.py"), *(ROOT / "webdemo").glob("*.py")])
@@ -101,3 +103,7 @@ def test_no_template_declares_a_value_safe() -> None:
         text = path.read_text(encoding="utf-8")
         words = ("|safe", "| safe", "autoescape false", "autoescape=False")
         assert not [word for word in words if word in text], path
+
+
+def test_the_files_that_are_listed_as_slow_exist() -> None:
+    assert [name for name in SLOW if not (ROOT / "tests" / name).exists()] == []
