@@ -1,8 +1,8 @@
 import argparse
 
 import pytest
-
 from geoind.cli.reading import FORMATS, add_reading, reading_of, where_of
+
 from geoind.files import Reading, formats
 
 
