@@ -92,7 +92,7 @@ class Prior:
     def explore(self, projection: "Projection", *, pixels: int = 1024, opacity: float = 0.75) -> "Map":
         """Return a folium map of the masses without tiles; nothing is asked of a server about the place.
 
-        Add what belongs on it, and write it with `geoind.maps.offline.save_offline`, which embeds all it needs.
+        Add what belongs on it, and write it with `geoind.maps.save_offline`, which embeds all it needs.
 
         Parameters
         ----------
