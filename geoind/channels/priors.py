@@ -92,7 +92,7 @@ class Prior:
     def explore(self, projection: "Projection", *, pixels: int = 1024, opacity: float = 0.75) -> "Map":
         """Return a folium map of the masses without tiles, so that no server learns the region.
 
-        Write it with `geoind.maps.offline.save_offline`, which embeds everything that the page needs.
+        Write it with `geoind.maps.save_offline`, which embeds everything that the page needs.
 
         Parameters
         ----------

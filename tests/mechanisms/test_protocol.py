@@ -185,7 +185,7 @@ def test_calls_queries_and_ledgers_take_it_in_degrees(mechanism: Mechanism) -> N
     assert query.radius == 300 + degrees.reach(0.9)
     if degrees.epsilon < math.inf:
         ledger = Ledger("sqlite://", budget=1)
-        obfuscate(lat=0.0, lon=0.0, mechanism=degrees, ledger=ledger, person="ana")
+        obfuscate(lat=0.0, lon=0.0, mechanism=degrees, ledger=ledger, person_id="ana")
         assert ledger.spent("ana") == pytest.approx(degrees.epsilon)
 
 
@@ -207,9 +207,9 @@ class TwoWays:
 
 def test_a_new_mechanism_needs_no_other_line_of_the_library() -> None:
     coin, ledger = TwoWays(), Ledger("sqlite://", budget=0.02)
-    report = obfuscate(lat=0.0, lon=0.0, mechanism=coin, ledger=ledger, person="ana")
+    report = obfuscate(lat=0.0, lon=0.0, mechanism=coin, ledger=ledger, person_id="ana")
     assert report in ((0.01, 0.0), (-0.01, 0.0))
-    query = private_query(lat=0.0, lon=0.0, radius=300, mechanism=coin, ledger=ledger, person="ana")
+    query = private_query(lat=0.0, lon=0.0, radius=300, mechanism=coin, ledger=ledger, person_id="ana")
     assert (query.radius, query.covered, query.epsilon) == (1415.0, True, 0.01)
     assert ledger.remaining("ana") == 0
     assert audit(coin, draws=1000, rng=1).refuted

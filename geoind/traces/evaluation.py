@@ -17,7 +17,6 @@ from geoind.arrays import FloatArray
 from geoind.budgets.same_place import SamePlace
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
-from geoind.evaluation.drives import Drive
 from geoind.evaluation.figures import new_figure
 from geoind.evaluation.report import Picture, evaluation_page, html_figure, html_heading, html_table
 from geoind.extras import require
@@ -37,6 +36,7 @@ from geoind.traces import (
     smooth,
     straight_on,
 )
+from geoind.traces.drives import Drive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -68,7 +68,7 @@ class _SamePlace:
         return len(self._seen) * self._epsilon
 
     def report(self, *, lat: float, lon: float, time: float) -> Location[float]:  # noqa: ARG002
-        answer = self._memory.obfuscate(lat=lat, lon=lon, person=0, epsilon=self._epsilon)
+        answer = self._memory.obfuscate(lat=lat, lon=lon, person_id=0, epsilon=self._epsilon)
         self._seen.add(answer)
         return answer
 
@@ -252,7 +252,7 @@ def evaluate_traces(
 
     Examples
     --------
-    >>> from geoind.evaluation.drives import commuters
+    >>> from geoind.traces.drives import commuters
     >>> found = evaluate_traces(commuters(persons=1, days=1, every=3600), accuracies=[500], draws=10)
     >>> len(found.table), len(found.audits)
     (9, 9)
