@@ -163,7 +163,7 @@ def test_a_report_never_makes_guessing_worse_nor_better_than_the_capacity(
 
 
 @given(matrices, matrices, masses, gains)
-def test_post_processing_never_helps_the_adversary(
+def test_post_processing_never_raises_a_vulnerability(
     channel: Channel, step: Channel, prior: Prior, gain: FloatArray
 ) -> None:
     assert g_vulnerability(channel @ step, prior, gain=gain) <= g_vulnerability(channel, prior, gain=gain) + 1e-12

@@ -172,7 +172,7 @@ def test_metres_are_never_taken_for_degrees(mechanism: Mechanism) -> None:
     else:
         with pytest.raises(InvalidInputError, match="takes degrees, not metres"):
             Projected(mechanism, PLANE)
-    with pytest.raises(InvalidInputError, match="metres|degrees"):
+    with pytest.raises(InvalidInputError, match=r"metres|degrees"):
         audit(mechanism, epsilon=0.01, lonlat=mechanism.space != "lonlat")
 
 
