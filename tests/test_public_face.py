@@ -116,7 +116,6 @@ def functions_of_many_parameters() -> Iterator[tuple[str, ast.arguments]]:
 MORE_THAN_SEVEN = {
     "obfuscate": "the call of a backend: how much privacy in any of its words, and who pays",
     "obfuscate_file": "how a file is read and written; the declarations and the noise are keywords of Recipe.of",
-    "obfuscate_files": "as obfuscate_file",
     "of": "the declarations and the noise of a table, each a keyword",
     "private_query": "the words of obfuscate, and the area of interest",
     "register": "a function of SQL has no other place for its options",

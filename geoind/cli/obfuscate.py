@@ -150,7 +150,6 @@ def run(options: argparse.Namespace) -> None:
         return
     from geoind import obfuscate_file
     from geoind.cli.progress import Progress
-    from geoind.files import obfuscate_files
     from geoind.files.job import is_several
 
     several = is_several(options.sources)
@@ -165,9 +164,8 @@ def run(options: argparse.Namespace) -> None:
             keywords |= {"ledger": ledger, "progress": lambda count, share: line.count(count, "reports", share)}
             if several:
                 sources_named(options.sources)
-                summary = obfuscate_files(options.sources, options.target, workers=options.workers, **keywords)
-            else:
-                summary = obfuscate_file(options.sources[0], options.target, **keywords)
+            source = options.sources if several else options.sources[0]
+            summary = obfuscate_file(source, options.target, workers=options.workers, **keywords)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -13,7 +13,6 @@ import pytest
 
 from geoind import EACH_ROW, BudgetExceededError, InvalidInputError, Ledger, TraceSession, obfuscate_file
 from geoind.cli import main
-from geoind.files import obfuscate_files
 from geoind.tables import EACH_FILE, Recipe, read_promise
 from geoind.tables.recipe import METHODS
 
@@ -255,7 +254,7 @@ def test_a_trace_goes_on_in_the_next_file_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     written(tmp_path / "in" / "a.csv", table[:50])
     written(tmp_path / "in" / "b.csv", table[50:])
-    summary = obfuscate_files([tmp_path / "in"], tmp_path / "out", key=KEY, **TRACE)
+    summary = obfuscate_file([tmp_path / "in"], tmp_path / "out", key=KEY, **TRACE)
     made = [place for name in ("a.csv", "b.csv") for place in reports(tmp_path / "out" / name)]
     assert made == alone(table)
     # The record of each file is that of the whole trace.
@@ -263,7 +262,7 @@ def test_a_trace_goes_on_in_the_next_file_of_a_folder(tmp_path: Path) -> None:
         assert read_promise(tmp_path / "out" / name) == summary.record
     written(tmp_path / "in" / "c.csv", table[:1])
     with pytest.raises(InvalidInputError, match=r"c\.csv: row 1: timestamps must increase for person 'p0'"):
-        obfuscate_files([tmp_path / "in"], tmp_path / "other", key=KEY, **TRACE)
+        obfuscate_file([tmp_path / "in"], tmp_path / "other", key=KEY, **TRACE)
     assert not (tmp_path / "other").exists()
 
 
@@ -274,7 +273,7 @@ def test_each_file_may_be_the_trace_of_a_person(tmp_path: Path) -> None:
         written(tmp_path / "in" / name, table)
     options: dict[str, Any] = {**TRACE, "person": EACH_FILE, "key": KEY}
     with Ledger("sqlite://", budget=100) as ledger:
-        summary = obfuscate_files([tmp_path / "in"], tmp_path / "out", ledger=ledger, **options)
+        summary = obfuscate_file([tmp_path / "in"], tmp_path / "out", ledger=ledger, **options)
         spent = [ledger.spent(name) for name in ("a.csv", "b.csv")]
     assert summary.record.persons == 2
     assert summary.record.epsilon == pytest.approx(max(spent))

@@ -20,7 +20,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from geoind import EACH_ROW, obfuscate_file
-from geoind.files import obfuscate_files
 from geoind.tables import read_promise
 from tests.trials import trials
 
@@ -237,7 +236,7 @@ def test_totals_in_every_record_of_a_folder_equal_a_recount(
     tmp_path: Path, seed: int, options: dict[str, Any]
 ) -> None:
     random_folder(tmp_path / "in", random.Random(seed))
-    summary = obfuscate_files(
+    summary = obfuscate_file(
         [tmp_path / "in"],
         tmp_path / "out",
         epsilon=0.001,

@@ -26,7 +26,6 @@ from geoind.errors import InvalidInputError
 from geoind.files.formats import Bytes, Kind, kind_of
 from geoind.files.gpx import open_gpx
 from geoind.files.parquet import open_parquet
-from geoind.files.source import Dialect, Reading
 from geoind.files.vector import open_vector
 from geoind.files.writers import check_writable, write
 from geoind.space.crs import from_lonlat
@@ -79,7 +78,7 @@ def geometry_columns(tmp_path: Path) -> pa.Table:
         for row in ROWS
     ]
     (tmp_path / "source.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
-    source = open_vector(tmp_path / "source.geojson", Reading())
+    source = open_vector(tmp_path / "source.geojson")
     table = pa.Table.from_batches([rows.batch for rows in source.rows()])
     shapes = [
         None if np.isnan(point[0]) else shapely.to_wkb(shapely.Point(point)) for point in np.round(REPORTS, 5)
@@ -98,6 +97,11 @@ SOURCES: dict[str, Callable[[Path], pa.Table]] = {
 def parts_of(
     table: pa.Table, reports: FloatArray = REPORTS
 ) -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
+    """Yield the rows one by one, with reports as numbers where true coordinates were text, as a table has them."""
+    for axis, name in enumerate(("lon", "lat")):
+        if name in table.schema.names and pa.types.is_string(table.schema.field(name).type):
+            number = table.schema.get_field_index(name)
+            table = table.set_column(number, name, pa.array(reports[:, axis], from_pandas=True))
     for at in range(len(table)):
         yield table.slice(at, 1).combine_chunks().to_batches()[0], [reports[at : at + 1]]
 
@@ -105,9 +109,10 @@ def parts_of(
 def written(
     path: Path, table: pa.Table, places: Any = LONLAT, reports: FloatArray = REPORTS, **options: Any
 ) -> Path:
-    check_writable(path.name, kind_of(path.name), table.schema, places)
-    parts = parts_of(table, reports)
-    write(path, kind_of(path.name), parts, schema=table.schema, places=places, **{"decimals": 5, **options})
+    parts = list(parts_of(table, reports))
+    schema = parts[0][0].schema.with_metadata(table.schema.metadata) if parts else table.schema
+    check_writable(path.name, kind_of(path.name), schema, places)
+    write(path, kind_of(path.name), iter(parts), schema=schema, places=places, **{"decimals": 5, **options})
     return path
 
 
@@ -130,7 +135,7 @@ def read_back(path: Path) -> tuple[list[dict[str, Any]], list[tuple[float, float
         shapes = [one["geometry"] and shapely.Point(one["geometry"]["coordinates"]) for one in features]
         rows = [one["properties"] | {"geometry": shape} for one, shape in zip(features, shapes, strict=True)]
     else:
-        source = open_vector(path, Reading())
+        source = open_vector(path)
         batches = [part.batch for part in source.rows()]
         names = [*source.schema.names[:-1], "geometry"]
         rows = pa.Table.from_batches(batches, source.schema).rename_columns(names).to_pylist()
@@ -225,7 +230,6 @@ def test_any_text_in_a_csv_file_is_read_back_by_the_csv_module(
     batch = pa.record_batch([*columns, nothing, nothing], [*names, "lon", "lat"])
     reports = np.full((len(rows), 2), 1.5)
     file = io.BytesIO()
-    dialect = Dialect(delimiter)
     write(
         file,
         Kind("csv", ""),
@@ -233,7 +237,7 @@ def test_any_text_in_a_csv_file_is_read_back_by_the_csv_module(
         schema=batch.schema,
         places=LONLAT,
         decimals=2,
-        dialect=dialect,
+        delimiter=delimiter,
     )
     text = file.getvalue().decode()
     found = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
@@ -291,11 +295,11 @@ def test_any_text_and_any_json_in_an_ndjson_file_is_read_back_by_the_json_module
 
 def test_reports_have_the_decimals_and_the_decimal_comma_of_the_file(tmp_path: Path) -> None:
     table = text_columns().select(["lon", "code", "lat"])
-    path = written(tmp_path / "out.csv", table, decimals=3, dialect=Dialect(";", decimal_comma=True))
+    path = written(tmp_path / "out.csv", table, decimals=3, delimiter=";", decimal_comma=True)
     assert path.read_text() == "lon;code;lat\n2,346;007;-48,100\n;2024/05/02;\n-180,000;1.50;0,000\n"
-    path = written(tmp_path / "out.csv", table, decimals=0, dialect=Dialect(",", decimal_comma=True))
+    path = written(tmp_path / "out.csv", table, decimals=0, decimal_comma=True)
     assert path.read_text() == "lon,code,lat\n2,007,-48\n,2024/05/02,\n-180,1.50,0\n"
-    path = written(tmp_path / "out.tsv", table, decimals=0, dialect=Dialect(";", decimal_comma=True))
+    path = written(tmp_path / "out.tsv", table, decimals=0, delimiter=";", decimal_comma=True)
     assert path.read_text() == "lon\tcode\tlat\n2\t007\t-48\n\t2024/05/02\t\n-180\t1.50\t0\n"
     path = written(tmp_path / "out.ndjson", table, decimals=2)
     assert path.read_text().splitlines()[0] == '{"lon": 2.35, "code": "007", "lat": -48.10}'
@@ -574,7 +578,7 @@ def test_no_column_is_taken_for_the_geometry_or_the_number_of_a_feature(
         table = pa.table({name: pa.array([value, value], kind), "lon": [1.0] * 2, "lat": [1.0] * 2})
         path = tmp_path / f"{name}.{suffix}"
         try:
-            source = open_vector(written(path, table, reports=np.ones((2, 2))), Reading())
+            source = open_vector(written(path, table, reports=np.ones((2, 2))))
         except InvalidInputError:
             continue
         (rows,) = source.rows()
