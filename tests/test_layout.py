@@ -12,8 +12,6 @@ NOTHING_TO_TEST = {
     "__main__.py": "calls the command line, which tests/cli tests",
     "version.py": "a number",
     "errors.py": "names of errors, and how they show text, which test_hostile_text.py tests",
-    "files/one.py": "one file of a job, which test_job.py tests",
-    "files/source.py": "the contract of readers, whose tests check it",
     "maps/colours.py": "colours",
     "space/gdal_process.py": "runs in a process of its own, which test_vector_files.py starts",
     "optimal/certificate.py": "a value; test_optimum.py measures what it says",

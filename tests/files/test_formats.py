@@ -315,10 +315,10 @@ def test_an_option_of_another_format_is_refused(name: str, reading: Reading) -> 
         open_source(name, reading)
 
 
-@pytest.mark.parametrize("suffix", ["", ".gz", ".zst", ".zip"])
 @pytest.mark.parametrize("name", TEXT)
 @given(data=st.data())
-def test_any_bytes_give_records_or_an_error_of_ours(name: str, suffix: str, data: st.DataObject) -> None:
+def test_any_bytes_give_records_or_an_error_of_ours(name: str, data: st.DataObject) -> None:
+    suffix = data.draw(st.sampled_from(["", ".gz"]))
     content = bytearray(gzip.compress(TEXT[name]) if suffix == ".gz" else TEXT[name])
     for _ in range(data.draw(st.integers(0, 5))):
         at = data.draw(st.integers(0, len(content)))
