@@ -15,7 +15,7 @@ import numpy as np
 
 from geoind import Grid, PlanarLaplace, Prior, Projection, estimate_population
 from geoind.curator import release_counts
-from geoind.estimate import draw_population, earth_movers_distance, hotspots_found, total_variation
+from geoind.estimate import earth_movers_distance, hotspots_found, total_variation
 from geoind.estimate.inversion import nearest_distribution
 from geoind.evaluation import synthetic_city
 from geoind.files import read_traces
@@ -139,7 +139,7 @@ def picture(path: Path, count: int = 100_000) -> None:
     figure = Figure(figsize=(12, 4.4), layout="compressed")
     panels = figure.subplots(1, 3, sharey=True)
     for axes, (title, population) in zip(panels, maps.items(), strict=True):
-        image = draw_population(population, axes, largest=largest)
+        image = population.plot(axes, largest=largest).images[0]
         axes.set_title(title)
         axes.label_outer()
     figure.colorbar(image, ax=panels, label="share of the people per hectare", format="{x:.1%}", pad=0.01)

@@ -33,15 +33,14 @@ from geoind.estimate import (
     Climb,
     PopulationEstimate,
     bootstrap_intervals,
-    draw_population,
     earth_movers_distance,
     hotspots_found,
     invert_population,
     total_variation,
 )
 from geoind.evaluation import synthetic_city
-from geoind.files import read_traces
 from geoind.evaluation.synthetic import City
+from geoind.files import read_traces
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 LEVELS = {
@@ -223,7 +222,7 @@ def picture(path: Path) -> None:
     figure = Figure(figsize=(12, 4.4), layout="compressed")
     panels = figure.subplots(1, 3, sharey=True)
     for axes, (title, population) in zip(panels, maps.items(), strict=True):
-        image = draw_population(population, axes, largest=largest)
+        image = population.plot(axes, largest=largest).images[0]
         axes.set_title(title)
         axes.label_outer()
     figure.colorbar(

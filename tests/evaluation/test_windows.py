@@ -8,6 +8,7 @@ from geoind import Grid, InvalidInputError, Prior
 from geoind.evaluation import PAPER_SETTING, Setting, compare, synthetic_city
 from geoind.evaluation.windows import busiest_window, prior_from_lonlat, window_of
 
+
 def test_the_busiest_window_holds_the_most_mass_of_all_windows() -> None:
     rng = np.random.default_rng(1)
     wide = Prior.from_counts(Grid(0, 0, cell=10, columns=12, rows=7), rng.random(84) ** 4)
