@@ -184,7 +184,7 @@ class _Job:
             raise InvalidInputError("`rejects=` holds true places: it needs a file, not standard output")
         if self.workers is not None and (self.workers < 1 or not self.several or self.recipe.time is not None):
             raise InvalidInputError(
-                "`workers=` is for a folder, must be at least 1, and cannot be used for traces: they are read in order"
+                "`workers=` is for a folder, must be at least 1, and cannot be used for traces: they need order"
             )
 
     @property
