@@ -183,8 +183,8 @@ def test_with_rejects_a_bad_row_goes_there_and_no_other_is_lost(tmp_path: Path, 
     rejects = tmp_path / "rejects.ndjson"
     summary = obfuscate_file(source, tmp_path / "out.csv", **TRACE, key=KEY, rejects=rejects)
     assert summary.rejected == 1
-    [told] = map(json.loads, rejects.read_text().splitlines())
-    assert told["row"] == 12
+    [rejected] = map(json.loads, rejects.read_text().splitlines())
+    assert rejected["row"] == 12
     others = [row for number, row in enumerate(table) if number != 11]
     assert reports(tmp_path / "out.csv") == alone(others)
 
@@ -322,5 +322,5 @@ def test_the_command_says_what_a_trace_cost(tmp_path: Path, capsys: pytest.Captu
     source = written(tmp_path / "in.csv", rows())
     options = ["--trace", "who,when", "--level", "1.386", "--radius", "200", "--method", "sparse"]
     assert main(["obfuscate", str(source), str(tmp_path / "out.csv"), *options, "--allow-total", "10"]) == 0
-    told = capsys.readouterr().err
-    assert "for each person's whole trace (SparseVector): a fresh report is 290 m from the truth" in told
+    message = capsys.readouterr().err
+    assert "for each person's whole trace (SparseVector): a fresh report is 290 m from the truth" in message
