@@ -22,7 +22,6 @@ from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, ki
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
-from geoind.tables.checks import clock_columns
 from geoind.tables.recipe import Options, Recipe, named_path, with_options
 from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
 from geoind.tables.release import Count, Release
@@ -261,11 +260,8 @@ class _File:
     @cached_property
     def needed(self) -> list[str]:
         """The columns to read: for the reports, to leave with them, and times that may explain the row order."""
-        wanted, recipe = set(self.table.needed), self.job.recipe
-        if recipe.order == "raise" and recipe.time is None:
-            first = next(self.source.rows(), None)
-            wanted |= set() if first is None else set(clock_columns(first.batch))
-        return [name for name in self.source.schema.names if name in wanted]
+        first = next(self.source.rows(), None)
+        return self.table.needed + ([] if first is None else self.table.clocks(first.batch))
 
     @property
     def rejects(self) -> str | Path | None:
