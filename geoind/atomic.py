@@ -24,8 +24,8 @@ SPOOL = 16 << 20
 class AtomicWriter:
     """A context in which files are written aside, to be put in place together when it ends without an error.
 
-    Each is written to a hidden directory next to its place, which only its owner can enter, and renamed from there;
-    after an error, or an interrupt, nothing is left. What goes to standard output waits until the end too. The
+    Each is written to a hidden directory next to its place, which only its owner can enter, and renamed from
+    there; after an error, or an interrupt, nothing is left. What goes to standard output waits until the end too. The
     file opened first is put in place last: where it is, the others are, and they are of the same work.
 
     Parameters
@@ -121,7 +121,7 @@ class AtomicWriter:
                     os.fsync(written.fileno())
                 parts.append((part, place.parent / part.name))
         if len(parts) > 1:
-            # What was there goes first: a job that is killed now must not leave it with the record of another release.
+            # Removed first: a job that is killed now must not leave it with the record of another release.
             parts[-1][1].unlink(missing_ok=True)
         for part, end in parts:
             part.replace(end)
