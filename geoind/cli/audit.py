@@ -13,7 +13,7 @@ from typing import Any
 
 from geoind.cli.shared import add_privacy, epsilon_of, option
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 
 __all__ = ["add_options", "run"]
 
@@ -66,7 +66,7 @@ def _errors_of(name: str) -> Iterator[None]:
 
 def _mechanism(name: str, epsilon: float) -> Any:
     """Return the mechanism or the callable of this name."""
-    from geoind.mechanisms.laplace import PlanarLaplace
+    from geoind.mechanisms.planar import PlanarLaplace
 
     globe = SphericalLaplace(epsilon)  # also checks epsilon for a callable
     if name in ("globe", "plane"):

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> None:
     """Compute, print and write."""
     from geoind.evaluation.evaluate import evaluate
     from geoind.evaluation.report import report_files, terminal_tables, write_report
-    from geoind.evaluation.traces import trace_report_files
+    from geoind.traces.evaluation import trace_report_files
     from geoind.parallel import available_cores
 
     if options.out is not None:
@@ -76,8 +76,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _evaluate_traces(options: argparse.Namespace) -> list[Path]:
     """Compare ways to report moving people, and return the written files."""
-    from geoind.evaluation.drives import commuters, drives_of, read_traces
-    from geoind.evaluation.traces import evaluate_traces
+    from geoind.traces.drives import commuters, drives_of, read_traces
+    from geoind.traces.evaluation import evaluate_traces
 
     columns, most = _trace_columns(options), as_count(options.drives, "--drives")
     if options.traces == "commuters":

@@ -11,7 +11,7 @@ import math
 from geoind.arrays import as_count, as_positive, as_unit
 from geoind.cli.shared import add_privacy, epsilon_of, option, print_rows
 from geoind.errors import InvalidInputError, plural
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 
 __all__ = ["add_options", "run"]
 

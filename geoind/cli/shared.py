@@ -13,7 +13,7 @@ from typing import Any
 
 from geoind.arrays import as_count, as_positive, as_unit
 from geoind.errors import MOST_SAID, InvalidInputError, plural, printable
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.pipeline import enough_noise
 
 __all__ = [

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.space.lattice import DECIMALS
 
 if TYPE_CHECKING:
