@@ -284,7 +284,9 @@ class Watched:
 
 def test_the_budget_is_charged_before_the_noise_is_drawn() -> None:
     purse = Purse()
-    obfuscate(lat=[1.0, 2.0], lon=[1.0, 2.0], epsilon=0.01, ledger=purse, person_id="alice", rng=Watched(purse.notes))
+    obfuscate(
+        lat=[1.0, 2.0], lon=[1.0, 2.0], epsilon=0.01, ledger=purse, person_id="alice", rng=Watched(purse.notes)
+    )
     assert purse.notes == ["2 paid", "drawn"]
     assert purse.left == pytest.approx(0.98)
     obfuscate(lat=1.0, lon=1.0, epsilon=0.01, ledger=purse, person_id="alice")

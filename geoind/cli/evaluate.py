@@ -48,8 +48,8 @@ def run(options: argparse.Namespace) -> None:
     """Compute, print and write."""
     from geoind.evaluation.evaluate import evaluate
     from geoind.evaluation.report import report_files, terminal_tables, write_report
-    from geoind.traces.evaluation import trace_report_files
     from geoind.parallel import available_cores
+    from geoind.traces.evaluation import trace_report_files
 
     if options.out is not None:
         if options.out.suffix.lower() not in {".html", ".htm"}:

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"{_people(options.people)} of a synthetic city, epsilon {record.epsilon:.6g} per metre{chosen}\n")
     print("  From true location to report    measured     expected")
     rows = [("on average", metres.mean(), noise.mean_radius)]
-    rows += [(f"{p:.0%} are within", np.quantile(metres, p), noise.radius_quantile(p)) for p in (0.5, 0.95)]
+    rows += [(f"{p:.0%} are within", np.quantile(metres, p), float(noise.radius_quantile(p))) for p in (0.5, 0.95)]
     print_rows([(name, f"{found:>10,.1f} m {mean:>10,.1f} m") for name, found, mean in rows], labels=27)
     print()
     files = [

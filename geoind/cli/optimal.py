@@ -66,8 +66,7 @@ def run(options: argparse.Namespace) -> None:
     best = _solve(options, _prior(grid, options.counts))
     best.save(options.out)
     measure = "expected loss" if promised else "adversary error"
-    print(f"{options.out}: {measure} {best.certificate.objective:.8g}, {best.certificate.epsilon:.8g} per metre")
-    print(best.certificate)
+    print(f"{best.certificate}\n{measure} {best.certificate.objective:.8g}, saved in {options.out}")
 
 
 def _solve(options: argparse.Namespace, prior: "Prior") -> "OptimalChannel":
