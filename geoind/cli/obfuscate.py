@@ -40,13 +40,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_privacy(parser, reports=True, several=True)
     _add_declarations(parser)
     add_reading(parser, "where the locations are")
-    text = "in CSV and TSV, put a ' before texts that a spreadsheet would run: those that begin with =, +, - or @"
-    option(parser, "--spreadsheet-safe", text)
+    option(parser, "--spreadsheet-safe", "in CSV and TSV, put a ' before texts that begin with =, +, - or @")
     group = parser.add_argument_group("bad records")
     option(group, "--rejects FILE", "write them to this file, with true locations, instead of stopping")
     option(group, "--missing", "records without a location [raise]", choices=("raise", "keep"), default="raise")
     group = parser.add_argument_group("the same noise again for the same record")
-    text = "64 hexadecimal digits, or 32 bytes. With this key the noise can be undone: keep it secret."
+    text = "64 hexadecimal digits, or 32 bytes. It can undo the noise: keep it secret, delete it when done."
     option(group, "--key-file FILE", text)
     option(group, "--id COLUMN", "identifies the record [its file and row]")
     group = parser.add_argument_group("budgets")
@@ -66,18 +65,13 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
     option(unit, "--each-row-a-person", "no person has two rows")
     option(unit, "--person-per-file", "each file is one person, with the file's name")
     option(group, "--reports-per-person N", "at most this many of each person, chosen at random", type=int)
-    text = "the same report for rows of a person in the same cell of this many metres [100]"
+    text = "one report for all rows of a person in the same cell of this many metres [100]"
     option(group, "--same-place METRES", text, type=float, nargs="?", const=100.0)
     option(group, "--allow-total EPSILON", "accept this total of one person per metre", type=float)
     group = parser.add_argument_group("people who move")
-    text = (
-        "columns of person and time: rows are steps of traces, in order of time; with --person-per-file only TIME"
-    )
+    text = "columns of person and time: rows are steps of traces, in order; with --person-per-file only TIME"
     option(group, "--trace PERSON,TIME", text)
-    text = (
-        "of the sessions: a person who stays pays nothing (sparse), and after too many moves tests stop for the "
-        "rest of the hour (switching); a tested prediction; or fresh noise [switching]"
-    )
+    text = "a person who stays pays nothing (sparse), with fewer tests (switching), predictions, or fresh noise"
     option(group, "--method", text, choices=("switching", "sparse", "predictive", "independent"))
     group = parser.add_argument_group("which columns are released with the reports")
     option(group, "--keep A,B,C", "these; for traces also person and time", action="append", default=[])
@@ -92,13 +86,9 @@ def run(options: argparse.Namespace) -> None:
     from geoind.files.job import is_several
 
     if options.cancel:
-        found = cancel(options.target)
-        text = (
-            "removed the unfinished work for {!r}; charges stay"
-            if found
-            else "there is no unfinished work for {!r}"
-        )
-        print(text.format(options.target), file=sys.stderr)
+        removed = cancel(options.target)
+        text = "unfinished work removed; what was charged stays charged" if removed else "no unfinished work"
+        print(f"{options.target!r}: {text}", file=sys.stderr)
         return
     several = is_several(options.sources)
     if several and options.target == "-":
@@ -200,8 +190,8 @@ def _ledger(options: argparse.Namespace) -> "Ledger | None":
 @contextmanager
 def _cleaning_up() -> Iterator[None]:
     """Clean up after SIGTERM, SIGHUP and SIGQUIT as after an interrupt; ignored signals stay ignored (nohup)."""
-    names = [name for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
-    caught = [number for name in names if signal.getsignal(number := signal.Signals[name]) != signal.SIG_IGN]
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+    caught = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, _exit) for number in caught}
     try:
         yield

@@ -22,7 +22,7 @@ def test_the_ledger_pays_for_the_budget_and_refuses_the_rest(client: httpx.Clien
 def test_the_answers_say_what_they_tell_together(client: httpx.Client) -> None:
     question = {**HERE, "person": "together0001", "budget": 50, "factor": 4, "radius": 200}
     assert (
-        "the answer tells places apart by a factor of e^1.4 at most"
+        "the answer changes the odds by a factor of e^1.4 at most"
         in ask(client, "/api/again", **question)["together"]
     )
     told = ask(client, "/api/again", **question, count=19)
