@@ -39,8 +39,8 @@ from geoind.estimate import (
     total_variation,
 )
 from geoind.evaluation import synthetic_city
-from geoind.evaluation.checkins import load_places
 from geoind.evaluation.synthetic import City
+from geoind.files import read_traces
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 LEVELS = {
@@ -234,7 +234,7 @@ def picture(path: Path) -> None:
 
 def checkins(path: str, lon: float, lat: float) -> str:
     """Return the comparison for real check-ins within 3.2 km of a city's centre."""
-    places, projection = load_places(path), Projection(lon, lat)
+    places, projection = read_traces(path), Projection(lon, lat)
     lonlat = places[["lon", "lat"]].to_numpy()
     near = lonlat[(np.abs(lonlat - (lon, lat)) < (0.2, 0.1)).all(axis=1)]
     grid = synthetic_city(64).grid

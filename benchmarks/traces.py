@@ -12,6 +12,7 @@ import numpy as np
 
 from geoind import Prior, TraceSession
 from geoind.arrays import FloatArray
+from geoind.files import read_traces
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 from geoind.traces import (
@@ -31,7 +32,7 @@ from geoind.traces import (
     trace_adversary_error,
 )
 from geoind.traces.commuter import HOME, WORK
-from geoind.traces.drives import drives_of, read_traces
+from geoind.traces.drives import drives_of
 from geoind.traces.evaluation import evaluate_traces
 from geoind.traces.homes import HomesKnown, days_until_home_is_known
 from geoind.traces.zone_attacks import jitter_attack, zone_attack

@@ -1,4 +1,4 @@
-"""What a missing extra means: one sentence, exit code 2, and nothing computed before."""
+"""A missing extra: one sentence, exit code 2, and nothing is computed before."""
 
 import ast
 import re
@@ -88,10 +88,10 @@ def test_a_command_that_needs_an_extra_says_so_before_it_computes(
     arguments, extra = NEEDS[name]
     before = sorted(plain.iterdir())
     assert main(arguments) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("geoind: ")
-    assert says_what_is_missing(told.err, extra)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("geoind: ")
+    assert says_what_is_missing(printed.err, extra)
     assert sorted(plain.iterdir()) == before
 
 

@@ -76,7 +76,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _evaluate_traces(options: argparse.Namespace) -> list[Path]:
     """Compare ways to report moving people, and return the written files."""
-    from geoind.traces.drives import commuters, drives_of, read_traces
+    from geoind.files.datasets import read_traces
+    from geoind.traces.drives import commuters, drives_of
     from geoind.traces.evaluation import evaluate_traces
 
     columns, most = _trace_columns(options), as_count(options.drives, "--drives")
@@ -128,7 +129,8 @@ def _setting_of(options: argparse.Namespace) -> "Setting":
 def prior_of(what: str, options: argparse.Namespace) -> "tuple[str, FloatArray, Projection | None]":
     """Return the name of a prior, its weights on the 9 x 9 cells of the paper, and their projection."""
     from geoind.evaluation import PAPER_SETTING, synthetic_city
-    from geoind.evaluation.checkins import busiest_window, read_lonlat, window_of
+    from geoind.evaluation.windows import busiest_window, window_of
+    from geoind.files.datasets import read_lonlat
 
     cell, size = options.cell, {"columns": PAPER_SETTING.grid.columns, "rows": PAPER_SETTING.grid.rows}
     if what in PAPER_SETTING.weights:
