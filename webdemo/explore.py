@@ -79,7 +79,7 @@ class Exploration(BaseModel):
     rings: list[Ring]
     report: Spot
     remapped: Spot = Field(
-        description="The report moved to where its expected error is least, given the buildings"
+        description="The report moved to the place of least expected error, given the buildings"
     )
     odds: Odds | None = Field(description="How the report changes the odds between two places")
     belief: Belief | None

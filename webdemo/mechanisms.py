@@ -131,7 +131,7 @@ def mechanisms_router(town: Town) -> APIRouter:
 
     @router.post("/mechanisms")
     def mechanisms(ask: MechanismsAsk) -> Mechanisms:
-        """Return the reports of four mechanisms of the same cost; the optimal one is solved at the first request."""
+        """Return the reports of four mechanisms of the same cost; the first request solves the optimal one."""
         place = town.projection.to_xy(town.here(ask))
         [truth] = lineup.grid.nearest(place).tolist()
         half = CELL / 2

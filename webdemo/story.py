@@ -67,7 +67,7 @@ def story_router(town: Town) -> APIRouter:
 
 
 def town_data(town: Town) -> dict[str, Any]:
-    """Return a town in whole decimetres around its centre: shapes, homes with their weights, and points of interest."""
+    """Return a town in whole decimetres around its centre: shapes, weighted homes, and points of interest."""
     drawn: dict[str, Any] = {"buildings": town.shapes}
     for kind, group in town.basemap.features.groupby("kind"):
         if kind != "buildings":

@@ -74,7 +74,7 @@ class Town:
 
     @cached_property
     def prior(self) -> Prior:
-        """The prior of an observer who knows the town: people are in buildings, in proportion to the floor area."""
+        """The prior of an observer who knows the town: people are in buildings, by floor area."""
         _, _, places, share = self._households
         return Prior.from_counts(Places(places), share)
 
