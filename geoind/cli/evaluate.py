@@ -76,9 +76,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _evaluate_traces(options: argparse.Namespace) -> list[Path]:
     """Compare ways to report moving people, and return the written files."""
-    from geoind.files.datasets import read_traces
-    from geoind.traces.drives import commuters, drives_of
-    from geoind.traces.evaluation import evaluate_traces
+    from geoind.files import read_traces
+    from geoind.traces import commuters, drives_of, evaluate_traces
 
     columns, most = _trace_columns(options), as_count(options.drives, "--drives")
     if options.traces == "commuters":

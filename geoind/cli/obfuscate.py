@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from geoind.cli.shared import add_privacy, add_reading, find_sources, option, privacy_of, progress_line, reading_of
@@ -151,10 +150,7 @@ def _person_and_time(options: argparse.Namespace) -> tuple[Any, str | None]:
         return names[0], names[1]
     if person is not None and len(names) == 1 and names[0]:
         return person, names[0]
-    raise InvalidInputError(
-        "--trace must be PERSON,TIME, the columns of the person and of the time; with --person or "
-        "--person-per-file, TIME alone"
-    )
+    raise InvalidInputError("--trace must be PERSON,TIME; with --person or --person-per-file, TIME alone")
 
 
 def _ledger(options: argparse.Namespace) -> "Ledger | None":
@@ -163,10 +159,7 @@ def _ledger(options: argparse.Namespace) -> "Ledger | None":
             raise InvalidInputError("--budget and --days need --ledger")
         return None
     if (options.budget is None) == (options.delta is None):
-        raise InvalidInputError(
-            "--ledger needs either --budget, the epsilon per metre that a person may spend, or --delta: then a "
-            "person may spend --level within --radius"
-        )
+        raise InvalidInputError("--ledger needs a limit per person: --budget, or --delta, --level and --radius")
     if options.days is not None and not 0 < options.days <= MOST_DAYS:
         raise InvalidInputError(f"--days must be positive and at most {MOST_DAYS:,}, got {options.days!r}")
     from geoind.accounting.promise import Promise
@@ -180,10 +173,7 @@ def _ledger(options: argparse.Namespace) -> "Ledger | None":
     )
     if ledger.in_memory:
         ledger.close()
-        raise InvalidInputError(
-            "--ledger is a database in memory, which is lost when the command ends: give a file, such as "
-            "sqlite:///budgets.db"
-        )
+        raise InvalidInputError("--ledger is a database in memory: give a file, such as sqlite:///budgets.db")
     return ledger
 
 
@@ -200,5 +190,5 @@ def _cleaning_up() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _exit(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+def _exit(number: int, frame: object) -> None:  # noqa: ARG001
     raise SystemExit(128 + number)

@@ -303,6 +303,6 @@ def test_an_error_of_the_operating_system_is_one_sentence(
     def full(*_: Any, **__: Any) -> None:
         raise OSError
 
-    monkeypatch.setattr("geoind.files.job.sources_in", full)
+    monkeypatch.setattr("geoind.files.folders.sources_in", full)
     assert main(["map", str(places)]) == 2
     assert capsys.readouterr().err == "geoind: input or output failed\n"
