@@ -24,7 +24,9 @@ def draw_map(axes: Axes) -> None:
     """Draw a true location, the radius around it, and 300 reports of it."""
     reports = PlanarLaplace(LEVEL / RADIUS).sample(np.zeros((300, 2)), rng=7)
     reports = reports[(np.abs(reports) < 0.97 * SHOWN).all(axis=1)]
-    axes.scatter(reports[:, 0], reports[:, 1], s=9, color=REPORT, alpha=0.45, linewidths=0, label="300 reports of x")
+    axes.scatter(
+        reports[:, 0], reports[:, 1], s=9, color=REPORT, alpha=0.45, linewidths=0, label="300 reports of x"
+    )
     angle = np.linspace(0, 2 * np.pi, 200)
     axes.plot(RADIUS * np.cos(angle), RADIUS * np.sin(angle), color=TRUTH, lw=1.8, label="radius, 200 m")
     axes.scatter([0, RADIUS], [0, 0], s=60, color=[TRUTH, "white"], edgecolors=TRUTH, linewidths=1.8, zorder=3)

@@ -40,9 +40,7 @@ class Walk(BaseModel):
     reports: list[tuple[float, float]]
     guess: list[tuple[float, float]] = Field(description="The most likely path of the walker, given all reports")
     spent: float = Field(description="Sum of epsilons, per metre")
-    factor: str = Field(
-        description="Largest factor on the odds between two walks that are the radius apart"
-    )
+    factor: str = Field(description="Largest factor on the odds between two walks that are the radius apart")
     report_error: float = Field(description="Mean distance of the app's latest report from the walker, in metres")
     guess_error: float = Field(description="Mean distance of the observer's path from the walker, in metres")
 
