@@ -31,10 +31,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     option(parser, "--port PORT", "port on this machine, 0 for any [%(default)s]", type=int, default=8765)
     option(parser, "--basemap FILE", "another town: .osm.pbf, GeoPackage or GeoJSON [Helsinki]", type=Path)
-    text = "draw tiles of openstreetmap.org: its server then sees where you look"
-    option(parser, "--online-tiles", text)
-    text = "write the story as files for any web server or file share, and serve nothing"
-    option(parser, "--static FOLDER", text, type=Path)
+    option(parser, "--online-tiles", "draw tiles of openstreetmap.org: its server then sees where you look")
+    option(parser, "--static FOLDER", "write the story as files for any web server, and serve nothing", type=Path)
     option(parser, "--no-browser", "print the address, open nothing")
 
 

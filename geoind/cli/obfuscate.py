@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +70,7 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("people who move")
     text = "columns of person and time: rows are steps of traces, in order; with --person-per-file only TIME"
     option(group, "--trace PERSON,TIME", text)
-    text = "a person who stays pays nothing (sparse), with fewer tests (switching), predictions, or fresh noise"
+    text = "sparse: free while a person stays; switching: with fewer tests; independent: fresh noise [switching]"
     option(group, "--method", text, choices=("switching", "sparse", "predictive", "independent"))
     group = parser.add_argument_group("which columns are released with the reports")
     option(group, "--keep A,B,C", "these; for traces also person and time", action="append", default=[])
@@ -96,22 +96,18 @@ def run(options: argparse.Namespace) -> None:
         raise InvalidInputError("--workers is for a folder, and must be at least 1")
     keywords = _keywords(options)
     ledger, start = _ledger(options), time.monotonic()
-    try:
-        with _cleaning_up(), progress_line() as show:
+    with ledger or nullcontext(), _cleaning_up(), progress_line() as show:
 
-            def progress(count: int, share: float | None) -> None:
-                speed = count / max(time.monotonic() - start, 1e-3)
-                show(f"{count:,} reports, {speed:,.0f} per second", share)
+        def progress(count: int, share: float | None) -> None:
+            speed = count / max(time.monotonic() - start, 1e-3)
+            show(f"{count:,} reports, {speed:,.0f} per second", share)
 
-            keywords |= {"ledger": ledger, "progress": progress}
-            if several:
-                find_sources(options.sources)
-                summary = obfuscate_files(options.sources, options.target, workers=options.workers, **keywords)
-            else:
-                summary = obfuscate_file(options.sources[0], options.target, **keywords)
-    finally:
-        if ledger is not None:
-            ledger.close()
+        keywords |= {"ledger": ledger, "progress": progress}
+        if several:
+            find_sources(options.sources)
+            summary = obfuscate_files(options.sources, options.target, workers=options.workers, **keywords)
+        else:
+            summary = obfuscate_file(options.sources[0], options.target, **keywords)
     if not options.quiet:
         print(summary, file=sys.stderr)
         if summary.rejected:
