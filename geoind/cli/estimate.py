@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
     border, intervals = not options.closed, None
     with progress_line() as show:
 
-        def progress(what: str) -> Callable[[int, float], None]:
+        def say(what: str) -> Callable[[int, float], None]:
             return lambda number, value: show(f"{what} {number}, log-likelihood {value:.6f}")
 
         if options.method == "inversion":
@@ -76,11 +76,10 @@ def run(options: argparse.Namespace) -> None:
                 smoothing=options.smoothing,
                 open_border=border,
                 stopping="converged" if options.converged else "held-out",
-                progress=progress("step"),
+                progress=say("step"),
             )
             if options.intervals is not None:
-                number = options.intervals
-                intervals = bootstrap_intervals(estimated, replicates=number, progress=progress("replicate"))
+                intervals = bootstrap_intervals(estimated, replicates=options.intervals, progress=say("replicate"))
     for path in options.out:
         save_population(population, path, projection=projection, intervals=intervals)
         # A release record of reports that this file replaces does not apply to cells.

@@ -37,7 +37,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_demo_shows_the_words_of_a_base_map_and_runs_none(
+def test_the_demo_shows_text_of_a_base_map_and_does_not_run_it(
     watched: Page, town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -55,7 +55,7 @@ def test_the_demo_shows_the_words_of_a_base_map_and_runs_none(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_story_shows_the_words_of_a_base_map_and_runs_none(
+def test_the_story_shows_text_of_a_base_map_and_does_not_run_it(
     watched: Page, town: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
