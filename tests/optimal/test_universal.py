@@ -154,5 +154,5 @@ def test_bad_questions_are_refused() -> None:
         universality_gap([Prior.uniform(answers)] * 8, epsilon=1)
     blind = Channel(answers, answers, np.full((3, 3), 1 / 3))
     for channel in (blind, Channel(answers, answers, np.eye(3))):
-        with pytest.raises(InvalidInputError, match="promise"):
+        with pytest.raises(InvalidInputError, match="positive and finite"):
             regret(channel, Prior.uniform(answers))
