@@ -128,7 +128,7 @@ def test_a_text_and_its_bytes_are_two_labels() -> None:
 
 @pytest.mark.parametrize("key", [b"short", bytes(33), "0" * 32, None])
 def test_a_key_is_32_bytes_and_is_never_shown(key: object) -> None:
-    with pytest.raises(InvalidInputError, match="key must be 32 bytes"):
+    with pytest.raises(InvalidInputError, match="32 bytes"):
         KeyedRandomness(key, [1])  # type: ignore[arg-type]
     assert "\\x" not in repr(KeyedRandomness(KEY, [1]))
     assert repr(KEY) not in repr(KeyedRandomness(KEY, [1]))

@@ -29,7 +29,7 @@ from pydantic import BaseModel, Field, StrictFloat, TypeAdapter, ValidationError
 from geoind import BudgetExceededError, InvalidInputError, Ledger, SamePlace, epsilon_for, private_query
 from geoind.errors import LedgerError
 from geoind.queries import PointsOfInterest
-from geoind.traces import SessionStore, SparseVector
+from geoind.traces import SparseVector
 
 from .requests import BodyLimit
 

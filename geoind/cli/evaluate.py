@@ -101,8 +101,7 @@ def _inputs(sources: Sequence[str]) -> list[Path]:
 
 def run_traces(options: argparse.Namespace) -> None:
     """Compare ways to answer people who move."""
-    from geoind.traces.drives import commuters, drives_of, read_traces
-    from geoind.traces.evaluation import evaluate_traces
+    from geoind.traces import commuters, drives_of, evaluate_traces, read_traces
 
     columns, most = _columns(options), as_count(options.drives, "--drives")
     if options.traces == "commuters":
@@ -112,7 +111,7 @@ def run_traces(options: argparse.Namespace) -> None:
     else:
         every = 60.0 if options.every is None else options.every
         drives = drives_of(read_traces(options.traces, columns), every=every, most=most)
-    hours = sum(drive.hours for drive in drives)
+    hours = sum(float(times[-1] - times[0]) for times, _ in drives) / 3600
     print(f"{options.traces}: {plural(len(drives), 'drive')}, {hours:.1f} hours", file=sys.stderr)
     with Progress() as line:
         evaluation = evaluate_traces(drives, progress=line.show)

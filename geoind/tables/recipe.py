@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
-from geoind.keys import Key, KeyLike, as_key
+from geoind.keys import KEY_BYTES, Key, KeyLike, as_key
 from geoind.mechanisms.protocol import Mechanism
 from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.pipeline import choose_mechanism
-from geoind.randomness import KEY_BYTES
 from geoind.tables.tracing import MethodName, method_of
 from geoind.tables.where import LonLat, Points, column_names, places_of
 
 if TYPE_CHECKING:
-    from geoind.traces.session import TraceMethod
+    from geoind.traces.methods import TraceMethod
 
 __all__ = ["EACH_FILE", "EACH_ROW", "Missing", "Options", "Order", "PrivacyUnit", "Recipe", "with_options"]
 

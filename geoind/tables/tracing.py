@@ -9,7 +9,7 @@ from geoind.mechanisms.sphere import SphericalLaplace
 from geoind.space.lattice import DECIMALS
 
 if TYPE_CHECKING:
-    from geoind.traces.session import TraceMethod
+    from geoind.traces.methods import TraceMethod
 
 __all__ = ["METHODS", "MethodName", "described", "method_of"]
 
@@ -51,8 +51,7 @@ def method_of(method: "MethodName | TraceMethod | None", mechanism: Mechanism) -
 
 def _named(name: str, mechanism: SphericalLaplace) -> "TraceMethod":
     from geoind.traces.methods import Independent, Predictive
-    from geoind.traces.sparse import SparseVector
-    from geoind.traces.switching import Switching
+    from geoind.traces.sparse import SparseVector, Switching
 
     if name == "independent":
         return Independent(mechanism.epsilon)
