@@ -116,7 +116,7 @@ def test_texts_of_every_length_get_words_of_their_own() -> None:
         "x" * 1000,
     ]
     assert len(np.unique(keyed_words(*texts))) == 2 * len(texts)
-    # Whatever stands beside it, and whatever holds it.
+    # Next to any other label, and in any container.
     for text in texts:
         np.testing.assert_array_equal(keyed_words(text), keyed_words(*texts)[texts.index(text)][None])
         np.testing.assert_array_equal(keyed_words(text), keyed_words(np.str_(text)))

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -84,7 +83,7 @@ class TraceSessions:
 
     def __init__(self, method: TraceMethod, key: KeyLike) -> None:
         secret = as_key(key).read()
-        self._answers: _Answers = array_sessions(method, secret) or _EachSession(method, secret)
+        self._answers = array_sessions(method, secret) or _EachSession(method, secret)
         self._numbers: dict[str, int] = {}
         # When and where each person was last, and what was answered.
         self._times = np.empty(0)
@@ -179,20 +178,8 @@ class TraceSessions:
         return [self._numbers.get(name, -1) for name in steps.names]
 
 
-class _Answers(Protocol):
-    """Sessions of persons by their numbers."""
-
-    def add(self, names: Sequence[str]) -> None: ...
-
-    def report(self, persons: IntArray, starts: IntArray, times: FloatArray, lonlat: FloatArray) -> FloatArray: ...
-
-    def costs(self, number: int) -> Counter[float]: ...
-
-    def spent(self, number: int) -> float: ...
-
-
 class _EachSession:
-    """Sessions of methods without arrays, each on its own."""
+    """The interface of sessions in arrays, for methods that have none: each session on its own."""
 
     def __init__(self, method: TraceMethod, key: bytes) -> None:
         self._method, self._key = method, key

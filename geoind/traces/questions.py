@@ -116,7 +116,7 @@ def noisy_argmin(scores: FloatArray, words: Words, scale: float) -> tuple[IntArr
     ordered = np.sort(sums, axis=1)
     best, second = ordered[:, 0], ordered[:, 1]
     # No sum of the other columns is nearer to the best than the second. NaN, of a word with too few bits, is last.
-    sure = (second - best > CLOSE + SURE * (best + second + 2 * scale)) & ~np.isnan(ordered[:, -1])
+    sure = (second > best + CLOSE + SURE * (best + second + 2 * scale)) & ~np.isnan(ordered[:, -1])
     return sums.argmin(axis=1), sure
 
 

@@ -77,7 +77,7 @@ def every_path(
     """Return for each path of cells its joint probability with the reports, for each way to draw the levels."""
     answers = _Observed.of(reports_of(method), TIMES, method, mobility, levels)
     count, size = len(answers.levels), len(GRID)
-    told = [answers.likelihood(step).reshape(count, size) for step in range(len(TIMES))]
+    given = [answers.likelihood(step).reshape(count, size) for step in range(len(TIMES))]
     unit = np.eye(size).reshape(size, GRID.rows, GRID.columns)
     moves = [mobility.forward(unit, hours).reshape(size, size) for hours in answers.hours]
     # The level of each step: drawn anew after a step that began a run.
@@ -87,7 +87,7 @@ def every_path(
         steps = zip(moves, itertools.pairwise(path), strict=True)
         chance = mobility.mass.ravel()[path[0]] * np.prod([move[here, there] for move, (here, there) in steps])
         of_blocks = [
-            np.prod([told[step][:, path[step]] for step in np.flatnonzero(blocks == block)], axis=0)
+            np.prod([given[step][:, path[step]] for step in np.flatnonzero(blocks == block)], axis=0)
             for block in np.unique(blocks)
         ]
         of_blocks[0] = chance * of_blocks[0]
@@ -162,8 +162,8 @@ def test_the_belief_about_a_home_is_the_product_of_what_each_run_tells(method: T
     expected = mobility.mass.ravel()
     for block in np.unique(blocks):
         steps = [step for step in np.flatnonzero(blocks == block).tolist() if at_home[step]]
-        told = [answers.likelihood(step).reshape(len(answers.levels), -1) for step in steps]
-        expected = expected * np.prod(told, axis=0).mean(axis=0) if told else expected
+        given = [answers.likelihood(step).reshape(len(answers.levels), -1) for step in steps]
+        expected = expected * np.prod(given, axis=0).mean(axis=0) if given else expected
     *_, found = home_beliefs(reports, TIMES, at_home=at_home, method=method, mobility=mobility)
     np.testing.assert_allclose(found.ravel(), expected / expected.sum(), rtol=1e-9, atol=1e-14)
 

@@ -138,8 +138,8 @@ def test_who_leaves_home_first_is_answered_afresh() -> None:
 
 
 def test_the_levels_are_those_of_location_guard() -> None:
-    told = {name: (2 / method.epsilon, method.minutes) for name, method in LOCATION_GUARD.items()}
-    assert told == {"low": (200, 10), "medium": (500, 30), "high": (2000, 60)}
+    levels = {name: (2 / method.epsilon, method.minutes) for name, method in LOCATION_GUARD.items()}
+    assert levels == {"low": (200, 10), "medium": (500, 30), "high": (2000, 60)}
     with pytest.raises(TypeError):
         LOCATION_GUARD["low"] = Cached(1, 1)  # type: ignore[index]
 

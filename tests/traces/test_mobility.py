@@ -1,4 +1,4 @@
-"""Models of how people move: roads that everybody knows, and what the public did."""
+"""Models of mobility: known roads, and public traces."""
 
 import numpy as np
 import pytest

@@ -56,19 +56,19 @@ def paths(method: TraceMethod, truths: list[Truth]) -> Iterator[tuple[tuple[Plac
         predicted = (method.predictor(history),) if predicts else ()
         for report in dict.fromkeys((*PLACES, *predicted)):
             after, paid = method.seen(history, report)
-            told = law(history, report, truths[step])
+            given = law(history, report, truths[step])
             after = history.published(after, report, method.remembered, 0.0)._replace(time=step + 1.0)
             if after.runs != history.runs:
                 yield from follow(
                     after,
                     step + 1,
                     np.ones_like(run),
-                    done * (MASS @ (run * told)),
+                    done * (MASS @ (run * given)),
                     (*answers, report),
                     cost + paid,
                 )
             else:
-                yield from follow(after, step + 1, run * told, done, (*answers, report), cost + paid)
+                yield from follow(after, step + 1, run * given, done, (*answers, report), cost + paid)
 
     yield from follow(History(0.0), 0, np.ones((len(HIDDEN), 2)), np.ones(2), (), 0.0)
 

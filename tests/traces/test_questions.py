@@ -90,7 +90,7 @@ def test_the_noisy_minimum_leaves_out_what_is_infinitely_far() -> None:
 def test_what_doubles_cannot_decide_is_decided_by_more_bits() -> None:
     outcomes = set()
     for low in range(40):
-        # Equal in the first word: only the second one, drawn on demand, tells them apart.
+        # Equal in the first word: only the second one, drawn on demand, distinguishes them.
         uniform = 0x9E3779B97F4A7C15
         first = _Sum(_Noise(iter([0, uniform, low, 7, 7]), 100.0, signed=True), 500.0)
         second = _Sum(_Noise(iter([0, uniform, 20, 9, 9]), 100.0, signed=True), 500.0)
@@ -233,9 +233,9 @@ def test_a_run_keeps_the_noise_that_was_paid_for_when_the_method_changes() -> No
     answers = []
     for number in range(60):
         first = TraceSession(coarse, key=number.to_bytes(32))
-        told = first.report(**PARIS, time=0)
+        report = first.report(**PARIS, time=0)
         goes_on = TraceSession.resume(first.state(), fine, key=number.to_bytes(32))
-        answers.append(goes_on.report(lat=told.lat, lon=told.lon, time=60) == told)
+        answers.append(goes_on.report(lat=report.lat, lon=report.lon, time=60) == report)
         assert goes_on.spent == pytest.approx(0.002 if answers[-1] else 0.002 + 0.001 + 1.0)
     # Tests of 1.0 at 1000 m from the limit would never say yes by chance; those that were paid for often do.
     assert 10 < sum(answers) < 50
