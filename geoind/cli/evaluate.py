@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Compute, print and write."""
-    from geoind.evaluation.evaluate import evaluate
+    from geoind.evaluation.comparison import evaluate
     from geoind.evaluation.report import report_files, terminal_tables, write_report
     from geoind.parallel import available_cores
     from geoind.traces.evaluation import trace_report_files

@@ -1,23 +1,29 @@
-"""Cholesky factors by LAPACK, without the interpreter's lock where that is possible.
+"""Cholesky factors by LAPACK in several threads.
 
-scipy's own wrappers hold the lock while they compute, so that threads wait for each other. The same routines are
-called here through `ctypes`, which releases it. That is right only if a routine takes the very types that we pass:
-another build of scipy may have 64-bit integers, or no such module. Then the wrappers are used, which know their
-own build. Matrices are C-contiguous, and only their lower triangles are read and written: what Fortran sees as the
-upper ones.
+scipy's own wrappers hold the interpreter's lock while they compute, so threads would wait for each other. The same
+routines are called here through `ctypes`, which releases the lock. From 200 inputs on, where blocks are worth a
+thread, that is what makes the solver parallel: with the wrappers it needs the same CPU time (27 s for 225 skewed
+cells, 17 s for 400 uniform ones), but on two cores 1.5 to 1.8 times the wall time (docs/benchmarks/optimal.md).
+
+A direct call is correct only if the routine takes exactly the types that are passed. Another build of scipy may
+have 64-bit integers, or no such module; then the wrappers are used. Matrices are C-contiguous, and only their
+lower triangles are read and written: the upper ones for Fortran.
 """
 
 import ctypes
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dtrtrs
+from threadpoolctl import threadpool_limits
 
 from geoind.arrays import FloatArray
+from geoind.parallel import Threads, available_cores
 
-__all__ = ["factor", "half_solve", "inverse", "solve"]
+__all__ = ["factor", "half_solve", "inverse", "solve", "threads_for_blocks"]
 
 UPPER = b"U"
 
@@ -27,12 +33,12 @@ SIGNATURES = {
     "dtrtrs": "char char char int int double int double int int",
     "dpotri": "char int double int int",
 }
-"""What the arguments point to, in scipy's order; all are pointers, and nothing is returned."""
+"""The types that the arguments point to, in scipy's order; all are pointers, and nothing is returned."""
 
 
 @cache
 def _direct(name: str) -> Callable[..., None] | None:
-    """Return a routine of the LAPACK that scipy brings, or None if it does not take what we pass."""
+    """Return a routine of scipy's LAPACK, or None if it does not take the types in `SIGNATURES`."""
     try:
         from scipy.linalg import cython_lapack
 
@@ -50,7 +56,7 @@ def _direct(name: str) -> Callable[..., None] | None:
 
 
 def _pointed_to(signature: str) -> str:
-    """Return the types that a C signature's arguments point to; scipy's name for a double ends in `_d`.
+    """Return the types that the arguments of a C signature point to; scipy's name for a double ends in `_d`.
 
     >>> _pointed_to("void (char *, int *, __pyx_t_5scipy_6linalg_13cython_lapack_d *)")
     'char int double'
@@ -77,7 +83,7 @@ _KEPT: list[ctypes.c_int] = []
 def factor(matrix: FloatArray) -> bool:
     """Replace the lower triangle of a matrix by its Cholesky factor; return whether it is positive definite."""
     if (direct := _direct("dpotrf")) is None:
-        matrix.T[:], failed = dpotrf(matrix.T, lower=0, clean=0)
+        _, failed = dpotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
         return not failed
     size, info = _at(len(matrix)), ctypes.c_int()
     direct(UPPER, size, matrix.ctypes.data, size, ctypes.addressof(info))
@@ -95,7 +101,7 @@ def solve(cholesky: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def half_solve(cholesky: FloatArray, rows: FloatArray) -> FloatArray:
-    """Return L^-1 times each row, a C-contiguous (k, n) array: halves of a product with the inverse."""
+    """Return L^-1 times each row of a C-contiguous (k, n) array: half of a product with the inverse."""
     if (direct := _direct("dtrtrs")) is None:
         return np.asarray(dtrtrs(cholesky.T, rows.T, lower=0, trans=1)[0].T)
     size, result, info = _at(len(cholesky)), rows.copy(), ctypes.c_int()
@@ -105,9 +111,26 @@ def half_solve(cholesky: FloatArray, rows: FloatArray) -> FloatArray:
 
 
 def inverse(cholesky: FloatArray) -> FloatArray:
-    """Return the lower triangle of the inverse; what stands above it means nothing."""
+    """Return a matrix whose lower triangle is that of the inverse; the upper one is undefined."""
     if (direct := _direct("dpotri")) is None:
         return np.asarray(dpotri(cholesky.T, lower=0)[0].T)
     size, result, info = _at(len(cholesky)), cholesky.copy(), ctypes.c_int()
     direct(UPPER, size, result.ctypes.data, size, ctypes.addressof(info))
     return result
+
+
+SMALL = 200
+"""Blocks of fewer rows take less time than their hand-over between threads."""
+
+
+@contextmanager
+def threads_for_blocks(rows: int) -> Iterator[Threads]:
+    """Yield one thread per core that this process may use, for blocks of so many rows.
+
+    BLAS is limited to one thread meanwhile, because its own threads slow down small factorisations several times.
+    """
+    with (
+        threadpool_limits(limits=1, user_api="blas"),
+        Threads(1 if rows < SMALL else available_cores()) as threads,
+    ):
+        yield threads

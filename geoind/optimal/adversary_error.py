@@ -1,4 +1,4 @@
-"""The mechanism that leaves an adversary the largest error at a bounded loss (Shokri et al., CCS 2012)."""
+"""The mechanism of largest adversary error at a bounded loss (Shokri et al., CCS 2012), and its converse."""
 
 import time
 from dataclasses import dataclass
@@ -11,10 +11,9 @@ from geoind.channels.channel import Channel, tight_epsilon
 from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, InvalidInputError, SitesMismatchError, plural
-from geoind.optimal.certificate import YARDSTICK, Certificate, OptimalChannel
-from geoind.optimal.game.game import Game
-from geoind.optimal.game.least_worst_loss import least_worst_loss
-from geoind.optimal.game.most_entropy import most_entropy
+from geoind.optimal.game import Game, least_worst_loss
+from geoind.optimal.most_entropy import most_entropy
+from geoind.optimal.problem import YARDSTICK, Certificate, OptimalChannel
 from geoind.space.sites import Sites, same_sites
 
 __all__ = [
@@ -34,8 +33,8 @@ class GameChannel(OptimalChannel):
     Attributes
     ----------
     adversary : Channel
-        From reports to guesses: what an adversary should play against the best user. Against it no mechanism
-        within the bound on the loss has a larger error than `certificate.bound`.
+        From reports to guesses: the adversary's optimal strategy. Against it no mechanism within the bound on the
+        loss has a larger error than `certificate.bound`.
 
     Examples
     --------
@@ -57,13 +56,13 @@ class GameChannel(OptimalChannel):
 
 @dataclass(frozen=True)
 class ErrorRange:
-    """How differently optimal mechanisms fare under another prior.
+    """The range of the adversary error of optimal mechanisms under another prior.
 
     Attributes
     ----------
     lowest, highest : float
-        Adversary's error under the other prior. The highest is exact. The lowest is attained too, but finding the
-        very lowest means minimising a concave function: it is the best of several descents, an upper estimate.
+        Adversary error under the other prior. The highest is exact. The lowest is attained, but finding the true
+        minimum means minimising a concave function: it is the best of several descents, an upper estimate.
     lowest_channel, highest_channel : Channel
         Optimal mechanisms that attain them.
     """
@@ -83,31 +82,31 @@ def max_adversary_error_given_loss(
     adversary_loss: Distance = euclidean,
     choose: Choice = "symmetric",
 ) -> GameChannel:
-    """Return a channel of expected loss at most `max_loss` that leaves the adversary the largest error.
+    """Return a channel of expected loss at most `max_loss` with the largest adversary error.
 
-    The adversary knows prior and channel and guesses one of the prior's sites. Optima are many (with
-    `loss = adversary_loss` the optimal error is just `max_loss`, up to the error without any report) and fare
-    very differently under another prior, so `choose` says which one is returned.
+    The adversary knows prior and channel and guesses one of the prior's sites. There are many optimal channels
+    (with `loss = adversary_loss` the optimal error is `max_loss`, up to the error without any report), and they
+    differ much under another prior, so `choose` selects one.
 
     Parameters
     ----------
     prior : Prior
-        What the adversary knows. Sites of mass 0 play no part; they get the row of the closest site that has mass.
+        The adversary's prior. Sites of mass 0 get the row of the closest site with mass.
     max_loss : float
         Bound on the expected loss.
     outputs : Sites, optional
-        What may be reported; the prior's sites by default.
+        The possible reports; default: the prior's sites.
     loss, adversary_loss : Distance
-        What a report costs the user, and what a guess costs the adversary: truth first.
+        Loss of the user between truth and report, and of the adversary between truth and guess.
     choose : {"symmetric", "vertex", "entropy", "worst_loss"}
-        "symmetric" treats alike what the problem cannot tell apart; "vertex" is any vertex of the whole program;
-        "entropy" has the largest conditional entropy of the truth given the report (Oya et al., CCS 2017);
-        "worst_loss" has the least worst-case loss.
+        "symmetric" has the symmetries of the problem; "vertex" is a vertex of the whole program; "entropy" has
+        the largest conditional entropy of the truth given the report (Oya et al., CCS 2017); "worst_loss" has
+        the least worst-case loss.
 
     Raises
     ------
     InfeasibleError
-        If every report costs more than `max_loss`.
+        If every channel has a larger expected loss than `max_loss`.
 
     Examples
     --------
@@ -138,7 +137,7 @@ def max_adversary_error_given_loss(
             loss_price=optimum.loss_price,
         )
         method += f", entropy within {short:.1e} bits"
-    # Any strategy of the adversary bounds every user from above: this is weak duality, computed afresh.
+    # Weak duality: any strategy of the adversary gives an upper bound on the error of all users.
     worst = (game.error @ strategy.T - optimum.loss_price * game.loss).max(axis=1)
     bound = float(game.masses[0] @ worst) + optimum.loss_price * max_loss
     repaired = game.within_loss(matrix, max_loss)
@@ -154,14 +153,23 @@ def min_loss_given_adversary_error(
     loss: Distance = euclidean,
     adversary_loss: Distance = euclidean,
 ) -> GameChannel:
-    """Return the channel of least expected loss that leaves the adversary an error of at least `min_error`.
+    """Return the channel of least expected loss with an adversary error of at least `min_error`.
 
-    The converse of `max_adversary_error_given_loss`; symmetric where the problem is.
+    The converse of `max_adversary_error_given_loss`; it has the symmetries of the problem.
+
+    Parameters
+    ----------
+    prior : Prior
+        The adversary's prior.
+    min_error : float
+        Bound on the adversary error.
+    outputs, loss, adversary_loss
+        As in `max_adversary_error_given_loss`.
 
     Raises
     ------
     InfeasibleError
-        If the adversary does better than that without any report.
+        If the adversary error without any report is smaller.
 
     Examples
     --------
@@ -175,7 +183,9 @@ def min_loss_given_adversary_error(
     wanted = as_finite(min_error, "min_error")
     blind = game.error_without_report()
     if wanted > blind:
-        raise InfeasibleError(f"no mechanism leaves an error of {wanted:g}: without any report it is {blind:g}")
+        raise InfeasibleError(
+            f"no mechanism has an adversary error of {wanted:g}: without any report it is {blind:g}"
+        )
     optimum = game.program.solve(reward=-game.masses[0][:, None] * game.loss, min_error=wanted)
     strategy = game.strategy(optimum.guess_price)
     least = (game.loss - optimum.error_price * (game.error @ strategy.T)).min(axis=1)
@@ -195,14 +205,14 @@ def optimal_error_range(
     loss: Distance = euclidean,
     adversary_loss: Distance = euclidean,
 ) -> ErrorRange:
-    """Return how low and how high the adversary's error is under `other`, over all mechanisms optimal for `prior`.
+    """Return the range of the adversary error under `other`, over all mechanisms that are optimal for `prior`.
 
     Parameters
     ----------
     prior : Prior
-        What the mechanisms are optimal for, as in `max_adversary_error_given_loss`.
+        The prior of the optimal mechanisms, as in `max_adversary_error_given_loss`.
     other : Prior
-        What the adversary knows instead, on the same sites.
+        The adversary's prior instead, on the same sites.
     max_loss, outputs, loss, adversary_loss
         As there; the loss is bounded under `prior`.
 
@@ -215,15 +225,15 @@ def optimal_error_range(
     (True, True)
     """
     if not same_sites(prior.sites, other.sites):
-        raise SitesMismatchError("both priors must be about the same sites")
+        raise SitesMismatchError("both priors must have the same sites")
     alike = Game([prior, other], outputs, loss, adversary_loss, symmetric=True)
     max_loss = _bounded_loss(alike, max_loss)
     value = alike.program.solve(prize=(1.0,), max_loss=max_loss).value
     floor = value - 1e-9 * abs(value)
-    # The error is concave in the mechanism: its largest value is a linear program, and symmetric.
+    # The error is concave in the mechanism, so its largest value is a symmetric linear program.
     highest = alike.program.solve(prize=(0.0, 1.0), max_loss=max_loss, min_error=floor).matrix
-    # Its smallest is not. For fixed guesses it is one again, so guess and solve in turn, from several starts,
-    # until one reaches an error of 0, below which there is none.
+    # Its smallest value is not. For fixed guesses it is, so guesses and programs alternate, from several starts,
+    # until an error of 0 is reached.
     whole = Game([prior, other], outputs, loss, adversary_loss, symmetric=False)
     mass, negligible = whole.masses[1], 1e-9 * whole.program.unit
     lowest, least = highest, whole.adversary_error(highest, 1)
@@ -252,7 +262,7 @@ def optimal_error_range(
 
 
 def _bounded_loss(game: Game, max_loss: float) -> float:
-    """Return a bound on the loss that some mechanism can keep."""
+    """Return the bound on the loss, checked to be feasible."""
     bound = as_finite(max_loss, "max_loss")
     least = float(game.masses[0] @ game.loss.min(axis=1))
     if bound < 0 <= least:
@@ -263,7 +273,7 @@ def _bounded_loss(game: Game, max_loss: float) -> float:
 
 
 class _Answer(NamedTuple):
-    """Both players' strategies, the objective before and after the repair, and what is proven about it."""
+    """Both strategies, the objective before and after the repair, and its bound."""
 
     matrix: FloatArray
     strategy: FloatArray
@@ -275,7 +285,7 @@ class _Answer(NamedTuple):
 
 
 def _certified(game: Game, answer: _Answer, began: float) -> GameChannel:
-    """Return the channel with its proof."""
+    """Return the channel with its certificate."""
     channel = game.channel(answer.matrix)
     objective, bound = answer.objective, answer.bound
     gap = abs(objective - bound) / max(abs(objective), YARDSTICK * game.program.unit)

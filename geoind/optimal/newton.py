@@ -5,19 +5,19 @@ from scipy.linalg import cho_factor, cho_solve
 
 from geoind.arrays import FloatArray
 from geoind.errors import SolverError
-from geoind.optimal.least_loss import lapack
-from geoind.optimal.least_loss.cones import ActivePairs, Program
+from geoind.optimal import lapack
+from geoind.optimal.cones import ActivePairs, Program
 from geoind.parallel import Threads
 
 __all__ = ["NewtonSystem"]
 
 NUDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
-"""Relative diagonal shifts tried in turn where rounding makes a block indefinite."""
+"""Relative diagonal shifts, tried in turn where rounding makes a block indefinite."""
 
 
 REFINEMENTS = 1
 NEGLIGIBLE = 1e-12
-"""Defect of the Newton equations, in units of the largest cost, that no digit of the gap depends on."""
+"""Defect of the Newton equations, in units of the largest cost, that has no effect on the gap."""
 
 
 class NewtonSystem:
@@ -25,7 +25,7 @@ class NewtonSystem:
 
     Each block is scaled by v and written as differences to one reference input plus an overall scale. The scale is
     its nearly null direction: H v = B' multiplier is known exactly, and at the optimum v' H v tends to 0. Without
-    this change of basis the last digits of the gap are lost to cancellation.
+    this change of basis cancellation limits the gap.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class NewtonSystem:
             factor = _factor(self.factors[j], diagonal[j], self.reference[j])
             shift = lapack.solve(factor, pull[j])
             self.scale[j] -= shift
-            # The complement is positive in exact arithmetic; a floor keeps cancellation from turning it over.
+            # The complement is positive in exact arithmetic; the lower limit keeps it positive in doubles.
             self.spare[j] = max(gap[j] - pull[j] @ shift, 1e-6 * gap[j])
             direction = self.v[j] * self.scale[j]
             if average is None:
@@ -128,7 +128,7 @@ class NewtonSystem:
         return np.multiply(result, self.v)
 
     def solve(self, right: FloatArray, residual: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return (dv, du), refined on both equations: the bound and the row sums are no better than they are."""
+        """Return (dv, du), refined on both equations: they limit the precision of the bound and the row sums."""
         step = np.zeros_like(right)
         prices = np.zeros(len(residual))
         defect = right
@@ -148,7 +148,7 @@ class NewtonSystem:
 
 
 def _factor(block: FloatArray, diagonal: FloatArray, reference: int) -> FloatArray:
-    """Return the Cholesky factor of a block whose lower triangle holds the couplings; in place."""
+    """Return the Cholesky factor, in place, of a block whose lower triangle contains the couplings."""
     n = len(block)
     couplings = block.copy()
     for nudge in NUDGES:

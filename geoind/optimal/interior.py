@@ -1,42 +1,77 @@
 """A primal-dual interior-point method for the program of least loss.
 
 Mehrotra's predictor-corrector with Gondzio's centrality correctors, on the structure of `Program`. The Newton
-system carries an active set of constraints only; the ratio test runs over all of them, so that every iterate keeps
-the promise strictly. A constraint that ever blocked a step joins the active set. Constraints outside it have
-multiplier 0, so that the dual bound of every iterate is valid as well.
+system contains an active set of constraints only; the ratio test runs over all of them, so every iterate satisfies
+all constraints strictly. A constraint that blocks a step joins the active set. Constraints outside it have the
+multiplier 0, so the dual bound of every iterate is valid as well.
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import SolverError
-from geoind.optimal.least_loss.cones import ActivePairs, Program
-from geoind.optimal.least_loss.effort import Effort, Iterate, Stopped
-from geoind.optimal.least_loss.newton import NewtonSystem
-from geoind.optimal.threads import threads_for_blocks
+from geoind.optimal.cones import ActivePairs, Program
+from geoind.optimal.lapack import threads_for_blocks
+from geoind.optimal.newton import NewtonSystem
 from geoind.parallel import Threads
 
-__all__ = ["Solution", "minimise"]
+__all__ = ["Iterate", "Stopped", "minimise"]
 
 CORRECTORS = 4
 LOOK_AHEAD = 1.5
-"""Constraints that would block a step this much longer join the active set together with the one that did."""
+"""Constraints that would block a step this many times as long join the active set as well."""
 CLOSE = 0.03
-"""Gap below which the bound counts more than speed."""
+"""Gap below which a tight bound matters more than speed."""
 JOINING, JOINING_CLOSE = 0.2, 1e-12
 """Largest multiplier of a constraint that joins, in units of the largest cost. A large one is soon in balance, but
-spoils the bound until it is: in a column that vanishes, for good."""
+weakens the bound until then, and in a column that vanishes permanently."""
 PATIENCE = 15
-"""Iterations without a better gap, once it is small, before the method admits that it is stuck."""
+"""Iterations without a better gap, once it is small, before the method ends as stuck."""
+ROUNDING = float(np.finfo(float).eps)
+
+Stopped: TypeAlias = Literal["optimal", "time limit", "stuck", "spanner", "near"]
+"""Why a search ended: proven, out of time, no progress in doubles; over a spanner, or among cheap channels."""
 
 
 @dataclass(frozen=True)
-class Solution:
-    """The best columns found, strictly inside every cone, and what is proven about them."""
+class Iterate:
+    """State of the method after an iteration; both bounds are valid at any time.
+
+    Attributes
+    ----------
+    iteration : int
+    objective, bound : float
+        Loss of the best channel so far, and a lower bound on the least loss.
+    seconds : float
+    yardstick : float
+        The gap is relative to the objective, or to this where it is larger.
+    """
+
+    iteration: int
+    objective: float
+    bound: float
+    seconds: float
+    yardstick: float
+
+    @property
+    def gap(self) -> float:
+        """Largest possible excess over the optimum, relative to the objective or to the yardstick if larger."""
+        apart = self.objective - self.bound
+        if apart == 0:
+            return 0.0
+        # Both are rounded sums, so no smaller gap is proven.
+        return max(apart / max(abs(self.objective), self.yardstick), ROUNDING)
+
+
+@dataclass(frozen=True)
+class _Solution:
+    """The best columns found, strictly inside every cone, with the last iterate."""
 
     columns: FloatArray
     last: Iterate
@@ -49,24 +84,26 @@ def minimise(
     offset: float,
     yardstick: float,
     near: npt.NDArray[np.bool_],
-    effort: Effort,
-) -> Solution:
-    """Return columns whose objective is proven to be as close to the optimum as asked, or the best in time.
+    tolerance: float,
+    time_limit: float,
+    progress: Callable[[Iterate], None] | None = None,
+) -> _Solution:
+    """Return columns whose relative gap to the optimum is proven to be within the tolerance, or the best in time.
 
     Parameters
     ----------
     program : Program
     offset : float
-        A constant of the objective that the program leaves out; gaps are relative to the whole.
+        A constant of the objective that is not part of the program; gaps are relative to the sum.
     yardstick : float
-        What gaps are relative to where the objective is smaller.
+        Gaps are relative to this where the objective is smaller.
     near : (n, n) array of bool
-        Pairs that every output starts with.
-    effort : Effort
-        Its progress hears every iterate.
+        The initial active set of every output.
+    tolerance, time_limit, progress
+        As in `min_loss_given_epsilon`.
     """
     with threads_for_blocks(len(near)) as team:
-        return _Method(program, offset, yardstick, near, team).run(effort)
+        return _Method(program, offset, yardstick, near, team).run(tolerance, time_limit, progress)
 
 
 class _Method:
@@ -106,8 +143,8 @@ class _Method:
         self.team.pieces(outputs, dominant)
         return np.asarray(per_input.ravel()[self.pairs.to_entry])
 
-    def run(self, effort: Effort) -> Solution:
-        """Return the best iterate when it is proven, time is over, or nothing improves any more."""
+    def run(self, tolerance: float, time_limit: float, progress: Callable[[Iterate], None] | None) -> _Solution:
+        """Return the best iterate when the gap is within the tolerance, the time is over, or progress ends."""
         best_v, best_objective, best_bound = self.v, np.inf, -np.inf
         best_gap, stuck, iteration = np.inf, 0, 0
         while True:
@@ -116,24 +153,24 @@ class _Method:
                 best_v, best_objective = self.v, objective
             best_bound = max(best_bound, self._bound())
             now = Iterate(iteration, best_objective, best_bound, time.perf_counter() - self.began, self.yardstick)
-            if effort.progress is not None:
-                effort.progress(now)
+            if progress is not None:
+                progress(now)
             stuck = 0 if now.gap < best_gap * 0.9 else stuck + 1
             self.close = now.gap < CLOSE
             best_gap = min(best_gap, now.gap)
-            if now.gap <= effort.tolerance:
-                return Solution(best_v, now, "optimal")
-            if now.seconds > effort.time_limit:
-                return Solution(best_v, now, "time limit")
+            if now.gap <= tolerance:
+                return _Solution(best_v, now, "optimal")
+            if now.seconds > time_limit:
+                return _Solution(best_v, now, "time limit")
             if stuck > (PATIENCE if best_gap < 1e-3 else 10 * PATIENCE):
-                return Solution(best_v, now, "stuck")
-            aim = 0.1 * effort.tolerance * max(best_objective, self.yardstick) / self.unit
+                return _Solution(best_v, now, "stuck")
+            aim = 0.1 * tolerance * max(best_objective, self.yardstick) / self.unit
             try:
-                # Past the last digit numbers may overflow; the best iterate is kept, and what follows is checked.
+                # At the limit of precision numbers may overflow; the best iterate is kept, later ones are checked.
                 with np.errstate(all="ignore"):
                     self._step(aim / len(self.pairs))
             except SolverError:
-                return Solution(best_v, now, "stuck")
+                return _Solution(best_v, now, "stuck")
             iteration += 1
 
     def _bound(self) -> float:
@@ -182,7 +219,7 @@ class _Method:
     def _move(
         self, dv: FloatArray, du: FloatArray, dl: FloatArray, primal: float, dual: float, target: float
     ) -> None:
-        """Go as far along the direction as every constraint allows; those in the way join the active set."""
+        """Take the longest step that all constraints allow; blocking constraints join the active set."""
         allowed, blocking = self._ratio_test(dv, primal)
         fraction = 0.9 if min(primal, dual) < 0.9 else 0.999
         self.v = self._inside(dv, min(1.0, fraction * allowed))
@@ -196,7 +233,7 @@ class _Method:
             self.multipliers = self.pairs.extend(blocking, self.multipliers, new)
 
     def _inside(self, dv: FloatArray, step: float) -> FloatArray:
-        """Return the columns after a step, shortened where rounding would touch the border of a cone."""
+        """Return the columns after a step, halved while rounding puts them on the border of a cone."""
         for _ in range(10):
             moved = self.v + step * dv
             if self.pairs.slack(moved).min() > 0:
@@ -240,7 +277,7 @@ def _longest_step(relative_change: FloatArray) -> float:
 
 
 def _centring(relative: FloatArray, products: FloatArray, mu: float, least: float) -> float:
-    """Return the complementarity to aim for, by Mehrotra's rule from the affine direction."""
+    """Return the target of the complementarity, by Mehrotra's rule from the affine direction."""
     primal, dual = _longest_step(relative), min(1.0, 1 / max(1 + float(relative.max()), 1e-300))
     gap, first, second = products.sum(), relative @ products, (relative * relative) @ products
     affine = gap - dual * (gap + first) + primal * first - primal * dual * (first + second)

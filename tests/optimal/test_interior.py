@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from geoind import Grid, Prior, min_loss_given_epsilon
-from geoind.optimal.least_loss.interior import _centring, _longest_step, _outliers
+from geoind.optimal.interior import _centring, _longest_step, _outliers
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
-"""The game of Shokri et al. (CCS 2012) as a linear program, over orbits and with guesses generated on demand.
+"""The game between a user and an adversary (Shokri et al., CCS 2012) as a linear program.
 
-The user picks f(z|x); the adversary sees z and guesses. With e_z the adversary's error at report z,
+The user chooses f(z|x); the adversary observes z and guesses. With e_z the adversary's error at report z,
 
     e_z <= sum_x mass(x) f(z|x) error(x, guess)   for every guess,
     sum_xz mass(x) f(z|x) loss(x, z) <= max_loss,   sum_z f(z|x) = 1.
 
-Pairs (x, z) in one orbit of the problem's symmetries share a variable. Of many guesses only those near the report,
-and those good without any report, are constraints from the start; others join when the solution violates them.
+Pairs (x, z) in one orbit of the problem's symmetries share a variable. Of many guesses only those near the
+report, and those good without any report, are constraints from the start; others are added when the solution
+violates them.
 """
 
 from dataclasses import dataclass, field
@@ -18,28 +19,137 @@ from scipy.optimize import linprog
 from scipy.sparse import csr_array, vstack
 
 from geoind.arrays import FloatArray, IntArray
+from geoind.channels.channel import Channel
+from geoind.channels.priors import Prior
+from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, SolverError
-from geoind.optimal.symmetry import Symmetry
+from geoind.optimal.problem import as_loss
+from geoind.optimal.symmetry import Symmetry, symmetry_of
+from geoind.space.sites import Sites
 
-__all__ = ["Equilibrium", "GameProgram"]
+__all__ = ["Game", "GameProgram", "least_worst_loss"]
+
+ROUNDING = 1e-14
+
+
+class Game:
+    """The game between a user and adversaries with the given priors, restricted to inputs that have mass.
+
+    Parameters
+    ----------
+    priors : list of Prior
+        On the same sites; the first one is the user's.
+    outputs : Sites or None
+        The possible reports; default: the priors' sites.
+    loss, adversary_loss : Distance
+    symmetric : bool
+        Whether strategies must have the problem's symmetries.
+    """
+
+    def __init__(
+        self,
+        priors: list[Prior],
+        outputs: Sites | None,
+        loss: Distance,
+        adversary_loss: Distance,
+        *,
+        symmetric: bool,
+    ) -> None:
+        self.inputs = priors[0].sites
+        self.outputs = self.inputs if outputs is None else outputs
+        n, m = len(self.inputs), len(self.outputs)
+        cost = as_loss(loss(self.inputs.xy, self.outputs.xy), (n, m))
+        error = as_loss(adversary_loss(self.inputs.xy, self.inputs.xy), (n, n), "adversary_loss")
+        masses = np.column_stack([prior.mass for prior in priors])
+        whole = Symmetry(np.arange(n)[None], np.arange(m)[None])
+        if symmetric:
+            whole = symmetry_of(self.inputs, self.outputs, error, cost, masses)
+        self.support = np.flatnonzero(masses.any(axis=1))
+        number = np.full(n, -1)
+        number[self.support] = np.arange(len(self.support))
+        self.masses = list(np.ascontiguousarray(masses[self.support].T))
+        self.loss, self.error = cost[self.support], error[self.support]
+        restricted = Symmetry(number[whole.inputs[:, self.support]], whole.outputs)
+        self.program = GameProgram(self.masses, self.loss, self.error, restricted, whole.inputs, cost)
+
+    def expected_loss(self, matrix: FloatArray) -> float:
+        """Return the expected loss of a strategy under the first prior."""
+        return float(self.masses[0] @ (matrix * self.loss).sum(axis=1))
+
+    def adversary_error(self, matrix: FloatArray, turn: int = 0) -> float:
+        """Return the error of the best guesses under one of the priors."""
+        joint = self.masses[turn][:, None] * matrix
+        return float((joint.T @ self.error).min(axis=1).sum())
+
+    def error_without_report(self) -> float:
+        """Return the error of the best single guess under the first prior."""
+        return float((self.masses[0] @ self.error).min())
+
+    def cheapest_reports(self) -> FloatArray:
+        """Return the strategy that always sends the report of least loss."""
+        matrix = np.zeros_like(self.loss)
+        matrix[np.arange(len(matrix)), self.loss.argmin(axis=1)] = 1.0
+        return matrix
+
+    def within_loss(self, matrix: FloatArray, max_loss: float) -> FloatArray:
+        """Return the strategy, mixed with as much of the cheapest one as brings the loss within bounds."""
+        cheap = self.cheapest_reports()
+        # The rounding of a sum of products depends on the order of its terms, so a margin is left.
+        max_loss -= ROUNDING * abs(max_loss)
+        over, least = self.expected_loss(matrix) - max_loss, self.expected_loss(cheap)
+        share = over / max(over + max_loss - least, np.finfo(float).tiny)
+        while over > 0:
+            mixed = (1 - share) * matrix + share * cheap
+            if self.expected_loss(mixed) <= max_loss or share >= 1:
+                return mixed
+            share = min(1.0, 2 * share)
+        return matrix
+
+    def with_error(self, matrix: FloatArray, min_error: float) -> FloatArray:
+        """Return the strategy, mixed with as much of a constant report as brings the error within bounds."""
+        silent = np.zeros_like(matrix)
+        min_error += ROUNDING * abs(min_error)
+        silent[:, int(np.argmin(self.masses[0] @ self.loss))] = 1.0
+        under, most = min_error - self.adversary_error(matrix), self.error_without_report()
+        share = under / max(under + most - min_error, np.finfo(float).tiny)
+        while under > 0:
+            mixed = (1 - share) * matrix + share * silent
+            if self.adversary_error(mixed) >= min_error or share >= 1:
+                return mixed
+            share = min(1.0, 2 * share)
+        return matrix
+
+    def strategy(self, prices: FloatArray) -> FloatArray:
+        """Return the adversary's strategy, (outputs, inputs), from the multipliers of its guesses."""
+        prices = np.maximum(prices, 0.0)
+        total = prices.sum(axis=1, keepdims=True)
+        anything = np.zeros(prices.shape[1])
+        anything[int(np.argmin(self.masses[0] @ self.error))] = 1.0
+        return np.where(total > 0, prices / np.where(total > 0, total, 1.0), anything)
+
+    def channel(self, matrix: FloatArray) -> Channel:
+        """Return a strategy as a channel; an input without mass gets the row of the closest input with mass."""
+        away = euclidean(self.inputs.xy, self.inputs.xy[self.support])
+        return Channel(self.inputs, self.outputs, matrix[away.argmin(axis=1)])
+
 
 FIRST_GUESSES = 200
-"""Half of them near the report, half of them good without any report: fewer cost more rounds than they save."""
+"""Half of them near the report, half of them good without any report; fewer would need more rounds."""
 GUESSES_PER_ROUND = 5
 ACCURACY = 1e-9
-"""Violation of a guess constraint that is accepted, relative to the largest error; HiGHS is asked for the same."""
+"""Accepted violation of a guess constraint, relative to the largest error; also the tolerance of HiGHS."""
 
 
 @dataclass(frozen=True)
-class Equilibrium:
-    """An optimal strategy of the user and the prices that prove it.
+class _Equilibrium:
+    """An optimal strategy of the user and the multipliers that prove it.
 
     Attributes
     ----------
     matrix : (n, m) array
         f(z|x), not negative; rows sum to 1 to rounding.
     value : float
-        What was maximised.
+        Value of the objective.
     guess_price : (m, guesses) array
         Multipliers of the first adversary's guess constraints: its strategy, up to scale.
     loss_price, error_price : float
@@ -75,17 +185,17 @@ class GameProgram:
     Parameters
     ----------
     masses : list of (n,) arrays
-        The prior of each adversary; the first one's is also that of the expected loss.
+        The prior of each adversary; the first one is also that of the expected loss.
     loss : (n, m) array
-        What a report costs the user.
+        Loss of the user for each report.
     error : (n, guesses) array
-        What a guess costs an adversary.
+        Loss of an adversary for each guess.
     symmetry : Symmetry
         Of all of the above; it acts on inputs and outputs.
     guess_images : (group, guesses) array of int
-        How it acts on guesses.
+        Its action on guesses.
     guess_loss : (guesses, m) array
-        What a report would cost at the place of a guess: the guesses near a report come first.
+        Loss of a report at the site of a guess; guesses near a report become constraints first.
     """
 
     def __init__(
@@ -130,8 +240,8 @@ class GameProgram:
         max_loss: float | None = None,
         min_error: float | None = None,
         allowed: npt.NDArray[np.bool_] | None = None,
-    ) -> Equilibrium:
-        """Return what maximises `reward` per entry of f plus `prize` per unit of each adversary's error.
+    ) -> _Equilibrium:
+        """Return the maximum of `reward` per entry of f plus `prize` per unit of each adversary's error.
 
         Parameters
         ----------
@@ -163,7 +273,7 @@ class GameProgram:
         raise SolverError("the adversary's guesses did not settle in 200 rounds")
 
     def _add_guesses(self, adversary: _Adversary, matrix: FloatArray, entries: FloatArray) -> int:
-        """Make constraints of the best guesses that the solution overlooks; return how many."""
+        """Add constraints for the best guesses that the solution violates; return their number."""
         joint = adversary.mass[:, None] * matrix[:, self.reports]
         errors = joint.T @ self.error / self.unit
         believed = entries[adversary.first : adversary.first + len(self.reports)]
@@ -184,7 +294,7 @@ class GameProgram:
         max_loss: float | None,
         min_error: float | None,
         rounds: int,
-    ) -> tuple[Equilibrium, FloatArray]:
+    ) -> tuple[_Equilibrium, FloatArray]:
         """Return the optimum over the guesses so far, and all variables of the program."""
         m = self.loss.shape[1]
         rows = [self._guess_rows(adversary, len(wanted)) for adversary in involved]
@@ -236,7 +346,7 @@ class GameProgram:
         loss_price = float(prices[at]) / scale if max_loss is not None else 0.0
         error_price = float(prices[-1]) / self.unit if min_error is not None else 0.0
         value = -float(answer.fun) * largest
-        return Equilibrium(matrix, value, guess_price, loss_price, error_price, rounds), answer.x
+        return _Equilibrium(matrix, value, guess_price, loss_price, error_price, rounds), answer.x
 
     def _guess_rows(self, adversary: _Adversary, width: int) -> "csr_array[Any, tuple[int, int]]":
         """Return the constraints e_z - sum_x mass(x) f(z|x) error(x, guess) <= 0 of the guesses so far."""
@@ -255,3 +365,32 @@ class GameProgram:
         for image_out, image_guess in zip(self.symmetry.outputs, self.guess_images, strict=True):
             np.add.at(table, (image_out[self.reports[report]], image_guess[guess]), prices)
         return table
+
+
+def _optimal_error(optimum: _Equilibrium) -> float:
+    """Return the least error that counts as optimal: the optimum minus the tolerance of the solver."""
+    return optimum.value - 1e-9 * abs(optimum.value)
+
+
+def least_worst_loss(program: GameProgram, max_loss: float, optimum: _Equilibrium) -> FloatArray:
+    """Return the optimal strategy with the smallest largest loss, by bisection over the losses that occur."""
+    levels = np.unique(program.loss[program.adversaries[0].mass > 0])
+    # Losses that differ only by rounding are one level.
+    levels = levels[np.append(np.diff(levels) > 1e-9 * levels[-1], True)]
+    low, high, best = -1, len(levels) - 1, optimum.matrix
+    while high - low > 1:
+        middle = (low + high) // 2
+        try:
+            found = program.solve(
+                prize=(1.0,),
+                max_loss=max_loss,
+                allowed=program.loss <= levels[middle] * (1 + 1e-9),
+            )
+        except InfeasibleError:
+            low = middle
+            continue
+        if found.value >= _optimal_error(optimum):
+            high, best = middle, found.matrix
+        else:
+            low = middle
+    return best

@@ -4,16 +4,80 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from geoind import Grid, Prior
+from geoind import Grid, Prior, adversary_error, expected_loss
 from geoind.arrays import FloatArray
 from geoind.distances import Distance, discrete, euclidean, squared
 from geoind.errors import InfeasibleError
-from geoind.optimal.game import program
-from geoind.optimal.game.game import Game
+from geoind.optimal import game as game_module
+from geoind.optimal.game import Game, least_worst_loss
 
-GRID = Grid(0, 0, cell=100, columns=4, rows=3)
-UNIFORM = Prior.uniform(GRID)
-SKEWED = Prior(GRID, np.random.default_rng(7).dirichlet(np.ones(12)))
+GRID = Grid(0, 0, cell=100, columns=3, rows=3)
+MASS = np.array([0.0, 0.3, 0.1, 0.2, 0.0, 0.15, 0.05, 0.2, 0.0])
+PRIOR = Prior(GRID, MASS)
+
+
+@pytest.fixture(scope="module")
+def game() -> Game:
+    return Game([PRIOR], None, euclidean, euclidean, symmetric=False)
+
+
+def strategy(seed: int) -> FloatArray:
+    return np.random.default_rng(seed).dirichlet(np.ones(9), 6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_losses_and_errors_are_those_of_the_channel(game: Game, seed: int) -> None:
+    matrix = strategy(seed)
+    channel = game.channel(matrix)
+    assert game.expected_loss(matrix) == pytest.approx(expected_loss(channel, PRIOR))
+    assert game.adversary_error(matrix) == pytest.approx(adversary_error(channel, PRIOR))
+
+
+def test_sites_without_mass_get_the_row_of_the_closest_one_that_has_some(game: Game) -> None:
+    matrix = strategy(1)
+    channel = game.channel(matrix)
+    np.testing.assert_array_equal(channel.matrix[MASS > 0], matrix)
+    assert any((channel.matrix[4] == channel.matrix[near]).all() for near in (1, 3, 5, 7))
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9, 0.999])
+def test_just_enough_of_the_cheapest_report_brings_a_loss_within_bounds(game: Game, share: float) -> None:
+    matrix = strategy(2)
+    bound = share * game.expected_loss(matrix)
+    mixed = game.within_loss(matrix, bound)
+    assert bound * (1 - 1e-6) < game.expected_loss(mixed) <= bound
+    np.testing.assert_allclose(mixed.sum(axis=1), 1)
+    assert game.within_loss(matrix, 2 * game.expected_loss(matrix)) is matrix
+
+
+def test_just_enough_silence_brings_an_error_within_bounds(game: Game) -> None:
+    matrix = game.cheapest_reports() * 0.8 + strategy(3) * 0.2
+    bound = (game.adversary_error(matrix) + game.error_without_report()) / 2
+    mixed = game.with_error(matrix, bound)
+    assert bound <= game.adversary_error(mixed)
+    np.testing.assert_allclose(mixed.sum(axis=1), 1)
+    assert game.with_error(matrix, 0.0) is matrix
+
+
+def test_without_a_report_the_best_guess_is_that_of_silence(game: Game) -> None:
+    silent = np.zeros((6, 9))
+    silent[:, 0] = 1.0
+    assert game.error_without_report() == pytest.approx(game.adversary_error(silent))
+    assert game.expected_loss(game.cheapest_reports()) == 0
+
+
+def test_prices_become_a_strategy_and_a_report_without_price_the_best_guess(game: Game) -> None:
+    prices = np.array([[1.0, 3.0] + [0.0] * 7, [-1e-12] + [0.0] * 8])
+    guesses = game.strategy(prices)
+    np.testing.assert_allclose(guesses[0, :2], [0.25, 0.75])
+    assert guesses[1].sum() == 1
+    best = int(guesses[1].argmax())
+    assert MASS @ euclidean(GRID.xy, GRID.xy)[:, best] == pytest.approx(game.error_without_report())
+
+
+WIDE = Grid(0, 0, cell=100, columns=4, rows=3)
+UNIFORM = Prior.uniform(WIDE)
+SKEWED = Prior(WIDE, np.random.default_rng(7).dirichlet(np.ones(12)))
 
 
 def game_of(*priors: Prior, adversary_loss: Distance = euclidean, symmetric: bool = True) -> Game:
@@ -56,8 +120,8 @@ def test_it_is_the_plain_program(prior: Prior, adversary_loss: Distance, symmetr
 def test_guesses_that_join_later_lead_to_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = game_of(SKEWED).program.solve(prize=(1.0,), max_loss=60)
     assert whole.rounds == 1
-    monkeypatch.setattr(program, "FIRST_GUESSES", 2)
-    monkeypatch.setattr(program, "GUESSES_PER_ROUND", 1)
+    monkeypatch.setattr(game_module, "FIRST_GUESSES", 2)
+    monkeypatch.setattr(game_module, "GUESSES_PER_ROUND", 1)
     game = game_of(SKEWED)
     grown = game.program.solve(prize=(1.0,), max_loss=60)
     assert grown.rounds > 1
@@ -134,3 +198,30 @@ def test_bounds_that_exclude_each_other_are_infeasible() -> None:
     game = game_of(SKEWED)
     with pytest.raises(InfeasibleError, match="no mechanism keeps both bounds"):
         game.program.solve(prize=(1.0,), max_loss=10, min_error=50)
+
+
+PRIORS = {
+    "uniform": Prior.uniform(WIDE),
+    "skewed": Prior(WIDE, np.random.default_rng(7).dirichlet(np.ones(12))),
+    "with holes": Prior.over(WIDE, [0, 1, 2, 5, 6, 11]),
+}
+
+
+@pytest.mark.parametrize("max_loss", [0.0, 30.0, 60.0, 500.0])
+@pytest.mark.parametrize("adversary_loss", [euclidean, squared, discrete])
+@pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
+def test_no_smaller_largest_loss_is_optimal(prior: Prior, adversary_loss: Distance, max_loss: float) -> None:
+    game = Game([prior], None, euclidean, adversary_loss, symmetric=True)
+    optimum = game.program.solve(prize=(1.0,), max_loss=max_loss)
+    matrix = least_worst_loss(game.program, max_loss, optimum)
+    assert game.adversary_error(matrix) == pytest.approx(optimum.value, rel=1e-7, abs=1e-6)
+    assert game.expected_loss(matrix) <= max_loss * (1 + 1e-9) + 1e-9
+    worst = game.loss[matrix > 1e-9].max()
+    smaller = game.loss[game.loss < worst - 1e-6]
+    if not len(smaller):
+        return
+    try:
+        rival = game.program.solve(prize=(1.0,), max_loss=max_loss, allowed=game.loss <= smaller.max() + 1e-6)
+    except InfeasibleError:
+        return
+    assert rival.value < optimum.value * (1 - 1e-9)

@@ -7,9 +7,10 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info
 
 from geoind import Grid, Prior, min_loss_given_epsilon
-from geoind.optimal.least_loss import lapack
+from geoind.optimal import lapack
 
 NOWHERE = ctypes.c_void_p(1)
 """A routine at this address ends the process when it is called."""
@@ -94,3 +95,23 @@ def test_the_optimum_is_the_same_with_every_build() -> None:
     best = min_loss_given_epsilon(Prior.uniform(Grid(0, 0, cell=100, columns=3, rows=3)), epsilon=0.01)
     assert best.certificate.objective == pytest.approx(88.39396463, rel=1e-6)
     assert best.epsilon <= 0.01
+
+
+def blas_threads() -> set[int]:
+    return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+
+@pytest.mark.parametrize(("rows", "number"), [(lapack.SMALL - 1, 1), (lapack.SMALL, 7)])
+def test_large_blocks_get_a_thread_per_core_and_small_ones_one(
+    rows: int, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lapack, "available_cores", lambda: 7)
+    with lapack.threads_for_blocks(rows) as team:
+        assert team.number == number
+
+
+def test_blas_has_one_thread_within_the_block_and_its_own_ones_afterwards() -> None:
+    before = blas_threads()
+    with lapack.threads_for_blocks(10):
+        assert blas_threads() == {1}
+    assert blas_threads() == before

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from geoind.arrays import FloatArray
-from geoind.optimal.least_loss.cones import ActivePairs, Program
-from geoind.optimal.least_loss.newton import NewtonSystem
-from geoind.optimal.threads import threads_for_blocks
+from geoind.optimal.cones import ActivePairs, Program
+from geoind.optimal.lapack import threads_for_blocks
+from geoind.optimal.newton import NewtonSystem
 
 
 def problem(seed: int, orbit: list[int] | None) -> tuple[Program, ActivePairs, FloatArray, FloatArray]:
