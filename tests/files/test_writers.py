@@ -553,8 +553,9 @@ def test_names_and_values_that_a_format_would_change_are_refused(tmp_path: Path)
             )
 
 
-@pytest.mark.parametrize("suffix", ["gpkg", "fgb", "shp"])
-@pytest.mark.parametrize("kind", [pa.string(), pa.binary(), pa.int64()])
+@pytest.mark.parametrize(
+    ("suffix", "kind"), [("gpkg", pa.string()), ("gpkg", pa.binary()), ("fgb", pa.int64()), ("shp", pa.string())]
+)
 def test_no_column_is_taken_for_the_geometry_or_the_number_of_a_feature(
     tmp_path: Path, suffix: str, kind: pa.DataType
 ) -> None:
