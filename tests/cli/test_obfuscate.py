@@ -635,6 +635,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ENDING)
 def test_a_job_that_is_told_to_end_leaves_nothing(folder: Path, number: int) -> None:
     with long_job(folder) as job:
@@ -643,12 +644,14 @@ def test_a_job_that_is_told_to_end_leaves_nothing(folder: Path, number: int) -> 
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_killed_job_leaves_no_output(folder: Path) -> None:
     with long_job(folder) as job:
         job.kill()
     assert not (folder / "out.csv").exists()
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_only(places: Path) -> None:
     places.write_text("lat,lon\n" + "1,2\n" * 400_000)
     run = [sys.executable, "-m", "geoind", "obfuscate", str(places), str(places.with_name("o.csv")), *BARE]
@@ -671,6 +674,7 @@ def test_progress_is_shown_on_a_terminal_only(places: Path) -> None:
     assert b"\r" not in quiet.stderr
 
 
+@pytest.mark.slow
 def test_a_reader_who_has_enough_is_not_told_that_nothing_was_written(places: Path) -> None:
     places.write_text("lat,lon\n" + "1,2\n" * 100_000)
     run = [sys.executable, "-m", "geoind", "obfuscate", str(places), "-", *BARE]
@@ -684,6 +688,7 @@ def test_a_reader_who_has_enough_is_not_told_that_nothing_was_written(places: Pa
     job.stderr.close()
 
 
+@pytest.mark.slow
 def test_a_full_standard_output_is_an_error_that_does_not_claim_that_nothing_was_written(places: Path) -> None:
     run = [sys.executable, "-m", "geoind", "obfuscate", str(places), "-", *SHARP]
     with Path("/dev/full").open("wb") as full:
@@ -721,6 +726,7 @@ def closed(numbers: tuple[int, ...], *arguments: object) -> "subprocess.Complete
     return subprocess.run(run, preexec_fn=close, capture_output=True, check=False)
 
 
+@pytest.mark.slow
 def test_closed_streams_are_one_sentence_and_nobody_pays(places: Path) -> None:
     url = f"sqlite:///{places.parent}/budgets.db"
     (key := places.with_name("key")).write_text("00" * 32)
@@ -739,6 +745,7 @@ def test_closed_streams_are_one_sentence_and_nobody_pays(places: Path) -> None:
         assert ledger.history("Eiffel") == []
 
 
+@pytest.mark.slow
 def test_a_summary_that_nobody_hears_goes_nowhere(places: Path) -> None:
     done = closed((2,), places, "-")
     assert done.returncode == 0
@@ -749,6 +756,7 @@ def test_a_summary_that_nobody_hears_goes_nowhere(places: Path) -> None:
         assert (rows[0], len(rows)) == ("lat,lon", 3)
 
 
+@pytest.mark.slow
 def test_no_true_place_reaches_standard_output_or_what_it_goes_to(places: Path) -> None:
     places.write_text(PLACES + "bad,91.123,2\n")
     log = places.with_name("job.log")
