@@ -442,7 +442,7 @@ def test_workers_that_race_for_one_person_pay_for_what_they_publish(url: str, wo
         context = multiprocessing.get_context("spawn")
         with context.Manager() as manager:
             shared = manager.list()
-            run([context.Process(target=race, args=(url, worker, shared)) for worker in range(4)])
+            run([context.Process(target=race, args=(url, worker, shared)) for worker in range(2)])
             published = list(shared)
     # One session that answers the published positions in their order gives the same answers for the same price.
     alone = TraceSession(RACED, key=KEY, person_id="ana")
