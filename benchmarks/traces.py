@@ -13,6 +13,7 @@ import pandas as pd
 
 from geoind import Prior, TraceSession
 from geoind.arrays import FloatArray
+from geoind.files import read_traces
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 from geoind.traces import (
@@ -33,7 +34,6 @@ from geoind.traces import (
     most_likely_path,
     most_likely_places,
     obfuscate_traces,
-    read_traces,
     smooth,
     trace_adversary_error,
     zone_attack,
@@ -132,7 +132,9 @@ def crowd() -> str:
     rows = []
     for accuracy in (500.0, 1000.0):
         method = SparseVector.for_accuracy(accuracy)
-        reports, spent = obfuscate_traces(truth, persons=persons, times=np.tile(times, CROWD), method=method, key=bytes(32))
+        reports, spent = obfuscate_traces(
+            truth, persons=persons, times=np.tile(times, CROWD), method=method, key=bytes(32)
+        )
         errors = apart(reports, truth)
         rate = float(np.mean([*spent.values()])) / (float(times[-1]) / 3600)
         independent = Independent.for_accuracy(accuracy).epsilon * 12

@@ -22,7 +22,7 @@ from geoind.adapters.geopandas import obfuscate
 from geoind.cli import main
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files import Reading
-from geoind.maps.basemap import read_basemap
+from geoind.maps import read_basemap
 from geoind.pictures.card import card
 from geoind.queries.points_of_interest import PointsOfInterest
 from geoind.tables import EACH_FILE, ReleaseRecord, sidecar_of
@@ -43,7 +43,7 @@ HOSTILE = {
     "surrogate": "zq\ud800qz",
 }
 SHOWN = [HOSTILE[name] for name in ("template", "tag", "quote", "script")]
-"""For pages that take seconds to make."""
+"""For pages that take long to make and have a quicker one like them."""
 EVALUATED = ("zq1147qz", "zq34qz")
 LONGEST = 4000
 """Characters of a message."""
@@ -163,7 +163,9 @@ def page_of_a_folder_name(text: str, folder: Path) -> str | None:
 
 def page_of_a_base_map_name(text: str, folder: Path) -> str | None:
     path = as_file(folder, text, ".geojson")
-    return None if path is None else map_of(reports(folder / "r.csv"), "--basemap", town(path))
+    return (
+        None if path is None or text not in SHOWN else map_of(reports(folder / "r.csv"), "--basemap", town(path))
+    )
 
 
 def page_of_base_map_values(text: str, folder: Path) -> str | None:
@@ -208,7 +210,7 @@ def page_of_column_names(text: str, folder: Path) -> str | None:
 
 def page_of_an_estimate(text: str, folder: Path) -> str | None:
     path = as_file(folder, text, ".csv")
-    if path is None:
+    if path is None or text not in SHOWN:
         return None
     out = folder / "page.html"
     assert_messages_are_safe(run("estimate", reports(path), "--grid", 500, "--out", out))
@@ -217,7 +219,7 @@ def page_of_an_estimate(text: str, folder: Path) -> str | None:
 
 def page_of_an_evaluation(text: str, folder: Path) -> str | None:
     from geoind.evaluation import Setting
-    from geoind.evaluation.evaluate import evaluate
+    from geoind.evaluation.comparison import evaluate
     from geoind.evaluation.report import write_report
 
     if text not in SHOWN:
@@ -402,7 +404,7 @@ def message_of_a_person(text: str, folder: Path) -> str | None:
     with contextlib.closing(Ledger(f"sqlite:///{folder}/budgets.db", budget=0.01)) as ledger:
         messages = [
             refused(lambda: ledger.charge(text, 1.0, label=text)),
-            refused(lambda: geoind.obfuscate(lat=48.0, lon=2.0, epsilon=0.02, ledger=ledger, person=text)),
+            refused(lambda: geoind.obfuscate(lat=48.0, lon=2.0, epsilon=0.02, ledger=ledger, person_id=text)),
             refused(lambda: SamePlace(text, cell=100)),  # type: ignore[arg-type]
         ]
     return "\n".join(message for message in messages if message is not None)

@@ -26,7 +26,15 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, StrictFloat, TypeAdapter, ValidationError
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, SamePlace, TraceSession, epsilon_for, private_query
+from geoind import (
+    BudgetExceededError,
+    InvalidInputError,
+    Ledger,
+    SamePlace,
+    TraceSession,
+    epsilon_for,
+    private_query,
+)
 from geoind.errors import LedgerError
 from geoind.queries import PointsOfInterest
 from geoind.traces import SparseVector
@@ -120,7 +128,7 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str, *, timeout:
             epsilon=EPSILON,
             same_place=memory,
             ledger=ledger,
-            person=person,
+            person_id=person,
         )
         found = ask(client, provider, query.as_params("foursquare"), time.monotonic() + timeout)
         places = query.refine([place.model_dump() for place in found])
@@ -129,7 +137,7 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str, *, timeout:
     @app.post("/track")
     def track(truth: Truth, person: Person) -> dict[str, float]:
         # The server's clock: an app that could choose the time could ask about one moment again and again.
-        session = TraceSession(MOVING, key=memory.key, ledger=ledger, person=person)
+        session = TraceSession(MOVING, key=memory.key, ledger=ledger, person_id=person)
         report = session.report(lat=truth.lat, lon=truth.lon, time=time.time())
         return {"lat": report.lat, "lon": report.lon, "remaining": ledger.remaining(person)}
 

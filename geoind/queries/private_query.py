@@ -13,9 +13,9 @@ import shapely
 from geoind.arrays import Coordinates, FloatArray, as_count, as_location, as_lonlat, as_positive, as_unit
 from geoind.budgets.same_place import SamePlace
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from geoind.mechanisms.protocol import Mechanism, check_inside
-from geoind.pipeline import choose_mechanism, epsilon_for, obfuscate
+from geoind.pipeline import choose_mechanism, obfuscate
 from geoind.queries.points_of_interest import distances_from
 from geoind.queries.results import EVERYTHING, Frame, Records, closest
 from geoind.queries.services import service_params
@@ -212,14 +212,12 @@ def private_query(
     radius: float,
     confidence: float = 0.95,
     epsilon: float | None = None,
-    level: float | None = None,
-    radius_of_level: float | None = None,
     mechanism: Mechanism | None = None,
     report_reach: float | None = None,
     shape: "BaseGeometry | None" = None,
     same_place: SamePlace | None = None,
     ledger: "Ledger | None" = None,
-    person: str | int | None = None,
+    person_id: str | int | None = None,
     rng: RandomnessLike = None,
 ) -> PrivateQuery:
     """Return a query for what is within `radius` metres of a true location, made from a report of it.
@@ -236,9 +234,7 @@ def private_query(
     confidence : float
         Probability that nothing is missed, at least.
     epsilon : float
-        Privacy loss per metre; or
-    level, radius_of_level : float
-        `epsilon = level / radius_of_level`, within 200 metres if only the level is given; or
+        Privacy loss per metre, such as `epsilon_for(level, radius)`; or
     mechanism : Mechanism
         Anything that samples lon/lat reports.
     report_reach : float
@@ -248,8 +244,8 @@ def private_query(
         Area of interest of any shape, in lon/lat degrees, within `radius` metres of the truth: a
         `corridor`, a polygon. It stays on the trusted side; what is sent is the circle around it.
     same_place : SamePlace, optional
-        Ask the same query again from the same place, at no cost. Needs a person.
-    ledger, person : Ledger and str or int, optional
+        Ask the same query again from the same place, at no cost. Needs a person_id.
+    ledger, person_id : Ledger and str or int, optional
         Whose budget pays, before any noise is drawn.
     rng : RandomnessLike
         As in `obfuscate`.
@@ -257,19 +253,17 @@ def private_query(
     Examples
     --------
     >>> import math
-    >>> query = private_query(lat=48.8584, lon=2.2945, radius=300, confidence=0.95, level=math.log(4))
+    >>> from geoind import epsilon_for
+    >>> epsilon = epsilon_for(level=math.log(4), radius=200)
+    >>> query = private_query(lat=48.8584, lon=2.2945, radius=300, confidence=0.95, epsilon=epsilon)
     >>> round(query.radius, 1)
     992.2
     """
-    ways = (epsilon is not None) + (level is not None) + (mechanism is not None)
-    if ways != 1 or (level is None and radius_of_level is not None):
-        wrong = "how much privacy is missing" if not ways else "say how much privacy in one way"
+    if (epsilon is None) == (mechanism is None):
         raise InvalidInputError(
-            f"{wrong}: give epsilon, or level (and radius_of_level, in metres, if not 200), or a mechanism; "
-            "radius is how far around the location is asked"
+            "give either epsilon or mechanism; epsilon_for(level, radius) computes epsilon. "
+            "radius is the radius of the area of interest"
         )
-    if level is not None:
-        epsilon = epsilon_for(level, 200.0 if radius_of_level is None else radius_of_level)
     chosen = choose_mechanism(epsilon=epsilon, mechanism=mechanism)
     interest = as_positive(radius, "radius")
     confidence = as_unit(confidence, "confidence")
@@ -281,11 +275,11 @@ def private_query(
         reach = as_positive(report_reach, "report_reach")
     _check_shape(shape, interest, lat, lon)
     if same_place is None:
-        report = obfuscate(lat=lat, lon=lon, mechanism=chosen, ledger=ledger, person=person, rng=rng)
-    elif mechanism is not None or rng is not None or person is None:
-        raise InvalidInputError("same_place needs a person and epsilon or level, and makes its own noise")
+        report = obfuscate(lat=lat, lon=lon, mechanism=chosen, ledger=ledger, person_id=person_id, rng=rng)
+    elif mechanism is not None or rng is not None or person_id is None:
+        raise InvalidInputError("same_place needs person_id and epsilon, and makes its own noise")
     else:
-        report = same_place.obfuscate(lat=lat, lon=lon, epsilon=chosen.epsilon, person=person, ledger=ledger)
+        report = same_place.obfuscate(lat=lat, lon=lon, epsilon=chosen.epsilon, person_id=person_id, ledger=ledger)
         reach += same_place.cell_radius
     query = PrivateQuery(report.lat, report.lon, interest + reach, interest, confidence, chosen.epsilon)
     object.__setattr__(query, "_trusted", _Trusted(lat, lon, shape))

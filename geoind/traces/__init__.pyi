@@ -9,7 +9,6 @@ from .adversary import trace_beliefs as trace_beliefs
 from .drives import commuter as commuter
 from .drives import commuters as commuters
 from .drives import drives_of as drives_of
-from .drives import read_traces as read_traces
 from .evaluation import TraceAudit as TraceAudit
 from .evaluation import TraceEvaluation as TraceEvaluation
 from .evaluation import audit_traces as audit_traces

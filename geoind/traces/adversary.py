@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_lonlat, as_positive
-from geoind.channels.median import geometric_median
+from geoind.channels.remap import geometric_median
 from geoind.errors import InvalidInputError
 from geoind.space.projection import Projection
 from geoind.traces.methods import History, TraceMethod

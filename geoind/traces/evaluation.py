@@ -20,9 +20,8 @@ from geoind.errors import InvalidInputError
 from geoind.evaluation.figures import new_figure
 from geoind.evaluation.report import Picture, evaluation_page, html_figure, html_heading, html_table
 from geoind.extras import require
-from geoind.mechanisms.gaussian import PlanarGaussian
-from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.mechanisms.spherical_gaussian import SphericalGaussian
+from geoind.mechanisms.planar import PlanarGaussian, PlanarLaplace
+from geoind.mechanisms.spherical import SphericalGaussian
 from geoind.parallel import OnShare
 from geoind.pipeline import Location
 from geoind.space.projection import Projection
@@ -184,7 +183,7 @@ class _SamePlace:
         return len(self._seen) * self._epsilon
 
     def report(self, *, lat: float, lon: float, time: float) -> Location[float]:  # noqa: ARG002
-        answer = self._memory.obfuscate(lat=lat, lon=lon, person=0, epsilon=self._epsilon)
+        answer = self._memory.obfuscate(lat=lat, lon=lon, person_id=0, epsilon=self._epsilon)
         self._seen.add(answer)
         return answer
 

@@ -8,9 +8,9 @@ import pandas as pd
 
 from geoind.arrays import FloatArray, as_count, as_positive
 from geoind.budgets.same_place import SamePlace
-from geoind.channels.median import geometric_median
+from geoind.channels.remap import geometric_median
 from geoind.evaluation.figures import new_figure
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 from geoind.traces.adversary import LEVELS, average, home_beliefs, middle
@@ -64,7 +64,7 @@ def _same_place(epsilon: float) -> _Defence:
     def answer(person: int, _times: FloatArray, truth: FloatArray) -> FloatArray:
         memory = SamePlace(person.to_bytes(32))
         places = [
-            memory.obfuscate(lat=lat, lon=lon, epsilon=epsilon, person=person) for lon, lat in truth.tolist()
+            memory.obfuscate(lat=lat, lon=lon, epsilon=epsilon, person_id=person) for lon, lat in truth.tolist()
         ]
         return np.array([(place.lon, place.lat) for place in places])
 

@@ -186,7 +186,7 @@ class _EachSession:
         self._sessions: list[TraceSession] = []
 
     def add(self, names: Sequence[str]) -> None:
-        self._sessions += [TraceSession(self._method, key=self._key, person=name) for name in names]
+        self._sessions += [TraceSession(self._method, key=self._key, person_id=name) for name in names]
 
     def report(self, persons: IntArray, starts: IntArray, times: FloatArray, lonlat: FloatArray) -> FloatArray:
         reports = np.empty_like(lonlat)

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from geoind.arrays import FloatArray, IntArray, as_positive
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.globe import WGS84_FACTOR
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import WGS84_FACTOR, SphericalLaplace
 from geoind.randomness import Words
 from geoind.traces.laws import shares
 from geoind.traces.words import CHOICE, FRESH, LIMIT, NEAR, NO_CHOICE, TEST, SessionWords

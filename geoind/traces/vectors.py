@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.mechanisms.globe import WGS84_FACTOR
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import WGS84_FACTOR, SphericalLaplace
 from geoind.randomness import Words
 from geoind.traces.methods import HOUR, Independent, TraceMethod
 from geoind.traces.questions import (

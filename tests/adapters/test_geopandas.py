@@ -283,7 +283,7 @@ def test_a_crs_that_does_not_reach_a_place_or_a_report_is_refused() -> None:
     building = pyproj.CRS.from_wkt(
         'ENGCRS["building",EDATUM["corner"],CS[Cartesian,2],AXIS["x",east],AXIS["y",north],LENGTHUNIT["metre",1]]'
     )
-    with pytest.raises(InvalidInputError, match="cannot be brought to degrees"):
+    with pytest.raises(InvalidInputError, match="cannot be transformed"):
         obfuscate(geopandas.GeoSeries([shapely.Point(12.345, 1)], crs=building), **EACH)
     horizon = geopandas.GeoSeries([shapely.Point(89.9, 0)] * 50, crs=4326)
     with pytest.raises(InvalidInputError, match="no coordinates for some reports"):
@@ -312,7 +312,7 @@ def answers() -> dict[tuple[str, float], tuple[float, float]]:
     """Return what each person's own session answers, by person and time."""
     method = Recipe.of(**WALK).method
     assert method is not None
-    sessions = {f"p{number}": TraceSession(method, key=KEY, person=f"p{number}") for number in range(5)}
+    sessions = {f"p{number}": TraceSession(method, key=KEY, person_id=f"p{number}") for number in range(5)}
     found = {}
     for who, when, lon, lat in walks().itertuples(index=False):
         answer = sessions[who].report(lat=lat, lon=lon, time=when.timestamp())

@@ -9,8 +9,8 @@ from scipy.integrate import quad
 
 from geoind import Grid, InvalidInputError, PostProcessed, discretise
 from geoind.arrays import FloatArray
-from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.planar import PlanarLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 from tests.channels.grids import grids
 
 
@@ -133,5 +133,5 @@ def test_a_promise_finer_than_doubles_is_refused() -> None:
 
 
 def test_cells_that_doubles_do_not_tell_apart_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="doubles"):
+    with pytest.raises(InvalidInputError, match="same coordinates"):
         discretise(PlanarLaplace(1.0), Grid(5e6, 0, cell=1e-10, columns=2, rows=2))

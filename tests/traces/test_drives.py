@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 
 from geoind import InvalidInputError
+from geoind.files import read_traces
 from geoind.traces import (
     commuter,
     evaluate_traces,
 )
-from geoind.traces.drives import HOME, drives_of, read_traces
+from geoind.traces.drives import HOME, drives_of
 from geoind.traces.questions import arc_length
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from geoind import PlanarLaplace, TraceSession
 from geoind.cli import main
+from geoind.files import read_traces
 from geoind.traces import (
     History,
     Independent,
@@ -24,7 +25,6 @@ from geoind.traces import (
     commuters,
     drives_of,
     evaluate_traces,
-    read_traces,
 )
 from geoind.traces.evaluation import APPROACHES
 from geoind.traces.laws import shares

@@ -54,7 +54,7 @@ def crowd(every: float, count: int = 150) -> Positions:
 
 
 def each_alone(method: TraceMethod, steps: Positions) -> tuple[FloatArray, dict[str, float]]:
-    sessions = [TraceSession(method, key=KEY, person=name) for name in steps.names]
+    sessions = [TraceSession(method, key=KEY, person_id=name) for name in steps.names]
     reports = []
     for code, time, (lon, lat) in zip(
         steps.codes.tolist(), steps.times.tolist(), steps.lonlat.tolist(), strict=True
@@ -175,7 +175,7 @@ def test_each_kind_of_charge_is_counted_at_its_own_price() -> None:
     sparse.report(steps)
     assert fresh.costs == {name: {0.008: 60} for name in NAMES}
     for name in NAMES:
-        alone = TraceSession(SPARSE, key=KEY, person=name)
+        alone = TraceSession(SPARSE, key=KEY, person_id=name)
         own = steps.codes == NAMES.index(name)
         for time, (lon, lat) in zip(steps.times[own].tolist(), steps.lonlat[own].tolist(), strict=True):
             alone.report(lat=lat, lon=lon, time=time)
@@ -195,7 +195,7 @@ def test_mixed_rows_get_what_each_persons_own_session_answers(method: TraceMetho
     persons = rng.choice(["ana", "bea", "cem"], len(times)).tolist()
     reports, spent = obfuscate_traces(lonlat, persons=persons, times=times, method=method, key=KEY)
     for person in ("ana", "bea", "cem"):
-        session = TraceSession(method, key=KEY, person=person)
+        session = TraceSession(method, key=KEY, person_id=person)
         rows = [row for row, name in enumerate(persons) if name == person]
         alone = [session.report(lat=lonlat[row, 1], lon=lonlat[row, 0], time=times[row]) for row in rows]
         assert reports[rows].tolist() == [[answer.lon, answer.lat] for answer in alone]

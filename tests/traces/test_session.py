@@ -65,7 +65,7 @@ def test_the_state_holds_nothing_that_was_not_published(method: TraceMethod) -> 
 
 
 def test_a_session_shows_its_method_and_what_was_spent_and_nothing_else() -> None:
-    session = TraceSession(Independent(0.01), key=KEY, person="ana")
+    session = TraceSession(Independent(0.01), key=KEY, person_id="ana")
     session.report(**PARIS, time=1_700_000_000)
     session.report(lat=48.86, lon=2.3, time=1_700_000_060)
     assert repr(session) == str(session) == "TraceSession(Independent(epsilon=0.01), spent=0.02)"
@@ -74,7 +74,7 @@ def test_a_session_shows_its_method_and_what_was_spent_and_nothing_else() -> Non
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_the_ledger_is_charged_what_the_session_says_it_spent(method: TraceMethod) -> None:
     with Ledger("sqlite://", budget=100) as ledger:
-        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(method, key=KEY, ledger=ledger, person_id="ana")
         answers(session, WALK)
         assert ledger.spent("ana") == pytest.approx(session.spent, rel=1e-9)
 
@@ -82,15 +82,15 @@ def test_the_ledger_is_charged_what_the_session_says_it_spent(method: TraceMetho
 def test_repeating_a_step_costs_nothing_also_after_a_crash() -> None:
     with Ledger("sqlite://", budget=100) as ledger:
         method = Independent(0.01)
-        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(method, key=KEY, ledger=ledger, person_id="ana")
         before = session.state()
         first = session.report(**PARIS, time=0)
         assert session.report(**PARIS, time=0) == first
-        crashed = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
+        crashed = TraceSession.resume(before, method, key=KEY, ledger=ledger, person_id="ana")
         assert crashed.report(**PARIS, time=0) == first
         assert ledger.spent("ana") == pytest.approx(0.01)
         # Another place at that time is refused, because the ledger knows that the step was answered.
-        other = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
+        other = TraceSession.resume(before, method, key=KEY, ledger=ledger, person_id="ana")
         with pytest.raises(InvalidInputError, match="one session per person and key"):
             other.report(lat=48.9, lon=2.4, time=0)
         assert ledger.spent("ana") == pytest.approx(0.01)
@@ -123,7 +123,7 @@ def test_a_guarded_place_shows_nothing() -> None:
 )
 def test_bad_steps_are_refused_and_nothing_is_charged(changed: dict[str, object], message: str) -> None:
     with Ledger("sqlite://", budget=1) as ledger:
-        session = TraceSession(Independent(0.01), key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(Independent(0.01), key=KEY, ledger=ledger, person_id="ana")
         session.report(**PARIS, time=datetime.fromtimestamp(0, UTC))
         with pytest.raises(InvalidInputError, match=message) as refused:
             session.report(**({**PARIS, "time": 0.0} | changed))  # type: ignore[arg-type]
@@ -138,12 +138,12 @@ def test_a_broken_state_a_short_key_or_half_a_payer_are_clear_errors() -> None:
             TraceSession.resume(state, method, key=KEY)
     with pytest.raises(InvalidInputError, match="32 bytes"):
         TraceSession(method, key=b"short")
-    with Ledger("sqlite://", budget=1) as ledger, pytest.raises(InvalidInputError, match="needs a person"):
+    with Ledger("sqlite://", budget=1) as ledger, pytest.raises(InvalidInputError, match="needs person_id"):
         TraceSession(method, ledger=ledger)
 
 
 def test_two_persons_under_one_key_do_not_share_their_noise() -> None:
-    ana, bea = (TraceSession(METHODS[3], key=KEY, person=person) for person in ("ana", "bea"))
+    ana, bea = (TraceSession(METHODS[3], key=KEY, person_id=person) for person in ("ana", "bea"))
     assert answers(ana, WALK) != answers(bea, WALK)
 
 
@@ -157,7 +157,7 @@ def test_the_mean_cost_of_an_hour_is_what_was_spent_over_the_time() -> None:
 
 def test_a_name_with_space_around_it_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="without space"):
-        TraceSession(Independent(0.01), person="ana ")
+        TraceSession(Independent(0.01), person_id="ana ")
 
 
 def test_jumps_gaps_and_repeated_steps_are_answered() -> None:
@@ -171,7 +171,7 @@ def test_jumps_gaps_and_repeated_steps_are_answered() -> None:
 
 
 def test_one_person_typed_in_two_ways_has_one_session() -> None:
-    one, other = (TraceSession(Independent(0.01), key=KEY, person=name) for name in ("Zoe\u0308", "Zo\u00eb"))
+    one, other = (TraceSession(Independent(0.01), key=KEY, person_id=name) for name in ("Zoe\u0308", "Zo\u00eb"))
     assert one.report(**PARIS, time=0) == other.report(**PARIS, time=0)
 
 
@@ -203,28 +203,30 @@ SPARSE = SparseVector(0.01, 0.01, 1500, 0.005)
 
 def test_a_new_worker_for_each_report_answers_as_one_session_would(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
-    one = TraceSession(SPARSE, key=KEY, person="ana")
+    one = TraceSession(SPARSE, key=KEY, person_id="ana")
     for lat, lon, time in WALK[:24]:
         with Ledger(url, budget=10) as ledger:
-            answer = TraceSession(SPARSE, key=KEY, ledger=ledger, person="ana").report(lat=lat, lon=lon, time=time)
+            answer = TraceSession(SPARSE, key=KEY, ledger=ledger, person_id="ana").report(
+                lat=lat, lon=lon, time=time
+            )
         assert answer == one.report(lat=lat, lon=lon, time=time)
     with Ledger(url, budget=10) as ledger:
         assert ledger.spent("ana") == pytest.approx(one.spent)
-        assert TraceSession(SPARSE, key=KEY, ledger=ledger, person="ana").spent == one.spent
+        assert TraceSession(SPARSE, key=KEY, ledger=ledger, person_id="ana").spent == one.spent
 
 
 def test_persons_do_not_share_a_session_and_forgetting_one_deletes_it() -> None:
     with Ledger("sqlite://", budget=1) as ledger:
-        ana, bea = (TraceSession(SPARSE, key=KEY, ledger=ledger, person=person) for person in ("ana", "bea"))
+        ana, bea = (TraceSession(SPARSE, key=KEY, ledger=ledger, person_id=person) for person in ("ana", "bea"))
         assert ana.report(**PARIS, time=0) != bea.report(**PARIS, time=0)
         ledger.forget("ana")
-        assert TraceSession(SPARSE, key=KEY, ledger=ledger, person="ana").spent == 0
+        assert TraceSession(SPARSE, key=KEY, ledger=ledger, person_id="ana").spent == 0
         assert bea.spent == pytest.approx(0.02)
 
 
 def test_a_key_is_a_key_or_its_bytes() -> None:
-    bytes_and_key = [TraceSession(SPARSE, key=key, person="ana") for key in (KEY, Key(KEY))]
+    bytes_and_key = [TraceSession(SPARSE, key=key, person_id="ana") for key in (KEY, Key(KEY))]
     first, second = (answers(session, WALK[:10]) for session in bytes_and_key)
     assert first == second
-    resumed = TraceSession.resume(bytes_and_key[0].state(), SPARSE, key=Key(KEY), person="ana")
+    resumed = TraceSession.resume(bytes_and_key[0].state(), SPARSE, key=Key(KEY), person_id="ana")
     assert answers(resumed, WALK[10:]) == answers(bytes_and_key[1], WALK[10:])

@@ -14,7 +14,7 @@ import pytest
 import shapely
 from fastapi import FastAPI
 
-from geoind.maps.basemap import read_basemap
+from geoind.maps import read_basemap
 from tests.apart import apart
 from webdemo.app import create_app
 from webdemo.observer import best_guess, posterior
@@ -61,7 +61,7 @@ def test_a_town_may_lack_buildings_streets_or_places(tmp_path: Path, shapes: tup
     apart(asyncio.run, ask_everything())
 
 
-def test_an_application_that_nobody_served_leaves_no_folder(tmp_path: Path) -> None:
+def test_an_application_that_is_not_served_leaves_no_folder(tmp_path: Path) -> None:
     path = town_file(tmp_path, STREET)
     temporary = tmp_path / "temporary"
     temporary.mkdir()
