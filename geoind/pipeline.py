@@ -132,8 +132,8 @@ def _for_reports(
         )
     if epsilon is not None or level is None or radius is None:
         raise InvalidInputError("delta goes with level and radius, not with epsilon")
+    from geoind.accounting.accountant import delta_of_reports
     from geoind.accounting.calibration import mechanism_for_reports
-    from geoind.accounting.reports import delta_of_reports
 
     count = 1 if reports is None else reports
     if mechanism is None:

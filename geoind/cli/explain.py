@@ -79,8 +79,8 @@ def _together(options: argparse.Namespace) -> "tuple[int, Promise] | None":
 
 def _several(globe: "SphericalLaplace", reports: int, promise: Promise) -> None:
     """Print what several reports tell together, and which noise would keep the promise by all of them."""
+    from geoind.accounting.accountant import level_of_reports
     from geoind.accounting.calibration import Family, gaussian_is_smaller_from, mechanism_for_reports
-    from geoind.accounting.reports import level_of_reports
 
     level, radius, delta = promise.level, promise.radius, promise.delta
     print()

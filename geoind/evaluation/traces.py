@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from geoind import TraceSession
-from geoind.accounting.reports import level_of_reports
+from geoind.accounting.accountant import level_of_reports
 from geoind.arrays import FloatArray
 from geoind.budgets.same_place import SamePlace
 from geoind.distances import haversine

@@ -15,7 +15,7 @@ matters and only there:
 - `sigma` is that of Gaussian noise, in metres, where there is no epsilon (`math.inf`).
 
 What a report of it costs beside others, the accountant and a ledger know by its epsilon. Noise without one tells
-more by `loss_of.register` (`geoind.accounting.mechanisms`) and `release_of.register` (`geoind.budgets.release`).
+more by `loss_of.register` (`geoind.accounting.losses`) and `release_of.register` (`geoind.budgets.release`).
 """
 
 from typing import Literal, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable

@@ -6,7 +6,7 @@ import pytest
 
 from geoind import InvalidInputError, Ledger, PlanarGaussian
 from geoind.accounting import PersonLevel, Promise
-from geoind.accounting.bounds import level_of_losses
+from geoind.accounting.accountant import level_of_losses
 from geoind.budgets.limits import Accounted, Sum, _most
 from geoind.budgets.release import UNITS, Cost, Release, release_of
 from tests.budgets.test_limits import DELTA, GLOBE, LEVEL, promise

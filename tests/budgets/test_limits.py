@@ -35,7 +35,7 @@ from geoind import (
     private_query,
 )
 from geoind.accounting import PersonLevel, Promise
-from geoind.accounting.bounds import level_of_losses
+from geoind.accounting.accountant import level_of_losses
 from geoind.accounting.calibration import Family
 from geoind.budgets.limits import Accounted, Sum, _most
 from geoind.budgets.release import UNITS, Cost, Release, release_of
