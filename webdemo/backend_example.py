@@ -28,6 +28,7 @@ from pydantic import BaseModel, Field, StrictFloat, TypeAdapter, ValidationError
 
 from geoind import BudgetExceededError, InvalidInputError, Ledger, SamePlace, epsilon_for, private_query
 from geoind.errors import LedgerError
+from geoind.keys import as_key
 from geoind.queries import PointsOfInterest
 from geoind.traces import SessionStore, SparseVector
 
@@ -126,7 +127,7 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str, *, timeout:
         places = query.refine([place.model_dump() for place in found])
         return {"places": places, "confidence": query.confidence, "remaining": ledger.remaining(person)}
 
-    sessions = SessionStore(ledger, MOVING, memory.key)
+    sessions = SessionStore(ledger, MOVING, as_key(memory.key).read())
 
     @app.post("/track")
     def track(truth: Truth, person: Person) -> dict[str, float]:

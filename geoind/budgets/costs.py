@@ -1,8 +1,8 @@
 """The cost of a report as a ledger stores it, and the limit that a budget sets to the reports of one person.
 
-A sum of epsilons holds however each report's mechanism was chosen, also from the earlier reports. A level up to delta
-does not: the accountant needs to know in advance which reports will be made. `_LevelLimit` therefore allows what one of
-two rules allows; docs/budgets.md has the proof.
+A sum of epsilons holds however each report's mechanism was chosen, also from the earlier reports. A level up to
+delta does not: the accountant needs to know in advance which reports will be made. `_LevelLimit` therefore allows
+what one of two rules allows; docs/budgets.md has the proof.
 """
 
 import math
@@ -52,12 +52,13 @@ class Cost(NamedTuple):
     Parameters
     ----------
     kind : str
-        "SphericalLaplace", "PlanarLaplace", "SphericalGaussian" or "PlanarGaussian"; "any" for another mechanism with
-        an epsilon, "sites" for one whose epsilon holds between sites only; "PersonLevel" for a curator's release.
+        "SphericalLaplace", "PlanarLaplace", "SphericalGaussian" or "PlanarGaussian"; "any" for another mechanism
+        with an epsilon, "sites" for one whose epsilon holds between sites only; "PersonLevel" for a curator's
+        release.
     parameter : int
         Epsilon per metre, in units of 1e-15, rounded up; of a Gaussian kind sigma in nanometres, rounded down; of
-        a "PersonLevel" the level, in units of 1e-15, rounded up. Metres are on the ground for mechanisms of lon/lat,
-        and in the plane for mechanisms of xy; a projected mechanism is charged as `Projected`.
+        a "PersonLevel" the level, in units of 1e-15, rounded up. Metres are on the ground for mechanisms of
+        lon/lat, and in the plane for mechanisms of xy; a projected mechanism is charged as `Projected`.
 
     Examples
     --------
@@ -166,8 +167,8 @@ def _rounded(number: float, units: int, rounding: str) -> int:
 def limit_of(budget: float | Promise | PersonLevel) -> "_SumLimit | _LevelLimit":
     """Return the limit that a ledger's budget sets; a number limits the sum of epsilons.
 
-    Both kinds have `budget`, `total` (all that may be spent), `measure` (the unit), `check` (refuse a cost that cannot be
-    counted), `spent` and `allows`.
+    Both kinds have `budget`, `total` (all that may be spent), `measure` (the unit), `check` (refuse a cost that
+    cannot be counted), `spent` and `allows`.
     """
     return _LevelLimit(budget) if isinstance(budget, Promise) else _SumLimit(budget)
 
@@ -244,9 +245,9 @@ class _SumLimit:
 class _LevelLimit:
     """A largest level within a radius, up to delta, by the better of two rules.
 
-    The plain sum of the levels, for any reports; or the accountant's level, for reports of one cost. All planar Gaussian
-    noise counts as one cost: whatever the sigmas, and however they were chosen, n reports have the loss of a single
-    report whose sigma^-2 is the sum of theirs. Without a delta only the plain sum counts.
+    The plain sum of the levels, for any reports; or the accountant's level, for reports of one cost. All planar
+    Gaussian noise counts as one cost: whatever the sigmas, and however they were chosen, n reports have the loss
+    of a single report whose sigma^-2 is the sum of theirs. Without a delta only the plain sum counts.
     """
 
     budget: Promise

@@ -1,10 +1,10 @@
 """The privacy budget of each person, in a database.
 
 A budget is by default a sum of epsilons per metre: n reports of epsilon cost n * epsilon (sequential composition).
-Epsilon is stored in whole units of 1e-15 per metre, rounded up, so that charges add up exactly in any order. A budget
-may be exceeded by a billionth of itself, so that `budget=10 * epsilon` pays for ten reports although neither number
-is round. With a `Promise` as budget the accountant counts, up to a delta. The releases of a trusted curator cost a
-level per person and no epsilon per metre: their budget is a `PersonLevel`.
+Epsilon is stored in whole units of 1e-15 per metre, rounded up, so that charges add up exactly in any order. A
+budget may be exceeded by a billionth of itself, so that `budget=10 * epsilon` pays for ten reports although
+neither number is round. With a `Promise` as budget the accountant counts, up to a delta. The releases of a trusted
+curator cost a level per person and no epsilon per metre: their budget is a `PersonLevel`.
 """
 
 import math
@@ -69,7 +69,8 @@ class Ledger:
     """The privacy budgets of persons: a report is charged before it is published, and refused beyond the budget.
 
     A charge is committed to the database before the method returns, so no report is published without payment; a
-    charge stays even if the report is never sent. Any number of processes and machines may charge at the same time.
+    charge stays even if the report is never sent. Any number of processes and machines may charge at the same
+    time.
 
     Parameters
     ----------
@@ -182,8 +183,8 @@ class Ledger:
         reports : int
             Number of reports to pay for at once.
         once : str, optional
-            A token of reports that are paid once, such as a repeated report: as long as the ledger knows the token for
-            this person, the same number of reports of the same cost is free.
+            A token of reports that are paid once, such as a repeated report: as long as the ledger knows the token
+            for this person, the same number of reports of the same cost is free.
         """
         name = as_person(person)
         tokens = None if once is None else {name: once}
@@ -203,8 +204,8 @@ class Ledger:
         label : str
             Purpose, stored in the history. Never a location.
         once : mapping, optional
-            A token per person, as in `charge`: persons whose token the ledger knows for as many reports of this cost
-            are not charged. Charges and tokens are written in one transaction.
+            A token per person, as in `charge`: persons whose token the ledger knows for as many reports of this
+            cost are not charged. Charges and tokens are written in one transaction.
 
         Examples
         --------
@@ -214,6 +215,7 @@ class Ledger:
         0.02
         """
         of_kind = as_cost(cost)
+        self._limit.check(of_kind)
         self._charge({person: {of_kind: count} for person, count in reports.items()}, label, once)
 
     def charge_all(self, costs: Costs, *, label: str = "", once: Mapping[str, str] | None = None) -> None:
@@ -249,7 +251,7 @@ class Ledger:
         return self._remaining(self._counted(person, self._window))
 
     def spent(self, person: Person) -> float:
-        """Return what counts against the budget now, in the window or the lifetime: epsilon per metre, or a level."""
+        """Return what counts against the budget now, in the window or the lifetime: epsilon or a level."""
         return float(self._limit.spent(self._counted(person, self._window)))
 
     def lifetime(self, person: Person) -> float:
@@ -352,7 +354,7 @@ class Ledger:
         label: str,
         once: Mapping[str, str] | None,
     ) -> dict[str, dict[Cost, int]]:
-        """Charge every person or none, except those whose token is known, and return the reports of each person."""
+        """Charge all persons whose token is not known, or none, and return the reports of each person."""
         for cost in {cost for counts in wanted.values() for cost in counts}:
             self._limit.check(cost)
         reports: dict[str, Counter[Cost]] = {}
@@ -412,7 +414,8 @@ class Account:
         Parameters
         ----------
         costs : iterable of float
-            The largest charges of a step, one epsilon per charge. A budget that allows all of them allows each part.
+            The largest charges of a step, one epsilon per charge. A budget that allows all of them allows each
+            part.
         """
         wanted = Counter(map(as_cost, costs))
         for cost in wanted:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 from geoind.arrays import as_count, as_unit
-from geoind.audits.events import bound
+from geoind.audits.trials import bound
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Location
 from geoind.traces.comparison import arc_length

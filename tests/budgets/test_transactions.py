@@ -139,7 +139,7 @@ def test_a_reader_who_holds_on_to_a_forgotten_name_is_told_about(
     ledger.charge("anastasia", 0.125)
     other.execute("BEGIN")
     other.execute("SELECT * FROM geoind_charge").fetchall()
-    with pytest.raises(LedgerError, match="deleted, but a reader held on to the old file: call it again"):
+    with pytest.raises(LedgerError, match="another connection still reads the old file: call it again"):
         ledger.forget("anastasia")
     assert ledger.history("anastasia") == []
     other.execute("ROLLBACK")

@@ -328,7 +328,7 @@ def test_a_ledger_and_a_person_go_together() -> None:
 
 @pytest.mark.parametrize("key", [bytes(31), bytes(33), "k" * 32])
 def test_a_key_has_32_bytes(key: bytes) -> None:
-    with pytest.raises(InvalidInputError, match="key must be 32 bytes"):
+    with pytest.raises(InvalidInputError, match="32 bytes"):
         PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=key)
 
 
