@@ -85,7 +85,7 @@ def main() -> None:
     share = batch / CROWD / charges["`ledger.charge`"]
     ratio = statistics.median(levels) / charges["`ledger.charge`"]
     lines += [
-        "`ledger.charge` also tells what remains. Of a `Promise` the accountant computes that for every number of",
+        "`ledger.charge` also returns what remains. For a `Promise` the accountant computes that for every number of",
         f"reports that it has not met before: {ratio:.0f} times a single charge (median of {len(levels)}).",
         "",
     ]

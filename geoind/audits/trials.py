@@ -227,7 +227,7 @@ def _jump(here: _LocalPlane, sample: Sampler, along: FloatArray, length: float, 
         return here.located(sample(np.tile(place, (number, 1))), low * along)
 
     places = (here.at(low * along), here.at(high * along))
-    return _Trial(*places, high - low, length * along, draws, ", at the largest jump of the reports", draw)
+    return _Trial(*places, high - low, length * along, draws, ", where reports jump", draw)
 
 
 def _rows(here: _LocalPlane, sample: Sampler, offset: FloatArray, draws: int) -> _Trial:
