@@ -22,8 +22,8 @@ from geoind.arrays import (
     as_unit,
 )
 from geoind.errors import InvalidInputError, plural
-from geoind.mechanisms.protocol import Mechanism, check_truths, speaking
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.protocol import Mechanism, check_truths, require_space
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.randomness import RandomnessLike, as_randomness
 from geoind.space.lattice import snap_lonlat
 
@@ -111,7 +111,7 @@ def choose_mechanism(
     if mechanism is not None:
         if not (epsilon is level is radius is None):
             raise InvalidInputError("give a mechanism, or epsilon, or level and radius, not several of them")
-        return speaking("lonlat", mechanism)
+        return require_space("lonlat", mechanism)
     try:
         return _globe(epsilon, level, radius)
     except TypeError as error:  # a list, for example, cannot be hashed
@@ -127,9 +127,11 @@ def _for_reports(
     mechanism: Mechanism | None,
 ) -> Mechanism:
     if delta is None:
-        raise InvalidInputError("reports needs delta, the probability that the level of all reports is exceeded")
+        raise InvalidInputError(
+            "reports goes with delta, the probability that the level of all reports is exceeded"
+        )
     if epsilon is not None or level is None or radius is None:
-        raise InvalidInputError("delta needs level and radius, not epsilon")
+        raise InvalidInputError("delta goes with level and radius, not with epsilon")
     from geoind.accounting.accountant import delta_of_reports
     from geoind.accounting.calibration import mechanism_for_reports
 
@@ -142,7 +144,7 @@ def _for_reports(
                 f"{LEAST_MEAN_ERROR:g} m: likely a unit error. For so little noise, pass mechanism="
             )
         return noise
-    kept = delta_of_reports(speaking("lonlat", mechanism), reports=count, radius=radius, level=level)
+    kept = delta_of_reports(require_space("lonlat", mechanism), reports=count, radius=radius, level=level)
     if kept > as_unit(delta, "delta"):
         raise InvalidInputError(
             f"the delta of {plural(count, 'report')} of this mechanism at this level within {radius:g} m is "
@@ -310,7 +312,7 @@ def obfuscate_lonlat(
     (1, 2)
     """
     points = as_lonlat(lonlat)
-    mechanism = speaking("lonlat", mechanism)
+    mechanism = require_space("lonlat", mechanism)
     source = as_randomness(rng, len(points))
     if ledger is not None or person_id is not None:
         check_truths(mechanism, points)

@@ -103,10 +103,10 @@ def test_scalar_calls_have_the_noise_of_the_mechanism() -> None:
         ({"epsilon": None, "level": 1.0, "radius": -200.0}, "radius"),
         ({"mechanism": SphericalLaplace(1.0)}, "not several"),
         ({"epsilon": None, "mechanism": "laplace"}, "mechanism must have"),
-        ({"epsilon": None, "mechanism": PlanarLaplace(0.01)}, "speaks metres"),
-        ({"epsilon": None, "mechanism": PostProcessed(PlanarLaplace(9.0), LATTICE)}, "speaks metres"),
-        ({"delta": 1e-5}, "not epsilon"),
-        ({"reports": 5}, "reports needs delta"),
+        ({"epsilon": None, "mechanism": PlanarLaplace(0.01)}, "takes metres"),
+        ({"epsilon": None, "mechanism": PostProcessed(PlanarLaplace(9.0), LATTICE)}, "takes metres"),
+        ({"delta": 1e-5}, "not with epsilon"),
+        ({"reports": 5}, "goes with delta"),
         ({"epsilon": None, "level": 1.0, "delta": 1e-5}, "goes with level and radius"),
         ({"epsilon": None, "level": 1.0, "radius": 200.0, "delta": 1.0}, "delta must"),
         ({"epsilon": None, "level": 1.0, "radius": 200.0, "delta": 1e-5, "reports": 0}, "reports must"),
@@ -165,7 +165,7 @@ def test_a_bad_coordinate_of_a_scalar_call_is_named_without_its_value_and_withou
 
 
 def test_a_planar_mechanism_is_never_given_degrees() -> None:
-    with pytest.raises(InvalidInputError, match=r"speaks metres.*Projected"):
+    with pytest.raises(InvalidInputError, match=r"takes metres.*Projected"):
         obfuscate_lonlat([[2.2945, 48.8584]], PlanarLaplace(100.0))
 
 

@@ -11,11 +11,9 @@ from geoind.accounting.accountant import delta_of_losses, delta_of_reports
 from geoind.accounting.losses import loss_of
 from geoind.arrays import as_count, as_positive, as_unit
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.gaussian import PlanarGaussian
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarGaussian, PlanarLaplace
 from geoind.mechanisms.protocol import Space
-from geoind.mechanisms.sphere import SphericalLaplace
-from geoind.mechanisms.spherical_gaussian import SphericalGaussian
+from geoind.mechanisms.spherical import SphericalGaussian, SphericalLaplace
 
 __all__ = ["Family", "gaussian_is_smaller_from", "mechanism_for_reports"]
 

@@ -17,14 +17,12 @@ from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 from geoind.pipeline import Budget
-from geoind.tables.identities import persons_in, plain
-from geoind.tables.order import MOST_CLOCKS
-from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.release import Count, Part, Release
-from geoind.tables.stream import decided
+from geoind.tables.checks import MOST_CLOCKS
+from geoind.tables.columns import persons_in, plain, seconds_of
+from geoind.tables.recipe import Options, Points, Recipe, with_options
+from geoind.tables.release import Count, Release
+from geoind.tables.stream import Part, decided
 from geoind.tables.table import Table
-from geoind.tables.times import seconds_of
-from geoind.tables.where import Points
 
 if TYPE_CHECKING:
     import dask.dataframe as dd

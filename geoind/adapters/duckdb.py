@@ -14,7 +14,7 @@ from geoind.pipeline import Budget
 from geoind.tables import stream
 from geoind.tables.recipe import EACH_ROW, Missing, Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, ReleaseRecord
-from geoind.tables.release import drawn_alone
+from geoind.tables.stream import drawn_alone
 from geoind.tables.table import Table
 
 if TYPE_CHECKING:

@@ -15,14 +15,12 @@ import pyarrow as pa
 import shapely
 
 from geoind.errors import InvalidInputError
-from geoind.tables.copies import sampled_rows
-from geoind.tables.names import listed
-from geoind.tables.places import rows_of
-from geoind.tables.recipe import Recipe
+from geoind.tables.checks import sampled_rows
+from geoind.tables.columns import rows_of
+from geoind.tables.recipe import Points, Recipe, listed
 from geoind.tables.record import ATTRS_KEY, PARQUET_KEY
-from geoind.tables.release import Obfuscated
+from geoind.tables.stream import Obfuscated
 from geoind.tables.table import Table
-from geoind.tables.where import Points
 
 __all__ = ["refuse_index", "reported", "table_of"]
 

@@ -13,9 +13,7 @@ from geoind.adapters.frames import refuse_index, reported, table_of
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.release import Part
-from geoind.tables.stream import released
-from geoind.tables.summary import Tally
+from geoind.tables.stream import Part, Tally, released
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries

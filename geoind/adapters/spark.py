@@ -25,15 +25,12 @@ from geoind.errors import GeoindError, InvalidInputError
 from geoind.keys import KeyLike, as_key
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
-from geoind.tables.identities import persons_in, values_of
-from geoind.tables.names import named_path
-from geoind.tables.order import MOST_CLOCKS
-from geoind.tables.places import column_of
-from geoind.tables.recipe import EACH_ROW, Missing, Options, Recipe, with_options
-from geoind.tables.release import Part, Release, drawn_alone
-from geoind.tables.stream import decided
+from geoind.tables.checks import MOST_CLOCKS
+from geoind.tables.columns import column_of, persons_in, seconds_of, values_of
+from geoind.tables.recipe import EACH_ROW, Missing, Options, Recipe, named_path, with_options
+from geoind.tables.release import Release
+from geoind.tables.stream import Part, decided, drawn_alone
 from geoind.tables.table import Table
-from geoind.tables.times import seconds_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -23,7 +23,7 @@ from geoind.budgets.costs import Cost
 from geoind.budgets.engines import keep_private, open_engine, sqlite_file, sqlite_files
 from geoind.errors import InvalidInputError, LedgerError
 
-__all__ = ["VERSION", "Database", "metadata"]
+__all__ = ["VERSION", "Database", "create_tables", "metadata", "now"]
 
 VERSION = 5
 
@@ -96,6 +96,11 @@ class _Now(FunctionElement[int]):
     inherit_cache = True
 
 
+def now() -> _Now:
+    """Return the expression for the database's clock, in microseconds since 1970."""
+    return _Now()
+
+
 @compiles(_Now, "sqlite")
 def _sqlite_clock(_element: _Now, _compiler: Any, **_: Any) -> str:
     return "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
@@ -121,10 +126,10 @@ _WHAT = (charges.c.person, charges.c.kind, charges.c.parameter)
 _IN_A_LIFETIME = sql.select(totals).where(totals.c.person.in_(_NAMES))
 _IN_A_WINDOW = (
     sql.select(*_WHAT, sql.func.sum(charges.c.reports))
-    .where(charges.c.person.in_(_NAMES), charges.c.at > _Now() - sql.bindparam("window"))
+    .where(charges.c.person.in_(_NAMES), charges.c.at > now() - sql.bindparam("window"))
     .group_by(*_WHAT)
 )
-_WRITE = sql.insert(charges).values(at=_Now())
+_WRITE = sql.insert(charges).values(at=now())
 _TOKENS: sql.BindParameter[str] = sql.bindparam("tokens", expanding=True)
 _PAID = sql.select(tokens).where(tokens.c.person.in_(_NAMES), tokens.c.token.in_(_TOKENS))
 _SESSION = sql.select(sessions.c.state).where(
@@ -192,11 +197,11 @@ class Database:
         """Create the tables, and store the window of a ledger, in microseconds."""
         with self.transaction(writes=True) as connection:
             _lock_schema(connection)
-            if _create(connection) and self._is_sqlite:
+            if create_tables(connection) and self._is_sqlite:
                 keep_private(self.engine.url)
             if window is None:
                 return
-            reaches = sql.select(sql.func.count()).where(pruned.c.before > _Now() - window)
+            reaches = sql.select(sql.func.count()).where(pruned.c.before > now() - window)
             if connection.execute(reaches).scalar_one():
                 raise InvalidInputError("window includes charges that were pruned: it would count too little")
             if (longest := self._longest_window(connection)) is None:
@@ -282,7 +287,7 @@ class Database:
         if longest is not None and keep < longest:
             most = timedelta(microseconds=longest)
             raise InvalidInputError(f"keep must be at least the longest window of the database, {most}")
-        before = connection.execute(sql.select(_Now() - keep)).scalar_one()
+        before = connection.execute(sql.select(now() - keep)).scalar_one()
         connection.execute(sql.insert(pruned).values(before=before))
         connection.execute(sql.delete(pruned).where(pruned.c.before < before))
         return connection.execute(sql.delete(charges).where(charges.c.at < before)).rowcount
@@ -344,7 +349,7 @@ def _lock_schema(connection: Connection) -> None:
         connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7205759403792793)")
 
 
-def _create(connection: Connection) -> bool:
+def create_tables(connection: Connection) -> bool:
     """Create the tables if there are none; return whether they were created. Raise for another version."""
     inspector = sql.inspect(connection)
     if not inspector.has_table(persons.name):

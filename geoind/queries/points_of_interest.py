@@ -15,7 +15,7 @@ from pyarrow import parquet
 from geoind.arrays import ArrayLike, FloatArray, as_location, as_lonlat, as_positive
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.globe import WGS84_FACTOR
+from geoind.mechanisms.spherical import WGS84_FACTOR
 from geoind.space.crs import in_degrees, parsed_crs
 from geoind.space.geodesy import geodesic_lengths
 from geoind.space.projection import Projection
@@ -25,15 +25,6 @@ if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
 
 __all__ = [
-    "EVERYTHING",
-    "Frame",
-    "PointsOfInterest",
-    "Records",
-    "closest",
-    "corridor",
-    "distances_from",
-    "lonlat_of",
-]
     "EVERYTHING",
     "Frame",
     "PointsOfInterest",

@@ -14,7 +14,7 @@ import shapely
 from geoind.arrays import Coordinates, FloatArray, as_count, as_location, as_lonlat, as_positive, as_unit
 from geoind.budgets.same_place import SamePlace
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from geoind.mechanisms.protocol import Mechanism, check_inside
 from geoind.pipeline import choose_mechanism, obfuscate
 from geoind.queries.points_of_interest import EVERYTHING, Frame, Records, closest, distances_from

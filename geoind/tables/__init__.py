@@ -9,9 +9,8 @@
 """
 
 from geoind.tables.recipe import EACH_FILE, Options, Recipe
-from geoind.tables.record import PersonTotal, ReleaseRecord, read_promise, sidecar_of, write_sidecar
+from geoind.tables.record import PersonTotal, ReleaseRecord, Summary, read_promise, sidecar_of, write_sidecar
 from geoind.tables.stream import obfuscate
-from geoind.tables.summary import Summary
 
 __all__ = [
     "EACH_FILE",

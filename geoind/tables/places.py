@@ -1,8 +1,11 @@
-"""Arrow columns that hold places, to and from (n, 2) coordinates: lon and lat, WKB, GeoArrow points."""
+"""The columns of true places: found by the schema, read to degrees, written with reports."""
 
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,25 +13,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import shapely
 
-from geoind.arrays import FloatArray, IntArray
+from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
-from geoind.tables.names import listed
+from geoind.space.crs import CODE, LONLAT, as_crs, from_lonlat, parsed_crs, same_crs, to_lonlat
+from geoind.tables.columns import JSON_TEXT, Flags, column_of, finite, is_binary, is_text, nulls, plain_type
+from geoind.tables.recipe import LonLat, Points, coordinate_columns, listed
 
 __all__ = [
-    "Flags",
+    "EMPTY",
     "GeometryColumn",
+    "Locations",
     "LonLatColumns",
-    "column_of",
-    "finite",
-    "is_binary",
-    "is_text",
-    "nulls",
-    "picked",
-    "rows_of",
-    "without_views",
+    "crs_of",
+    "declared_crs",
+    "geometry_columns",
+    "published_schema",
 ]
-
-Flags = npt.NDArray[np.bool_]
 
 SWAPPED = "are lat and lon swapped?"
 
@@ -39,64 +39,6 @@ WKB_BYTES = 21
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 """What other readers of a text file take for a number, too."""
 DECIMAL_COMMA = r"^([+-]?[0-9]+),([0-9]+)$"
-
-
-def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Return the column of that name, which must be there exactly once."""
-    if batch.schema.names.count(name) != 1:
-        raise InvalidInputError(f"column {name!r} must exist once, the columns are {listed(batch.schema.names)}")
-    return batch.column(batch.schema.get_field_index(name))
-
-
-def rows_of(batch: pa.RecordBatch, rows: IntArray) -> pa.RecordBatch:
-    """Return some rows of a batch."""
-    indices = pa.array(rows)
-    try:
-        return batch.take(indices)
-    except pa.ArrowNotImplementedError:
-        pass
-    return pa.RecordBatch.from_arrays([picked(column, indices) for column in batch.columns], schema=batch.schema)
-
-
-def picked(column: pa.Array, indices: pa.Array) -> pa.Array:
-    """Return some values of a column; Arrow cannot pick views yet, nor what contains them."""
-    try:
-        return column.take(indices)
-    except pa.ArrowNotImplementedError:
-        plain = without_views(column)
-        if plain is not column:
-            return plain.take(indices).cast(column.type)
-        return pa.array([column[row].as_py() for row in indices.to_pylist()], column.type)
-
-
-def without_views(column: pa.Array) -> pa.Array:
-    """Return a column of string or binary views in a type from which Arrow can pick rows; others as they are."""
-    if not (pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type)):
-        return column
-    return column.cast(pa.large_string() if is_text(column.type) else pa.large_binary())
-
-
-def is_text(kind: pa.DataType) -> bool:
-    """Return whether a type is text."""
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def is_binary(kind: pa.DataType) -> bool:
-    """Return whether a type is bytes."""
-    return any(test(kind) for test in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view))
-
-
-def finite(coordinates: FloatArray) -> Flags:
-    """Return which of the (n, 2) coordinates are numbers, both of them."""
-    # Not all(axis=1), which numpy does row by row.
-    return np.asarray(np.isfinite(coordinates[:, 0]) & np.isfinite(coordinates[:, 1]))
-
-
-def nulls(column: pa.Array) -> Flags:
-    """Return which rows are null."""
-    if not column.null_count:
-        return np.zeros(len(column), bool)
-    return np.asarray(column.is_null().to_numpy(zero_copy_only=False), bool)
 
 
 @dataclass(frozen=True)
@@ -328,3 +270,241 @@ class GeometryColumn:
 def _refusal(name: str, what: str) -> str:
     # A height or a measure (time, distance along a road) shows the place, so it must not pass.
     return f"column {name!r} must hold points of x and y only, got {what}"
+
+
+EMPTY = " is empty"
+"""The end of the reason why a row has no place."""
+
+
+@dataclass(frozen=True)
+class Locations:
+    """Where the places of a table are.
+
+    Examples
+    --------
+    >>> batch = pa.RecordBatch.from_pydict({"lat": ["48.86", "x"], "lon": ["2.35", "2.35"]})
+    >>> truths, problems = Locations.of(batch.schema, ()).read(batch)
+    >>> truths[0][0].tolist(), problems
+    ([2.35, 48.86], {1: 'latitude must be a finite number'})
+    """
+
+    places: tuple[LonLat | Points, ...]
+
+    @classmethod
+    def of(cls, schema: pa.Schema, given: tuple[LonLat | Points, ...]) -> "Locations":
+        """Return the given columns, or those that the schema declares, or those with the usual names."""
+        declared = geometry_columns(schema)
+        if not given and not declared:
+            return cls((LonLat(*coordinate_columns(schema.names)),))
+        if not given or given[0] == Points(None, getattr(given[0], "crs", None)):
+            if not declared:
+                raise InvalidInputError("`crs=` is the CRS of a geometry, and no column is declared to be one")
+            given = (Points(declared[0], given[0].crs if given and isinstance(given[0], Points) else None),)
+        return cls(
+            tuple(
+                Points(place.geometry, _crs(schema, place)) if isinstance(place, Points) else place
+                for place in given
+            )
+        )
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return [name for place in self.places for name in place.names]
+
+    def read(self, batch: pa.RecordBatch, *, missing: bool = False) -> tuple[list[FloatArray], dict[int, str]]:
+        """Return (n, 2) degrees for each place of a row, and which rows are bad, and why.
+
+        Parameters
+        ----------
+        batch : pyarrow.RecordBatch
+            At least the columns of the places.
+        missing : bool
+            Whether rows without a place are good.
+        """
+        truths, reasons = [], dict[int, str]()
+        for place in self.places:
+            column = _column(batch, place)
+            truth = _degrees(place, column)
+            truths.append(truth)
+            which = f"{' and '.join(place.names)}: " if len(self.places) > 1 else ""
+            flaws = list(column.problems())
+            if not missing:
+                flaws += [(rows, what + EMPTY) for rows, what in column.gaps()]
+            if isinstance(place, Points):
+                flaws.append(
+                    (finite(column.coordinates) & ~_on_earth(truth), "point must lie on Earth in its CRS")
+                )
+            for rows, reason in flaws:
+                for row in np.flatnonzero(rows).tolist():
+                    reasons.setdefault(row, which + reason)
+        return truths, reasons
+
+    def written(
+        self, batch: pa.RecordBatch, reports: Sequence[FloatArray], decimals: int | None
+    ) -> dict[str, pa.Array]:
+        """Return the columns, in their own types, with other places; without decimals, numbers instead of text."""
+        columns: dict[str, pa.Array] = {}
+        for place, made in zip(self.places, reports, strict=True):
+            coordinates = from_lonlat(made, crs_of(place))
+            if np.isinf(coordinates).any():
+                raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
+            columns |= _column(batch, place).written(coordinates, decimals)
+        return columns
+
+
+def crs_of(place: LonLat | Points) -> str:
+    """Return the CRS of a place's columns."""
+    return place.crs or LONLAT if isinstance(place, Points) else LONLAT
+
+
+def _crs(schema: pa.Schema, place: Points) -> str:
+    if place.geometry is None or schema.names.count(place.geometry) != 1:
+        raise InvalidInputError(
+            f"column {place.geometry!r} must exist once, the columns are {listed(schema.names)}"
+        )
+    crs = as_crs(declared_crs(schema, place.geometry) or place.crs, f"column {place.geometry!r}")
+    if place.crs is not None and not same_crs(crs, as_crs(place.crs, "crs")):
+        raise InvalidInputError(f"column {place.geometry!r} declares another CRS than `crs=`")
+    return crs
+
+
+def _column(batch: pa.RecordBatch, place: LonLat | Points) -> LonLatColumns | GeometryColumn:
+    if isinstance(place, LonLat):
+        return LonLatColumns(batch, place.lon, place.lat)
+    return GeometryColumn(batch, place.geometry or "")
+
+
+def _degrees(place: LonLat | Points, column: LonLatColumns | GeometryColumn) -> FloatArray:
+    if isinstance(column, LonLatColumns):
+        return column.coordinates
+    if any(not same_crs(crs_of(place), f"EPSG:{srid}") for srid in column.srids):
+        raise InvalidInputError(f"column {column.name!r} has another CRS than its own geometries")
+    return to_lonlat(column.coordinates, crs_of(place))
+
+
+def _on_earth(lonlat: FloatArray) -> Flags:
+    return np.asarray((np.abs(lonlat[:, 0]) <= 180) & (np.abs(lonlat[:, 1]) <= 90))
+
+
+ENCODINGS = ("WKB", "point")
+EDGES = ("planar", "spherical")
+VERSION = re.compile(r"[0-9.]{1,16}")
+
+
+def geometry_columns(schema: pa.Schema) -> list[str]:
+    """Return the names of the columns that the schema declares to hold geometries, the primary one first."""
+    geo = _geo(schema)
+    names = [geo["primary_column"]] if isinstance(geo.get("primary_column"), str) else []
+    names += _columns(geo)
+    names += [field.name for field in schema if _extension_of(field).startswith("geoarrow.")]
+    return [name for name in dict.fromkeys(names) if name in schema.names]
+
+
+def declared_crs(schema: pa.Schema, name: str) -> str | None:
+    """Return the CRS that the schema declares for a geometry column, None where it says nothing."""
+    crs = _text(_extension_metadata(schema.field(name)).get("crs"))
+    column = _columns(_geo(schema)).get(name)
+    if column is None:
+        return crs
+    # GeoParquet: no entry means lon/lat, an entry of null means unknown.
+    stored = _text(column.get("crs", LONLAT))
+    if crs is None or stored is None:
+        return crs or stored
+    if not same_crs(crs, stored):
+        raise InvalidInputError(f"column {name!r} declares two CRS: one in its type, another one in 'geo'")
+    return crs
+
+
+def published_schema(schema: pa.Schema, names: Iterable[str], places: Iterable[str]) -> pa.Schema:
+    """Return the schema of reports: some columns, and of all metadata what a geometry needs to be read.
+
+    Examples
+    --------
+    >>> schema = pa.schema({"a": pa.int64(), "b": pa.int64()}, {"author": "ana"})
+    >>> published_schema(schema, ["a"], []).metadata is None
+    True
+    """
+    wanted, points = set(names), set(places)
+    fields = [_bare(field, geometry=field.name in points) for field in schema if field.name in wanted]
+    geo = _geo(schema)
+    about = {name: _about(column) for name, column in _columns(geo).items() if name in points}
+    if not about:
+        return pa.schema(fields)
+    primary = geo["primary_column"] if geo.get("primary_column") in about else next(iter(about))
+    version = geo.get("version")
+    known = isinstance(version, str) and VERSION.fullmatch(version)
+    kept = {"version": version if known else "1.1.0", "primary_column": primary, "columns": about}
+    return pa.schema(fields, {b"geo": json.dumps(kept).encode()})
+
+
+def _about(column: dict[str, Any]) -> dict[str, Any]:
+    """Return what GeoParquet says of a column that is true of its reports, too, in values that it defines."""
+    about = {"encoding": column.get("encoding"), "geometry_types": ["Point"]}
+    if about["encoding"] not in ENCODINGS:
+        about["encoding"] = ENCODINGS[0]
+    about |= {"crs": _without_notes(column["crs"])} if "crs" in column else {}
+    return about | {key: column[key] for key in ("edges",) if column.get(key) in EDGES}
+
+
+def _bare(field: pa.Field, *, geometry: bool) -> pa.Field:
+    """Return a field without metadata, but for the CRS of a geometry and the mark of JSON values."""
+    metadata = {key: value for key, value in (field.metadata or {}).items() if key == JSON_TEXT}
+    if (
+        geometry
+        and _extension_of(field).startswith("geoarrow.")
+        and not isinstance(field.type, pa.BaseExtensionType)
+    ):
+        known = _extension_metadata(field)
+        about = {"crs": _without_notes(known["crs"])} if "crs" in known else {}
+        about |= {"edges": known["edges"]} if known.get("edges") in EDGES else {}
+        metadata = {"ARROW:extension:name": _extension_of(field), "ARROW:extension:metadata": json.dumps(about)}
+    return pa.field(field.name, plain_type(field.type), field.nullable, metadata or None)
+
+
+def _without_notes(crs: Any) -> Any:
+    """Return a CRS by its code, or as PROJJSON without the notes of its author."""
+    text = _text(crs)
+    return crs if text is None or CODE.fullmatch(text) else parsed_crs(text).to_json_dict()
+
+
+def _text(crs: Any) -> str | None:
+    if crs is None or isinstance(crs, str):
+        return crs
+    if isinstance(crs, dict):
+        return json.dumps(crs)
+    raise InvalidInputError("the CRS in the geometry metadata must be text or an object")
+
+
+def _geo(schema: pa.Schema) -> dict[str, Any]:
+    return _json((schema.metadata or {}).get(b"geo", b"{}"))
+
+
+def _columns(geo: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    columns = geo.get("columns", {})
+    if not isinstance(columns, dict) or not all(isinstance(column, dict) for column in columns.values()):
+        raise InvalidInputError("the geometry metadata of the schema must have an object per column")
+    return columns
+
+
+def _extension_of(field: pa.Field) -> str:
+    named: bytes = (field.metadata or {}).get(b"ARROW:extension:name", b"")
+    return str(getattr(field.type, "extension_name", "")) or named.decode(errors="replace")
+
+
+def _extension_metadata(field: pa.Field) -> dict[str, Any]:
+    if not _extension_of(field).startswith("geoarrow."):
+        return {}
+    if hasattr(field.type, "__arrow_ext_serialize__"):
+        return _json(field.type.__arrow_ext_serialize__())
+    return _json((field.metadata or {}).get(b"ARROW:extension:metadata", b""))
+
+
+def _json(text: bytes) -> dict[str, Any]:
+    try:
+        result = json.loads(text or b"{}")
+    except (ValueError, RecursionError) as error:
+        raise InvalidInputError("the geometry metadata of the schema is not JSON") from error
+    if not isinstance(result, dict):
+        raise InvalidInputError("the geometry metadata of the schema is not a JSON object")
+    return result

@@ -1,9 +1,10 @@
 """How a table is obfuscated: whose rows they are, which columns leave, where the places are, which noise."""
 
 import inspect
+import re
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
@@ -11,16 +12,194 @@ from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
 from geoind.keys import Key, KeyLike, as_key
 from geoind.mechanisms.protocol import Mechanism
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.pipeline import choose_mechanism
 from geoind.randomness import KEY_BYTES
-from geoind.tables.tracing import MethodName, method_of
-from geoind.tables.where import LonLat, Points, column_names, places_of
+from geoind.space.lattice import DECIMALS
 
 if TYPE_CHECKING:
     from geoind.traces.session import TraceMethod
 
-__all__ = ["EACH_FILE", "EACH_ROW", "Missing", "Options", "Order", "PrivacyUnit", "Recipe", "with_options"]
+__all__ = [
+    "EACH_FILE",
+    "EACH_ROW",
+    "METHODS",
+    "LonLat",
+    "MethodName",
+    "Missing",
+    "Options",
+    "Order",
+    "Points",
+    "PrivacyUnit",
+    "Recipe",
+    "column_names",
+    "coordinate_columns",
+    "described",
+    "listed",
+    "method_of",
+    "named_path",
+    "places_of",
+    "with_options",
+]
+
+LAT_NAMES = ("lat", "latitude")
+LON_NAMES = ("lon", "lng", "long", "longitude")
+
+
+def coordinate_columns(names: Sequence[str]) -> tuple[str, str]:
+    """Return the names of the longitude and the latitude: the only columns with one of the usual names.
+
+    Examples
+    --------
+    >>> coordinate_columns(["id", "Latitude", "Longitude"])
+    ('Longitude', 'Latitude')
+    """
+    return _only(names, LON_NAMES, "lon"), _only(names, LAT_NAMES, "lat")
+
+
+def _only(names: Sequence[str], usual: Sequence[str], option: str) -> str:
+    found = [name for name in names if name.strip().lower().rpartition(".")[2] in usual]
+    if len(found) == 1:
+        return found[0]
+    problem = "no column is" if not found else "several columns are"
+    raise InvalidInputError(
+        f"{problem} called {', '.join(usual[:-1])} or {usual[-1]}: name the column with `{option}=`; "
+        f"the columns are {listed(names)}"
+    )
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names for a message, without those that may be values: where a header is missing, true places.
+
+    Examples
+    --------
+    >>> listed(["trip", "lat", "h3_9"]), listed(["7", "48.8584", "2.2945"])
+    ('trip, lat, h3_9', '7, ..., ...')
+    """
+    return ", ".join("..." if sum(map(str.isdigit, str(name))) > 2 else str(name) for name in names)
+
+
+def named_path(path: str) -> str:
+    """Return a path for a message, without what may be a coordinate.
+
+    Examples
+    --------
+    >>> named_path("2024-05/trips.csv"), named_path("48.8584_2.2945/trips.csv")
+    ('2024-05/trips.csv', '..._.../trips.csv')
+    """
+    return re.sub(r"\d+[.,]\d{3,}", "...", path)
+
+
+@dataclass(frozen=True)
+class LonLat:
+    """A place in two columns of degrees."""
+
+    lon: str
+    lat: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return (self.lon, self.lat)
+
+
+@dataclass(frozen=True)
+class Points:
+    """A place in one column of points: the one that the schema declares, or this one, and its CRS."""
+
+    geometry: str | None = None
+    crs: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column."""
+        return () if self.geometry is None else (self.geometry,)
+
+
+def places_of(
+    lon: str | Sequence[str] | None, lat: str | Sequence[str] | None, geometry: str | None, crs: str | None
+) -> tuple[LonLat | Points, ...]:
+    """Return where the places are, as keywords name it; nothing where they do not."""
+    if geometry is not None and (lon is not None or lat is not None):
+        raise InvalidInputError("give `lon=` and `lat=`, or `geometry=`, not both")
+    if crs is not None and (lon is not None or lat is not None):
+        raise InvalidInputError("`crs=` is the CRS of a geometry: lon and lat are degrees")
+    if geometry is not None or crs is not None:
+        return (Points(geometry, crs),)
+    lons, lats = column_names(lon, "lon"), column_names(lat, "lat")
+    if len(lons) != len(lats):
+        raise InvalidInputError(
+            f"`lon=` and `lat=` must be given together: got {len(lons)} and {len(lats)} columns"
+        )
+    names = (*lons, *lats)
+    if len(set(names)) < len(names):
+        raise InvalidInputError("`lon=` and `lat=` must be different columns")
+    return tuple(LonLat(*pair) for pair in zip(lons, lats, strict=True))
+
+
+def column_names(names: str | Sequence[str] | None, what: str) -> tuple[str, ...]:
+    """Return the names of columns that were given as none, one or several."""
+    result = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if not all(isinstance(name, str) for name in result):
+        raise InvalidInputError(f"`{what}=` must be names of columns")
+    return tuple(dict.fromkeys(result)) if what == "keep" else result
+
+
+MethodName = Literal["switching", "sparse", "predictive", "independent"]
+METHODS: tuple[MethodName, ...] = ("switching", "sparse", "predictive", "independent")
+
+CONFIDENCE = 0.9
+"""A fresh report lies with this probability within the metres for which methods are made."""
+
+
+def described(value: object) -> str:
+    """Return a method and its numbers, for the record of a release."""
+    if is_dataclass(value) and not isinstance(value, type):
+        inside = (f"{field.name}={described(getattr(value, field.name))}" for field in fields(value))
+        return f"{type(value).__name__}({', '.join(inside)})"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    # A function's own text would have its address in it.
+    name = str(getattr(value, "__name__", ""))
+    return name if name.isidentifier() else type(value).__name__
+
+
+def method_of(method: "MethodName | TraceMethod | None", mechanism: Mechanism) -> "TraceMethod":
+    """Return how the sessions of a table answer whose fresh reports a mechanism draws.
+
+    Examples
+    --------
+    >>> method_of("independent", SphericalLaplace(0.01))
+    Independent(epsilon=0.01)
+    """
+    if not isinstance(mechanism, SphericalLaplace):
+        raise InvalidInputError(
+            "a session needs noise on the globe with an epsilon: give `epsilon=`, or `level=` and `radius=`"
+        )
+    if mechanism.decimals != DECIMALS:
+        raise InvalidInputError(f"a session reports with {DECIMALS} decimals, not {mechanism.decimals}")
+    return _named(method or "switching", mechanism) if method is None or isinstance(method, str) else method
+
+
+def _named(name: str, mechanism: SphericalLaplace) -> "TraceMethod":
+    from geoind.traces.methods import Independent, Predictive
+    from geoind.traces.sparse import SparseVector
+    from geoind.traces.switching import Switching
+
+    if name == "independent":
+        return Independent(mechanism.epsilon)
+    metres = float(mechanism.radius_quantile(CONFIDENCE))
+    if name == "predictive":
+        made = Predictive.for_any_accuracy(metres, CONFIDENCE)
+        return Predictive(made.test, mechanism.epsilon, made.limit)
+    epsilon = mechanism.epsilon
+    sparse = SparseVector(epsilon, epsilon, 3 * metres, epsilon / 2)
+    if name == "sparse":
+        return sparse
+    if name == "switching":
+        return Switching(sparse)
+    raise InvalidInputError(f"`method=` must be one of {', '.join(METHODS)}, or a TraceMethod, got {name!r}")
+
 
 Missing = Literal["raise", "keep"]
 Order = Literal["raise", "shuffle", "keep"]

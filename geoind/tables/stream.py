@@ -1,23 +1,337 @@
 """The entry for any Arrow stream: pyarrow, Polars, DuckDB, pandas, Ibis."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Unpack
+import contextlib
+import hashlib
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Unpack
 
+import numpy as np
 import pyarrow as pa
 
+from geoind.arrays import FloatArray, IntArray
 from geoind.budgets.persons import PersonReports
-from geoind.errors import InvalidInputError
-from geoind.pipeline import Budget
-from geoind.tables.order import SHUFFLE
+from geoind.errors import InvalidInputError, plural
+from geoind.mechanisms.protocol import Mechanism
+from geoind.pipeline import Budget, obfuscate_lonlat
+from geoind.randomness import KeyedRandomness, Words
+from geoind.tables.checks import SHUFFLE, RowOrder
+from geoind.tables.columns import column_of, rows_of
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.record import PARQUET_KEY
-from geoind.tables.release import Count, Part, Release
-from geoind.tables.table import Table
+from geoind.tables.record import PARQUET_KEY, Summary
+from geoind.tables.release import BOUNDING, Count, Release, turns_of
+from geoind.tables.table import Examined, Problem, Table, key_of
+from geoind.tables.unfinished import CHANGED, description
 
-__all__ = ["decided", "obfuscate", "projected", "released"]
+if TYPE_CHECKING:
+    from geoind.budgets.same_place import SamePlace
+    from geoind.traces.many import TraceSessions
+
+__all__ = ["Obfuscated", "Part", "Tally", "decided", "drawn_alone", "obfuscate", "projected", "released"]
 
 BATCH_ROWS = 1 << 16
 """Rows that are examined and drawn at once, or more where a source has larger batches."""
+
+
+REMEMBERED = 192 << 20
+"""Bytes of examined rows that are kept in memory between the two passes."""
+CHANGED_PART = (
+    "has other rows than when they were counted, so its reports are not released: the source changed, gives other "
+    "rows at every run, or was cut into other partitions. Store the rows first, and obfuscate what was stored"
+)
+
+
+OnProblems = Callable[[pa.RecordBatch, Sequence[Problem]], None]
+"""What happens to bad rows of a batch; by default they are an error."""
+
+
+@dataclass(frozen=True)
+class Obfuscated:
+    """A batch of reports.
+
+    Attributes
+    ----------
+    batch : pyarrow.RecordBatch
+        The columns that leave, with reports in place of true locations.
+    rows : (n,) array
+        The number of each row in the batch that was given.
+    reports : tuple of (n, 2) arrays
+        Degrees, one array per place of a row, NaN where it has none.
+    """
+
+    batch: pa.RecordBatch
+    rows: IntArray
+    reports: tuple[FloatArray, ...] = field(repr=False)
+
+
+class Part:
+    """Rows of one table that come in batches, to be counted, charged for and drawn.
+
+    Parameters
+    ----------
+    table : Table
+        The recipe for these rows, with a key.
+    sessions : TraceSessions, optional
+        Of traces: the sessions that answered the parts before. By default new ones.
+    name : str, optional
+        What the part is called in messages, such as "partition 3".
+
+    Examples
+    --------
+    >>> batch = pa.RecordBatch.from_pydict({"fare": [7.5, 9.0], "lon": [2.2945, 2.35], "lat": [48.8584, 48.86]})
+    >>> recipe = Recipe.of(epsilon=0.01, person=EACH_ROW, keep=["fare"]).with_key()
+    >>> part = Part(Table(recipe, batch.schema))
+    >>> release = Release.of(recipe, part.count([batch]), part.table)
+    >>> print(release.record.busiest)
+    1 report, epsilon 0.01 per metre (level 2 within 200 m)
+    >>> [made.batch.schema.names for made in part.draw([batch], release)]
+    [['fare', 'lon', 'lat']]
+    """
+
+    def __init__(self, table: Table, sessions: "TraceSessions | None" = None, name: str = "") -> None:
+        self.table, self.name = table, name
+        self._sessions = sessions
+        self._cells: dict[str, FloatArray] = {}
+        self._remembered: list[tuple[Examined, KeyedRandomness]] | None = None
+
+    def count(
+        self, batches: Iterable[pa.RecordBatch], *, charged: bool = False, on_problems: OnProblems | None = None
+    ) -> Count:
+        """Return what is known of the rows before anything is drawn, or charged.
+
+        Parameters
+        ----------
+        batches : iterable of pyarrow.RecordBatch
+            At least the needed columns, and those of times that may explain the order of rows.
+        charged : bool
+            Whether a ledger is charged, for which the reports of traces are computed here.
+        on_problems : callable, optional
+            What happens to bad rows; by default they are an error.
+        """
+        recipe, shuffled = self.table.recipe, self.table.recipe.order == "shuffle"
+        found = Count(orders=[RowOrder(shuffled=shuffled) for _ in self.table.places])
+        sessions, clocks = self._new_sessions(), None
+        for number, (batch, examined, source) in enumerate(self._examined(batches, on_problems, sessions), 1):
+            if number & (number - 1) == 0:
+                # Of many batches the first, second, fourth, eighth, ...: a column of coordinates shows it soon.
+                self.table.refuse_copies(examined)
+            clocks = self.table.clocks(batch) if clocks is None else clocks
+            per_row = examined.reports_per_row
+            found.rows.update(dict(enumerate(np.bincount(per_row).tolist())))
+            if recipe.order != "keep" and recipe.time is None:
+                times = rows_of(batch.select(clocks), examined.rows).columns
+                for order, truth in zip(found.orders, examined.truths, strict=True):
+                    order.add(truth, times, None if examined.persons is None else examined.persons.codes)
+            if sessions is not None:
+                self._count_traces(found, examined, sessions, charged=charged)
+            elif examined.persons is not None:
+                self._count_persons(found, examined, source, per_row)
+        if sessions is not None:
+            found.costs, found.spent = dict(sessions.costs), sessions.spent  # type: ignore[arg-type]
+        for order in found.orders:
+            order.settle()
+        found.kept = frozenset(recipe.keep) & frozenset(self.table.schema.names)
+        found.digests = frozenset([self._digest])
+        return found
+
+    def _count_traces(self, found: Count, examined: Examined, sessions: "TraceSessions", *, charged: bool) -> None:
+        present = examined.only(np.flatnonzero(examined.reports_per_row))
+        answers = sessions.report(present.steps)
+        tags = None
+        if charged and self.table.recipe.key is not None:
+            from geoind.traces.table import tags_of_answers
+
+            tags = tags_of_answers(present.steps, answers, self.table.recipe.key.read())
+        ones = np.ones(len(answers), np.int64)
+        found.persons.update(PersonReports.of(present.steps.names, present.steps.codes, ones, tags))
+
+    def _count_persons(self, found: Count, examined: Examined, source: KeyedRandomness, per_row: IntArray) -> None:
+        recipe, persons = self.table.recipe, examined.persons
+        if persons is None:
+            return
+        if recipe.same_place is not None:
+            for name, _, tokens, _ in self._cells_of(examined):
+                found.seen.setdefault(name, set()).update(tokens)
+            return
+        found.persons.update(PersonReports.of(persons.names, persons.codes, per_row, None))
+        if (most := recipe.most_rows) is not None:
+            tags, used = turns_of(source, BOUNDING), np.flatnonzero(per_row)
+            order = used[np.lexsort((tags[used], persons.codes[used]))]
+            starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1)).tolist()
+            both = list(zip(tags[order].tolist(), per_row[order].tolist(), strict=True))
+            codes = persons.codes[order].tolist()
+            for start, end in pairwise([*starts, len(order)]):
+                name = persons.names[codes[start]]
+                pairs = both[start : min(end, start + most + 1)]
+                known = found.smallest.get(name)
+                found.smallest[name] = pairs if known is None else sorted([*known, *pairs])[: most + 1]
+
+    def tags(self, batches: Iterable[pa.RecordBatch], release: "Release") -> PersonReports:
+        """Return the reports that each person will be in, and which: what a ledger is charged for once.
+
+        They are computed and not kept.
+        """
+        total = PersonReports()
+        if release.recipe.same_place is not None or release.recipe.time is not None:
+            return release.persons
+        for _, examined, source in self._examined(batches, _ignore, None):
+            chosen, keyed = release.chosen(examined, source)
+            tags = tags_of(chosen.truths, self._drawn(chosen, keyed), release.recipe.mechanism, keyed)
+            persons = chosen.persons
+            if persons is not None:
+                total.update(PersonReports.of(persons.names, persons.codes, chosen.reports_per_row, tags))
+        self._refuse_changes(release)
+        return total
+
+    def draw(
+        self, batches: Iterable[pa.RecordBatch], release: "Release", *, on_problems: OnProblems | None = None
+    ) -> Iterator[Obfuscated]:
+        """Yield the reports; the rows must be those that were counted."""
+        sessions = self._new_sessions()
+        made, turns = list[Obfuscated](), list[Words]()
+        about = {**(self.table.reported_schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()}
+        for _, examined, source in self._examined(batches, on_problems, sessions):
+            chosen, keyed = release.chosen(examined, source)
+            if sessions is not None:
+                reports = [self._answers(chosen, sessions)]
+            elif release.recipe.same_place is not None:
+                reports = [self._of_cells(chosen)]
+            else:
+                reports = self._drawn(chosen, keyed)
+            batch = self.table.reported(chosen, reports).replace_schema_metadata(about)
+            part = Obfuscated(batch, chosen.rows, tuple(reports))
+            if release.recipe.order == "shuffle":
+                made.append(part)
+                turns.append(turns_of(keyed, "order of rows"))
+            else:
+                yield part
+        self._refuse_changes(release)
+        if made:
+            yield _shuffled(made, turns)
+
+    def _refuse_changes(self, release: "Release") -> None:
+        # A partition without rows is not always counted.
+        if self._digest not in release.digests and (self._first or not self.name):
+            raise InvalidInputError(f"{self.name} {CHANGED_PART}" if self.name else CHANGED)
+
+    def _new_sessions(self) -> "TraceSessions | None":
+        recipe = self.table.recipe
+        if recipe.method is None or recipe.key is None:
+            return None
+        from geoind.traces.many import TraceSessions
+
+        return TraceSessions(recipe.method, recipe.key.read()) if self._sessions is None else self._sessions
+
+    def _examined(
+        self, batches: Iterable[pa.RecordBatch], on_problems: OnProblems | None, sessions: "TraceSessions | None"
+    ) -> Iterator[tuple[pa.RecordBatch, Examined, KeyedRandomness]]:
+        """Yield batches, their good rows and the randomness of these; keep a digest of all.
+
+        Rows that were counted and fit into memory are not read again.
+        """
+        total, rows, self._first = 0, 0, 0
+        if self._remembered is not None:
+            for examined, source in self._remembered:
+                yield examined.batch, examined, source
+            return
+        size, kept = 0, list[tuple[Examined, KeyedRandomness]]()
+        for batch in batches:
+            examined = self.table.examine(batch)
+            if sessions is not None:
+                present = np.flatnonzero(examined.reports_per_row)
+                flaws = sessions.flaws(examined.only(present).steps)
+                examined = examined.without({int(present[row]): reason for row, reason in flaws.items()})
+            if examined.problems:
+                first = self._before(batch, examined.problems[0].row)
+                (on_problems or _raise_first(first, self.name))(batch, examined.problems)
+            source = self.table.randomness(examined, self._first)
+            total += self._sum(examined, source)
+            rows += len(examined.rows)
+            size += batch.nbytes + 16 * len(batch) * len(examined.truths)
+            if size > REMEMBERED or sessions is not None or examined.problems:
+                # Bad rows are handled at each reading, and sessions do not go back.
+                size, kept = REMEMBERED + 1, []
+            else:
+                kept.append((examined, source))
+            yield batch, examined, source
+            self._first += len(batch)
+        self._digest = self._digested(rows, total)
+        self._remembered = kept if size <= REMEMBERED else None
+
+    def _before(self, batch: pa.RecordBatch, row: int) -> int:
+        """Return how many rows of its file come before a batch, as far as this row of it shows."""
+        position = self.table.position
+        return self._first if position is None else int(column_of(batch, position)[row].as_py()) - row
+
+    def _sum(self, examined: Examined, source: KeyedRandomness) -> int:
+        """Return a sum over rows of a word for record, places and person; of traces for time, place and person."""
+        if examined.times is not None:
+            # Rows of several persons at one time come in any order.
+            source = KeyedRandomness(source.key, np.ascontiguousarray(examined.times).view(np.int64))
+        words = np.zeros(len(examined.rows), np.uint64)
+        for number, truth in enumerate(examined.truths):
+            words += key_of(source, number).words(truth, 1, "row of a table")[:, 0]
+        if (persons := examined.persons) is not None:
+            names = np.array([zlib.crc32(name.encode()) for name in persons.names], np.uint64)
+            # Odd factors: no bit of a word is lost.
+            words *= names[persons.codes] * np.uint64(2) + np.uint64(1)
+        return int(words.sum(dtype=np.uint64))
+
+    def _digested(self, rows: int, total: int) -> str:
+        key = b"" if self.table.recipe.key is None else self.table.recipe.key.read()
+        return hashlib.blake2b(f"{rows} {total % 2**64}".encode(), key=key, digest_size=16).hexdigest()
+
+    def _answers(self, examined: Examined, sessions: "TraceSessions") -> FloatArray:
+        """Return what the sessions answer to rows, NaN where a row has no place."""
+        reports = np.full_like(examined.truths[0], np.nan)
+        present = np.flatnonzero(examined.reports_per_row)
+        reports[present] = sessions.report(examined.only(present).steps)
+        return reports
+
+    def _drawn(self, examined: Examined, source: KeyedRandomness) -> list[FloatArray]:
+        """Return the reports of each place that a row has."""
+        mechanism = self.table.recipe.mechanism
+        return [_drawn(truth, mechanism, key_of(source, number)) for number, truth in enumerate(examined.truths)]
+
+    def _cells_of(
+        self, examined: Examined
+    ) -> Iterator[tuple[str, IntArray, list[str], list[tuple[float, float]]]]:
+        """Yield for each person the rows with a place, and the tokens and centres of their cells."""
+        recipe, persons = self.table.recipe, examined.persons
+        if persons is None:
+            raise InvalidInputError("`same_place=` needs `person=`, the column that names the person")
+        places, present = examined.truths[0], np.flatnonzero(examined.reports_per_row)
+        order = present[np.argsort(persons.codes[present], kind="stable")]
+        for rows in np.split(order, np.flatnonzero(np.diff(persons.codes[order])) + 1):
+            if len(rows):
+                name = persons.names[persons.codes[rows[0]]]
+                cells = [
+                    self._memory.cell_of(name, lon, lat, recipe.mechanism) for lon, lat in places[rows].tolist()
+                ]
+                yield name, rows, [token for token, _ in cells], [centre for _, centre in cells]
+
+    def _of_cells(self, examined: Examined) -> FloatArray:
+        """Return the report of the cell of each row, NaN where a row has no place."""
+        reports = np.full_like(examined.truths[0], np.nan)
+        for name, rows, tokens, centres in self._cells_of(examined):
+            new = {
+                token: centre for token, centre in zip(tokens, centres, strict=True) if token not in self._cells
+            }
+            if new:
+                made = self._memory.reports(name, list(new), list(new.values()), self.table.recipe.mechanism)
+                self._cells |= dict(zip(new, made, strict=True))
+            reports[rows] = [self._cells[token] for token in tokens]
+        return reports
+
+    @cached_property
+    def _memory(self) -> "SamePlace":
+        from geoind.budgets.same_place import SamePlace
+
+        recipe = self.table.recipe
+        return SamePlace(b"" if recipe.key is None else recipe.key.read(), recipe.same_place or 0.0)
 
 
 @with_options
@@ -154,3 +468,125 @@ def _repeatable(stream: Any) -> Any:
 
 def _reader(stream: Any) -> pa.RecordBatchReader:
     return pa.RecordBatchReader.from_stream(stream)
+
+
+def _drawn(truth: FloatArray, mechanism: Mechanism, source: KeyedRandomness) -> FloatArray:
+    """Return reports, NaN where a place is missing."""
+    present = ~np.isnan(truth[:, 0])
+    if present.all():
+        return obfuscate_lonlat(truth, mechanism, rng=source)
+    reports = np.full_like(truth, np.nan)
+    reports[present] = obfuscate_lonlat(truth[present], mechanism, rng=source.only(present))
+    return reports
+
+
+def drawn_alone(table: Table, batch: pa.RecordBatch) -> FloatArray:
+    """Return the reports of one place per row of a batch, NaN where it has none, for functions of SQL.
+
+    Nothing is counted or charged, and nothing is known of other batches.
+    """
+    examined = table.examine(batch)
+    if examined.problems:
+        _raise_first(0, "")(batch, examined.problems)
+    return _drawn(examined.truths[0], table.recipe.mechanism, table.randomness(examined, 0))
+
+
+def tags_of(
+    truths: Sequence[FloatArray], reports: Sequence[FloatArray], mechanism: Mechanism, source: KeyedRandomness
+) -> Words:
+    """Return (n, 2) words per row that stand for its record, its places and their reports under a key.
+
+    The truth and what draws the noise are part of it: a coarse report of another place, or of another mechanism,
+    may be equal and is another draw.
+    """
+    tags = np.zeros((len(reports[0]), 2), np.uint64)
+    name = description(mechanism) + str(getattr(_innermost(mechanism), "purpose", ""))
+    for number, (truth, report) in enumerate(zip(truths, reports, strict=True)):
+        present = ~np.isnan(report[:, 0])
+        keyed = key_of(source, number).only(present)
+        tags[present] += keyed.words(truth[present], 2, f"tag of a place, {name}")
+        tags[present] += keyed.words(report[present], 2, f"tag of a report, {name}")
+    return tags
+
+
+def _innermost(mechanism: object) -> object:
+    inner = getattr(mechanism, "mechanism", None)
+    return mechanism if inner is None else _innermost(inner)
+
+
+def _shuffled(parts: Sequence[Obfuscated], turns: Sequence[Words]) -> Obfuscated:
+    """Return all rows in an order that depends on key and records alone."""
+    batches = pa.Table.from_batches([part.batch for part in parts]).combine_chunks().to_batches()
+    batch = batches[0] if batches else parts[0].batch
+    rows = np.concatenate([part.rows for part in parts])
+    reports = [np.concatenate(places) for places in zip(*(part.reports for part in parts), strict=True)]
+    turn = np.argsort(np.concatenate(turns), kind="stable")
+    return Obfuscated(rows_of(batch, turn), rows[turn], tuple(places[turn] for places in reports))
+
+
+def _raise_first(first: int, name: str) -> OnProblems:
+    def raise_first(batch: pa.RecordBatch, problems: Sequence[Problem]) -> None:  # noqa: ARG001
+        remedy = "".join(f"; use {way}" for way in problems[0].remedies)
+        where = f"{name}, row" if name else "row"
+        raise InvalidInputError(
+            f"{where} {first + problems[0].row}: {problems[0].reason} "
+            f"({plural(len(problems), 'such row')}{remedy})"
+        )
+
+    return raise_first
+
+
+def _ignore(batch: pa.RecordBatch, problems: Sequence[Problem]) -> None:
+    """Leave bad rows out: they were reported when rows were counted."""
+
+
+@dataclass
+class Tally:
+    """Reports counted batch by batch; what several processes counted comes together with `merge`."""
+
+    reports: int = 0
+    low: FloatArray | None = None
+    high: FloatArray | None = None
+
+    def add(self, made: Obfuscated) -> None:
+        """Count a batch."""
+        for reports in made.reports:
+            if count := int(np.count_nonzero(~np.isnan(reports[:, 0]))):
+                # Column by column, which numpy does faster than row by row.
+                low, high = ([edge.reduce(axis) for axis in reports.T] for edge in (np.fmin, np.fmax))
+                self.merge(Tally(count, np.array(low), np.array(high)))
+
+    def merge(self, other: "Tally") -> None:
+        """Take over what another tally counted."""
+        self.reports += other.reports
+        if other.low is not None and other.high is not None:
+            self.low = other.low if self.low is None else np.minimum(self.low, other.low)
+            self.high = other.high if self.high is None else np.maximum(self.high, other.high)
+
+    def summary(
+        self, release: Release, left_out: Sequence[str], *, rejected: int = 0, charged: bool = False
+    ) -> Summary:
+        """Return what was counted."""
+        mechanism, mean, reach = release.recipe.mechanism, None, None
+        with contextlib.suppress(InvalidInputError):  # a step of one's own that does not say it
+            mean, reach = mean_error(mechanism), float(mechanism.reach(0.95))
+        low, high = self.low, self.high
+        return Summary(
+            reports=self.reports,
+            record=release.record,
+            mean_error=mean,
+            reach_95=reach,
+            bounds=None if low is None or high is None else (*low.tolist(), *high.tolist()),
+            left_out=tuple(left_out),
+            reports_left_out=release.left_out,
+            rejected=rejected,
+            charged=charged,
+        )
+
+
+def mean_error(mechanism: Mechanism) -> float:
+    """Return the mean distance in metres between truth and report, from the mechanism's quantiles."""
+    own = getattr(mechanism, "mean_radius", None)
+    if own is not None:
+        return float(own)
+    return float(np.mean([mechanism.reach((number + 0.5) / 200) for number in range(200)]))

@@ -17,17 +17,23 @@ from geoind.mechanisms.protocol import check_truths
 from geoind.randomness import KeyedRandomness
 from geoind.space.crs import LONLAT, from_lonlat, same_crs
 from geoind.space.lattice import DECIMALS
-from geoind.tables.compact import check_type, compacted
-from geoind.tables.copies import refuse_copies, refuse_geometries, sampled_rows
-from geoind.tables.geoparquet import published_schema
-from geoind.tables.identities import Persons, empty, labels_of, persons_in, values_of
-from geoind.tables.locations import EMPTY, Locations, crs_of
-from geoind.tables.names import listed
-from geoind.tables.order import clock_columns
-from geoind.tables.places import column_of, is_text, rows_of
-from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
-from geoind.tables.times import NO_TIME, seconds_of
-from geoind.tables.where import LonLat, Points
+from geoind.tables.checks import clock_columns, refuse_copies, refuse_geometries, sampled_rows
+from geoind.tables.columns import (
+    NO_TIME,
+    Persons,
+    check_type,
+    column_of,
+    compacted,
+    empty,
+    is_text,
+    labels_of,
+    persons_in,
+    rows_of,
+    seconds_of,
+    values_of,
+)
+from geoind.tables.places import EMPTY, Locations, crs_of, published_schema
+from geoind.tables.recipe import EACH_FILE, EACH_ROW, LonLat, Points, Recipe, listed
 
 if TYPE_CHECKING:
     from geoind.traces.many import Positions

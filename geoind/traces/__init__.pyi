@@ -12,8 +12,14 @@ from .audit import audit_traces as audit_traces
 from .cached import LOCATION_GUARD as LOCATION_GUARD
 from .cached import Cached as Cached
 from .commuter import commuter as commuter
+from .drives import Drive as Drive
+from .drives import commuters as commuters
+from .drives import drives_of as drives_of
+from .evaluation import TraceEvaluation as TraceEvaluation
+from .evaluation import evaluate_traces as evaluate_traces
 from .guarded import GuardedPlace as GuardedPlace
 from .guarded import Run as Run
+from .homes import days_until_home_is_known as days_until_home_is_known
 from .methods import Independent as Independent
 from .methods import Predictive as Predictive
 from .mobility import LearnedMobility as LearnedMobility
@@ -28,4 +34,6 @@ from .store import SessionStore as SessionStore
 from .switching import Switching as Switching
 from .table import ObfuscatedTraces as ObfuscatedTraces
 from .table import obfuscate_traces as obfuscate_traces
+from .zone_attacks import jitter_attack as jitter_attack
+from .zone_attacks import zone_attack as zone_attack
 from .zones import PrivateZone as PrivateZone

@@ -24,8 +24,8 @@ from geoind.accounting.accountant import level_bounds, level_of_reports
 from geoind.accounting.losses import Loss, bounded_loss, excess, loss_of
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.distances import EARTH_RADIUS
-from geoind.mechanisms.globe import WGS84_FACTOR
 from geoind.mechanisms.protocol import Space
+from geoind.mechanisms.spherical import WGS84_FACTOR
 from geoind.randomness import RandomnessLike
 from tests.accounting.test_accountant import LN4, NOISE
 

@@ -15,7 +15,7 @@ from geoind import EACH_ROW, BudgetExceededError, InvalidInputError, Ledger, Tra
 from geoind.cli import main
 from geoind.files import obfuscate_files
 from geoind.tables import EACH_FILE, Recipe, read_promise
-from geoind.tables.tracing import METHODS
+from geoind.tables.recipe import METHODS
 
 KEY = bytes(range(32))
 HOME, WORK = (2.2945, 48.8584), (2.3522, 48.9)

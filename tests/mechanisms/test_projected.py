@@ -141,7 +141,7 @@ def test_the_promise_names_its_number_and_place_or_says_that_there_is_none() -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((SphericalLaplace(0.01), PARIS), "speaks degrees, not metres"),
+        ((SphericalLaplace(0.01), PARIS), "takes degrees, not metres"),
         ((NOISE, "EPSG:2154"), "projection must be a Projection"),
         (("noise", PARIS), "mechanism must have"),
     ],

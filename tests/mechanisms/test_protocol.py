@@ -30,7 +30,7 @@ from geoind import (
     private_query,
 )
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
-from geoind.mechanisms.protocol import Space, check_inside, is_mechanism, speaking
+from geoind.mechanisms.protocol import Space, check_inside, is_mechanism, require_space
 from geoind.randomness import RandomnessLike, as_randomness
 from tests.mechanisms.examples import EXAMPLES, PLANE, Example
 from tests.mechanisms.ground import EPSILON, PARIS
@@ -58,7 +58,7 @@ def distances(mechanism: Mechanism, reports: FloatArray) -> FloatArray:
 
 def test_every_mechanism_of_the_face_has_an_example() -> None:
     members = ("epsilon", "space", "reach", "sample")
-    public = (getattr(geoind, name) for name in dir(geoind))
+    public = [getattr(place, name) for place in (geoind, geoind.channels) for name in dir(place)]
     classes = {
         value
         for value in public
@@ -67,7 +67,7 @@ def test_every_mechanism_of_the_face_has_an_example() -> None:
         and all(hasattr(value, name) or name in getattr(value, "__annotations__", {}) for name in members)
     }
     shown = {type(example.mechanism) for example in EXAMPLES.values()}
-    # An optimal channel is a channel that knows how it was found.
+    # An optimal channel is a channel with a certificate.
     assert {kind for kind in classes if not (issubclass(kind, Channel) and kind is not Channel)} == shown
 
 
@@ -167,10 +167,10 @@ def test_metres_are_never_taken_for_degrees(mechanism: Mechanism) -> None:
             lambda: obfuscate_lonlat([[2.2945, 48.8584]], mechanism),
             lambda: private_query(lat=48.8584, lon=2.2945, radius=300, mechanism=mechanism),
         ):
-            with pytest.raises(InvalidInputError, match=r"speaks metres, not degrees: use Projected\("):
+            with pytest.raises(InvalidInputError, match=r"takes metres, not degrees: use Projected\("):
                 call()
     else:
-        with pytest.raises(InvalidInputError, match="speaks degrees, not metres"):
+        with pytest.raises(InvalidInputError, match="takes degrees, not metres"):
             Projected(mechanism, PLANE)
     with pytest.raises(InvalidInputError, match="speaks"):
         audit(mechanism, epsilon=0.01, lonlat=mechanism.space != "lonlat")
@@ -214,7 +214,7 @@ def test_a_new_mechanism_needs_no_other_line_of_the_library() -> None:
     assert ledger.remaining("ana") == 0
     assert audit(coin, draws=1000, rng=1).refuted
     metres = TwoWays(space="xy")
-    with pytest.raises(InvalidInputError, match=r"TwoWays speaks metres.*Projected"):
+    with pytest.raises(InvalidInputError, match=r"TwoWays takes metres.*Projected"):
         obfuscate(lat=0.0, lon=0.0, mechanism=metres)
     assert obfuscate(lat=0.0, lon=0.0, mechanism=Projected(metres, PLANE)).lon == 0
 
@@ -229,7 +229,7 @@ def test_what_is_no_mechanism_is_told_what_it_lacks() -> None:
     with pytest.raises(InvalidInputError, match="must have epsilon, space, reach, sample, got Old"):
         obfuscate(lat=0.0, lon=0.0, mechanism=Old())  # type: ignore[call-overload]
     with pytest.raises(InvalidInputError, match="must be 'lonlat' or 'xy', got 'mars'"):
-        speaking("lonlat", TwoWays(space="mars"))  # type: ignore[arg-type]
+        require_space("lonlat", TwoWays(space="mars"))  # type: ignore[arg-type]
 
 
 def test_looking_at_a_channel_does_not_measure_it() -> None:

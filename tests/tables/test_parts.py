@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 
 from geoind import InvalidInputError, Ledger
-from geoind.tables.order import RowOrder, clock_columns
+from geoind.tables.checks import RowOrder, clock_columns
 from geoind.tables.recipe import Recipe
-from geoind.tables.release import Part, Release
-from geoind.tables.stream import released
+from geoind.tables.release import Release
+from geoind.tables.stream import Part, released
 from geoind.tables.table import Table
 
 POINTS: dict[str, Any] = {"epsilon": 0.001, "person": "who", "id_column": "trip", "key": bytes(32)}

@@ -10,10 +10,9 @@ import pytest
 
 from geoind import InvalidInputError, KeyedRandomness, PlanarLaplace, Projected, Projection, SphericalLaplace
 from geoind.keys import Key, key_of_place
-from geoind.tables.identities import JSON_TEXT
+from geoind.tables.columns import JSON_TEXT, NO_TIME
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 from geoind.tables.table import Table
-from geoind.tables.times import NO_TIME
 from tests.tables.made_up import KEY, lonlat, released, table_of
 
 SCHEMA = pa.schema(

@@ -1,0 +1,361 @@
+"""Arrow columns: their rows, names of persons and records, times, and copies without the values of other rows."""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.budgets.persons import as_person
+from geoind.errors import InvalidInputError
+from geoind.randomness import Labels
+from geoind.tables.recipe import listed
+
+__all__ = [
+    "JSON_TEXT",
+    "NO_TIME",
+    "Flags",
+    "Persons",
+    "check_type",
+    "column_of",
+    "compacted",
+    "empty",
+    "finite",
+    "is_binary",
+    "is_text",
+    "labels_of",
+    "nulls",
+    "persons_in",
+    "picked",
+    "plain",
+    "plain_type",
+    "rows_of",
+    "seconds_of",
+    "values_of",
+    "without_views",
+]
+
+Flags = npt.NDArray[np.bool_]
+
+
+def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
+    """Return the column of that name, which must be there exactly once."""
+    if batch.schema.names.count(name) != 1:
+        raise InvalidInputError(f"column {name!r} must exist once, the columns are {listed(batch.schema.names)}")
+    return batch.column(batch.schema.get_field_index(name))
+
+
+def rows_of(batch: pa.RecordBatch, rows: IntArray) -> pa.RecordBatch:
+    """Return some rows of a batch."""
+    indices = pa.array(rows)
+    try:
+        return batch.take(indices)
+    except pa.ArrowNotImplementedError:
+        pass
+    return pa.RecordBatch.from_arrays([picked(column, indices) for column in batch.columns], schema=batch.schema)
+
+
+def picked(column: pa.Array, indices: pa.Array) -> pa.Array:
+    """Return some values of a column; Arrow cannot pick views yet, nor what contains them."""
+    try:
+        return column.take(indices)
+    except pa.ArrowNotImplementedError:
+        plain = without_views(column)
+        if plain is not column:
+            return plain.take(indices).cast(column.type)
+        return pa.array([column[row].as_py() for row in indices.to_pylist()], column.type)
+
+
+def without_views(column: pa.Array) -> pa.Array:
+    """Return a column of string or binary views in a type from which Arrow can pick rows; others as they are."""
+    if not (pa.types.is_string_view(column.type) or pa.types.is_binary_view(column.type)):
+        return column
+    return column.cast(pa.large_string() if is_text(column.type) else pa.large_binary())
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether a type is text."""
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def is_binary(kind: pa.DataType) -> bool:
+    """Return whether a type is bytes."""
+    return any(test(kind) for test in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view))
+
+
+def finite(coordinates: FloatArray) -> Flags:
+    """Return which of the (n, 2) coordinates are numbers, both of them."""
+    # Not all(axis=1), which numpy does row by row.
+    return np.asarray(np.isfinite(coordinates[:, 0]) & np.isfinite(coordinates[:, 1]))
+
+
+def nulls(column: pa.Array) -> Flags:
+    """Return which rows are null."""
+    if not column.null_count:
+        return np.zeros(len(column), bool)
+    return np.asarray(column.is_null().to_numpy(zero_copy_only=False), bool)
+
+
+LISTS = ("list", "large_list", "list_view", "large_list_view")
+
+
+def compacted(column: pa.Array) -> pa.Array:
+    """Return an equal column without entries, bytes under nulls or bytes of other rows.
+
+    Arrow arrays share memory: a filtered column of text may hold the text of rows that were filtered out, a
+    dictionary entries that no row has, a null the value that it replaced. A file would have all of it.
+
+    Examples
+    --------
+    >>> column = pa.DictionaryArray.from_arrays(pa.array([1, 1]), pa.array(["private", "public"]))
+    >>> compacted(column).dictionary.to_pylist()
+    ['public']
+    """
+    kind = column.type
+    if isinstance(column, pa.ExtensionArray):
+        return pa.ExtensionArray.from_storage(kind, compacted(column.storage))
+    if pa.types.is_dictionary(kind):
+        return _used(column)
+    if _is_view(kind):
+        return without_views(column).cast(kind)
+    if pa.types.is_struct(kind) and kind.num_fields:
+        fields = [kind.field(number) for number in range(kind.num_fields)]
+        # flatten() hides the members of a struct that is null.
+        members = [compacted(member) for member in column.flatten()]
+        return pa.StructArray.from_arrays(members, fields=fields, mask=column.is_null())
+    if any(_shares(kind.field(number).type) for number in range(kind.num_fields)):
+        return pa.array(column.to_pylist(), kind)
+    shares = column.null_count or kind.num_fields or column.nbytes < column.get_total_buffer_size()
+    return column.take(pa.array(np.arange(len(column)))) if shares else column
+
+
+def check_type(name: str, kind: pa.DataType) -> None:
+    """Raise if columns of a type cannot be separated from other values in memory, such as run-end encoded ones."""
+    try:
+        compacted(pa.nulls(0, kind))
+    except pa.ArrowNotImplementedError:
+        raise InvalidInputError(f"column {name!r} has type {kind}, which cannot be kept: cast it") from None
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return a type without the metadata of its members.
+
+    Examples
+    --------
+    >>> noted = pa.list_(pa.field("item", pa.int64(), metadata={"author": "ana"}))
+    >>> plain_type(noted).value_field.metadata is None
+    True
+    """
+    if isinstance(kind, pa.BaseExtensionType) or not kind.num_fields:
+        return kind
+    fields = [kind.field(number) for number in range(kind.num_fields)]
+    fields = [pa.field(field.name, plain_type(field.type), field.nullable) for field in fields]
+    if pa.types.is_struct(kind):
+        return pa.struct(fields)
+    if pa.types.is_map(kind):
+        key, item = fields[0].type
+        return pa.map_(key.type, item, keys_sorted=kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(fields[0], kind.list_size)
+    for name in LISTS:
+        if getattr(pa.types, f"is_{name}")(kind):
+            return getattr(pa, name if name != "list" else "list_")(fields[0])
+    return kind
+
+
+def _used(column: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Return a dictionary of the entries that rows have, in their order."""
+    used = np.zeros(len(column.dictionary), bool)
+    used[column.indices.drop_null().to_numpy()] = True
+    entries = compacted(without_views(column.dictionary).filter(pa.array(used))).cast(column.type.value_type)
+    indices = pa.array(np.cumsum(used) - 1).take(column.indices).cast(column.type.index_type)
+    return pa.DictionaryArray.from_arrays(indices, entries, ordered=column.type.ordered)
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _shares(kind: pa.DataType) -> bool:
+    """Return whether members of a list may hold more than their values after they were picked."""
+    inside = [kind.field(number).type for number in range(kind.num_fields)]
+    return pa.types.is_dictionary(kind) or pa.types.is_struct(kind) or _is_view(kind) or any(map(_shares, inside))
+
+
+JSON_TEXT = b"geoind:json"
+WHOLE = re.compile("-?[0-9]+")
+"""In the metadata of a field: its texts are JSON values."""
+
+
+class Persons(NamedTuple):
+    """Who each row is about."""
+
+    names: Sequence[str]
+    """Persons, as `as_person` returns them, each once."""
+    codes: IntArray
+    """The number of each row's person; -1 where the row names none."""
+
+    def only(self, rows: IntArray) -> "Persons":
+        """Return those of some rows."""
+        return Persons(self.names, self.codes[rows])
+
+
+def plain(column: pa.Array) -> pa.Array:
+    """Return a column without dictionary and extension type, and text in one type."""
+    if pa.types.is_dictionary(column.type):
+        column = pa.DictionaryArray.from_arrays(
+            column.indices, without_views(column.dictionary)
+        ).dictionary_decode()
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    return column.cast(pa.large_string()) if is_text(column.type) else column
+
+
+def empty(column: pa.Array) -> Flags:
+    """Return which rows of a column in plain types are null, or empty text."""
+    if not pa.types.is_large_string(column.type):
+        return nulls(column)
+    return np.asarray(pc.equal(column, "").fill_null(True).to_numpy(zero_copy_only=False), bool)
+
+
+def values_of(batch: pa.RecordBatch, name: str, *, names: bool = False) -> pa.Array:
+    """Return a column in plain types; texts that are JSON strings without their quotes.
+
+    Of names of persons and records, JSON numbers must be whole: 7 and 7.0 would be two names.
+    """
+    column = plain(column_of(batch, name))
+    if JSON_TEXT not in (batch.schema.field(name).metadata or {}):
+        return column
+    texts = column.to_pylist()
+    if names and not all(text is None or text == "" or text[0] == '"' or WHOLE.fullmatch(text) for text in texts):
+        raise InvalidInputError(f"column {name!r} must hold text or whole numbers")
+    return pa.array([json.loads(text) if text and text[0] == '"' else text for text in texts], pa.large_string())
+
+
+def labels_of(column: pa.Array, name: str) -> Labels:
+    """Return one label per record: an array of whole numbers, or a list of text or bytes."""
+    kind = column.type
+    if pa.types.is_integer(kind):
+        return np.asarray(column.to_numpy())
+    tests = ("large_string", "binary", "large_binary", "binary_view", "fixed_size_binary")
+    # An empty column of Python objects has no type yet.
+    empty = pa.types.is_null(kind) and not len(column)
+    if not (any(getattr(pa.types, f"is_{test}")(kind) for test in tests) or empty):
+        raise InvalidInputError(f"column {name!r} must be whole numbers, text or bytes, got {kind}")
+    values: list[str] | list[bytes] = column.to_pylist()
+    return values
+
+
+def persons_in(column: pa.Array, name: str) -> tuple[Persons, dict[int, str]]:
+    """Return the persons of rows, and which rows name none, and why.
+
+    Persons are text, in Unicode's NFC so that one name written in two ways is one person, or whole numbers.
+
+    Parameters
+    ----------
+    column : pyarrow.Array
+        One person per row, in plain types.
+    name : str
+        The column's name, for messages.
+
+    Examples
+    --------
+    >>> persons_in(pa.array(["ana", "ben", None, "ana"]), "who")
+    (Persons(names=['ana', 'ben'], codes=array([ 0,  1, -1,  0])), {2: "person is missing in column 'who'"})
+    """
+    kind = column.type
+    # An empty column of Python objects has no type yet.
+    empty = pa.types.is_null(kind) and not len(column)
+    if not (is_text(kind) or pa.types.is_integer(kind) or empty):
+        # 7.0 after a null would be another person than 7.
+        raise InvalidInputError(f"column {name!r} must name persons in text or whole numbers, got {kind}")
+    coded = column.dictionary_encode()
+    names: dict[str, int] = {}
+    numbers, reasons = [], {}
+    for code, value in enumerate(coded.dictionary.to_pylist()):
+        try:
+            numbers.append(names.setdefault(as_person(value), len(names)))
+        except InvalidInputError as error:
+            reasons[code] = str(error)
+            numbers.append(-1)
+    raw = np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+    codes = np.append(np.array(numbers, np.int64), -1)[raw]
+    missing = f"person is missing in column {name!r}"
+    flaws = {row: reasons.get(int(raw[row]), missing) for row in np.flatnonzero(codes < 0).tolist()}
+    return Persons(list(names), codes), flaws
+
+
+NO_TIME = "the time must be a date and time (ISO 8601), or seconds since 1970"
+
+LATEST = 1e11
+"""Seconds; a larger number counts milliseconds, or is no time."""
+
+MICROSECOND = timedelta(microseconds=1)
+BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def seconds_of(column: pa.Array) -> tuple[FloatArray, Flags, Flags]:
+    """Return the times of a column in seconds, which rows have none, and which have something else.
+
+    Times without a zone are taken as UTC: what matters is their order and how far they are apart.
+
+    Examples
+    --------
+    >>> seconds, missing, bad = seconds_of(pa.array(["1970-01-01T00:01:00Z", "60", None, "noon"]))
+    >>> seconds[:2].tolist(), missing.tolist(), bad.tolist()
+    ([60.0, 60.0], [False, False, True, False], [False, False, False, True])
+    """
+    column = plain(column)
+    missing = empty(column)
+    kind = column.type
+    if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
+        seconds = _of_timestamps(column)
+    elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        seconds = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+    elif pa.types.is_large_string(kind):
+        seconds = _of_text(column)
+    else:
+        seconds = np.full(len(column), np.nan)
+    bad = ~missing & ~(np.abs(seconds) <= LATEST)
+    return seconds, missing, bad
+
+
+def _of_timestamps(column: pa.Array) -> FloatArray:
+    zone = getattr(column.type, "tz", None)
+    whole = column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
+    # One division, as datetime.timestamp() does it: the same moment is the same number everywhere.
+    values = np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False), np.float64) / 1e6
+    return np.where(nulls(column), np.nan, values)
+
+
+def _of_text(column: pa.Array) -> FloatArray:
+    for kind in (pa.float64(), pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            made = column.cast(kind)
+        except pa.ArrowInvalid:
+            continue
+        if kind == pa.float64():
+            return np.asarray(made.to_numpy(zero_copy_only=False), np.float64)
+        return _of_timestamps(made)
+    return np.array([_of_one(text) for text in column.to_pylist()], np.float64)
+
+
+def _of_one(text: str | None) -> float:
+    if text is None:
+        return np.nan
+    try:
+        return float(text)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return np.nan
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return (aware - BEGIN) // MICROSECOND / 1e6

@@ -1,0 +1,48 @@
+"""Drives are read from tables of person, time and place."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from geoind import InvalidInputError
+from geoind.files import read_traces
+from geoind.traces.drives import drives_of
+from geoind.traces.evaluation import evaluate_traces
+
+
+def test_drives_end_at_gaps_and_have_one_position_in_each_step() -> None:
+    start = pd.Timestamp("2024-05-01", tz="UTC")
+    seconds = [*range(0, 1200, 5), *range(9_960, 12_360, 5), 50_000]
+    table = pd.DataFrame(
+        {"person": "ana", "lat": 48.86, "lon": 2.29, "time": [start + pd.Timedelta(seconds=s) for s in seconds]}
+    )
+    drives = drives_of(table, every=60.0)
+    assert [len(drive.times) for drive in drives] == [40, 20]
+    assert all((np.diff(drive.times) >= 30).all() for drive in drives)
+    with pytest.raises(InvalidInputError, match="no drive"):
+        drives_of(table[:3])
+    with pytest.raises(InvalidInputError, match="at least one drive"):
+        evaluate_traces([])
+
+
+def test_numbers_with_and_without_zeros_before_them_are_two_persons(tmp_path: Path) -> None:
+    path = tmp_path / "trips.csv"
+    path.write_text("person,time,lat,lon\n001,0,48.86,2.3\n1,0,48.86,2.3\n")
+    assert read_traces(path)["person"].tolist() == ["001", "1"]
+
+
+@pytest.mark.parametrize(
+    ("column", "value"), [("person", None), ("time", "noon"), ("time", None), ("lat", 91.5), ("lon", None)]
+)
+def test_a_row_without_a_person_a_time_or_a_place_is_named_and_its_place_is_not(
+    tmp_path: Path, column: str, value: object
+) -> None:
+    path = tmp_path / "trips.csv"
+    row: dict[str, object] = {"person": "ana", "time": 0, "lat": 48.8584, "lon": 2.2945}
+    pd.DataFrame([row, row | {column: value}, row]).to_csv(path, index=False)
+    with pytest.raises(InvalidInputError, match=r"row 2 of .* \(1 such row\)") as told:
+        read_traces(path)
+    assert "48.8584" not in str(told.value)
+    assert "91.5" not in str(told.value)

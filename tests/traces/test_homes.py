@@ -1,0 +1,36 @@
+"""How long a home stays unknown, for each defence."""
+
+import numpy as np
+import pytest
+
+from geoind.traces.homes import DEFENCES, HomesKnown, _until_known, days_until_home_is_known
+
+
+@pytest.fixture(scope="module")
+def found() -> HomesKnown:
+    return days_until_home_is_known(persons=3, days=4, every=1200.0)
+
+
+def test_fresh_noise_and_tests_at_every_step_are_gone_first(found: HomesKnown) -> None:
+    errors = found.table.set_index("defence")["error"]
+    assert errors["fresh noise per report"] < 60
+    assert errors["predictive session"] < 60
+    for lasting in ("the same report for the same place", "sparse vector session", "session with a private zone"):
+        assert errors[lasting] > errors["fresh noise per report"]
+
+
+def test_one_draw_for_ever_tells_no_more_on_later_days(found: HomesKnown) -> None:
+    curve = found.curves["session with a private zone"]
+    assert np.ptp(curve) < 1
+
+
+def test_every_defence_is_in_the_table_and_in_the_figure(found: HomesKnown) -> None:
+    assert tuple(found.table["defence"]) == DEFENCES == tuple(found.curves)
+    [axes] = found.figure().axes
+    assert len(axes.get_lines()) == len(DEFENCES) + 1
+
+
+def test_a_home_is_known_from_the_day_on_which_the_guess_stays_near() -> None:
+    assert _until_known(np.array([50.0, 120.0, 90.0, 80.0])) == 3
+    assert _until_known(np.array([50.0, 20.0])) == 1
+    assert _until_known(np.array([50.0, 120.0])) == np.inf
