@@ -85,8 +85,8 @@ def main() -> None:
     share = batch / CROWD / charges["`ledger.charge`"]
     ratio = statistics.median(levels) / charges["`ledger.charge`"]
     lines += [
-        "`ledger.charge` also returns what remains. For a `Promise` the accountant computes that for every new number",
-        f"of reports: {ratio:.0f} times a single charge (median of {len(levels)}).",
+        "`ledger.charge` also returns what remains. For a `Promise` the accountant computes that for every new",
+        f"number of reports: {ratio:.0f} times a single charge (median of {len(levels)}).",
         "",
     ]
     lines += [f"A batch of {CROWD:,} persons costs {share:.3f} of a single charge per person.", ""]

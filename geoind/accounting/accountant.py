@@ -17,7 +17,7 @@ from geoind.accounting.composition import (
     tilt_for_delta,
     tilt_for_level,
 )
-from geoind.accounting.losses import Loss, Losses, loss_of, merged
+from geoind.accounting.losses import Loss, Losses, loss_of, merged, scale_and_width
 from geoind.arrays import as_count, as_finite, as_positive, as_unit
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
@@ -204,12 +204,12 @@ def _on_grid(loss: Loss, step: float, above: bool) -> LossPmf:
 def _step(losses: Losses) -> float:
     """Return the grid's step: the gap between the bounds is about reports * step^2 / 6."""
     reports = sum(count for _, count in losses)
-    deviation = math.sqrt(sum(count * loss.scale**2 for loss, count in losses))
+    scales, widths = zip(*(scale_and_width(loss) for loss, _ in losses), strict=True)
+    deviation = math.sqrt(sum(count * scale**2 for scale, (_, count) in zip(scales, losses, strict=True)))
     points = min(MOST_POINTS, POINTS * math.sqrt(max(1.0, reports / 100)))
     # As fine as the narrowest loss needs, unless the widest one would have too many points.
-    widest = max(2 * loss.spread * loss.scale for loss, _ in losses)
-    coarsest = max(SPREAD * deviation / MOST_POINTS, widest / MOST_CELLS)
-    return max(min(SPREAD * deviation / points, min(loss.scale for loss, _ in losses) / 50, 0.1), coarsest)
+    coarsest = max(SPREAD * deviation / MOST_POINTS, max(widths) / MOST_CELLS)
+    return max(min(SPREAD * deviation / points, min(scales) / 50, 0.1), coarsest)
 
 
 def _crossing(

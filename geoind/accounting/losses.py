@@ -33,7 +33,7 @@ from geoind.mechanisms.projected import Projected
 from geoind.mechanisms.protocol import is_mechanism, off_site_level
 from geoind.mechanisms.spherical import WGS84_FACTOR, SphericalGaussian, SphericalLaplace
 
-__all__ = ["Atoms", "Loss", "Losses", "bounded_loss", "excess", "loss_of", "merged"]
+__all__ = ["Atoms", "Loss", "Losses", "bounded_loss", "excess", "loss_of", "merged", "scale_and_width"]
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(10)
 """Ten nodes per cell: exact to rounding for the cells used here (docs/accounting.md)."""
@@ -53,8 +53,6 @@ FARTHEST = 12.0
 LARGEST_ARC = 0.5
 """Largest distance, in radii of the Earth, at which the globe is compared with the plane."""
 
-SMALLEST_SCALE = 1e-9
-
 Atoms: TypeAlias = tuple[FloatArray, FloatArray, float]
 """Losses, their masses, and the probability of an infinite loss."""
 
@@ -71,16 +69,6 @@ class Loss(Protocol):
     @property
     def largest(self) -> float:
         """The largest loss; infinite where it is not bounded."""
-        ...
-
-    @property
-    def scale(self) -> float:
-        """The typical size of a loss, from which the grid's step follows."""
-        ...
-
-    @property
-    def spread(self) -> float:
-        """Half the width of the interval that the atoms cover, in units of the scale."""
         ...
 
     @property
@@ -131,6 +119,15 @@ def merged(losses: Losses) -> Losses:
         else:
             rest[loss] = rest.get(loss, 0) + reports
     return (*(((gaussian, 1),) if gaussian.ratio else ()), *rest.items())
+
+
+def scale_and_width(loss: Loss) -> tuple[float, float]:
+    """Return the typical size of a loss and the width of the interval of its atoms, for the choice of a grid."""
+    if isinstance(loss, _GaussianLoss):
+        return loss.ratio, 2 * GAUSSIAN_WIDTH * loss.ratio
+    # The masses of a channel are differences of doubles, which a finer grid would not resolve.
+    scale = max(loss.largest_finite, 0.01) if isinstance(loss, _ChannelLoss) else max(loss.largest, 1e-9)
+    return scale, 2 * scale
 
 
 def excess(atoms: Atoms, level: float) -> float:
@@ -209,12 +206,6 @@ class _LaplaceLoss:
 
     largest: float
     doubt = 0.0
-    spread = 1.0
-
-    @property
-    def scale(self) -> float:
-        """The largest loss, or a tiny number in place of 0."""
-        return max(self.largest, SMALLEST_SCALE)
 
     def atoms(self, step: float, *, above: bool) -> Atoms:  # noqa: ARG002
         """Return the distribution as atoms."""
@@ -257,12 +248,6 @@ class _GlobeLoss:
     scales: float
     arc: float
     attained: float
-    spread = 1.0
-
-    @property
-    def scale(self) -> float:
-        """The largest loss, or a tiny number in place of 0."""
-        return max(self.largest, SMALLEST_SCALE)
 
     @property
     def largest(self) -> float:
@@ -313,12 +298,6 @@ class _GaussianLoss:
     far: float = 0.0
     largest = math.inf
     doubt = 0.0
-    spread = GAUSSIAN_WIDTH
-
-    @property
-    def scale(self) -> float:
-        """The standard deviation."""
-        return self.ratio
 
     def together(self, other: "_GaussianLoss", reports: int) -> "_GaussianLoss":
         """Return the loss of one report of this kind and several of another: Gaussian again."""
@@ -360,12 +339,6 @@ class _BoundedLoss:
 
     largest: float
     doubt = 0.0
-    spread = 1.0
-
-    @property
-    def scale(self) -> float:
-        """The largest loss, or a tiny number in place of 0."""
-        return max(self.largest, SMALLEST_SCALE)
 
     def atoms(self, step: float, *, above: bool) -> Atoms:  # noqa: ARG002
         """Return the two atoms, or one at no loss."""
@@ -391,20 +364,15 @@ class _ChannelLoss:
     channel: Channel
     radius: float
     doubt = 0.0
-    spread = 1.0
 
     @cached_property
     def largest(self) -> float:
         """The largest loss; infinite where a report is possible at one place only."""
         return max((float(losses.max()) for losses, _ in self._losses()), default=0.0)
 
-    @property
-    def scale(self) -> float:
-        """The largest finite loss; masses are differences of doubles, which a finer grid would not resolve."""
-        return max(self._largest_finite, 0.01)
-
     @cached_property
-    def _largest_finite(self) -> float:
+    def largest_finite(self) -> float:
+        """The largest absolute value of a finite loss."""
         sizes = (np.abs(losses[np.isfinite(losses)]) for losses, _ in self._losses())
         return max((float(size.max(initial=0.0)) for size in sizes), default=0.0)
 
@@ -439,7 +407,7 @@ class _ChannelLoss:
         return worst
 
     def _dominating(self, step: float) -> Atoms:
-        reach = math.ceil(self._largest_finite / step)
+        reach = math.ceil(self.largest_finite / step)
         levels = np.asarray(np.arange(-reach, reach + 1) * step)
         highest = np.zeros(len(levels))
         for losses, masses in self._losses():
