@@ -252,6 +252,8 @@ class _LevelLimit:
 
     def __post_init__(self) -> None:
         as_positive(self.budget.level, "level")
+        if self.budget.reports is not None:
+            raise InvalidInputError("a budget covers any number of reports: give a Promise without reports")
         if self.budget.delta:
             as_unit(self.budget.delta, "delta")
 

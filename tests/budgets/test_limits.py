@@ -42,6 +42,7 @@ from geoind.mechanisms.protocol import Space
 from tests.keywords import Place
 
 LEVEL = math.log(4)
+GOOD: dict[str, Any] = {"level": 1.0, "radius": 200.0, "delta": 1e-5}
 EPSILON = LEVEL / 200
 DELTA = 1e-5
 GLOBE = SphericalLaplace(EPSILON)
@@ -213,9 +214,9 @@ def test_a_sum_refuses_noise_without_an_epsilon_and_does_not_forget_it(tmp_path:
         assert (caught.value.requested, caught.value.remaining) == (math.inf, 0)
 
 
-def test_a_promise_that_allows_nothing_or_everything_is_no_budget() -> None:
-    for bad in (Promise(level=0, radius=200, delta=1e-5), Promise(level=1, radius=200, delta=1)):
-        with pytest.raises(InvalidInputError, match=r"level|delta"):
+def test_a_promise_that_allows_nothing_or_everything_or_some_reports_is_no_budget() -> None:
+    for name, bad in {"level": promise(0), "delta": promise(1, 1), "reports": Promise(**GOOD, reports=3)}.items():
+        with pytest.raises(InvalidInputError, match=name):
             Ledger("sqlite://", budget=bad)
 
 
