@@ -1,18 +1,13 @@
 """Every error that geoind raises on purpose."""
 
+# The other three errors are offered at the top of geoind.
 __all__ = [
-    "MOST_SAID",
-    "BudgetExceededError",
-    "GeoindError",
     "InfeasibleError",
-    "InvalidInputError",
     "LedgerError",
     "MissingExtraError",
     "NotStochasticError",
     "SitesMismatchError",
     "SolverError",
-    "plural",
-    "printable",
 ]
 
 

@@ -43,6 +43,14 @@ def as_plain_data(table: "DataFrame", setting: Setting) -> PlainComparison:
     """Return a comparison as dictionaries, lists, strings and numbers that fit into JSON.
 
     `rows` has one entry per row of the table; None stands for an infinite epsilon and for a missing parameter.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from geoind.evaluation import PAPER_SETTING
+    >>> table = pd.DataFrame({"mechanism": ["cloaking"], "epsilon": [float("inf")]})
+    >>> as_plain_data(table, PAPER_SETTING)["rows"]
+    [{'mechanism': 'cloaking', 'epsilon': None}]
     """
     grid = setting.grid
     return {
