@@ -219,7 +219,7 @@ def page_of_an_estimate(text: str, folder: Path) -> str | None:
 
 def page_of_an_evaluation(text: str, folder: Path) -> str | None:
     from geoind.evaluation import Setting
-    from geoind.evaluation.evaluate import evaluate
+    from geoind.evaluation.comparison import evaluate
     from geoind.evaluation.report import write_report
 
     if text not in SHOWN:
