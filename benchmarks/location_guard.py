@@ -181,8 +181,8 @@ WGS84 metres: too little to see.)
 ## One report can name the place
 
 The Lambert function's value is rounded to six decimals, so that the radius is a multiple of 1e-6 / epsilon, and
-the report is published in full doubles. Whoever has a list of places that may be the truth, in the digits in which
-a device tells them (an address of a geocoder, a fixed sensor, a lattice of few decimals), computes the distance
+the report is published in full doubles. An observer with a list of possible true places, in the digits in which
+a device reports them (an address of a geocoder, a fixed sensor, a lattice of few decimals), computes the distance
 from each to the report and looks whether it is such a multiple, to 2e-8 m.
 {count} reports of each level:
 
