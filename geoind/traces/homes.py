@@ -119,9 +119,9 @@ def homes_figure(table: "DataFrame") -> "Figure":
     Examples
     --------
     >>> import pandas as pd
-    >>> table = pd.DataFrame({"defence": ["fresh noise"], "errors": [[300.0, 90.0, 40.0]]})
-    >>> [line.get_label() for line in homes_figure(table).axes[0].lines[:1]]
-    ['fresh noise']
+    >>> table = pd.DataFrame({"defence": [*DEFENCES], "errors": [[300.0, 90.0, 40.0]] * len(DEFENCES)})
+    >>> homes_figure(table).axes[0].get_xlabel()
+    'days of reports'
     """
     figure = new_figure(9.5, 4.5, "Fresh noise reveals a home in a day, a fixed offset within days")
     axes = figure.add_subplot(xlabel="days of reports", ylabel="error about home, m (median person)")
