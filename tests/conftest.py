@@ -40,7 +40,6 @@ SLOW = [
     "docs/test_docs.py",
     "docs/test_notebooks.py",
     "files/test_fuzz.py",
-    "files/test_open.py",
     "files/test_paid_model.py",
     "files/test_paid_once.py",
     "files/test_planted.py",

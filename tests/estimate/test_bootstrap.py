@@ -18,6 +18,7 @@ def estimated(seed: int, people: int = 4000) -> PopulationEstimate:
     return estimate_population(reports, CHANNEL, CHANNEL.inputs, stopping="converged")
 
 
+@pytest.mark.slow
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     held = np.zeros(5)
     for seed in range(60):

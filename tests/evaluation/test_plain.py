@@ -20,6 +20,7 @@ def test_plain_data_fits_into_json(small: pd.DataFrame) -> None:
     assert cloaking["measured_epsilon"] is None
 
 
+@pytest.mark.slow
 def test_the_stored_comparison_is_what_comes_out_today(stored: pd.DataFrame) -> None:
     fresh = compare(priors=["middle row"])
     fresh = fresh[fresh["equalised"] == "uniform"].set_index("mechanism")

@@ -62,6 +62,7 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
+@pytest.mark.slow
 def test_the_page_makes_no_request(files: list[Path], drawn: dict[str, Picture]) -> None:
     text = files[0].read_text(encoding="utf-8")
     page = Page(text)

@@ -297,6 +297,7 @@ def test_a_problem_that_would_not_fit_in_memory_is_refused_at_once() -> None:
         min_loss_given_epsilon(Prior(grid, mass), epsilon=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cells", "epsilon"),
     [
