@@ -11,9 +11,7 @@ from pydantic import BaseModel, Field
 
 from geoind import Channel, Grid, Prior, adversary_error, cloaking, expected_loss, min_loss_given_epsilon
 from geoind.arrays import FloatArray
-from geoind.evaluation.contenders import FAMILIES
-from geoind.evaluation.tuning import epsilon_for_loss
-from geoind.optimal import Effort
+from geoind.evaluation.contenders import FAMILIES, epsilon_for_loss
 
 from .requests import MAX_SEED, Point
 from .town import Town, to_latlon
@@ -96,7 +94,7 @@ class Lineup:
         # For the same cost the optimum affords a smaller epsilon; its cost falls about as epsilon^-1.3.
         epsilon *= 0.8
         for _ in range(4):
-            best = min_loss_given_epsilon(self.prior, epsilon=epsilon, effort=Effort(tolerance=1e-3))
+            best = min_loss_given_epsilon(self.prior, epsilon=epsilon, tolerance=1e-3)
             cost = expected_loss(best, self.prior)
             if abs(cost / wanted - 1) < CLOSE:
                 break

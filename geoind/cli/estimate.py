@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Read, estimate, write."""
     from geoind import estimate_population
-    from geoind.estimate import Climb, PopulationEstimate, bootstrap_intervals, grid_over, invert_population
+    from geoind.estimate import PopulationEstimate, bootstrap_intervals, grid_over, invert_population
     from geoind.estimate.bootstrap import CONFIDENCE, as_replicates
     from geoind.files import read_reports
     from geoind.maps.population import check_output, save_population
@@ -75,7 +75,8 @@ def run(options: argparse.Namespace) -> None:
                 projection=projection,
                 smoothing=options.smoothing,
                 open_border=border,
-                climb=Climb(stopping="converged" if options.converged else "held-out", progress=say("step")),
+                stopping="converged" if options.converged else "held-out",
+                progress=say("step"),
             )
             if options.intervals is not None:
                 intervals = bootstrap_intervals(estimated, replicates=options.intervals, progress=say("replicate"))

@@ -67,7 +67,6 @@ def run(options: argparse.Namespace) -> None:
 
 def _solve(options: argparse.Namespace) -> "OptimalChannel":
     from geoind import Grid, Prior, distances, max_adversary_error_given_loss, min_loss_given_epsilon
-    from geoind.optimal import Effort
 
     grid = Grid(options.x, options.y, cell=options.cell, columns=options.columns, rows=options.rows)
     counts = None if options.counts is None else _read_counts(options.counts, (grid.rows, grid.columns))
@@ -89,7 +88,8 @@ def _solve(options: argparse.Namespace) -> "OptimalChannel":
             prior,
             epsilon=epsilon_of(options),
             dilation=options.dilation,
-            effort=Effort(time_limit=options.time_limit, progress=progress),
+            time_limit=options.time_limit,
+            progress=progress,
         )
 
 

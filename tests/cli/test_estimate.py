@@ -87,7 +87,7 @@ def test_several_outputs_with_intervals_over_the_reports_own_bounds(
         (["--grid", "100", "--out", "people.csv", "--bounds", "3", "48", "2", "49"], "WEST < EAST"),
         (
             ["--grid", "100", "--out", "people.csv", "--bounds", "5", "48", "5.1", "48.1"],
-            "does not reach 20,000 of 20,000 reports",
+            "20,000 of 20,000 reports are too far away",
         ),
         (
             ["--grid", "100", "--out", "people.csv", "--method", "inversion", "--converged"],

@@ -9,7 +9,7 @@ import pytest
 from geoind import Channel, Grid, Prior, expected_loss
 from geoind.cli import main
 from geoind.cli.optimal import CHOICES
-from geoind.optimal.game.adversary_error import Choice
+from geoind.optimal.adversary_error import Choice
 
 GRID = ["--columns", "3", "--rows", "2", "--cell", "100"]
 
