@@ -25,8 +25,8 @@ class AtomicWriter:
     """A context in which files are written aside, to be put in place together when it ends without an error.
 
     Each is written to a hidden directory next to its place, which only its owner can enter, and renamed from
-    there; after an error, or an interrupt, nothing is left. What goes to standard output waits until the end too. The
-    file opened first is put in place last: where it is, the others are, and they are of the same work.
+    there; after an error, or an interrupt, nothing is left. What goes to standard output waits until the end too.
+    The file opened first is put in place last: where it is, the others are, and they are of the same work.
 
     Parameters
     ----------
