@@ -1,6 +1,6 @@
 # The public face: each name once, with the module that defines it. Imports and type checkers read this file.
+from .accounting.accountant import level_of_reports as level_of_reports
 from .accounting.calibration import mechanism_for_reports as mechanism_for_reports
-from .accounting.reports import level_of_reports as level_of_reports
 from .audits.audit import audit as audit
 from .budgets.ledger import Ledger as Ledger
 from .budgets.same_place import SamePlace as SamePlace
@@ -31,8 +31,8 @@ from .mechanisms.projected import Projected as Projected
 from .mechanisms.protocol import Mechanism as Mechanism
 from .mechanisms.spherical import SphericalGaussian as SphericalGaussian
 from .mechanisms.spherical import SphericalLaplace as SphericalLaplace
-from .optimal.game.adversary_error import max_adversary_error_given_loss as max_adversary_error_given_loss
-from .optimal.least_loss.optimum import min_loss_given_epsilon as min_loss_given_epsilon
+from .optimal.adversary_error import max_adversary_error_given_loss as max_adversary_error_given_loss
+from .optimal.least_loss import min_loss_given_epsilon as min_loss_given_epsilon
 from .pipeline import Location as Location
 from .pipeline import epsilon_for as epsilon_for
 from .pipeline import obfuscate as obfuscate

@@ -1,4 +1,4 @@
-"""A worked example: a backend that finds places near a person without telling the provider where the person is.
+"""An example: a backend that finds places near a person without sending the true location to the provider.
 
 Two applications. The *provider* stands for a third-party service that knows places and is not trusted. The
 *backend* is yours: it gets true locations from your app, asks the provider privately, refines the answer, and
@@ -26,10 +26,18 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, StrictFloat, TypeAdapter, ValidationError
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, SamePlace, epsilon_for, private_query
+from geoind import (
+    BudgetExceededError,
+    InvalidInputError,
+    Ledger,
+    SamePlace,
+    TraceSession,
+    epsilon_for,
+    private_query,
+)
 from geoind.errors import LedgerError
 from geoind.queries import PointsOfInterest
-from geoind.traces import SessionStore, SparseVector
+from geoind.traces import SparseVector
 
 from .requests import BodyLimit
 
@@ -37,7 +45,7 @@ __all__ = ["backend_from_environment", "create_backend", "create_provider", "pro
 
 EPSILON = epsilon_for(level=math.log(4), radius=200)
 RADIUS = 300.0
-"""Metres around the person. A constant of the app: a radius that depended on the truth would tell about it."""
+"""Metres around the person. A constant of the app: a radius that depended on the true location would leak it."""
 CONFIDENCE = 0.95
 BUDGET = 20 * EPSILON
 WINDOW = timedelta(days=1)
@@ -126,12 +134,11 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str, *, timeout:
         places = query.refine([place.model_dump() for place in found])
         return {"places": places, "confidence": query.confidence, "remaining": ledger.remaining(person)}
 
-    sessions = SessionStore(ledger, MOVING, memory.key)
-
     @app.post("/track")
     def track(truth: Truth, person: Person) -> dict[str, float]:
         # The server's clock: an app that could choose the time could ask about one moment again and again.
-        report = sessions.report(person, lat=truth.lat, lon=truth.lon, time=time.time())
+        session = TraceSession(MOVING, key=memory.key, ledger=ledger, person_id=person)
+        report = session.report(lat=truth.lat, lon=truth.lon, time=time.time())
         return {"lat": report.lat, "lon": report.lon, "remaining": ledger.remaining(person)}
 
     @app.get("/budget")

@@ -27,12 +27,9 @@ Begin with `geoind example` for a map, `geoind explain --factor 4 --radius 200` 
 """
 
 OPTIONS = {
-    "lon": "--lon COLUMN",
-    "lat": "--lat COLUMN",
-    "geometry": "--geometry COLUMN",
+    **{name: f"--{name} COLUMN" for name in ("lon", "lat", "geometry", "person")},
     "id_column": "--id COLUMN",
     "key": "--key-file FILE",
-    "person": "--person COLUMN",
     "time": "--trace PERSON,TIME",
     "crs": "--crs CRS",
     "layer": "--layer NAME",

@@ -142,7 +142,7 @@ class Part:
         answers = sessions.report(present.steps)
         tags = None
         if charged and self.table.recipe.key is not None:
-            from geoind.traces.table import tags_of_answers
+            from geoind.traces.many import tags_of_answers
 
             tags = tags_of_answers(present.steps, answers, self.table.recipe.key.read())
         ones = np.ones(len(answers), np.int64)

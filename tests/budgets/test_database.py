@@ -164,11 +164,11 @@ def count(size):
     drawn += 1
     return urandom(size)
 os.urandom = count
-obfuscate(lat=48.0, lon=2.0, epsilon=0.007, ledger=ledger, person="ana")
+obfuscate(lat=48.0, lon=2.0, epsilon=0.007, ledger=ledger, person_id="ana")
 resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
 try:
     while True:
-        obfuscate(lat=48.0, lon=2.0, epsilon=0.007, ledger=ledger, person="ana")
+        obfuscate(lat=48.0, lon=2.0, epsilon=0.007, ledger=ledger, person_id="ana")
 except LedgerError as error:
     print(drawn, error)
 """
