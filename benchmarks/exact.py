@@ -8,8 +8,9 @@ python3 dev.py bench exact errors     one table: errors, borders, slow, cells or
 import math
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from flint import arb, ctx
@@ -19,9 +20,8 @@ from geoind import Grid, PlanarGaussian, PlanarLaplace, SphericalLaplace, audit,
 from geoind.arrays import FloatArray
 from geoind.distances import EARTH_RADIUS, haversine
 from geoind.mechanisms import exact, planar
-from geoind.mechanisms.functions import ARRAYS
-from geoind.mechanisms.globe import POLAR_FACTOR, TEMPERATE, TEMPERATE_FACTOR
-from geoind.mechanisms.noise import half_angles, laplace_radius, out_of_range, survivals
+from geoind.mechanisms.noise import ARRAYS, half_angles, laplace_radius, out_of_range, survivals
+from geoind.mechanisms.spherical import POLAR_FACTOR, TEMPERATE, TEMPERATE_FACTOR
 from tests.mechanisms.draws import globe_draws, planar_draws, polar_draws, source_of
 
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "exact.md"
@@ -108,10 +108,10 @@ def slow_path(mechanism: PlanarLaplace | SphericalLaplace, count: int) -> str:
     times: list[float] = []
     decided = exact.decided
 
-    def timed(place: Callable[[arb, arb], object], draw: exact.Draw) -> object:
-        # Of this thread alone: other work on the machine is not part of what a draw takes.
+    def timed(*draw: Any) -> object:
+        # CPU time of this thread alone, without other work on the machine.
         start = time.thread_time()
-        found = decided(place, draw)
+        found = decided(*draw)
         times.append(time.thread_time() - start)
         return found
 

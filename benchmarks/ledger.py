@@ -67,7 +67,7 @@ def main() -> None:
             {
                 "`obfuscate` without a ledger": lambda: obfuscate(**TRUTH, epsilon=EPSILON),
                 "`private_query` without a ledger": lambda: private_query(**TRUTH, radius=300, epsilon=EPSILON),
-                "`SamePlace.obfuscate`": lambda: memory.obfuscate(**TRUTH, epsilon=EPSILON, person="ana"),
+                "`SamePlace.obfuscate`": lambda: memory.obfuscate(**TRUTH, epsilon=EPSILON, person_id="ana"),
                 "`refine` of 10 000 places": lambda: query.refine(places),
             },
             ROUNDS,

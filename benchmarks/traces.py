@@ -12,10 +12,10 @@ import numpy as np
 
 from geoind import Prior, TraceSession
 from geoind.arrays import FloatArray
-from geoind.evaluation.drives import drives_of, read_traces
-from geoind.evaluation.homes import HomesKnown, days_until_home_is_known
-from geoind.evaluation.traces import evaluate_traces
-from geoind.evaluation.zones import jitter_attack, zone_attack
+from geoind.traces.drives import drives_of, read_traces
+from geoind.traces.homes import HomesKnown, days_until_home_is_known
+from geoind.traces.evaluation import evaluate_traces
+from geoind.traces.zone_attacks import jitter_attack, zone_attack
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 from geoind.traces import (

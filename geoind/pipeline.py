@@ -22,8 +22,8 @@ from geoind.arrays import (
     as_unit,
 )
 from geoind.errors import InvalidInputError, plural
-from geoind.mechanisms.protocol import Mechanism, check_truths, speaking
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.protocol import Mechanism, check_truths, require_space
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.randomness import RandomnessLike, as_randomness
 from geoind.space.lattice import snap_lonlat
 
@@ -111,7 +111,7 @@ def choose_mechanism(
     if mechanism is not None:
         if not (epsilon is level is radius is None):
             raise InvalidInputError("give a mechanism, or epsilon, or level and radius, not several of them")
-        return speaking("lonlat", mechanism)
+        return require_space("lonlat", mechanism)
     try:
         return _globe(epsilon, level, radius)
     except TypeError as error:  # a list, for example, cannot be hashed
@@ -144,7 +144,7 @@ def _for_reports(
                 f"{LEAST_MEAN_ERROR:g} m: likely a unit error. For so little noise, pass mechanism="
             )
         return noise
-    kept = delta_of_reports(speaking("lonlat", mechanism), reports=count, radius=radius, level=level)
+    kept = delta_of_reports(require_space("lonlat", mechanism), reports=count, radius=radius, level=level)
     if kept > as_unit(delta, "delta"):
         raise InvalidInputError(
             f"the delta of {plural(count, 'report')} of this mechanism at this level within {radius:g} m is "
@@ -191,7 +191,7 @@ def obfuscate(
     reports: int | None = None,
     mechanism: Mechanism | None = None,
     ledger: Budget | None = None,
-    person: Persons = None,
+    person_id: Persons = None,
     rng: RandomnessLike = None,
 ) -> Location[float]: ...
 @overload
@@ -206,7 +206,7 @@ def obfuscate(
     reports: int | None = None,
     mechanism: Mechanism | None = None,
     ledger: Budget | None = None,
-    person: Persons = None,
+    person_id: Persons = None,
     rng: RandomnessLike = None,
 ) -> Location[FloatArray]: ...
 def obfuscate(
@@ -220,7 +220,7 @@ def obfuscate(
     reports: int | None = None,
     mechanism: Mechanism | None = None,
     ledger: Budget | None = None,
-    person: Persons = None,
+    person_id: Persons = None,
     rng: RandomnessLike = None,
 ) -> Location[float] | Location[FloatArray]:
     """Return a report that keeps the promise of geo-indistinguishability for a true location.
@@ -240,7 +240,7 @@ def obfuscate(
         the least that keeps it, see `mechanism_for_reports`; or
     mechanism : Mechanism
         Anything that samples lon/lat reports. The default is `SphericalLaplace(epsilon)`.
-    ledger, person : Ledger and str or int (or one per location), optional
+    ledger, person_id : Ledger and str or int (or one per location), optional
         Whose budget pays for the reports, before any noise is drawn.
     rng : RandomnessLike
         None for cryptographic noise; `KeyedRandomness` to get the same report for the same record;
@@ -266,8 +266,8 @@ def obfuscate(
     if isinstance(lat, float) and isinstance(lon, float) and rng is None and isinstance(chosen, SphericalLaplace):
         if not (-90 <= lat <= 90 and -180 <= lon <= 180):
             as_location(lon=lon, lat=lat)
-        if ledger is not None or person is not None:
-            charge(ledger, person, 1, chosen)
+        if ledger is not None or person_id is not None:
+            charge(ledger, person_id, 1, chosen)
         report_lon, report_lat = chosen.sample_one(lon, lat, *_two_words(os.urandom(16)))
         return Location(report_lat, report_lon)
     if lat is None or lon is None:
@@ -278,7 +278,7 @@ def obfuscate(
     if not lats.shape:
         as_location(lon=float(lons), lat=float(lats))
     truth = np.column_stack([lons.ravel(), lats.ravel()])
-    drawn = obfuscate_lonlat(truth, chosen, ledger=ledger, person=person, rng=rng)
+    drawn = obfuscate_lonlat(truth, chosen, ledger=ledger, person_id=person_id, rng=rng)
     if not lats.shape:
         return Location(float(drawn[0, 1]), float(drawn[0, 0]))
     return Location(drawn[:, 1].reshape(lats.shape), drawn[:, 0].reshape(lats.shape))
@@ -300,7 +300,7 @@ def obfuscate_lonlat(
     mechanism: Mechanism,
     *,
     ledger: Budget | None = None,
-    person: Persons = None,
+    person_id: Persons = None,
     rng: RandomnessLike = None,
 ) -> FloatArray:
     """Return one report for each (n, 2) lon/lat location, in degrees on a public lattice.
@@ -312,36 +312,36 @@ def obfuscate_lonlat(
     (1, 2)
     """
     points = as_lonlat(lonlat)
-    mechanism = speaking("lonlat", mechanism)
+    mechanism = require_space("lonlat", mechanism)
     source = as_randomness(rng, len(points))
-    if ledger is not None or person is not None:
+    if ledger is not None or person_id is not None:
         check_truths(mechanism, points)
-        charge(ledger, person, len(points), mechanism)
+        charge(ledger, person_id, len(points), mechanism)
     reports = mechanism.sample(points, rng=source)
     # A mechanism with `decimals` has already rounded its reports to its lattice.
     return reports if hasattr(mechanism, "decimals") else snap_lonlat(reports)
 
 
-def charge(ledger: Budget | None, person: Persons, count: int, mechanism: Mechanism) -> None:
+def charge(ledger: Budget | None, person_id: Persons, count: int, mechanism: Mechanism) -> None:
     """Charge `count` reports to one person, or one report to each of `count` persons."""
-    if ledger is None or person is None:
-        raise InvalidInputError("ledger and person go together: give both or neither")
-    persons = _listed(person, count)
+    if ledger is None or person_id is None:
+        raise InvalidInputError("ledger and person_id go together: give both or neither")
+    persons = _listed(person_id, count)
     if len(persons) != count:
-        raise InvalidInputError(f"person must be one name or one per location: {len(persons)} for {count}")
+        raise InvalidInputError(f"person_id must be one name or one per location: {len(persons)} for {count}")
     if len({isinstance(name, str) for name in persons}) > 1:
-        raise InvalidInputError("person must be text for all locations or a whole number for all, not both")
+        raise InvalidInputError("person_id must be text for all locations or a whole number for all, not both")
     try:
         reports = Counter(persons)
     except TypeError as error:  # a list, for example, cannot be hashed
-        raise InvalidInputError("person must be text or a whole number, or one of them per location") from error
+        raise InvalidInputError("person_id must be text or a whole number, or one of them per location") from error
     ledger.charge_counts(reports, mechanism)
 
 
-def _listed(person: str | int | Iterable[str | int], count: int) -> list[str | int]:
-    if isinstance(person, (str, int, Integral)):
-        return [person] * count
+def _listed(person_id: str | int | Iterable[str | int], count: int) -> list[str | int]:
+    if isinstance(person_id, (str, int, Integral)):
+        return [person_id] * count
     # Iterating over bytes would give whole numbers, which are valid persons.
-    if isinstance(person, Iterable) and not isinstance(person, (bytes, bytearray, memoryview)):
-        return list(person)
-    raise InvalidInputError(f"person must be text or a whole number, got {type(person).__name__}")
+    if isinstance(person_id, Iterable) and not isinstance(person_id, (bytes, bytearray, memoryview)):
+        return list(person_id)
+    raise InvalidInputError(f"person_id must be text or a whole number, got {type(person_id).__name__}")

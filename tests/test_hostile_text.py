@@ -402,7 +402,7 @@ def message_of_a_person(text: str, folder: Path) -> str | None:
     with contextlib.closing(Ledger(f"sqlite:///{folder}/budgets.db", budget=0.01)) as ledger:
         messages = [
             refused(lambda: ledger.charge(text, 1.0, label=text)),
-            refused(lambda: geoind.obfuscate(lat=48.0, lon=2.0, epsilon=0.02, ledger=ledger, person=text)),
+            refused(lambda: geoind.obfuscate(lat=48.0, lon=2.0, epsilon=0.02, ledger=ledger, person_id=text)),
             refused(lambda: SamePlace(text, cell=100)),  # type: ignore[arg-type]
         ]
     return "\n".join(message for message in messages if message is not None)

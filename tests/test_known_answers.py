@@ -77,7 +77,7 @@ def of_engines() -> dict[str, object]:
         "file": key.for_file("2024/part-0.parquet").hex(),
         "second place of a row": key_of_place(KEY, 1).hex(),
         "same place": list(
-            SamePlace(KEY, cell=100.0).obfuscate(lat=48.8584, lon=2.2945, person="Zoë", epsilon=0.01)
+            SamePlace(KEY, cell=100.0).obfuscate(lat=48.8584, lon=2.2945, person_id="Zoë", epsilon=0.01)
         ),
         "private zone": zones(),
     }
@@ -87,7 +87,7 @@ def zones() -> list[object]:
     """Return a zone without a person, that of a person, and the token by which a ledger knows the second."""
     home: dict[str, Any] = {"lat": 48.8584, "lon": 2.2945, "epsilon": 0.01, "key": KEY}
     payer: Any = Payer()
-    zones = [PrivateZone.around(**home), PrivateZone.around(**home, ledger=payer, person="Zoë")]
+    zones = [PrivateZone.around(**home), PrivateZone.around(**home, ledger=payer, person_id="Zoë")]
     return [*([zone.lon, zone.lat] for zone in zones), payer.tokens]
 
 

@@ -103,8 +103,8 @@ def test_scalar_calls_have_the_noise_of_the_mechanism() -> None:
         ({"epsilon": None, "level": 1.0, "radius": -200.0}, "radius"),
         ({"mechanism": SphericalLaplace(1.0)}, "not several"),
         ({"epsilon": None, "mechanism": "laplace"}, "mechanism must have"),
-        ({"epsilon": None, "mechanism": PlanarLaplace(0.01)}, "speaks metres"),
-        ({"epsilon": None, "mechanism": PostProcessed(PlanarLaplace(9.0), LATTICE)}, "speaks metres"),
+        ({"epsilon": None, "mechanism": PlanarLaplace(0.01)}, "takes metres"),
+        ({"epsilon": None, "mechanism": PostProcessed(PlanarLaplace(9.0), LATTICE)}, "takes metres"),
         ({"delta": 1e-5}, "not with epsilon"),
         ({"reports": 5}, "goes with delta"),
         ({"epsilon": None, "level": 1.0, "delta": 1e-5}, "goes with level and radius"),
@@ -112,7 +112,7 @@ def test_scalar_calls_have_the_noise_of_the_mechanism() -> None:
         ({"epsilon": None, "level": 1.0, "radius": 200.0, "delta": 1e-5, "reports": 0}, "reports must"),
         ({"epsilon": None, "level": 1e3, "radius": 1.0, "delta": 1e-5}, "likely a unit error"),
         ({"rng": "seed"}, "rng must"),
-        ({"person": "alice"}, "go together"),
+        ({"person_id": "alice"}, "go together"),
     ],
     ids=str,
 )
@@ -137,7 +137,7 @@ SCALAR_CALLS: dict[str, Callable[[float, float], object]] = {
     "obfuscate, seeded": lambda lat, lon: obfuscate(lat=lat, lon=lon, epsilon=EPSILON, rng=1),
     "private_query": lambda lat, lon: private_query(lat=lat, lon=lon, radius=300, epsilon=EPSILON),
     "SamePlace": lambda lat, lon: SamePlace(bytes(32), cell=100).obfuscate(
-        lat=lat, lon=lon, person="ana", epsilon=EPSILON
+        lat=lat, lon=lon, person_id="ana", epsilon=EPSILON
     ),
     "TraceSession": lambda lat, lon: TraceSession(SparseVector.for_accuracy(500)).report(lat=lat, lon=lon, time=0),
 }
@@ -165,7 +165,7 @@ def test_a_bad_coordinate_of_a_scalar_call_is_named_without_its_value_and_withou
 
 
 def test_a_planar_mechanism_is_never_given_degrees() -> None:
-    with pytest.raises(InvalidInputError, match=r"speaks metres.*Projected"):
+    with pytest.raises(InvalidInputError, match=r"takes metres.*Projected"):
         obfuscate_lonlat([[2.2945, 48.8584]], PlanarLaplace(100.0))
 
 
@@ -284,10 +284,10 @@ class Watched:
 
 def test_the_budget_is_charged_before_the_noise_is_drawn() -> None:
     purse = Purse()
-    obfuscate(lat=[1.0, 2.0], lon=[1.0, 2.0], epsilon=0.01, ledger=purse, person="alice", rng=Watched(purse.notes))
+    obfuscate(lat=[1.0, 2.0], lon=[1.0, 2.0], epsilon=0.01, ledger=purse, person_id="alice", rng=Watched(purse.notes))
     assert purse.notes == ["2 paid", "drawn"]
     assert purse.left == pytest.approx(0.98)
-    obfuscate(lat=1.0, lon=1.0, epsilon=0.01, ledger=purse, person="alice")
+    obfuscate(lat=1.0, lon=1.0, epsilon=0.01, ledger=purse, person_id="alice")
     assert purse.left == pytest.approx(0.97)
 
 
@@ -298,19 +298,19 @@ def test_a_whole_number_is_a_person_and_what_is_no_name_is_an_error(lat: float |
     nobody: list[Any] = [5.0, b"ana"[: np.size(lat)], object(), [["ana"]] * np.size(lat)]
     place: dict[str, Any] = {"lat": lat, "lon": lat, "epsilon": 0.01, "ledger": purse}
     for person in persons:
-        obfuscate(**place, person=person)
+        obfuscate(**place, person_id=person)
     paid = purse.notes.copy()
     assert len(paid) == 3
     for person in nobody:
         with pytest.raises(InvalidInputError, match="person must be text or a whole number"):
-            obfuscate(**place, person=person)
+            obfuscate(**place, person_id=person)
     assert purse.notes == paid
 
 
 def test_persons_of_one_call_are_all_text_or_all_numbers() -> None:
     purse = Purse()
     with pytest.raises(InvalidInputError, match="not both"):
-        obfuscate(lat=[1.0, 2.0], lon=[1.0, 2.0], epsilon=0.01, ledger=purse, person=["7", 7])
+        obfuscate(lat=[1.0, 2.0], lon=[1.0, 2.0], epsilon=0.01, ledger=purse, person_id=["7", 7])
     assert not purse.notes
 
 
@@ -336,14 +336,14 @@ def test_what_a_mechanism_refuses_is_not_paid_for_whatever_is_wrapped_around_it(
     paris = Projected(Strict(space="xy"), Projection(2.35, 48.86))
     for mechanism in (Strict(), PostProcessed(Strict(), np.copy), PostProcessed(paris, np.copy)):
         with pytest.raises(InvalidInputError, match="1 truths are refused"):
-            obfuscate(**EIFFEL, mechanism=mechanism, ledger=purse, person="ana")
+            obfuscate(**EIFFEL, mechanism=mechanism, ledger=purse, person_id="ana")
     assert purse.notes == []
 
 
 def test_an_exceeded_budget_draws_and_charges_nothing() -> None:
     purse = Purse(left=0.015)
     with pytest.raises(BudgetExceededError) as caught:
-        obfuscate(lat=[1, 2], lon=[1, 2], epsilon=0.01, ledger=purse, person="alice", rng=Watched(purse.notes))
+        obfuscate(lat=[1, 2], lon=[1, 2], epsilon=0.01, ledger=purse, person_id="alice", rng=Watched(purse.notes))
     assert (caught.value.person, caught.value.requested, caught.value.remaining) == ("alice", 0.02, 0.015)
     assert purse.notes == []
 
@@ -354,7 +354,7 @@ def test_an_exceeded_budget_draws_and_charges_nothing() -> None:
         {"lat": math.nan},
         {"lat": -90.0, "mechanism": Projected(PlanarLaplace(0.01), Projection.from_crs("EPSG:2154"))},
         {"rng": KeyedRandomness(bytes(32), [1, 2])},
-        {"person": ["alice", "bob"]},
+        {"person_id": ["alice", "bob"]},
     ],
     ids=str,
 )
@@ -364,7 +364,7 @@ def test_bad_input_is_never_charged(bad: dict[str, Any]) -> None:
         **EIFFEL,
         "mechanism": SphericalLaplace(0.01),
         "ledger": purse,
-        "person": "alice",
+        "person_id": "alice",
         **bad,
     }
     with pytest.raises(InvalidInputError):
@@ -374,7 +374,7 @@ def test_bad_input_is_never_charged(bad: dict[str, Any]) -> None:
 
 def test_one_person_per_location_pays_for_each() -> None:
     purse = Purse()
-    obfuscate_lonlat([[0, 0], [1, 1]], SphericalLaplace(0.01), ledger=purse, person=["alice", "bob"])
+    obfuscate_lonlat([[0, 0], [1, 1]], SphericalLaplace(0.01), ledger=purse, person_id=["alice", "bob"])
     assert purse.notes == ["2 paid"]
 
 
@@ -390,7 +390,7 @@ def test_a_mechanism_that_ignores_our_randomness_is_charged_all_the_same() -> No
             return np.asarray(points)
 
     purse = Purse()
-    obfuscate_lonlat([[0, 0]], Own(), ledger=purse, person="alice")
+    obfuscate_lonlat([[0, 0]], Own(), ledger=purse, person_id="alice")
     assert purse.notes == ["1 paid"]
 
 
@@ -416,7 +416,7 @@ def test_little_noise_is_possible_with_a_mechanism() -> None:
     assert PlanarLaplace(5.0).sample([[0.0, 0.0]]).shape == (1, 2)  # in the plane metres are what you choose
 
 
-@pytest.mark.parametrize("half", [{"person": "alice"}, {"ledger": Purse()}], ids=["person", "ledger"])
+@pytest.mark.parametrize("half", [{"person_id": "alice"}, {"ledger": Purse()}], ids=["person", "ledger"])
 def test_a_person_without_a_ledger_and_a_ledger_without_a_person_are_refused_everywhere(
     half: dict[str, Any],
 ) -> None:

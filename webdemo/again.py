@@ -65,7 +65,7 @@ def again_router(town: Town, database: Path) -> APIRouter:
                 "lat": ask.lat,
                 "lon": ask.lon,
                 "epsilon": epsilon,
-                "person": ask.person,
+                "person_id": ask.person,
                 "ledger": ledger,
             }
             try:

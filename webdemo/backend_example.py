@@ -120,7 +120,7 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str, *, timeout:
             epsilon=EPSILON,
             same_place=memory,
             ledger=ledger,
-            person=person,
+            person_id=person,
         )
         found = ask(client, provider, query.as_params("foursquare"), time.monotonic() + timeout)
         places = query.refine([place.model_dump() for place in found])

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 
 from geoind import InvalidInputError
 from geoind.arrays import FloatArray
-from geoind.mechanisms.globe import WGS84_FACTOR
+from geoind.mechanisms.spherical import WGS84_FACTOR
 from geoind.pictures.page import content_policy, fill, script_json
 
 from .page import stops_of

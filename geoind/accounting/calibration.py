@@ -12,11 +12,9 @@ from geoind.accounting.losses import GaussianLoss, LaplaceLoss, Loss
 from geoind.accounting.reports import delta_of_reports
 from geoind.arrays import as_count, as_positive, as_unit
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.gaussian import PlanarGaussian
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarGaussian, PlanarLaplace
 from geoind.mechanisms.protocol import Space
-from geoind.mechanisms.sphere import SphericalLaplace
-from geoind.mechanisms.spherical_gaussian import SphericalGaussian
+from geoind.mechanisms.spherical import SphericalGaussian, SphericalLaplace
 
 __all__ = ["Family", "gaussian_is_smaller_from", "mechanism_for_reports"]
 

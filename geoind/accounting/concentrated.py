@@ -11,7 +11,7 @@ from functools import singledispatch
 
 from geoind.arrays import as_count, as_positive, as_unit
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.gaussian import PlanarGaussian
+from geoind.mechanisms.planar import PlanarGaussian
 from geoind.mechanisms.post_processed import PostProcessed
 from geoind.mechanisms.projected import Projected
 from geoind.mechanisms.protocol import is_mechanism, off_site_level

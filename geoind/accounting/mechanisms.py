@@ -13,14 +13,11 @@ from geoind.accounting.losses import BoundedLoss, GaussianLoss, GlobeLoss, Lapla
 from geoind.channels.channel import Channel
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.gaussian import PlanarGaussian
-from geoind.mechanisms.globe import WGS84_FACTOR
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarGaussian, PlanarLaplace
 from geoind.mechanisms.post_processed import PostProcessed
 from geoind.mechanisms.projected import Projected
 from geoind.mechanisms.protocol import is_mechanism, off_site_level
-from geoind.mechanisms.sphere import SphericalLaplace
-from geoind.mechanisms.spherical_gaussian import SphericalGaussian
+from geoind.mechanisms.spherical import WGS84_FACTOR, SphericalGaussian, SphericalLaplace
 
 __all__ = ["loss_of"]
 

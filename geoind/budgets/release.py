@@ -11,13 +11,11 @@ from geoind.accounting.mechanisms import loss_of
 from geoind.accounting.promise import PersonLevel
 from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.gaussian import PlanarGaussian
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarGaussian, PlanarLaplace
 from geoind.mechanisms.post_processed import PostProcessed
 from geoind.mechanisms.projected import Projected
 from geoind.mechanisms.protocol import Mechanism, is_mechanism, off_site_level
-from geoind.mechanisms.sphere import SphericalLaplace
-from geoind.mechanisms.spherical_gaussian import SphericalGaussian
+from geoind.mechanisms.spherical import SphericalGaussian, SphericalLaplace
 
 __all__ = ["UNITS", "Cost", "Release", "as_units", "release_of"]
 

@@ -52,7 +52,7 @@ class SamePlace:
     >>> from geoind import Ledger
     >>> memory = SamePlace(bytes(32), cell=100)
     >>> ledger = Ledger("sqlite://", budget=0.02)
-    >>> home = dict(lat=48.8584, lon=2.2945, epsilon=0.01, person="ana", ledger=ledger)
+    >>> home = dict(lat=48.8584, lon=2.2945, epsilon=0.01, person_id="ana", ledger=ledger)
     >>> memory.obfuscate(**home) == memory.obfuscate(**home)
     True
     >>> ledger.remaining("ana")
@@ -80,7 +80,7 @@ class SamePlace:
         *,
         lat: float,
         lon: float,
-        person: str | int,
+        person_id: str | int,
         epsilon: float | None = None,
         level: float | None = None,
         radius: float | None = None,
@@ -92,7 +92,7 @@ class SamePlace:
         ----------
         lat, lon : float
             The truth, in degrees.
-        person : str or int
+        person_id : str or int
             Whose secret, and whose budget.
         epsilon, or level and radius : float
             As in `obfuscate`. Another epsilon is another report, to be paid.
@@ -101,10 +101,10 @@ class SamePlace:
         """
         globe = choose_mechanism(epsilon=epsilon, level=level, radius=radius)
         lon, lat = as_location(lon=lon, lat=lat)
-        token, centre = self.cell_of(person, lon, lat, globe)
+        token, centre = self.cell_of(person_id, lon, lat, globe)
         if ledger is not None:
-            ledger.charge(person, globe, label="new place", once=token)
-        [report] = self.reports(person, [token], [centre], globe)
+            ledger.charge(person_id, globe, label="new place", once=token)
+        [report] = self.reports(person_id, [token], [centre], globe)
         return Location(float(report[1]), float(report[0]))
 
     def cell_of(

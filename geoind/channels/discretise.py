@@ -18,7 +18,7 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.channels.channel import Channel
 from geoind.channels.stencil import loss_per_step, spread_over
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from geoind.space.sites import Grid
 
 __all__ = ["discretise"]

@@ -57,7 +57,7 @@ def choose_exactly(row: FloatArray, word: int, further: Callable[[int], tuple[in
             return lowest
         first, second = further(more)
         number, bits = number << 128 | first << 64 | second, bits + 128
-    raise RuntimeError("the random source returns the same bits for ever")
+    raise RuntimeError("the random source always returns the same bits")
 
 
 def _ratios(row: FloatArray) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ from geoind.channels.median import geometric_median
 from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean, squared
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from geoind.mechanisms.protocol import Space
 from geoind.space.sites import as_plane
 

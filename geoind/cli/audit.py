@@ -51,7 +51,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 def run(options: argparse.Namespace) -> int:
     """Print the findings; return 1 if the promise is broken."""
     from geoind.audits.audit import audit
-    from geoind.mechanisms.sphere import SphericalLaplace
+    from geoind.mechanisms.spherical import SphericalLaplace
 
     globe = SphericalLaplace(epsilon_of(options))
     mechanism = globe if options.mechanism == "globe" else _find(options.mechanism, globe.epsilon)
@@ -84,7 +84,7 @@ def _no_crash(name: str) -> Iterator[None]:
 
 
 def _find(name: str, epsilon: float) -> "Mechanism | Callable[..., Any]":
-    from geoind.mechanisms.laplace import PlanarLaplace
+    from geoind.mechanisms.planar import PlanarLaplace
 
     if name == "plane":
         return PlanarLaplace(epsilon)

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> None:
         if options.traces is None:
             from geoind.evaluation.report import report_files as files_of
         else:
-            from geoind.evaluation.traces import trace_report_files as files_of
+            from geoind.traces.evaluation import trace_report_files as files_of
         for file in files_of(options.out):
             check_target(file, _inputs([*(options.prior or []), *filter(None, [options.traces])]))
     if options.traces is not None:
@@ -101,8 +101,8 @@ def _inputs(sources: Sequence[str]) -> list[Path]:
 
 def run_traces(options: argparse.Namespace) -> None:
     """Compare ways to answer people who move."""
-    from geoind.evaluation.drives import commuters, drives_of, read_traces
-    from geoind.evaluation.traces import evaluate_traces
+    from geoind.traces.drives import commuters, drives_of, read_traces
+    from geoind.traces.evaluation import evaluate_traces
 
     columns, most = _columns(options), as_count(options.drives, "--drives")
     if options.traces == "commuters":

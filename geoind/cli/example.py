@@ -45,7 +45,7 @@ def run(options: argparse.Namespace) -> None:
     from geoind.evaluation.synthetic import synthetic_city
     from geoind.maps.example import city_map
     from geoind.maps.offline import save_offline
-    from geoind.mechanisms.sphere import SphericalLaplace
+    from geoind.mechanisms.spherical import SphericalLaplace
     from geoind.tables import sidecar_of
 
     if options.epsilon is options.level is options.radius is None:

@@ -10,7 +10,7 @@ from geoind.cli.parameters import add_privacy, add_together, epsilon_of
 from geoind.errors import InvalidInputError, plural
 
 if TYPE_CHECKING:
-    from geoind.mechanisms.sphere import SphericalLaplace
+    from geoind.mechanisms.spherical import SphericalLaplace
 
 __all__ = ["add_to"]
 
@@ -40,7 +40,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
 
 def run(options: argparse.Namespace) -> None:
     """Print the table."""
-    from geoind.mechanisms.sphere import SphericalLaplace
+    from geoind.mechanisms.spherical import SphericalLaplace
 
     globe = SphericalLaplace(epsilon_of(options))
     together = _together(options)

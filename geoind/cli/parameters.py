@@ -8,7 +8,7 @@ from typing import TypedDict
 from geoind.arrays import as_count, as_positive, as_unit
 from geoind.errors import MOST_SAID, InvalidInputError, printable
 from geoind.mechanisms.protocol import Mechanism
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.pipeline import enough_noise
 
 __all__ = ["Privacy", "add_privacy", "add_together", "epsilon_of", "privacy_of"]

@@ -13,7 +13,7 @@ from flint import arb
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.exact import Draw, decided
+from geoind.mechanisms.exact import decided
 from geoind.randomness import KeyedRandomness, Randomness, RandomnessLike, Words, as_randomness
 
 __all__ = ["LARGEST", "GeometricNoise", "as_fresh_randomness", "uniform_number"]
@@ -67,8 +67,8 @@ class GeometricNoise:
         result = np.asarray(found, dtype=np.int64)
         for row in np.flatnonzero(~certain.all(axis=1)).tolist():
             first, second = words[row].tolist()
-            draw = Draw(first, second, partial(source.further, row, points[row], PURPOSE))
-            result[row] = decided(partial(_pair, epsilon=self.epsilon, sensitivity=self.sensitivity), draw)
+            pair = partial(_pair, epsilon=self.epsilon, sensitivity=self.sensitivity)
+            result[row] = decided(pair, first, second, partial(source.further, row, points[row], PURPOSE))
         return result
 
 

@@ -11,7 +11,7 @@ from scipy import fft
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.estimate.kernel import TAIL, laplace_kernel
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from geoind.space.sites import Grid
 
 __all__ = ["BEYOND", "Convolution", "window_around"]

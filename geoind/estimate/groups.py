@@ -10,10 +10,10 @@ from geoind.arrays import ArrayLike, FloatArray, as_floats
 from geoind.channels.channel import Channel
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from geoind.mechanisms.projected import Projected
 from geoind.mechanisms.protocol import Mechanism, is_mechanism, space_of
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.space.projection import Projection, points_xy
 from geoind.space.sites import Grid
 

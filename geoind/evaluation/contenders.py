@@ -19,7 +19,7 @@ from geoind.channels.remap import bayes_remap
 from geoind.errors import InfeasibleError
 from geoind.evaluation.setting import Setting
 from geoind.evaluation.tuning import Family, epsilon_for_loss
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from geoind.optimal import Effort, optimal_error_range
 from geoind.space.sites import Grid, Places
 

@@ -9,7 +9,7 @@ from geoind.arrays import FloatArray
 from geoind.evaluation.synthetic import City
 from geoind.maps.colours import REPORT, TRUTH
 from geoind.maps.offline import add_html
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.pictures.page import fill
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from geoind.maps.basemap import Basemap
 from geoind.maps.colours import REPORT, TRUTH
 from geoind.maps.legend import add_legend
 from geoind.maps.offline import add_html, offline_html
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.tables.record import ReleaseRecord
 
 __all__ = ["report_map"]

@@ -1,4 +1,4 @@
-"""The continuous world: noise with a density, and how mechanisms are put together."""
+"""Continuous mechanisms: noise with a density, post-processing and projection."""
 
 import lazy_loader
 

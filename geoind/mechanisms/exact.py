@@ -1,71 +1,61 @@
 """Exact arithmetic for the few draws that doubles cannot decide.
 
-The words drawn so far are the first bits of two numbers between 0 and 1, so they mean two intervals. Ball
-arithmetic (Arb, of FLINT) carries these through the same formulas with proven bounds. If what comes out lies
-within one cell of the lattice, whatever bits would follow, that cell is the report; if not, 64 more bits of both
-numbers are drawn. So the report is that of the whole real numbers, of which almost no bit was ever needed.
+The words drawn so far are the first bits of two numbers between 0 and 1, so they define two intervals. Ball
+arithmetic (Arb, part of FLINT) evaluates the same formulas on these intervals with proven bounds. If the result
+lies within one cell of the lattice, that cell is the report, whatever bits would follow. If not, 64 more bits of
+both numbers are drawn. The report is therefore the one that all bits of the two numbers would give.
 
-The working precision only decides how soon this ends, never how: two threads that change it for one another are
-at worst a little slower. It is FLINT's own, one for the whole process: somebody who uses FLINT in threads of their
-own sets it where it matters.
+The working precision changes the number of rounds, never the result. FLINT has one precision per process: if two
+threads change it at the same time, a draw may take another round.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeVar
 
 from flint import arb, ctx
 
 from geoind.space.lattice import longitude_decimals, wrapped
 
-__all__ = ["Draw", "decided", "gaussian_radius", "globe_arc", "globe_place", "laplace_radius", "planar_place"]
+__all__ = ["ball_of", "decided", "gaussian_radius", "globe_arc", "globe_place", "laplace_radius", "planar_place"]
 
 WORD = 64
 
 LONGEST = 256
-"""Words of one number: more are never needed, but by a source that returns the same word for ever."""
+"""Words of one number. Only a source that always returns the same word would need more."""
 
 Place = TypeVar("Place")
 
 
-@dataclass
-class Draw:
-    """Two numbers between 0 and 1 of which the first bits are known.
+def decided(
+    place: Callable[[arb, arb], Place | None],
+    first: int,
+    second: int,
+    further: Callable[[int], tuple[int, int]],
+) -> Place:
+    """Return the place that two random numbers between 0 and 1 lead to.
 
     Parameters
     ----------
+    place : callable
+        From the intervals of both numbers to the place, or to None where it needs more bits.
     first, second : int
-        Their first 64 bits.
+        The first 64 bits of both numbers.
     further : callable
         From 0, 1, 2, ... to the next 64 bits of both.
     """
-
-    first: int
-    second: int
-    further: Callable[[int], tuple[int, int]]
-    words: int = 1
-
-    def refine(self) -> None:
-        """Draw 64 more bits of both."""
-        first, second = self.further(self.words - 1)
-        self.first = self.first << WORD | first
-        self.second = self.second << WORD | second
-        self.words += 1
-
-    def balls(self) -> tuple[arb, arb]:
-        """Return the two intervals that hold the numbers."""
-        return _beginning_with(self.first, WORD * self.words), _beginning_with(self.second, WORD * self.words)
-
-
-def decided(place: Callable[[arb, arb], Place | None], draw: Draw) -> Place:
-    """Return the place of the draw; `place` returns None where it needs more bits of the two numbers."""
-    while draw.words < LONGEST:
-        with ctx.workprec(WORD * (draw.words + 1)):
-            found = place(*draw.balls())
+    for words in range(1, LONGEST):
+        with ctx.workprec(WORD * (words + 1)):
+            found = place(ball_of(first, WORD * words), ball_of(second, WORD * words))
         if found is not None:
             return found
-        draw.refine()
-    raise RuntimeError("the random source returns the same bits for ever")
+        more = further(words - 1)
+        first, second = first << WORD | more[0], second << WORD | more[1]
+    raise RuntimeError("the random source always returns the same bits")
+
+
+def ball_of(number: int, bits: int) -> arb:
+    """Return the interval of the numbers between 0 and 1 whose first bits are given."""
+    return arb(arb((2 * number + 1, -bits - 1)), arb((1, -bits - 1)))
 
 
 def planar_place(
@@ -123,7 +113,7 @@ def globe_arc(survival: arb, scales: float) -> arb:
     """Return the arc on the sphere that is exceeded with this probability; k noise scales go into the radius.
 
     The probability falls from 1 to 0 as e^(-s) (cos(s/k) + k sin(s/k)) falls from 1 to -e^(-k pi); s is k arc.
-    Whatever the search below finds, the answer holds the arc: the two ends are compared.
+    The search below need not be exact: both ends of the result are compared with the probability.
     """
     k = arb(scales)
     end = k * arb.pi()
@@ -155,12 +145,7 @@ def globe_arc(survival: arb, scales: float) -> arb:
         width *= 4
 
 
-def _beginning_with(number: int, bits: int) -> arb:
-    """Return the numbers whose first bits these are."""
-    return arb(arb((2 * number + 1, -bits - 1)), arb((1, -bits - 1)))
-
-
 def _nearest(value: arb) -> int | None:
-    """Return the whole number closest to every number of the ball, None if there are several."""
+    """Return the whole number closest to every number of the ball, or None if there are several."""
     found = (value + 0.5).floor().unique_fmpz()
     return None if found is None else int(found)

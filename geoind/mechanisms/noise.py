@@ -1,25 +1,31 @@
-"""Random words to noise in doubles: one set of formulas for scalars (`math`) and for arrays (numpy).
+"""From random words to noise in doubles: one set of formulas for scalars (`math`) and for arrays (numpy).
 
-A record's first word begins a number between 0 and 1, the probability of a larger radius; its second word begins
-another one, the direction in turns. Both have infinitely many bits, of which 64 are drawn at first. These formulas
-compute radius and direction from them with a known error: `RADIUS_ERROR` and `DIRECTION_ERROR`, derived in
-docs/exact-draws.md. Where that does not decide the place of the lattice, `exact` draws more bits.
+The first word of a record holds the first 64 bits of a number between 0 and 1, the probability of a larger radius;
+the second word those of another one, the direction in turns. These formulas compute radius and direction from
+64 bits with a known error: `RADIUS_ERROR` and `DIRECTION_ERROR`, derived in docs/exact-draws.md. Where that does
+not decide the lattice point, `exact` draws more bits.
 """
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from geoind.arrays import FloatArray, IntArray, as_positive
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.functions import Functions, Number
 from geoind.randomness import Words
 
 __all__ = [
+    "ARRAYS",
     "DIRECTION_ERROR",
     "LARGEST_SURVIVAL",
     "RADIUS_ERROR",
+    "SCALARS",
     "SMALLEST_SURVIVAL",
+    "Functions",
+    "Number",
     "as_noise",
     "direction",
     "half_angle_scalar",
@@ -32,23 +38,48 @@ __all__ = [
     "survivals",
 ]
 
+Number = TypeVar("Number", float, FloatArray)
+
+
+@dataclass(frozen=True)
+class Functions(Generic[Number]):
+    """Elementary functions of `math` or of numpy."""
+
+    sin: Callable[[Number], Number]
+    cos: Callable[[Number], Number]
+    tan: Callable[[Number], Number]
+    sqrt: Callable[[Number], Number]
+    log: Callable[[Number], Number]
+    angle: Callable[[Number, Number], Number]
+
+
+def _angle(y: FloatArray, x: FloatArray) -> FloatArray:
+    # numpy's arctan is faster than its arctan2. The choice changes no report: where the two could differ, doubles
+    # do not decide (docs/exact-draws.md).
+    return np.arctan(y / x) if x.size and x.min() > 0 else np.arctan2(y, x)
+
+
+SCALARS = Functions[float](math.sin, math.cos, math.tan, math.sqrt, math.log, math.atan2)
+ARRAYS = Functions[FloatArray](np.sin, np.cos, np.tan, np.sqrt, np.log, _angle)
+
+
 SMALLEST_SURVIVAL = 2.0**-22
 LARGEST_SURVIVAL = 1 - 2.0**-22
-"""Between these the formulas below keep their error; the rare rest (5e-7) is left to exact arithmetic."""
+"""Between these the error bounds below hold; exact arithmetic computes the rest (5e-7 of all draws)."""
 
 RADIUS_ERROR = 2.0**-36
-"""How far a computed radius is from that of the drawn number, at most, where one is the noise's scale."""
+"""Bound on the error of a computed radius, in units of the noise's scale."""
 
 DIRECTION_ERROR = 2.0**-47
-"""How far a computed sine or cosine of the direction is from that of the drawn number, at most."""
+"""Bound on the error of a computed sine or cosine of the direction."""
 
 
 EXTREME = 1e200
-"""No epsilon or sigma is larger, or smaller than its inverse: reports stay far from where doubles end."""
+"""Largest epsilon or sigma; its inverse is the smallest. Reports stay far from the limits of doubles."""
 
 
 def as_noise(value: float, name: str) -> float:
-    """Return an epsilon or a sigma, in (or per) metres, whose noise doubles can hold."""
+    """Return an epsilon (per metre) or a sigma (in metres) whose noise doubles can represent."""
     number = as_positive(value, name)
     if not 1 / EXTREME <= number <= EXTREME:
         raise InvalidInputError(f"{name} must be between {1 / EXTREME:g} and {EXTREME:g}, got {value!r}")
@@ -57,14 +88,14 @@ def as_noise(value: float, name: str) -> float:
 
 def survivals(words: Words) -> FloatArray:
     """Return the first numbers of (n, 2) words: the probabilities of a larger radius."""
-    # Half of the word is a signed integer, which becomes a double several times faster.
+    # Half of the word fits a signed integer, whose conversion to double is several times faster.
     halves = (words[:, 0] >> np.uint64(1)).view(np.int64).astype(np.float64)
     halves *= 2.0**-63
     return halves
 
 
 def out_of_range(survival: FloatArray) -> IntArray:
-    """Return where the formulas below do not keep their error."""
+    """Return the rows where the error bounds do not hold."""
     if survival.size and SMALLEST_SURVIVAL < survival.min() <= survival.max() < LARGEST_SURVIVAL:
         return np.empty(0, np.int64)
     return np.flatnonzero(~((survival > SMALLEST_SURVIVAL) & (survival < LARGEST_SURVIVAL)))
@@ -78,17 +109,17 @@ def half_angles(words: Words) -> FloatArray:
 
 
 def survival_scalar(first: int) -> float:
-    """Return what `survivals` returns, for one word."""
+    """Return the result of `survivals` for one word."""
     return (first >> 1) * 2.0**-63
 
 
 def half_angle_scalar(second: int) -> float:
-    """Return what `half_angles` returns, for one word."""
+    """Return the result of `half_angles` for one word."""
     return (second - (second >> 63 << 64)) * (math.pi * 2.0**-64)
 
 
 def direction(half: Number, functions: Functions[Number]) -> tuple[Number, Number]:
-    """Return cosine and sine of twice an angle, for the price of one tangent."""
+    """Return cosine and sine of twice an angle, computed from one tangent."""
     t = functions.tan(half)
     scale = t * t
     scale += 1.0
@@ -98,7 +129,7 @@ def direction(half: Number, functions: Functions[Number]) -> tuple[Number, Numbe
 
 
 # The radius r of r - ln(1 + r) = s^2 / 2 as s times top(s) / bottom(s), relative error 3.5e-13 for s up to 5.8.
-# All coefficients are positive: no digit is lost in the sums.
+# All coefficients are positive, so the sums have no cancellation.
 TOP = (
     0.000083982152070149363393,
     0.0028833079622012789425,
@@ -128,7 +159,7 @@ def laplace_radius(s: Number) -> Number:
 
 def polynomial(coefficients: tuple[float, ...], x: Number) -> Number:
     """Return the polynomial's value; the coefficient of the highest power comes first."""
-    # In place: for arrays that saves the time to make room for every step.
+    # In place, to allocate one array instead of one per step.
     total = x * coefficients[0]
     for coefficient in coefficients[1:-1]:
         total += coefficient
@@ -159,8 +190,8 @@ SERIES = (
 def radius_of(excess: FloatArray) -> FloatArray:
     """Return r >= 0 with r - ln(1 + r) = excess, to 1e-14 relative, for a one-dimensional array.
 
-    With excess = -ln(1 - p) that is the radius of probability p, Lambert's W_-1 without its loss of digits. A
-    rational guess (relative error 4e-6) takes one step of order four (Fritsch et al., 1973).
+    With excess = -ln(1 - p) it is the quantile of the radius at p: Lambert's W_-1 without its cancellation. A
+    rational approximation (relative error 4e-6) is followed by one step of order four (Fritsch et al., 1973).
     """
     s = np.sqrt(2.0 * excess)
     r = _iterate(np.maximum(s, SMALL), np.maximum(excess, SMALL**2 / 2))

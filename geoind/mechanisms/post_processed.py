@@ -1,13 +1,16 @@
-"""A mechanism followed by a step that sees its reports only."""
+"""A mechanism followed by a post-processing step, and the step that moves reports into a region."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias, runtime_checkable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat, as_points
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import (
-    SPOKEN,
+    UNITS,
     Mechanism,
     Space,
     check_inside,
@@ -17,13 +20,17 @@ from geoind.mechanisms.protocol import (
 )
 from geoind.randomness import RandomnessLike
 
-__all__ = ["PostProcessed", "Step"]
+if TYPE_CHECKING:
+    from shapely.geometry.base import BaseGeometry
+
+__all__ = ["ClosestIn", "PostProcessed", "Step"]
 
 Step: TypeAlias = Callable[[FloatArray], FloatArray]
-"""From (n, 2) reports to (n, 2) reports, without a look at the truth.
+"""A function from (n, 2) reports to (n, 2) reports; it has no access to the truth.
 
-It may have a `space`, if it works in one only; `reach_after(reach)`, the metres within which a report lies of its
-truth after the step if it was within `reach` before; and `check_inside(points)`, for truths where that holds.
+It may have the attribute `space`, if it accepts one space only; the method `reach_after(reach)`, a bound on the
+distance between truth and processed report in metres if the distance was at most `reach` before; and the method
+`check_inside(points)`, which raises an error for truths where that bound does not hold.
 """
 
 
@@ -34,12 +41,12 @@ class _Reaching(Protocol):
 
 @dataclass(frozen=True)
 class PostProcessed:
-    """A mechanism followed by a step that sees reports only, so that the promise stays as it is.
+    """A mechanism followed by a step that reads reports only, so that its guarantee is unchanged.
 
     Parameters
     ----------
     mechanism : Mechanism
-        What makes the noise.
+        The mechanism that adds the noise.
     step : callable
         From (n, 2) reports to (n, 2) reports: snapping, truncation to a region, remapping.
 
@@ -60,51 +67,50 @@ class PostProcessed:
     def __post_init__(self) -> None:
         if not callable(self.step):
             raise InvalidInputError(f"step must be callable, got {type(self.step).__name__}")
-        spoken = space_of(self.mechanism)
-        # A step that does not say where it works follows any mechanism.
-        works_in = getattr(self.step, "space", spoken)
-        if works_in != spoken:
+        space = space_of(self.mechanism)
+        # A step without a space may follow any mechanism.
+        accepted = getattr(self.step, "space", space)
+        if accepted != space:
             raise InvalidInputError(
-                f"{type(self.mechanism).__name__} speaks {SPOKEN[spoken]}, and the step works in "
-                f"{SPOKEN.get(works_in, works_in)}"
+                f"{type(self.mechanism).__name__} reports {UNITS[space]}, but the step needs "
+                f"{UNITS.get(accepted, accepted)}"
             )
 
     @property
     def epsilon(self) -> float:
-        """The mechanism's own privacy loss per metre."""
+        """Privacy loss per metre of the mechanism."""
         return self.mechanism.epsilon
 
     @property
     def space(self) -> Space:
-        """The mechanism's own."""
+        """The space of the mechanism."""
         return self.mechanism.space
 
     @property
     def off_site_level(self) -> float:
-        """The mechanism's own."""
+        """The off-site level of the mechanism."""
         return off_site_level(self.mechanism)
 
     def reach(self, confidence: float) -> float:
         """Return the metres within which a processed report lies of its truth with at least this probability.
 
-        Known for steps that tell how far they move a report: `grid.snap`, `ClosestIn` and `PosteriorRemap` in
-        the plane.
+        Defined for steps with a method `reach_after`: `grid.snap`, `ClosestIn` and `PosteriorRemap` in the plane.
         """
-        # A step that does not say where it works measures in the plane.
+        # The reach_after of a step without a space is in metres of the plane.
         step: object = self.step
         if not isinstance(step, _Reaching) or getattr(step, "space", "xy") != self.space:
             raise InvalidInputError(
-                f"how far the step of this PostProcessed moves a report, in metres, is not known: it needs a "
-                f"reach_after for {SPOKEN[self.space]}, or the caller's own bound (report_reach)"
+                f"the distance by which this step moves a report is not known: give the step a method reach_after "
+                f"for {UNITS[self.space]}, or pass a bound of your own (report_reach)"
             )
         return step.reach_after(self.mechanism.reach(confidence))
 
     def check_truths(self, points: FloatArray) -> None:
-        """Refuse what the mechanism refuses."""
+        """Raise an error for truths that the mechanism does not accept."""
         check_truths(self.mechanism, points)
 
     def check_inside(self, points: FloatArray) -> None:
-        """Refuse truths outside the region that the step, or the mechanism, covers."""
+        """Raise an error for truths outside the region of the step or of the mechanism."""
         check_inside(self.step, points)
         check_inside(self.mechanism, points)
 
@@ -116,3 +122,68 @@ class PostProcessed:
         if processed.shape != reports.shape:
             raise InvalidInputError(f"step must return {reports.shape}, got {processed.shape}")
         return processed
+
+
+@dataclass(frozen=True)
+class ClosestIn:
+    """A step for `PostProcessed` that moves each report to the closest point of a region.
+
+    It reads the report only, so the guarantee is unchanged. Drawing again until a report falls inside would not
+    be private: the probability of falling inside depends on the truth, and the measured epsilon grows by half on
+    a 9 x 9 grid. For the cells of a grid use `grid.snap`.
+
+    Parameters
+    ----------
+    region : shapely geometry
+        In metres of the plane, or in degrees.
+    space : {"xy", "lonlat"}
+        The space of the mechanism. With "lonlat", distances to the region are in degrees.
+
+    Examples
+    --------
+    >>> import shapely
+    >>> ClosestIn(shapely.box(0, 0, 10, 10))([[5, 5], [12, 3]])
+    array([[ 5.,  5.],
+           [10.,  3.]])
+    """
+
+    region: "BaseGeometry"
+    space: Space = field(default="xy", kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.region, shapely.Geometry) or self.region.is_empty or not self.region.is_valid:
+            raise InvalidInputError("region must be a valid, non-empty shapely geometry")
+        if self.space not in UNITS:
+            raise InvalidInputError(f"space must be 'xy' or 'lonlat', got {self.space!r}")
+        if self.space == "lonlat":
+            as_lonlat(shapely.get_coordinates(self.region), "region")
+        shapely.prepare(self.region)
+
+    def __call__(self, reports: ArrayLike) -> FloatArray:
+        """Return the closest points of the region."""
+        closest = np.array(as_points(reports, "reports"))
+        outside = ~shapely.intersects_xy(self.region, closest)
+        if outside.any():
+            lines = shapely.shortest_line(self.region, shapely.points(closest[outside]))
+            closest[outside] = shapely.get_coordinates(shapely.get_point(lines, 0))
+        return closest
+
+    def reach_after(self, reach: float) -> float:
+        """Return a bound on the distance from a truth in the region to a report after the step.
+
+        `reach` is the bound before the step. The closest point of a convex region is no farther from the truth.
+        That of another region is at most as far from the report as the truth is. Defined in the plane only,
+        because the length of a degree varies.
+        """
+        if self.space == "lonlat":
+            raise InvalidInputError(
+                "the distance by which ClosestIn moves a report is not known in degrees: use a region in metres, "
+                "or pass a bound of your own (report_reach)"
+            )
+        return reach if self.region.equals(self.region.convex_hull) else 2 * reach
+
+    def check_inside(self, points: FloatArray) -> None:
+        """Raise an error for truths outside the region."""
+        inside = np.asarray(shapely.intersects_xy(self.region, points))
+        if not inside.all():
+            raise InvalidInputError(f"row {np.argmin(inside)} lies outside the region that reports are moved to")

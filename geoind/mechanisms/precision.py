@@ -1,8 +1,8 @@
-"""What finite precision costs: for samplers that draw a fixed number of bits, and for computed matrices.
+"""The effect of finite precision on epsilon: for samplers with a fixed number of bits, and for computed matrices.
 
-geoind's own mechanisms draw exactly (docs/exact-draws.md). Where that is not possible, on a phone or in a
-database, angle and radius come from finitely many values. Followed by a lattice that is coarse against the
-machine's step, that costs a little epsilon; `corrected_epsilon` says how much to hold back.
+geoind's own mechanisms draw exactly (docs/exact-draws.md). Samplers on a phone or in a database draw angle and
+radius from finitely many values. If their reports are rounded to a lattice that is coarse compared with the
+machine's step, epsilon grows a little; `corrected_epsilon` computes the epsilon to draw with.
 """
 
 import math
@@ -14,21 +14,21 @@ from geoind.errors import InvalidInputError
 __all__ = ["SMALLEST_ENTRY", "corrected_epsilon", "guarantee_of_noise", "matrix_epsilon"]
 
 SMALLEST_ENTRY = 1e-300
-"""Entries of a computed matrix that would be smaller become this, so that none underflows to zero.
+"""Smaller entries of a computed matrix are raised to this value, so that none underflows to zero.
 
 Raising every entry of a column to at least the same constant raises no ratio: max(a, c) <= k max(b, c) whenever
-a <= k b and k >= 1. A zero beside a tiny number, though, would break any promise.
+a <= k b and k >= 1. A zero next to a tiny number would make epsilon infinite.
 """
 
 ENTRY_PRECISION = 2.0**-40
-"""Relative precision that every entry of a computed matrix keeps, and with room: exp(-700) has 700 ulps."""
+"""Bound on the relative error of every entry of a computed matrix; that of exp(-700) is 700 ulps, far below it."""
 
 
 @lru_cache(maxsize=256)
 def corrected_epsilon(
     epsilon: float, *, cell: float, r_max: float, angle_resolution: float, radius_resolution: float = 0.0
 ) -> float:
-    """Return the epsilon' to run the sampler with, so that the snapped reports keep epsilon.
+    """Return the epsilon' to run the sampler with, so that the snapped reports are epsilon-private.
 
     The largest epsilon' with epsilon' + ln((q + 2 e^(epsilon' u)) / (q - 2 e^(epsilon' u))) / u <= epsilon,
     where u is the cell, q = u / v, and v the machine's step as a length (Andrés et al., CCS 2013, Theorem 4.1).
@@ -36,11 +36,11 @@ def corrected_epsilon(
     Parameters
     ----------
     epsilon : float
-        The promise to keep, per metre.
+        Privacy loss per metre of the snapped reports.
     cell : float
         Step of the lattice that reports are snapped to, in metres.
     r_max : float
-        Distance up to which the promise is to hold, in metres: the diameter of the region.
+        Distance up to which the guarantee is to hold, in metres: the diameter of the region.
     angle_resolution : float
         Step between two angles that the sampler can draw, in radians.
     radius_resolution : float
@@ -76,11 +76,11 @@ def guarantee_of_noise(
     angle_resolution: float,
     radius_resolution: float = 0.0,
 ) -> float:
-    """Return the epsilon that is kept when the sampler runs with `noise_epsilon`.
+    """Return the epsilon of snapped reports when the sampler runs with `noise_epsilon`.
 
-    The form of the lecture slides, in the other direction than `corrected_epsilon`: noise parameter in, resulting
-    guarantee out, which is larger. Never feed its result to a sampler. Tighter than `corrected_epsilon` where
-    epsilon times cell exceeds about one half.
+    The formula of the lecture slides, the converse of `corrected_epsilon`: from the parameter of the noise to the
+    resulting guarantee, which is larger. Do not run a sampler with its result. Tighter than `corrected_epsilon`
+    where epsilon times cell exceeds about one half.
 
     Examples
     --------
@@ -99,11 +99,11 @@ def guarantee_of_noise(
 
 
 def matrix_epsilon(epsilon: float, *, closest: float) -> float:
-    """Return the epsilon to compute a matrix with, so that its rounded entries keep the promised one.
+    """Return the epsilon to compute a matrix with, so that its rounded entries are epsilon-private.
 
-    A formula that attains epsilon exactly may exceed it by a few ulps once its entries are doubles. Holding back
+    A formula that attains epsilon exactly may exceed it by a few ulps once its entries are doubles. Subtracting
     2^-40 / closest, where `closest` is the smallest distance between two inputs, makes the *measured* epsilon at
-    most the promise; at epsilon * closest = 1 that costs one part in 10^12.
+    most the requested one; at epsilon * closest = 1 that is one part in 10^12.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def matrix_epsilon(epsilon: float, *, closest: float) -> float:
     held_back = ENTRY_PRECISION / as_positive(closest, "closest")
     if not held_back < as_positive(epsilon, "epsilon"):
         raise InvalidInputError(
-            f"epsilon {epsilon:g} times the smallest distance {closest:g} is below what doubles can promise"
+            f"epsilon {epsilon:g} times the smallest distance {closest:g} is below the precision of doubles"
         )
     return epsilon - held_back
 
@@ -127,7 +127,7 @@ def _machine_step(r_max: float, angle_resolution: float, radius_resolution: floa
 
 
 def _loss(epsilon: float, cell: float, step: float) -> float:
-    # Next to 0 an exponent is below it and its power is 1 all the same.
+    # Rounding may make the exponent slightly positive, or its power 1.
     share = math.exp(min(0.0, epsilon * cell + math.log(2 * step / cell)))
     return 2 * math.atanh(share) / cell if share < 1 else math.inf
 

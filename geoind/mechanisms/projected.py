@@ -1,4 +1,4 @@
-"""A planar mechanism made to speak lon/lat, with its promise in metres on the ground."""
+"""A planar mechanism that accepts lon/lat, with epsilon per metre on the ground."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -10,7 +10,7 @@ import numpy as np
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
 from geoind.distances import GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.protocol import Mechanism, Space, check_inside, check_truths, off_site_level, speaking
+from geoind.mechanisms.protocol import Mechanism, Space, check_inside, check_truths, off_site_level, require_space
 from geoind.randomness import RandomnessLike
 from geoind.space.domain import Domain, domain_of
 from geoind.space.lattice import DECIMALS, half_diagonal, snap_lonlat
@@ -24,21 +24,21 @@ __all__ = ["Projected"]
 
 @dataclass(frozen=True)
 class Projected:
-    """A planar mechanism made to speak lon/lat, through a projection.
+    """A planar mechanism that accepts and reports lon/lat, through a projection.
 
-    A plane stretches the Earth, so `epsilon` is the mechanism's times the projection's largest scale over the
-    domain: privacy loss per metre *on the ground* (WGS84), between any two places of the domain. Places outside
-    the domain are refused.
+    A projection distorts lengths, so `epsilon` is the mechanism's times the projection's largest scale over the
+    domain: privacy loss per metre *on the ground* (WGS84), between any two locations of the domain. Locations
+    outside the domain raise an error.
 
     Parameters
     ----------
     mechanism : Mechanism
-        One that speaks metres.
+        A mechanism in metres (`space` "xy").
     projection : Projection
-        From lon/lat to its metres.
+        From lon/lat to the mechanism's metres.
     domain : shapely geometry, optional
-        Where people are, in lon/lat degrees; it must be public. Default: within 100 km of the origin of a local
-        plane; for a CRS, where it says that it may be used.
+        The public region of true locations, in lon/lat degrees. Default: within 100 km of the origin of a local
+        plane; for a CRS, its area of use.
 
     Examples
     --------
@@ -63,19 +63,19 @@ class Projected:
     decimals: ClassVar[int] = DECIMALS
 
     def __post_init__(self) -> None:
-        speaking("xy", self.mechanism)
+        require_space("xy", self.mechanism)
         if not isinstance(self.projection, Projection):
             raise InvalidInputError(f"projection must be a Projection, got {type(self.projection).__name__}")
-        _ = self._where.largest_scale  # so that a domain without a bound is refused here
+        _ = self._where.largest_scale  # raises here for a domain without a bound
 
     @cached_property
     def epsilon(self) -> float:
-        """Privacy loss per metre on the ground, between any two places of the domain."""
+        """Privacy loss per metre on the ground, between any two locations of the domain."""
         return self.mechanism.epsilon * self.largest_scale
 
     @property
     def largest_scale(self) -> float:
-        """No two places of the domain are farther apart in the plane than this times their distance on the ground.
+        """Largest ratio of the distance in the plane to the distance on the ground, over all pairs of the domain.
 
         Examples
         --------
@@ -87,12 +87,12 @@ class Projected:
 
     @property
     def off_site_level(self) -> float:
-        """What may be told beyond epsilon times distance, where the mechanism first moves the truth to a site."""
+        """Privacy loss beyond epsilon times distance, where the mechanism first moves the truth to a site."""
         return off_site_level(self.mechanism)
 
     @property
     def promise(self) -> str:
-        """What is promised, in a sentence.
+        """The guarantee, in a sentence.
 
         Examples
         --------
@@ -104,15 +104,15 @@ class Projected:
         """
         if self.epsilon == math.inf:
             return f"No bound on the privacy loss per metre: {type(self.mechanism).__name__} promises none."
-        said = f"A privacy loss of at most {self.epsilon:.6g} per metre on the ground, {self._where}"
+        text = f"A privacy loss of at most {self.epsilon:.6g} per metre on the ground, {self._where}"
         if self.off_site_level:
-            said += f", and {self.off_site_level:.3g} more where a truth is not one of the mechanism's sites"
-        return said + "."
+            text += f", and {self.off_site_level:.3g} more where a truth is not one of the mechanism's sites"
+        return text + "."
 
     def reach(self, confidence: float) -> float:
         """Return the WGS84 metres within which a report lies of its truth with at least this probability."""
         planar = self.mechanism.reach(confidence)
-        # A report may leave the domain: the scale is bounded as far around it as a report may go.
+        # A report may leave the domain, so the scale is also bounded around it.
         beyond = 2 * planar / self._where.smallest_scale(0.0)
         ground = planar / self._where.smallest_scale(beyond)
         if ground > beyond:
@@ -120,11 +120,11 @@ class Projected:
         return ground + GEODESIC_STRETCH * half_diagonal(self.decimals)
 
     def check_truths(self, points: FloatArray) -> None:
-        """Refuse truths outside the domain, and what the mechanism itself refuses."""
+        """Raise an error for truths outside the domain, and for those that the mechanism does not accept."""
         check_truths(self.mechanism, self._xy_within(points))
 
     def check_inside(self, points: FloatArray) -> None:
-        """Refuse truths outside the domain, or outside the region that the mechanism covers."""
+        """Raise an error for truths outside the domain, or outside the mechanism's region."""
         check_inside(self.mechanism, self._xy_within(points))
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
@@ -133,14 +133,14 @@ class Projected:
         return snap_lonlat(self.projection.to_lonlat(xy), self.decimals)
 
     def _xy_within(self, points: ArrayLike) -> FloatArray:
-        """Return places of the domain in the plane."""
+        """Return locations of the domain in the plane; others raise an error."""
         lonlat = as_lonlat(points)
         xy = self.projection.to_xy(lonlat)
         inside = self._where.contains(lonlat, xy)
         if not inside.all():
             raise InvalidInputError(
-                f"row {np.argmin(inside)} lies outside the domain of the projection: the promise is for places "
-                f"{self._where}; Projected takes another domain"
+                f"row {np.argmin(inside)} lies outside the domain of the projection, which is {self._where}: "
+                "pass domain= for another one"
             )
         return xy
 

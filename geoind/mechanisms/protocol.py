@@ -1,21 +1,21 @@
-"""What a mechanism is: four members, and nobody asks which class it has.
+"""The `Mechanism` protocol: four members, whatever the class.
 
-A new mechanism is a frozen dataclass with `epsilon`, `space`, `reach` and `sample` in a file of its own, one line
-of the face (`geoind/__init__.pyi`) and one example in tests/mechanisms/examples.py. Calls, tables, queries, audits
-and ledgers then take it, and the common test suite runs over it. It may tell more, which is asked for where it
-matters and only there:
+A new mechanism is a frozen dataclass with `epsilon`, `space`, `reach` and `sample`, one line in
+`geoind/__init__.pyi` and one example in tests/mechanisms/examples.py. Calls, tables, queries, audits and ledgers
+then accept it, and the common test suite runs on it. It may have more members, which are optional:
 
-- `check_truths(points)` raises for truths that `sample` would refuse, so that nobody pays for them first;
-- `check_inside(points)` raises for places where `reach` does not hold;
+- `check_truths(points)` raises for truths that `sample` does not accept, so that they are not charged first;
+- `check_inside(points)` raises for locations where `reach` does not hold;
 - `off_site_level` is the privacy loss beyond epsilon times distance, for a mechanism that first moves the truth to
   one of finitely many sites;
-- `decimals` says that its reports lie on the public lattice of degrees already;
+- `decimals` is the number of decimals of its reports, if these already lie on the public lattice of degrees;
 - `mean_radius` is their mean error in metres, for summaries;
 - `noise_epsilon` is the epsilon of a Laplace density around the truth, from which a population can be estimated;
-- `sigma` is that of Gaussian noise, in metres, where there is no epsilon (`math.inf`).
+- `sigma` is that of Gaussian noise, in metres, where epsilon is `math.inf`.
 
-What a report of it costs beside others, the accountant and a ledger know by its epsilon. Noise without one tells
-more by `loss_of.register` (`geoind.accounting.mechanisms`) and `release_of.register` (`geoind.budgets.release`).
+The accountant and the ledger compute the cost of a report from its epsilon. For noise without one, register
+functions with `loss_of.register` (`geoind.accounting.mechanisms`) and `release_of.register`
+(`geoind.budgets.release`).
 """
 
 from typing import Literal, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
@@ -31,21 +31,21 @@ __all__ = [
     "check_truths",
     "is_mechanism",
     "off_site_level",
+    "require_space",
     "space_of",
-    "speaking",
 ]
 
 Space: TypeAlias = Literal["lonlat", "xy"]
-"""What places are: lon/lat degrees (WGS84), longitude first; or metres in a plane."""
+"""Kind of coordinates: lon/lat degrees (WGS84), longitude first; or metres in a plane."""
 
-SPOKEN: dict[str, str] = {"lonlat": "degrees", "xy": "metres"}
+UNITS: dict[str, str] = {"lonlat": "degrees", "xy": "metres"}
 
 MEMBERS = ("epsilon", "space", "reach", "sample")
 
 
 @runtime_checkable
 class Mechanism(Protocol):
-    """Whatever makes reports of true places, and tells what it promises.
+    """An object that draws reports of true locations with a known privacy loss per metre.
 
     Examples
     --------
@@ -57,18 +57,18 @@ class Mechanism(Protocol):
 
     @property
     def epsilon(self) -> float:
-        """Privacy loss per metre; per metre on the ground where it speaks lon/lat."""
+        """Privacy loss per metre; per metre on the ground where the space is "lonlat"."""
         ...
 
     @property
     def space(self) -> Space:
-        """What its points and reports are: "lonlat" degrees or "xy" metres."""
+        """The coordinates of points and reports: "lonlat" degrees or "xy" metres."""
         ...
 
     def reach(self, confidence: float) -> float:
         """Return the metres within which a report lies of its truth with at least this probability.
 
-        It must not depend on the truth or on a draw: a query's radius is enlarged by it, for all to see.
+        It must not depend on the truth or on a draw: a query's radius, which is public, is enlarged by it.
         """
         ...
 
@@ -78,16 +78,16 @@ class Mechanism(Protocol):
 
 
 def is_mechanism(value: object) -> TypeGuard[Mechanism]:
-    """Return whether a value has all members of a mechanism, without asking for any of them.
+    """Return whether a value has all members of a mechanism, without evaluating them.
 
-    `isinstance` would measure a channel's epsilon on the way, which takes seconds for a large one.
+    `isinstance` would compute a channel's epsilon, which takes seconds for a large one.
     """
     own = getattr(value, "__dict__", {})
     return all(name in own or hasattr(type(value), name) for name in MEMBERS)
 
 
 def space_of(mechanism: object) -> Space:
-    """Return which space a mechanism speaks, if it is one and the space is known.
+    """Return the space of a mechanism; raise an error if it is not a mechanism or the space is not valid.
 
     Examples
     --------
@@ -97,50 +97,52 @@ def space_of(mechanism: object) -> Space:
     """
     if not is_mechanism(mechanism):
         raise InvalidInputError(f"mechanism must have {', '.join(MEMBERS)}, got {type(mechanism).__name__}")
-    if mechanism.space not in SPOKEN:
+    if mechanism.space not in UNITS:
         raise InvalidInputError(f"a mechanism's space must be 'lonlat' or 'xy', got {mechanism.space!r}")
     return mechanism.space
 
 
-def speaking(space: Space, mechanism: object) -> Mechanism:
-    """Return the mechanism, if it is one and speaks the space.
+def require_space(space: Space, mechanism: object) -> Mechanism:
+    """Return the mechanism; raise an error if it is not a mechanism or has another space.
 
     Examples
     --------
     >>> from geoind import PlanarLaplace
-    >>> speaking("lonlat", PlanarLaplace(0.01))
+    >>> require_space("lonlat", PlanarLaplace(0.01))
     Traceback (most recent call last):
-    geoind.errors.InvalidInputError: PlanarLaplace speaks metres, not degrees: use Projected(mechanism, ...
+    geoind.errors.InvalidInputError: PlanarLaplace takes metres, not degrees: use Projected(mechanism, ...
     """
-    spoken = space_of(mechanism)
-    if spoken != space:
-        way = "use Projected(mechanism, Projection(lon, lat))" if space == "lonlat" else "it needs no projection"
-        raise InvalidInputError(f"{type(mechanism).__name__} speaks {SPOKEN[spoken]}, not {SPOKEN[space]}: {way}")
+    given = space_of(mechanism)
+    if given != space:
+        advice = (
+            "use Projected(mechanism, Projection(lon, lat))" if space == "lonlat" else "it needs no projection"
+        )
+        raise InvalidInputError(f"{type(mechanism).__name__} takes {UNITS[given]}, not {UNITS[space]}: {advice}")
     return cast("Mechanism", mechanism)
 
 
 @runtime_checkable
-class _Choosy(Protocol):
+class _ChecksTruths(Protocol):
     def check_truths(self, points: FloatArray) -> None: ...
 
 
 def check_truths(mechanism: object, points: FloatArray) -> None:
-    """Refuse truths that the mechanism's `sample` would refuse, before anything is charged or drawn."""
-    if isinstance(mechanism, _Choosy):
+    """Raise an error for truths that `mechanism.sample` does not accept, before anything is charged or drawn."""
+    if isinstance(mechanism, _ChecksTruths):
         mechanism.check_truths(points)
 
 
 @runtime_checkable
-class _Bounded(Protocol):
+class _ChecksInside(Protocol):
     def check_inside(self, points: FloatArray) -> None: ...
 
 
 def check_inside(part: object, points: FloatArray) -> None:
-    """Refuse truths outside the region where the `reach` of a mechanism, or of a step, holds."""
-    if isinstance(part, _Bounded):
+    """Raise an error for truths outside the region where the `reach` of a mechanism or of a step holds."""
+    if isinstance(part, _ChecksInside):
         part.check_inside(points)
 
 
 def off_site_level(mechanism: Mechanism) -> float:
-    """Return what may be told beyond epsilon times distance: zero, but for mechanisms between sites."""
+    """Return the privacy loss beyond epsilon times distance: zero except for mechanisms between sites."""
     return float(getattr(mechanism, "off_site_level", 0.0))

@@ -16,7 +16,7 @@ from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
 from geoind.extras import require
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.queries.private_query import retrieval_radius
 from geoind.randomness import RandomnessLike, as_randomness
 

@@ -13,7 +13,7 @@ import shapely
 from geoind.arrays import Coordinates, FloatArray, as_count, as_location, as_lonlat, as_positive, as_unit
 from geoind.budgets.same_place import SamePlace
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from geoind.mechanisms.protocol import Mechanism, check_inside
 from geoind.pipeline import choose_mechanism, epsilon_for, obfuscate
 from geoind.queries.points_of_interest import distances_from
@@ -219,7 +219,7 @@ def private_query(
     shape: "BaseGeometry | None" = None,
     same_place: SamePlace | None = None,
     ledger: "Ledger | None" = None,
-    person: str | int | None = None,
+    person_id: str | int | None = None,
     rng: RandomnessLike = None,
 ) -> PrivateQuery:
     """Return a query for what is within `radius` metres of a true location, made from a report of it.
@@ -248,8 +248,8 @@ def private_query(
         Area of interest of any shape, in lon/lat degrees, within `radius` metres of the truth: a
         `corridor`, a polygon. It stays on the trusted side; what is sent is the circle around it.
     same_place : SamePlace, optional
-        Ask the same query again from the same place, at no cost. Needs a person.
-    ledger, person : Ledger and str or int, optional
+        Ask the same query again from the same place, at no cost. Needs a person_id.
+    ledger, person_id : Ledger and str or int, optional
         Whose budget pays, before any noise is drawn.
     rng : RandomnessLike
         As in `obfuscate`.
@@ -281,11 +281,11 @@ def private_query(
         reach = as_positive(report_reach, "report_reach")
     _check_shape(shape, interest, lat, lon)
     if same_place is None:
-        report = obfuscate(lat=lat, lon=lon, mechanism=chosen, ledger=ledger, person=person, rng=rng)
-    elif mechanism is not None or rng is not None or person is None:
-        raise InvalidInputError("same_place needs a person and epsilon or level, and makes its own noise")
+        report = obfuscate(lat=lat, lon=lon, mechanism=chosen, ledger=ledger, person_id=person_id, rng=rng)
+    elif mechanism is not None or rng is not None or person_id is None:
+        raise InvalidInputError("same_place needs person_id and epsilon or level, and makes its own noise")
     else:
-        report = same_place.obfuscate(lat=lat, lon=lon, epsilon=chosen.epsilon, person=person, ledger=ledger)
+        report = same_place.obfuscate(lat=lat, lon=lon, epsilon=chosen.epsilon, person_id=person_id, ledger=ledger)
         reach += same_place.cell_radius
     query = PrivateQuery(report.lat, report.lon, interest + reach, interest, confidence, chosen.epsilon)
     object.__setattr__(query, "_trusted", _Trusted(lat, lon, shape))

@@ -8,7 +8,7 @@ import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
 from geoind.distances import haversine
-from geoind.mechanisms.globe import WGS84_FACTOR
+from geoind.mechanisms.spherical import WGS84_FACTOR
 from geoind.queries.points_of_interest import distances_from, lonlat_of, near
 
 if TYPE_CHECKING:

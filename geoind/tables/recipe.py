@@ -12,7 +12,7 @@ from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
 from geoind.keys import Key, KeyLike, as_key
 from geoind.mechanisms.protocol import Mechanism
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.pipeline import choose_mechanism
 from geoind.randomness import KEY_BYTES
 from geoind.space.lattice import DECIMALS

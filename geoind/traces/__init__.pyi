@@ -29,3 +29,12 @@ from .switching import Switching as Switching
 from .table import ObfuscatedTraces as ObfuscatedTraces
 from .table import obfuscate_traces as obfuscate_traces
 from .zones import PrivateZone as PrivateZone
+from .drives import Drive as Drive
+from .drives import commuters as commuters
+from .drives import drives_of as drives_of
+from .drives import read_traces as read_traces
+from .evaluation import TraceEvaluation as TraceEvaluation
+from .evaluation import evaluate_traces as evaluate_traces
+from .homes import days_until_home_is_known as days_until_home_is_known
+from .zone_attacks import jitter_attack as jitter_attack
+from .zone_attacks import zone_attack as zone_attack

@@ -8,8 +8,7 @@ from typing import TypeAlias
 
 from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.globe import WGS84_FACTOR
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import WGS84_FACTOR, SphericalLaplace
 from geoind.traces.comparison import Further, Noise, Quantity, arc_lengths, at_least, smallest, surely_smallest
 from geoind.traces.laws import shares
 from geoind.traces.words import CHOICE, FRESH, LIMIT, NEAR, NO_CHOICE, TEST, SessionSource

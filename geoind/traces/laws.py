@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from geoind.arrays import FloatArray, as_positive, as_unit
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from geoind.pipeline import enough_noise
 
 __all__ = [

@@ -193,7 +193,7 @@ class _EachSession:
 
     def add(self, names: Sequence[str]) -> None:
         """Begin sessions of some more persons."""
-        self._sessions += [TraceSession(self._method, key=self._key, person=name) for name in names]
+        self._sessions += [TraceSession(self._method, key=self._key, person_id=name) for name in names]
 
     def report(self, batch: Batch) -> FloatArray:
         """Return the answers to a batch, row by row."""

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.distances import EARTH_RADIUS
-from geoind.mechanisms.globe import WGS84_FACTOR
+from geoind.mechanisms.spherical import WGS84_FACTOR
 from geoind.randomness import Words
 from geoind.traces.comparison import CLOSE, SURE, TAIL
 from geoind.traces.guarded import Run

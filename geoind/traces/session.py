@@ -216,7 +216,7 @@ class TraceSession:
         objects of one person, key and ledger are one session. A step that asks anything is refused, before
         anything is drawn, unless the budget pays for the method's dearest step; then it is charged for what it
         asked, and answered after charge and state are committed.
-    person : str or int, optional
+    person_id : str or int, optional
         Whose positions these are, and whose budget pays.
     zone : PrivateZone, optional
         Near the home, the answer is its centre. Entering and leaving are private and paid for.
@@ -244,19 +244,19 @@ class TraceSession:
         *,
         key: bytes | None = None,
         ledger: Ledger | None = None,
-        person: str | int | None = None,
+        person_id: str | int | None = None,
         zone: "PrivateZone | None" = None,
     ) -> None:
-        if ledger is not None and person is None:
-            raise InvalidInputError("a ledger needs a person: whose budget pays")
+        if ledger is not None and person_id is None:
+            raise InvalidInputError("ledger needs person_id: whose budget pays")
         if key is not None and (not isinstance(key, bytes) or len(key) != KEY_BYTES):
             raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
         self.method = method
         secret = secrets.token_bytes(KEY_BYTES) if key is None else key
         # Two persons under one key must not share the noise of a run's limit.
-        self._source = SessionSource(secret, "" if person is None else as_person(person))
-        self._ledger, self._person, self._zone = ledger, person, zone
-        self._tag = "" if ledger is None or person is None else session_tag(secret, person)
+        self._source = SessionSource(secret, "" if person_id is None else as_person(person_id))
+        self._ledger, self._person, self._zone = ledger, person_id, zone
+        self._tag = "" if ledger is None or person_id is None else session_tag(secret, person_id)
         self._past: Past | None = None
         self._seen = ""
         self._stored: str | None = None
@@ -378,14 +378,14 @@ class TraceSession:
         *,
         key: bytes,
         ledger: Ledger | None = None,
-        person: str | int | None = None,
+        person_id: str | int | None = None,
         zone: "PrivateZone | None" = None,
     ) -> "TraceSession":
         """Return the session that `state` describes; it goes on as if it had never stopped.
 
         A ledger that stores a state for this person and key goes on from its own.
         """
-        session = cls(method, key=key, ledger=ledger, person=person, zone=zone)
+        session = cls(method, key=key, ledger=ledger, person_id=person_id, zone=zone)
         session._past, session._seen = _parsed(state)
         return session
 

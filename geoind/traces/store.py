@@ -56,7 +56,7 @@ class SessionStore:
 
         `zone` is the person's `PrivateZone`, the same at every report.
         """
-        session = TraceSession(self.method, key=self.key, ledger=self.ledger, person=person, zone=zone)
+        session = TraceSession(self.method, key=self.key, ledger=self.ledger, person_id=person, zone=zone)
         return session.report(lat=lat, lon=lon, time=time)
 
     def spent(self, person: str | int) -> float:

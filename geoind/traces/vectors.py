@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from geoind.arrays import FloatArray
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.randomness import Words
 from geoind.traces.memory import Batch, Memory
 from geoind.traces.methods import Independent

@@ -70,7 +70,7 @@ class PrivateZone:
         key: bytes,
         margin: float = 200.0,
         ledger: Ledger | None = None,
-        person: str | int | None = None,
+        person_id: str | int | None = None,
     ) -> "PrivateZone":
         """Return a zone around a home; costs epsilon, once.
 
@@ -89,15 +89,15 @@ class PrivateZone:
         margin : float
             Metres by which the radius exceeds the noise of the centre, which stays within the rest with a
             probability of 99 %.
-        ledger, person : Ledger and str, optional
+        ledger, person_id : Ledger and str, optional
             Whose budget pays.
         """
-        if (ledger is None) != (person is None):
-            raise InvalidInputError("a ledger and a person go together: give both or neither")
+        if (ledger is None) != (person_id is None):
+            raise InvalidInputError("ledger and person_id go together: give both or neither")
         radius = choose_mechanism(epsilon=epsilon).reach(CONFIDENCE) + as_positive(margin, "margin")
-        owner = "home" if person is None else person
+        owner = "home" if person_id is None else person_id
         centre = SamePlace(key, cell=CELL).obfuscate(
-            lat=lat, lon=lon, person=owner, epsilon=epsilon, ledger=ledger
+            lat=lat, lon=lon, person_id=owner, epsilon=epsilon, ledger=ledger
         )
         return cls(centre.lon, centre.lat, radius)
 

@@ -212,7 +212,7 @@ def check_once(run: Callable[..., Made], request: Request) -> None:
 def check_traces(run: Callable[..., Made], request: Request) -> None:
     method = Recipe.of(**TRACES).method
     assert method is not None
-    sessions = {rider: TraceSession(method, key=TRACES["key"], person=rider) for rider in RIDERS}
+    sessions = {rider: TraceSession(method, key=TRACES["key"], person_id=rider) for rider in RIDERS}
     answers = {}
     row: Any
     for row in TRIPS.itertuples():

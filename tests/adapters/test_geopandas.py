@@ -312,7 +312,7 @@ def answers() -> dict[tuple[str, float], tuple[float, float]]:
     """Return what each person's own session answers, by person and time."""
     method = Recipe.of(**WALK).method
     assert method is not None
-    sessions = {f"p{number}": TraceSession(method, key=KEY, person=f"p{number}") for number in range(5)}
+    sessions = {f"p{number}": TraceSession(method, key=KEY, person_id=f"p{number}") for number in range(5)}
     found = {}
     for who, when, lon, lat in walks().itertuples(index=False):
         answer = sessions[who].report(lat=lat, lon=lon, time=when.timestamp())

@@ -193,7 +193,7 @@ def test_a_server_that_vanished_is_an_error_before_any_noise(programs: Path) -> 
         short_lived.vanish()
         for _ in range(2):
             with pytest.raises(LedgerError, match="nothing is published"):
-                obfuscate(lat=48.0, lon=2.0, epsilon=EPSILON, ledger=ledger, person="ana")
+                obfuscate(lat=48.0, lon=2.0, epsilon=EPSILON, ledger=ledger, person_id="ana")
         with pytest.raises(LedgerError):
             Ledger(short_lived.url(), budget=1)
     ledger.close()

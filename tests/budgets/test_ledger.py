@@ -239,16 +239,16 @@ def test_the_pipeline_pays_before_it_draws_and_draws_nothing_when_refused(url: s
 
     with Ledger(url, budget=5 * EPSILON) as ledger:
         lat, lon = np.array([48.0, 49.0, 50.0]), np.zeros(3)
-        obfuscate(lat=lat, lon=lon, mechanism=Watched(), ledger=ledger, person=["ana", "ben", "ana"])
+        obfuscate(lat=lat, lon=lon, mechanism=Watched(), ledger=ledger, person_id=["ana", "ben", "ana"])
         assert ledger.spent("ana") == pytest.approx(2 * EPSILON)
-        obfuscate(lat=lat, lon=lon, epsilon=EPSILON, ledger=ledger, person="ana")
+        obfuscate(lat=lat, lon=lon, epsilon=EPSILON, ledger=ledger, person_id="ana")
         with pytest.raises(BudgetExceededError):
-            obfuscate(lat=lat, lon=lon, mechanism=Watched(), ledger=ledger, person=["cyd", "ben", "ana"])
+            obfuscate(lat=lat, lon=lon, mechanism=Watched(), ledger=ledger, person_id=["cyd", "ben", "ana"])
         assert len(drawn) == 1
         assert ledger.spent("cyd") == 0
         assert ledger.spent("ben") == pytest.approx(EPSILON)
         with pytest.raises(InvalidInputError):
-            obfuscate(lat=91.0, lon=0.0, epsilon=EPSILON, ledger=ledger, person="cyd")
+            obfuscate(lat=91.0, lon=0.0, epsilon=EPSILON, ledger=ledger, person_id="cyd")
         assert ledger.spent("cyd") == 0
 
 

@@ -247,13 +247,13 @@ def test_calls_are_accounted_and_refused_before_anything_is_drawn(url: str) -> N
 
     # On the ground a little more is told than in the plane.
     with Ledger(url, budget=promise(LEVEL * 1.001)) as ledger:
-        ask: dict[str, Any] = {**HOME, "mechanism": paris, "ledger": ledger, "person": "ana", "rng": Watched()}
+        ask: dict[str, Any] = {**HOME, "mechanism": paris, "ledger": ledger, "person_id": "ana", "rng": Watched()}
         for _ in range(3):
             obfuscate(**ask)
         with pytest.raises(BudgetExceededError):
             obfuscate(**ask)
         with pytest.raises(BudgetExceededError):
-            obfuscate(**{**ask, "lat": np.full(4, 48.86), "lon": np.full(4, 2.3), "person": "ben"})
+            obfuscate(**{**ask, "lat": np.full(4, 48.86), "lon": np.full(4, 2.3), "person_id": "ben"})
         assert drawn == [1, 1, 1]
         assert ledger.spent("ben") == 0
 
@@ -263,10 +263,10 @@ def test_the_same_place_and_queries_are_of_one_law_with_calls() -> None:
     with Ledger("sqlite://", budget=promise(level)) as ledger:
         memory = SamePlace(bytes(32))
         for _ in range(3):
-            memory.obfuscate(**HOME, epsilon=EPSILON, ledger=ledger, person="ana")
-            obfuscate(**HOME, epsilon=EPSILON, ledger=ledger, person="ana")
-        private_query(**HOME, radius=300, epsilon=EPSILON, ledger=ledger, person="ana")
-        private_query(**HOME, radius=300, epsilon=EPSILON, ledger=ledger, person="ana")
+            memory.obfuscate(**HOME, epsilon=EPSILON, ledger=ledger, person_id="ana")
+            obfuscate(**HOME, epsilon=EPSILON, ledger=ledger, person_id="ana")
+        private_query(**HOME, radius=300, epsilon=EPSILON, ledger=ledger, person_id="ana")
+        private_query(**HOME, radius=300, epsilon=EPSILON, ledger=ledger, person_id="ana")
         assert {c.mechanism for c in ledger.history("ana")} == {str(release_of(GLOBE))}
         assert ledger.spent("ana") == pytest.approx(level)
 

@@ -27,7 +27,7 @@ def secret(number: int) -> bytes:
 def test_the_same_place_gets_the_same_report_and_is_paid_once() -> None:
     ledger = Ledger("sqlite://", budget=EPSILON)
     reports = {
-        SamePlace(secret(1)).obfuscate(**HOME, person="ana", epsilon=EPSILON, ledger=ledger) for _ in range(10)
+        SamePlace(secret(1)).obfuscate(**HOME, person_id="ana", epsilon=EPSILON, ledger=ledger) for _ in range(10)
     }
     assert len(reports) == 1
     assert ledger.remaining("ana") == pytest.approx(0, abs=1e-9)
@@ -37,7 +37,7 @@ def test_a_new_place_is_paid_and_an_old_one_stays_free_when_the_budget_is_gone()
     ledger, memory = Ledger("sqlite://", budget=2 * EPSILON), SamePlace(secret(1))
 
     def ask(lat: float, lon: float) -> Location[float]:
-        return memory.obfuscate(lat=lat, lon=lon, person="ana", epsilon=EPSILON, ledger=ledger)
+        return memory.obfuscate(lat=lat, lon=lon, person_id="ana", epsilon=EPSILON, ledger=ledger)
 
     first = ask(**HOME)
     ask(lat=48.9, lon=2.3)
@@ -50,7 +50,7 @@ def test_reports_of_one_place_at_three_epsilons_are_three_reports_and_cost_their
     memory = SamePlace(secret(1))
     with Ledger("sqlite://", budget=1) as ledger:
         for factor in (1, 2, 4, 2, 1):
-            memory.obfuscate(**HOME, person="ana", epsilon=factor * EPSILON, ledger=ledger)
+            memory.obfuscate(**HOME, person_id="ana", epsilon=factor * EPSILON, ledger=ledger)
         assert ledger.spent("ana") == pytest.approx(7 * EPSILON)
     # The token itself tells them apart, in whatever ledger: one that only knew tokens would charge three.
     tokens = set()
@@ -61,7 +61,7 @@ def test_reports_of_one_place_at_three_epsilons_are_three_reports_and_cost_their
             return 0.0
 
     for factor in (1, 2, 4, 2, 1):
-        memory.obfuscate(**HOME, person="ana", epsilon=factor * EPSILON, ledger=Tokens())  # type: ignore[arg-type]
+        memory.obfuscate(**HOME, person_id="ana", epsilon=factor * EPSILON, ledger=Tokens())  # type: ignore[arg-type]
     assert len(tokens) == 3
 
 
@@ -80,22 +80,22 @@ def test_the_grid_is_turned_by_a_uniformly_random_rotation() -> None:
 
 def test_one_person_has_one_secret_however_the_name_was_typed() -> None:
     memory = SamePlace(secret(1))
-    assert memory.obfuscate(**HOME, person="Zoe\u0301", epsilon=EPSILON) == memory.obfuscate(
-        **HOME, person="Zo\u00e9", epsilon=EPSILON
+    assert memory.obfuscate(**HOME, person_id="Zoe\u0301", epsilon=EPSILON) == memory.obfuscate(
+        **HOME, person_id="Zo\u00e9", epsilon=EPSILON
     )
-    assert memory.obfuscate(**HOME, person=7, epsilon=EPSILON) == memory.obfuscate(
-        **HOME, person="7", epsilon=EPSILON
+    assert memory.obfuscate(**HOME, person_id=7, epsilon=EPSILON) == memory.obfuscate(
+        **HOME, person_id="7", epsilon=EPSILON
     )
 
 
 def test_another_person_key_epsilon_or_cell_is_another_report() -> None:
     memory = SamePlace(secret(1))
     reports = {
-        memory.obfuscate(**HOME, person="ana", epsilon=EPSILON),
-        memory.obfuscate(**HOME, person="ben", epsilon=EPSILON),
-        memory.obfuscate(**HOME, person="ana", epsilon=2 * EPSILON),
-        SamePlace(secret(2)).obfuscate(**HOME, person="ana", epsilon=EPSILON),
-        SamePlace(secret(1), cell=50).obfuscate(**HOME, person="ana", epsilon=EPSILON),
+        memory.obfuscate(**HOME, person_id="ana", epsilon=EPSILON),
+        memory.obfuscate(**HOME, person_id="ben", epsilon=EPSILON),
+        memory.obfuscate(**HOME, person_id="ana", epsilon=2 * EPSILON),
+        SamePlace(secret(2)).obfuscate(**HOME, person_id="ana", epsilon=EPSILON),
+        SamePlace(secret(1), cell=50).obfuscate(**HOME, person_id="ana", epsilon=EPSILON),
     }
     assert len(reports) == 5
 
@@ -103,7 +103,7 @@ def test_another_person_key_epsilon_or_cell_is_another_report() -> None:
 def test_moving_within_a_cell_is_not_seen_and_every_cell_has_its_own_noise() -> None:
     memory = SamePlace(secret(3), cell=200)
     east = HOME["lon"] + np.linspace(0, 0.02, 400)  # 1.5 km in steps of 4 m
-    reports = [memory.obfuscate(lat=HOME["lat"], lon=lon, person="ana", epsilon=EPSILON) for lon in east]
+    reports = [memory.obfuscate(lat=HOME["lat"], lon=lon, person_id="ana", epsilon=EPSILON) for lon in east]
     changes = sum(a != b for a, b in itertools.pairwise(reports))
     assert 5 <= changes <= 15
     distinct = list(dict.fromkeys(reports))
@@ -210,7 +210,7 @@ def test_a_step_across_a_border_does_not_cost_a_cell() -> None:
     beyond = []
     for lat in (border - step, border + step):
         reports = [
-            SamePlace(secret(n), cell).obfuscate(lat=lat, lon=10.0, person="a", epsilon=EPSILON)
+            SamePlace(secret(n), cell).obfuscate(lat=lat, lon=10.0, person_id="a", epsilon=EPSILON)
             for n in range(count)
         ]
         beyond.append(sum(report.lat > border for report in reports))
@@ -224,7 +224,7 @@ def test_given_the_cell_the_noise_is_the_mechanisms() -> None:
     for number in range(4000):
         memory = SamePlace(secret(number))
         truth.append(memory._cell(memory._secret("ana"), HOME["lon"], HOME["lat"])[1])
-        report = memory.obfuscate(**HOME, person="ana", epsilon=EPSILON)
+        report = memory.obfuscate(**HOME, person_id="ana", epsilon=EPSILON)
         reports.append([report.lon, report.lat])
     sphere = pyproj.Geod(a=6_371_008.8, b=6_371_008.8)
     starts, ends = np.array(truth), np.array(reports)
@@ -253,8 +253,8 @@ def test_a_bad_memory_has_its_error(arguments: dict[str, object], message: str) 
 
 def test_a_bad_request_has_its_error_and_is_not_charged() -> None:
     ledger, memory = Ledger("sqlite://", budget=1), SamePlace(secret(1))
-    asked: dict[str, Any] = {**HOME, "person": "ana", "epsilon": EPSILON, "ledger": ledger}
-    for bad in ({"lat": 91.0}, {"lon": math.nan}, {"epsilon": 0}, {"person": ""}):
+    asked: dict[str, Any] = {**HOME, "person_id": "ana", "epsilon": EPSILON, "ledger": ledger}
+    for bad in ({"lat": 91.0}, {"lon": math.nan}, {"epsilon": 0}, {"person_id": ""}):
         with pytest.raises(InvalidInputError):
             memory.obfuscate(**{**asked, **bad})
     assert ledger.spent("ana") == 0
@@ -267,7 +267,7 @@ def test_the_key_is_not_printed_and_the_ledger_holds_a_keyed_hash_instead_of_the
     tokens: list[tuple[str]] = []
     for memory in (SamePlace(secret(1)), SamePlace(secret(1)), SamePlace(secret(2))):
         ledger = Ledger("sqlite://", budget=1)
-        memory.obfuscate(**HOME, person="ana", epsilon=EPSILON, ledger=ledger)
+        memory.obfuscate(**HOME, person_id="ana", epsilon=EPSILON, ledger=ledger)
         with ledger._database.transaction(writes=False) as connection:
             tokens += [(token,) for (token,) in connection.exec_driver_sql("SELECT token FROM geoind_once")]
     assert tokens[0] == tokens[1] != tokens[2]

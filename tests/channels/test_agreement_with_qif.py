@@ -26,7 +26,7 @@ from geoind.channels import (
     posterior_entropy,
 )
 from geoind.distances import euclidean
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 
 if importlib.util.find_spec("qif") is None:
     with warnings.catch_warnings():

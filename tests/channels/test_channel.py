@@ -29,7 +29,7 @@ from geoind.arrays import ArrayLike, FloatArray
 from geoind.channels import Dummies
 from geoind.channels import channel as channel_module
 from geoind.errors import NotStochasticError, SitesMismatchError
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from tests.given_words import GivenWords
 
 STREET = Grid(0, 0, cell=100, columns=2, rows=1)

@@ -9,8 +9,8 @@ from scipy.integrate import quad
 
 from geoind import Grid, InvalidInputError, PostProcessed, discretise
 from geoind.arrays import FloatArray
-from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.mechanisms.sphere import SphericalLaplace
+from geoind.mechanisms.planar import PlanarLaplace
+from geoind.mechanisms.spherical import SphericalLaplace
 from tests.channels.grids import grids
 
 

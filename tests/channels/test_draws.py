@@ -44,7 +44,7 @@ def test_doubles_leave_what_is_next_to_a_border() -> None:
 def test_a_source_that_repeats_itself_for_ever_is_an_error() -> None:
     # Two thirds of the way, 0.101010..., is the border itself.
     twos = ONES // 3 * 2
-    with pytest.raises(RuntimeError, match="same bits for ever"):
+    with pytest.raises(RuntimeError, match="always returns the same bits"):
         choose_exactly(np.array([1.0, 0.5]), twos, lambda _: (twos, twos))
 
 

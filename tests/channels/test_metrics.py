@@ -30,7 +30,7 @@ from geoind.channels import (
 )
 from geoind.distances import discrete, manhattan, squared
 from geoind.errors import SitesMismatchError
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 
 PAPER = Grid(0, 0, cell=100, columns=9, rows=9)
 BLOCK = Grid(0, 0, cell=1, columns=2, rows=2)

@@ -4,7 +4,7 @@ from hypothesis import given
 
 from geoind import Channel, Grid, Places, Prior, bayes_remap, discretise, expected_loss
 from geoind.distances import Distance, discrete, hamming, squared
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from tests.channels.test_metrics import BLOCK, masses, matrices
 
 

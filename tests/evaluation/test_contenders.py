@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from geoind.evaluation.contenders import FAMILIES
-from geoind.mechanisms.gaussian import PlanarGaussian
+from geoind.mechanisms.planar import PlanarGaussian
 from tests.evaluation.small import SMALL
 from tests.evaluation.test_tuning import GRID
 

@@ -55,7 +55,7 @@ def alone(table: list[Row], **options: Any) -> list[tuple[float, float]]:
     sessions: dict[str, TraceSession] = {}
     answers = []
     for person, time, lat, lon in table:
-        session = sessions.setdefault(person, TraceSession(method, key=KEY, person=person))
+        session = sessions.setdefault(person, TraceSession(method, key=KEY, person_id=person))
         answer = session.report(lat=float(lat), lon=float(lon), time=float(time))
         answers.append((answer.lon, answer.lat))
     return answers
@@ -122,7 +122,7 @@ def test_the_promise_that_travels_says_what_a_persons_trace_cost_at_most(tmp_pat
     assert method is not None
     spent = []
     for person in ("p0", "p1", "p2"):
-        session = TraceSession(method, key=KEY, person=person)
+        session = TraceSession(method, key=KEY, person_id=person)
         for name, time, lat, lon in rows():
             if name == person:
                 session.report(lat=float(lat), lon=float(lon), time=float(time))

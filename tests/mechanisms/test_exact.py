@@ -16,7 +16,7 @@ from geoind import (
 )
 from geoind.arrays import FloatArray
 from geoind.mechanisms import noise as noise_module
-from geoind.mechanisms.exact import Draw, _nearest, globe_arc
+from geoind.mechanisms.exact import _nearest, ball_of, decided, globe_arc
 from tests.given_words import GivenWords, pairs_of
 from tests.mechanisms import reference
 from tests.mechanisms.draws import source_of
@@ -70,7 +70,7 @@ def test_a_source_that_returns_one_word_for_ever_is_an_error_not_an_endless_loop
         def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:  # noqa: ARG002
             return 0, 0
 
-    with pytest.raises(RuntimeError, match="same bits for ever"):
+    with pytest.raises(RuntimeError, match="always returns the same bits"):
         PlanarLaplace(1.0).sample([[0, 0]], rng=Stuck([(0, 0)]))
 
 
@@ -128,7 +128,7 @@ def test_an_exact_arc_holds_the_arc_and_is_hardly_wider_than_its_word(scales: fl
     firsts += [*ends, 2 ** (bits // 2), 2**bits - 2 ** (bits // 2)]
     for first in firsts:
         with ctx.workprec(bits + 64):
-            survival, _ = Draw(first, first, lambda _: (0, 0), words).balls()
+            survival = ball_of(first, bits)
             arc = globe_arc(survival, scales)
         with ctx.workprec(4 * bits + 400):
             low, high = arc.mid() - arc.rad(), arc.mid() + arc.rad()
@@ -157,10 +157,10 @@ def test_the_bits_drawn_so_far_mean_all_the_numbers_that_begin_with_them(words: 
     bits = 64 * words
     with ctx.workprec(2 * bits):
         for number in (0, 1, 2**bits - 1, 2**bits // 3):
-            for ball in Draw(number, number, lambda _: (0, 0), words).balls():
-                # A ball's radius is rounded up, to some nine digits.
-                assert -1e-6 < (ball.mid() - ball.rad()) * 2**bits - number <= 0
-                assert 0 <= (ball.mid() + ball.rad()) * 2**bits - (number + 1) < 1e-6
+            ball = ball_of(number, bits)
+            # A ball's radius is rounded up, to some nine digits.
+            assert -1e-6 < (ball.mid() - ball.rad()) * 2**bits - number <= 0
+            assert 0 <= (ball.mid() + ball.rad()) * 2**bits - (number + 1) < 1e-6
 
 
 def test_more_bits_of_both_numbers_are_those_that_follow() -> None:
@@ -170,12 +170,17 @@ def test_more_bits_of_both_numbers_are_those_that_follow() -> None:
         asked.append(number)
         return number + 10, number + 20
 
-    draw = Draw(3, 4, further)
-    draw.refine()
-    draw.refine()
-    assert (draw.words, asked) == (3, [0, 1])
-    assert draw.first == (3 << 128) + (10 << 64) + 11
-    assert draw.second == (4 << 128) + (20 << 64) + 21
+    seen: list[tuple[arb, arb]] = []
+
+    def place(first: arb, second: arb) -> bool | None:
+        seen.append((first, second))
+        return True if len(seen) == 3 else None
+
+    assert decided(place, 3, 4, further)
+    assert asked == [0, 1]
+    with ctx.workprec(400):
+        first, second = (3 << 128) + (10 << 64) + 11, (4 << 128) + (20 << 64) + 21
+        assert [ball.mid() for ball in seen[-1]] == [ball_of(first, 192).mid(), ball_of(second, 192).mid()]
 
 
 @pytest.mark.parametrize(("value", "nearest"), [(2.4, 2), (2.6, 3), (-2.4, -2), (-2.6, -3), (0.0, 0)])

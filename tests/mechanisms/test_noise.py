@@ -1,15 +1,19 @@
+"""The same mathematics for numbers and for arrays."""
+
 import math
 
 import mpmath
 import numpy as np
+import pytest
 from flint import arb, arb_series, ctx
 
-from geoind.mechanisms.functions import ARRAYS
 from geoind.mechanisms.noise import (
+    ARRAYS,
     BOTTOM,
     DIRECTION_ERROR,
     LARGEST_SURVIVAL,
     RADIUS_ERROR,
+    SCALARS,
     SMALLEST_SURVIVAL,
     TOP,
     direction,
@@ -148,3 +152,24 @@ def test_every_bit_of_the_first_word_counts() -> None:
     """Small survival probabilities keep their last bits: 64 of them, where a double between 0 and 1 has 53."""
     words = np.array([[2**42 + 2 * step, 0] for step in range(3)], np.uint64)
     assert np.diff(survivals(words)).tolist() == [2.0**-63] * 2
+
+
+@pytest.mark.parametrize("least", [0.5, 1e-300, 0.0, -0.5])
+def test_the_angle_is_that_of_the_quadrant_whichever_formula_a_block_takes(least: float) -> None:
+    rng = np.random.default_rng(1)
+    x, y = rng.uniform(least, 2.0, 1000), rng.uniform(-1, 1, 1000)
+    x[0] = least
+    np.testing.assert_allclose(ARRAYS.angle(y, x), np.arctan2(y, x), rtol=1e-15)
+    assert SCALARS.angle(float(y[0]), float(x[0])) == math.atan2(y[0], x[0])
+
+
+def test_a_block_without_rows_has_no_angles() -> None:
+    assert ARRAYS.angle(np.empty(0), np.empty(0)).shape == (0,)
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "tan", "sqrt", "log"])
+def test_each_function_of_arrays_is_the_one_of_numbers(name: str) -> None:
+    x = np.linspace(0.1, 1.5, 50)
+    scalar = getattr(SCALARS, name)
+    np.testing.assert_allclose(getattr(ARRAYS, name)(x), [scalar(value) for value in x.tolist()], rtol=1e-15)
+    assert scalar(0.5) == getattr(math, name)(0.5)

@@ -139,7 +139,7 @@ def test_what_a_matrix_holds_back_is_the_same_between_the_two_closest_inputs(clo
 def test_a_matrix_cannot_hold_back_all_that_was_promised() -> None:
     assert 0 < matrix_epsilon(2.0**-39, closest=1.0) < 2.0**-39
     for epsilon in (2.0**-40, 2.0**-41):
-        with pytest.raises(InvalidInputError, match="below what doubles can promise"):
+        with pytest.raises(InvalidInputError, match="below the precision of doubles"):
             matrix_epsilon(epsilon, closest=1.0)
 
 

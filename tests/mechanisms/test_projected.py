@@ -45,7 +45,7 @@ def test_web_mercator_says_what_it_gives_on_the_ground() -> None:
 
 def test_everything_that_asks_for_epsilon_gets_the_one_on_the_ground() -> None:
     oslo, ledger = Projected(NOISE, WEB, domain=OSLO), Ledger("sqlite://", budget=1)
-    obfuscate(lat=59.91, lon=10.75, mechanism=oslo, ledger=ledger, person="ola")
+    obfuscate(lat=59.91, lon=10.75, mechanism=oslo, ledger=ledger, person_id="ola")
     assert oslo.epsilon > 0.0199
     assert ledger.spent("ola") == pytest.approx(oslo.epsilon)
     assert private_query(lat=59.91, lon=10.75, radius=300, mechanism=oslo).epsilon == oslo.epsilon
@@ -71,7 +71,7 @@ def test_places_outside_the_domain_are_refused_before_anything_is_charged(
 ) -> None:
     ledger = Ledger("sqlite://", budget=1)
     with pytest.raises(InvalidInputError, match="row 0 lies outside the domain") as caught:
-        obfuscate(lat=lat, lon=lon, mechanism=mechanism, ledger=ledger, person="ana")
+        obfuscate(lat=lat, lon=lon, mechanism=mechanism, ledger=ledger, person_id="ana")
     assert ledger.spent("ana") == 0
     assert str(lat) not in str(caught.value)
     with pytest.raises(InvalidInputError, match="outside the domain"):
@@ -141,7 +141,7 @@ def test_the_promise_names_its_number_and_place_or_says_that_there_is_none() -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((SphericalLaplace(0.01), PARIS), "speaks degrees, not metres"),
+        ((SphericalLaplace(0.01), PARIS), "takes degrees, not metres"),
         ((NOISE, "EPSG:2154"), "projection must be a Projection"),
         (("noise", PARIS), "mechanism must have"),
     ],

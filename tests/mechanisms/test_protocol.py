@@ -30,7 +30,7 @@ from geoind import (
     private_query,
 )
 from geoind.arrays import ArrayLike, FloatArray, as_lonlat
-from geoind.mechanisms.protocol import Space, check_inside, is_mechanism, speaking
+from geoind.mechanisms.protocol import Space, check_inside, is_mechanism, require_space
 from geoind.randomness import RandomnessLike, as_randomness
 from tests.mechanisms.examples import EXAMPLES, PLANE, Example
 from tests.mechanisms.ground import EPSILON, PARIS
@@ -167,10 +167,10 @@ def test_metres_are_never_taken_for_degrees(mechanism: Mechanism) -> None:
             lambda: obfuscate_lonlat([[2.2945, 48.8584]], mechanism),
             lambda: private_query(lat=48.8584, lon=2.2945, radius=300, mechanism=mechanism),
         ):
-            with pytest.raises(InvalidInputError, match=r"speaks metres, not degrees: use Projected\("):
+            with pytest.raises(InvalidInputError, match=r"takes metres, not degrees: use Projected\("):
                 call()
     else:
-        with pytest.raises(InvalidInputError, match="speaks degrees, not metres"):
+        with pytest.raises(InvalidInputError, match="takes degrees, not metres"):
             Projected(mechanism, PLANE)
     with pytest.raises(InvalidInputError, match="speaks"):
         audit(mechanism, epsilon=0.01, lonlat=mechanism.space != "lonlat")
@@ -185,7 +185,7 @@ def test_calls_queries_and_ledgers_take_it_in_degrees(mechanism: Mechanism) -> N
     assert query.radius == 300 + degrees.reach(0.9)
     if degrees.epsilon < math.inf:
         ledger = Ledger("sqlite://", budget=1)
-        obfuscate(lat=0.0, lon=0.0, mechanism=degrees, ledger=ledger, person="ana")
+        obfuscate(lat=0.0, lon=0.0, mechanism=degrees, ledger=ledger, person_id="ana")
         assert ledger.spent("ana") == pytest.approx(degrees.epsilon)
 
 
@@ -207,14 +207,14 @@ class TwoWays:
 
 def test_a_new_mechanism_needs_no_other_line_of_the_library() -> None:
     coin, ledger = TwoWays(), Ledger("sqlite://", budget=0.02)
-    report = obfuscate(lat=0.0, lon=0.0, mechanism=coin, ledger=ledger, person="ana")
+    report = obfuscate(lat=0.0, lon=0.0, mechanism=coin, ledger=ledger, person_id="ana")
     assert report in ((0.01, 0.0), (-0.01, 0.0))
-    query = private_query(lat=0.0, lon=0.0, radius=300, mechanism=coin, ledger=ledger, person="ana")
+    query = private_query(lat=0.0, lon=0.0, radius=300, mechanism=coin, ledger=ledger, person_id="ana")
     assert (query.radius, query.covered, query.epsilon) == (1415.0, True, 0.01)
     assert ledger.remaining("ana") == 0
     assert audit(coin, draws=1000, rng=1).refuted
     metres = TwoWays(space="xy")
-    with pytest.raises(InvalidInputError, match=r"TwoWays speaks metres.*Projected"):
+    with pytest.raises(InvalidInputError, match=r"TwoWays takes metres.*Projected"):
         obfuscate(lat=0.0, lon=0.0, mechanism=metres)
     assert obfuscate(lat=0.0, lon=0.0, mechanism=Projected(metres, PLANE)).lon == 0
 
@@ -229,7 +229,7 @@ def test_what_is_no_mechanism_is_told_what_it_lacks() -> None:
     with pytest.raises(InvalidInputError, match="must have epsilon, space, reach, sample, got Old"):
         obfuscate(lat=0.0, lon=0.0, mechanism=Old())  # type: ignore[call-overload]
     with pytest.raises(InvalidInputError, match="must be 'lonlat' or 'xy', got 'mars'"):
-        speaking("lonlat", TwoWays(space="mars"))  # type: ignore[arg-type]
+        require_space("lonlat", TwoWays(space="mars"))  # type: ignore[arg-type]
 
 
 def test_looking_at_a_channel_does_not_measure_it() -> None:

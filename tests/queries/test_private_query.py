@@ -181,20 +181,20 @@ def test_level_alone_means_within_200_metres() -> None:
         ({"level": 1.0}, "in one way"),
         ({"radius_of_level": 100}, "in one way"),
         ({"epsilon": 5}, "moves reports by 0.4 m on average"),
-        ({"person": "ana"}, "go together"),
+        ({"person_id": "ana"}, "go together"),
         ({"report_reach": -1}, "report_reach"),
         ({"shape": "round"}, "shape"),
         ({"shape": shapely.Polygon()}, "shape"),
         ({"shape": shapely.Point(2.2945, 48.87)}, "within 300 m"),
         ({"same_place": SamePlace(bytes(32))}, "needs a person"),
-        ({"same_place": SamePlace(bytes(32)), "person": "ana", "rng": 1}, "own noise"),
+        ({"same_place": SamePlace(bytes(32)), "person_id": "ana", "rng": 1}, "own noise"),
     ],
     ids=str,
 )
 def test_every_bad_argument_has_its_error_before_anything_is_charged(bad: dict[str, object], message: str) -> None:
     ledger = Ledger("sqlite://", budget=1)
-    paid = {} if "person" in bad else {"ledger": ledger, "person": "ana"}
-    if "same_place" in bad and "person" not in bad:
+    paid = {} if "person_id" in bad else {"ledger": ledger, "person_id": "ana"}
+    if "same_place" in bad and "person_id" not in bad:
         paid = {}
     with pytest.raises(InvalidInputError, match=message):
         private_query(**{**ASK, **paid, **bad})  # type: ignore[arg-type]
@@ -210,14 +210,14 @@ def test_a_shape_outside_the_radius_is_refused_without_quoting_it() -> None:
 def test_the_ledger_pays_and_refuses_first() -> None:
     ledger = Ledger("sqlite://", budget=2 * EPSILON)
     for _ in range(2):
-        private_query(**ASK, ledger=ledger, person="ana")
+        private_query(**ASK, ledger=ledger, person_id="ana")
     with pytest.raises(BudgetExceededError):
-        private_query(**ASK, ledger=ledger, person="ana")
+        private_query(**ASK, ledger=ledger, person_id="ana")
 
 
 def test_the_same_place_asks_the_same_query_at_no_cost() -> None:
     ledger, memory = Ledger("sqlite://", budget=EPSILON), SamePlace(bytes(range(32)), cell=100)
-    queries = {private_query(**ASK, ledger=ledger, person="ana", same_place=memory) for _ in range(5)}
+    queries = {private_query(**ASK, ledger=ledger, person_id="ana", same_place=memory) for _ in range(5)}
     assert len(queries) == 1
     [query] = queries
     assert query.radius == pytest.approx(private_query(**ASK).radius + memory.cell_radius)

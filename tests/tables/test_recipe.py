@@ -78,7 +78,7 @@ def traces(**changed: Any) -> pa.Table:
 def alone(rows: list[int], method: Any = None) -> np.ndarray:
     """Return what a session of each person answers to these rows, one after the other."""
     chosen = method_of(method or "independent", NOISE)
-    sessions = {name: TraceSession(chosen, key=KEY, person=name) for name in ("ana", "ben")}
+    sessions = {name: TraceSession(chosen, key=KEY, person_id=name) for name in ("ana", "ben")}
     answers = []
     for row in rows:
         lon, lat = TRUTH[row].tolist()

@@ -34,9 +34,9 @@ def test_a_report_is_repeated_until_its_minutes_are_over_wherever_the_person_goe
 def test_a_cached_session_is_charged_for_fresh_reports_and_goes_on_after_a_restart() -> None:
     method = Cached(0.01, minutes=10)
     with Ledger("sqlite://", budget=1) as ledger:
-        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(method, key=KEY, ledger=ledger, person_id="ana")
         first = session.report(**HOME, time=0)
-        again = TraceSession.resume(session.state(), method, key=KEY, ledger=ledger, person="ana")
+        again = TraceSession.resume(session.state(), method, key=KEY, ledger=ledger, person_id="ana")
         assert again.report(**HOME, time=599) == first
         assert ledger.spent("ana") == 0.01
         assert again.report(**HOME, time=600) != first
@@ -73,8 +73,8 @@ def test_the_levels_are_those_of_location_guard() -> None:
 
 def test_a_level_serves_the_same_place_as_well() -> None:
     memory, epsilon = SamePlace(KEY), LOCATION_GUARD["medium"].epsilon
-    assert memory.obfuscate(**HOME, person="ana", epsilon=epsilon) == memory.obfuscate(
-        **HOME, person="ana", epsilon=epsilon
+    assert memory.obfuscate(**HOME, person_id="ana", epsilon=epsilon) == memory.obfuscate(
+        **HOME, person_id="ana", epsilon=epsilon
     )
 
 

@@ -84,7 +84,7 @@ def test_a_method_gets_no_answer_that_it_has_not_paid_for(asks: Answer, message:
 def test_a_prediction_off_the_globe_is_refused_before_its_test_is_paid_for(predicted: tuple[float, float]) -> None:
     with Ledger("sqlite://", budget=1) as ledger:
         method = Predictive(0.01, 0.02, 1000, lambda past: predicted)  # noqa: ARG005
-        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(method, key=KEY, ledger=ledger, person_id="ana")
         session.report(**PARIS, time=0)
         with pytest.raises(InvalidInputError, match="globe"):
             session.report(**PARIS, time=60)

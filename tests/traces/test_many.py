@@ -44,7 +44,7 @@ def crowd(every: float, count: int = 150) -> Positions:
 
 
 def each_alone(method: TraceMethod, steps: Positions) -> tuple[FloatArray, dict[str, float]]:
-    sessions = [TraceSession(method, key=KEY, person=name) for name in steps.names]
+    sessions = [TraceSession(method, key=KEY, person_id=name) for name in steps.names]
     reports = []
     for code, time, (lon, lat) in zip(
         steps.codes.tolist(), steps.times.tolist(), steps.lonlat.tolist(), strict=True

@@ -90,7 +90,7 @@ def test_a_refused_step_costs_nothing_draws_nothing_and_changes_nothing(
     name: str, budget: str, zone: PrivateZone | None, drawn: list[str]
 ) -> None:
     with Ledger("sqlite://", budget=BUDGETS[budget]) as ledger:
-        session = TraceSession(METHODS[name], key=KEY, ledger=ledger, person="ana", zone=zone)
+        session = TraceSession(METHODS[name], key=KEY, ledger=ledger, person_id="ana", zone=zone)
         refused = 0
         for lat, lon, time in WALK:
             before = session.state(), counts(ledger), len(drawn)
@@ -110,7 +110,7 @@ def test_a_step_is_refused_exactly_when_its_dearest_answer_is_not_paid_for(name:
     most = sum(method.dearest)
     for budget, answered in ((most, True), (most * (1 - 1e-6), False)):
         with Ledger("sqlite://", budget=budget) as ledger:
-            session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+            session = TraceSession(method, key=KEY, ledger=ledger, person_id="ana")
             if answered:
                 session.report(**PARIS, time=0)
             else:
@@ -121,7 +121,7 @@ def test_a_step_is_refused_exactly_when_its_dearest_answer_is_not_paid_for(name:
 
 def test_an_answer_without_a_question_needs_no_budget() -> None:
     with Ledger("sqlite://", budget=0.01) as ledger:
-        session = TraceSession(Cached(0.01, minutes=10), key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(Cached(0.01, minutes=10), key=KEY, ledger=ledger, person_id="ana")
         first = session.report(**PARIS, time=0)
         assert session.report(**PARIS, time=300) == first
         with pytest.raises(BudgetExceededError):
@@ -130,7 +130,7 @@ def test_an_answer_without_a_question_needs_no_budget() -> None:
 
 def test_a_test_of_a_run_is_not_asked_when_its_yes_could_not_be_answered(drawn: list[str]) -> None:
     with Ledger("sqlite://", budget=0.039) as ledger:
-        session = TraceSession(SPARSE, key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(SPARSE, key=KEY, ledger=ledger, person_id="ana")
         session.report(**PARIS, time=0)
         for time, where in ((60, PARIS), (120, FAR)):
             with pytest.raises(BudgetExceededError):
@@ -155,7 +155,7 @@ def test_what_a_method_asked_before_it_failed_stays_paid(stored: bool) -> None:
     with Ledger("sqlite://", budget=1) as ledger:
         method = Failing(0.01, 0.02, 1000)
         store = SessionStore(ledger, method, KEY)
-        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(method, key=KEY, ledger=ledger, person_id="ana")
         for time in (0.0, 60.0, 120.0, 180.0):
             try:
                 if stored:
@@ -179,7 +179,7 @@ def test_a_run_whose_yes_was_given_is_over_when_the_method_fails(stored: bool) -
     method = Fragile(0.01, 0.01, 1500)
     with Ledger("sqlite://", budget=1) as ledger:
         store = SessionStore(ledger, method, KEY)
-        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(method, key=KEY, ledger=ledger, person_id="ana")
 
         def report(time: float, lat: float, lon: float) -> object:
             if stored:
@@ -212,8 +212,8 @@ def test_a_commit_that_fails_publishes_nothing_and_changes_neither_memory_nor_da
 ) -> None:
     with Ledger(url, budget=1) as ledger:
         store = SessionStore(ledger, METHODS[name], KEY)
-        session = TraceSession(METHODS[name], key=KEY, ledger=ledger, person="ben")
-        whole = TraceSession(METHODS[name], key=KEY, person="ana")
+        session = TraceSession(METHODS[name], key=KEY, ledger=ledger, person_id="ben")
+        whole = TraceSession(METHODS[name], key=KEY, person_id="ana")
         for step, (lat, lon, time) in enumerate(WALK[:12]):
             where: dict[str, Any] = {"lat": lat, "lon": lon, "time": time}
             before = stored(ledger), ledger.spent("ana"), ledger.spent("ben"), session.state()
@@ -264,7 +264,7 @@ def test_a_method_that_catches_the_ledgers_error_publishes_nothing() -> None:
         (Breaking("sqlite://", budget=1), LedgerError),
     ):
         with ledger:
-            session = TraceSession(Stubborn(0.01, 0.01, 1500), key=KEY, ledger=ledger, person="ana")
+            session = TraceSession(Stubborn(0.01, 0.01, 1500), key=KEY, ledger=ledger, person_id="ana")
             with pytest.raises(error):
                 session.report(**PARIS, time=0)
             assert (ledger.spent("ana"), session.spent) == (0, 0)
@@ -276,7 +276,7 @@ def test_an_error_of_the_ledger_undoes_the_charges_before_it(fails_at: int) -> N
     breaking.fails_at = fails_at
     with breaking as ledger:
         session, store = (
-            TraceSession(SPARSE, key=KEY, ledger=ledger, person="ana"),
+            TraceSession(SPARSE, key=KEY, ledger=ledger, person_id="ana"),
             SessionStore(ledger, SPARSE, KEY),
         )
         with pytest.raises(LedgerError, match="gone"):
@@ -290,13 +290,13 @@ def test_an_error_of_the_ledger_undoes_the_charges_before_it(fails_at: int) -> N
 def test_a_lost_answer_comes_again_for_nothing_when_the_budget_is_used_up(method: TraceMethod) -> None:
     budget = sum(method.dearest)
     with Ledger("sqlite://", budget=budget) as ledger:
-        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(method, key=KEY, ledger=ledger, person_id="ana")
         before = session.state()
         first = session.report(**PARIS, time=0)
-        again = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
+        again = TraceSession.resume(before, method, key=KEY, ledger=ledger, person_id="ana")
         assert again.report(**PARIS, time=0) == first
         # Another method that could not be paid for repeats the answer, too.
-        other = TraceSession(Independent(0.5), key=KEY, ledger=ledger, person="ana")
+        other = TraceSession(Independent(0.5), key=KEY, ledger=ledger, person_id="ana")
         assert other.report(**PARIS, time=0) == first
         with pytest.raises(InvalidInputError, match="one session per person and key"):
             other.report(lat=48.9, lon=2.3, time=0)
@@ -312,9 +312,9 @@ def test_all_sessions_of_a_person_and_a_key_answer_and_pay_as_one(
 ) -> None:
     """New ones, old states, copies and stored ones take turns; answers and commits are lost meanwhile."""
     method, chance = METHODS[name], random.Random(7)
-    alone = TraceSession(method, key=KEY, person="ana", zone=zone)
+    alone = TraceSession(method, key=KEY, person_id="ana", zone=zone)
     with Ledger("sqlite://", budget=100) as ledger:
-        rest: dict[str, Any] = {"key": KEY, "ledger": ledger, "person": "ana", "zone": zone}
+        rest: dict[str, Any] = {"key": KEY, "ledger": ledger, "person_id": "ana", "zone": zone}
         states = [alone.state()]
         kept = TraceSession(method, **rest)
 
@@ -353,7 +353,7 @@ def test_walks_that_begin_again_publish_no_second_answer_about_a_position(name: 
         answers: dict[int, set[Location[float]]] = {}
         charged: Counter[float] = Counter()
         for start in range(10):
-            session = TraceSession(METHODS[name], key=KEY, ledger=ledger, person="ana")
+            session = TraceSession(METHODS[name], key=KEY, ledger=ledger, person_id="ana")
             for step in range(start, 20):
                 try:
                     answer = session.report(lat=48.85 + 0.002 * step, lon=2.29, time=60 * step)
@@ -367,9 +367,9 @@ def test_walks_that_begin_again_publish_no_second_answer_about_a_position(name: 
 
 @pytest.mark.parametrize("zone", [None, ZONE], ids=["no zone", "zone"])
 def test_copies_of_one_state_share_the_first_yes_of_the_run_that_was_paid(zone: PrivateZone | None) -> None:
-    alone = TraceSession(SPARSE, key=KEY, person="ana", zone=zone)
+    alone = TraceSession(SPARSE, key=KEY, person_id="ana", zone=zone)
     with Ledger("sqlite://", budget=100) as ledger:
-        rest: dict[str, Any] = {"key": KEY, "ledger": ledger, "person": "ana", "zone": zone}
+        rest: dict[str, Any] = {"key": KEY, "ledger": ledger, "person_id": "ana", "zone": zone}
         session = TraceSession(SPARSE, **rest)
         assert session.report(**PARIS, time=0) == alone.report(**PARIS, time=0)
         state = session.state()
@@ -385,7 +385,7 @@ def test_copies_of_one_state_share_the_first_yes_of_the_run_that_was_paid(zone: 
 def test_sessions_of_one_person_under_two_keys_pay_for_themselves() -> None:
     with Ledger("sqlite://", budget=100) as ledger:
         sessions = [
-            TraceSession(SPARSE, key=key, ledger=ledger, person="ana") for key in (KEY, bytes(32), None, None)
+            TraceSession(SPARSE, key=key, ledger=ledger, person_id="ana") for key in (KEY, bytes(32), None, None)
         ]
         for lat, lon, time in WALK:
             for session in sessions:
@@ -404,7 +404,7 @@ def test_a_step_that_failed_after_a_question_is_not_asked_again(where: dict[str,
             return super().answer(past, place)
 
     with Ledger("sqlite://", budget=1) as ledger:
-        rest: dict[str, Any] = {"ledger": ledger, "person": "ana"} if paid else {}
+        rest: dict[str, Any] = {"ledger": ledger, "person_id": "ana"} if paid else {}
         session = TraceSession(Unsteady(0.01, 0.01, 1500), key=KEY, **rest)
         session.report(**PARIS, time=0)
         with pytest.raises(ZeroDivisionError):
@@ -445,7 +445,7 @@ def test_workers_that_race_for_one_person_pay_for_what_they_publish(url: str, wo
             run([context.Process(target=race, args=(url, worker, shared)) for worker in range(4)])
             published = list(shared)
     # One session that answers the published positions in their order gives the same answers for the same price.
-    alone = TraceSession(RACED, key=KEY, person="ana")
+    alone = TraceSession(RACED, key=KEY, person_id="ana")
     for time, _, lat, lon, *answer in sorted(published):
         assert [*alone.report(lat=lat, lon=lon, time=time)] == answer
     assert len(published) > 10
@@ -474,7 +474,7 @@ class Dying(SparseVector):
 
 def steps_until_killed(url: str) -> None:
     with Ledger(url, budget=1) as ledger:
-        session = TraceSession(Dying(0.01, 0.01, 1500), key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(Dying(0.01, 0.01, 1500), key=KEY, ledger=ledger, person_id="ana")
         for lat, lon, time in WALK[:6]:
             session.report(lat=lat, lon=lon, time=time)
 
@@ -484,7 +484,7 @@ def test_a_worker_killed_in_the_middle_of_a_step_has_charged_nothing_for_it(url:
     process.start()
     process.join(120)
     assert process.exitcode == -signal.SIGKILL
-    alone = TraceSession(SPARSE, key=KEY, person="ana")
+    alone = TraceSession(SPARSE, key=KEY, person_id="ana")
     with Ledger(url, budget=1) as ledger:
         store = SessionStore(ledger, SPARSE, KEY)
         for lat, lon, time in WALK[:2]:

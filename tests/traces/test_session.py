@@ -64,7 +64,7 @@ def test_the_state_holds_nothing_that_was_not_published(method: TraceMethod) -> 
 
 
 def test_a_session_shows_its_method_and_what_was_spent_and_nothing_else() -> None:
-    session = TraceSession(Independent(0.01), key=KEY, person="ana")
+    session = TraceSession(Independent(0.01), key=KEY, person_id="ana")
     session.report(**PARIS, time=1_700_000_000)
     session.report(lat=48.86, lon=2.3, time=1_700_000_060)
     assert repr(session) == str(session) == "TraceSession(Independent(epsilon=0.01), spent=0.02)"
@@ -73,7 +73,7 @@ def test_a_session_shows_its_method_and_what_was_spent_and_nothing_else() -> Non
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_the_ledger_is_charged_what_the_session_says_it_spent(method: TraceMethod) -> None:
     with Ledger("sqlite://", budget=100) as ledger:
-        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(method, key=KEY, ledger=ledger, person_id="ana")
         answers(session, WALK)
         assert ledger.spent("ana") == pytest.approx(session.spent, rel=1e-9)
 
@@ -81,15 +81,15 @@ def test_the_ledger_is_charged_what_the_session_says_it_spent(method: TraceMetho
 def test_repeating_a_step_costs_nothing_also_after_a_crash() -> None:
     with Ledger("sqlite://", budget=100) as ledger:
         method = Independent(0.01)
-        session = TraceSession(method, key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(method, key=KEY, ledger=ledger, person_id="ana")
         before = session.state()
         first = session.report(**PARIS, time=0)
         assert session.report(**PARIS, time=0) == first
-        crashed = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
+        crashed = TraceSession.resume(before, method, key=KEY, ledger=ledger, person_id="ana")
         assert crashed.report(**PARIS, time=0) == first
         assert ledger.spent("ana") == pytest.approx(0.01)
         # Another place at that time is refused, because the ledger knows that the step was answered.
-        other = TraceSession.resume(before, method, key=KEY, ledger=ledger, person="ana")
+        other = TraceSession.resume(before, method, key=KEY, ledger=ledger, person_id="ana")
         with pytest.raises(InvalidInputError, match="one session per person and key"):
             other.report(lat=48.9, lon=2.4, time=0)
         assert ledger.spent("ana") == pytest.approx(0.01)
@@ -124,7 +124,7 @@ def test_a_guarded_place_shows_nothing() -> None:
 )
 def test_bad_steps_are_refused_and_nothing_is_charged(changed: dict[str, object], message: str) -> None:
     with Ledger("sqlite://", budget=1) as ledger:
-        session = TraceSession(Independent(0.01), key=KEY, ledger=ledger, person="ana")
+        session = TraceSession(Independent(0.01), key=KEY, ledger=ledger, person_id="ana")
         session.report(**PARIS, time=datetime.fromtimestamp(0, UTC))
         with pytest.raises(InvalidInputError, match=message) as refused:
             session.report(**({**PARIS, "time": 0.0} | changed))  # type: ignore[arg-type]
@@ -144,7 +144,7 @@ def test_a_broken_state_a_short_key_or_half_a_payer_are_clear_errors() -> None:
 
 
 def test_two_persons_under_one_key_do_not_share_their_noise() -> None:
-    ana, bea = (TraceSession(METHODS[3], key=KEY, person=person) for person in ("ana", "bea"))
+    ana, bea = (TraceSession(METHODS[3], key=KEY, person_id=person) for person in ("ana", "bea"))
     assert answers(ana, WALK) != answers(bea, WALK)
 
 
@@ -158,7 +158,7 @@ def test_the_mean_cost_of_an_hour_is_what_was_spent_over_the_time() -> None:
 
 def test_a_name_with_space_around_it_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="without space"):
-        TraceSession(Independent(0.01), person="ana ")
+        TraceSession(Independent(0.01), person_id="ana ")
 
 
 def test_jumps_gaps_and_repeated_steps_are_answered() -> None:
@@ -172,7 +172,7 @@ def test_jumps_gaps_and_repeated_steps_are_answered() -> None:
 
 
 def test_one_person_typed_in_two_ways_has_one_session() -> None:
-    one, other = (TraceSession(Independent(0.01), key=KEY, person=name) for name in ("Zoe\u0308", "Zo\u00eb"))
+    one, other = (TraceSession(Independent(0.01), key=KEY, person_id=name) for name in ("Zoe\u0308", "Zo\u00eb"))
     assert one.report(**PARIS, time=0) == other.report(**PARIS, time=0)
 
 

@@ -23,7 +23,7 @@ SPARSE = SparseVector(0.01, 0.01, 1500, 0.005)
 
 def test_a_new_worker_for_each_report_answers_as_one_session_would(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db"
-    one = TraceSession(SPARSE, key=KEY, person="ana")
+    one = TraceSession(SPARSE, key=KEY, person_id="ana")
     for lat, lon, time in WALK:
         with Ledger(url, budget=10) as ledger:
             answer = SessionStore(ledger, SPARSE, KEY).report("ana", lat=lat, lon=lon, time=time)
@@ -47,7 +47,7 @@ def test_persons_do_not_share_a_session_and_forgetting_one_deletes_it() -> None:
 def test_in_a_persons_zone_the_stored_session_answers_its_centre_and_pays_once() -> None:
     with Ledger("sqlite://", budget=1) as ledger:
         store = SessionStore(ledger, SPARSE, KEY)
-        zone = PrivateZone.around(**PARIS, epsilon=0.01, key=KEY, ledger=ledger, person="ana")
+        zone = PrivateZone.around(**PARIS, epsilon=0.01, key=KEY, ledger=ledger, person_id="ana")
         for minute in range(3):
             assert store.report("ana", **PARIS, time=60 * minute, zone=zone) == (zone.lat, zone.lon)
         assert ledger.spent("ana") == pytest.approx(0.01 + SPARSE.fresh + zone.test)

@@ -16,7 +16,7 @@ def test_mixed_rows_get_what_each_persons_own_session_answers(method: TraceMetho
     persons = rng.choice(["ana", "bea", "cem"], len(times)).tolist()
     made = obfuscate_traces(lonlat, persons=persons, times=times, method=method, key=KEY)
     for person in ("ana", "bea", "cem"):
-        session = TraceSession(method, key=KEY, person=person)
+        session = TraceSession(method, key=KEY, person_id=person)
         rows = [row for row, name in enumerate(persons) if name == person]
         alone = [session.report(lat=lonlat[row, 1], lon=lonlat[row, 0], time=times[row]) for row in rows]
         assert made.lonlat[rows].tolist() == [[answer.lon, answer.lat] for answer in alone]

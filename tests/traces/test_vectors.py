@@ -34,7 +34,7 @@ def test_they_answer_and_cost_what_each_persons_own_session_does(name: str) -> N
     parts = [batch(0, 7), batch(7, 30)]
     reports = [many.report(part) for part in parts]
     for number, person in enumerate(("ana", "ben")):
-        alone = TraceSession(METHODS[name], key=KEY, person=person)
+        alone = TraceSession(METHODS[name], key=KEY, person_id=person)
         for part, found in zip(parts, reports, strict=True):
             for row in range(part.starts[number], part.starts[number + 1]):
                 lon, lat = part.lonlat[row].tolist()

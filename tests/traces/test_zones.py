@@ -262,7 +262,7 @@ def test_each_further_centre_is_paid_for() -> None:
     with Ledger("sqlite://", budget=1) as ledger:
         homes = [(LAT + 40 * METRE * step, LON) for step in range(30)]
         zones = {
-            PrivateZone.around(lat=lat, lon=lon, epsilon=0.01, key=KEY, ledger=ledger, person="ana")
+            PrivateZone.around(lat=lat, lon=lon, epsilon=0.01, key=KEY, ledger=ledger, person_id="ana")
             for lat, lon in homes
         }
         assert 5 < len(zones) < 15
@@ -271,7 +271,7 @@ def test_each_further_centre_is_paid_for() -> None:
 
 def test_a_zone_is_paid_for_once_and_before_it_is_drawn() -> None:
     with Ledger("sqlite://", budget=0.015) as ledger:
-        home = {"lat": LAT, "lon": LON, "epsilon": 0.01, "key": KEY, "ledger": ledger, "person": "ana"}
+        home = {"lat": LAT, "lon": LON, "epsilon": 0.01, "key": KEY, "ledger": ledger, "person_id": "ana"}
         zone = PrivateZone.around(**home)  # type: ignore[arg-type]
         assert PrivateZone.around(**home) == zone  # type: ignore[arg-type]
         assert ledger.spent("ana") == pytest.approx(0.01)
@@ -279,7 +279,7 @@ def test_a_zone_is_paid_for_once_and_before_it_is_drawn() -> None:
             PrivateZone.around(**(home | {"lat": 48.9}))  # type: ignore[arg-type]
         # The centre is the report of the same place, which is then paid for, too.
         memory = SamePlace(KEY, cell=200)
-        report = memory.obfuscate(lat=LAT, lon=LON, epsilon=0.01, person="ana", ledger=ledger)
+        report = memory.obfuscate(lat=LAT, lon=LON, epsilon=0.01, person_id="ana", ledger=ledger)
         assert (report.lon, report.lat) == (zone.lon, zone.lat)
         assert ledger.spent("ana") == pytest.approx(0.01)
 
@@ -288,7 +288,7 @@ def test_a_person_has_one_zone_however_the_name_was_typed_or_the_number_kept() -
     with Ledger("sqlite://", budget=0.1) as ledger:
 
         def zone(person: str | int) -> PrivateZone:
-            return PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=KEY, ledger=ledger, person=person)
+            return PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=KEY, ledger=ledger, person_id=person)
 
         assert zone("Zoe\u0301") == zone("Zo\u00e9") != zone("Zoe")
         assert zone(7) == zone(np.int64(7)) == zone("7")  # type: ignore[arg-type]
@@ -301,7 +301,7 @@ def test_a_person_has_one_zone_however_the_name_was_typed_or_the_number_kept() -
 def test_a_zone_with_too_little_noise_is_refused_before_it_is_paid_for() -> None:
     with Ledger("sqlite://", budget=10) as ledger:
         with pytest.raises(InvalidInputError, match="likely a unit error"):
-            PrivateZone.around(lat=LAT, lon=LON, epsilon=5, key=KEY, ledger=ledger, person="ana")
+            PrivateZone.around(lat=LAT, lon=LON, epsilon=5, key=KEY, ledger=ledger, person_id="ana")
         assert ledger.spent("ana") == 0
 
 
@@ -321,7 +321,7 @@ def test_a_zone_is_a_disk_on_earth(wrong: dict[str, float], message: str) -> Non
 
 def test_a_ledger_and_a_person_go_together() -> None:
     with Ledger("sqlite://", budget=1) as ledger:
-        for half in ({"ledger": ledger}, {"person": "ana"}):
+        for half in ({"ledger": ledger}, {"person_id": "ana"}):
             with pytest.raises(InvalidInputError, match="go together"):
                 PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=KEY, **half)
 

@@ -12,7 +12,7 @@ from geoind.channels.priors import Prior
 from geoind.channels.remap import bayes_remap
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError
-from geoind.mechanisms.laplace import PlanarLaplace
+from geoind.mechanisms.planar import PlanarLaplace
 from geoind.optimal.expost import expost
 from geoind.optimal.least_loss.effort import Effort
 from geoind.optimal.least_loss.exact import Task, solve

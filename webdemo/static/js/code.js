@@ -43,7 +43,7 @@ ${answer === "same" ? "import secrets\n" : ""}import geoind
 epsilon = geoind.epsilon_for(level=math.log(${factor}), radius=${radius})
 ${answer === "same" ? "memory = geoind.SamePlace(secrets.token_bytes(32), cell=25)\n" : ""}with geoind.Ledger("sqlite:///budgets.db", budget=${budget} * epsilon) as ledger:
     report = ${answer === "same" ? "memory" : "geoind"}.obfuscate(
-        lat=${degrees(lat)}, lon=${degrees(lon)}, epsilon=epsilon, person="anna", ledger=ledger
+        lat=${degrees(lat)}, lon=${degrees(lon)}, epsilon=epsilon, person_id="anna", ledger=ledger
     )
     print(report.lat, report.lon, ledger.remaining("anna"))`,
   trace: ({ path = [], factor, radius }) => `import math

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from geoind import InvalidInputError
-from geoind.evaluation.drives import drives_of, read_traces
-from geoind.evaluation.traces import evaluate_traces
+from geoind.traces.drives import drives_of, read_traces
+from geoind.traces.evaluation import evaluate_traces
 
 
 def test_drives_end_at_gaps_and_have_one_position_in_each_step() -> None:

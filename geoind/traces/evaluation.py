@@ -17,13 +17,12 @@ from geoind.arrays import FloatArray
 from geoind.budgets.same_place import SamePlace
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
-from geoind.evaluation.drives import Drive
+from geoind.traces.drives import Drive
 from geoind.evaluation.figures import new_figure
 from geoind.evaluation.report import Picture, evaluation_page, html_figure, html_heading, html_table
 from geoind.extras import require
-from geoind.mechanisms.gaussian import PlanarGaussian
-from geoind.mechanisms.laplace import PlanarLaplace
-from geoind.mechanisms.spherical_gaussian import SphericalGaussian
+from geoind.mechanisms.planar import PlanarGaussian, PlanarLaplace
+from geoind.mechanisms.spherical import SphericalGaussian
 from geoind.parallel import OnShare
 from geoind.pipeline import Location
 from geoind.space.projection import Projection
@@ -69,7 +68,7 @@ class _SamePlace:
         return len(self._seen) * self._epsilon
 
     def report(self, *, lat: float, lon: float, time: float) -> Location[float]:  # noqa: ARG002
-        answer = self._memory.obfuscate(lat=lat, lon=lon, person=0, epsilon=self._epsilon)
+        answer = self._memory.obfuscate(lat=lat, lon=lon, person_id=0, epsilon=self._epsilon)
         self._seen.add(answer)
         return answer
 
@@ -253,7 +252,7 @@ def evaluate_traces(
 
     Examples
     --------
-    >>> from geoind.evaluation.drives import commuters
+    >>> from geoind.traces.drives import commuters
     >>> found = evaluate_traces(commuters(persons=1, days=1, every=3600), accuracies=[500], draws=10)
     >>> len(found.table), len(found.audits)
     (9, 9)

@@ -9,8 +9,8 @@ import pytest
 
 from geoind import PlanarLaplace
 from geoind.cli import main
-from geoind.evaluation.drives import Drive, commuters, drives_of, read_traces
-from geoind.evaluation.traces import CONTENDERS, TraceEvaluation, evaluate_traces
+from geoind.traces.drives import Drive, commuters, drives_of, read_traces
+from geoind.traces.evaluation import CONTENDERS, TraceEvaluation, evaluate_traces
 from geoind.traces import Independent
 
 
@@ -71,7 +71,7 @@ def test_a_page_a_figure_and_json_are_written(found: TraceEvaluation, tmp_path: 
 def test_the_command_reads_a_table_of_traces(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("geoind.evaluation.traces.evaluate_traces", partial(evaluate_traces, draws=20))
+    monkeypatch.setattr("geoind.traces.evaluation.evaluate_traces", partial(evaluate_traces, draws=20))
     drive: Drive = commuters(persons=1, days=1, every=1200)[0]
     table = pd.DataFrame(drive.lonlat, columns=["lng", "lat"])
     table["datetime"], table["uid"] = pd.to_datetime(drive.times, unit="s"), "001"
@@ -95,7 +95,7 @@ def test_the_command_reads_a_table_of_traces(
 def test_columns_with_other_names_and_times_in_seconds_are_read_when_they_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("geoind.evaluation.traces.evaluate_traces", partial(evaluate_traces, draws=20))
+    monkeypatch.setattr("geoind.traces.evaluation.evaluate_traces", partial(evaluate_traces, draws=20))
     path = tmp_path / "trips.csv"
     table = pd.DataFrame(
         {"driver": "ana", "when": range(1_700_000_000, 1_700_000_720, 60), "north": 48.86, "east": 2.3}

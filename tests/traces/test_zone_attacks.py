@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from geoind.evaluation.zones import jitter_attack, zone_attack
+from geoind.traces.zone_attacks import jitter_attack, zone_attack
 
 
 def test_the_times_of_leaving_find_the_home_behind_an_exact_border_and_not_behind_a_private_one() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from geoind.evaluation.homes import DEFENCES, HomesKnown, _until_known, days_until_home_is_known
+from geoind.traces.homes import DEFENCES, HomesKnown, _until_known, days_until_home_is_known
 
 
 @pytest.fixture(scope="module")

@@ -68,7 +68,7 @@ def _same_place(epsilon: float) -> Defence:
     def answer(person: int, _times: FloatArray, truth: FloatArray) -> FloatArray:
         memory = SamePlace(person.to_bytes(32))
         places = [
-            memory.obfuscate(lat=lat, lon=lon, epsilon=epsilon, person=person) for lon, lat in truth.tolist()
+            memory.obfuscate(lat=lat, lon=lon, epsilon=epsilon, person_id=person) for lon, lat in truth.tolist()
         ]
         return np.array([(place.lon, place.lat) for place in places])
 

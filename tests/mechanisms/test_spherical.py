@@ -1,6 +1,10 @@
+"""Every report on the globe is that of the whole real numbers, however close they come to a border."""
+
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import mpmath
 import numpy as np
@@ -8,17 +12,138 @@ import pytest
 from flint import arb, arb_series, ctx
 from pyproj import Geod
 
-from geoind import InvalidInputError, KeyedRandomness, SphericalLaplace
+from geoind import InvalidInputError, KeyedRandomness, SphericalGaussian, SphericalLaplace
 from geoind.arrays import FloatArray
 from geoind.distances import EARTH_RADIUS, haversine
-from geoind.mechanisms.functions import ARRAYS, SCALARS
-from geoind.mechanisms.globe import WGS84_FACTOR, travel
-from geoind.mechanisms.noise import polynomial
-from geoind.mechanisms.sphere import FLAT, LEAST_SCALES
+from geoind.mechanisms.noise import ARRAYS, SCALARS, polynomial
+from geoind.mechanisms.spherical import (
+    FLAT,
+    LARGEST_SIGMA,
+    LEAST_SCALES,
+    POLAR_FACTOR,
+    TEMPERATE_FACTOR,
+    WGS84_FACTOR,
+    error_of,
+    travel,
+)
 from geoind.space import snap_lonlat
 from geoind.space.lattice import half_diagonal
+from tests.given_words import GivenWords
 from tests.goodness import counts_fit, fits, is_uniform
+from tests.mechanisms.draws import GLOBES, globe_draws, polar_draws, source_of
 from tests.mechanisms.ground import CONFIDENCE, DRAWS, EPSILON, share_within
+
+
+@pytest.mark.parametrize("globe", GLOBES, ids=repr)
+@pytest.mark.parametrize("hunted", [False, True], ids=["random", "hunted"])
+def test_reports_on_the_globe_are_those_of_a_hundred_digits(
+    globe: SphericalLaplace | SphericalGaussian, hunted: bool
+) -> None:
+    points, draws, reports = zip(*globe_draws(globe, 30, hunted=hunted), strict=True)
+    source = source_of(list(draws))
+    assert list(map(tuple, globe.sample(points, rng=source).tolist())) == list(reports)
+    assert (len(set(source.asked)) > 0.3 * len(points)) == hunted
+    if hunted:
+        error_free = replace(globe)
+        object.__setattr__(error_free, "_draws", replace(error_free._draws, error=0.0))
+        assert list(map(tuple, error_free.sample(points, rng=source_of(list(draws))).tolist())) != list(reports)
+
+
+@pytest.mark.parametrize("globe", GLOBES[:1], ids=repr)
+def test_reports_that_doubles_cannot_decide_go_to_their_own_rows_in_every_block(
+    globe: SphericalLaplace | SphericalGaussian, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    points, draws, reports = zip(*globe_draws(globe, 30, hunted=True), strict=True)
+    monkeypatch.setattr("geoind.parallel.BLOCK", 7)
+    assert list(map(tuple, globe.sample(points, rng=source_of(list(draws))).tolist())) == list(reports)
+
+
+@pytest.mark.parametrize(("scales", "decimals"), [(20.0, 0), (1e3, 3), (1e6, 5)])
+def test_the_error_that_is_allowed_for_is_the_proven_one(scales: float, decimals: int) -> None:
+    """2 * 2^-36 / k + 2^-43 radians, as docs/exact-draws.md has it."""
+    radians = 2 * 2.0**-36 / scales + 2.0**-43
+    assert error_of(scales, decimals) == pytest.approx(math.degrees(radians) * 10**decimals, rel=1e-12)
+    gaussian = SphericalGaussian(400_000.0)
+    radians = 2 * 2.0**-36 * gaussian.noise_arc + 2.0**-43
+    assert gaussian._draws.error == pytest.approx(math.degrees(radians) * 1e5, rel=1e-12)
+
+
+@pytest.mark.parametrize("globe", GLOBES, ids=repr)
+def test_reports_next_to_a_border_near_a_pole_are_those_of_a_hundred_digits(
+    globe: SphericalLaplace | SphericalGaussian,
+) -> None:
+    points, draws, reports = zip(*polar_draws(globe, 30), strict=True)
+    source = source_of(list(draws))
+    assert list(map(tuple, globe.sample(points, rng=source).tolist())) == list(reports)
+    assert len(set(source.asked)) > 0.3 * len(points)
+
+
+@pytest.mark.parametrize("globe", GLOBES, ids=repr)
+def test_one_place_gets_the_report_that_it_gets_among_others(globe: SphericalLaplace | SphericalGaussian) -> None:
+    rng = np.random.default_rng(8)
+    words = rng.integers(0, 1 << 64, size=(800, 2), dtype=np.uint64)
+    points = np.column_stack([rng.uniform(-180, 180, 800), rng.uniform(-90, 90, 800)])
+    points[:5] = np.array([[180, 90], [-180, -90], [0, 89.99999], [180, 0], [-180, 79.9999]])
+    together = globe.sample(points, rng=GivenWords([tuple(pair) for pair in words.tolist()]))
+    apart = [globe._draws.report(*p, *w) for p, w in zip(points.tolist(), words.tolist(), strict=True)]
+    assert list(map(tuple, together.tolist())) == apart
+    exactly = [
+        globe._draws.exactly(p[0], p[1], w[0], w[1], GivenWords([tuple(w)]), 0)
+        for p, w in zip(points[:200].tolist(), words[:200].tolist(), strict=True)
+    ]
+    assert exactly == apart[:200]
+
+
+@pytest.mark.parametrize(
+    ("lat", "factor"),
+    [(60.0, TEMPERATE_FACTOR), (83.0, POLAR_FACTOR), (-85.0, POLAR_FACTOR), (89.5, POLAR_FACTOR)],
+)
+def test_longitudes_are_left_to_exact_arithmetic_as_near_to_a_border_as_their_bound_says(
+    lat: float, factor: float
+) -> None:
+    """With a bound wide enough to be counted: that share of the steps of a row is undecided, on both sides."""
+    wide = replace(SphericalLaplace(0.05)._draws, error=0.02)
+    points = np.column_stack([np.random.default_rng(1).uniform(-180, 180, 20_000), np.full(20_000, lat)])
+    words = np.random.default_rng(2).integers(0, 1 << 64, (20_000, 2), np.uint64)
+    undecided = wide._block(points, words, np.empty_like(points))
+    decided = (1 - 2 * wide.error) * (1 - 2 * factor * wide.error)
+    assert 1 - len(undecided) / len(points) == pytest.approx(decided, abs=0.015)
+
+
+def test_a_single_place_is_left_to_exact_arithmetic_as_often_as_a_row_of_an_array(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wide = replace(SphericalLaplace(0.05)._draws, error=0.02)
+    words = np.random.default_rng(2).integers(0, 1 << 64, (10_000, 2), np.uint64)
+    undecided = []
+    monkeypatch.setattr(type(wide), "exactly", lambda *drawn: undecided.append(drawn))
+    for first, second in words.tolist():
+        wide.report(24.94, 60.0, first, second)
+    decided = (1 - 2 * wide.error) * (1 - 2 * TEMPERATE_FACTOR * wide.error)
+    assert 1 - len(undecided) / len(words) == pytest.approx(decided, abs=0.015)
+
+
+@pytest.mark.parametrize("decimals", [0, 3, 5])
+def test_next_to_nothing_is_left_to_exact_arithmetic(decimals: int) -> None:
+    """About nine reports in a million, with five decimals."""
+    points = np.tile([24.94, 60.17], (200_000, 1))
+    words = np.random.default_rng(1).integers(0, 1 << 64, (200_000, 2), np.uint64)
+    undecided = SphericalLaplace(0.01, decimals=decimals)._draws._block(points, words, np.empty_like(points))
+    assert len(undecided) <= 12
+
+
+@pytest.mark.parametrize("globe", GLOBES, ids=repr)
+def test_a_single_place_takes_its_further_words_from_the_source_it_is_given(
+    globe: SphericalLaplace | SphericalGaussian,
+) -> None:
+    asked = 0
+    for (lon, lat), draw, report in globe_draws(globe, 15, hunted=True):
+        source = source_of([draw])
+        first, second = source.words(np.array([[lon, lat]]), 2, "").tolist()[0]
+        assert globe._draws.report(lon, lat, first, second, source) == report
+        asked += len(source.asked)
+    assert asked
+
 
 PLACES = {
     "equator": (10.0, 0.0),
@@ -350,3 +475,62 @@ def test_the_search_for_far_reports_has_a_certificate() -> None:
                     assert error < 1e-30
     finally:
         ctx.cap = cap
+
+
+TRUTH = np.array([[24.93, 60.17]])
+
+
+@pytest.mark.parametrize("sigma", [800.0, 300_000.0])
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (1.05, False), (0.95, False)])
+def test_the_arc_is_rayleigh_with_the_promised_scale(sigma: float, factor: float, right: bool) -> None:
+    noise = SphericalGaussian(sigma)
+    reports = noise.sample(np.repeat(TRUTH, 20_000, axis=0), rng=4)
+    away = haversine(TRUTH, reports)[0]
+    scale = factor * sigma * WGS84_FACTOR
+    assert fits(away, lambda metres: 1 - np.exp(-((np.asarray(metres) / scale) ** 2) / 2)) is right
+    assert away.mean() == pytest.approx(noise.mean_radius, rel=0.02)
+
+
+def test_every_bearing_is_as_likely_as_any_other() -> None:
+    reports = SphericalGaussian(800.0).sample(np.repeat(TRUTH, 20_000, axis=0), rng=5)
+    east, north = ((reports - TRUTH) * [math.cos(math.radians(TRUTH[0, 1])), 1.0]).T
+    assert is_uniform(np.arctan2(north, east))
+
+
+def test_the_scale_is_that_of_wgs84_metres_and_not_less() -> None:
+    noise = SphericalGaussian(1000.0)
+    assert noise.noise_arc * EARTH_RADIUS == pytest.approx(1000.0 * 1.0057)
+    assert noise.epsilon == math.inf
+
+
+def test_its_reach_is_the_rayleigh_quantile_and_the_lattice() -> None:
+    noise = SphericalGaussian(1000.0)
+    quantile = 1005.7 * math.sqrt(-2 * math.log(0.05))
+    assert 0 < noise.reach(0.95) - quantile < 0.01 * quantile
+    coarse = SphericalGaussian(1000.0, decimals=2)
+    assert coarse.reach(0.95) - noise.reach(0.95) == pytest.approx(790, abs=10)
+
+
+@pytest.mark.parametrize("sigma", [0.0, -1.0, math.nan, 500_001.0, True])
+def test_a_sigma_that_is_no_noise_or_goes_round_the_earth_is_refused(sigma: float) -> None:
+    with pytest.raises(InvalidInputError, match="sigma must be"):
+        SphericalGaussian(sigma)
+
+
+def test_a_whole_number_of_metres_is_the_same_noise() -> None:
+    key = KeyedRandomness(bytes(32), [7])
+    assert SphericalGaussian(800).sample(TRUTH, rng=key).tolist() == (
+        SphericalGaussian(800.0).sample(TRUTH, rng=key).tolist()
+    )
+
+
+@pytest.mark.parametrize("decimals", [-1, 6, 2.5, "5"])
+def test_decimals_are_those_of_the_lattice(decimals: Any) -> None:
+    with pytest.raises(InvalidInputError, match="decimals"):
+        SphericalGaussian(100.0, decimals=decimals)
+
+
+def test_noise_may_reach_as_far_as_the_earth_allows_and_no_farther() -> None:
+    assert SphericalGaussian(LARGEST_SIGMA).sigma == LARGEST_SIGMA
+    with pytest.raises(InvalidInputError, match="round the Earth"):
+        SphericalGaussian(math.nextafter(LARGEST_SIGMA, math.inf))
