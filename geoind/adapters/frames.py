@@ -16,8 +16,9 @@ import shapely
 
 from geoind.errors import InvalidInputError
 from geoind.tables.checks import sampled_rows
-from geoind.tables.columns import rows_of
-from geoind.tables.recipe import Points, Recipe, listed
+from geoind.tables.columns import listed, rows_of
+from geoind.tables.places import Points
+from geoind.tables.recipe import Recipe
 from geoind.tables.record import ATTRS_KEY, PARQUET_KEY
 from geoind.tables.stream import Obfuscated
 from geoind.tables.table import Table

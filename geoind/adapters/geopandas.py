@@ -13,7 +13,7 @@ from geoind.adapters.frames import refuse_index, reported, table_of
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.stream import Part, Tally, released
+from geoind.tables.stream import Part, Tally
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
@@ -69,7 +69,7 @@ def obfuscate(frame: Any, *, ledger: Budget | None = None, job: str = "frame", *
     table, batch = table_of(points, recipe)
     refuse_index(points, table, batch)
     part = Part(table)
-    release = released(table.recipe, [(part, lambda: [batch])], ledger, job)
+    release = part.released(lambda: [batch], ledger, job)
     (made,) = part.draw([batch], release)
     tally = Tally()
     tally.add(made)

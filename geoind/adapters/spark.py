@@ -26,8 +26,8 @@ from geoind.keys import KeyLike, as_key
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
 from geoind.tables.checks import MOST_CLOCKS
-from geoind.tables.columns import column_of, persons_in, seconds_of, values_of
-from geoind.tables.recipe import EACH_ROW, Missing, Options, Recipe, named_path, with_options
+from geoind.tables.columns import column_of, named_path, persons_in, seconds_of, values_of
+from geoind.tables.recipe import EACH_ROW, Missing, Options, Recipe, with_options
 from geoind.tables.release import Release
 from geoind.tables.stream import Part, decided, drawn_alone
 from geoind.tables.table import Table
@@ -119,7 +119,9 @@ def obfuscate(
 
     charged = ledger is not None
     counts = _collected(rows, parts, lambda part, batches: part.count(batches, charged=charged))
-    release = decided(recipe, table, chain([Part(table).count(())], counts), tags, ledger, job, SHUFFLE)
+    release = decided(
+        replace(table, recipe=recipe), chain([Part(table).count(())], counts), tags, ledger, job, SHUFFLE
+    )
     reports = _drawn(rows, names, parts, release.sent(), frame)
     # Not in the metadata of columns, which a union with other rows would keep.
     reports.geoind = release.record
@@ -293,8 +295,8 @@ def _together(rows: "DataFrame", names: list[str], recipe: Recipe) -> "tuple[Dat
         for batch in batches:
             named, labels = batch.rename_columns(names), np.full(len(batch), "", object)
             with contextlib.suppress(InvalidInputError):  # a type that names no persons: the count refuses it
-                persons, _ = persons_in(values_of(named, person), person)
-                labels = np.array([*persons.names, ""], object)[persons.codes]
+                known, codes, _ = persons_in(values_of(named, person), person)
+                labels = np.array([*known, ""], object)[codes]
             seconds = pa.array(seconds_of(values_of(named, time))[0])
             yield batch.append_column(PERSON, pa.array(labels, pa.string())).append_column(TIME, seconds)
 

@@ -77,7 +77,7 @@ def sources_named(sources: Sequence[str]) -> "dict[str, Path]":
     """Return the files that sources stand for, and say which files of a folder are not among them."""
     from geoind.files.job import sources_in
     from geoind.files.places import others_in
-    from geoind.tables.recipe import named_path
+    from geoind.tables.columns import named_path
 
     found = sources_in(sources)
     for folder in filter(Path.is_dir, map(Path, sources)):

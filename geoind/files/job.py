@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from geoind.atomic import STANDARD, AtomicWriter, private_folder
-from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.formats import READ_ONLY, kind_of
 from geoind.files.one import OneFile
@@ -18,7 +17,8 @@ from geoind.files.places import files_in
 from geoind.files.source import Reading
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
-from geoind.tables.recipe import Options, Recipe, named_path, with_options
+from geoind.tables.columns import named_path
+from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import Summary, sidecar_of
 from geoind.tables.release import Count, Release
 from geoind.tables.stream import Tally
@@ -303,14 +303,8 @@ def _charge(works: Mapping[str, OneFile], release: Release, job: _Job, unfinishe
     """Charge all persons or none; after that, what is unfinished is kept."""
     if job.ledger is None:
         return
-    persons = PersonReports()
-    if job.recipe.time is not None or job.recipe.same_place is not None:
-        persons = release.persons
-    else:
-        for work in works.values():
-            persons.update(work.tags(release))
     with nullcontext() if unfinished is None else unfinished.charging():
-        release.charge(job.ledger, persons, job.label)
+        release.charge(job.ledger, lambda release: [work.tags(release) for work in works.values()], job.label)
 
 
 def _written(works: Mapping[str, OneFile], release: Release, job: _Job) -> Tally:
@@ -338,11 +332,7 @@ def _write(path: str, work: OneFile, release: Release, sessions: "TraceSessions 
 
 
 def _sessions(recipe: Recipe) -> "TraceSessions | None":
-    if recipe.method is None or recipe.key is None:
-        return None
-    from geoind.traces.many import TraceSessions
-
-    return TraceSessions(recipe.method, recipe.key.read())
+    return recipe.sessions
 
 
 def _in_parallel(works: Mapping[str, OneFile], job: _Job) -> bool:

@@ -1,7 +1,7 @@
 """One file of a release: its rows, counted and drawn, and the files that come of it."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,7 @@ from geoind.tables.recipe import Recipe
 from geoind.tables.record import PARQUET_KEY, sidecar_of
 from geoind.tables.release import Count, Release
 from geoind.tables.stream import Part, Tally
-from geoind.tables.table import Problem, Table
+from geoind.tables.table import Table, remedies
 
 if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
@@ -183,8 +183,8 @@ class OneFile:
             wanted |= set() if first is None else set(clock_columns(first.batch))
         return [name for name in self.source.schema.names if name in wanted]
 
-    def _on_problems(self, rejects: IO[bytes] | None) -> Callable[[pa.RecordBatch, Sequence[Problem]], None]:
-        def on_problems(batch: pa.RecordBatch, problems: Sequence[Problem]) -> None:
+    def _on_problems(self, rejects: IO[bytes] | None) -> Callable[[pa.RecordBatch, Mapping[int, str]], None]:
+        def on_problems(batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
             numbers = self._numbers
             self._reject(
                 (
@@ -193,7 +193,7 @@ class OneFile:
                         reason,
                         json.dumps(batch.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False),
                     )
-                    for row, reason in problems
+                    for row, reason in problems.items()
                 ),
                 rejects,
             )
@@ -204,7 +204,7 @@ class OneFile:
         """Write bad records to their file, if there is one; otherwise the first is an error."""
         for row, reason, record in bad:
             if self.rejects is None:
-                ways = " or ".join([*Problem(row, reason).remedies, "`rejects=FILE`"])
+                ways = " or ".join([*remedies(reason), "`rejects=FILE`"])
                 raise InvalidInputError(f"{self.source.unit} {row}: {reason} (use {ways})")
             self.rejected += 1
             if rejects is not None:

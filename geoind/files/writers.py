@@ -23,8 +23,7 @@ from geoind.files.formats import Kind, compressed, inner_name
 from geoind.files.source import Dialect
 from geoind.space.crs import LONLAT, from_lonlat, parsed_crs
 from geoind.space.vector_files import SEQUENCES, driver_of, gdal_path
-from geoind.tables.places import declared_crs, geometry_columns
-from geoind.tables.recipe import LonLat, Points
+from geoind.tables.places import LonLat, Points, declared_crs, geometry_columns
 
 __all__ = ["check_writable", "write"]
 

@@ -9,7 +9,7 @@ import heapq
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -163,19 +163,33 @@ class Release:
 
     def chosen(self, examined: Examined, source: KeyedRandomness) -> tuple[Examined, KeyedRandomness]:
         """Return the rows that leave, and their randomness."""
-        persons = examined.persons
-        if persons is None or not self.first_left_out:
+        if examined.codes is None or not self.first_left_out:
             return examined, source
-        firsts = np.array([self.first_left_out.get(name, 2**64 - 1) for name in persons.names], np.uint64)
-        leaves = (turns_of(source, BOUNDING) < firsts[persons.codes]) | (examined.reports_per_row == 0)
+        firsts = np.array([self.first_left_out.get(name, 2**64 - 1) for name in examined.names], np.uint64)
+        leaves = (turns_of(source, BOUNDING) < firsts[examined.codes]) | (examined.reports_per_row == 0)
         return examined.only(np.flatnonzero(leaves)), source.only(leaves)
 
     def sent(self) -> "Release":
         """Return what a task on another machine needs of the decisions."""
         return replace(self, persons=PersonReports(), costs={})
 
-    def charge(self, ledger: Budget, persons: PersonReports, label: str) -> None:
-        """Charge all persons for their reports, or none. The same reports under the same key are charged once."""
+    def charge(self, ledger: Budget, tags: "Callable[[Release], Iterable[PersonReports]]", label: str) -> None:
+        """Charge all persons for their reports, or none. The same reports under the same key are charged once.
+
+        Parameters
+        ----------
+        ledger : Ledger
+            Who is charged how much.
+        tags : callable
+            Returns the tags of the reports of each part. Those of traces and of cells are already counted.
+        label : str
+            The label of the charge.
+        """
+        persons = self.persons
+        if self.recipe.time is None and self.recipe.same_place is None:
+            persons = PersonReports()
+            for part in tags(self):
+                persons.update(part)
         more, fewer = persons.counts - self.persons.counts, self.persons.counts - persons.counts
         # Of rows with several places that are left out, the decision has the most reports that there can be.
         if more or (fewer and not (self.first_left_out and len(self.record.places) > 1)):

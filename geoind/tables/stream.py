@@ -3,7 +3,7 @@
 import contextlib
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -23,14 +23,14 @@ from geoind.tables.columns import column_of, rows_of
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, Summary
 from geoind.tables.release import BOUNDING, Count, Release, turns_of
-from geoind.tables.table import Examined, Problem, Table, key_of
+from geoind.tables.table import Examined, Table, key_of, remedies
 from geoind.tables.unfinished import CHANGED, description
 
 if TYPE_CHECKING:
     from geoind.budgets.same_place import SamePlace
     from geoind.traces.many import TraceSessions
 
-__all__ = ["Obfuscated", "Part", "Tally", "decided", "drawn_alone", "obfuscate", "projected", "released"]
+__all__ = ["Obfuscated", "Part", "Tally", "decided", "drawn_alone", "obfuscate", "projected", "refuse_row"]
 
 BATCH_ROWS = 1 << 16
 """Rows that are examined and drawn at once, or more where a source has larger batches."""
@@ -44,8 +44,8 @@ CHANGED_PART = (
 )
 
 
-OnProblems = Callable[[pa.RecordBatch, Sequence[Problem]], None]
-"""What happens to bad rows of a batch; by default they are an error."""
+OnProblems = Callable[[pa.RecordBatch, Mapping[int, str]], None]
+"""What happens to bad rows of a batch, and why they are bad; by default the first is an error."""
 
 
 @dataclass(frozen=True)
@@ -111,63 +111,60 @@ class Part:
         on_problems : callable, optional
             What happens to bad rows; by default they are an error.
         """
-        recipe, shuffled = self.table.recipe, self.table.recipe.order == "shuffle"
-        found = Count(orders=[RowOrder(shuffled=shuffled) for _ in self.table.places])
+        recipe, table = self.table.recipe, self.table
+        found = Count(orders=[RowOrder(shuffled=recipe.order == "shuffle") for _ in table.places])
         sessions, clocks = self._new_sessions(), None
         for number, (batch, examined, source) in enumerate(self._examined(batches, on_problems, sessions), 1):
             if number & (number - 1) == 0:
                 # Of many batches the first, second, fourth, eighth, ...: a column of coordinates shows it soon.
-                self.table.refuse_copies(examined)
-            clocks = self.table.clocks(batch) if clocks is None else clocks
-            per_row = examined.reports_per_row
-            found.rows.update(dict(enumerate(np.bincount(per_row).tolist())))
+                table.refuse_copies(examined)
+            found.rows.update(dict(enumerate(np.bincount(examined.reports_per_row).tolist())))
             if recipe.order != "keep" and recipe.time is None:
+                clocks = table.clocks(batch) if clocks is None else clocks
                 times = rows_of(batch.select(clocks), examined.rows).columns
                 for order, truth in zip(found.orders, examined.truths, strict=True):
-                    order.add(truth, times, None if examined.persons is None else examined.persons.codes)
+                    order.add(truth, times, examined.codes)
             if sessions is not None:
-                self._count_traces(found, examined, sessions, charged=charged)
-            elif examined.persons is not None:
-                self._count_persons(found, examined, source, per_row)
+                found.persons.update(self._answered(examined, sessions, charged=charged))
+            elif examined.codes is not None:
+                self._count_persons(found, examined, examined.codes, source)
         if sessions is not None:
             found.costs, found.spent = dict(sessions.costs), sessions.spent  # type: ignore[arg-type]
         for order in found.orders:
             order.settle()
-        found.kept = frozenset(recipe.keep) & frozenset(self.table.schema.names)
+        found.kept = frozenset(recipe.keep) & frozenset(table.schema.names)
         found.digests = frozenset([self._digest])
         return found
 
-    def _count_traces(self, found: Count, examined: Examined, sessions: "TraceSessions", *, charged: bool) -> None:
-        present = examined.only(np.flatnonzero(examined.reports_per_row))
-        answers = sessions.report(present.steps)
-        tags = None
+    def _answered(self, examined: Examined, sessions: "TraceSessions", *, charged: bool) -> PersonReports:
+        """Return the answers of sessions, and with a charge the tags of these answers."""
+        steps, tags = examined.only(np.flatnonzero(examined.reports_per_row)).steps, None
+        answers = sessions.report(steps)
         if charged and self.table.recipe.key is not None:
             from geoind.traces.table import tags_of_answers
 
-            tags = tags_of_answers(present.steps, answers, self.table.recipe.key.read())
-        ones = np.ones(len(answers), np.int64)
-        found.persons.update(PersonReports.of(present.steps.names, present.steps.codes, ones, tags))
+            tags = tags_of_answers(steps, answers, self.table.recipe.key.read())
+        return PersonReports.of(steps.names, steps.codes, np.ones(len(answers), np.int64), tags)
 
-    def _count_persons(self, found: Count, examined: Examined, source: KeyedRandomness, per_row: IntArray) -> None:
-        recipe, persons = self.table.recipe, examined.persons
-        if persons is None:
-            return
+    def _count_persons(self, found: Count, examined: Examined, codes: IntArray, source: KeyedRandomness) -> None:
+        """Count the reports of each person; of cells, their tokens; of rows to be left out, the smallest tags."""
+        recipe, per_row, names = self.table.recipe, examined.reports_per_row, examined.names
         if recipe.same_place is not None:
-            for name, _, tokens, _ in self._cells_of(examined):
+            for name, _, tokens, _ in self._cells_of(examined, codes):
                 found.seen.setdefault(name, set()).update(tokens)
             return
-        found.persons.update(PersonReports.of(persons.names, persons.codes, per_row, None))
-        if (most := recipe.most_rows) is not None:
-            tags, used = turns_of(source, BOUNDING), np.flatnonzero(per_row)
-            order = used[np.lexsort((tags[used], persons.codes[used]))]
-            starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1)).tolist()
-            both = list(zip(tags[order].tolist(), per_row[order].tolist(), strict=True))
-            codes = persons.codes[order].tolist()
-            for start, end in pairwise([*starts, len(order)]):
-                name = persons.names[codes[start]]
-                pairs = both[start : min(end, start + most + 1)]
-                known = found.smallest.get(name)
-                found.smallest[name] = pairs if known is None else sorted([*known, *pairs])[: most + 1]
+        found.persons.update(PersonReports.of(names, codes, per_row, None))
+        if (most := recipe.most_rows) is None:
+            return
+        tags, used = turns_of(source, BOUNDING), np.flatnonzero(per_row)
+        order = used[np.lexsort((tags[used], codes[used]))]
+        both = list(zip(tags[order].tolist(), per_row[order].tolist(), strict=True))
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1)).tolist()
+        for start, end in pairwise([*starts, len(order)]):
+            name = names[codes[order[start]]]
+            pairs = both[start : min(end, start + most + 1)]
+            known = found.smallest.get(name)
+            found.smallest[name] = pairs if known is None else sorted([*known, *pairs])[: most + 1]
 
     def tags(self, batches: Iterable[pa.RecordBatch], release: "Release") -> PersonReports:
         """Return the reports that each person will be in, and which: what a ledger is charged for once.
@@ -175,14 +172,11 @@ class Part:
         They are computed and not kept.
         """
         total = PersonReports()
-        if release.recipe.same_place is not None or release.recipe.time is not None:
-            return release.persons
         for _, examined, source in self._examined(batches, _ignore, None):
             chosen, keyed = release.chosen(examined, source)
             tags = tags_of(chosen.truths, self._drawn(chosen, keyed), release.recipe.mechanism, keyed)
-            persons = chosen.persons
-            if persons is not None:
-                total.update(PersonReports.of(persons.names, persons.codes, chosen.reports_per_row, tags))
+            if chosen.codes is not None:
+                total.update(PersonReports.of(chosen.names, chosen.codes, chosen.reports_per_row, tags))
         self._refuse_changes(release)
         return total
 
@@ -195,12 +189,7 @@ class Part:
         about = {**(self.table.reported_schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()}
         for _, examined, source in self._examined(batches, on_problems, sessions):
             chosen, keyed = release.chosen(examined, source)
-            if sessions is not None:
-                reports = [self._answers(chosen, sessions)]
-            elif release.recipe.same_place is not None:
-                reports = [self._of_cells(chosen)]
-            else:
-                reports = self._drawn(chosen, keyed)
+            reports = self._drawn(chosen, keyed, sessions)
             batch = self.table.reported(chosen, reports).replace_schema_metadata(about)
             part = Obfuscated(batch, chosen.rows, tuple(reports))
             if release.recipe.order == "shuffle":
@@ -212,18 +201,23 @@ class Part:
         if made:
             yield _shuffled(made, turns)
 
+    def released(
+        self, batches: Callable[[], Iterable[pa.RecordBatch]], ledger: Budget | None, label: str
+    ) -> Release:
+        """Return the decisions about a release of this part alone, whose batches a function gives, and charge."""
+
+        def counts() -> Iterator[Count]:
+            yield self.count(batches(), charged=ledger is not None)
+
+        return decided(self.table, counts(), lambda release: [self.tags(batches(), release)], ledger, label)
+
     def _refuse_changes(self, release: "Release") -> None:
         # A partition without rows is not always counted.
         if self._digest not in release.digests and (self._first or not self.name):
             raise InvalidInputError(f"{self.name} {CHANGED_PART}" if self.name else CHANGED)
 
     def _new_sessions(self) -> "TraceSessions | None":
-        recipe = self.table.recipe
-        if recipe.method is None or recipe.key is None:
-            return None
-        from geoind.traces.many import TraceSessions
-
-        return TraceSessions(recipe.method, recipe.key.read()) if self._sessions is None else self._sessions
+        return self.table.recipe.sessions if self._sessions is None else self._sessions
 
     def _examined(
         self, batches: Iterable[pa.RecordBatch], on_problems: OnProblems | None, sessions: "TraceSessions | None"
@@ -245,8 +239,7 @@ class Part:
                 flaws = sessions.flaws(examined.only(present).steps)
                 examined = examined.without({int(present[row]): reason for row, reason in flaws.items()})
             if examined.problems:
-                first = self._before(batch, examined.problems[0].row)
-                (on_problems or _raise_first(first, self.name))(batch, examined.problems)
+                (on_problems or self._raise_first)(batch, examined.problems)
             source = self.table.randomness(examined, self._first)
             total += self._sum(examined, source)
             rows += len(examined.rows)
@@ -261,10 +254,10 @@ class Part:
         self._digest = self._digested(rows, total)
         self._remembered = kept if size <= REMEMBERED else None
 
-    def _before(self, batch: pa.RecordBatch, row: int) -> int:
-        """Return how many rows of its file come before a batch, as far as this row of it shows."""
-        position = self.table.position
-        return self._first if position is None else int(column_of(batch, position)[row].as_py()) - row
+    def _raise_first(self, batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
+        row, position = next(iter(problems)), self.table.position
+        number = self._first + row if position is None else column_of(batch, position)[row].as_py()
+        refuse_row(problems, number, self.name)
 
     def _sum(self, examined: Examined, source: KeyedRandomness) -> int:
         """Return a sum over rows of a word for record, places and person; of traces for time, place and person."""
@@ -274,57 +267,48 @@ class Part:
         words = np.zeros(len(examined.rows), np.uint64)
         for number, truth in enumerate(examined.truths):
             words += key_of(source, number).words(truth, 1, "row of a table")[:, 0]
-        if (persons := examined.persons) is not None:
-            names = np.array([zlib.crc32(name.encode()) for name in persons.names], np.uint64)
+        if examined.codes is not None:
+            names = np.array([zlib.crc32(name.encode()) for name in examined.names], np.uint64)
             # Odd factors: no bit of a word is lost.
-            words *= names[persons.codes] * np.uint64(2) + np.uint64(1)
+            words *= names[examined.codes] * np.uint64(2) + np.uint64(1)
         return int(words.sum(dtype=np.uint64))
 
     def _digested(self, rows: int, total: int) -> str:
         key = b"" if self.table.recipe.key is None else self.table.recipe.key.read()
         return hashlib.blake2b(f"{rows} {total % 2**64}".encode(), key=key, digest_size=16).hexdigest()
 
-    def _answers(self, examined: Examined, sessions: "TraceSessions") -> FloatArray:
-        """Return what the sessions answer to rows, NaN where a row has no place."""
-        reports = np.full_like(examined.truths[0], np.nan)
-        present = np.flatnonzero(examined.reports_per_row)
-        reports[present] = sessions.report(examined.only(present).steps)
-        return reports
-
-    def _drawn(self, examined: Examined, source: KeyedRandomness) -> list[FloatArray]:
-        """Return the reports of each place that a row has."""
-        mechanism = self.table.recipe.mechanism
-        return [_drawn(truth, mechanism, key_of(source, number)) for number, truth in enumerate(examined.truths)]
+    def _drawn(
+        self, examined: Examined, source: KeyedRandomness, sessions: "TraceSessions | None" = None
+    ) -> list[FloatArray]:
+        """Return the reports of each place that a row has, NaN where it has none."""
+        recipe, reports = self.table.recipe, np.full_like(examined.truths[0], np.nan)
+        if sessions is not None:
+            present = np.flatnonzero(examined.reports_per_row)
+            reports[present] = sessions.report(examined.only(present).steps)
+            return [reports]
+        if recipe.same_place is not None and examined.codes is not None:
+            for name, rows, tokens, centres in self._cells_of(examined, examined.codes):
+                cells = zip(tokens, centres, strict=True)
+                new = {token: centre for token, centre in cells if token not in self._cells}
+                if new:
+                    made = self._memory.reports(name, list(new), list(new.values()), recipe.mechanism)
+                    self._cells |= dict(zip(new, made, strict=True))
+                reports[rows] = [self._cells[token] for token in tokens]
+            return [reports]
+        numbered = enumerate(examined.truths)
+        return [_drawn(truth, recipe.mechanism, key_of(source, number)) for number, truth in numbered]
 
     def _cells_of(
-        self, examined: Examined
+        self, examined: Examined, codes: IntArray
     ) -> Iterator[tuple[str, IntArray, list[str], list[tuple[float, float]]]]:
         """Yield for each person the rows with a place, and the tokens and centres of their cells."""
-        recipe, persons = self.table.recipe, examined.persons
-        if persons is None:
-            raise InvalidInputError("`same_place=` needs `person=`, the column that names the person")
         places, present = examined.truths[0], np.flatnonzero(examined.reports_per_row)
-        order = present[np.argsort(persons.codes[present], kind="stable")]
-        for rows in np.split(order, np.flatnonzero(np.diff(persons.codes[order])) + 1):
-            if len(rows):
-                name = persons.names[persons.codes[rows[0]]]
-                cells = [
-                    self._memory.cell_of(name, lon, lat, recipe.mechanism) for lon, lat in places[rows].tolist()
-                ]
-                yield name, rows, [token for token, _ in cells], [centre for _, centre in cells]
-
-    def _of_cells(self, examined: Examined) -> FloatArray:
-        """Return the report of the cell of each row, NaN where a row has no place."""
-        reports = np.full_like(examined.truths[0], np.nan)
-        for name, rows, tokens, centres in self._cells_of(examined):
-            new = {
-                token: centre for token, centre in zip(tokens, centres, strict=True) if token not in self._cells
-            }
-            if new:
-                made = self._memory.reports(name, list(new), list(new.values()), self.table.recipe.mechanism)
-                self._cells |= dict(zip(new, made, strict=True))
-            reports[rows] = [self._cells[token] for token in tokens]
-        return reports
+        order = present[np.argsort(codes[present], kind="stable")]
+        for rows in filter(len, np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)):
+            name = examined.names[codes[rows[0]]]
+            mechanism = self.table.recipe.mechanism
+            cells = [self._memory.cell_of(name, lon, lat, mechanism) for lon, lat in places[rows].tolist()]
+            yield name, rows, [token for token, _ in cells], [centre for _, centre in cells]
 
     @cached_property
     def _memory(self) -> "SamePlace":
@@ -380,25 +364,14 @@ def obfuscate(
                 waiting, rows = [], 0
         yield from _joined(waiting)
 
-    release = released(recipe, [(part, batches)], ledger, job)
+    release = part.released(batches, ledger, job)
     schema = table.reported_schema
     schema = schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()})
     made = (made.batch for made in part.draw(batches(), release))
     return pa.RecordBatchReader.from_batches(schema, made)
 
 
-def released(recipe: Recipe, parts: "list[tuple[Part, Any]]", ledger: Budget | None, label: str) -> Release:
-    """Return the decisions about a release of parts, each with a function that gives its batches, and charge."""
-    counts = (part.count(batches(), charged=ledger is not None) for part, batches in parts)
-
-    def tags(release: Release) -> Iterator[PersonReports]:
-        return (part.tags(batches(), release) for part, batches in parts)
-
-    return decided(recipe, parts[0][0].table, counts, tags, ledger, label)
-
-
 def decided(
-    recipe: Recipe,
     table: Table,
     counts: Iterable[Count],
     tags: Callable[[Release], Iterable[PersonReports]],
@@ -407,20 +380,14 @@ def decided(
     shuffle: str = SHUFFLE,
 ) -> Release:
     """Return the decisions about a release from the counts of its parts, and charge for their tags."""
+    recipe, total = table.recipe, Count()
     if ledger is not None:
         recipe.require_person_column("a ledger")
-    total = Count()
     for count in counts:
         total.merge(count, recipe.most_rows)
     release = Release.of(recipe, total, table, shuffle)
-    if ledger is None:
-        return release
-    persons = release.persons
-    if recipe.time is None and recipe.same_place is None:
-        persons = PersonReports()
-        for more in tags(release):
-            persons.update(more)
-    release.charge(ledger, persons, label)
+    if ledger is not None:
+        release.charge(ledger, tags, label)
     return release
 
 
@@ -487,7 +454,7 @@ def drawn_alone(table: Table, batch: pa.RecordBatch) -> FloatArray:
     """
     examined = table.examine(batch)
     if examined.problems:
-        _raise_first(0, "")(batch, examined.problems)
+        refuse_row(examined.problems, next(iter(examined.problems)))
     return _drawn(examined.truths[0], table.recipe.mechanism, table.randomness(examined, 0))
 
 
@@ -524,19 +491,15 @@ def _shuffled(parts: Sequence[Obfuscated], turns: Sequence[Words]) -> Obfuscated
     return Obfuscated(rows_of(batch, turn), rows[turn], tuple(places[turn] for places in reports))
 
 
-def _raise_first(first: int, name: str) -> OnProblems:
-    def raise_first(batch: pa.RecordBatch, problems: Sequence[Problem]) -> None:  # noqa: ARG001
-        remedy = "".join(f"; use {way}" for way in problems[0].remedies)
-        where = f"{name}, row" if name else "row"
-        raise InvalidInputError(
-            f"{where} {first + problems[0].row}: {problems[0].reason} "
-            f"({plural(len(problems), 'such row')}{remedy})"
-        )
-
-    return raise_first
+def refuse_row(problems: Mapping[int, str], number: int, name: str = "") -> None:
+    """Raise the first of the problems, which is that of the row with this number in a file or partition."""
+    reason = next(iter(problems.values()))
+    remedy = "".join(f"; use {way}" for way in remedies(reason))
+    where = f"{name}, row" if name else "row"
+    raise InvalidInputError(f"{where} {number}: {reason} ({plural(len(problems), 'such row')}{remedy})")
 
 
-def _ignore(batch: pa.RecordBatch, problems: Sequence[Problem]) -> None:
+def _ignore(batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
     """Leave bad rows out: they were reported when rows were counted."""
 
 

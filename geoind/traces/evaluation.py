@@ -17,7 +17,6 @@ from geoind.arrays import FloatArray
 from geoind.budgets.same_place import SamePlace
 from geoind.distances import haversine
 from geoind.errors import InvalidInputError
-from geoind.traces.drives import Drive
 from geoind.evaluation.figures import new_figure
 from geoind.evaluation.report import Picture, evaluation_page, html_figure, html_heading, html_table
 from geoind.extras import require
@@ -37,6 +36,7 @@ from geoind.traces import (
     smooth,
     straight_on,
 )
+from geoind.traces.drives import Drive
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
