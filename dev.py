@@ -1,16 +1,19 @@
 """Set geoind up and run it, with nothing but Python 3.11+ and git on the machine.
 
-python3 dev.py run      install into .venv and run the main job: a report and a map under output/
+python3 dev.py run      install into .venv and run the example: reports and a map under output/
 python3 dev.py test     install into .venv, then every check and every test
+python3 dev.py test --fast    the unit tests and doctests only: those that are not marked `slow`
 python3 dev.py check    ruff, mypy and import-linter only
 python3 dev.py demo     the map demo in the browser
-python3 dev.py bench    the benchmarks of benchmarks/, by name (none: list them)
+python3 dev.py bench    the benchmarks of benchmarks/, by name (without a name: list them)
 python3 dev.py notebooks  run the notebooks and store them with their pictures
-python3 dev.py mutants  break the named files at random places and see whether the tests notice
-python3 dev.py ci       the first two as a newcomer has them, the built packages, and the tests on other Pythons
+python3 dev.py mutants  change the named files at random places and count the changes that the tests detect
+python3 dev.py ci       run in a new clone, the built packages, every test, and the fast tests on other Pythons
+
+More arguments of `test` go to pytest: python3 dev.py test tests/mechanisms -x
 """
 
-# An older Python reads this file, too, and is told that it is too old.
+# Older Pythons must be able to parse this file, to print that they are too old.
 from __future__ import annotations
 
 import hashlib
@@ -21,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -32,35 +36,46 @@ STAMP = VENV / "installed"
 CORE = ["-e", "."]
 EVERYTHING = ["-e", ".[all]", "--group", "dev"]
 ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,polars,duckdb,opendp]", "--group", "dev"]
-"""What the tests on other Pythons need: Spark is half a gigabyte, built anew each time, and they have no JVM."""
-TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile"]
-COVERAGE = ["--cov=geoind", "--cov-report=term:skip-covered", "--cov-fail-under=97"]
-EVERYWHERE = "not browser and not jvm and not notebook"
-"""The tests that run on every Python."""
+"""For the fast tests on other Pythons, which start no JVM: Spark is half a gigabyte."""
+# tests/conftest.py puts the slow files first: no worker is left with a long file at the end.
+TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
+FAST = ["-m", "not slow"]
+COVERAGE = ["--cov=geoind", "--cov-report=term:skip-covered", "--cov-fail-under=90"]
 
-# Behind a company's proxy the certificates are those of the system: pip takes them, uv when told so.
+# Behind a proxy with its own certificates: pip uses those of the system, uv only with this variable.
 os.environ.setdefault("UV_SYSTEM_CERTS", "true")
 os.environ.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
-# Without stored bytecode each of the many processes that tests start would compile every package anew.
+# Without stored bytecode each of the many processes that tests start would compile every package again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
-# What the tests use beside Python packages: the command to look for, and Debian's package for it.
 DEBIAN_PACKAGES = {
     "chromium": "chromium",
     "java": "default-jre-headless",
 }
+"""Commands that the tests use, and the packages of Debian that have them."""
 
 
-def sh(*command: str | Path, folder: Path = ROOT) -> None:
-    """Run a command in a folder of the project and stop at its failure."""
-    print("$", " ".join(map(str, command)), flush=True)
-    done = subprocess.run([str(part) for part in command], cwd=folder, check=False)
+def sh(*command: str | Path, folder: Path = ROOT, collect: bool = False) -> None:
+    """Run a command in a folder of the project and exit if it fails; print its output, or collect it first."""
+    shown = f"$ {' '.join(map(str, command))}"
+    if not collect:
+        print(shown, flush=True)
+    done = subprocess.run(
+        [str(part) for part in command],
+        cwd=folder,
+        check=False,
+        text=True,
+        stdout=subprocess.PIPE if collect else None,
+        stderr=subprocess.STDOUT if collect else None,
+    )
+    if collect:
+        print(f"{shown}\n{done.stdout}", end="", flush=True)
     if done.returncode:
-        sys.exit(done.returncode)
+        sys.exit(f"failed: {shown}")
 
 
 def apt_install(packages: list[str]) -> None:
-    """Install Debian's packages where this user may; elsewhere do nothing."""
+    """Install packages of Debian, as root on Debian; elsewhere do nothing."""
     if not (hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get")):
         return
     apt = ["apt-get", "-q", "-o", "DPkg::Lock::Timeout=300"]
@@ -70,26 +85,25 @@ def apt_install(packages: list[str]) -> None:
 
 
 def make_venv() -> None:
-    """Make .venv unless it is there, whole, and of this Python."""
+    """Make .venv unless it exists, is complete, and is of this Python."""
     if PYTHON.exists():
         whole: list[str | Path] = [PYTHON, "-c", "import pip, sys; print(sys.version)"]
         if subprocess.run(whole, capture_output=True, text=True, check=False).stdout.strip() == sys.version:
             return
-    # Debian and Ubuntu keep a part of Python's own library in a package of its own.
+    # Debian and Ubuntu have a part of the standard library in a separate package.
     debian = f"python3.{sys.version_info.minor}-venv"
     if find_spec("ensurepip") is None:
         apt_install([debian])
-    # Asked of a new process: this one remembers what it did not find.
-    venv = [sys.executable, "-m", "venv", "--clear", str(VENV)]
+    # In a new process: this one has cached that the module was missing.
     if subprocess.run(
         [sys.executable, "-c", "import venv, ensurepip"], capture_output=True, check=False
     ).returncode:
         sys.exit(f"this Python cannot make a virtual environment: install the package {debian} (as root) first")
-    sh(*venv)
+    sh(sys.executable, "-m", "venv", "--clear", VENV)
 
 
 def install(packages: list[str]) -> None:
-    """Make .venv and install the project, once per change of what it needs; everything holds the core, too."""
+    """Make .venv and install the project, unless these requirements are installed already."""
     wanted = hashlib.sha256(sys.version.encode())
     for name in ("pyproject.toml", "constraints.txt"):
         wanted.update((ROOT / name).read_bytes())
@@ -109,7 +123,7 @@ def install(packages: list[str]) -> None:
 
 
 def install_system() -> None:
-    """Install the browser and the JVM that tests drive, where this user may; say loudly where not."""
+    """Install the browser and the JVM for the tests if possible, and print what is missing otherwise."""
     missing = {tool: package for tool, package in DEBIAN_PACKAGES.items() if not shutil.which(tool)}
     if missing:
         apt_install([*missing.values()])
@@ -119,26 +133,33 @@ def install_system() -> None:
 
 
 def run() -> None:
-    """Obfuscate the embedded example and draw it."""
+    """Obfuscate the example data and draw a map."""
     install(CORE)
     sh(PYTHON, "-m", "geoind", "example", "--out", "output")
 
 
-def check() -> None:
-    """Format, lint, types, layers."""
+def check(*, collect: bool = False) -> None:
+    """Check format, lint, types and layers."""
     install(EVERYTHING)
-    sh(PYTHON, "-m", "ruff", "format", "--check", ".")
-    sh(PYTHON, "-m", "ruff", "check", ".")
-    sh(PYTHON, "-m", "mypy")
-    sh(BIN / "lint-imports")
+    sh(PYTHON, "-m", "ruff", "format", "--check", ".", collect=collect)
+    sh(PYTHON, "-m", "ruff", "check", ".", collect=collect)
+    sh(PYTHON, "-m", "mypy", collect=collect)
+    sh(BIN / "lint-imports", collect=collect)
 
 
 def test() -> None:
-    """Every check, then every test."""
+    """Run every check and every test side by side; with --fast only the tests that are not slow."""
     install(EVERYTHING)
+    arguments = sys.argv[2:]
+    if "--fast" in arguments:
+        arguments.remove("--fast")
+        sh(PYTHON, *TESTS, *FAST, *arguments)
+        return
     install_system()
-    check()
-    sh(PYTHON, *TESTS, *sys.argv[2:])
+    with ThreadPoolExecutor(1) as side:
+        checked = side.submit(check, collect=True)
+        sh(PYTHON, *TESTS, *arguments)
+        checked.result()
 
 
 def demo() -> None:
@@ -148,7 +169,7 @@ def demo() -> None:
 
 
 def bench() -> None:
-    """Run the named benchmark, or list what there is."""
+    """Run the named benchmark, or list all."""
     install(EVERYTHING)
     names = sorted(path.stem for path in (ROOT / "benchmarks").glob("[!_]*.py"))
     if len(sys.argv) < 3 or sys.argv[2] not in names:
@@ -163,61 +184,75 @@ def notebooks() -> None:
 
 
 def ci() -> None:
-    """Prove both commands where nothing is installed, the built packages, and the other Pythons."""
-    # What is installed elsewhere must not help.
+    """Run a new clone, the built packages, every test, and the fast tests on other Pythons."""
+    # Packages that are installed elsewhere must not be found.
     for variable in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
         os.environ.pop(variable, None)
     began = time.monotonic()
 
     def done(what: str) -> None:
-        print(f"=== {what}: proven, {time.monotonic() - began:.0f} s after the start\n", flush=True)
+        print(f"=== {what}: passed, {time.monotonic() - began:.0f} s after the start\n", flush=True)
 
-    with tempfile.TemporaryDirectory(prefix="geoind-ci-") as name:
+    with tempfile.TemporaryDirectory(prefix="geoind-ci-") as name, ThreadPoolExecutor(1) as side:
         folder = Path(name)
-        clone = folder / "clone"
-        sh("git", "clone", "-q", ROOT, clone)
-        sh(sys.executable, "dev.py", "run", folder=clone)
-        for made in ("reports.csv", "reports.csv.geoind.json", "truth.csv", "map.html"):
-            if not (clone / "output" / made).stat().st_size:
-                sys.exit(f"python3 dev.py run wrote an empty {made}")
+        first_command(folder / "clone")
         done("python3 dev.py run in a new clone")
+        install(EVERYTHING)
+        # Installing waits for disk and network, while the tests compute.
+        built = side.submit(try_packages, folder)
+        others = {
+            version: side.submit(make_environment, python, folder / version)
+            for version, python in other_pythons().items()
+        }
+        test()
+        done("python3 dev.py test")
+        built.result()
+        done("the built packages, without extras and with the demo's")
 
-        uv: list[str | Path] = [clone / PYTHON.relative_to(ROOT), "-m", "uv"]
-        # What earlier runs built is not removed by itself and would fill the disk.
-        subprocess.run([*uv, "cache", "prune", "-q"], check=False)
-        sh(*uv, "build", "-q", "--out-dir", folder / "dist", folder=clone)
-        for package in sorted((folder / "dist").glob("geoind-*")):
-            empty = folder / f"empty-{package.suffix[1:]}"
-            plain = empty / PYTHON.relative_to(VENV)
-            sh(*uv, "venv", "-q", "--python", sys.executable, empty)
-            sh(*uv, "pip", "install", "-q", "--python", plain, "-c", ROOT / "constraints.txt", package)
-            sh(plain, "-I", ROOT / ".ci" / "installed.py", folder=folder)
-            done(f"{package.name} without extras")
-            sh(*uv, "pip", "install", "-q", "--python", plain, "-c", ROOT / "constraints.txt", f"{package}[demo]")
-            sh(plain, "-I", ROOT / ".ci" / "installed.py", "demo", folder=folder)
-            done(f"the demo of {package.name}")
-
-    test()
-    done("python3 dev.py test")
-
-    with tempfile.TemporaryDirectory(prefix="geoind-ci-") as name:
-        uv = [PYTHON, "-m", "uv"]
-        found = other_pythons()
-        # Coverage is measured once, by the newest: from 3.12 on Python counts lines almost for nothing.
-        os.environ["COVERAGE_CORE"] = "sysmon"
-        # Chance does not depend on the interpreter: a fifth of the random trials will do.
-        os.environ["GEOIND_TRIALS"] = "0.2"
-        newest = max(found, default="")
-        ours = f"{sys.version_info.major}.{sys.version_info.minor}"
-        for version in promised_pythons() - {*found, ours}:
+        for version in promised_pythons() - {*others, f"{sys.version_info.major}.{sys.version_info.minor}"}:
             print(f"!!! Python {version} is not on this machine: NOTHING WAS TESTED ON IT", flush=True)
-        for version, python in found.items():
-            own = Path(name) / version
-            its_python = own / PYTHON.relative_to(VENV)
-            sh(*uv, "venv", "-q", "--python", python, own)
-            sh(*uv, "pip", "install", "-q", "--python", its_python, "-c", "constraints.txt", *ALL_BUT_SPARK)
-            sh(its_python, *TESTS, "-m", EVERYWHERE, *(COVERAGE if version == newest > "3.11" else []))
-            done(f"the tests on Python {version} ({EVERYWHERE})")
+        # From 3.12 on counting lines costs almost nothing.
+        os.environ["COVERAGE_CORE"] = "sysmon"
+        # Random draws do not depend on the interpreter: a fifth of the trials is enough.
+        os.environ["GEOIND_TRIALS"] = "0.2"
+        newest = max(others, default="")
+        for version, made in others.items():
+            sh(made.result(), *TESTS, *FAST, *(COVERAGE if version == newest > "3.11" else []))
+            done(f"the fast tests on Python {version}")
+        # Built wheels of earlier runs are not removed by themselves and would fill the disk.
+        subprocess.run([PYTHON, "-m", "uv", "cache", "prune", "-q"], check=False)
+
+
+def first_command(clone: Path) -> None:
+    """Run the first command of the README in a new clone, and check its files."""
+    sh("git", "clone", "-q", ROOT, clone)
+    sh(sys.executable, "dev.py", "run", folder=clone)
+    for made in ("reports.csv", "reports.csv.geoind.json", "truth.csv", "map.html"):
+        if not (clone / "output" / made).stat().st_size:
+            sys.exit(f"python3 dev.py run wrote an empty {made}")
+
+
+def try_packages(folder: Path) -> None:
+    """Build the wheel and the source package of the clone, and use each in an empty environment."""
+    uv: list[str | Path] = [PYTHON, "-m", "uv"]
+    constraints = ROOT / "constraints.txt"
+    sh(*uv, "build", "-q", "--out-dir", folder / "dist", folder=folder / "clone", collect=True)
+    for package in sorted((folder / "dist").glob("geoind-*")):
+        empty = folder / f"empty-{package.suffix[1:]}"
+        python = empty / PYTHON.relative_to(VENV)
+        sh(*uv, "venv", "-q", "--python", sys.executable, empty, collect=True)
+        for wanted, part in ((str(package), []), (f"{package}[demo]", ["demo"])):
+            sh(*uv, "pip", "install", "-q", "--python", python, "-c", constraints, wanted, collect=True)
+            sh(python, "-I", ROOT / ".ci" / "installed.py", *part, folder=folder, collect=True)
+
+
+def make_environment(python: str, folder: Path) -> Path:
+    """Return the interpreter of a new environment of another Python, with what the fast tests need."""
+    uv: list[str | Path] = [PYTHON, "-m", "uv"]
+    made = folder / PYTHON.relative_to(VENV)
+    sh(*uv, "venv", "-q", "--python", python, folder, collect=True)
+    sh(*uv, "pip", "install", "-q", "--python", made, "-c", "constraints.txt", *ALL_BUT_SPARK, collect=True)
+    return made
 
 
 def promised_pythons() -> set[str]:
@@ -229,21 +264,21 @@ def promised_pythons() -> set[str]:
 
 
 def other_pythons() -> dict[str, str]:
-    """Return one interpreter for each Python from 3.11 on that is neither this one nor absent."""
+    """Return an interpreter of each other Python from 3.11 on that is installed."""
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
     on_path = [shutil.which(f"python3.{minor}") for minor in range(11, 30)]
     found: dict[str, str] = {}
     for python in [*map(str, sorted(pyenv.glob("versions/*/bin/python"))), *filter(None, on_path)]:
         ask = [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         version = subprocess.run(ask, capture_output=True, text=True, check=False).stdout.strip()
-        # pyenv has a python3.13 in the path that only tells which versions to choose from.
+        # A shim of pyenv for a version that is not selected prints no version.
         if version and (3, 11) <= tuple(map(int, version.split("."))) != sys.version_info[:2]:
             found[version] = python
     return found
 
 
 def mutants() -> None:
-    """Break the named files, one place at a time, and run the tests that belong to them."""
+    """Change the named files, one place at a time, and run their tests."""
     install(EVERYTHING)
     sh(PYTHON, ROOT / "benchmarks" / "mutants.py", *sys.argv[2:])
 

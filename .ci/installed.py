@@ -1,6 +1,6 @@
-"""What a `pip install` of geoind can do, tried by the Python of an environment that has nothing else.
+"""Use geoind as installed from a package, in an environment that has nothing else.
 
-Without arguments the environment has geoind alone; with `demo` it has the demo's extra, too, and serves a page.
+Without arguments the environment has no extras; with `demo` it has the demo's extra, and serves a page.
 """
 
 import subprocess
@@ -17,13 +17,13 @@ EXTRAS = ("matplotlib", "ot", "sqlalchemy", "psycopg", "fastapi", "uvicorn", "py
 
 
 def expect(true: bool, what: str) -> None:
-    """Stop with a sentence unless it is true."""
+    """Exit with a message unless the condition holds."""
     if not true:
         sys.exit(f"a plain install of geoind: {what}")
 
 
 def command(*arguments: str, code: int = 0) -> str:
-    """Return what `geoind` says, on both streams, if it ends with that exit code."""
+    """Return the output of `geoind` on both streams, if it ends with that exit code."""
     script = Path(sys.executable).with_name("geoind")
     done = subprocess.run(
         [script, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
@@ -33,15 +33,15 @@ def command(*arguments: str, code: int = 0) -> str:
 
 
 def try_demo() -> None:
-    """Ask the demo for its page and what the page loads."""
+    """Start the demo and request its pages and scripts."""
     script = Path(sys.executable).with_name("geoind")
     with subprocess.Popen(
         [script, "demo", "--port", "0", "--no-browser"], stdout=subprocess.PIPE, text=True
     ) as server:
         try:
-            said = server.stdout.readline() if server.stdout else ""
-            expect("http://127.0.0.1:" in said, f"`geoind demo` said {said!r}")
-            root = said.split()[4].removesuffix("story/")
+            printed = server.stdout.readline() if server.stdout else ""
+            expect("http://127.0.0.1:" in printed, f"`geoind demo` printed {printed!r}")
+            root = printed.split()[4].removesuffix("story/")
             for path in ("", "story/", "story/town.js", "static/js/app.js", "assets/leaflet"):
                 with urllib.request.urlopen(root + path, timeout=60) as answer:
                     expect(answer.status == 200 and len(answer.read()) > 1000, f"the demo has no /{path}")
@@ -51,18 +51,18 @@ def try_demo() -> None:
 
 
 def try_plain() -> None:
-    """Import, one call, the example, files, and the help of every command."""
+    """Run one call, the example, files, and the help of every command."""
     there = [name for name in EXTRAS if find_spec(name)]
-    expect(not there, f"the environment is not empty, it has {there}")
+    expect(not there, f"the environment is not empty: {there}")
 
     report = geoind.obfuscate(lat=48.8584, lon=2.2945, level=1.386, radius=200)
-    expect(0 < abs(report.lat - 48.8584) < 1, "a report is not near the place")
+    expect(0 < abs(report.lat - 48.8584) < 1, "a report is not near its place")
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command("example", "--out", str(folder / "example"))
         page = (folder / "example" / "map.html").read_text()
-        expect(len(page) > 100_000 and "cdn" not in page, "the example's map does not hold what it needs")
+        expect(len(page) > 100_000 and "cdn" not in page, "the example's map loads files from elsewhere")
         places = folder / "places.csv"
         places.write_text("name,lat,lon\nEiffel,48.8584,2.2945\nMontparnasse,48.8421,2.3219\n")
         for target in ("reports.csv", "reports.parquet"):
@@ -76,10 +76,10 @@ def try_plain() -> None:
             command("map", str(folder / target), "--out", str(folder / "map.html"))
         lines = (folder / "reports.csv").read_text().splitlines()
         expect(len(lines) == 3 and lines[1].startswith("Eiffel,48."), "a CSV file has other rows or columns")
-        said = command("demo", code=2)
+        printed = command("demo", code=2)
         expect(
-            said.count("\n") == 1 and 'pip install ".[demo]"' in said,
-            f"the demo did not say what it needs: {said}",
+            printed.count("\n") == 1 and 'pip install ".[demo]"' in printed,
+            f"the demo did not name its extra: {printed}",
         )
 
     for name in command_parsers():

@@ -1,4 +1,4 @@
-"""Small mistakes that somebody could make in a Python file, as changes of its syntax tree."""
+"""Typical small mistakes in a Python file, as changes of its syntax tree."""
 
 import ast
 import copy
@@ -86,7 +86,7 @@ def _walk(node: ast.AST, path: Path, where: str, function: tuple[int, int] | Non
     for field, value in ast.iter_fields(node):
         if _untouched(node, field):
             continue
-        # What a function has beside its body, such as its defaults, is computed where it is defined.
+        # Defaults and other parts outside the body are computed where a function is defined.
         inside = lines if field == "body" and isinstance(node, ast.FunctionDef | ast.Lambda) else function
         if isinstance(value, ast.AST):
             yield from _walk(value, (*path, (field, None)), where, inside)

@@ -15,10 +15,10 @@ import numpy as np
 
 from geoind import Grid, PlanarLaplace, Prior, Projection, estimate_population
 from geoind.curator import release_counts
-from geoind.estimate import draw_population, earth_movers_distance, hotspots_found, total_variation
+from geoind.estimate import earth_movers_distance, hotspots_found, total_variation
 from geoind.estimate.inversion import nearest_distribution
 from geoind.evaluation import synthetic_city
-from geoind.evaluation.checkins import load_places
+from geoind.files import read_traces
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 LEVEL = math.log(4)
@@ -92,7 +92,7 @@ def comparison() -> str:
 
 def with_persons(path: str, lon: float, lat: float) -> str:
     """Return what it costs to count several check-ins of each person, at the same promise to a person."""
-    places, projection = load_places(path), Projection(lon, lat)
+    places, projection = read_traces(path), Projection(lon, lat)
     lonlat = places[["lon", "lat"]].to_numpy()
     near = (np.abs(lonlat - (lon, lat)) < (0.2, 0.1)).all(axis=1)
     grid = synthetic_city(64).grid
@@ -139,7 +139,7 @@ def picture(path: Path, count: int = 100_000) -> None:
     figure = Figure(figsize=(12, 4.4), layout="compressed")
     panels = figure.subplots(1, 3, sharey=True)
     for axes, (title, population) in zip(panels, maps.items(), strict=True):
-        image = draw_population(population, axes, largest=largest)
+        image = population.plot(axes, largest=largest).images[0]
         axes.set_title(title)
         axes.label_outer()
     figure.colorbar(image, ax=panels, label="share of the people per hectare", format="{x:.1%}", pad=0.01)

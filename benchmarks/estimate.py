@@ -33,15 +33,14 @@ from geoind.estimate import (
     Climb,
     PopulationEstimate,
     bootstrap_intervals,
-    draw_population,
     earth_movers_distance,
     hotspots_found,
     invert_population,
     total_variation,
 )
 from geoind.evaluation import synthetic_city
-from geoind.evaluation.checkins import load_places
 from geoind.evaluation.synthetic import City
+from geoind.files import read_traces
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 LEVELS = {
@@ -223,7 +222,7 @@ def picture(path: Path) -> None:
     figure = Figure(figsize=(12, 4.4), layout="compressed")
     panels = figure.subplots(1, 3, sharey=True)
     for axes, (title, population) in zip(panels, maps.items(), strict=True):
-        image = draw_population(population, axes, largest=largest)
+        image = population.plot(axes, largest=largest).images[0]
         axes.set_title(title)
         axes.label_outer()
     figure.colorbar(
@@ -235,7 +234,7 @@ def picture(path: Path) -> None:
 
 def checkins(path: str, lon: float, lat: float) -> str:
     """Return the comparison for real check-ins within 3.2 km of a city's centre."""
-    places, projection = load_places(path), Projection(lon, lat)
+    places, projection = read_traces(path), Projection(lon, lat)
     lonlat = places[["lon", "lat"]].to_numpy()
     near = lonlat[(np.abs(lonlat - (lon, lat)) < (0.2, 0.1)).all(axis=1)]
     grid = synthetic_city(64).grid

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from geoind.cli.evaluate import prior_of
-from geoind.cli.progress import Progress
+from geoind.cli.shared import progress_line
 from geoind.evaluation import PAPER_SETTING, as_plain_data, report
 from geoind.evaluation.claims import CLAIMS
 from geoind.evaluation.evaluate import Evaluation, evaluate
@@ -108,8 +108,8 @@ def main() -> None:
     name, mass, _ = prior_of("city", argparse.Namespace(cell=PAPER_SETTING.grid.cell))
     setting = replace(PAPER_SETTING, weights={**PAPER_SETTING.weights, name: mass})
     start = time.perf_counter()
-    with Progress() as line:
-        evaluation = evaluate(setting, workers=available_cores(), progress=line.show)
+    with progress_line() as show:
+        evaluation = evaluate(setting, workers=available_cores(), progress=show)
     print(f"evaluated in {time.perf_counter() - start:.0f} s")
     shown = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for name, picture in report.pictures(evaluation).items():

@@ -1,12 +1,12 @@
-"""Would the tests notice? Break the code at random places, one at a time, and run the tests that execute it.
+"""Mutation testing: change the code at random places, one at a time, and run the tests that execute it.
 
-python3 dev.py mutants geoind/channels       tries some mutants of every file and prints those that nobody noticed
+python3 dev.py mutants geoind/channels       tries some mutants of every file and prints those that survive
 python3 dev.py mutants FILE ... --count 50   more of them (0: all there are)
 python3 dev.py mutants FILE ... --write      also updates the rows of docs/benchmarks/mutants.md
 
 Mutants are made in a copy of the tree. The tests of a file are its doctests, the tests of its folder and what the
-table `ALSO` names; one run of all of them tells which execute which line. Mutants that change nothing a caller can
-see are listed with a reason in benchmarks/equivalent_mutants.txt.
+table `ALSO` names; one run of all of them records which execute which line. Mutants that behave like the original
+are listed with a reason in benchmarks/equivalent_mutants.txt.
 """
 
 import argparse
@@ -39,22 +39,22 @@ ALSO = {
     "geoind/tables/geoparquet.py": ["tests/adapters/test_arrow.py"],
     "geoind/tables/recipe.py": ["tests/adapters/test_recipe.py"],
 }
-"""Tests beside those of the same folder, by the beginning of a path."""
+"""More tests than those of the same folder, by the beginning of a path."""
 
-HEAD = """# Would the tests notice?
+HEAD = """# Mutation testing
 
-`python3 dev.py mutants FILE ... --write` breaks the code at random places, one at a time, and runs the tests that
-execute the broken line. "Killed" means that a test failed or that the tests took far longer than they should.
-Equivalent mutants, which no caller could tell from the original, are listed with a reason in
+`python3 dev.py mutants FILE ... --write` changes the code at random places, one at a time, and runs the tests that
+execute the changed line. "Killed" means that a test failed or that the tests took far longer than they should.
+Equivalent mutants, which behave like the original for every caller, are listed with a reason in
 `benchmarks/equivalent_mutants.txt` and do not count.
 
-The mutants are those of `--seed 1`, and tests were written for the ones that survived: the shares say what is left
-of this sample. Another seed draws mutants that nobody has looked at yet. Killed at first sight, of those that are
-not equivalent, with seed 9: 43 of 43 in `tables`, 40 of 40 in `budgets`, 51 of 51 in `channels` and 39 of 39 in
-`least_loss`. In `mechanisms` and `randomness` 163 of 169 were killed (seeds 9 to 11). Then eleven files of
-`mechanisms` were tried with all of their 510 mutants, and `exact`, `noise`, `sphere` and `randomness` with more
-(seed 12), of which 208 of 210 were killed at first sight. Whatever survived has a test or is listed as equivalent.
-Which mutants are equivalent is a judgement, made after one has survived.
+The mutants are those of `--seed 1`, and tests were written for the ones that survived: the shares are what is left
+of this sample. Another seed draws new mutants. Killed in the first run, of those that are not equivalent, with
+seed 9: 43 of 43 in `tables`, 40 of 40 in `budgets`, 51 of 51 in `channels` and 39 of 39 in `least_loss`. In
+`mechanisms` and `randomness` 163 of 169 were killed (seeds 9 to 11). Then eleven files of `mechanisms` were tried
+with all of their 510 mutants, and `exact`, `noise`, `sphere` and `randomness` with more (seed 12), of which 208 of
+210 were killed in the first run. All survivors have a test now or are listed as equivalent. Which mutants are
+equivalent is a judgement, made after one has survived.
 
 | file | possible | tried | equivalent | killed | share |
 | --- | --- | --- | --- | --- | --- |
@@ -63,7 +63,7 @@ Which mutants are equivalent is a judgement, made after one has survived.
 
 @dataclass
 class Score:
-    """What became of the mutants of one file."""
+    """Counts of the mutants of one file."""
 
     possible: int
     tried: int = 0
@@ -79,7 +79,7 @@ class Score:
 
 def main() -> None:
     """Try mutants of the named files."""
-    parser = argparse.ArgumentParser(prog="dev.py mutants", description="Find mutants that no test notices.")
+    parser = argparse.ArgumentParser(prog="dev.py mutants", description="Find mutants that no test kills.")
     parser.add_argument("files", nargs="+", type=Path, help="files or folders of the library")
     parser.add_argument("--count", type=int, default=20, help="mutants per file, 0 for all [%(default)s]")
     parser.add_argument("--seed", type=int, default=1, help="[%(default)s]")
@@ -112,7 +112,7 @@ def main() -> None:
 
 
 def try_file(file: str, loaded: Loaded, known: Knowledge, *, chosen: tuple[int, int]) -> Score:
-    """Return what became of some mutants of a file, chosen by (count, seed); print those that nobody noticed."""
+    """Return the counts for some mutants of a file, chosen by (count, seed); print the survivors."""
     path = Path(file)
     source = path.read_text()
     found = mutations_of(source)

@@ -12,10 +12,7 @@ import numpy as np
 
 from geoind import Prior, TraceSession
 from geoind.arrays import FloatArray
-from geoind.traces.drives import drives_of, read_traces
-from geoind.traces.homes import HomesKnown, days_until_home_is_known
-from geoind.traces.evaluation import evaluate_traces
-from geoind.traces.zone_attacks import jitter_attack, zone_attack
+from geoind.files import read_traces
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 from geoind.traces import (
@@ -35,6 +32,10 @@ from geoind.traces import (
     trace_adversary_error,
 )
 from geoind.traces.commuter import HOME, WORK
+from geoind.traces.drives import drives_of
+from geoind.traces.evaluation import evaluate_traces
+from geoind.traces.homes import HomesKnown, days_until_home_is_known
+from geoind.traces.zone_attacks import jitter_attack, zone_attack
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "traces.md"

@@ -15,6 +15,7 @@ SUBJECTS = (
     "estimate",
     "evaluation",
     "files",
+    "maps",
     "mechanisms",
     "optimal",
     "queries",

@@ -9,13 +9,13 @@ from .channels.channel import tight_epsilon as tight_epsilon
 from .channels.discretise import discretise as discretise
 from .channels.formulas import cloaking as cloaking
 from .channels.formulas import exponential as exponential
+from .channels.formulas import geometric as geometric
 from .channels.formulas import planar_geometric as planar_geometric
 from .channels.formulas import randomised_response as randomised_response
-from .channels.line import geometric as geometric
 from .channels.metrics import adversary_error as adversary_error
 from .channels.metrics import expected_loss as expected_loss
-from .channels.posterior_remap import PosteriorRemap as PosteriorRemap
 from .channels.priors import Prior as Prior
+from .channels.remap import PosteriorRemap as PosteriorRemap
 from .channels.remap import bayes_remap as bayes_remap
 from .errors import BudgetExceededError as BudgetExceededError
 from .errors import GeoindError as GeoindError

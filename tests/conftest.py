@@ -1,4 +1,4 @@
-"""The browser that tests drive, watched for errors and for requests that leave the machine; the databases."""
+"""Fixtures of several folders (browser, databases, the demo), and which tests are slow."""
 
 import shutil
 import socket
@@ -24,11 +24,32 @@ if TYPE_CHECKING:
 hypothesis.settings.register_profile("geoind", deadline=None, derandomize=True)
 hypothesis.settings.load_profile("geoind")
 
-# What makes a test one of a kind that other Pythons leave out (see dev.py): the fixture that it asks for.
 KINDS = {"browser": pytest.mark.browser, "spark": pytest.mark.jvm}
+"""Markers of the tests that use a fixture."""
+
+SLOW_FIXTURES = {"browser", "spark", "server", "demo_app"}
+"""A browser, a JVM, a PostgreSQL server, the demo with its town."""
+
+SLOW = [
+    "adapters/test_dask.py",
+    "adapters/test_engines.py",
+    "adapters/test_spark.py",
+    "docs/test_commands.py",
+    "docs/test_docs.py",
+    "docs/test_notebooks.py",
+    "files/test_paid_once.py",
+    "files/test_private.py",
+    "traces/test_payment.py",
+    "webdemo",
+]
+"""Files and folders of tests that start servers, clusters or kernels, or kill processes."""
+
+FOLDER = Path(__file__).parent
+FAST = "not slow"
+"""The expression of `python3 dev.py test --fast`."""
 
 PATIENCE = 120_000
-"""Milliseconds: on a busy machine a page takes its time, which is no failure."""
+"""Milliseconds; a page may be slow on a busy machine."""
 expect.set_options(timeout=PATIENCE)
 
 LOOPBACK = {"127.0.0.1", "localhost", None}
@@ -43,14 +64,34 @@ QUIET = [
 ]
 
 
+def is_slow(path: Path) -> bool:
+    """Return whether a file is listed as slow, or in a folder that is."""
+    return any(path.is_relative_to(FOLDER / slow) for slow in SLOW)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import slow files for the fast tests."""
+    return True if config.option.markexpr == FAST and is_slow(collection_path) else None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that drive a browser or a JVM, and refuse names that another process would not find."""
+    """Mark tests by what they need, put slow ones first, and refuse names that differ between processes."""
     for item in items:
         if " at 0x" in item.nodeid:
             raise pytest.UsageError(f"give this test ids without an address in memory: {item.nodeid}")
+        fixtures = {*getattr(item, "fixturenames", ())}
         for fixture, kind in KINDS.items():
-            if fixture in getattr(item, "fixturenames", ()):
+            if fixture in fixtures:
                 item.add_marker(kind)
+        # The fixture `url` starts the server only for this parameter.
+        callspec = getattr(item, "callspec", None)
+        on_postgresql = callspec is not None and callspec.params.get("url") == "postgresql"
+        kinds = {mark.name for mark in item.iter_markers()} & {"browser", "jvm", "notebook"}
+        if fixtures & SLOW_FIXTURES or kinds or on_postgresql or is_slow(item.path):
+            item.add_marker(pytest.mark.slow)
+    # Files are handed out in this order: a long one at the end would leave a worker without work.
+    items.sort(key=lambda item: not is_slow(item.path))
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +108,7 @@ def browser_type_launch_args() -> dict[str, object]:
 
 @pytest.fixture
 def page(page: Page) -> Page:
-    """A page that is waited for."""
+    """A page with a long timeout."""
     page.set_default_timeout(PATIENCE)
     return page
 
@@ -75,40 +116,40 @@ def page(page: Page) -> Page:
 @pytest.fixture
 def watched(page: Page) -> Iterator[Page]:
     """A page that fails its test on a console error, a script error, or a request to another host."""
-    complaints = watch(page)
+    errors = watch(page)
     yield page
-    assert complaints == []
+    assert errors == []
 
 
 def watch(page: Page) -> list[str]:
-    """Return the list of complaints about a page, which grows while it is used."""
-    complaints: list[str] = []
+    """Return a list to which the errors of a page are added."""
+    errors: list[str] = []
 
-    def hear(message: ConsoleMessage) -> None:
-        # leaflet.heat reads its canvas: the browser has advice on speed for it.
+    def add_message(message: ConsoleMessage) -> None:
+        # leaflet.heat reads its canvas; the browser prints advice on speed.
         advice = message.text.startswith("Canvas2D: Multiple readback")
         if message.type in {"error", "warning"} and not advice:
-            complaints.append(f"console {message.type}: {message.text}")
+            errors.append(f"console {message.type}: {message.text}")
 
-    def fail(request: Request) -> None:
-        # Whoever leaves a page cancels what is still under way: its icon, an answer.
+    def add_failure(request: Request) -> None:
+        # Requests that are open when a page is left are cancelled.
         if request.failure != "net::ERR_ABORTED":
-            complaints.append(f"failed: {request.url[:200]}: {request.failure}")
+            errors.append(f"failed: {request.url[:200]}: {request.failure}")
 
-    def leave(request: Request) -> None:
+    def add_outside(request: Request) -> None:
         if urlsplit(request.url).hostname not in LOOPBACK:
-            complaints.append(f"left the machine: {request.url}")
+            errors.append(f"left the machine: {request.url}")
 
-    page.on("console", hear)
-    page.on("pageerror", lambda error: complaints.append(f"script error: {error}"))
-    page.on("requestfailed", fail)
-    page.on("request", leave)
-    return complaints
+    page.on("console", add_message)
+    page.on("pageerror", lambda error: errors.append(f"script error: {error}"))
+    page.on("requestfailed", add_failure)
+    page.on("request", add_outside)
+    return errors
 
 
 @pytest.fixture(scope="session")
 def programs() -> Path:
-    """Where initdb and postgres are."""
+    """The folder of initdb and postgres."""
     found = find_programs()
     if found is None:
         pytest.skip("NO POSTGRESQL ON THIS MACHINE: the ledger was tested on SQLite only")
@@ -133,7 +174,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def demo_app() -> "FastAPI":
-    """The demo with the town it has by default."""
+    """The demo with its default town."""
     from webdemo.app import create_app
 
     return create_app()
@@ -141,7 +182,7 @@ def demo_app() -> "FastAPI":
 
 @contextmanager
 def served(app: "FastAPI") -> Iterator[str]:
-    """Serve an application on this machine, and give its address."""
+    """Serve an application on this machine, and yield its URL."""
     import uvicorn
 
     listener = socket.create_server(("127.0.0.1", 0))
@@ -157,6 +198,6 @@ def served(app: "FastAPI") -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def demo_url(demo_app: "FastAPI") -> Iterator[str]:
-    """The demo served on this machine, as a person would use it."""
+    """The URL of the demo, served on this machine."""
     with served(demo_app) as url:
         yield url

@@ -35,7 +35,7 @@ class Server:
         return self.url(name)
 
     def vanish(self) -> None:
-        """Stop without a goodbye to anybody, as after a power cut."""
+        """Stop at once, without closing connections, as after a power cut."""
         self.process.send_signal(signal.SIGQUIT)
         self.process.wait(30)
 
@@ -69,7 +69,7 @@ def _system_programs() -> list[Path]:
 def running_server(binaries: Path) -> Iterator[Server]:
     """Start a server that listens on a socket in its own directory only.
 
-    It does not wait for the disk: no test can cut the power.
+    It runs without fsync: no test cuts the power.
     """
     directory = Path(tempfile.mkdtemp(prefix="pg"))
     try:
@@ -116,15 +116,15 @@ def running_server(binaries: Path) -> Iterator[Server]:
 
 
 def _unprivileged(directory: Path) -> dict[str, Any]:
-    """Return whom to run as: PostgreSQL refuses root, so root hands the directory to `nobody`."""
+    """Return the user to run as: PostgreSQL refuses root, so root gives the directory to the user `nobody`."""
     if sys.platform == "win32" or os.geteuid() != 0:
         return {}
     import pwd
 
-    nobody = pwd.getpwnam("nobody")
-    os.chown(directory, nobody.pw_uid, nobody.pw_gid)
+    user = pwd.getpwnam("nobody")
+    os.chown(directory, user.pw_uid, user.pw_gid)
     directory.chmod(0o755)
-    return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
 
 
 def _reachable(binaries: Path, directory: Path, identity: dict[str, Any]) -> Path:
@@ -135,7 +135,7 @@ def _reachable(binaries: Path, directory: Path, identity: dict[str, Any]) -> Pat
         package = binaries.parent.parent
         copy = directory / "programs" / package.name / binaries.parent.name
         shutil.copytree(binaries.parent, copy, symlinks=True)
-        # A wheel keeps shared libraries beside its package.
+        # A wheel has its shared libraries next to its package.
         libraries = package.with_name(f"{package.name}.libs")
         if libraries.exists():
             shutil.copytree(libraries, directory / "programs" / libraries.name)

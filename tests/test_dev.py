@@ -1,4 +1,4 @@
-"""The first command on machines that lack something: one sentence, and the rest goes on."""
+"""dev.py on machines where something is missing: one message, and the other steps still run."""
 
 import ast
 import os
@@ -16,15 +16,15 @@ import dev
 def test_its_help_names_every_command() -> None:
     assert dev.__doc__ is not None
     named = [line.split()[2] for line in dev.__doc__.splitlines() if line.startswith("python3 dev.py ")]
-    assert named == [*dev.COMMANDS]
+    assert [*dict.fromkeys(named)] == [*dev.COMMANDS]
 
 
-def test_an_older_python_can_read_it_and_be_told_that_it_is_too_old() -> None:
+def test_an_older_python_can_parse_it_and_print_that_it_is_too_old() -> None:
     ast.parse(Path(dev.__file__).read_text(), feature_version=(3, 7))
 
 
 @pytest.mark.parametrize("root", [True, False])
-def test_a_python_without_ensurepip_asks_for_debians_package(
+def test_without_ensurepip_the_package_of_debian_is_installed_or_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, root: bool
 ) -> None:
     ran: list[list[str]] = []
@@ -44,7 +44,7 @@ def test_a_python_without_ensurepip_asks_for_debians_package(
     assert any(command[0] == "apt-get" and command[-1] == package for command in ran) == root
 
 
-def test_what_a_machine_lacks_is_said_and_nothing_fails(
+def test_missing_programs_are_printed_and_nothing_fails(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
@@ -61,3 +61,19 @@ def test_an_environment_of_this_python_is_not_made_again(monkeypatch: pytest.Mon
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: whole)
     monkeypatch.setattr(dev, "sh", lambda *_: pytest.fail("made again"))
     dev.make_venv()
+
+
+@pytest.mark.parametrize(("arguments", "fast"), [(["--fast", "-x"], True), (["-x"], False)])
+def test_the_fast_tests_are_those_that_are_not_slow(
+    monkeypatch: pytest.MonkeyPatch, arguments: list[str], fast: bool
+) -> None:
+    ran: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(sys, "argv", ["dev.py", "test", *arguments])
+    monkeypatch.setattr(dev, "sh", lambda *command, **_: ran.append(command))
+    for step in ("install", "install_system"):
+        monkeypatch.setattr(dev, step, lambda *_: None)
+    dev.test()
+    [tests] = [command for command in ran if "pytest" in command]
+    assert tests[-1] == "-x"
+    assert ("not slow" in tests) == fast
+    assert any("mypy" in command for command in ran) != fast

@@ -1,4 +1,4 @@
-"""What a missing extra means: one sentence, exit code 2, and nothing computed before."""
+"""A missing extra: one sentence, exit code 2, and nothing is computed before."""
 
 import ast
 import re
@@ -88,10 +88,10 @@ def test_a_command_that_needs_an_extra_says_so_before_it_computes(
     arguments, extra = NEEDS[name]
     before = sorted(plain.iterdir())
     assert main(arguments) == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("geoind: ")
-    assert says_what_is_missing(told.err, extra)
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith("geoind: ")
+    assert says_what_is_missing(printed.err, extra)
     assert sorted(plain.iterdir()) == before
 
 
@@ -112,15 +112,9 @@ def _draw_priors(_: Path) -> None:
 
 
 def _save_population(folder: Path) -> None:
-    from geoind.estimate import save_population
+    from geoind.maps import save_population
 
     save_population(UNIFORM, folder / "p.png", projection=geoind.Projection(2.35, 48.86))
-
-
-def _draw_population(_: Path) -> None:
-    from geoind.estimate import draw_population
-
-    draw_population(UNIFORM, None)  # type: ignore[arg-type]
 
 
 def _earth_movers_distance(_: Path) -> None:
@@ -130,7 +124,7 @@ def _earth_movers_distance(_: Path) -> None:
 
 
 def _read_basemap(_: Path) -> None:
-    from geoind.maps.basemap import read_basemap
+    from geoind.maps import read_basemap
 
     read_basemap()
 
@@ -140,7 +134,6 @@ FUNCTIONS: dict[str, tuple[Callable[[Path], object], str]] = {
     "write_report": (_write_report, "evaluation"),
     "draw_priors": (_draw_priors, "evaluation"),
     "save_population": (_save_population, "evaluation"),
-    "draw_population": (_draw_population, "evaluation"),
     "Prior.plot": (lambda _: UNIFORM.plot(), "evaluation"),
     "Channel.plot": (lambda _: geoind.geometric(3, epsilon=1.0).plot(), "evaluation"),
     "AuditResult.plot": (

@@ -22,7 +22,7 @@ from geoind.adapters.geopandas import obfuscate
 from geoind.cli import main
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files import Reading
-from geoind.maps.basemap import read_basemap
+from geoind.maps import read_basemap
 from geoind.pictures.card import card
 from geoind.queries.points_of_interest import PointsOfInterest
 from geoind.tables import EACH_FILE, ReleaseRecord, sidecar_of

@@ -1,4 +1,4 @@
-"""What holds for every file: tests are where a module's name says, and no example leaves true places behind."""
+"""Rules for every file: data never becomes a template, and no example leaves a folder with true locations."""
 
 import ast
 from collections.abc import Iterator
@@ -6,42 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import SLOW
+
 ROOT = Path(__file__).resolve().parent.parent
 
-NOTHING_TO_TEST = {
-    "__main__.py": "calls the command line, which tests/cli tests",
-    "version.py": "a number",
-    "errors.py": "names of errors, and how they show text, which test_hostile_text.py tests",
-    "files/one.py": "one file of a job, which test_job.py tests",
-    "files/source.py": "the contract of readers, whose tests check it",
-    "maps/colours.py": "colours",
-    "space/gdal_process.py": "runs in a process of its own, which test_vector_files.py starts",
-    "optimal/certificate.py": "a value; test_optimum.py measures what it says",
-}
-"""Modules without logic of their own, and why."""
-
-
-def modules() -> list[str]:
-    found = [path.relative_to(ROOT / "geoind").as_posix() for path in (ROOT / "geoind").rglob("*.py")]
-    found += [path.relative_to(ROOT).as_posix() for path in (ROOT / "webdemo").glob("*.py")]
-    return sorted(name for name in found if not name.endswith("__init__.py"))
-
-
-def own_test(name: str) -> Path:
-    path = Path(name)
-    return ROOT / "tests" / path.parent / f"test_{path.name}"
-
-
-@pytest.mark.parametrize("name", modules())
-def test_a_module_has_its_tests_where_its_name_says_or_a_reason_why_not(name: str) -> None:
-    if own_test(name).exists():
-        assert name not in NOTHING_TO_TEST
-    else:
-        assert name in NOTHING_TO_TEST, f"write {own_test(name).relative_to(ROOT)}"
-
-
-def test_exceptions_are_for_modules_that_are_there() -> None:
-    assert set(NOTHING_TO_TEST) <= set(modules())
+SOURCES = sorted([*(ROOT / "geoind").rglob("*.py"), *(ROOT / "webdemo").glob("*.py")])
 
 
 def test_an_example_removes_the_folder_it_makes() -> None:
@@ -55,18 +24,18 @@ def test_an_example_removes_the_folder_it_makes() -> None:
 
 
 TEMPLATES = {"Element", "Template", "from_string", "fill", "Markup"}
-"""What compiles its first argument as a template, or takes it for HTML."""
+"""Functions that compile their first argument as a template, or take it for HTML."""
 
 ALLOWED = {
-    # The one place that compiles what `fill` is given; every call of `fill` is checked.
-    "pictures/page.py": ["environment.from_string(template)", "Markup(_encodable("],
-    # What folium wrote.
-    "maps/offline.py": ["Markup(root.html.render())"],
+    # The only place that compiles the argument of `fill`; every call of `fill` is checked.
+    "geoind/pictures/page.py": ["environment.from_string(template)", "Markup(_encodable("],
+    # HTML that folium rendered.
+    "geoind/maps/offline.py": ["Markup(root.html.render())"],
 }
 
 
 def is_fixed(value: ast.expr) -> bool:
-    """Whether a value is text of the program: written in it, or a file of its package."""
+    """Return whether a value is a literal of the program or a file of its package."""
     if isinstance(value, ast.Constant):
         return isinstance(value.value, str)
     called = value.func if isinstance(value, ast.Call) else None
@@ -96,11 +65,18 @@ def templates_of_data(source: str) -> Iterator[str]:
             yield f"{node.lineno}: {ast.unparse(node)[:80]}"
 
 
-@pytest.mark.parametrize("name", modules())
-def test_data_never_becomes_a_template(name: str) -> None:
-    path = ROOT / name if name.startswith("webdemo/") else ROOT / "geoind" / name
-    found = templates_of_data(path.read_text(encoding="utf-8"))
-    assert [call for call in found if not call.partition(": ")[2].startswith((*ALLOWED.get(name, ()),))] == []
+def test_data_never_becomes_a_template() -> None:
+    found = [
+        f"{name}:{call}"
+        for name, path in ((path.relative_to(ROOT).as_posix(), path) for path in SOURCES)
+        for call in templates_of_data(path.read_text(encoding="utf-8"))
+        if not call.partition(": ")[2].startswith((*ALLOWED.get(name, ()),))
+    ]
+    assert found == []
+
+
+def test_exceptions_are_for_files_that_exist() -> None:
+    assert all((ROOT / name).exists() for name in ALLOWED)
 
 
 @pytest.mark.parametrize(
@@ -123,13 +99,11 @@ def test_a_template_made_of_data_would_be_found(source: str) -> None:
 
 
 def test_no_template_declares_a_value_safe() -> None:
-    pages = [
-        *(ROOT / "webdemo").rglob("*.html"),
-        *(ROOT / "geoind").rglob("*.py"),
-        *(ROOT / "webdemo").glob("*.py"),
-    ]
-    for path in pages:
+    for path in [*(ROOT / "webdemo").rglob("*.html"), *SOURCES]:
         text = path.read_text(encoding="utf-8")
-        assert not [
-            word for word in ("|safe", "| safe", "autoescape false", "autoescape=False") if word in text
-        ], path
+        words = ("|safe", "| safe", "autoescape false", "autoescape=False")
+        assert not [word for word in words if word in text], path
+
+
+def test_the_files_that_are_listed_as_slow_exist() -> None:
+    assert [name for name in SLOW if not (ROOT / "tests" / name).exists()] == []

@@ -284,7 +284,8 @@ class Watched:
 
 def test_the_budget_is_charged_before_the_noise_is_drawn() -> None:
     purse = Purse()
-    obfuscate(lat=[1.0, 2.0], lon=[1.0, 2.0], epsilon=0.01, ledger=purse, person_id="alice", rng=Watched(purse.notes))
+    place = {"lat": [1.0, 2.0], "lon": [1.0, 2.0], "epsilon": 0.01}
+    obfuscate(**place, ledger=purse, person_id="alice", rng=Watched(purse.notes))
     assert purse.notes == ["2 paid", "drawn"]
     assert purse.left == pytest.approx(0.98)
     obfuscate(lat=1.0, lon=1.0, epsilon=0.01, ledger=purse, person_id="alice")
@@ -302,7 +303,7 @@ def test_a_whole_number_is_a_person_and_what_is_no_name_is_an_error(lat: float |
     paid = purse.notes.copy()
     assert len(paid) == 3
     for person in nobody:
-        with pytest.raises(InvalidInputError, match="person must be text or a whole number"):
+        with pytest.raises(InvalidInputError, match="person_id must be text or a whole number"):
             obfuscate(**place, person_id=person)
     assert purse.notes == paid
 

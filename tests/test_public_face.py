@@ -1,4 +1,4 @@
-"""What `import geoind` gives and what it leaves alone."""
+"""The public face: at most 45 names at the top, the rest by subject, each documented and in one place."""
 
 import ast
 import importlib
@@ -7,14 +7,23 @@ import re
 import subprocess
 import sys
 import textwrap
+import tomllib
+from collections import Counter
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import geoind
 
 ROOT = Path(geoind.__file__).resolve().parent.parent
+TOP = importlib.import_module("geoind")
+SUBJECTS = [f"geoind.{subject}" for subject in TOP.SUBJECTS]
+ENGINES = [f"geoind.adapters.{engine}" for engine in ("dask", "duckdb", "geopandas", "polars", "spark")]
+PLACES = ["geoind", *SUBJECTS, *ENGINES]
+"""Every module that users import from."""
 
 HEAVY = [
     "pandas",
@@ -30,13 +39,32 @@ HEAVY = [
 ]
 
 
-def test_every_public_name_exists_and_is_documented() -> None:
-    for name in dir(geoind):
-        assert getattr(geoind, name).__doc__
+def offered(place: str) -> dict[str, Any]:
+    """Return the public names of a module and their values."""
+    module = importlib.import_module(place)
+    return {name: getattr(module, name) for name in module.__all__ if name != "__version__"}
+
+
+def callables(place: str) -> dict[str, Any]:
+    """Return the public functions and classes of a module."""
+    return {
+        name: value for name, value in offered(place).items() if inspect.isroutine(value) or inspect.isclass(value)
+    }
+
+
+def is_raised_or_implemented(value: Any) -> bool:
+    """Whether a name is an error or a protocol: the examples are those of the functions that use it."""
+    return inspect.isclass(value) and (issubclass(value, Exception) or getattr(value, "_is_protocol", False))
+
+
+def documentation(value: Any) -> str:
+    """Return the docstrings of a function, or of a class and what is defined in it."""
+    own = [value, *vars(value).values()] if inspect.isclass(value) else [value]
+    return "\n".join(getattr(part, "__doc__", None) or "" for part in own)
 
 
 def annotations(node: ast.AST) -> Iterator[ast.expr]:
-    """What the public functions and fields in a piece of source are annotated with."""
+    """Yield the annotations of the public functions and fields in a piece of source."""
     for inner in ast.iter_child_nodes(node):
         if isinstance(inner, ast.FunctionDef) and not inner.name.startswith("_"):
             every = (*inner.args.posonlyargs, *inner.args.args, *inner.args.kwonlyargs)
@@ -49,84 +77,87 @@ def annotations(node: ast.AST) -> Iterator[ast.expr]:
             yield from annotations(inner)
 
 
-STABLE = [
-    "geoind",
-    "geoind.distances",
-    "geoind.estimate",
-    "geoind.evaluation",
-    "geoind.files",
-    "geoind.optimal",
-    "geoind.adapters.dask",
-    "geoind.adapters.duckdb",
-    "geoind.adapters.geopandas",
-    "geoind.adapters.polars",
-    "geoind.adapters.spark",
-    "geoind.tables",
-    "geoind.traces",
-]
-"""Where users import from."""
+def annotated(value: Any) -> Iterator[str]:
+    """Yield the annotations of a public function or class as they are written."""
+    source = textwrap.dedent(inspect.getsource(value))
+    return map(ast.unparse, annotations(ast.parse(source)))
+
+
+def test_the_top_level_offers_at_most_45_names() -> None:
+    assert len(offered("geoind")) <= 45
+    assert dir(geoind) == sorted(TOP.__all__)
+
+
+def test_no_name_is_offered_in_two_places() -> None:
+    # Each engine has its own function `obfuscate`, of one meaning.
+    counts = Counter(name for place in ["geoind", *SUBJECTS] for name in offered(place))
+    assert [name for name, count in counts.items() if count > 1 and name != "obfuscate"] == []
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_every_public_name_is_documented(place: str) -> None:
+    assert importlib.import_module(place).__doc__
+    assert [name for name, value in callables(place).items() if not inspect.getdoc(value)] == []
+
+
+@pytest.mark.parametrize("place", ["geoind", *SUBJECTS])
+def test_every_public_function_and_class_has_an_example(place: str) -> None:
+    # A value that a function takes or returns is shown by that function's example.
+    shown = "\n".join(
+        annotation
+        for each in ["geoind", *SUBJECTS]
+        for value in callables(each).values()
+        if ">>> " in documentation(value)
+        for annotation in annotated(value)
+    )
+    missing = [
+        name
+        for name, value in callables(place).items()
+        if ">>> " not in documentation(value)
+        and not is_raised_or_implemented(value)
+        and not (inspect.isclass(value) and re.search(rf"\b{name}\b", shown))
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_public_functions_show_their_parameters(place: str) -> None:
+    hidden = [
+        f"{name}({parameter})"
+        for name, value in callables(place).items()
+        if not is_raised_or_implemented(value)
+        for parameter in inspect.signature(value).parameters.values()
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD
+    ]
+    assert hidden == []
 
 
 OF_ANY_ENGINE = ("obfuscate", "register")
-"""Functions whose frames have no common type: a frame in, one of its kind out."""
+"""Functions of frames that have no common type: a frame in, one of its kind out."""
 
 
-@pytest.mark.parametrize("path", STABLE)
-def test_no_public_name_is_typed_as_anything(path: str) -> None:
-    module = importlib.import_module(path)
+@pytest.mark.parametrize("place", PLACES)
+def test_no_public_name_is_typed_as_anything(place: str) -> None:
     loose = []
-    for name in getattr(module, "__all__", None) or dir(module):
-        value = getattr(module, name)
-        if inspect.isclass(value) or inspect.isfunction(value):
-            written = map(ast.unparse, annotations(ast.parse(textwrap.dedent(inspect.getsource(value)))))
-            # A column of a frame may hold anything, and so may the members of a record in JSON.
-            loose += [one for one in written if re.search(r"(?<!Series\[)(?<!dict\[str, )\bAny\b", one)]
-            if name in OF_ANY_ENGINE:
-                loose = [one for one in loose if one != "Any"]
-    assert not loose
+    for name, value in callables(place).items():
+        # A column of a frame may hold anything, and so may the members of a record in JSON.
+        found = [one for one in annotated(value) if re.search(r"(?<!Series\[)(?<!dict\[str, )\bAny\b", one)]
+        loose += [f"{name}: {one}" for one in found if not (one == "Any" and name in OF_ANY_ENGINE)]
+    assert loose == []
 
 
 def test_there_is_one_version() -> None:
-    from importlib.metadata import version
-
     assert version("geoind") == geoind.__version__
 
 
-@pytest.mark.parametrize("module", HEAVY)
-def test_heavy_packages_load_only_when_used(module: str) -> None:
-    loaded = subprocess.run(
-        [sys.executable, "-c", f"import sys, geoind; print({module!r} in sys.modules)"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert loaded.stdout.strip() == "False"
+def test_heavy_packages_load_only_when_used() -> None:
+    asked = f"import sys, geoind; print([name for name in {HEAVY} if name in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert loaded.stdout.strip() == "[]"
 
 
-def functions_of_many_parameters() -> Iterator[tuple[str, ast.arguments]]:
-    for path in sorted((ROOT / "geoind").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.FunctionDef):
-                given = node.args
-                names = {part.arg for part in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
-                if len(names - {"self", "cls"}) > 7:
-                    yield node.name, given
-
-
-MORE_THAN_SEVEN = {
-    "obfuscate": "the call of a backend: how much privacy in any of its words, and who pays",
-    "obfuscate_file": "how a file is read and written; the declarations and the noise are keywords of Recipe.of",
-    "obfuscate_files": "as obfuscate_file",
-    "of": "the declarations and the noise of a table, each a keyword",
-    "private_query": "the words of obfuscate, and the area of interest",
-    "register": "a function of SQL has no other place for its options",
-    "write": "a file of any format, for geoind.files alone",
-}
-"""Functions that read better with one keyword per option than with values to build first, and why."""
-
-
-def test_only_named_functions_have_more_than_seven_parameters_and_those_by_keyword() -> None:
-    found = dict(functions_of_many_parameters())
-    assert set(found) == set(MORE_THAN_SEVEN), "let a value object gather the parameters"
-    for name, given in found.items():
-        assert len(given.posonlyargs + given.args) <= 3, f"{name}: keywords only"
+def test_five_layers_are_declared_and_hold_every_module() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    [layers] = [contract for contract in settings["contracts"] if contract["type"] == "layers"]
+    assert len(layers["layers"]) == 5
+    assert layers["exhaustive"]

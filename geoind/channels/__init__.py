@@ -1,4 +1,4 @@
-"""The finite world: mechanisms as matrices between sites, priors, and what can be computed from them."""
+"""Finite mechanisms as matrices between sites, priors, and their measures."""
 
 import lazy_loader
 

@@ -1,17 +1,17 @@
-"""What geo-indistinguishability says about an observer's beliefs: equivalent readings of one promise.
+"""Bayesian characterisations of geo-indistinguishability, in terms of an observer's beliefs.
 
-A channel promises epsilon if no report is more than e^(epsilon d) times as likely at one place as at another, d
-apart (`tight_epsilon`). Whatever the observer believes beforehand, that is the same as each of these:
+A channel is epsilon-geo-indistinguishable if no report is more than e^(epsilon d) times as likely at one location
+as at another at distance d (`tight_epsilon`). For all priors of the observer, that is equivalent to each of these:
 
-1. **Odds** (`epsilon_of_odds`): a report changes the odds between two places by a factor of at most e^(epsilon d).
-2. **Neighbourhoods** (`epsilon_within_balls`): for somebody who knows that the truth is within r of a place x, the
-   belief in x itself changes by a factor of at most e^(epsilon r).
-3. **Two priors** (`epsilon_of_two_priors`): if no place of one prior is farther than r from any of the other, no
-   report is more than e^(epsilon r) times as likely under one as under the other.
+1. **Odds** (`epsilon_of_odds`): a report changes the odds of two locations by a factor of at most e^(epsilon d).
+2. **Balls** (`epsilon_within_balls`): for an observer who knows that the truth is within r of a location x, the
+   probability of x changes by a factor of at most e^(epsilon r).
+3. **Two priors** (`epsilon_of_two_priors`): if no location of one prior is farther than r from any of the other,
+   no report is more than e^(epsilon r) times as likely under one as under the other.
 
-For databases, where d counts records that differ, the second one is the Bayesian reading of differential privacy
-(`epsilon_of_records`). Each function returns the least epsilon for which its inequality holds with the prior
-given: at most `tight_epsilon`, and as close to it as one likes for some prior.
+For databases, where d counts records that differ, the second one is the Bayesian form of differential privacy
+(`epsilon_of_records`). Each function returns the least epsilon for which its inequality holds with the given
+prior: at most `tight_epsilon`, and arbitrarily close to it for some priors.
 """
 
 import math
@@ -21,7 +21,7 @@ import numpy as np
 from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
-from geoind.channels.tightness import steepest_ratio
+from geoind.channels.rows import steepest_ratio
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError
 
@@ -29,9 +29,9 @@ __all__ = ["epsilon_of_odds", "epsilon_of_records", "epsilon_of_two_priors", "ep
 
 
 def epsilon_of_odds(channel: Channel, prior: Prior, *, distance: Distance = euclidean) -> float:
-    """Return the least epsilon for which reports change the odds of two places by at most e^(epsilon d).
+    """Return the least epsilon for which reports change the odds of two locations by at most e^(epsilon d).
 
-    Equal to `tight_epsilon` for every prior that excludes no place.
+    Equal to `tight_epsilon` for every prior without a zero.
 
     Examples
     --------
@@ -48,17 +48,18 @@ def epsilon_of_odds(channel: Channel, prior: Prior, *, distance: Distance = eucl
 
 
 def epsilon_within_balls(channel: Channel, prior: Prior, *, distance: Distance = euclidean) -> float:
-    """Return the least epsilon for which, within r of any place, belief in it changes by at most e^(epsilon r).
+    """Return the least epsilon for which the probability of x within a ball changes by at most e^(epsilon r).
 
-    The observer knows that the truth is in the ball of radius r around x: belief in x before the report is its
-    share of the ball's prior, afterwards its share of the ball's posterior. Every x and every r is tried.
+    The observer knows that the truth is in the ball of radius r around x. The probability of x before the report
+    is its share of the ball's prior mass; afterwards its share of the ball's posterior mass. All x and r are
+    compared.
 
     Examples
     --------
     >>> from geoind import Grid
     >>> street = Grid(0, 0, cell=100, columns=2, rows=1)
     >>> coin = Channel(street, street, [[0.75, 0.25], [0.25, 0.75]])
-    >>> for mass in (0.5, 0.01, 0.0001):  # the rarer a place, the more a report can say for it
+    >>> for mass in (0.5, 0.01, 0.0001):  # the smaller the mass, the larger the change
     ...     print(round(epsilon_within_balls(coin, Prior(street, [mass, 1 - mass])) * 100, 4))
     0.6931
     1.0919
@@ -69,7 +70,7 @@ def epsilon_within_balls(channel: Channel, prior: Prior, *, distance: Distance =
     for truth in np.flatnonzero(prior.mass > 0).tolist():
         order = np.argsort(apart[truth], kind="stable")
         radii = apart[truth, order]
-        # A ball holds all that are equally far: only the last of them closes it.
+        # A ball contains all sites at its radius, so it ends at the last of them.
         closed = np.flatnonzero(np.diff(radii, append=math.inf) > 0)
         mass, joints = (np.cumsum(each[order], axis=0)[closed] for each in (prior.mass, joint))
         changes = _changes(channel.matrix[truth], joints / mass[:, None])
@@ -82,8 +83,8 @@ def epsilon_of_two_priors(
 ) -> float:
     """Return the least epsilon for which reports under two priors differ by at most e^(epsilon r).
 
-    r is the largest distance between a place of one prior and a place of the other. With two priors that are
-    certain of one place each this is the definition of geo-indistinguishability.
+    r is the largest distance between a location of one prior and a location of the other. With two priors on one
+    location each this is the definition of geo-indistinguishability.
 
     Examples
     --------
@@ -100,11 +101,11 @@ def epsilon_of_two_priors(
 
 
 def epsilon_of_records(channel: Channel, prior: Prior) -> float:
-    """Return the largest change of belief about one record for somebody who knows all the others.
+    """Return the largest change of the probability of one record given all others, as a logarithm.
 
-    The Bayesian reading of differential privacy: the channel's inputs are databases, a column for each person's
-    record. Whatever the prior, the probability of a record given all others changes with the report by a factor of
-    at most e^epsilon, where epsilon is `tight_epsilon(channel, distances.hamming)`.
+    The Bayesian form of differential privacy: the channel's inputs are databases, with a column for each person's
+    record. For any prior, the probability of a record given all others changes with the report by a factor of at
+    most e^epsilon, where epsilon is `tight_epsilon(channel, distances.hamming)`.
 
     Examples
     --------
@@ -135,14 +136,14 @@ def _distances(channel: Channel, distance: Distance) -> FloatArray:
 
 
 def _changes(here: FloatArray, around: FloatArray) -> FloatArray:
-    """Return the largest |ln(here / around)| of each row; what is impossible on both sides has not changed."""
+    """Return the largest |ln(here / around)| of each row; 0 where both are zero."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.abs(np.log(here) - np.log(around))
     return np.asarray(np.where((here > 0) | (around > 0), logs, 0.0).max(axis=-1))
 
 
 def _rate(changes: FloatArray, radii: FloatArray) -> float:
-    """Return the largest change per unit of radius; a change at no distance has no bound."""
-    # Sums of doubles: a ball of equal rows changes nothing but the last digits.
+    """Return the largest change per unit of radius; infinite for a change at radius 0."""
+    # A ball of equal rows changes only by the rounding of sums.
     changes = np.where(changes < 1e-13, 0.0, changes)
     return float(np.divide(changes, radii, out=np.where(changes > 0, math.inf, 0.0), where=radii > 0).max())

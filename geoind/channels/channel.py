@@ -1,4 +1,4 @@
-"""A finite mechanism: the probability of each report for each true site, as a matrix."""
+"""A finite mechanism as a matrix: the probability of each report for each true site."""
 
 import hashlib
 from dataclasses import dataclass
@@ -10,10 +10,8 @@ from zipfile import BadZipFile
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, frozen
-from geoind.channels.draws import choose, choose_exactly
 from geoind.channels.priors import Prior
-from geoind.channels.reach import as_grid, reach_of_rows
-from geoind.channels.tightness import steepest_ratio
+from geoind.channels.rows import as_grid, choose, choose_exactly, reach_of_rows, steepest_ratio
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, NotStochasticError, SitesMismatchError
 from geoind.mechanisms.protocol import Space
@@ -33,21 +31,21 @@ __all__ = ["Channel", "TightEpsilon", "tight_epsilon"]
 SUM_TOLERANCE = 1e-9
 
 QUICK = 100_000
-"""Entries of a matrix whose epsilon a notebook need not wait for."""
+"""Largest number of entries of a matrix whose epsilon is computed for display in a notebook."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Channel:
     """A read-only row-stochastic matrix between two sets of sites.
 
-    The promise of a channel holds *between its input sites*. Mapping a true location to the closest site
-    happens before the noise and is not covered: two points a metre apart on both sides of a cell border
-    count as a whole cell apart.
+    The guarantee of a channel holds *between its input sites*. Mapping a true location to the closest site happens
+    before the noise and is not covered: two points a metre apart on both sides of a cell border count as a whole
+    cell apart.
 
     Parameters
     ----------
     inputs, outputs : Sites
-        Where a person may be, and what may be reported.
+        The possible true locations and the possible reports.
     matrix : (len(inputs), len(outputs)) array
         `matrix[x, z]` is the probability of report `z` at true site `x`; each row sums to 1.
 
@@ -66,7 +64,7 @@ class Channel:
 
     space: ClassVar[Space] = "xy"
 
-    # An array on the left or right of `@` is a mistake, not a matrix product.
+    # An array on the left or right of `@` raises TypeError.
     __array_ufunc__ = None
 
     def __init__(self, inputs: Sites, outputs: Sites, matrix: ArrayLike) -> None:
@@ -75,7 +73,7 @@ class Channel:
             raise SitesMismatchError(
                 f"matrix must have shape {(len(inputs), len(outputs))}, inputs by outputs, got {array.shape}"
             )
-        # Written so that NaN fails, and the message names the rule that is broken.
+        # Written so that NaN fails.
         if not (array >= 0).all():
             raise NotStochasticError("matrix must hold probabilities: an entry is negative or not a number")
         off = np.abs(array.sum(axis=1) - 1)
@@ -102,7 +100,7 @@ class Channel:
         return card(type(self).__name__, facts, thumbnail(self.outputs, self.matrix[middle]))
 
     def plot(self, truth: int | None = None, axes: "Axes | None" = None) -> "Axes":
-        """Draw how likely each report is at one input, which is marked, and return the axes.
+        """Draw the probability of each report at one input, which is marked, and return the axes.
 
         Parameters
         ----------
@@ -125,7 +123,7 @@ class Channel:
         return axes
 
     def explore(self, projection: "Projection", truth: int | None = None) -> "Map":
-        """Return a folium map of how likely each report is at one input, which is marked.
+        """Return a folium map of the probability of each report at one input, which is marked.
 
         Parameters
         ----------
@@ -176,8 +174,8 @@ class Channel:
     def off_site_level(self) -> float:
         """The privacy loss beyond epsilon times distance, for two truths that are not input sites.
 
-        Each is taken for its closest site, so that the sites may be farther apart than the truths by a cell's
-        diagonal; on a `Grid` of side u that is a factor e^(sqrt(2) * u * epsilon). Infinite for other sites.
+        Each is mapped to its closest site, so the sites may be farther apart than the truths by the diagonal of a
+        cell; on a `Grid` of side u that is a factor e^(sqrt(2) * u * epsilon). Infinite for other sites.
 
         Examples
         --------
@@ -191,7 +189,7 @@ class Channel:
     def reach(self, confidence: float) -> float:
         """Return the metres within which a report lies of any truth in the grid with at least this probability.
 
-        Exact at the sites; for inputs that are a `Grid`.
+        Exact at the sites. Defined for inputs that are a `Grid`.
 
         Examples
         --------
@@ -203,16 +201,14 @@ class Channel:
         return reach_of_rows(self.matrix, self.inputs, self.outputs, confidence)
 
     def check_inside(self, points: FloatArray) -> None:
-        """Refuse truths outside the grid of the inputs."""
+        """Raise an error for truths outside the grid of the inputs."""
         as_grid(self.inputs).check_inside(points)
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
-        """Return one report for each of the (n, 2) points: the place of an output of the closest input's row.
+        """Return one report for each of the (n, 2) points: an output, drawn from the row of the closest input.
 
-        Points have as many columns as the inputs, reports as many as the outputs.
-
-        Draws are exact: each output has the probability of its entry over the sum of the row's entries, as
-        rational numbers, however small it is.
+        Points have as many columns as the inputs, reports as many as the outputs. Draws are exact: each output has
+        the probability of its entry over the sum of the row, as rational numbers, however small it is.
         """
         return self.outputs.xy[self.sample_indices(self.inputs.nearest(points), rng=rng)]
 
@@ -227,8 +223,8 @@ class Channel:
         array([1, 1, 0])
         """
         rows = self._numbers(truth)
-        # A keyed source sees the site, so that a person who stays within a cell repeats the same report. It takes
-        # two numbers: of a record its own number, since the purpose names all the records.
+        # A keyed source gets the site, so that a person who stays within a cell repeats the same report. It takes
+        # two numbers; for records these are derived from the record's index.
         places = (
             self.inputs.xy if self.inputs.xy.shape[1] == 2 else np.arange(2.0 * len(self.inputs)).reshape(-1, 2)
         )
@@ -252,7 +248,7 @@ class Channel:
         return np.asarray(prior.mass[:, None] * self.matrix)
 
     def reports(self, prior: Prior) -> Prior:
-        """Return how likely each report is.
+        """Return the distribution of the reports.
 
         Examples
         --------
@@ -265,9 +261,9 @@ class Channel:
         return Prior(self.outputs, self.joint(prior).sum(axis=0))
 
     def posterior(self, prior: Prior) -> FloatArray:
-        """Return what each report tells: (len(outputs), len(inputs)), row z is the truth's distribution after z.
+        """Return the posteriors, (len(outputs), len(inputs)): row z is the distribution of the truth given z.
 
-        A report that cannot occur leaves the prior as it was.
+        The posterior of a report that cannot occur is the prior.
 
         Examples
         --------
@@ -283,7 +279,7 @@ class Channel:
         return np.where(total > 0, joint / np.where(total > 0, total, 1), prior.mass)
 
     def __matmul__(self, other: object) -> "Channel":
-        """Return this channel followed by another one that sees its reports only."""
+        """Return this channel followed by another one, whose inputs are its reports."""
         if not isinstance(other, Channel):
             return NotImplemented
         if not same_sites(self.outputs, other.inputs):
@@ -321,21 +317,21 @@ class Channel:
 
     @cached_property
     def _cumulative(self) -> FloatArray:
-        # A row's sum may differ from 1: what counts is each entry's part of it.
+        # The sum of a row may differ from 1 by rounding; probabilities are relative to it.
         total = np.cumsum(self.matrix, axis=1)
         total /= total[:, -1:]
         return total
 
     @cached_property
     def purpose(self) -> str:
-        """What keyed words of this channel are for: a digest of its matrix and its sites."""
+        """The name of this channel's keyed random words: a digest of its matrix and its sites."""
         digest = hashlib.blake2b(self.matrix.tobytes(), digest_size=16)
         digest.update(self.inputs.xy.tobytes() + self.outputs.xy.tobytes())
         return f"Channel {digest.hexdigest()}"
 
 
 class TightEpsilon(float):
-    """A measured epsilon that knows where it is attained.
+    """A measured epsilon, with the inputs and the report where it is attained.
 
     Attributes
     ----------
@@ -349,7 +345,7 @@ class TightEpsilon(float):
     report: int
 
     def __new__(cls, epsilon: float, truth: int, other: int, report: int) -> "TightEpsilon":
-        """Return the number with its triple."""
+        """Return the number with its attributes."""
         self = super().__new__(cls, epsilon)
         self.truth, self.other, self.report = truth, other, report
         return self
@@ -359,17 +355,17 @@ class TightEpsilon(float):
 
 
 def tight_epsilon(channel: Channel, distance: Distance = euclidean) -> TightEpsilon:
-    """Return the smallest epsilon that the channel keeps: the largest log-ratio per unit of distance.
+    """Return the smallest epsilon of the channel: the largest log-ratio per unit of distance.
 
-    Exact: every pair of inputs and every report is compared, each entry over the sum of its row, to
-    6e-15 / distance (the sum is rounded). It is infinite where a report is possible at one site and impossible
-    at another. 2 500 sites take seconds.
+    All pairs of inputs and all reports are compared, each entry over the sum of its row, with an error of at most
+    6e-15 / distance (the sum is rounded). It is infinite where a report is possible at one site and impossible at
+    another. 2 500 sites take seconds.
 
     Parameters
     ----------
     channel : Channel
     distance : Distance
-        The metric of the promise; it may be asymmetric, but must be finite and not negative.
+        The metric of epsilon; it may be asymmetric, but must be finite and not negative.
 
     Returns
     -------

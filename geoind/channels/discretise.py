@@ -1,12 +1,12 @@
-"""Planar Laplace noise on a grid, as a matrix: how likely each cell is, to a relative precision of 1e-13.
+"""Planar Laplace noise on a grid as a matrix: the probability of each cell, with a relative error of 1e-13.
 
-The ratio of two tiny probabilities is the promise, so no probability may be a difference of larger ones. In polar
-coordinates around the truth the noise beyond radius r along a ray has mass S(r) = (1 + e r) exp(-e r), and a cell
-is the integral over the angle of S(in) - S(out) >= 0, where a ray enters and leaves it. That difference is the sum
-of two positive terms, and the integral a sum with positive weights.
+Epsilon is measured on ratios of tiny probabilities, so none may be computed as a difference of larger ones. In
+polar coordinates around the truth the noise beyond radius r along a ray has mass S(r) = (1 + e r) exp(-e r). The
+mass of a cell is the integral over the angle of S(in) - S(out) >= 0, where a ray enters and leaves the cell. That
+difference is the sum of two positive terms, and the integral is a sum with positive weights.
 
 With tan(angle) = exp(u) the integrand is smooth within pi/2 of the real axis even where the noise is far wider or
-far narrower than a cell, so that Gauss-Legendre panels in u converge geometrically.
+far narrower than a cell, so Gauss-Legendre panels in u converge geometrically.
 """
 
 import math
@@ -16,7 +16,7 @@ from scipy.special import gammainc
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.channels.channel import Channel
-from geoind.channels.stencil import loss_per_step, spread_over
+from geoind.channels.formulas import loss_per_step, spread_over
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.planar import PlanarLaplace
 from geoind.space.sites import Grid
@@ -30,7 +30,7 @@ PANEL = 0.5
 """Largest length of a panel in u, the logarithm of the angle's tangent."""
 
 DECAY = 45.0
-"""The part of an integrand that is smaller than exp(-45) of its largest value is left out."""
+"""The part of an integrand below exp(-45) of its largest value is omitted."""
 
 FAR = 700.0
 """Beyond this many scales of the noise a probability is below 1e-300."""
@@ -39,16 +39,16 @@ SWING = 10.0
 """Largest change, in scales of the noise, of a radius along a panel."""
 
 AXIS = 40.0
-"""Angles below exp(-40) from an axis are left out, or less where a cell is narrower than the noise."""
+"""Angles below exp(-40) from an axis are omitted; the limit is smaller where a cell is narrower than the noise."""
 
 PANELS_AT_ONCE = 20_000
 
 
 def discretise(noise: PlanarLaplace, grid: Grid) -> Channel:
-    """Return the channel of noise that is added to a cell's centre and snapped to the closest cell.
+    """Return the channel that adds noise to a cell's centre and snaps the result to the closest cell.
 
-    Cells on the border take all that falls outside beyond them. Snapping only sees the report, so the channel
-    keeps the epsilon of the noise; what is measured is at most that.
+    Reports outside the grid go to cells on the border. Snapping is post-processing, so the measured epsilon is at
+    most that of the noise.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def discretise(noise: PlanarLaplace, grid: Grid) -> Channel:
 
 
 def _axis(count: int, cell: float) -> tuple[FloatArray, FloatArray]:
-    """Return intervals of the positive half-line, and how many of each make up a case of `axis_cases`."""
+    """Return intervals of the positive half-line, and how many of each a case of `axis_cases` consists of."""
     steps = np.arange(1, count)
     low = np.concatenate([[0, 0], (steps - 0.5) * cell, (steps - 0.5) * cell])
     high = np.concatenate([[cell / 2, np.inf], (steps + 0.5) * cell, np.full(count - 1, np.inf)])
@@ -104,12 +104,12 @@ def _rectangles(x_intervals: FloatArray, y_intervals: FloatArray) -> FloatArray:
 def _panels(sides: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
     """Return the panels in u over each rectangle: its number, lower and upper end.
 
-    Between two breaks a ray enters through one edge and leaves through one: they lie at the corners, and where the
-    far edges come so close that what lies beyond them starts to count.
+    Between two breaks a ray enters through one edge and leaves through one. Breaks lie at the corners, and where
+    the far edges come so close that the mass beyond them matters.
     """
     x0, x1, y0, y1 = sides
     farthest = np.hypot(x0, y0) + DECAY
-    # A strip along an axis is seen under an angle as small as it is narrow.
+    # The angle of a strip along an axis is proportional to its width.
     axis = AXIS - np.log(np.minimum(1.0, np.minimum(x1 - x0, y1 - y0)))
     with np.errstate(divide="ignore", invalid="ignore"):
         corners = [np.log(y) - np.log(x) for y, x in ((y0, x1), (y1, x0), (y0, x0), (y1, x1))]
@@ -118,7 +118,7 @@ def _panels(sides: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
     start = np.maximum.reduce([corners[0], lower[0], -axis])
     end = np.minimum.reduce([corners[1], upper[0], axis])
     inner = np.stack([corners[2], corners[3], lower[1], upper[1]])
-    # A break that does not exist (no such corner, no such edge) falls on the start.
+    # A break that does not exist (no such corner, no such edge) is placed at the start.
     inner = np.clip(np.where(np.isnan(inner), start, inner), start, end)
     breaks = np.sort(np.concatenate([start[None], inner, end[None]]), axis=0)
     rectangle = np.tile(np.arange(len(x0)), len(breaks) - 1)
@@ -126,7 +126,7 @@ def _panels(sides: FloatArray) -> tuple[IntArray, FloatArray, FloatArray]:
     kept = high > low
     low, high, rectangle = low[kept], high[kept], rectangle[kept]
     before, after = (_crossings(sides[:, rectangle], u) for u in (low, high))
-    # Radii beyond the farthest one that counts may change as they like.
+    # The change of radii beyond the farthest relevant one does not matter.
     cut = farthest[rectangle] * (1 + 1e-9)
     change = np.where(
         np.maximum(before, after) <= cut, np.abs(np.minimum(before, cut) - np.minimum(after, cut)), 0

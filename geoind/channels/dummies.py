@@ -1,4 +1,4 @@
-"""The truth hidden among decoys: k-anonymity by dummies, for comparison. It is *not* geo-indistinguishable."""
+"""k-anonymity by dummies, for comparison: the truth among decoys. It is *not* geo-indistinguishable."""
 
 import math
 from dataclasses import KW_ONLY, dataclass
@@ -8,7 +8,7 @@ import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_count, as_points
 from geoind.channels.priors import Prior
-from geoind.channels.reach import as_grid, reach_of_rows
+from geoind.channels.rows import as_grid, reach_of_rows
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, SitesMismatchError
 from geoind.mechanisms.protocol import Space
@@ -22,14 +22,14 @@ __all__ = ["Dummies"]
 class Dummies:
     """The closest site of the truth together with k - 1 random decoys, in random order.
 
-    **Not geo-indistinguishable**: the truth is always among the k, so a set without x rules x out, and `epsilon`
-    is infinite. An adversary who knows where people are believes member j of a set with a weight of
-    prior(j) / decoys(j): decoys protect as far as they look like people.
+    **Not geo-indistinguishable**: the truth is always among the k, so a set without x excludes x, and `epsilon`
+    is infinite. An adversary with a prior gives member j of a set the weight prior(j) / decoys(j): decoys
+    protect only as far as their distribution resembles the prior.
 
     Parameters
     ----------
     decoys : Prior
-        Where decoys are drawn, independently of the truth.
+        The distribution of decoys, which are drawn independently of the truth.
     k : int
         Size of a set.
 
@@ -61,16 +61,16 @@ class Dummies:
         return math.inf if len(self.decoys) > 1 else 0.0
 
     def reach(self, confidence: float) -> float:
-        """Return the metres within which one place of a set lies of its truth with at least this probability.
+        """Return the metres within which a random member lies of the truth with at least this probability.
 
-        For decoys on a `Grid`.
+        Defined for decoys on a `Grid`.
         """
         sites = self.decoys.sites
         rows = np.eye(len(sites)) / self.k + (1 - 1 / self.k) * self.decoys.mass
         return reach_of_rows(rows, sites, sites, confidence)
 
     def check_inside(self, points: FloatArray) -> None:
-        """Refuse truths outside the decoys' grid."""
+        """Raise an error for truths outside the decoys' grid."""
         as_grid(self.decoys.sites).check_inside(points)
 
     def sample_sets(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
@@ -78,13 +78,13 @@ class Dummies:
         return self.decoys.sites.xy[self._members(as_points(points), rng)]
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
-        """Return one place of each set, chosen at random: what a service sees that is asked about one."""
+        """Return one random member of each set: what a service receives that is queried for one location."""
         return self.decoys.sites.xy[self._members(as_points(points), rng)[:, 0]]
 
     def posterior(self, members: ArrayLike, prior: Prior) -> FloatArray:
-        """Return how likely each member of each set is the truth, (n, k), for sets of site numbers (n, k).
+        """Return the probability that each member of each set is the truth, (n, k), for site numbers (n, k).
 
-        Where the prior rules out every member, nothing is known and all are equally likely.
+        Where the prior of every member is zero, all are equally likely.
 
         Examples
         --------
@@ -97,7 +97,7 @@ class Dummies:
         if not same_sites(prior.sites, self.decoys.sites):
             raise SitesMismatchError("the prior's sites must be those of the decoys")
         numbers = np.asarray(members)
-        # A member that no decoy can be is the truth.
+        # A member with no probability as a decoy is the truth.
         certain = self.decoys.mass[numbers] == 0
         weights = prior.mass[numbers] / np.where(certain, 1.0, self.decoys.mass[numbers])
         weights = np.where(certain.any(axis=1, keepdims=True), certain, weights)

@@ -1,24 +1,44 @@
-"""Channels with a formula, between sites in the plane."""
+"""Channels with a formula: in the plane, on a line of equal steps, and between values.
+
+Noise that does not depend on the location gives all pairs of cells at the same offset the same probability, except
+that a cell on the border also takes the mass outside the grid. So a matrix of (columns * rows)^2 entries has only
+about 4 * columns * rows different ones. Along one axis of n cells these *cases* are numbered
+
+    k      (0 <= k < n)   an inner cell k steps away
+    n + k  (0 <= k < n)   the border cell k steps away, with everything beyond it
+    2 n                   the only cell of an axis of length one: the whole line
+"""
+
+import math
 
 import numpy as np
 
-from geoind.arrays import FloatArray, as_count, as_positive
+from geoind.arrays import FloatArray, IntArray, as_count, as_number, as_positive
 from geoind.channels.channel import Channel
-from geoind.channels.stencil import loss_per_step, spread_over
-from geoind.channels.tightness import steepest_slope
+from geoind.channels.rows import steepest_slope
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.precision import SMALLEST_ENTRY, matrix_epsilon
 from geoind.space.sites import Grid, Places, Sites
 
-__all__ = ["cloaking", "exponential", "planar_geometric", "randomised_response"]
+__all__ = [
+    "axis_cases",
+    "cloaking",
+    "exponential",
+    "geometric",
+    "linear_laplace",
+    "loss_per_step",
+    "planar_geometric",
+    "randomised_response",
+    "spread_over",
+]
 
 
 def cloaking(grid: Grid, *, zone: tuple[int, int] = (3, 3)) -> Channel:
-    """Return the channel that reports the centre of the zone a cell lies in.
+    """Return the channel that reports the centre of the zone that a cell lies in.
 
-    Spatial k-anonymity by a fixed partition: no randomness, and no geo-indistinguishability either, because zones
-    are told apart with certainty (epsilon is infinite unless there is one zone).
+    Spatial k-anonymity by a fixed partition: deterministic, and not geo-indistinguishable, because reports
+    distinguish zones with certainty (epsilon is infinite unless there is one zone).
 
     Parameters
     ----------
@@ -54,8 +74,8 @@ def exponential(
 
     u is the score of z at x, larger is better, and delta its sensitivity: the largest change of the score, for any
     report, per unit of distance between two inputs. Without a score, u is minus the distance to the report and
-    delta is 1, which is the d-private form e^(-epsilon d / 2). (Half, because the sum over a finite set of
-    reports depends on x too: e^(-epsilon d), normalised, breaks the promise by up to a factor of two.)
+    delta is 1, which is the d-private form e^(-epsilon d / 2). (The factor 1/2 is needed because the sum over a
+    finite set of reports also depends on x: the epsilon of e^(-epsilon d), normalised, is up to twice as large.)
 
     Parameters
     ----------
@@ -65,10 +85,10 @@ def exponential(
     score : Distance, optional
         From inputs' and outputs' locations to the (n, m) scores.
     sensitivity : float, optional
-        An upper bound of delta known from theory; default: measured, exactly. With `distance=discrete` it is the
-        sensitivity of the lectures: the largest change between any two inputs.
+        An upper bound of delta; default: the exact value, computed from all scores. With `distance=discrete` it is
+        the sensitivity of the lectures: the largest change between any two inputs.
     distance : Distance
-        The metric of the promise. Without a score it must obey the triangle inequality between inputs and outputs.
+        The metric of epsilon. Without a score it must obey the triangle inequality between inputs and outputs.
 
     Examples
     --------
@@ -85,7 +105,7 @@ def exponential(
             raise InvalidInputError("score must return a finite number for each pair of input and output")
         measured = steepest_slope(scores, apart).rate
     delta = measured if sensitivity is None else as_positive(sensitivity, "sensitivity")
-    # The measured one carries the rounding of its two scores.
+    # The computed one has the rounding error of two scores.
     if not measured * (1 - 1e-12) <= delta < np.inf:
         raise InvalidInputError(f"sensitivity must be finite and at least what the score has, {measured:g}")
     closest = apart[apart > 0].min(initial=np.inf)
@@ -97,15 +117,15 @@ def exponential(
 
 
 def randomised_response(n: int, *, epsilon: float) -> Channel:
-    """Return the flat mechanism: the truth with probability e^epsilon / (n - 1 + e^epsilon), else any other value.
+    """Return randomised response: the truth with probability e^epsilon / (n - 1 + e^epsilon), else another value.
 
-    The promise is epsilon between any two different values (`distances.discrete`). With n = 2 this is the coin
-    protocol; epsilon = ln 3 gives three quarters and one quarter.
+    The privacy loss is epsilon between any two different values (`distances.discrete`). With n = 2 and
+    epsilon = ln 3 this is the coin protocol: three quarters and one quarter.
 
     Parameters
     ----------
     n : int
-        Number of values, laid out one metre apart on a line.
+        Number of values, one metre apart on a line.
     epsilon : float
         Privacy loss between two values.
 
@@ -125,8 +145,8 @@ def randomised_response(n: int, *, epsilon: float) -> Channel:
 def planar_geometric(grid: Grid, *, epsilon: float) -> Channel:
     """Return the mechanism with probability proportional to e^(-epsilon d) on the infinite lattice, clamped.
 
-    The lattice that the grid's centres belong to is the same seen from each of them, so the normaliser does not
-    depend on the truth and the promise is exactly epsilon. Cells on the border take all that falls outside.
+    The infinite lattice is invariant under translation, so the normaliser does not depend on the truth and epsilon
+    is attained exactly. Reports outside the grid go to cells on the border.
 
     Parameters
     ----------
@@ -151,7 +171,7 @@ def planar_geometric(grid: Grid, *, epsilon: float) -> Channel:
 
 
 def _cases(steps: int, count: int, counts: FloatArray) -> FloatArray:
-    """Return which lattice steps, and how often, make up a case of `axis_cases`."""
+    """Return how often each lattice step is part of a case of `axis_cases`."""
     cases = np.zeros((2 * count + 1, steps))
     place = np.arange(count)
     cases[place, place] = 1
@@ -162,11 +182,11 @@ def _cases(steps: int, count: int, counts: FloatArray) -> FloatArray:
 
 
 def _lattice_steps(count: int, rate: float, farthest: int) -> tuple[FloatArray, FloatArray]:
-    """Return steps 0, 1, 2, ... along an axis, far ones in blocks by a few weighted representatives.
+    """Return steps 0, 1, 2, ... along an axis; far ones as blocks with a few weighted representatives.
 
-    Blocks are as long as the noise is smooth, and their representatives integrate polynomials of degree 39 over
-    the block's whole numbers exactly (Gauss quadrature for the counting measure), so that the sum over an
-    infinite lattice takes a few hundred terms however wide the noise.
+    The length of a block follows the scale of the noise, and its representatives sum polynomials of degree 39 over
+    the block's whole numbers exactly (Gauss quadrature for the counting measure). So the sum over an infinite
+    lattice takes a few hundred terms, however wide the noise.
     """
     steps, counts = list(np.arange(max(count, EXACT), dtype=np.float64)), [1.0] * max(count, EXACT)
     start, last = len(steps), farthest + DECAY / rate
@@ -180,7 +200,7 @@ def _lattice_steps(count: int, rate: float, farthest: int) -> tuple[FloatArray, 
 
 
 EXACT = 64
-"""Steps that are always counted one by one."""
+"""Steps that are always summed one by one."""
 
 DECAY = 45.0
 SWING = 10.0
@@ -192,6 +212,130 @@ def _counting_quadrature(size: int) -> tuple[FloatArray, FloatArray]:
     if size <= NODES:
         return np.arange(size, dtype=np.float64), np.ones(size)
     k = np.arange(1, NODES)
-    beside = np.sqrt(k**2 * (float(size) ** 2 - k**2) / (4 * (4 * k**2 - 1.0)))
-    nodes, vectors = np.linalg.eigh(np.diag(beside, 1) + np.diag(beside, -1))
+    off_diagonal = np.sqrt(k**2 * (float(size) ** 2 - k**2) / (4 * (4 * k**2 - 1.0)))
+    nodes, vectors = np.linalg.eigh(np.diag(off_diagonal, 1) + np.diag(off_diagonal, -1))
     return (size - 1) / 2 + nodes, size * vectors[0] ** 2
+
+
+def geometric(n: int, *, epsilon: float, cell: float = 1.0, beyond: int = 0) -> Channel:
+    """Return the geometric mechanism on n values: report z at x has probability c e^(-epsilon |z - x|).
+
+    The coefficient c is (e^epsilon - 1) / (e^epsilon + 1), as on an infinite line. The range of reports extends
+    `beyond` steps beyond the values; the first and the last report take the mass of all farther ones, with the
+    coefficient e^epsilon / (e^epsilon + 1). With beyond 0, the default, this is the truncated geometric mechanism.
+    Epsilon is attained exactly.
+
+    Parameters
+    ----------
+    n : int
+        Number of values: 0, 1, ..., n - 1 times `cell`, on the x axis.
+    epsilon : float
+        Privacy loss per metre (per value, if the cell is 1).
+    cell : float
+        Step between two values, in metres.
+    beyond : int
+        Number of further values that can be reported at each end.
+
+    Examples
+    --------
+    >>> geometric(3, epsilon=math.log(2)).matrix.round(6)
+    array([[0.666667, 0.166667, 0.166667],
+           [0.333333, 0.333333, 0.333333],
+           [0.166667, 0.166667, 0.666667]])
+    """
+    inputs, outputs, rate, steps = _line(n, epsilon, cell, beyond)
+    inner = math.tanh(rate / 2) * np.exp(-rate * steps)
+    tail = np.exp(-rate * steps) / (1 + math.exp(-rate))
+    return _with_tails(inputs, outputs, inner, tail)
+
+
+def linear_laplace(n: int, *, epsilon: float, cell: float = 1.0, beyond: int = 0) -> Channel:
+    """Return Laplace noise on a line, density epsilon / 2 * e^(-epsilon |r|), rounded to the closest value.
+
+    Rounding is post-processing, so it does not change epsilon. With beyond 0, the default, the noise is truncated
+    to the values: reports beyond an end become the end.
+
+    Parameters
+    ----------
+    n, epsilon, cell, beyond
+        As for `geometric`.
+
+    Examples
+    --------
+    >>> linear_laplace(2, epsilon=math.log(4)).matrix
+    array([[0.75, 0.25],
+           [0.25, 0.75]])
+    """
+    inputs, outputs, rate, steps = _line(n, epsilon, cell, beyond)
+    farther = np.exp(-rate * np.abs(steps - 0.5)) / 2
+    inner = np.where(steps > 0, farther * -math.expm1(-rate), -math.expm1(-rate / 2))
+    tail = np.where(steps > 0, farther, 1 - math.exp(-rate / 2) / 2)
+    return _with_tails(inputs, outputs, inner, tail)
+
+
+def _line(n: int, epsilon: float, cell: float, beyond: int) -> tuple[Grid, Grid, float, FloatArray]:
+    """Return the values, the reports, epsilon per step, and the number of steps from each value to each report."""
+    n, cell = as_count(n, "n"), as_positive(cell, "cell")
+    if not (as_number(beyond, "beyond") >= 0 and beyond == int(beyond)):
+        raise InvalidInputError(f"beyond must be a whole number and not negative, got {beyond!r}")
+    inputs = Grid(0, 0, cell=cell, columns=n, rows=1)
+    rate = loss_per_step(inputs, epsilon)
+    outputs = Grid(-beyond * cell, 0, cell=cell, columns=n + 2 * int(beyond), rows=1)
+    steps = np.abs(np.arange(n)[:, None] - (np.arange(len(outputs)) - int(beyond))).astype(np.float64)
+    return inputs, outputs, rate, steps
+
+
+def _with_tails(inputs: Grid, outputs: Grid, inner: FloatArray, tail: FloatArray) -> Channel:
+    if len(outputs) == 1:
+        return Channel(inputs, outputs, [[1.0]])
+    inner[:, [0, -1]] = tail[:, [0, -1]]
+    return Channel(inputs, outputs, np.maximum(inner, SMALLEST_ENTRY))
+
+
+def loss_per_step(grid: Grid, epsilon: float) -> float:
+    """Return the privacy loss per step of the lattice for which a matrix on the grid has epsilon per metre.
+
+    Formulas assume an ideal lattice. The grid's centres are doubles, and where coordinates are large (a national
+    grid) two neighbours may be a little closer than a cell: the true distances are used.
+
+    Examples
+    --------
+    >>> here, there = (Grid(x, 0, cell=0.1, columns=3, rows=1) for x in (0, 5e6))
+    >>> loss_per_step(there, 1.0) < loss_per_step(here, 1.0) < 0.1
+    True
+    """
+    west_to_east, south_to_north = grid.xy[: grid.columns, 0], grid.xy[:: grid.columns, 1]
+    steps = np.concatenate([np.diff(west_to_east), np.diff(south_to_north)])
+    # Relative to the ideal lattice, no distance on the grid is shorter than the shortest step.
+    shortest = float(steps.min(initial=grid.cell))
+    if not shortest > 0:
+        raise InvalidInputError(f"cell {grid.cell:g} is too small: neighbouring cells have the same coordinates")
+    return matrix_epsilon(epsilon, closest=shortest) * shortest
+
+
+def axis_cases(count: int) -> IntArray:
+    """Return the case of each pair (truth, report) along an axis of `count` cells.
+
+    Examples
+    --------
+    >>> axis_cases(3)
+    array([[3, 1, 5],
+           [4, 0, 4],
+           [5, 1, 3]])
+    """
+    if count == 1:
+        return np.array([[2]])
+    place = np.arange(count)
+    steps: IntArray = np.abs(place[:, None] - place)
+    steps[:, [0, -1]] += count
+    return steps
+
+
+def spread_over(grid: Grid, masses: FloatArray) -> FloatArray:
+    """Return the matrix on the grid from `masses[case along x, case along y]`.
+
+    No entry is smaller than `SMALLEST_ENTRY`, so that nothing underflows to zero.
+    """
+    columns, rows = axis_cases(grid.columns), axis_cases(grid.rows)
+    matrix = masses[columns[None, :, None, :], rows[:, None, :, None]].reshape(len(grid), len(grid))
+    return np.maximum(matrix, SMALLEST_ENTRY)

@@ -1,4 +1,4 @@
-"""What is known about a person's whereabouts before the report."""
+"""The prior: a probability for each site, known before the report."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -68,16 +68,16 @@ class Prior:
         return card(type(self).__name__, facts, thumbnail(self.sites, self.mass))
 
     def plot(self, axes: "Axes | None" = None, *, largest: float | None = None) -> "Axes":
-        """Draw the share per hectare of each cell, brightness its root, and return the axes.
+        """Draw the share per hectare of each cell, with its square root as brightness, and return the axes.
 
-        Sites that are no grid are dots whose area is their mass.
+        Sites other than a grid are drawn as dots with an area proportional to their mass.
 
         Parameters
         ----------
         axes : matplotlib Axes, optional
             Where to draw, in kilometres; default: a new figure.
         largest : float, optional
-            What is brightest; default: the largest one.
+            The value of full brightness; default: the largest one.
 
         Examples
         --------
@@ -90,9 +90,9 @@ class Prior:
         return axes
 
     def explore(self, projection: "Projection", *, pixels: int = 1024, opacity: float = 0.75) -> "Map":
-        """Return a folium map of the masses without tiles; nothing is asked of a server about the place.
+        """Return a folium map of the masses without tiles, so that no server learns the region.
 
-        Add what belongs on it, and write it with `geoind.maps.offline.save_offline`, which embeds all it needs.
+        Write it with `geoind.maps.save_offline`, which embeds everything that the page needs.
 
         Parameters
         ----------
@@ -101,7 +101,7 @@ class Prior:
         pixels : int
             Pixels along the longer side.
         opacity : float
-            Of the densest cell.
+            Opacity of the densest cell.
 
         Examples
         --------
@@ -167,7 +167,7 @@ class Prior:
         array([0.75, 0.25])
         """
         weights = as_floats(counts, "counts")
-        # The largest weight is taken out first, so that huge or tiny counts neither overflow nor vanish.
+        # Divided by the largest weight first, so that huge or tiny counts neither overflow nor underflow.
         largest = weights.max(initial=0)
         if not 0 < largest < np.inf:
             raise NotStochasticError("counts must be finite and at least one must be positive")
@@ -184,7 +184,7 @@ class Prior:
         smoothing: float = 0.0,
         outside: Outside = "raise",
     ) -> "Prior":
-        """Return the share of points that is closest to each site.
+        """Return for each site the share of points that it is the closest site of.
 
         Parameters
         ----------
@@ -192,11 +192,11 @@ class Prior:
         xy : (n, 2) array
             Past locations, in metres; for records, as many columns as they have.
         weights : (n,) array, optional
-            How much each point counts; default: one each.
+            Weight of each point; default: one each.
         smoothing : float
-            Added to the count of every site. Above zero no site is impossible, even if no point fell there.
+            Added to the count of every site. Above zero every site has a positive mass.
         outside : "raise" or "drop"
-            What becomes of points outside of a grid: an error, or left out. Places have no outside.
+            Whether points outside a grid raise an error or are dropped. `Places` have no outside.
 
         Examples
         --------
@@ -233,7 +233,7 @@ class Prior:
         smoothing: float = 0.0,
         outside: Outside = "raise",
     ) -> "Prior":
-        """Return the share of places on Earth that is closest to each site.
+        """Return for each site the share of lon/lat points that it is the closest site of.
 
         Parameters
         ----------
@@ -265,9 +265,9 @@ class Prior:
         weights: str | ArrayLike | None = None,
         projection: "Projection | None" = None,
     ) -> "Prior":
-        """Return the polygons' weights, spread evenly over each polygon's area, by cell.
+        """Return the weights of polygons, spread evenly over their areas, by cell.
 
-        What lies outside of the grid is left out.
+        Areas outside the grid are ignored.
 
         Parameters
         ----------

@@ -1,11 +1,10 @@
-"""The command line: one file per command, each with `add_to(commands)`."""
+"""The command line: one module per command, with `add_options`, `run`, and the help as docstring."""
 
 import argparse
 import os
 import re
 import sys
 from collections.abc import Sequence
-from typing import Protocol
 
 from geoind.cli import audit, demo, estimate, evaluate, example, explain, obfuscate, optimal, report_map
 from geoind.errors import MOST_SAID, GeoindError, printable
@@ -13,17 +12,7 @@ from geoind.version import __version__
 
 __all__ = ["command_parsers", "main"]
 
-
-class Command(Protocol):
-    """A module of this package."""
-
-    def add_to(self, commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-        """Add the command's parser, with `run` set to what it does."""
-        ...
-
-
-COMMANDS: tuple[Command, ...] = (obfuscate, report_map, estimate, explain, audit, optimal, evaluate, example, demo)
-
+COMMANDS = (obfuscate, report_map, estimate, explain, audit, optimal, evaluate, example, demo)
 
 DESCRIPTION = """
 Publish approximate locations instead of true ones. geoind moves each location by random noise, with a promise in
@@ -31,54 +20,11 @@ metres: within a radius that you choose, a report changes the odds between two p
 choose.
 """
 
-STANDARD_ERROR = 2
-
 EPILOG = """
-Begin with `geoind example` for a map, `geoind explain --factor 4 --radius 200` for what the numbers mean, and
-`geoind obfuscate IN.csv OUT.csv --each-row-a-person --factor 4 --radius 200` for a file of yours.
+Begin with `geoind example` for a map, `geoind explain --factor 4 --radius 200` for the meaning of the numbers, and
+`geoind obfuscate IN.csv OUT.csv --each-row-a-person --factor 4 --radius 200` for a file of your own.
 `geoind COMMAND --help` lists the options of a command.
 """
-
-
-def command_parsers() -> dict[str, argparse.ArgumentParser]:
-    """Return the parser of each command, by its name."""
-    return _parsers()[1]
-
-
-def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    parser = argparse.ArgumentParser(prog="geoind", description=DESCRIPTION, epilog=EPILOG)
-    parser.add_argument("--version", action="version", version=f"geoind {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
-        command.add_to(commands)
-    return parser, dict(commands.choices)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code: 0, or 2 with one sentence on standard error."""
-    _fill_closed_streams()
-    parser, _ = _parsers()
-    options = parser.parse_args(arguments)
-    try:
-        return int(options.run(options) or 0)
-    except GeoindError as error:
-        print(f"geoind: {printable(_with_options(str(error)), MOST_SAID)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader of the output has closed it: `geoind explain | head`. Python must not write again at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
-    except MemoryError:
-        print("geoind: there is not enough memory for this", file=sys.stderr)
-        return 2
-    except OSError as error:
-        # Without the rest of its text, which may quote what the operating system or a library was given.
-        name = "" if error.filename is None else f"{error.filename}: "
-        print(f"geoind: {printable(name)}{error.strerror or 'input or output failed'}", file=sys.stderr)
-        return 2
-
 
 OPTIONS = {
     "lon": "--lon COLUMN",
@@ -93,12 +39,57 @@ OPTIONS = {
     "format": "--format FORMAT",
     "header": "--no-header",
 }
-"""Parameters of the library whose options have other names, or need a value."""
+"""Options whose name differs from the parameter of the library, or that need a value."""
 UNITS = {"EACH_ROW": "--each-row-a-person", "EACH_FILE": "--person-per-file"}
+STANDARD_ERROR = 2
+
+
+def command_parsers() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of each command, by its name."""
+    return _parsers()[1]
+
+
+def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    parser = argparse.ArgumentParser(prog="geoind", description=DESCRIPTION, epilog=EPILOG)
+    parser.add_argument("--version", action="version", version=f"geoind {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        text, _, description = (command.__doc__ or "").partition("\n\n")
+        name = command.__name__.rpartition(".")[2].replace("report_map", "map")
+        added = commands.add_parser(name, help=text.rstrip("."), description=" ".join(description.split()))
+        command.add_options(added)
+        added.set_defaults(run=command.run)
+    return parser, dict(commands.choices)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return the exit code: 0, or 2 with one sentence on standard error."""
+    _fill_closed_streams()
+    parser, _ = _parsers()
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.run(options) or 0)
+    except GeoindError as error:
+        reason = printable(_with_options(str(error)), MOST_SAID)
+    except MemoryError:
+        reason = "there is not enough memory"
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of the output has closed it, as in `geoind explain | head`. Python must not write at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        # Without the rest of its text, which may quote what the operating system or a library was given.
+        name = "" if error.filename is None else f"{error.filename}: "
+        unwritten = "; nothing was written" if getattr(options, "target", "-") != "-" else ""
+        reason = f"{printable(name)}{error.strerror or 'input or output failed'}{unwritten}"
+    print(f"geoind: {reason}", file=sys.stderr)
+    return 2
 
 
 def _with_options(message: str) -> str:
-    """Return a message of the library with options of the command line in place of its parameters.
+    """Return a message of the library with options in place of parameters.
 
     Examples
     --------
@@ -116,7 +107,7 @@ def _with_options(message: str) -> str:
 
 
 def _fill_closed_streams() -> None:
-    """Open the null device for closed streams: a file would get the number of one, and messages would be in it."""
+    """Open the null device for closed standard streams, whose numbers an output file would get otherwise."""
     while (number := os.open(os.devnull, os.O_RDWR)) <= STANDARD_ERROR:
         pass
     os.close(number)

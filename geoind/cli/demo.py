@@ -1,4 +1,8 @@
-"""`geoind demo`: the map demo in the browser, on this machine alone."""
+"""See on a map in the browser what epsilon means.
+
+Serve a page on this machine only: a story in six cards, then tools to place yourself on a map, change the noise,
+and see what a report reveals, what a private query costs, and how a budget is spent.
+"""
 
 import argparse
 import os
@@ -10,53 +14,38 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from geoind.cli.shared import option
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 
-__all__ = ["add_to"]
+__all__ = ["add_options", "run"]
 
 HOST = "127.0.0.1"
 
 
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "demo",
-        help="see and feel what epsilon means, on a map in the browser",
-        description="Serve a page to this machine alone: a story in six cards, then instruments: place yourself, "
-        "turn a dial, and see what a report gives away, what a private query costs, how a budget runs down.",
-    )
-    parser.add_argument("--port", type=int, default=8765, help="port on this machine, 0 for any [%(default)s]")
-    parser.add_argument(
-        "--basemap", type=Path, metavar="FILE", help="another town: .osm.pbf, GeoPackage or GeoJSON [Helsinki]"
-    )
-    parser.add_argument(
-        "--online-tiles",
-        action="store_true",
-        help="draw tiles of openstreetmap.org: its server then sees where you look",
-    )
-    parser.add_argument(
-        "--static",
-        type=Path,
-        metavar="FOLDER",
-        help="write the story as files for any web server or file share, and serve nothing",
-    )
-    parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
-    parser.set_defaults(run=run)
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    option(parser, "--port PORT", "port on this machine, 0 for any [%(default)s]", type=int, default=8765)
+    option(parser, "--basemap FILE", "another town: .osm.pbf, GeoPackage or GeoJSON [Helsinki]", type=Path)
+    text = "draw tiles of openstreetmap.org: its server then sees where you look"
+    option(parser, "--online-tiles", text)
+    text = "write the story as files for any web server or file share, and serve nothing"
+    option(parser, "--static FOLDER", text, type=Path)
+    option(parser, "--no-browser", "print the address, open nothing")
 
 
 def run(options: argparse.Namespace) -> None:
-    """Serve the demo until it is interrupted, or write its story into a folder."""
+    """Serve the demo until it is interrupted, or write its story to a folder."""
     require("the demo", "fastapi", "uvicorn", *(["pyrosm"] if options.basemap is None else []))
     import uvicorn
 
-    # The demo is named, not imported: the library must not depend on it. In a clone it stands beside the library.
+    # Imported by name, because the library must not depend on the demo. In a clone it is next to the library.
     home = "geoind.webdemo" if find_spec("geoind.webdemo") else "webdemo"
     if options.basemap is not None and not options.basemap.is_file():
         raise InvalidInputError(f"--basemap: {str(options.basemap)!r} does not exist")
     if options.static is not None:
         if options.online_tiles:
-            raise InvalidInputError("--static asks nobody for tiles: leave out --online-tiles")
+            raise InvalidInputError("--static does not load tiles: leave out --online-tiles")
         written = import_module(f"{home}.static_build").write_static(options.static, options.basemap)
         print(f"Wrote {len(written)} files: open {options.static / 'index.html'}")
         return
@@ -69,8 +58,8 @@ def run(options: argparse.Namespace) -> None:
     os.environ["GEOIND_DEMO_BASEMAP"] = str(options.basemap.resolve()) if options.basemap else ""
     os.environ["GEOIND_DEMO_TILES"] = "yes" if options.online_tiles else ""
     with _listen(options.port) as listener:
-        # No access log: nobody needs to know later who looked at what. No configuration of logging: it would close
-        # the handlers of the process that calls us (absl's closes the stream it writes to).
+        # No access log, for privacy. No configuration of logging: it would close the handlers of the calling
+        # process (absl's handler closes its stream).
         config = uvicorn.Config(
             f"{home}.app:from_environment", factory=True, access_log=False, log_config=None, log_level="warning"
         )
@@ -90,7 +79,7 @@ def _listen(port: int) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((HOST, port))
-        # From now on: a browser that comes before the server runs waits instead of being turned away.
+        # From here on, a browser that connects before the server runs waits instead of being refused.
         listener.listen()
     except OSError as error:
         listener.close()

@@ -1,233 +1,160 @@
-"""`geoind obfuscate`: files of true places in, files of reports out."""
+"""A file of true locations in, a file of reports out.
+
+Write a file in which each true location is replaced by a report with the promise of geo-indistinguishability. Only
+the reports and the columns of --keep are written. The output is complete or does not exist. Its release record is
+in its Parquet metadata, or in OUT.geoind.json.
+"""
 
 import argparse
 import csv
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from geoind.cli.parameters import add_privacy, add_together, privacy_of
-from geoind.cli.reading import add_reading, reading_of, sources_named, where_of
-from geoind.errors import GeoindError, InvalidInputError
+from geoind.cli.shared import add_privacy, add_reading, find_sources, option, privacy_of, progress_line, reading_of
+from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from datetime import timedelta
-
     from geoind.budgets.ledger import Ledger
 
-__all__ = ["add_to"]
+__all__ = ["add_options", "run"]
 
+SAME_NAME = ("method", "reports_per_person", "same_place", "allow_total", "missing", "order", "rejects", "job")
+"""Options with the name of their parameter in `obfuscate_file`."""
 MOST_DAYS = 1_000_000
-"""A longer window is as good as none."""
-
-WHOSE = (
-    "say whose reports these are: --person COLUMN names the person, --each-row-a-person says that no person has "
-    "two rows, --person-per-file that each file is one person. The reports of one person add up, so the promise "
-    "of a release is stated per person"
-)
 
 
-def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "obfuscate",
-        help="a file of true places in, a file of reports out",
-        description="Write a file in which each place is replaced by a report with the promise of "
-        "geo-indistinguishability. Only the reports and the columns of --keep are written. The output appears "
-        "whole or not at all. Its release record is in its Parquet metadata, or in OUT.geoind.json.",
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    text = (
+        "CSV, TSV, NDJSON, GeoJSON, GPX (each also .gz, .zst, .zip), Parquet, GeoPackage, GeoLife's .plt, "
+        "Google's Records.json and Timeline.json, ...; - is standard input; several files or folders make a folder"
     )
-    parser.add_argument(
-        "sources",
-        nargs="+",
-        metavar="IN",
-        help="CSV, TSV, NDJSON, GeoJSON, GPX (each also .gz, .zst, .zip), Parquet, GeoPackage, GeoLife's .plt, "
-        "Google's Records.json and Timeline.json, ...; - is standard input; several files, patterns or folders "
-        "make a folder",
-    )
-    parser.add_argument("target", metavar="OUT", help="a file of any of these formats; - is standard output")
-    add_privacy(parser, reports=True)
-    add_together(parser, mechanism=True)
+    option(parser, "sources IN", text, nargs="+")
+    option(parser, "target OUT", "a file of any of these formats; - is standard output")
+    add_privacy(parser, reports=True, several=True)
     _add_declarations(parser)
-    add_reading(parser, "where the places are")
-    parser.add_argument(
-        "--spreadsheet-safe",
-        action="store_true",
-        help="in CSV and TSV, put a ' before texts that a spreadsheet would run: those with =, +, - or @ first",
-    )
-    bad = parser.add_argument_group("bad records")
-    bad.add_argument("--rejects", metavar="FILE", help="write them there, with true places, instead of stopping")
-    bad.add_argument(
-        "--missing", choices=("raise", "keep"), default="raise", help="records without a place [raise]"
-    )
-    keyed = parser.add_argument_group("the same noise again for the same record")
-    keyed.add_argument(
-        "--key-file",
-        metavar="FILE",
-        help="64 hexadecimal digits, or 32 bytes. Anyone who has this key can undo the noise. Keep it secret to "
-        "resume; delete it when done.",
-    )
-    keyed.add_argument("--id", metavar="COLUMN", help="identifies the record [its file and row]")
-    paid = parser.add_argument_group("budgets")
-    paid.add_argument("--ledger", metavar="URL", help="charge the persons there, such as sqlite:///budgets.db")
-    paid.add_argument("--budget", type=float, metavar="E", help="epsilon per metre that a person may spend")
-    paid.add_argument("--days", type=float, metavar="N", help="within so many days [a lifetime]")
-    paid.add_argument("--job", metavar="NAME", help="the label of the charge [the name of OUT]")
-    parser.add_argument(
-        "--cancel",
-        action="store_true",
-        help="remove the unfinished work for OUT, and do nothing else; charges stay",
-    )
-    parser.add_argument("--workers", type=int, metavar="N", help="processes, for a folder [one per core]")
-    parser.add_argument("--quiet", action="store_true", help="no summary")
-    parser.set_defaults(run=run)
+    add_reading(parser, "where the locations are")
+    text = "in CSV and TSV, put a ' before texts that a spreadsheet would run: those that begin with =, +, - or @"
+    option(parser, "--spreadsheet-safe", text)
+    group = parser.add_argument_group("bad records")
+    option(group, "--rejects FILE", "write them to this file, with true locations, instead of stopping")
+    option(group, "--missing", "records without a location [raise]", choices=("raise", "keep"), default="raise")
+    group = parser.add_argument_group("the same noise again for the same record")
+    text = "64 hexadecimal digits, or 32 bytes. With this key the noise can be undone: keep it secret."
+    option(group, "--key-file FILE", text)
+    option(group, "--id COLUMN", "identifies the record [its file and row]")
+    group = parser.add_argument_group("budgets")
+    option(group, "--ledger URL", "charge the persons in this database, such as sqlite:///budgets.db")
+    option(group, "--budget E", "epsilon per metre that a person may spend", type=float)
+    option(group, "--days N", "the budget is for this many days [unlimited]", type=float)
+    option(group, "--job NAME", "the label of the charge [the name of OUT]")
+    option(parser, "--cancel", "remove the unfinished work for OUT, and do nothing else; charges stay")
+    option(parser, "--workers N", "processes, for a folder [one per core]", type=int)
+    option(parser, "--quiet", "no summary")
 
 
 def _add_declarations(parser: argparse.ArgumentParser) -> None:
-    persons = parser.add_argument_group("whose reports they are (needed)")
-    unit = persons.add_mutually_exclusive_group()
-    unit.add_argument("--person", metavar="COLUMN", help="names the person")
-    unit.add_argument("--each-row-a-person", action="store_true", help="no person has two rows")
-    unit.add_argument(
-        "--person-per-file", action="store_true", help="each file is one person, with the file's name"
+    group = parser.add_argument_group("whose reports they are (required)")
+    unit = group.add_mutually_exclusive_group()
+    option(unit, "--person COLUMN", "names the person")
+    option(unit, "--each-row-a-person", "no person has two rows")
+    option(unit, "--person-per-file", "each file is one person, with the file's name")
+    option(group, "--reports-per-person N", "at most this many of each person, chosen at random", type=int)
+    text = "the same report for rows of a person in the same cell of this many metres [100]"
+    option(group, "--same-place METRES", text, type=float, nargs="?", const=100.0)
+    option(group, "--allow-total EPSILON", "accept this total of one person per metre", type=float)
+    group = parser.add_argument_group("people who move")
+    text = (
+        "columns of person and time: rows are steps of traces, in order of time; with --person-per-file only TIME"
     )
-    persons.add_argument(
-        "--reports-per-person",
-        type=int,
-        metavar="N",
-        help="at most so many reports of each person, chosen at random; the others are left out",
+    option(group, "--trace PERSON,TIME", text)
+    text = (
+        "of the sessions: a person who stays pays nothing (sparse), and after too many moves tests stop for the "
+        "rest of the hour (switching); a tested prediction; or fresh noise [switching]"
     )
-    persons.add_argument(
-        "--same-place",
-        type=float,
-        nargs="?",
-        const=100.0,
-        metavar="METRES",
-        help="the same report for rows of a person in the same cell of so many metres [100]",
-    )
-    persons.add_argument(
-        "--allow-total",
-        type=float,
-        metavar="EPSILON",
-        help="accept that the reports of one person add up to this much per metre",
-    )
-    moving = parser.add_argument_group("people who move")
-    moving.add_argument(
-        "--trace",
-        metavar="PERSON,TIME",
-        help="the columns that say who and when: rows are traces, in the order of time for each person, and a "
-        "session per person answers them; with --person-per-file only TIME",
-    )
-    moving.add_argument(
-        "--method",
-        choices=("switching", "sparse", "predictive", "independent"),
-        help="how a session answers: a person who stays pays nothing (sparse), and tests are given up for the "
-        "rest of an hour with too many moves (switching); a tested prediction; or fresh noise [switching]",
-    )
-    leaves = parser.add_argument_group("what leaves with the reports")
-    leaves.add_argument(
-        "--keep",
-        action="append",
-        default=[],
-        metavar="A,B,C",
-        help="these columns; no other one, and of traces also person and time",
-    )
-    leaves.add_argument(
-        "--order",
-        choices=("raise", "shuffle", "keep"),
-        default="raise",
-        help="rows whose order shows where they are: an error, random order (all in memory), or as they are "
-        "[raise]",
-    )
+    option(group, "--method", text, choices=("switching", "sparse", "predictive", "independent"))
+    group = parser.add_argument_group("which columns are released with the reports")
+    option(group, "--keep A,B,C", "these; for traces also person and time", action="append", default=[])
+    text = "if the order of rows shows where they are: an error, random order (in memory), or as it is [raise]"
+    option(group, "--order", text, choices=("raise", "shuffle", "keep"), default="raise")
 
 
 def run(options: argparse.Namespace) -> None:
     """Obfuscate the file, or the folder."""
-    if options.cancel:
-        _cancel(options.target)
-        return
     from geoind import obfuscate_file
-    from geoind.cli.progress import Progress
-    from geoind.files import obfuscate_files
+    from geoind.files import cancel, obfuscate_files
     from geoind.files.job import is_several
 
+    if options.cancel:
+        found = cancel(options.target)
+        text = (
+            "removed the unfinished work for {!r}; charges stay"
+            if found
+            else "there is no unfinished work for {!r}"
+        )
+        print(text.format(options.target), file=sys.stderr)
+        return
     several = is_several(options.sources)
     if several and options.target == "-":
         raise InvalidInputError("several files become a folder, not standard output")
     if options.workers is not None and (not several or options.workers < 1):
         raise InvalidInputError("--workers is for a folder, and must be at least 1")
     keywords = _keywords(options)
-    ledger = _ledger(options)
+    ledger, start = _ledger(options), time.monotonic()
     try:
-        with _cleaning_up(), Progress() as line:
-            keywords |= {"ledger": ledger, "progress": lambda count, share: line.count(count, "reports", share)}
+        with _cleaning_up(), progress_line() as show:
+
+            def progress(count: int, share: float | None) -> None:
+                speed = count / max(time.monotonic() - start, 1e-3)
+                show(f"{count:,} reports, {speed:,.0f} per second", share)
+
+            keywords |= {"ledger": ledger, "progress": progress}
             if several:
-                sources_named(options.sources)
+                find_sources(options.sources)
                 summary = obfuscate_files(options.sources, options.target, workers=options.workers, **keywords)
             else:
                 summary = obfuscate_file(options.sources[0], options.target, **keywords)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        # Without the rest of its text, which may quote what the operating system or a library was given.
-        kept = "" if options.target == "-" else "; nothing was written"
-        raise GeoindError(f"{error.strerror or 'input or output failed'}{kept}") from None
     finally:
         if ledger is not None:
             ledger.close()
     if not options.quiet:
         print(summary, file=sys.stderr)
         if summary.rejected:
-            print(f"bad records are in {options.rejects}, with their true places", file=sys.stderr)
-
-
-def _cancel(target: str) -> None:
-    from geoind.files import cancel
-
-    if cancel(target):
-        print(f"removed the unfinished work for {target!r}; what was charged stays charged", file=sys.stderr)
-    else:
-        print(f"there is no unfinished work for {target!r}", file=sys.stderr)
+            print(f"bad records are in {options.rejects}, with their true locations", file=sys.stderr)
 
 
 def _keywords(options: argparse.Namespace) -> dict[str, Any]:
-    """Return the options of the command as keywords."""
+    """Return the keywords of `obfuscate_file`."""
     from geoind.keys import Key
 
-    person, time = _person_and_time(options)
+    person, time_column = _person_and_time(options)
     return {
         **privacy_of(options),
-        **where_of(options),
+        **reading_of(options),
+        **{name: getattr(options, name) for name in SAME_NAME},
         "person": person,
-        "time": time,
-        "method": options.method,
+        "time": time_column,
         "keep": next(csv.reader([",".join(options.keep)]), []),
-        "reports_per_person": options.reports_per_person,
-        "same_place": options.same_place,
-        "allow_total": options.allow_total,
-        "missing": options.missing,
-        "order": options.order,
         "key": None if options.key_file is None else Key.in_file(options.key_file),
         "id_column": options.id,
-        "reading": reading_of(options),
-        "rejects": options.rejects,
-        "job": options.job,
         "spreadsheet_safe": options.spreadsheet_safe,
     }
 
 
 def _person_and_time(options: argparse.Namespace) -> tuple[Any, str | None]:
-    """Return whose reports they are, and the column of times of traces."""
+    """Return the declared persons, and the time column of traces."""
     from geoind import EACH_ROW
     from geoind.tables import EACH_FILE
 
     person = options.person or (EACH_ROW if options.each_row_a_person else None)
     person = EACH_FILE if options.person_per_file else person
     if options.trace is None:
-        if person is None:
-            raise InvalidInputError(WHOSE)
         return person, None
     names = next(csv.reader([options.trace]), [])
     if person is None and len(names) == 2 and all(names):
@@ -243,13 +170,15 @@ def _person_and_time(options: argparse.Namespace) -> tuple[Any, str | None]:
 def _ledger(options: argparse.Namespace) -> "Ledger | None":
     if options.ledger is None:
         if options.budget is not None or options.days is not None:
-            raise InvalidInputError("--budget and --days go with --ledger")
+            raise InvalidInputError("--budget and --days need --ledger")
         return None
     if (options.budget is None) == (options.delta is None):
         raise InvalidInputError(
             "--ledger needs either --budget, the epsilon per metre that a person may spend, or --delta: then a "
             "person may spend --level within --radius"
         )
+    if options.days is not None and not 0 < options.days <= MOST_DAYS:
+        raise InvalidInputError(f"--days must be positive and at most {MOST_DAYS:,}, got {options.days!r}")
     from geoind.accounting.promise import Promise
     from geoind.budgets.ledger import Ledger
 
@@ -257,32 +186,23 @@ def _ledger(options: argparse.Namespace) -> "Ledger | None":
     ledger = Ledger(
         options.ledger,
         budget=options.budget if delta is None else Promise(level=level, radius=radius, delta=delta),
-        window=None if options.days is None else _window(options.days),
+        window=None if options.days is None else timedelta(days=options.days),
     )
     if ledger.in_memory:
         ledger.close()
         raise InvalidInputError(
-            "--ledger names a database in memory, which forgets what was spent: give it a file, such as "
+            "--ledger is a database in memory, which is lost when the command ends: give a file, such as "
             "sqlite:///budgets.db"
         )
     return ledger
 
 
-def _window(days: float) -> "timedelta":
-    from datetime import timedelta
-
-    if not 0 < days <= MOST_DAYS:
-        raise InvalidInputError(f"--days must be positive and at most {MOST_DAYS:,}, got {days!r}")
-    return timedelta(days=days)
-
-
 @contextmanager
 def _cleaning_up() -> Iterator[None]:
-    """Clean up after a signal to end, or when the terminal is closed, as after an interrupt."""
+    """Clean up after SIGTERM, SIGHUP and SIGQUIT as after an interrupt; ignored signals stay ignored (nohup)."""
     names = [name for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
-    # What is ignored stays so: nohup.
     caught = [number for name in names if signal.getsignal(number := signal.Signals[name]) != signal.SIG_IGN]
-    before = {number: signal.signal(number, _end) for number in caught}
+    before = {number: signal.signal(number, _exit) for number in caught}
     try:
         yield
     finally:
@@ -290,5 +210,5 @@ def _cleaning_up() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+def _exit(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
     raise SystemExit(128 + number)

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import pandas as pd
 
 from geoind.arrays import as_count
-from geoind.channels.metrics import adversary_error, expected_loss, posterior_entropy, worst_case_loss
-from geoind.channels.vulnerability import bayes_vulnerability
+from geoind.channels.metrics import (
+    adversary_error,
+    bayes_vulnerability,
+    expected_loss,
+    posterior_entropy,
+    worst_case_loss,
+)
 from geoind.evaluation.contenders import Lineup
 from geoind.evaluation.setting import PAPER_SETTING, Setting
 from geoind.parallel import OnShare, in_processes

@@ -13,7 +13,7 @@ from geoind.channels.formulas import cloaking
 from geoind.channels.metrics import expected_loss
 from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError
-from geoind.evaluation.checkins import window_of
+from geoind.evaluation.windows import window_of
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 

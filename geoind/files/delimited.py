@@ -17,8 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import MOST_COLUMNS, Bytes, StreamSource
-from geoind.files.source import BadRecord, Dialect, Reading, Rows
+from geoind.files.formats import MOST_COLUMNS, BadRecord, Bytes, Reading, Rows, Source, empty_batch
 
 __all__ = ["open_csv", "open_plt", "open_tsv"]
 
@@ -35,7 +34,7 @@ COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 FRACTION = re.compile(r"\s*[+-]?\d+[.,]\d+\s*")
 
 
-def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> StreamSource:
+def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> Source:
     r"""Return the rows of a CSV file; its delimiter and its decimal comma are detected from the first rows.
 
     Rows are numbered from 1, without the header and empty lines.
@@ -50,8 +49,8 @@ def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> StreamSo
     ...     for rows in source.rows(["lat"]):
     ...         print(rows.batch.to_pylist(), rows.numbers, [record.reason for record in rows.bad])
     [{'lat': '48,8584'}] [1] ['has 2 fields, the header has 3']
-    >>> source.dialect
-    Dialect(delimiter=';', decimal_comma=True)
+    >>> source.delimiter, source.decimal_comma
+    (';', True)
     """
     with data.opened() as stream:
         head = _Utf8(stream).read(HEAD)
@@ -75,16 +74,16 @@ def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> StreamSo
     else:
         names, start, pattern = [str(1 + index) for index in range(len(records[0]))], mark, "the first row"
     comma = delimiter != "," and any(sum(map(bool, map(COMMA.fullmatch, record))) > 1 for record in records)
-    table = _Table(names, delimiter, start, quoting, pattern)
-    return StreamSource(data, _texts(names), table.rows, "row", Dialect(delimiter, comma))
+    read = _Table(data, names, delimiter, start, quoting, pattern).rows
+    return Source(_texts(names), read, "row", delimiter, comma)
 
 
-def open_tsv(data: Bytes, reading: Reading) -> StreamSource:
+def open_tsv(data: Bytes, reading: Reading) -> Source:
     """Return the rows of a TSV file: as a CSV file, but quotes are characters like others."""
     return open_csv(data, reading, quoting=False)
 
 
-def open_plt(data: Bytes) -> StreamSource:
+def open_plt(data: Bytes) -> Source:
     r"""Return the points of a GeoLife .plt file: lat, lon, altitude (in feet) and time (UTC).
 
     Examples
@@ -102,31 +101,33 @@ def open_plt(data: Bytes) -> StreamSource:
     if len(header) < 6 or not header[0].lower().startswith(b"geolife"):
         raise InvalidInputError("a .plt file must begin with the 6 header lines of GeoLife")
     names = ["lat", "lon", "0", "altitude", "days", "date", "clock"]
-    table = _Table(names, ",", sum(map(len, header)), quoting=False, pattern="a point")
+    table = _Table(data, names, ",", sum(map(len, header)), quoting=False, pattern="a point")
 
-    def read(stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
-        for rows in table.rows(stream, names):
+    def read(wanted: list[str]) -> Iterator[Rows]:
+        for rows in table.rows(names):
             time = pc.binary_join_element_wise(rows.batch["date"], "T", rows.batch["clock"], "Z", "")
             yield Rows(rows.batch.append_column("time", time).select(wanted), rows.numbers, rows.bad)
 
-    return StreamSource(data, _texts(["lat", "lon", "altitude", "time"]), read, "point")
+    return Source(_texts(["lat", "lon", "altitude", "time"]), read, "point")
 
 
 @dataclass(frozen=True)
 class _Table:
-    """Records of text from some byte on; `pattern` is what has the right number of fields, for messages."""
+    """Records of text after the first `start` bytes; `pattern` names what has the right number of fields."""
 
+    data: Bytes
     names: list[str]
     delimiter: str
     start: int
     quoting: bool
     pattern: str
 
-    def rows(self, stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
+    def rows(self, wanted: list[str]) -> Iterator[Rows]:
         bad: list[BadRecord] = []
-        stream.read(self.start)
         try:
-            yield from self._rows(stream, wanted, bad)
+            with self.data.opened() as stream:
+                stream.read(self.start)
+                yield from self._rows(stream, wanted, bad)
         except pa.ArrowException:
             # Not Arrow's message: it may quote the text.
             if len(bad) > MOST_BAD:
@@ -178,7 +179,7 @@ class _Table:
         if not bad or bad.pop().record != last:
             raise InvalidInputError("the last row has no end: a quote is not closed")
         if bad:
-            yield Rows(pa.RecordBatch.from_pylist([], _texts(wanted)), np.arange(0), bad)
+            yield Rows(empty_batch(_texts(wanted)), np.arange(0), bad)
 
 
 class _Utf8:

@@ -1,6 +1,5 @@
-"""The format of a file and the compression around it, and its bytes, which can be read several times."""
+"""The formats of files: which one a file has, its bytes, and its records in record batches."""
 
-import gzip
 import io
 import os
 import re
@@ -12,27 +11,32 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
 
 import pyarrow as pa
 
+from geoind.arrays import IntArray
 from geoind.atomic import STANDARD
 from geoind.errors import InvalidInputError
-from geoind.files.source import Dialect, Rows
 from geoind.space.vector_files import DRIVERS
 
 __all__ = [
     "FORMATS",
     "READ_ONLY",
+    "BadRecord",
     "Bytes",
     "Kind",
-    "StreamSource",
+    "Reading",
+    "Rows",
+    "Source",
     "compressed",
-    "inner_name",
+    "empty_batch",
     "is_known",
     "kind_of",
+    "open_source",
 ]
 
 NAMED = {
@@ -52,6 +56,7 @@ SUFFIXES = {suffix: name for name, suffixes in NAMED.items() for suffix in suffi
 MOST_COLUMNS = 1 << 14
 """Columns of a table of text, as in spreadsheets."""
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd", ".zip": "zip"}
+DAMAGED = "the input is not, or not completely, a compressed file"
 
 GOOGLE = re.compile(
     rb'(\xef\xbb\xbf)?\s*(\{\s*"locations"\s*:\s*\[(\s*\]|.*"(latitudeE7|timestamp))'
@@ -59,6 +64,138 @@ GOOGLE = re.compile(
     re.DOTALL,
 )
 """The first 64 KiB of Google's Records.json and Timeline.json."""
+
+MODULES = {"csv": "delimited", "tsv": "delimited", "plt": "delimited"}
+"""The module with the reader of a format, if it has another name."""
+OPTIONS = {"delimiter": ("csv", "tsv"), "header": ("csv", "tsv"), "layer": ("vector", "geojson")}
+"""The formats for which an option of `Reading` is."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    r"""How a file is read, where its name and its first bytes do not show it.
+
+    Parameters
+    ----------
+    format : str, optional
+        One of `geoind.files.formats.FORMATS`.
+    delimiter : str, optional
+        Between the fields of a CSV file; detected by default.
+    header : bool
+        Whether the first line of a CSV file names the columns; if not, they are numbers, from 1.
+    layer : str, optional
+        The layer of a file that GDAL reads, where it has several.
+
+    Examples
+    --------
+    >>> Reading(delimiter=";").delimiter
+    ';'
+    """
+
+    format: str | None = None
+    delimiter: str | None = None
+    header: bool = True
+    layer: str | None = None
+
+
+class BadRecord(NamedTuple):
+    """A record that cannot have a report: its number in the file, why, and its text."""
+
+    row: int
+    reason: str
+    record: str
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some records of a file.
+
+    Parameters
+    ----------
+    batch : pyarrow.RecordBatch
+        The records that could be read.
+    numbers : (n,) array of int
+        The number of each of them in the file, from 1. Records that could not be read are counted, too.
+    bad : list of BadRecord
+        The records between them that could not be read.
+    """
+
+    batch: pa.RecordBatch
+    numbers: IntArray
+    bad: list[BadRecord] = field(default_factory=list)
+
+
+@dataclass
+class Source:
+    """A file of records, which can be read any number of times.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+        All columns. A geometry has the GeoArrow extension name and its CRS in the metadata of its field.
+    read : callable
+        Takes the names of the wanted columns, in the order of the schema, and yields rows from the beginning.
+    unit : str
+        What a record is called in messages: "row", "line", "feature" or "point".
+    delimiter, decimal_comma : str, bool
+        How a CSV file is written.
+    """
+
+    schema: pa.Schema
+    read: Callable[[list[str]], Iterator[Rows]]
+    unit: str = "row"
+    delimiter: str = ","
+    decimal_comma: bool = False
+
+    def rows(self, columns: Sequence[str] | None = None) -> Iterator[Rows]:
+        """Yield the records from the beginning; only some of the columns, in the order of the schema."""
+        chosen = set(self.schema.names if columns is None else columns)
+        yield from self.read([name for name in self.schema.names if name in chosen])
+
+
+def empty_batch(schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch without rows. Other functions of pyarrow for it import pandas, which takes long."""
+    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
+
+
+def open_source(path: str | Path, reading: Reading) -> Source:
+    r"""Return the records of a file; "-" is standard input.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "trips.csv")
+    ...     _ = path.write_text("lat,lon\n48.85,2.29\n")
+    ...     open_source(path, Reading()).schema.names
+    ['lat', 'lon']
+    """
+    kind = kind_of(path, reading.format)
+    for name, formats in OPTIONS.items():
+        if getattr(reading, name) != getattr(Reading(), name) and kind.format not in formats:
+            raise InvalidInputError(f"`{name}=` is not for {kind.format} files")
+    data = Bytes(path, kind.compression)
+    if kind.format in ("geojson", "vector"):
+        return _open_vector(data, reading, kind)
+    # A reader is loaded when it is needed: a command that reads CSV loads no XML parser.
+    module = import_module(f"geoind.files.{MODULES.get(kind.format, kind.format)}")
+    arguments = (data, reading) if kind.format in OPTIONS["delimiter"] else (data,)
+    source: Source = getattr(module, f"open_{kind.format}")(*arguments)
+    return source
+
+
+def _open_vector(data: "Bytes", reading: Reading, kind: "Kind") -> Source:
+    from geoind.files.vector import open_vector
+
+    if kind.format == "vector" or (not kind.compression and data.name.lower().endswith(tuple(DRIVERS))):
+        return open_vector(Path(data.name), reading.layer)
+    # GDAL reads no streams, so a private folder holds a plain file.
+    folder = tempfile.TemporaryDirectory(prefix="geoind-")
+    path = Path(folder.name, "input.geojson")
+    with data.opened() as stream, path.open("wb") as file:
+        shutil.copyfileobj(stream, file)
+    source = open_vector(path, reading.layer)
+    weakref.finalize(source, folder.cleanup)
+    return source
 
 
 class Kind(NamedTuple):
@@ -150,72 +287,41 @@ class Bytes:
     def opened(self) -> Iterator[BinaryIO]:
         """Return the bytes, in a `with`. Damaged compressed bytes are an `InvalidInputError`, also while read."""
         with ExitStack() as stack:
-            stream = self._copy or self._seekable(stack)
+            stream = self._seekable(stack)
             stream.seek(0)
             try:
                 yield _decompressed(stream, self.compression)
             except (EOFError, OSError, zlib.error, zipfile.BadZipFile) as error:
-                # Errors of gzip and Arrow have no number, errors of the disk have one.
+                # Errors of Arrow have no number, errors of the disk have one.
                 if not self.compression or getattr(error, "errno", None) is not None:
                     raise
-                raise InvalidInputError("the input is not, or not completely, a compressed file") from None
+                raise InvalidInputError(DAMAGED) from None
 
     def _seekable(self, stack: ExitStack) -> BinaryIO:
-        if self.name == STANDARD:
-            if sys.stdin is None:
-                raise InvalidInputError("standard input is closed: nothing can be read there")
-            stream = cast(BinaryIO, sys.stdin.buffer)
-        else:
+        if self._copy is None and self.name != STANDARD:
             try:
-                stream = stack.enter_context(Path(self.name).open("rb"))  # noqa: SIM115
+                stream: BinaryIO = stack.enter_context(Path(self.name).open("rb"))  # noqa: SIM115
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or "it is not a path"
                 raise InvalidInputError(f"cannot read {self.name}: {reason}") from None
             if stream.seekable():
                 return stream
-        copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
-        weakref.finalize(self, copy.close)
-        shutil.copyfileobj(stream, copy)
-        self._copy = copy
-        return copy
-
-
-@dataclass
-class StreamSource:
-    """A `Source` whose records are read from a stream of bytes.
-
-    Parameters
-    ----------
-    data : Bytes
-        The file.
-    schema : pyarrow.Schema
-        All columns.
-    read : callable
-        Takes the stream and the names of the wanted columns, in the order of the schema, and yields rows.
-    unit : str
-        What a record is called in messages.
-    dialect : Dialect, optional
-        How a CSV file is written.
-    """
-
-    data: Bytes
-    schema: pa.Schema
-    read: Callable[[BinaryIO, list[str]], Iterator[Rows]]
-    unit: str
-    dialect: Dialect | None = None
-
-    def rows(self, columns: Sequence[str] | None = None) -> Iterator[Rows]:
-        """Yield the records from the beginning; only some of the columns, in the order of the schema."""
-        chosen = set(self.schema.names if columns is None else columns)
-        with self.data.opened() as stream:
-            yield from self.read(stream, [name for name in self.schema.names if name in chosen])
+        elif self._copy is None:
+            if sys.stdin is None:
+                raise InvalidInputError("standard input is closed: nothing can be read there")
+            stream = cast(BinaryIO, sys.stdin.buffer)
+        if self._copy is None:
+            self._copy = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+            weakref.finalize(self, self._copy.close)
+            shutil.copyfileobj(stream, self._copy)
+            self._copy.flush()
+        # A descriptor of its own, because Arrow closes what it reads from.
+        return stack.enter_context(os.fdopen(os.dup(self._copy.fileno()), "rb"))
 
 
 def _decompressed(stream: BinaryIO, compression: str) -> BinaryIO:
-    if compression == "gzip":
-        return cast(BinaryIO, gzip.GzipFile(fileobj=stream, mode="rb"))
-    if compression == "zstd":
-        return io.BufferedReader(pa.CompressedInputStream(stream, "zstd"))
+    if compression in ("gzip", "zstd"):
+        return io.BufferedReader(pa.CompressedInputStream(stream, compression))
     if compression == "zip":
         archive, members = _archive(stream)
         if len(members) != 1:
@@ -233,44 +339,26 @@ def _archive(stream: BinaryIO) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
     try:
         archive = zipfile.ZipFile(stream)
     except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError):
-        raise InvalidInputError("the input is not, or not completely, a compressed file") from None
+        raise InvalidInputError(DAMAGED) from None
     # macOS adds a folder of its own.
     return archive, [part for part in archive.infolist() if not part.is_dir() and "__MACOSX/" not in part.filename]
 
 
-def inner_name(target: str, kind: Kind) -> str:
-    """Return the name of the member of an archive.
-
-    Examples
-    --------
-    >>> inner_name("trips.zip", Kind("csv", "zip")), inner_name("trips.txt.zip", Kind("csv", "zip"))
-    ('trips.csv', 'trips.txt')
-    """
-    stem = Path(target).stem
-    return stem if Path(stem).suffix else f"{stem}.{kind.format}"
-
-
-class _Compressor(NamedTuple):
-    write: Callable[[bytes], int]
-    close: Callable[[], None]
-
-
-def compressed(stream: IO[bytes], compression: str, name: str) -> IO[bytes]:
-    """Return a stream that compresses into another, for a file of that name; closing it leaves the other open."""
-    stack = ExitStack()
-    packed: IO[bytes]
-    if compression == "gzip":
-        # Neither name nor time of the input goes into the header.
-        packed = cast(IO[bytes], stack.enter_context(gzip.GzipFile("", "wb", 6, stream, mtime=0)))
-    elif compression == "zstd":
+@contextmanager
+def compressed(stream: IO[bytes], kind: Kind, target: str) -> Iterator[IO[bytes]]:
+    """Return a stream that compresses into another, for a file of that name; the other stays open."""
+    if kind.compression in ("gzip", "zstd"):
         # A descriptor of its own, because Arrow closes what it writes to.
-        own = stack.enter_context(os.fdopen(os.dup(stream.fileno()), "wb"))
-        packed = stack.enter_context(pa.CompressedOutputStream(own, "zstd"))
-    elif compression == "zip":
-        about = zipfile.ZipInfo(name)
+        with (
+            os.fdopen(os.dup(stream.fileno()), "wb") as own,
+            pa.CompressedOutputStream(own, kind.compression) as packed,
+        ):
+            yield packed
+    elif kind.compression == "zip":
+        stem = Path(target).stem
+        about = zipfile.ZipInfo(stem if Path(stem).suffix else f"{stem}.{kind.format}")
         about.compress_type = zipfile.ZIP_DEFLATED
-        archive = stack.enter_context(zipfile.ZipFile(stream, "w"))
-        packed = stack.enter_context(archive.open(about, "w", force_zip64=True))
+        with zipfile.ZipFile(stream, "w") as archive, archive.open(about, "w", force_zip64=True) as member:
+            yield member
     else:
-        return stream
-    return cast(IO[bytes], _Compressor(packed.write, stack.close))
+        yield stream

@@ -4,15 +4,15 @@ import json
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from operator import itemgetter
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import Bytes, StreamSource
-from geoind.files.source import BadRecord, Rows
+from geoind.files.formats import BadRecord, Bytes, Rows, Source
 
 __all__ = ["open_google"]
 
@@ -28,7 +28,7 @@ NUMBER = r"(-?\d+(?:\.\d+)?(?:[eE]-?\d+)?)"
 POINT = re.compile(rf"(?:geo:)?\s*{NUMBER}\s*°?\s*,\s*{NUMBER}\s*°?\s*", re.ASCII)
 
 
-def open_google(data: Bytes) -> StreamSource:
+def open_google(data: Bytes) -> Source:
     """Return the points of a location history: lat, lon and time (UTC) as text, in the order of time.
 
     Points are the records of Records.json, and the paths and visits of Timeline.json (of Android and iOS). Raw
@@ -45,15 +45,15 @@ def open_google(data: Bytes) -> StreamSource:
     ...     [rows.batch.to_pylist() for rows in open_google(Bytes(path)).rows()]
     [[{'lat': '48.85', 'lon': '2.29', 'time': '2024-05-01T08:03:00.000Z'}]]
     """
-    return StreamSource(data, SCHEMA, _read, "point")
+    return Source(SCHEMA, partial(_read, data), "point")
 
 
-def _read(stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
+def _read(data: Bytes, wanted: list[str]) -> Iterator[Rows]:
+    with data.opened() as stream:
+        text = stream.read()
     try:
         # Each object loses what is not needed as soon as it is parsed, which saves most of the memory.
-        found = json.loads(
-            stream.read(), object_hook=lambda item: {name: item[name] for name in item.keys() & READ}
-        )
+        found = json.loads(text, object_hook=lambda item: {name: item[name] for name in item.keys() & READ})
     except (ValueError, RecursionError):
         # Not the parser's message: it may quote the text.
         raise InvalidInputError("the file must be JSON") from None
@@ -72,10 +72,6 @@ def _read(stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
     bad = [BadRecord(number, *why) for number, why in enumerate(refused, 1 + len(points))]
     batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
     yield Rows(batch.select(wanted), np.arange(1, 1 + len(points)), bad)
-
-
-def _needed(item: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in item.items() if name in READ}
 
 
 def _points(history: dict[str, Any]) -> Iterator[tuple[Any, tuple[str, str] | None, str | None]]:

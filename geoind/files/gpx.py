@@ -5,15 +5,13 @@ length of elements are limited.
 """
 
 from collections.abc import Iterator
-from typing import BinaryIO
 from xml.parsers import expat
 
 import numpy as np
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import Bytes, StreamSource
-from geoind.files.source import Rows, Source
+from geoind.files.formats import Bytes, Rows, Source
 
 __all__ = ["open_gpx"]
 
@@ -39,20 +37,23 @@ def open_gpx(data: Bytes) -> Source:
     ...     next(open_gpx(Bytes(path)).rows(["lat", "lon", "name"])).batch.to_pylist()
     [{'lat': '48.8584', 'lon': '2.2945', 'name': 'Tower'}]
     """
-    schema = pa.schema([(name, pa.string()) for name in ("lat", "lon", "time", "name", "ele")])
-    return StreamSource(data, schema, _rows, "point")
+
+    def read(wanted: list[str]) -> Iterator[Rows]:
+        document, done, more = _Document(), 0, True
+        with data.opened() as stream:
+            while more:
+                more = document.parse(stream.read(CHUNK))
+                if not more or len(document.points) >= BATCH_POINTS:
+                    points, document.points = document.points, []
+                    numbers = np.arange(done + 1, done + len(points) + 1)
+                    done += len(points)
+                    yield Rows(pa.RecordBatch.from_pylist(points, schema=_texts(wanted)), numbers)
+
+    return Source(_texts(["lat", "lon", "time", "name", "ele"]), read, "point")
 
 
-def _rows(stream: BinaryIO, columns: list[str]) -> Iterator[Rows]:
-    schema = pa.schema([(name, pa.string()) for name in columns])
-    document, done, more = _Document(), 0, True
-    while more:
-        more = document.parse(stream.read(CHUNK))
-        if not more or len(document.points) >= BATCH_POINTS:
-            points, document.points = document.points, []
-            numbers = np.arange(done + 1, done + len(points) + 1)
-            done += len(points)
-            yield Rows(pa.RecordBatch.from_pylist(points, schema=schema), numbers)
+def _texts(names: list[str]) -> pa.Schema:
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 class _Document:

@@ -1,82 +1,45 @@
 """From files of true places to files of reports: one file, or several into a folder."""
 
 import glob
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import IO, TYPE_CHECKING, Unpack
 
+import pyarrow as pa
+
+from geoind.arrays import FloatArray, IntArray
 from geoind.atomic import STANDARD, AtomicWriter, private_folder
+from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.files.formats import READ_ONLY, kind_of
-from geoind.files.one import OneFile
-from geoind.files.places import files_in
-from geoind.files.source import Reading
+from geoind.files.folders import refuse_folders, rejects_of, sources_in, targets_of
+from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, kind_of, open_source
+from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
+from geoind.tables.checks import clock_columns
 from geoind.tables.columns import named_path
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.record import Summary, sidecar_of
+from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
 from geoind.tables.release import Count, Release
-from geoind.tables.stream import Tally
+from geoind.tables.stream import OnProblems, Part, Tally
+from geoind.tables.table import Table, remedies
 from geoind.tables.unfinished import Unfinished, cancel, description, refuse_full, stamp_of
 
 if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
 
-__all__ = ["cancel", "is_several", "obfuscate_file", "obfuscate_files", "sources_in"]
+__all__ = ["cancel", "is_several", "obfuscate_file", "obfuscate_files"]
 
 log = logging.getLogger("geoind")
 
 FEW_BYTES = 32 << 20
 """For less, other processes would not be ready before the work is done."""
-REJECTS = ".rejects.ndjson"
-"""What is added to a file's path for its rejects."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Job:
-    """What is done to files, besides the recipe."""
-
-    recipe: Recipe
-    label: str
-    reading: Reading
-    rejects: str | Path | None = None
-    ledger: Budget | None = None
-    progress: OnReports | None = None
-    spreadsheet_safe: bool = False
-    workers: int | None = 1
-
-    def __post_init__(self) -> None:
-        if self.ledger is not None:
-            self.recipe.require_person_column("a ledger")
-        if str(self.rejects) == STANDARD:
-            raise InvalidInputError("`rejects=` holds true places: it needs a file, not standard output")
-
-    @property
-    def used(self) -> tuple[Path, ...]:
-        """The files that are never written over: the key's and the ledger's."""
-        key = None if self.recipe.key is None else self.recipe.key.file
-        budgets: tuple[Path, ...] = getattr(self.ledger, "files", ())
-        return budgets if key is None else (key, *budgets)
-
-    def identity(self, files: Mapping[str, str | Path]) -> dict[str, str]:
-        """Return what must be equal for unfinished work to be continued."""
-        key = self.recipe.key
-        stamps = {
-            path: stamp_of(Path(file))
-            for path, file in files.items()
-            if str(file) != STANDARD and Path(file).exists()
-        }
-        options = (replace(self.recipe, key=None), self.reading, self.spreadsheet_safe, str(self.rejects))
-        return {
-            "options": description(options),
-            "key": "" if key is None else key.fingerprint,
-            "input files (size or time)": repr(stamps),
-        }
 
 
 @with_options
@@ -136,28 +99,26 @@ def obfuscate_file(
     >>> done.reports, reports[:20]
     (1, 'day,lat,lon\nMonday,4')
     """
-    name, place = str(source), str(target)
-    the_job = _Job(
+    work = _Job(
         recipe=Recipe.of(**options),
-        label=job or f"file {Path(target).name}",
         reading=reading or Reading(),
         rejects=rejects,
         ledger=ledger,
+        label=job or f"file {Path(target).name}",
         progress=progress,
         spreadsheet_safe=spreadsheet_safe,
     )
-    _refuse_overwriting([name, *the_job.used], [place, sidecar_of(place), rejects])
-    path = Path(name).name
-    if ledger is None or place == STANDARD:
-        if ledger is not None and the_job.recipe.key is None:
+    _refuse_overwriting([source, *work.used], [target, sidecar_of(str(target)), rejects])
+    sources, targets = {Path(source).name: source}, {Path(source).name: target}
+    if ledger is None or str(target) == STANDARD:
+        if ledger is not None and work.recipe.key is None:
             raise InvalidInputError(
                 "standard output with a ledger needs `key=`: without it a second attempt after an error would be "
                 "charged again"
             )
-        return _made({path: name}, {path: place}, the_job, None)
-    with Unfinished(Path(target), the_job.identity({path: name}), the_job.recipe.key) as unfinished:
-        keyed = replace(the_job, recipe=replace(the_job.recipe, key=unfinished.key))
-        return _made({path: name}, {path: place}, keyed, unfinished)
+        return _made(sources, targets, work, None)
+    with Unfinished(Path(target), work.identity(sources), work.recipe.key) as unfinished:
+        return _made(sources, targets, work, unfinished)
 
 
 @with_options
@@ -207,142 +168,324 @@ def obfuscate_files(
     """
     place = Path(target)
     refuse_full(place)
-    the_job = _Job(
-        recipe=Recipe.of(**options),
-        label=job or f"folder {place.name}",
-        reading=reading or Reading(),
-        rejects=rejects,
-        ledger=ledger,
-        progress=progress,
-        spreadsheet_safe=spreadsheet_safe,
-        workers=workers,
-    )
-    if workers is not None and (workers < 1 or the_job.recipe.time is not None):
+    if workers is not None and (workers < 1 or options.get("time") is not None):
         raise InvalidInputError(
             "`workers=` must be at least 1, and cannot be used for traces: they are read in order"
         )
+    work = _Job(
+        recipe=Recipe.of(**options),
+        reading=reading or Reading(),
+        rejects=rejects,
+        ledger=ledger,
+        label=job or f"folder {place.name}",
+        progress=progress,
+        spreadsheet_safe=spreadsheet_safe,
+        into_folder=True,
+        workers=workers,
+    )
     files = sources_in(sources)
-    _refuse_folders(sources, files, place, the_job)
-    with Unfinished(place, the_job.identity(files), the_job.recipe.key) as unfinished:
-        keyed = replace(the_job, recipe=replace(the_job.recipe, key=unfinished.key))
-        targets = {path: str(unfinished.folder / target) for path, target in _targets(files).items()}
+    refuse_folders(sources, files, place, rejects, work.used)
+    if rejects is not None:
+        _refuse_overwriting(work.used, [rejects_of(rejects, path) for path in files])
+    with Unfinished(place, work.identity(files), work.recipe.key) as unfinished:
+        targets = {path: unfinished.folder / target for path, target in targets_of(files).items()}
         for aside in targets.values():
-            Path(aside).parent.mkdir(parents=True, exist_ok=True)
-        summary = _made({path: str(file) for path, file in files.items()}, targets, keyed, unfinished)
+            aside.parent.mkdir(parents=True, exist_ok=True)
+        summary = _made(files, targets, work, unfinished)
         unfinished.publish()
         return summary
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Job:
+    """What is done to files."""
+
+    recipe: Recipe
+    reading: Reading
+    rejects: str | Path | None
+    ledger: Budget | None
+    label: str
+    progress: OnReports | None
+    spreadsheet_safe: bool
+    into_folder: bool = False
+    workers: int | None = 1
+
+    def __post_init__(self) -> None:
+        if self.ledger is not None:
+            self.recipe.require_person_column("a ledger")
+        if str(self.rejects) == STANDARD:
+            raise InvalidInputError("`rejects=` holds true places: it needs a file, not standard output")
+
+    @property
+    def used(self) -> tuple[Path, ...]:
+        """The files that are never written over: the key's and the ledger's."""
+        key = None if self.recipe.key is None else self.recipe.key.file
+        budgets: tuple[Path, ...] = getattr(self.ledger, "files", ())
+        return budgets if key is None else (key, *budgets)
+
+    def identity(self, files: Mapping[str, str | Path]) -> dict[str, str]:
+        """Return what must be equal for unfinished work to be continued."""
+        key = self.recipe.key
+        stamps = {
+            path: stamp_of(Path(file))
+            for path, file in files.items()
+            if str(file) != STANDARD and Path(file).exists()
+        }
+        options = (replace(self.recipe, key=None), self.reading, self.spreadsheet_safe, str(self.rejects))
+        return {
+            "options": description(options),
+            "key": "" if key is None else key.fingerprint,
+            "input files (size or time)": repr(stamps),
+        }
+
+
+@dataclass
+class _File:
+    """One file of a job: its rows, counted and drawn, and the files that are written.
+
+    Parameters
+    ----------
+    job : _Job
+        What is done, with a key.
+    path : str
+        The path of the file in its release, which names its records.
+    name, target : str
+        The file of true places and the file of reports; "-" is standard input or output.
+    one_of_several : bool
+        Whether a kept column may be missing here.
+    """
+
+    job: _Job
+    path: str
+    name: str
+    target: str
+    one_of_several: bool
+    rejected: int = 0
+    part: Part | None = None
+    numbers: IntArray | None = None
+
+    @cached_property
+    def kinds(self) -> tuple[Kind, Kind]:
+        """The formats of both files."""
+        chosen = self.job.reading.format
+        if self.name == STANDARD and chosen is None and self.target != STANDARD:
+            return kind_of(self.target), kind_of(self.target)
+        first = kind_of(self.name, chosen)
+        usual = "csv" if first.format in READ_ONLY else first.format
+        if self.target == STANDARD:
+            return first, Kind(usual, "")
+        is_archive = Path(self.target).suffix.lower() == ".zip" and not Path(Path(self.target).stem).suffix
+        if is_archive and usual not in ("parquet", "vector"):
+            return first, Kind(usual, "zip")
+        return first, kind_of(self.target)
+
+    @cached_property
+    def source(self) -> Source:
+        return open_source(self.name, replace(self.job.reading, format=self.kinds[0].format))
+
+    @cached_property
+    def table(self) -> Table:
+        return Table(self.job.recipe, self.source.schema, self.path, self.one_of_several, numbers=True)
+
+    @cached_property
+    def needed(self) -> list[str]:
+        """The columns to read: for the reports, to leave with them, and times that may explain the row order."""
+        wanted, recipe = set(self.table.needed), self.job.recipe
+        if recipe.order == "raise" and recipe.time is None:
+            first = next(self.source.rows(), None)
+            wanted |= set() if first is None else set(clock_columns(first.batch))
+        return [name for name in self.source.schema.names if name in wanted]
+
+    @property
+    def rejects(self) -> str | Path | None:
+        """Where bad records go; without it the first one is an error."""
+        if self.job.rejects is None or not self.job.into_folder:
+            return self.job.rejects
+        return rejects_of(self.job.rejects, self.path)
+
+    def count(self, sessions: "TraceSessions | None", *, charged: bool) -> Count:
+        """Return what is known before anything is drawn; refuse what could not be written."""
+        written = self.kinds[1]
+        check_writable(self.target, written, self.table.reported_schema, self.table.places)
+        if self.job.spreadsheet_safe and written.format not in ("csv", "tsv"):
+            raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {written.format}")
+        self.part = Part(self.table, sessions)
+        return self.part.count(self.batches(), charged=charged, on_problems=self._on_problems())
+
+    def tags(self, release: Release) -> PersonReports:
+        """Return the reports of each person, for a ledger."""
+        return (self.part or Part(self.table)).tags(self.batches(), release)
+
+    def opened(self, delivery: AtomicWriter) -> "tuple[IO[bytes] | Path, IO[bytes] | None, IO[bytes] | None]":
+        """Return where reports, bad records and the release record are written until they are complete."""
+        written = self.kinds[1].format
+        has_sidecar = written != "parquet" and self.target != STANDARD
+        # The target is opened first: it is put in place last.
+        return (
+            delivery.path(self.target) if written == "vector" else delivery.open(self.target),
+            None if self.rejects is None else delivery.open(self.rejects, private=True),
+            delivery.open(sidecar_of(self.target)) if has_sidecar else None,
+        )
+
+    def write(
+        self,
+        outputs: "tuple[IO[bytes] | Path, IO[bytes] | None, IO[bytes] | None]",
+        release: Release,
+        sessions: "TraceSessions | None",
+    ) -> Tally:
+        """Write the reports, and return what was counted."""
+        target, rejects, sidecar = outputs
+        tally, part = Tally(), self.part
+        if part is None or sessions is not None or self.rejected:
+            part = Part(self.table, sessions)
+        record = release.record.to_json().encode()
+
+        def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
+            for batch in part.draw(self.batches(rejects), release, on_problems=self._on_problems(rejects)):
+                tally.add(batch)
+                yield batch.batch, batch.reports
+                if self.job.progress is not None and not self.job.into_folder:
+                    self.job.progress(tally.reports, tally.reports / max(release.reports, 1))
+
+        schema = self.table.reported_schema
+        write(
+            target,
+            self.kinds[1],
+            made(),
+            schema=schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: record}),
+            places=self.table.places,
+            decimals=self.table.decimals,
+            delimiter=self.source.delimiter if self.kinds[0].format == "csv" else ",",
+            decimal_comma=self.source.decimal_comma and self.kinds[0].format == "csv",
+            spreadsheet_safe=self.job.spreadsheet_safe,
+        )
+        if sidecar is not None:
+            sidecar.write(record + b"\n")
+        return tally
+
+    def batches(self, rejects: IO[bytes] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the needed columns of the rows that could be read."""
+        self.rejected, self.numbers = 0, None
+        for rows in self.source.rows(self.needed):
+            self.numbers = rows.numbers
+            self._reject(rows.bad, rejects)
+            if len(rows.batch):
+                yield rows.batch
+
+    def _on_problems(self, rejects: IO[bytes] | None = None) -> OnProblems:
+        def on_problems(batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
+            for row, reason in problems.items():
+                record = json.dumps(batch.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False)
+                number = row + 1 if self.numbers is None else int(self.numbers[row])
+                self._reject([BadRecord(number, reason, record)], rejects)
+
+        return on_problems
+
+    def _reject(self, bad: Sequence[BadRecord], rejects: IO[bytes] | None) -> None:
+        """Write bad records to their file, if there is one; otherwise the first is an error."""
+        unit = self.source.unit
+        for row, reason, record in bad:
+            if self.rejects is None:
+                ways = " or ".join([*remedies(reason), "`rejects=FILE`"])
+                raise InvalidInputError(f"{unit} {row}: {reason} (use {ways})")
+            self.rejected += 1
+            if rejects is not None:
+                text = json.dumps({unit: row, "reason": reason, "record": record}, ensure_ascii=False)
+                rejects.write(text.encode("utf-8", "backslashreplace") + b"\n")
+
+    def settled(self) -> "_File":
+        """Return the file without what it holds in memory, to travel to another process."""
+        return replace(self, part=None, job=replace(self.job, ledger=None, progress=None))
+
+
 def _made(
-    files: Mapping[str, str], targets: Mapping[str, str], job: _Job, unfinished: Unfinished | None
+    sources: Mapping[str, str | Path], targets: Mapping[str, str | Path], job: _Job, unfinished: Unfinished | None
 ) -> Summary:
     """Count all files, decide, charge, and write those that are not complete."""
-    job = replace(job, recipe=job.recipe.with_key())
-    several = unfinished is not None and unfinished.folder in Path(next(iter(targets.values()))).parents
-    works = {
-        path: OneFile(
-            name,
-            targets[path],
-            job.recipe,
-            path,
-            job.reading,
-            None if job.rejects is None else (_rejects_of(job.rejects, path) if several else job.rejects),
-            len(files) > 1,
-            job.spreadsheet_safe,
-        )
-        for path, name in files.items()
-    }
-    counted = _counted(works, job)
-    rejected = sum(work.rejected for work in works.values())
-    first = next(iter(works.values()))
-    release = Release.of(job.recipe, counted, first.table)
-    left_out = list(dict.fromkeys(name for work in works.values() for name in work.table.left_out))
-    again = job.recipe.time is not None
-    missing = {
-        path: work for path, work in works.items() if again or not several or not Path(work.target).exists()
-    }
-    if several:
-        _charge(works, release, job, unfinished)
+    recipe = job.recipe.with_key() if unfinished is None else replace(job.recipe, key=unfinished.key)
+    job, several = replace(job, recipe=recipe), len(sources) > 1
+    files = [_File(job, path, str(name), str(targets[path]), several) for path, name in sources.items()]
+    counted = _counted(files, job)
+    release = Release.of(recipe, counted, files[0].table)
+    missing = files
+    if job.into_folder:
+        missing = [file for file in files if recipe.time is not None or not Path(file.target).exists()]
+        _charge(files, release, job, unfinished)
         tally = _written(missing, release, job)
     else:
         with AtomicWriter(None if unfinished is None else unfinished.folder) as delivery:
             # Nothing is charged for what cannot be written.
-            outputs = first.opened(delivery)
-            _charge(works, release, job, unfinished)
-            sessions = _sessions(job.recipe)
-            with within(""):
-                tally = first.write(outputs, release, sessions=sessions, progress=job.progress)
-    if len(missing) < len(works):
-        log.warning("%d of %d files were complete", len(works) - len(missing), len(works))
+            outputs = files[0].opened(delivery)
+            _charge(files, release, job, unfinished)
+            tally = files[0].write(outputs, release, recipe.sessions)
+    if len(missing) < len(files):
+        log.warning("%d of %d files were complete", len(files) - len(missing), len(files))
         # What earlier runs made is not counted again, so the extent of all reports is not known.
         tally = Tally()
+    left_out = list(dict.fromkeys(name for file in files for name in file.table.left_out))
+    rejected = sum(file.rejected for file in files)
     tally = replace(tally, reports=release.reports)
     return tally.summary(release, left_out, rejected=rejected, charged=job.ledger is not None)
 
 
-def _counted(works: Mapping[str, OneFile], job: _Job) -> Count:
+def _counted(files: Sequence[_File], job: _Job) -> Count:
     """Return the counts of all files."""
-    total, sessions = Count(), _sessions(job.recipe)
+    total, sessions = Count(), job.recipe.sessions
     # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
-    small = len(works) == 1 or _bytes_in(works) < FEW_BYTES
-    jobs = [(work if small else work.settled(), sessions, job.ledger is not None) for work in works.values()]
-    parallel = sessions is None and _in_parallel(works, job)
+    small = len(files) == 1 or _bytes_in(files) < FEW_BYTES
+    jobs = [(file if small else file.settled(), sessions, job.ledger is not None) for file in files]
+    parallel = sessions is None and _in_parallel(files, job)
     counts = in_processes(job.workers, _count, jobs) if parallel else starmap(_count, jobs)
-    for path, part, rejected in counts:
+    for file, (part, rejected) in zip(files, counts, strict=True):
         total.merge(part, job.recipe.most_rows)
-        works[path].rejected = rejected
+        file.rejected = rejected
     return total
 
 
-def _count(work: OneFile, sessions: "TraceSessions | None", charged: bool) -> tuple[str, Count, int]:
-    with within(work.path if work.one_of_several else ""):
-        return work.path, work.count(sessions, charged=charged), work.rejected
+def _count(file: _File, sessions: "TraceSessions | None", charged: bool) -> tuple[Count, int]:
+    with _naming(file.path if file.one_of_several else ""):
+        return file.count(sessions, charged=charged), file.rejected
 
 
-def _charge(works: Mapping[str, OneFile], release: Release, job: _Job, unfinished: Unfinished | None) -> None:
+def _charge(files: Sequence[_File], release: Release, job: _Job, unfinished: Unfinished | None) -> None:
     """Charge all persons or none; after that, what is unfinished is kept."""
     if job.ledger is None:
         return
     with nullcontext() if unfinished is None else unfinished.charging():
-        release.charge(job.ledger, lambda release: [work.tags(release) for work in works.values()], job.label)
+        release.charge(job.ledger, lambda release: [file.tags(release) for file in files], job.label)
 
 
-def _written(works: Mapping[str, OneFile], release: Release, job: _Job) -> Tally:
+def _written(files: Sequence[_File], release: Release, job: _Job) -> Tally:
     """Write the reports of several files, each whole or not at all."""
-    tally, sessions = Tally(), _sessions(job.recipe)
+    tally, sessions = Tally(), job.recipe.sessions
     parts: Iterator[Tally]
-    if sessions is not None or not _in_parallel(works, job):
-        parts = (_write(path, work, release, sessions) for path, work in works.items())
+    if sessions is not None or not _in_parallel(files, job):
+        parts = (_write(file, release, sessions) for file in files)
     else:
-        jobs = [(path, work.settled(), release) for path, work in works.items()]
-        parts = in_processes(job.workers, _write, jobs)
+        parts = in_processes(job.workers, _write, [(file.settled(), release, None) for file in files])
     for number, part in enumerate(parts, 1):
         tally.merge(part)
         if job.progress is not None:
-            job.progress(tally.reports, number / len(works))
+            job.progress(tally.reports, number / len(files))
     return tally
 
 
-def _write(path: str, work: OneFile, release: Release, sessions: "TraceSessions | None" = None) -> Tally:
-    with within(path):
-        if work.rejects is not None:
-            private_folder(Path(work.rejects).parent)
+def _write(file: _File, release: Release, sessions: "TraceSessions | None") -> Tally:
+    with _naming(file.path):
+        if file.rejects is not None:
+            private_folder(Path(file.rejects).parent)
         with AtomicWriter() as delivery:
-            return work.write(work.opened(delivery), release, sessions=sessions)
+            return file.write(file.opened(delivery), release, sessions)
 
 
-def _sessions(recipe: Recipe) -> "TraceSessions | None":
-    return recipe.sessions
+def _in_parallel(files: Sequence[_File], job: _Job) -> bool:
+    if len(files) < 2:
+        return False
+    return _bytes_in(files) >= FEW_BYTES if job.workers is None else job.workers > 1
 
 
-def _in_parallel(works: Mapping[str, OneFile], job: _Job) -> bool:
-    if job.workers is not None or len(works) < 2:
-        return job.workers is not None and job.workers > 1 and len(works) > 1
-    return _bytes_in(works) >= FEW_BYTES
-
-
-def _bytes_in(works: Mapping[str, OneFile]) -> int:
-    return sum(Path(work.name).stat().st_size for work in works.values())
+def _bytes_in(files: Sequence[_File]) -> int:
+    return sum(Path(file.name).stat().st_size for file in files)
 
 
 def is_several(sources: Sequence[str | Path]) -> bool:
@@ -351,45 +494,9 @@ def is_several(sources: Sequence[str | Path]) -> bool:
     return len(sources) > 1 or Path(first).is_dir() or (glob.has_magic(first) and not Path(first).exists())
 
 
-def sources_in(sources: Sequence[str | Path]) -> dict[str, Path]:
-    """Return the files that sources stand for, by the paths that their reports get in a folder."""
-    found: dict[str, Path] = {}
-    for source in map(str, sources):
-        names = [source]
-        if glob.has_magic(source) and not Path(source).exists():
-            names = sorted(glob.glob(source, recursive=True))  # noqa: PTH207
-            if not names:
-                raise InvalidInputError(f"no file matches {source}")
-        for name in names:
-            root = Path(name) if Path(name).is_dir() else Path(name).parent
-            for file in files_in([name]):
-                path = file.relative_to(root).as_posix()
-                if found.setdefault(path, file).resolve() != file.resolve():
-                    raise InvalidInputError(f"two files are called {path}: obfuscate them one after the other")
-    return found
-
-
-def _targets(files: Mapping[str, Path]) -> dict[str, Path]:
-    """Return the path of the reports of each source: one of a format that is only read becomes CSV."""
-    taken: dict[Path, str] = {}
-    for path, file in files.items():
-        read_only = kind_of(file).format in READ_ONLY
-        target = Path(path).with_suffix(".csv") if read_only else Path(path)
-        if taken.setdefault(target, path) != path:
-            both = " and ".join(map(named_path, (taken[target], path)))
-            raise InvalidInputError(
-                f"the reports of {both} would have the same name: obfuscate them one after the other"
-            )
-    return {path: target for target, path in taken.items()}
-
-
-def _rejects_of(rejects: str | Path, path: str) -> Path:
-    return Path(rejects) / f"{path}{REJECTS}"
-
-
 @contextmanager
-def within(path: str) -> Iterator[None]:
-    """Name the file of a folder in which something went wrong."""
+def _naming(path: str) -> Iterator[None]:
+    """Name the file of a folder in errors."""
     try:
         yield
     except InvalidInputError as error:
@@ -403,7 +510,7 @@ def within(path: str) -> Iterator[None]:
 
 
 def _refuse_overwriting(used: Iterable[str | Path], targets: Iterable[str | Path | None]) -> None:
-    """Refuse to write over a file that is used, and to write two into one."""
+    """Raise if a file that is used would be written over, or two would be written into one."""
     taken = [Path(name).resolve() for name in used if str(name) != STANDARD]
     for path in (Path(name).resolve() for name in targets if name is not None and str(name) != STANDARD):
         if any(path == other or (path.exists() and other.exists() and path.samefile(other)) for other in taken):
@@ -411,48 +518,3 @@ def _refuse_overwriting(used: Iterable[str | Path], targets: Iterable[str | Path
                 f"{path.name} would be overwritten: input, output, rejects, key and ledger must be different files"
             )
         taken.append(path)
-
-
-def _refuse_folders(sources: Sequence[str | Path], files: Mapping[str, Path], place: Path, job: _Job) -> None:
-    """Refuse folders of reports and rejects that get into each other's way, or that cannot be written."""
-    if any(_is_in(file, place) for file in (*files.values(), *job.used)):
-        raise InvalidInputError("the folder of reports must be another one than the source's")
-    for folder in _folders_of(sources):
-        if _is_in(place, folder):
-            raise InvalidInputError(f"{place} is inside a source: the next run would take its reports for places")
-        if job.rejects is not None and _is_in(job.rejects, folder):
-            raise InvalidInputError(f"{job.rejects} is inside a source: the next run would read its rejects")
-    if job.rejects is None:
-        return
-    if _is_in(job.rejects, place):
-        raise InvalidInputError(
-            "the folder of rejects, which hold true places, must not be in that of the reports"
-        )
-    for path in files:
-        rejects = _rejects_of(job.rejects, path)
-        _refuse_overwriting(job.used, [rejects])
-        _refuse_unwritable(rejects)
-
-
-def _is_in(path: str | Path, folder: str | Path) -> bool:
-    """Return whether a path is a folder, or leads into it."""
-    return Path(path).resolve().is_relative_to(Path(folder).resolve())
-
-
-def _folders_of(sources: Sequence[str | Path]) -> Iterator[Path]:
-    """Yield the folders whose new files would be taken the next time."""
-    for source in map(str, sources):
-        if Path(source).is_dir():
-            yield Path(source)
-        elif "**" in source:
-            yield Path(source.partition("**")[0] or ".")
-        else:
-            yield from filter(Path.is_dir, map(Path, glob.glob(source)))  # noqa: PTH207
-
-
-def _refuse_unwritable(rejects: Path) -> None:
-    """Refuse a place for rejects where no file can be put; the folders above it that are missing can be made."""
-    there = next(folder for folder in rejects.parents if folder.exists())
-    with AtomicWriter() as delivery:
-        # Nothing is written to it, so nothing appears.
-        delivery.path(rejects if there == rejects.parent else there / rejects.name)

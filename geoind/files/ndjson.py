@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import MOST_COLUMNS, Bytes, StreamSource
-from geoind.files.source import BadRecord, Rows
+from geoind.files.formats import MOST_COLUMNS, BadRecord, Bytes, Rows, Source
 
 __all__ = ["open_ndjson"]
 
@@ -47,12 +46,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-DECODER = json.JSONDecoder(
+DECODE = json.JSONDecoder(
     parse_float=_Number, parse_int=_Number, parse_constant=_constant, object_pairs_hook=_object
-)
+).decode
 
 
-def open_ndjson(data: Bytes) -> StreamSource:
+def open_ndjson(data: Bytes) -> Source:
     r"""Return the objects of a file, as columns of JSON text.
 
     The columns are the members of the first 1000 lines, or of the first megabyte if that is more. A member that
@@ -88,20 +87,21 @@ def open_ndjson(data: Bytes) -> StreamSource:
         raise InvalidInputError(f"the file must have a JSON object per line; {reason}")
     schema = pa.schema([pa.field(name, pa.string(), metadata={b"geoind:json": b"1"}) for name in names])
 
-    def read(stream: BinaryIO, wanted: list[str]) -> Iterator[Rows]:
+    def read(wanted: list[str]) -> Iterator[Rows]:
         part = pa.schema([schema.field(name) for name in wanted])
         held: list[tuple[int, bytes]] = []
         size = 0
-        for number, line in _lines(stream):
-            held.append((number, line))
-            size += len(line)
-            if size > BATCH_BYTES or len(held) * len(wanted) > BATCH_CELLS:
-                yield _rows(held, part)
-                held, size = [], 0
+        with data.opened() as stream:
+            for number, line in _lines(stream):
+                held.append((number, line))
+                size += len(line)
+                if size > BATCH_BYTES or len(held) * len(wanted) > BATCH_CELLS:
+                    yield _rows(held, part)
+                    held, size = [], 0
         if held:
             yield _rows(held, part)
 
-    return StreamSource(data, schema, read, "line")
+    return Source(schema, read, "line")
 
 
 def _lines(stream: BinaryIO) -> Iterator[tuple[int, bytes]]:
@@ -134,7 +134,7 @@ def _record(line: bytes) -> dict[str, str | None] | str:
     """Return the JSON texts of the members of an object, or why the line is no record."""
     try:
         text = line.decode()
-        found = DECODER.decode(text)
+        found = DECODE(text)
         if type(found) is not dict:
             return "not a JSON object"
         if "\\u" in text:
@@ -166,13 +166,12 @@ def _flatten(members: dict[str, Any], found: dict[str, str | None], prefix: str 
 
 def _json(value: Any) -> str:
     """Return a value as JSON text."""
-    kind = type(value)
-    if kind is _Number:
+    if isinstance(value, _Number):
         return str(value)
-    if kind is str:
+    if isinstance(value, str):
         return str(encode_basestring(value))
-    if kind is list:
+    if isinstance(value, list):
         return f"[{','.join(map(_json, value))}]"
-    if kind is dict:
+    if isinstance(value, dict):
         return f"{{{','.join(f'{encode_basestring(name)}:{_json(inner)}' for name, inner in value.items())}}}"
-    return "null" if value is None else "true" if value else "false"
+    return json.dumps(value)

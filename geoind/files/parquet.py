@@ -1,9 +1,7 @@
 """Parquet and GeoParquet files, read by pyarrow."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,8 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import Bytes
-from geoind.files.source import Dialect, Rows, Source
+from geoind.files.formats import Bytes, Rows, Source
 
 __all__ = ["open_parquet"]
 
@@ -32,43 +29,33 @@ def open_parquet(data: Bytes) -> Source:
     ...     next(open_parquet(Bytes(path)).rows(["n"])).batch.to_pylist()
     [{'n': 1}, {'n': 2}]
     """
-    return _ParquetSource(data)
 
-
-@dataclass
-class _ParquetSource:
-    data: Bytes
-    unit: str = "row"
-    dialect: Dialect | None = None
-
-    @cached_property
-    def schema(self) -> pa.Schema:
-        with self._opened() as file:
-            return file.schema_arrow
-
-    def rows(self, columns: Sequence[str] | None = None) -> Iterator[Rows]:
-        wanted = None if columns is None else [name for name in self.schema.names if name in set(columns)]
+    def read(wanted: list[str]) -> Iterator[Rows]:
         done = 0
-        with self._opened() as file:
+        with _opened(data) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=wanted):
                 # Text that is not UTF-8 would be an error of its reader.
                 batch.validate(full=True)
                 # pyarrow takes "a.b" for a member of "a", too.
-                chosen = [at for at, name in enumerate(batch.schema.names) if wanted is None or name in wanted]
+                chosen = [at for at, name in enumerate(batch.schema.names) if name in wanted]
                 numbers = np.arange(done + 1, done + len(batch) + 1)
                 done += len(batch)
                 yield Rows(batch.select(chosen), numbers)
 
-    @contextmanager
-    def _opened(self) -> Iterator[Any]:
-        with self.data.opened() as stream:
-            try:
-                file = pq.ParquetFile(stream, pre_buffer=False)
-                for field in file.schema_arrow:
-                    if b"geoind:json" in (field.metadata or {}):
-                        # It would be written as JSON without a check.
-                        raise InvalidInputError(f"column {field.name!r} must not have the metadata geoind:json")
-                yield file
-            except (pa.ArrowException, OSError, UnicodeError) as error:
-                # Not its message: it may quote the content of the file.
-                raise InvalidInputError(f"the Parquet file cannot be read ({type(error).__name__})") from None
+    with _opened(data) as file:
+        return Source(file.schema_arrow, read)
+
+
+@contextmanager
+def _opened(data: Bytes) -> Iterator[Any]:
+    with data.opened() as stream:
+        try:
+            file = pq.ParquetFile(stream, pre_buffer=False)
+            for field in file.schema_arrow:
+                if b"geoind:json" in (field.metadata or {}):
+                    # It would be written as JSON without a check.
+                    raise InvalidInputError(f"column {field.name!r} must not have the metadata geoind:json")
+            yield file
+        except (pa.ArrowException, OSError, UnicodeError) as error:
+            # Not its message: it may quote the content of the file.
+            raise InvalidInputError(f"the Parquet file cannot be read ({type(error).__name__})") from None

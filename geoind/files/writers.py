@@ -1,11 +1,11 @@
-"""Files of reports, in any format: record batches and reports in, bytes out."""
+"""Writers of reports in every format: record batches and reports in, bytes out."""
 
 import io
 import json
 import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TypeAlias
@@ -19,8 +19,7 @@ import pyarrow.parquet as pq
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
-from geoind.files.formats import Kind, compressed, inner_name
-from geoind.files.source import Dialect
+from geoind.files.formats import Kind, compressed, empty_batch
 from geoind.space.crs import LONLAT, from_lonlat, parsed_crs
 from geoind.space.vector_files import SEQUENCES, driver_of, gdal_path
 from geoind.tables.places import LonLat, Points, declared_crs, geometry_columns
@@ -51,8 +50,6 @@ WKB_POINT = np.dtype([("head", "u1", 5), ("xy", "<f8", 2)])
 GPX = b'<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="geoind" %s>\n'
 GPX %= b'xmlns="http://www.topografix.com/GPX/1/1"'
 
-ESCAPED = "".join(map(chr, range(32))) + '"\\'
-"""The characters of JSON strings that need an escape."""
 QUOTED = json.JSONEncoder(ensure_ascii=False).encode
 BARE = (pa.types.is_nested, pa.types.is_boolean, pa.types.is_integer, pa.types.is_decimal)
 """The types whose text is their JSON."""
@@ -93,7 +90,8 @@ def write(
     schema: pa.Schema,
     places: Sequence[LonLat | Points],
     decimals: int,
-    dialect: Dialect | None = None,
+    delimiter: str = ",",
+    decimal_comma: bool = False,
     spreadsheet_safe: bool = False,
 ) -> None:
     r"""Write reports to a file.
@@ -117,8 +115,8 @@ def write(
         The columns of the places.
     decimals : int
         Decimals of a degree in text.
-    dialect : Dialect, optional
-        How a CSV file is written; by default with commas between fields.
+    delimiter, decimal_comma : str, bool
+        How a CSV file is written.
     spreadsheet_safe : bool
         Whether a ' is put before text of a CSV or TSV file that a spreadsheet takes for a formula.
 
@@ -131,14 +129,14 @@ def write(
     >>> file.getvalue()
     b'name,lon,lat\nAna,2.35000,48.86000\nBo,2.30000,48.80000\n'
     """
-    layout = _Layout(kind.format, schema, places, decimals, dialect or Dialect(), spreadsheet_safe)
+    delimiter = delimiter if kind.format == "csv" else "\t"
+    layout = _Layout(kind.format, schema, places, decimals, delimiter, decimal_comma, spreadsheet_safe)
     if kind.format == "vector" and not (isinstance(target, Path) and target.suffix.lower() in SEQUENCES):
         return _write_vector(target, parts, layout)
     with ExitStack() as stack:
         stream = stack.enter_context(target.open("wb")) if isinstance(target, Path) else target
-        if kind.compression:
-            inner = inner_name(target.name if isinstance(target, Path) else "reports", kind)
-            stream = stack.enter_context(closing(compressed(stream, kind.compression, inner)))
+        name = target.name if isinstance(target, Path) else "reports"
+        stream = stack.enter_context(compressed(stream, kind, name))
         try:
             if kind.format == "parquet":
                 return _write_parquet(stream, parts, layout)
@@ -160,7 +158,8 @@ class _Layout:
     schema: pa.Schema
     places: Sequence[LonLat | Points]
     decimals: int
-    dialect: Dialect
+    delimiter: str
+    decimal_comma: bool
     spreadsheet_safe: bool
 
     def __post_init__(self) -> None:
@@ -196,7 +195,7 @@ class _Layout:
 
     def empty(self) -> Part:
         """Return a part without rows."""
-        return pa.RecordBatch.from_pylist([], schema=self.schema), [np.empty((0, 2))] * len(self.places)
+        return empty_batch(self.schema), [np.empty((0, 2))] * len(self.places)
 
     def columns(self, part: Part, *, places: bool = True) -> dict[str, Column]:
         """Return the columns of a part: with places as lon and lat, or without places."""
@@ -214,11 +213,9 @@ class _Layout:
 
     def degrees(self, values: FloatArray) -> pa.Array:
         """Return numbers as text, null where they are NaN."""
-        gone = np.isnan(values)
-        whole = np.rint(np.where(gone, 0.0, values) * 10.0**self.decimals).astype(np.int64)
-        words = pa.py_buffer(np.column_stack([whole, whole >> 63]))
-        text = pa.Array.from_buffers(pa.decimal128(18, self.decimals), len(whole), [None, words]).cast(TEXT)
-        return pc.if_else(pa.array(gone), None, text) if gone.any() else text
+        whole = np.rint(np.nan_to_num(values) * 10.0**self.decimals).astype(np.int64)
+        buffers = [_valid(values), pa.py_buffer(np.column_stack([whole, whole >> 63]))]
+        return pa.Array.from_buffers(pa.decimal128(18, self.decimals), len(whole), buffers).cast(TEXT)
 
     def shapes(self, part: Part, place: LonLat | Points, crs: str | None) -> pa.Array:
         """Return a place as WKB: the column of the batch, or made from the reports."""
@@ -231,8 +228,14 @@ class _Layout:
         points = np.zeros(len(lonlat), WKB_POINT)
         points["head"][:, :2] = 1
         points["xy"] = from_lonlat(lonlat, crs or LONLAT)
-        shapes = pa.Array.from_buffers(pa.binary(WKB_POINT.itemsize), len(points), [None, pa.py_buffer(points)])
-        return pc.if_else(pa.array(np.isnan(lonlat[:, 0])), None, shapes.cast(pa.binary()))
+        buffers = [_valid(lonlat[:, 0]), pa.py_buffer(points)]
+        return pa.Array.from_buffers(pa.binary(WKB_POINT.itemsize), len(points), buffers).cast(pa.binary())
+
+
+def _valid(values: FloatArray) -> pa.Buffer | None:
+    """Return Arrow's bits of the values that are not NaN; None if all are."""
+    gone = np.isnan(values)
+    return pa.py_buffer(np.packbits(~gone, bitorder="little")) if gone.any() else None
 
 
 def _is_json(field: pa.Field) -> bool:
@@ -248,7 +251,7 @@ def _text(field: pa.Field | None, column: pa.Array) -> pa.Array:
     column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
     kind, name = column.type, field.name
     if _is_json(field):
-        return _unquoted(name, column.cast(TEXT))
+        return _unquoted(name, column)
     if _has_bytes(kind):
         raise InvalidInputError(f"column {name!r} holds bytes, which this format cannot hold: do not keep it")
     if pa.types.is_timestamp(kind):
@@ -276,12 +279,11 @@ def _dumped(name: str, value: Any) -> str:
         raise InvalidInputError(f"column {name!r} holds NaN in lists, which JSON cannot hold") from None
 
 
-def _unquoted(name: str, text: pa.Array) -> pa.Array:
+def _unquoted(name: str, column: pa.Array) -> pa.Array:
     """Return JSON values as text: strings without their quotes."""
-    quoted, escaped = pc.starts_with(text, '"'), _having(text, "\\")
-    plain = pc.if_else(quoted, pc.utf8_slice_codeunits(text, 1, -1), text)
+    texts = (text if text is None or text[:1] != '"' else json.loads(text) for text in column.to_pylist())
     try:
-        return plain if escaped is None else _replaced(plain, pc.and_(quoted, escaped), text, json.loads)
+        return pa.array(texts, TEXT)
     except UnicodeError:
         raise InvalidInputError(f"column {name!r} holds text that is not valid Unicode") from None
 
@@ -297,23 +299,7 @@ def _json(field: pa.Field | None, column: pa.Array) -> pa.Array:
         return pc.if_else(pc.is_finite(column), text, None)
     if any(check(kind) for check in BARE):
         return text
-    quoted, special = _joined('"', text, '"'), _having(text, ESCAPED)
-    return quoted if special is None else _replaced(quoted, special, text, QUOTED)
-
-
-def _having(texts: pa.Array, characters: str) -> pa.Array | None:
-    """Return which texts have one of some ASCII characters, None if there are none."""
-    # Much faster than the regular expression, and most columns have none.
-    data = bytes(_bytes(texts))
-    if len(data.translate(None, characters.encode())) == len(data):
-        return None
-    return pc.match_substring_regex(texts, "[" + "".join(rf"\x{ord(one):02x}" for one in characters) + "]")
-
-
-def _replaced(texts: pa.Array, where: pa.Array, others: pa.Array, convert: Callable[[str], str]) -> pa.Array:
-    """Return texts, some replaced by what others are converted to."""
-    where = pc.fill_null(where, False)
-    return pc.replace_with_mask(texts, where, pa.array(map(convert, others.filter(where).to_pylist()), TEXT))
+    return pa.array((None if value is None else QUOTED(value) for value in text.to_pylist()), TEXT)
 
 
 def _joined(*pieces: Any) -> pa.Array:
@@ -330,8 +316,7 @@ def _bytes(texts: pa.Array) -> memoryview:
 
 
 def _delimited(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
-    delimiter = layout.dialect.delimiter if layout.format == "csv" else "\t"
-    options = pa.csv.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="none")
+    options = pa.csv.WriteOptions(include_header=False, delimiter=layout.delimiter, quoting_style="none")
 
     def lines(columns: dict[str, pa.Array]) -> Any:
         if layout.spreadsheet_safe:
@@ -342,28 +327,33 @@ def _delimited(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
             return buffer.getvalue()
         except pa.ArrowInvalid:
             # Some fields need quotes. pyarrow would put them around all fields.
-            fields = [_field(name, column, delimiter, layout.format) for name, column in columns.items()]
-            between = [piece for field in fields for piece in (delimiter, field)]
+            fields = [_field(name, column, layout) for name, column in columns.items()]
+            between = [piece for field in fields for piece in (layout.delimiter, field)]
             return _bytes(_joined(*between[1:], "\n"))
 
-    yield lines({name: pa.array([name], TEXT) for name in layout.columns(layout.empty())})
+    # pa.repeat, because pa.array imports pandas.
+    yield lines({name: pa.repeat(pa.scalar(name, TEXT), 1) for name in layout.columns(layout.empty())})
     for part in parts:
         texts = {}
         for name, (field, column) in layout.columns(part).items():
-            comma = field is None and layout.dialect.decimal_comma
+            comma = field is None and layout.decimal_comma
             texts[name] = pc.replace_substring(column, ".", ",") if comma else _text(field, column)
         yield lines(texts)
 
 
-def _field(name: str, column: pa.Array, delimiter: str, form: str) -> pa.Array:
+def _field(name: str, column: pa.Array, layout: _Layout) -> pa.Array:
     """Return the fields of a column, in quotes where they need them."""
     texts = pc.fill_null(column, "")
-    special = _having(texts, "\t\r\n" if form == "tsv" else f'"\r\n{delimiter}')
-    if special is None:
-        return texts
-    if form == "tsv":
+    characters = "\t\r\n" if layout.format == "tsv" else f'"\r\n{layout.delimiter}'
+    special = _having(texts, characters)
+    if layout.format == "tsv" and pc.any(special).as_py():
         raise InvalidInputError(f"column {name!r} holds tabs or line breaks, which TSV cannot hold: write CSV")
     return pc.if_else(special, _joined('"', pc.replace_substring(texts, '"', '""'), '"'), texts)
+
+
+def _having(texts: pa.Array, characters: str) -> pa.Array:
+    """Return which texts have one of some ASCII characters."""
+    return pc.match_substring_regex(texts, "[" + "".join(rf"\x{ord(one):02x}" for one in characters) + "]")
 
 
 def _spreadsheet_safe(texts: pa.Array) -> pa.Array:
@@ -419,13 +409,10 @@ def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) ->
         columns = {}
         for name, (field, column) in layout.columns(part, places=False).items():
             columns[name] = _text(field, column).cast(pa.string()) if _is_json(field) else column
-        for source, [(_, number, axis), *_] in layout.spots.items():
+        for source, [(_, number, _), *_] in layout.spots.items():
             column, place = part[0].column(layout.schema.get_field_index(source)), layout.places[number]
-            if isinstance(place, Points):
-                column = layout.shapes(part, place, layout.crs(place))
-            elif not (pa.types.is_floating(column.type) or pa.types.is_decimal(column.type)):
-                column = pa.array(part[1][number][:, axis], pa.float64(), from_pandas=True)
-            columns[source] = column
+            is_shape = isinstance(place, Points)
+            columns[source] = layout.shapes(part, place, layout.crs(place)) if is_shape else column
         return pa.table({name: columns[name] for name in layout.schema.names})
 
     metadata = {key: value for key, value in (layout.schema.metadata or {}).items() if key == b"geoind"}
@@ -435,26 +422,13 @@ def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) ->
         geo = {"version": "1.1.0", "primary_column": next(iter(columns)), "columns": columns}
         metadata[b"geo"] = json.dumps(geo).encode()
     fields = converted(layout.empty()).schema
-    schema = pa.schema([(field.name, _without_notes(field.type)) for field in fields], metadata)
+    schema = pa.schema([(field.name, field.type) for field in fields], metadata)
     # A dictionary of numbers that are all different takes more time and space than the numbers.
     numbers = {field.name for field in schema if pa.types.is_primitive(field.type)} | set(layout.spots)
     repeated = [name for name in schema.names if name not in numbers]
     with pq.ParquetWriter(stream, schema, use_dictionary=repeated) as writer:
         for part in parts:
             writer.write_table(converted(part))
-
-
-def _without_notes(kind: pa.DataType) -> pa.DataType:
-    """Return a type whose inner fields have no metadata; that of maps is not written."""
-    fields = [kind.field(number) for number in range(kind.num_fields)]
-    inner = [pa.field(field.name, _without_notes(field.type), field.nullable) for field in fields]
-    if pa.types.is_struct(kind):
-        return pa.struct(inner)
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(inner[0], kind.list_size)
-    if pa.types.is_large_list(kind):
-        return pa.large_list(inner[0])
-    return pa.list_(inner[0]) if pa.types.is_list(kind) else kind
 
 
 def _geoparquet(crs: str | None) -> dict[str, Any]:
@@ -531,7 +505,7 @@ def _for_gdal(driver: str, field: pa.Field, column: pa.Array) -> pa.Array:
     if kept and kind != pa.uint64() and not _is_json(field):
         return column
     texts = _text(field, column)
-    if _having(texts, "\0") is not None:
+    if pc.any(_having(texts, "\0")).as_py():
         raise InvalidInputError(f"column {field.name!r} holds null characters, which GDAL cannot write")
     return texts
 

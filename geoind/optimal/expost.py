@@ -5,7 +5,7 @@ import numpy as np
 from geoind.arrays import FloatArray, as_finite, as_positive
 from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
-from geoind.channels.tightness import steepest_slope
+from geoind.channels.rows import steepest_slope
 from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, InvalidInputError
 from geoind.optimal.problem import as_loss, as_metric

@@ -1,1 +1,1 @@
-"""How does a value look: pictures of cells for matplotlib and folium, cards for notebooks, and HTML pages."""
+"""Pictures of cells for matplotlib and folium, HTML cards for notebooks, and HTML pages."""

@@ -1,4 +1,4 @@
-"""What a notebook shows of a value: its title, a few facts, and a small picture."""
+"""The HTML representation of a value in a notebook: a title, a few facts, and a thumbnail."""
 
 import base64
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ WITH_PICTURE = (
 
 
 def card(title: str, facts: Mapping[str, object], picture: bytes | None = None) -> str:
-    """Return a piece of HTML: the title, a row for each fact, and a PNG at their left.
+    """Return HTML with the title, a row for each fact, and a PNG to their left.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""One number per site as a picture: on matplotlib's axes, as a layer of a folium map, and as a few pixels."""
+"""Pictures of one number per site: on matplotlib axes, as a folium layer, and as a thumbnail."""
 
 import math
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ SMALL = 96
 
 
 def axes_or_new(axes: "Axes | None") -> "Axes":
-    """Return the axes, or those of a new figure of pyplot's, which a notebook shows."""
+    """Return the axes, or those of a new pyplot figure, which a notebook displays."""
     require("a picture", "matplotlib")
     if axes is not None:
         return axes
@@ -47,9 +47,9 @@ def axes_or_new(axes: "Axes | None") -> "Axes":
 
 
 def draw_density(sites: Sites, mass: FloatArray, axes: "Axes", *, largest: float | None = None) -> Any:
-    """Draw a share per hectare for each cell of a grid and return the image; brightness is its root.
+    """Draw the share per hectare of each cell and return the image; brightness is the square root of the share.
 
-    Of other sites each is a dot whose area is its share.
+    Sites that are not a grid are drawn as dots whose area is their share.
     """
     require("a picture", "matplotlib")
     from matplotlib.colors import PowerNorm
@@ -70,13 +70,13 @@ def draw_density(sites: Sites, mass: FloatArray, axes: "Axes", *, largest: float
 def density_layer(
     grid: Grid, mass: FloatArray, projection: Projection, *, pixels: int, opacity: float, name: str
 ) -> "ImageOverlay":
-    """Return a folium layer: one picture in the map's own projection, transparent where nobody is."""
+    """Return a folium layer: one picture in the map's own projection, transparent where the mass is zero."""
     from folium.raster_layers import ImageOverlay
 
     outline = corners(grid, projection).reshape(-1, 2)
     west, south = outline.min(axis=0)
     east, north = outline.max(axis=0)
-    # Leaflet stretches a picture evenly in Web Mercator: rows of pixels are even in the Mercator ordinate.
+    # Leaflet scales an image linearly in Web Mercator, so rows of pixels are equally spaced in that projection.
     bottom, top = _mercator(south), _mercator(north)
     width, height = np.radians(east - west), top - bottom
     scale = as_count(pixels, "pixels") / max(width, height)
@@ -94,7 +94,7 @@ def density_layer(
 
 
 def layer_on_map(layer: "ImageOverlay") -> "Map":
-    """Return a map without tiles that shows the layer and nothing else."""
+    """Return a map without tiles with only this layer."""
     import folium
 
     view = folium.Map(tiles=None, control_scale=True)
@@ -136,7 +136,7 @@ def thumbnail(sites: Sites, mass: FloatArray) -> bytes | None:
 def corners(grid: Grid, projection: Projection) -> FloatArray:
     """Return the corners of the cells in degrees, (rows + 1, columns + 1, 2).
 
-    Those of a grid across 180 degrees of longitude go on beyond, so that its cells stay together.
+    For a grid across 180 degrees of longitude they continue above 180, so that its cells stay connected.
     """
     west, south, _, _ = grid.bounds
     x, y = np.meshgrid(
@@ -149,14 +149,14 @@ def corners(grid: Grid, projection: Projection) -> FloatArray:
 
 
 def as_grid_of(sites: Sites, what: str) -> Grid:
-    """Return the sites if they are cells."""
+    """Return the sites; raise if they are not a grid."""
     if not isinstance(sites, Grid):
         raise InvalidInputError(f"{what} must be over a Grid, not {type(sites).__name__}")
     return sites
 
 
 def colour_names(count: int) -> list[str]:
-    """Return the colours of evenly spaced shares' roots as a style sheet names them, from nobody to the most.
+    """Return CSS colours for equally spaced square roots of the share, from zero to the largest share.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def colour_names(count: int) -> list[str]:
 
 def _coloured(shade: FloatArray) -> FloatArray:
     """Return red, green, blue and opacity between 0 and 1, (n, 4), for shades between 0 and 1."""
-    # folium's own colours, so that a map needs nothing but what geoind always has.
+    # branca is a core dependency; matplotlib is not.
     from branca.colormap import linear
 
     steps = np.asarray(linear.inferno.colors)

@@ -1,4 +1,4 @@
-"""HTML from fixed templates: values are escaped, and a page runs no script but its own."""
+"""HTML from fixed templates: values are escaped, and a page runs only its own scripts."""
 
 import base64
 import hashlib
@@ -39,10 +39,10 @@ PAGE = """<!DOCTYPE html>
 """
 
 CLOSED = {"default-src": "'none'", "base-uri": "'none'", "form-action": "'none'"}
-"""Part of every policy: what is not allowed by name is forbidden."""
+"""Part of every policy: everything that is not listed is forbidden."""
 
 ENDS_EARLY = re.compile(r"</(?:script|style)|<!--", re.IGNORECASE)
-"""Text at which a browser leaves a script or a style before its end, or reads on behind it."""
+"""Text that ends a script or a style early, or makes a browser read past its end."""
 
 
 def fill(template: str, **values: object) -> Markup:
@@ -51,9 +51,9 @@ def fill(template: str, **values: object) -> Markup:
     Parameters
     ----------
     template : str
-        A constant of the program, in the syntax of Jinja2; never data.
+        A constant of the program, a Jinja2 template; never data.
     **values
-        Text is escaped; `Markup`, which another template gave, is not.
+        Text is escaped; `Markup`, the result of another template, is not.
 
     Examples
     --------
@@ -74,14 +74,14 @@ def html_page(
     """Return a page that loads nothing and runs only these scripts.
 
     Its Content-Security-Policy allows the given scripts and styles by their hashes. A script that enters the page
-    by another way, as an element or as an attribute, does not run.
+    in another way, as an element or an attribute, does not run.
 
     Parameters
     ----------
     title : str
-        Of the page; escaped.
+        Title of the page; escaped.
     body : Markup
-        What `fill` returned.
+        A result of `fill`.
     styles, scripts : sequence of str
         Parts of the program. Data in a script must come from `script_json`.
     style_attributes : bool
@@ -113,7 +113,7 @@ def content_policy(sources: Mapping[str, str]) -> str:
 
 
 def script_json(value: Any) -> str:
-    r"""Return a value as JSON that is safe inside a script: no text in it ends the script or its line.
+    r"""Return a value as JSON that is safe inside a script: no text in it ends the script or the line.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def script_json(value: Any) -> str:
 
 @cache
 def _compiled(template: str) -> "Template":
-    # Imported at the first page: `import geoind` does not wait for it.
+    # Imported here, because `import geoind` must be fast.
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -136,7 +136,7 @@ def _compiled(template: str) -> "Template":
 def _part(text: str) -> Markup:
     if ENDS_EARLY.search(text):
         raise InvalidInputError("a script or a style of a page must not contain '</script', '</style' or '<!--'")
-    # A browser hashes what it parsed: line ends are LF by then, and NUL is U+FFFD.
+    # A browser hashes the parsed text, in which line ends are LF and NUL is U+FFFD.
     return Markup(_encodable(text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")))
 
 
@@ -145,5 +145,5 @@ def _hash(text: str) -> str:
 
 
 def _encodable(text: str) -> str:
-    """Return the text without lone surrogates, which a file name or JSON may hold and UTF-8 has not."""
+    """Return the text without lone surrogates, which file names and JSON may contain but UTF-8 cannot encode."""
     return text.encode("utf-8", "replace").decode()

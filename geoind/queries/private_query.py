@@ -15,7 +15,7 @@ from geoind.budgets.same_place import SamePlace
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.planar import PlanarLaplace
 from geoind.mechanisms.protocol import Mechanism, check_inside
-from geoind.pipeline import choose_mechanism, epsilon_for, obfuscate
+from geoind.pipeline import choose_mechanism, obfuscate
 from geoind.queries.points_of_interest import distances_from
 from geoind.queries.results import EVERYTHING, Frame, Records, closest
 from geoind.queries.services import service_params
@@ -212,8 +212,6 @@ def private_query(
     radius: float,
     confidence: float = 0.95,
     epsilon: float | None = None,
-    level: float | None = None,
-    radius_of_level: float | None = None,
     mechanism: Mechanism | None = None,
     report_reach: float | None = None,
     shape: "BaseGeometry | None" = None,
@@ -236,9 +234,7 @@ def private_query(
     confidence : float
         Probability that nothing is missed, at least.
     epsilon : float
-        Privacy loss per metre; or
-    level, radius_of_level : float
-        `epsilon = level / radius_of_level`, within 200 metres if only the level is given; or
+        Privacy loss per metre, such as `epsilon_for(level, radius)`; or
     mechanism : Mechanism
         Anything that samples lon/lat reports.
     report_reach : float
@@ -257,19 +253,17 @@ def private_query(
     Examples
     --------
     >>> import math
-    >>> query = private_query(lat=48.8584, lon=2.2945, radius=300, confidence=0.95, level=math.log(4))
+    >>> from geoind import epsilon_for
+    >>> epsilon = epsilon_for(level=math.log(4), radius=200)
+    >>> query = private_query(lat=48.8584, lon=2.2945, radius=300, confidence=0.95, epsilon=epsilon)
     >>> round(query.radius, 1)
     992.2
     """
-    ways = (epsilon is not None) + (level is not None) + (mechanism is not None)
-    if ways != 1 or (level is None and radius_of_level is not None):
-        wrong = "how much privacy is missing" if not ways else "say how much privacy in one way"
+    if (epsilon is None) == (mechanism is None):
         raise InvalidInputError(
-            f"{wrong}: give epsilon, or level (and radius_of_level, in metres, if not 200), or a mechanism; "
-            "radius is how far around the location is asked"
+            "give either epsilon or mechanism; epsilon_for(level, radius) computes epsilon. "
+            "radius is the radius of the area of interest"
         )
-    if level is not None:
-        epsilon = epsilon_for(level, 200.0 if radius_of_level is None else radius_of_level)
     chosen = choose_mechanism(epsilon=epsilon, mechanism=mechanism)
     interest = as_positive(radius, "radius")
     confidence = as_unit(confidence, "confidence")
@@ -283,7 +277,7 @@ def private_query(
     if same_place is None:
         report = obfuscate(lat=lat, lon=lon, mechanism=chosen, ledger=ledger, person_id=person_id, rng=rng)
     elif mechanism is not None or rng is not None or person_id is None:
-        raise InvalidInputError("same_place needs person_id and epsilon or level, and makes its own noise")
+        raise InvalidInputError("same_place needs person_id and epsilon, and makes its own noise")
     else:
         report = same_place.obfuscate(lat=lat, lon=lon, epsilon=chosen.epsilon, person_id=person_id, ledger=ledger)
         reach += same_place.cell_radius

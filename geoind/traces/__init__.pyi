@@ -15,7 +15,6 @@ from .commuter import commuter as commuter
 from .drives import Drive as Drive
 from .drives import commuters as commuters
 from .drives import drives_of as drives_of
-from .drives import read_traces as read_traces
 from .evaluation import TraceEvaluation as TraceEvaluation
 from .evaluation import evaluate_traces as evaluate_traces
 from .guarded import GuardedPlace as GuardedPlace

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_lonlat
-from geoind.channels.median import geometric_median
+from geoind.channels.remap import geometric_median
 from geoind.errors import InvalidInputError
 from geoind.traces.guarded import Place
 from geoind.traces.mobility import Moves

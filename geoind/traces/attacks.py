@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats, as_lonlat, as_positive
-from geoind.channels.median import geometric_median
+from geoind.channels.remap import geometric_median
 from geoind.errors import InvalidInputError
 from geoind.space.projection import Projection
 from geoind.traces.adversary import LEVELS, Answers, trace_beliefs

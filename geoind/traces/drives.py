@@ -1,31 +1,19 @@
-"""Traces to evaluate sessions on: made-up commuters, GeoLife, check-ins, any table of person, time and place."""
+"""Drives to evaluate sessions on: made-up commuters, and those of a table of person, time and place."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 
 from geoind.arrays import FloatArray, as_count, as_positive
-from geoind.errors import InvalidInputError, plural
-from geoind.evaluation.checkins import is_snap, load_geolife, load_snap
-from geoind.tables.columns import LATEST, NO_TIME, seconds_of
+from geoind.errors import InvalidInputError
 from geoind.traces import commuter
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["Drive", "commuters", "drives_of", "read_traces"]
+__all__ = ["Drive", "commuters", "drives_of"]
 
-NAMES = {
-    "person": ("person", "uid", "user", "user_id", "id"),
-    "time": ("time", "datetime", "timestamp", "date"),
-    "lat": ("lat", "latitude", "y"),
-    "lon": ("lon", "lng", "long", "longitude", "x"),
-}
 GAP = 1200.0
 """Seconds without a position after which another drive begins."""
 LEAST = 10
@@ -58,72 +46,12 @@ def commuters(*, persons: int = 6, days: int = 2, every: float = 300.0) -> list[
     return [Drive(f"commuter {number}", times, lonlat) for number, (times, lonlat) in enumerate(made)]
 
 
-def read_traces(path: str | Path, columns: Mapping[str, str] | None = None) -> "DataFrame":
-    """Return person, time, lat and lon of a GeoLife folder, a SNAP file, or a CSV.
-
-    The columns of a CSV are found by usual names; `columns` says what they are called where they have others, such
-    as {"person": "driver"}. Times are dates, UTC without a zone, or seconds since 1970.
-    """
-    path, called = Path(path), dict(columns or {})
-    if not path.exists():
-        raise InvalidInputError(f"{path} does not exist")
-    if path.is_dir() or is_snap(path):
-        if called:
-            raise InvalidInputError(f"{path} has no names of columns, as a CSV has: leave out {', '.join(called)}")
-        return load_geolife(path) if path.is_dir() else load_snap(path)
-    head = _read_csv(path, nrows=0)
-    names = {_column(head, wanted, called.get(wanted), path): wanted for wanted in NAMES}
-    if len(names) < len(NAMES):
-        raise InvalidInputError(f"person, time, lat and lon of {path} must be four different columns")
-    # As numbers, 001 and 1 would be one person.
-    texts = {column: str for column, wanted in names.items() if wanted == "person"}
-    table = _read_csv(path, usecols=list(names), dtype=texts).rename(columns=names)
-    seconds, _, _ = seconds_of(pa.array(table["time"], from_pandas=True))
-    places = [
-        pd.to_numeric(table[name], errors="coerce").abs() <= most for name, most in (("lat", 90), ("lon", 180))
-    ]
-    good = table["person"].notna() & (np.abs(seconds) <= LATEST) & places[0] & places[1]
-    if not good.all():
-        row = int(np.argmin(good.to_numpy())) + 1
-        raise InvalidInputError(
-            f"row {row} of {path} lacks a person, a time or a place "
-            f"({plural(int((~good).sum()), 'such row')}); {NO_TIME}"
-        )
-    table["time"] = pd.to_datetime(seconds, unit="s", utc=True)
-    return table
-
-
-def _read_csv(path: Path, **options: Any) -> "DataFrame":
-    try:
-        table: DataFrame = pd.read_csv(path, **options)
-    except ValueError as error:
-        raise InvalidInputError(f"{path} is not a table of traces") from error
-    return table
-
-
-def _column(table: "DataFrame", wanted: str, called: str | None, path: Path) -> str:
-    """Return the one column that is meant."""
-    if called is not None:
-        if called not in table.columns:
-            raise InvalidInputError(
-                f"{path} has no column {called!r}: it has {', '.join(map(str, table.columns))}"
-            )
-        return called
-    names = NAMES[wanted]
-    columns = [column for column in table.columns if str(column).lower() in names]
-    if len(columns) != 1:
-        raise InvalidInputError(
-            f"{path} must have one column for the {wanted}, called one of {', '.join(names)}: "
-            "say which it is with --trace PERSON,TIME, --lat and --lon"
-        )
-    return str(columns[0])
-
-
 def drives_of(table: "DataFrame", *, every: float = 60.0, most: int = 20) -> list[Drive]:
     """Return the longest drives of a table of person, time, lat and lon: one position in each `every` seconds.
 
     Examples
     --------
+    >>> import pandas as pd
     >>> start = pd.Timestamp("2024-05-01", tz="UTC")
     >>> table = pd.DataFrame({"person": "ana", "lat": 48.86, "lon": 2.29,
     ...                       "time": [start + pd.Timedelta(minutes=k) for k in range(30)]})

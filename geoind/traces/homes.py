@@ -10,7 +10,7 @@ import pandas as pd
 from geoind import TraceSession
 from geoind.arrays import FloatArray, as_count, as_positive
 from geoind.budgets.same_place import SamePlace
-from geoind.channels.median import geometric_median
+from geoind.channels.remap import geometric_median
 from geoind.evaluation.figures import new_figure
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid

@@ -4,7 +4,7 @@ import numpy as np
 
 from geoind import TraceSession
 from geoind.arrays import FloatArray, as_count
-from geoind.channels.median import geometric_median
+from geoind.channels.remap import geometric_median
 from geoind.mechanisms.planar import PlanarLaplace
 from geoind.space.projection import Projection
 from geoind.traces import Independent, PrivateZone, SparseVector

@@ -2,10 +2,11 @@ import argparse
 import math
 
 import pytest
+from geoind.cli.parameters import add_together
 
 from geoind import InvalidInputError, SphericalLaplace
 from geoind.cli import command_parsers
-from geoind.cli.parameters import add_privacy, add_together, epsilon_of, privacy_of
+from geoind.cli.shared import add_privacy, epsilon_of, privacy_of
 
 FACTORS = ["1", "0.5", "0", "inf", "nan", "four", "1.00000000000000001"]
 NO_LEVELS = [

@@ -2,9 +2,9 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from geoind.cli.progress import Progress
 
 from geoind.cli import progress
-from geoind.cli.progress import Progress
 
 
 def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,9 @@
 import argparse
 
 import pytest
+from geoind.cli.reading import FORMATS, where_of
 
-from geoind.cli.reading import FORMATS, add_reading, reading_of, where_of
+from geoind.cli.shared import add_reading, reading_of
 from geoind.files import Reading, formats
 
 

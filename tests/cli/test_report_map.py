@@ -12,7 +12,7 @@ from geoind import SphericalLaplace
 from geoind.cli import main
 from geoind.tables import ReleaseRecord, sidecar_of
 from tests.hostile import FILE_NAMES
-from tests.maps.test_reports import write
+from tests.maps.test_report_page import write
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from geoind import InvalidInputError
 from geoind.cli import main
-from geoind.cli.writing import check_target
+from geoind.cli.shared import check_target
 
 PLACES = "lat,lon\n" + "48.8584,2.2945\n48.8421,2.3219\n" * 20
 
@@ -21,7 +21,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (
         "geoind.files.read_reports",
         "geoind.evaluation.evaluate.evaluate",
-        "geoind.maps.reports.report_map",
+        "geoind.maps.report_page.report_map",
     ):
         monkeypatch.setattr(name, computes)
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""What docs/command-line.md shows is what happens."""
+"""docs/command-line.md agrees with the commands; test_docs.py and test_commands.py run its examples."""
 
 import re
 from pathlib import Path
@@ -8,13 +8,6 @@ import pytest
 from geoind.cli import command_parsers, main
 
 TEXT = Path(__file__).parents[2].joinpath("docs", "command-line.md").read_text()
-
-
-def test_the_python_examples_run() -> None:
-    blocks = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
-    assert len(blocks) == 2
-    for block in blocks:
-        exec(block, {})
 
 
 def test_the_table_of_explain_is_the_one_it_prints(capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,14 +23,14 @@ def test_the_page_lists_every_command_in_the_words_of_its_help(
     monkeypatch.setenv("COLUMNS", "200")
     with pytest.raises(SystemExit):
         main(["--help"])
-    told = " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.split())
     rows = re.findall(r"^\| `geoind ([a-z]+)` \| (.*?) \|", TEXT, re.MULTILINE)
     assert [name for name, _ in rows] == [*command_parsers()]
     for name, words in rows:
-        assert f" {name} {words} " in told
+        assert f" {name} {words} " in shown
 
 
-def test_the_help_begins_with_a_sentence_for_those_who_have_never_seen_geoind(
+def test_the_help_begins_with_the_purpose_of_geoind(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     with pytest.raises(SystemExit):

@@ -62,7 +62,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_commands_of_a_page_run(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command, after in commands(page):
         if after.startswith("geoind: "):
-            continue  # what the command says about a bad record
+            continue  # the error message of a bad record
         arguments = shlex.split(re.sub(r"\[.*?\]", "", command), comments=True)
         assert main(arguments[1:]) == 0, f"{command}\n{capsys.readouterr().err}"
 

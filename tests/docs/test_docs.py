@@ -1,4 +1,4 @@
-"""The documentation tells the truth: its Python examples run, its tables are what the code says."""
+"""The Python examples of the documentation run, and its tables agree with the code."""
 
 import math
 import re

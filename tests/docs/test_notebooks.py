@@ -48,7 +48,7 @@ def test_what_is_stored_was_made_by_the_cells(notebook: Path) -> None:
 
 
 @every_notebook
-def test_what_is_stored_is_small_and_tells_nothing_of_a_machine(notebook: Path) -> None:
+def test_what_is_stored_is_small_and_names_no_path_of_a_machine(notebook: Path) -> None:
     book = nbformat.read(notebook, as_version=4)
     assert notebook.stat().st_size < 400_000
     for output in outputs(book):

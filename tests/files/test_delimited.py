@@ -4,14 +4,14 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from geoind.files.source import Dialect
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geoind.errors import InvalidInputError
-from geoind.files import delimited
+from geoind.files import Reading, delimited
 from geoind.files.delimited import open_csv, open_plt, open_tsv
-from geoind.files.formats import Bytes, StreamSource
-from geoind.files.source import BadRecord, Dialect, Reading
+from geoind.files.formats import BadRecord, Bytes, StreamSource
 
 
 class Given(Bytes):

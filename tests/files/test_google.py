@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from geoind.errors import InvalidInputError
+from geoind.files.formats import Rows
 from geoind.files.google import READ, open_google
-from geoind.files.source import Rows
 from tests.files.test_delimited import Given
 
 

@@ -11,9 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import NAMED, kind_of
-from geoind.files.open import open_source
-from geoind.files.source import Reading, Source
+from geoind.files import Reading
+from geoind.files.formats import NAMED, Source, kind_of, open_source
 from tests.files.test_delimited import PLT
 from tests.files.test_google import IOS
 

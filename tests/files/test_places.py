@@ -7,7 +7,8 @@ import pytest
 from geoind import EACH_ROW, obfuscate_file
 from geoind.errors import InvalidInputError
 from geoind.files import read_places
-from geoind.files.places import files_in, others_in
+from geoind.files.folders import others_in
+from geoind.files.places import files_in
 
 
 def places(path: Path, **where: Any) -> list[list[float]]:

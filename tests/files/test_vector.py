@@ -9,7 +9,7 @@ import pytest
 import shapely
 
 from geoind.errors import InvalidInputError
-from geoind.files.source import Reading
+from geoind.files import Reading
 from geoind.files.vector import open_vector
 from geoind.space.vector_files import DRIVERS
 from geoind.tables.places import declared_crs, geometry_columns

@@ -18,15 +18,16 @@ import pyarrow.parquet as pq
 import pyogrio.raw
 import pytest
 import shapely
+from geoind.files.source import Dialect
 from hypothesis import given
 from hypothesis import strategies as st
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
+from geoind.files import Reading
 from geoind.files.formats import Bytes, Kind, kind_of
 from geoind.files.gpx import open_gpx
 from geoind.files.parquet import open_parquet
-from geoind.files.source import Dialect, Reading
 from geoind.files.vector import open_vector
 from geoind.files.writers import check_writable, write
 from geoind.space.crs import from_lonlat

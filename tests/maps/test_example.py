@@ -14,8 +14,9 @@ from playwright.sync_api import Page, expect
 
 from geoind import SphericalLaplace
 from geoind.evaluation import synthetic_city
-from geoind.maps.example import WAYS, city_map
-from geoind.maps.offline import save_offline
+from geoind.evaluation.report import WAYS
+from geoind.maps import save_offline
+from geoind.maps.example import city_map
 
 CITY = synthetic_city(16)
 NOISE = SphericalLaplace(0.01)

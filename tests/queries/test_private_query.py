@@ -21,6 +21,7 @@ from geoind import (
     Projected,
     Projection,
     SamePlace,
+    SphericalLaplace,
     private_query,
 )
 from geoind.arrays import ArrayLike, FloatArray
@@ -160,11 +161,6 @@ def test_the_guarantee_is_stated() -> None:
     )
 
 
-def test_level_alone_means_within_200_metres() -> None:
-    assert private_query(**EIFFEL, radius=300, level=math.log(4)).epsilon == EPSILON
-    assert private_query(**EIFFEL, radius=300, level=math.log(4), radius_of_level=100).epsilon == 2 * EPSILON
-
-
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
@@ -176,17 +172,15 @@ def test_level_alone_means_within_200_metres() -> None:
         ({"confidence": 1.0}, "confidence"),
         ({"confidence": 0}, "confidence"),
         ({"confidence": math.nan}, "confidence"),
-        ({"epsilon": None}, "how much privacy is missing: give epsilon, or level"),
-        ({"epsilon": None, "radius_of_level": 100}, "how much privacy is missing"),
-        ({"level": 1.0}, "in one way"),
-        ({"radius_of_level": 100}, "in one way"),
+        ({"epsilon": None}, "give either epsilon or mechanism"),
+        ({"mechanism": SphericalLaplace(EPSILON)}, "give either epsilon or mechanism"),
         ({"epsilon": 5}, "moves reports by 0.4 m on average"),
         ({"person_id": "ana"}, "go together"),
         ({"report_reach": -1}, "report_reach"),
         ({"shape": "round"}, "shape"),
         ({"shape": shapely.Polygon()}, "shape"),
         ({"shape": shapely.Point(2.2945, 48.87)}, "within 300 m"),
-        ({"same_place": SamePlace(bytes(32))}, "needs a person"),
+        ({"same_place": SamePlace(bytes(32))}, "needs person_id"),
         ({"same_place": SamePlace(bytes(32)), "person_id": "ana", "rng": 1}, "own noise"),
     ],
     ids=str,

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 from geoind import InvalidInputError
-from geoind.traces.drives import drives_of, read_traces
+from geoind.files import read_traces
+from geoind.traces.drives import drives_of
 from geoind.traces.evaluation import evaluate_traces
 
 

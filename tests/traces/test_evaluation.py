@@ -9,9 +9,10 @@ import pytest
 
 from geoind import PlanarLaplace
 from geoind.cli import main
-from geoind.traces.drives import Drive, commuters, drives_of, read_traces
-from geoind.traces.evaluation import CONTENDERS, TraceEvaluation, evaluate_traces
+from geoind.files import read_traces
 from geoind.traces import Independent
+from geoind.traces.drives import Drive, commuters, drives_of
+from geoind.traces.evaluation import CONTENDERS, TraceEvaluation, evaluate_traces
 
 
 @pytest.fixture(scope="module")

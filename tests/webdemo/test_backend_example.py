@@ -292,9 +292,8 @@ def test_asyncio_goes_on_while_the_ledger_waits(tmp_path: Path) -> None:
 
     async def both() -> int:
         beats = 0
-        asked = asyncio.create_task(
-            asyncio.to_thread(private_query, **HOME, radius=RADIUS, epsilon=EPSILON, ledger=ledger, person_id="ana")
-        )
+        query = {**HOME, "radius": RADIUS, "epsilon": EPSILON, "ledger": ledger, "person_id": "ana"}
+        asked = asyncio.create_task(asyncio.to_thread(private_query, **query))
         while not asked.done():
             await asyncio.sleep(0.02)
             beats += 1

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 import webdemo
-from geoind.maps.colours import REPORT, TRUTH
+from geoind.maps import REPORT, TRUTH
 from tests.webdemo.browser import click_map, sent, set_slider, settle, show
 
 STYLE = Path(webdemo.__file__).parent / "static" / "app.css"

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from geoind.maps.colours import TRUTH
+from geoind.maps import TRUTH
 from tests.webdemo.browser import answered, click_map, number, sent, set_slider, settle, show
 
 

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Page, Route, expect
 
-from geoind.maps.colours import REPORT, TRUTH
+from geoind.maps import REPORT, TRUTH
 from tests.webdemo.browser import TABS, sent, set_slider, settle, show
 
 

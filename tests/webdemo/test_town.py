@@ -14,7 +14,7 @@ import pytest
 import shapely
 from fastapi import FastAPI
 
-from geoind.maps.basemap import read_basemap
+from geoind.maps import read_basemap
 from tests.apart import apart
 from webdemo.app import create_app
 from webdemo.observer import best_guess, posterior

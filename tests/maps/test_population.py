@@ -11,8 +11,9 @@ from playwright.sync_api import Page, expect
 from geoind import GeoindError, Grid, InvalidInputError, Places, Prior
 from geoind.arrays import FloatArray
 from geoind.errors import SitesMismatchError
-from geoind.estimate import Intervals, heat_layer, population_frame, save_population
+from geoind.estimate import Intervals
 from geoind.evaluation import synthetic_city
+from geoind.maps import heat_layer, population_frame, save_population
 from tests.full_disk import full_disk
 from tests.maps.test_offline import loaded
 
@@ -97,7 +98,7 @@ def test_the_picture_is_a_picture_and_the_map_needs_no_network(tmp_path: Path) -
 def test_the_map_of_a_population_works_under_its_policy(watched: Page, tmp_path: Path) -> None:
     watched.goto(saved(tmp_path, "city.html").as_uri())
     expect(watched.locator("img.leaflet-image-layer")).to_have_js_property("complete", True)
-    expect(watched.locator("details.told .shades")).to_be_visible()
+    expect(watched.locator("details.legend .colour-bar")).to_be_visible()
     assert watched.locator("img.leaflet-image-layer").evaluate("image => image.naturalWidth") > 100
 
 

@@ -1,4 +1,4 @@
-"""An estimated population for other programs and for people: cells with masses, a picture, a map layer."""
+"""Write an estimated population: cells with masses for other programs, a picture, a map."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,17 +11,18 @@ from geoind.channels.priors import Prior
 from geoind.errors import GeoindError, InvalidInputError, SitesMismatchError
 from geoind.estimate.bootstrap import Intervals
 from geoind.extras import require
-from geoind.pictures.cells import as_grid_of, colour_names, corners, density_layer, draw_density
+from geoind.maps.legend import add_legend, colour_bar
+from geoind.maps.offline import save_offline
+from geoind.pictures.cells import as_grid_of, colour_names, corners, density_layer
+from geoind.pictures.page import fill
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 
 if TYPE_CHECKING:
     from folium.raster_layers import ImageOverlay
     from geopandas import GeoDataFrame
-    from matplotlib.axes import Axes
-    from matplotlib.image import AxesImage
 
-__all__ = ["check_output", "draw_population", "heat_layer", "population_frame", "save_population"]
+__all__ = ["check_output", "heat_layer", "population_frame", "save_population"]
 
 DECIMALS = 6
 """Decimals of a degree in text files: a tenth of a metre."""
@@ -33,7 +34,7 @@ EMPTY = 1e-6
 def population_frame(
     population: Prior, projection: Projection, *, intervals: Intervals | None = None
 ) -> "GeoDataFrame":
-    """Return one row per cell, in the grid's numbering: its mass and its outline in degrees.
+    """Return one row per cell, in the order of the grid: its mass and its outline in degrees.
 
     Columns are `mass` (the share of the people), with intervals also `low` and `high`, and `geometry`.
 
@@ -67,8 +68,8 @@ def save_population(
 
     `.parquet` holds the cells as `population_frame` has them; `.geojson` the same without empty cells, whose mass
     (and `high`, with intervals) is less than a millionth of the largest mass; `.csv` holds `lon`, `lat` of each
-    cell's middle and `mass` (`low`, `high`); `.png` is a picture, `.html` a map that needs no network. The file
-    appears whole, or after any error not at all.
+    cell's centre and `mass` (`low`, `high`); `.png` is a picture, `.html` a map that needs no network. The file
+    is complete, or after an error it does not exist.
 
     Examples
     --------
@@ -86,35 +87,19 @@ def save_population(
 
 
 def check_output(path: str | Path) -> None:
-    """Refuse a file name that does not tell what to write, or a picture nobody can draw, before any work."""
+    """Raise if the suffix is not known, or if matplotlib is missing for a picture."""
     if Path(path).suffix.lower() not in WRITERS:
         raise InvalidInputError(f"the output must end in one of {', '.join(WRITERS)}, got {Path(path).name!r}")
     if Path(path).suffix.lower() == ".png":
         require("a picture", "matplotlib")
 
 
-def draw_population(population: Prior, axes: "Axes", *, largest: float | None = None) -> "AxesImage":
-    """Draw a population as the share of the people per hectare and return the image; brightness is its root.
-
-    Parameters
-    ----------
-    population : Prior
-        Over a grid.
-    axes : matplotlib Axes
-        Where to draw, in kilometres.
-    largest : float, optional
-        Share of the people per hectare that is brightest; by default the largest one.
-    """
-    image: AxesImage = draw_density(_grid_of(population), population.mass, axes, largest=largest)
-    return image
-
-
 def heat_layer(
     population: Prior, projection: Projection, *, pixels: int = 1024, opacity: float = 0.75, name: str = "people"
 ) -> "ImageOverlay":
-    """Return a folium layer of the population: one picture, transparent where nobody is.
+    """Return a folium layer of the population: one picture, transparent where the mass is zero.
 
-    The picture is drawn in the map's own projection, so that every pixel shows the cell that lies there.
+    The picture is drawn in the map's own projection, so that each pixel shows the cell at its location.
 
     Parameters
     ----------
@@ -148,13 +133,13 @@ def _grid_of(population: Prior) -> Grid:
 
 def _write_geojson(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:
     frame = population_frame(population, projection, intervals=intervals)
-    # With intervals, a cell that may hold people is not empty.
+    # With intervals, a cell whose upper bound is not small is not empty.
     most = frame["mass"] if intervals is None else frame[["mass", "high"]].max(axis=1)
     frame = frame[most >= EMPTY * frame["mass"].max()]
     try:
         frame.to_file(path, driver="GeoJSON", COORDINATE_PRECISION=DECIMALS)
     except RuntimeError as error:
-        # GDAL does not say why: a full disk is a feature that it cannot write.
+        # GDAL gives no reason: on a full disk, it reports a feature that it cannot write.
         raise GeoindError(f"GDAL cannot write {path.name} ({type(error).__name__}): is the disk full?") from None
 
 
@@ -178,22 +163,20 @@ def _write_png(population: Prior, path: Path, projection: Projection, intervals:
 
     figure = Figure(figsize=(7.5, 6.5), layout="constrained")
     axes = figure.add_subplot()
-    image = draw_population(population, axes)
-    # As many digits as tell its labels apart.
-    figure.colorbar(image, label="share of the people per hectare", format=PercentFormatter(1.0), shrink=0.85)
+    population.plot(axes)
+    # PercentFormatter chooses the number of digits.
+    figure.colorbar(
+        axes.images[0], label="share of the people per hectare", format=PercentFormatter(1.0), shrink=0.85
+    )
     figure.savefig(path, dpi=150)
 
 
 def _write_html(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:  # noqa: ARG001
-    from geoind.maps.legend import add_legend, shades
-    from geoind.maps.offline import save_offline
-    from geoind.pictures.page import fill
-
     grid = _grid_of(population)
     chart = population.explore(projection)
     most = population.mass.max() / (grid.cell / 100) ** 2
-    # Brightness is the root of the share: half of the bar is a quarter of it.
-    bar = shades(colour_names(9), ["0 %", f"{100 * most / 4:.2g} %", f"{100 * most:.2g} %"])
+    # Brightness is the square root of the share: the middle of the bar is a quarter of the largest share.
+    bar = colour_bar(colour_names(9), ["0 %", f"{100 * most / 4:.2g} %", f"{100 * most:.2g} %"])
     lines = [
         fill("Share of the people per hectare, in cells of {{ cell }} m{{ bar }}", cell=f"{grid.cell:g}", bar=bar)
     ]

@@ -19,7 +19,7 @@ from geoind import SphericalLaplace
 from geoind.errors import InvalidInputError
 from geoind.files import read_places
 from geoind.maps.basemap import Basemap
-from geoind.maps.reports import CELLS, MOST_POINTS, report_map
+from geoind.maps.report_page import CELLS, MOST_POINTS, report_map
 from geoind.tables import PersonTotal, ReleaseRecord
 from tests.hostile import HOSTILE
 

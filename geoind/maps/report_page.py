@@ -1,4 +1,4 @@
-"""A file of reports as a map: one HTML page that loads nothing from anywhere."""
+"""A map of reports: one HTML page that loads nothing from the network."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -24,24 +24,24 @@ Batches: TypeAlias = Callable[[], Iterator[FloatArray]]
 """Starts reading (n, 2) lon/lat batches from the beginning."""
 
 MOST_POINTS = 5000
-"""Up to this many reports are drawn one by one; more become a heat map."""
+"""Up to this many reports are drawn as points, more as a heat map."""
 
 CELLS = 256
-"""Cells of the heat map from west to east and from south to north: its size does not grow with the file."""
+"""Cells of the heat map in each direction. Its size does not grow with the file."""
 
 POINT = {"radius": 4, "stroke": False, "fill": True, "fill_opacity": 0.55}
 
 HEAT = ("#fbd9b5", "#f39a4a", "#d4500c", "#7d1f00")
-"""One hue from light to dark, which is readable without colours and in print."""
+"""One hue from light to dark, which stays readable in greyscale."""
 
 BLUR = 1.2
-"""Cells over which a count is spread: the eye then sees no cells."""
+"""Standard deviation of the blur, in cells, which hides the cell borders."""
 
 DEGREE = 10
-"""Bins of a degree of longitude, to find where the reports are not."""
+"""Bins per degree of longitude, to find the widest empty range."""
 
 MOST_FACTOR = 1e6
-"""Factors above this one are not written as numbers: such a factor is no useful bound."""
+"""Larger factors are not printed as numbers, because they are no useful bound."""
 
 STYLE = """
 .unprotected { position: fixed; left: 0; right: 0; bottom: 60px; margin: auto; width: fit-content; max-width: 80%;
@@ -52,7 +52,7 @@ STYLE = """
 
 UNPROTECTED = Markup(
     '<div class="unprotected" role="alert">'
-    "These are true places: nothing protects them. Do not share this page.</div>"
+    "These are true locations without any protection. Do not share this page.</div>"
 )
 
 
@@ -60,31 +60,32 @@ def report_map(
     places: Batches,
     *,
     title: str,
-    promise: ReleaseRecord | None = None,
+    record: ReleaseRecord | None = None,
     releases: int = 1,
     basemap: Basemap | None = None,
 ) -> str:
-    """Return the page: reports as points or, if they are many, as a heat map, and what was promised.
+    """Return an HTML page with reports as points, or as a heat map if there are more than 5,000, and their record.
 
-    Places that come without a promise are taken for true ones, and the page warns of them.
+    Locations without a release record are shown as true locations, with a warning.
 
     Parameters
     ----------
     places : callable
-        Returns the batches from the beginning: it is called twice, so that memory does not grow with the file.
+        Returns an iterator of (n, 2) lon/lat batches. It is called several times, so that memory does not grow
+        with the file.
     title : str
-        Of the page.
-    promise : ReleaseRecord, optional
-        What the reports promise, for the legend; None where nothing was promised.
+        Title of the page.
+    record : ReleaseRecord, optional
+        The release record of the reports, for the legend; None for true locations.
     releases : int
-        How many releases the reports are from: the totals of a person are stated for a single one.
+        Number of releases that the reports come from. Totals per person are shown for a single release only.
     basemap : Basemap, optional
-        The background; without it the page is plain.
+        The background.
 
     Examples
     --------
-    >>> page = report_map(lambda: iter([np.array([[2.2945, 48.8584]])]), title="One place")
-    >>> "https://cdn" in page, "These are true places" in page
+    >>> page = report_map(lambda: iter([np.array([[2.2945, 48.8584]])]), title="One location")
+    >>> "https://cdn" in page, "These are true locations" in page
     (False, True)
     """
     count, cut = _first_longitude(places)
@@ -94,30 +95,30 @@ def report_map(
     if basemap is not None:
         basemap.to_folium().add_to(chart)
     if count <= MOST_POINTS:
-        _points(np.concatenate(list(unwrapped())), TRUTH if promise is None else REPORT).add_to(chart)
+        _points(np.concatenate(list(unwrapped())), TRUTH if record is None else REPORT).add_to(chart)
     else:
         _heat(unwrapped, low, high).add_to(chart)
     chart.fit_bounds([low[::-1].tolist(), high[::-1].tolist()], padding=(24, 24), max_zoom=17)
-    if promise is None:
-        lines = [plural(count, "true place")]
+    if record is None:
+        lines = [plural(count, "true location")]
     else:
-        lines = [plural(count, "report"), *_promised(promise), *_totals(promise, releases)]
+        lines = [plural(count, "report"), *_promise_lines(record), *_total_lines(record, releases)]
     if basemap is not None:
         lines.append(basemap.attribution)
     add_legend(chart, title, lines)
-    if promise is None:
+    if record is None:
         add_html(chart, UNPROTECTED, STYLE)
     return offline_html(chart)
 
 
 def _first_longitude(places: Batches) -> tuple[int, float]:
-    """Return how many places there are, and the longitude after the widest stretch of Earth without any."""
+    """Return the number of locations, and the longitude at which the widest empty range of longitudes ends."""
     count, taken = 0, np.zeros(360 * DEGREE, dtype=bool)
     for batch in places():
         count += len(batch)
         taken[np.floor((batch[:, 0] + 180) * DEGREE).astype(np.int64) % len(taken)] = True
     if not count:
-        raise InvalidInputError("the file has no places to draw")
+        raise InvalidInputError("the file has no locations to draw")
     used = np.flatnonzero(taken)
     gaps = np.diff(np.append(used, used[0] + len(taken)))
     after = int(used[(int(gaps.argmax()) + 1) % len(used)])
@@ -125,7 +126,7 @@ def _first_longitude(places: Batches) -> tuple[int, float]:
 
 
 def _unwrap(places: Batches, cut: float) -> Batches:
-    """Return the places with longitudes from `cut` on: both sides of 180 degrees are drawn together."""
+    """Return longitudes from `cut` to `cut + 360`, so that both sides of 180 degrees are drawn together."""
     return lambda: (
         np.column_stack([np.where(batch[:, 0] < cut, batch[:, 0] + 360, batch[:, 0]), batch[:, 1]])
         for batch in places()
@@ -137,7 +138,7 @@ def _extent(places: Batches) -> tuple[FloatArray, FloatArray]:
     for batch in places():
         if len(batch):
             low, high = np.minimum(low, batch.min(axis=0)), np.maximum(high, batch.max(axis=0))
-    # One place alone has no extent: a hundred metres around it.
+    # A single location has no extent: show a hundred metres around it.
     return low - 1e-3, high + 1e-3
 
 
@@ -149,33 +150,33 @@ def _points(lonlat: FloatArray, colour: str) -> "folium.GeoJson":
 
 
 def _heat(places: Batches, low: FloatArray, high: FloatArray) -> Any:
-    """Return the counts as one picture, which the browser makes larger smoothly."""
+    """Return the counts as one image, which the browser scales."""
     counts = np.zeros((CELLS, CELLS))
-    # Room for the blur at the border; rows are even on the map, which is Mercator's.
-    margin = 3 * BLUR * (_flat(high) - _flat(low)) / CELLS
-    south_west, north_east = _flat(low) - margin, _flat(high) + margin
+    # A margin for the blur; rows are equally spaced in the Mercator projection.
+    margin = 3 * BLUR * (_to_mercator(high) - _to_mercator(low)) / CELLS
+    south_west, north_east = _to_mercator(low) - margin, _to_mercator(high) + margin
     scale = CELLS / (north_east - south_west)
     for batch in places():
-        cell = np.minimum(((_flat(batch) - south_west) * scale).astype(np.int64), CELLS - 1)
+        cell = np.minimum(((_to_mercator(batch) - south_west) * scale).astype(np.int64), CELLS - 1)
         counts += np.bincount(cell[:, 1] * CELLS + cell[:, 0], minlength=CELLS**2).reshape(CELLS, CELLS)
-    # Square roots: a town's centre has a thousand times the reports of its outskirts, and both must be seen.
+    # Square roots, because counts differ by a factor of a thousand and small ones must stay visible.
     heat = np.sqrt(gaussian_filter(counts, BLUR, mode="constant"))
     heat = np.minimum(1.0, heat / np.quantile(heat[heat > 0.05], 0.99))
-    west, south = _round(south_west)
-    east, north = _round(north_east)
+    west, south = _from_mercator(south_west)
+    east, north = _from_mercator(north_east)
     return folium.raster_layers.ImageOverlay(
-        _coloured(heat)[::-1], bounds=[[south, west], [north, east]], name="reports", alt="where reports are many"
+        _coloured(heat)[::-1], bounds=[[south, west], [north, east]], name="reports", alt="density of reports"
     )
 
 
-def _flat(lonlat: FloatArray) -> FloatArray:
-    """Return degrees on Mercator's map; the poles themselves are not on it."""
+def _to_mercator(lonlat: FloatArray) -> FloatArray:
+    """Return Mercator coordinates in degrees; latitudes are clipped, because the poles are at infinity."""
     lat = np.radians(np.clip(lonlat[..., 1], -85, 85))
     return np.stack([lonlat[..., 0], np.degrees(np.arcsinh(np.tan(lat)))], axis=-1)
 
 
-def _round(flat: FloatArray) -> tuple[float, float]:
-    """Return longitude and latitude of a point on Mercator's map."""
+def _from_mercator(flat: FloatArray) -> tuple[float, float]:
+    """Return the longitude and latitude of a point in Mercator coordinates."""
     return float(flat[0]), math.degrees(math.atan(math.sinh(math.radians(flat[1]))))
 
 
@@ -187,26 +188,28 @@ def _coloured(heat: FloatArray) -> Any:
     return np.dstack([*rgb, alpha]).round().astype(np.uint8)
 
 
-def _totals(promise: ReleaseRecord, releases: int) -> list[str]:
-    """Return what the reports of a person add up to."""
+def _total_lines(record: ReleaseRecord, releases: int) -> list[str]:
+    """Return the totals per person."""
     if releases > 1:
         return [f"{releases} releases: the reports of a person in all of them add up."]
-    return [f"{line[0].upper()}{line[1:]}." for line in promise.totals]
+    return [f"{line[0].upper()}{line[1:]}." for line in record.totals]
 
 
-def _promised(promise: ReleaseRecord) -> list[str]:
-    if promise.epsilon == math.inf:
-        known = promise.session is not None or promise.sigma is not None or promise.delta > 0
-        first = f"No bound on the privacy loss per metre, {promise.mechanism}"
-        return [first, f"{promise}."] if known else [first]
-    whole = "each report" if promise.session is None else "a person's whole trace"
-    lines = [f"ε = {promise.epsilon:.4g} per metre for {whole}, {promise.mechanism}"]
-    radius = promise.radius or math.log(4) / promise.epsilon
-    level = promise.epsilon * radius
+def _promise_lines(record: ReleaseRecord) -> list[str]:
+    """Return the promise of one report, or of a trace."""
+    if record.epsilon == math.inf:
+        known = record.session is not None or record.sigma is not None or record.delta > 0
+        first = f"No bound on the privacy loss per metre, {record.mechanism}"
+        return [first, f"{record}."] if known else [first]
+    whole = "each report" if record.session is None else "a person's whole trace"
+    lines = [f"ε = {record.epsilon:.4g} per metre for {whole}, {record.mechanism}"]
+    radius = record.radius or math.log(4) / record.epsilon
+    level = record.epsilon * radius
     factor = "more than 10^6" if level > math.log(MOST_FACTOR) else f"{math.exp(level):.3g} at most"
-    lines.append(f"Within {radius:.4g} m places can be told apart by a factor of {factor}.")
-    if promise.mechanism == "SphericalLaplace" and promise.session is None:
-        # With the lattice: where there is little noise, it moves a report most.
-        reach = SphericalLaplace(promise.epsilon, decimals=promise.decimals).reach(0.95)
-        lines.append(f"95 % of the reports lie within {reach:{'.0f' if reach >= 10 else '.2g'}} m of the truth.")
+    lines.append(f"Within {radius:.4g} m a report changes the odds between two places by a factor of {factor}.")
+    if record.mechanism == "SphericalLaplace" and record.session is None:
+        # With the lattice, which moves a report more than the noise does if epsilon is large.
+        reach = SphericalLaplace(record.epsilon, decimals=record.decimals).reach(0.95)
+        digits = ".0f" if reach >= 10 else ".2g"
+        lines.append(f"95 % of the reports lie within {reach:{digits}} m of the true location.")
     return lines

@@ -1,6 +1,4 @@
-import gzip
 import pickle
-from pathlib import Path
 
 import geopandas
 import numpy as np
@@ -8,67 +6,7 @@ import pytest
 
 from geoind import Grid, InvalidInputError, Prior
 from geoind.evaluation import PAPER_SETTING, Setting, compare, synthetic_city
-from geoind.evaluation.checkins import (
-    busiest_window,
-    load_geolife,
-    load_places,
-    load_snap,
-    prior_from_lonlat,
-    window_of,
-)
-
-SNAP = """0\t2010-10-12T00:21:28Z\t40.5\t-73.75\t23261
-7\t2010-10-11T20:21:20Z\t40.75\t-73.5\tab12
-7\t2010-10-11T20:21:20Z\t0.0\t0.0\t00000
-8\t2010-10-11T20:21:20Z\t\t\t
-"""
-PLT = """Geolife trajectory
-WGS 84
-Altitude is in Feet
-Reserved 3
-0,2,255,My Track,0,0,2,8421376
-0
-39.906631,116.385564,0,492,40097.5864583333,2009-10-11,14:04:30
-400.166667,116.385564,0,492,40097.5864583333,2009-10-11,14:04:31
-39.906554,116.385625,0,492,40097.5865162037,2009-10-11,14:04:35
-"""
-
-
-def test_snap_check_ins_are_read_plain_and_compressed(tmp_path: Path) -> None:
-    (tmp_path / "plain.txt").write_text(SNAP)
-    with gzip.open(tmp_path / "packed.txt.gz", "wt") as file:
-        file.write(SNAP)
-    for name in ("plain.txt", "packed.txt.gz"):
-        table = load_snap(tmp_path / name)
-        assert table["person"].tolist() == ["0", "7"]
-        assert table[["lat", "lon"]].to_numpy().tolist() == [[40.5, -73.75], [40.75, -73.5]]
-        assert table["venue"].tolist() == ["23261", "ab12"]
-        assert str(table["time"].iloc[0]) == "2010-10-12 00:21:28+00:00"
-
-
-def test_geolife_folders_are_read_with_the_person_from_the_folder(tmp_path: Path) -> None:
-    for person in ("000", "153"):
-        folder = tmp_path / "Data" / person / "Trajectory"
-        folder.mkdir(parents=True)
-        (folder / "20091011140430.plt").write_text(PLT)
-    table = load_geolife(tmp_path)
-    assert table["person"].tolist() == ["000", "000", "153", "153"]
-    assert table["lat"].iloc[0] == 39.906631
-    assert str(table["time"].iloc[1]) == "2009-10-11 14:04:35+00:00"
-    assert load_places(tmp_path / "Data" / "153")["person"].unique().tolist() == ["153"]
-
-
-def test_what_is_no_data_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("once upon a time\n")
-    with pytest.raises(InvalidInputError, match="SNAP"):
-        load_snap(tmp_path / "notes.txt")
-    with pytest.raises(InvalidInputError, match=r"no \.plt"):
-        load_places(tmp_path)
-    with pytest.raises(InvalidInputError, match="does not exist"):
-        load_places(tmp_path / "missing")
-    (tmp_path / "bad.plt").write_text(PLT.replace("39.906554", "north"))
-    with pytest.raises(InvalidInputError, match="trajectory"):
-        load_geolife(tmp_path)
+from geoind.evaluation.windows import busiest_window, prior_from_lonlat, window_of
 
 
 def test_the_busiest_window_holds_the_most_mass_of_all_windows() -> None:

@@ -1,0 +1,10 @@
+from .basemap import Basemap as Basemap
+from .basemap import read_basemap as read_basemap
+from .colours import REPORT as REPORT
+from .colours import TRUTH as TRUTH
+from .offline import offline_html as offline_html
+from .offline import save_offline as save_offline
+from .population import heat_layer as heat_layer
+from .population import population_frame as population_frame
+from .population import save_population as save_population
+from .report_page import report_map as report_map
