@@ -391,7 +391,7 @@ def _drawn(rows: "DataFrame", names: list[str], parts: Parts, release: Release, 
 
     def draw(batches: Batches) -> Iterator[pa.RecordBatch]:
         # All of a partition before its first row leaves: only the last one shows that it has not changed.
-        yield from [made.batch for part, some in parts(batches) for made in part.draw(some, release)]
+        yield from [made for part, some in parts(batches) for made, _, _ in part.draw(some, release)]
 
     wanted = {*release.recipe.published, *(name for place in release.recipe.places for name in place.names)}
     types = [(name, field) for name, field in zip(names, rows.schema, strict=True) if name in wanted]

@@ -27,7 +27,7 @@ from geoind.tables.columns import named_path
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
 from geoind.tables.release import Count, Release
-from geoind.tables.stream import OnProblems, Part, Tally
+from geoind.tables.stream import OnProblems, Part, corners_of
 from geoind.tables.table import Table, remedies
 from geoind.tables.unfinished import Unfinished, cancel, description, refuse_full, stamp_of
 
@@ -332,20 +332,20 @@ class _File:
         outputs: "tuple[IO[bytes] | Path, IO[bytes] | None, IO[bytes] | None]",
         release: Release,
         sessions: "TraceSessions | None",
-    ) -> Tally:
-        """Write the reports, and return what was counted."""
+    ) -> tuple[int, FloatArray]:
+        """Write the reports, and return how many there are, and the corners of their places."""
         target, rejects, sidecar = outputs
-        tally, part = Tally(), self.part
+        part = self.part
         if part is None or sessions is not None or self.rejected:
             part = Part(self.table, sessions)
         record = release.record.to_json().encode()
 
         def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
-            for batch in part.draw(self.batches(rejects), release, on_problems=self._on_problems(rejects)):
-                tally.add(batch)
-                yield batch.batch, batch.reports
+            drawn = part.draw(self.batches(rejects), release, on_problems=self._on_problems(rejects))
+            for batch, _, reports in drawn:
+                yield batch, reports
                 if self.job.progress is not None and not self.job.into_folder:
-                    self.job.progress(tally.reports, tally.reports / max(release.reports, 1))
+                    self.job.progress(part.drawn, part.drawn / max(release.reports, 1))
 
         schema = self.table.reported_schema
         write(
@@ -361,7 +361,7 @@ class _File:
         )
         if sidecar is not None:
             sidecar.write(record + b"\n")
-        return tally
+        return part.drawn, part.corners
 
     def batches(self, rejects: IO[bytes] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the needed columns of the rows that could be read."""
@@ -411,21 +411,20 @@ def _made(
     if job.into_folder:
         missing = [file for file in files if recipe.time is not None or not Path(file.target).exists()]
         _charge(files, release, job, unfinished)
-        tally = _written(missing, release, job)
+        corners = _written(missing, release, job)
     else:
         with AtomicWriter(None if unfinished is None else unfinished.folder) as delivery:
             # Nothing is charged for what cannot be written.
             outputs = files[0].opened(delivery)
             _charge(files, release, job, unfinished)
-            tally = files[0].write(outputs, release, recipe.sessions)
+            _, corners = files[0].write(outputs, release, recipe.sessions)
     if len(missing) < len(files):
         log.warning("%d of %d files were complete", len(files) - len(missing), len(files))
         # What earlier runs made is not counted again, so the extent of all reports is not known.
-        tally = Tally()
+        corners = corners_of([])
     left_out = list(dict.fromkeys(name for file in files for name in file.table.left_out))
     rejected = sum(file.rejected for file in files)
-    tally = replace(tally, reports=release.reports)
-    return tally.summary(release, left_out, rejected=rejected, charged=job.ledger is not None)
+    return release.summary(corners, left_out, rejected=rejected, charged=job.ledger is not None)
 
 
 def _counted(files: Sequence[_File], job: _Job) -> Count:
@@ -455,22 +454,23 @@ def _charge(files: Sequence[_File], release: Release, job: _Job, unfinished: Unf
         release.charge(job.ledger, lambda release: [file.tags(release) for file in files], job.label)
 
 
-def _written(files: Sequence[_File], release: Release, job: _Job) -> Tally:
-    """Write the reports of several files, each whole or not at all."""
-    tally, sessions = Tally(), job.recipe.sessions
-    parts: Iterator[Tally]
+def _written(files: Sequence[_File], release: Release, job: _Job) -> FloatArray:
+    """Write the reports of several files, each whole or not at all, and return the corners of their places."""
+    count, corners, sessions = 0, [], job.recipe.sessions
+    parts: Iterator[tuple[int, FloatArray]]
     if sessions is not None or not _in_parallel(files, job):
         parts = (_write(file, release, sessions) for file in files)
     else:
         parts = in_processes(job.workers, _write, [(file.settled(), release, None) for file in files])
-    for number, part in enumerate(parts, 1):
-        tally.merge(part)
+    for number, (reports, part) in enumerate(parts, 1):
+        count += reports
+        corners.append(part)
         if job.progress is not None:
-            job.progress(tally.reports, number / len(files))
-    return tally
+            job.progress(count, number / len(files))
+    return corners_of(corners)
 
 
-def _write(file: _File, release: Release, sessions: "TraceSessions | None") -> Tally:
+def _write(file: _File, release: Release, sessions: "TraceSessions | None") -> tuple[int, FloatArray]:
     with _naming(file.path):
         if file.rejects is not None:
             private_folder(Path(file.rejects).parent)

@@ -5,17 +5,19 @@ What is decided from their sum is the same for all parts: which rows of a person
 person and the record of the release.
 """
 
+import contextlib
 import heapq
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from geoind.arrays import FloatArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.protocol import Mechanism
@@ -23,7 +25,7 @@ from geoind.pipeline import LEAST_MEAN_ERROR, Budget
 from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.checks import SHUFFLE, RowOrder
 from geoind.tables.recipe import EACH_ROW, Recipe, described
-from geoind.tables.record import PersonTotal, ReleaseRecord
+from geoind.tables.record import PersonTotal, ReleaseRecord, Summary
 from geoind.tables.table import Examined, Table
 from geoind.tables.unfinished import CHANGED
 
@@ -198,6 +200,34 @@ class Release:
             ledger.charge_counts(persons.counts, self.recipe.mechanism, label=label, once=persons.tokens)
         else:
             ledger.charge_all(dict(self.costs), label=label, once=persons.tokens)
+
+    def summary(
+        self, corners: FloatArray, left_out: Sequence[str], *, rejected: int = 0, charged: bool = False
+    ) -> Summary:
+        """Return what was released; the corners are those of the reports."""
+        mechanism, mean, reach = self.recipe.mechanism, None, None
+        with contextlib.suppress(InvalidInputError):  # a step of one's own that does not say it
+            mean, reach = mean_error(mechanism), float(mechanism.reach(0.95))
+        west, south, east, north = corners.ravel().tolist() or [None] * 4
+        return Summary(
+            reports=self.reports,
+            record=self.record,
+            mean_error=mean,
+            reach_95=reach,
+            bounds=None if west is None else (west, south, east, north),
+            left_out=tuple(left_out),
+            reports_left_out=self.left_out,
+            rejected=rejected,
+            charged=charged,
+        )
+
+
+def mean_error(mechanism: Mechanism) -> float:
+    """Return the mean distance in metres between truth and report, from the mechanism's quantiles."""
+    own = getattr(mechanism, "mean_radius", None)
+    if own is not None:
+        return float(own)
+    return float(np.mean([mechanism.reach((number + 0.5) / 200) for number in range(200)]))
 
 
 def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) -> ReleaseRecord:

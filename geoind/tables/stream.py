@@ -1,10 +1,8 @@
 """The entry for any Arrow stream: pyarrow, Polars, DuckDB, pandas, Ibis."""
 
-import contextlib
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Unpack
@@ -21,7 +19,7 @@ from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.checks import SHUFFLE, RowOrder
 from geoind.tables.columns import column_of, rows_of
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.record import PARQUET_KEY, Summary
+from geoind.tables.record import PARQUET_KEY
 from geoind.tables.release import BOUNDING, Count, Release, turns_of
 from geoind.tables.table import Examined, Table, key_of, remedies
 from geoind.tables.unfinished import CHANGED, description
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from geoind.budgets.same_place import SamePlace
     from geoind.traces.many import TraceSessions
 
-__all__ = ["Obfuscated", "Part", "Tally", "decided", "drawn_alone", "obfuscate", "projected", "refuse_row"]
+__all__ = ["Part", "Reports", "corners_of", "decided", "drawn_alone", "obfuscate", "projected", "refuse_row"]
 
 BATCH_ROWS = 1 << 16
 """Rows that are examined and drawn at once, or more where a source has larger batches."""
@@ -48,23 +46,8 @@ OnProblems = Callable[[pa.RecordBatch, Mapping[int, str]], None]
 """What happens to bad rows of a batch, and why they are bad; by default the first is an error."""
 
 
-@dataclass(frozen=True)
-class Obfuscated:
-    """A batch of reports.
-
-    Attributes
-    ----------
-    batch : pyarrow.RecordBatch
-        The columns that leave, with reports in place of true locations.
-    rows : (n,) array
-        The number of each row in the batch that was given.
-    reports : tuple of (n, 2) arrays
-        Degrees, one array per place of a row, NaN where it has none.
-    """
-
-    batch: pa.RecordBatch
-    rows: IntArray
-    reports: tuple[FloatArray, ...] = field(repr=False)
+Reports = tuple[pa.RecordBatch, IntArray, tuple[FloatArray, ...]]
+"""The columns that leave; the number of each row in the batch that was given; degrees of each place of a row."""
 
 
 class Part:
@@ -87,7 +70,7 @@ class Part:
     >>> release = Release.of(recipe, part.count([batch]), part.table)
     >>> print(release.record.busiest)
     1 report, epsilon 0.01 per metre (level 2 within 200 m)
-    >>> [made.batch.schema.names for made in part.draw([batch], release)]
+    >>> [made.schema.names for made, _, _ in part.draw([batch], release)]
     [['fare', 'lon', 'lat']]
     """
 
@@ -96,6 +79,7 @@ class Part:
         self._sessions = sessions
         self._cells: dict[str, FloatArray] = {}
         self._remembered: list[tuple[Examined, KeyedRandomness]] | None = None
+        self.drawn, self.corners = 0, corners_of([])
 
     def count(
         self, batches: Iterable[pa.RecordBatch], *, charged: bool = False, on_problems: OnProblems | None = None
@@ -182,21 +166,25 @@ class Part:
 
     def draw(
         self, batches: Iterable[pa.RecordBatch], release: "Release", *, on_problems: OnProblems | None = None
-    ) -> Iterator[Obfuscated]:
-        """Yield the reports; the rows must be those that were counted."""
+    ) -> Iterator[Reports]:
+        """Yield the reports; the rows must be those that were counted.
+
+        `drawn` is the number of reports so far, and `corners` what `corners_of` returns for them.
+        """
         sessions = self._new_sessions()
-        made, turns = list[Obfuscated](), list[Words]()
+        made, turns = list[Reports](), list[Words]()
         about = {**(self.table.reported_schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()}
         for _, examined, source in self._examined(batches, on_problems, sessions):
             chosen, keyed = release.chosen(examined, source)
             reports = self._drawn(chosen, keyed, sessions)
             batch = self.table.reported(chosen, reports).replace_schema_metadata(about)
-            part = Obfuscated(batch, chosen.rows, tuple(reports))
+            self.drawn += int(chosen.reports_per_row.sum())
+            self.corners = corners_of([self.corners, *reports])
             if release.recipe.order == "shuffle":
-                made.append(part)
+                made.append((batch, chosen.rows, tuple(reports)))
                 turns.append(turns_of(keyed, "order of rows"))
             else:
-                yield part
+                yield batch, chosen.rows, tuple(reports)
         self._refuse_changes(release)
         if made:
             yield _shuffled(made, turns)
@@ -367,7 +355,7 @@ def obfuscate(
     release = part.released(batches, ledger, job)
     schema = table.reported_schema
     schema = schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()})
-    made = (made.batch for made in part.draw(batches(), release))
+    made = (batch for batch, _, _ in part.draw(batches(), release))
     return pa.RecordBatchReader.from_batches(schema, made)
 
 
@@ -481,14 +469,13 @@ def _innermost(mechanism: object) -> object:
     return mechanism if inner is None else _innermost(inner)
 
 
-def _shuffled(parts: Sequence[Obfuscated], turns: Sequence[Words]) -> Obfuscated:
+def _shuffled(parts: Sequence[Reports], turns: Sequence[Words]) -> Reports:
     """Return all rows in an order that depends on key and records alone."""
-    batches = pa.Table.from_batches([part.batch for part in parts]).combine_chunks().to_batches()
-    batch = batches[0] if batches else parts[0].batch
-    rows = np.concatenate([part.rows for part in parts])
-    reports = [np.concatenate(places) for places in zip(*(part.reports for part in parts), strict=True)]
+    batches, rows, reports = zip(*parts, strict=True)
+    joined = pa.Table.from_batches(batches).combine_chunks().to_batches()
     turn = np.argsort(np.concatenate(turns), kind="stable")
-    return Obfuscated(rows_of(batch, turn), rows[turn], tuple(places[turn] for places in reports))
+    places = tuple(np.concatenate(each)[turn] for each in zip(*reports, strict=True))
+    return rows_of(joined[0] if joined else batches[0], turn), np.concatenate(rows)[turn], places
 
 
 def refuse_row(problems: Mapping[int, str], number: int, name: str = "") -> None:
@@ -503,53 +490,15 @@ def _ignore(batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
     """Leave bad rows out: they were reported when rows were counted."""
 
 
-@dataclass
-class Tally:
-    """Reports counted batch by batch; what several processes counted comes together with `merge`."""
+def corners_of(places: Iterable[FloatArray]) -> FloatArray:
+    """Return the south-west and the north-east corner of (n, 2) places; without places none.
 
-    reports: int = 0
-    low: FloatArray | None = None
-    high: FloatArray | None = None
-
-    def add(self, made: Obfuscated) -> None:
-        """Count a batch."""
-        for reports in made.reports:
-            if count := int(np.count_nonzero(~np.isnan(reports[:, 0]))):
-                # Column by column, which numpy does faster than row by row.
-                low, high = ([edge.reduce(axis) for axis in reports.T] for edge in (np.fmin, np.fmax))
-                self.merge(Tally(count, np.array(low), np.array(high)))
-
-    def merge(self, other: "Tally") -> None:
-        """Take over what another tally counted."""
-        self.reports += other.reports
-        if other.low is not None and other.high is not None:
-            self.low = other.low if self.low is None else np.minimum(self.low, other.low)
-            self.high = other.high if self.high is None else np.maximum(self.high, other.high)
-
-    def summary(
-        self, release: Release, left_out: Sequence[str], *, rejected: int = 0, charged: bool = False
-    ) -> Summary:
-        """Return what was counted."""
-        mechanism, mean, reach = release.recipe.mechanism, None, None
-        with contextlib.suppress(InvalidInputError):  # a step of one's own that does not say it
-            mean, reach = mean_error(mechanism), float(mechanism.reach(0.95))
-        low, high = self.low, self.high
-        return Summary(
-            reports=self.reports,
-            record=release.record,
-            mean_error=mean,
-            reach_95=reach,
-            bounds=None if low is None or high is None else (*low.tolist(), *high.tolist()),
-            left_out=tuple(left_out),
-            reports_left_out=release.left_out,
-            rejected=rejected,
-            charged=charged,
-        )
-
-
-def mean_error(mechanism: Mechanism) -> float:
-    """Return the mean distance in metres between truth and report, from the mechanism's quantiles."""
-    own = getattr(mechanism, "mean_radius", None)
-    if own is not None:
-        return float(own)
-    return float(np.mean([mechanism.reach((number + 0.5) / 200) for number in range(200)]))
+    The corners of corners are those of all.
+    """
+    known = [each for each in places if not np.isnan(each[:, 0]).all()]
+    if not known:
+        return np.empty((0, 2))
+    # Column by column, which numpy does faster than row by row.
+    lows = [[np.fmin.reduce(axis) for axis in each.T] for each in known]
+    highs = [[np.fmax.reduce(axis) for axis in each.T] for each in known]
+    return np.array([np.min(lows, axis=0), np.max(highs, axis=0)])

@@ -164,7 +164,7 @@ def _digest(text: str) -> str:
 
 
 def _number_of(lock: int) -> str:
-    """Return what tells a folder from every other one, and from its copies."""
+    """Return what distinguishes a folder from every other one, and from its copies."""
     about = os.fstat(lock)
     return f"{about.st_dev} {about.st_ino}"
 

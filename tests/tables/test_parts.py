@@ -85,7 +85,7 @@ def test_a_part_is_drawn_in_any_order_of_rows_and_in_any_batches_but_with_no_oth
 
     def drawn(*batches: pa.RecordBatch) -> int:
         # A new one, as in another process: a part may remember its rows.
-        return sum(len(made.batch) for made in part_of(options, "partition 3").draw(batches, release))
+        return sum(len(made) for made, _, _ in part_of(options, "partition 3").draw(batches, release))
 
     by_time = rows().take(np.argsort(rows()["at"].to_numpy(), kind="stable"))
     for batches in ([rows()], [rows().slice(0, 7), rows().slice(7)], [by_time]):

@@ -118,7 +118,7 @@ def test_rows_that_go_back_in_time_are_bad_also_after_the_batch_before_and_rows_
     assert "'ana'" in bad[0][1]
     release = Release.of(recipe, count, part.table)
     made = pa.Table.from_batches(
-        [batch.batch for batch in part.draw(in_batches(given, 4), release, on_problems=lambda *_: None)]
+        [batch for batch, _, _ in part.draw(in_batches(given, 4), release, on_problems=lambda *_: None)]
     )
     found = reports(made)
     assert np.isnan(found[1]).all()
