@@ -22,14 +22,14 @@ import pyarrow as pa
 
 from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.keys import KeyLike, as_key
+from geoind.keys import KeyLike
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
 from geoind.tables.checks import MOST_CLOCKS
 from geoind.tables.columns import column_of, named_path, persons_in, seconds_of, values_of
-from geoind.tables.recipe import EACH_ROW, Missing, Options, Recipe, with_options
+from geoind.tables.recipe import Missing, Options, Recipe, with_options
 from geoind.tables.release import Release
-from geoind.tables.stream import Part, decided, drawn_alone
+from geoind.tables.stream import Part, decided, joined, sql_function
 from geoind.tables.table import Table
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ __all__ = ["obfuscate", "register", "sink"]
 
 FILE, ROW, PERSON, TIME = "geoind file", "geoind row", "geoind person", "geoind time"
 """Columns that name a row's file, its number there, its person and its moment, between two steps of a plan."""
-
-BATCH_ROWS = 1 << 16
 
 SHUFFLE = "give `order='keep'` and shuffle the reports with `reports.orderBy(rand())`"
 
@@ -107,7 +105,8 @@ def obfuscate(
         )
     below = None if root is None else _path(root)
     table = Table(recipe, _schema(frame), path=below or "")
-    recipe = replace(recipe, places=table.places)
+    table = replace(table, recipe=replace(recipe, places=table.places))
+    recipe = table.recipe
     rows, names = _projected(frame, table, below)
     if recipe.time is not None:
         rows, names = _together(rows, names, recipe)
@@ -119,9 +118,7 @@ def obfuscate(
 
     charged = ledger is not None
     counts = _collected(rows, parts, lambda part, batches: part.count(batches, charged=charged))
-    release = decided(
-        replace(table, recipe=recipe), chain([Part(table).count(())], counts), tags, ledger, job, SHUFFLE
-    )
+    release = decided(table, chain([Part(table).count(())], counts), tags, ledger, job, SHUFFLE)
     reports = _drawn(rows, names, parts, release.sent(), frame)
     # Not in the metadata of columns, which a union with other rows would keep.
     reports.geoind = release.record
@@ -217,14 +214,14 @@ def register(
     import pandas as pd
     from pyspark.sql.functions import pandas_udf
 
-    columns: dict[str, Any] = {"person": EACH_ROW, "order": "keep", "lon": "lon", "lat": "lat", "id_column": "id"}
-    noise: dict[str, Any] = {"epsilon": epsilon, "level": level, "radius": radius, "mechanism": mechanism}
-    recipe = Recipe.of(**columns, **noise, missing=missing, key=as_key(key))
+    reports_of = sql_function(
+        epsilon=epsilon, level=level, radius=radius, mechanism=mechanism, missing=missing, key=key
+    )
 
     def reports(lon: pd.Series, lat: pd.Series, record: pd.Series) -> pd.DataFrame:
         given = pd.DataFrame({"id": record, "lon": lon.astype("float64"), "lat": lat.astype("float64")})
         batch = pa.RecordBatch.from_pandas(given, preserve_index=False)
-        return pd.DataFrame(drawn_alone(Table(recipe, batch.schema), batch), columns=["lon", "lat"])
+        return pd.DataFrame(reports_of(batch), columns=["lon", "lat"])
 
     function = pandas_udf(reports, "lon double, lat double")
     registered: UserDefinedFunctionLike = spark.udf.register(name, function)
@@ -316,7 +313,7 @@ def _parts_of(recipe: Recipe, root: str | None, names: list[str]) -> Parts:
 
         context = TaskContext.get()
         name = "partition" if context is None else f"partition {context.partitionId()}"
-        named = (batch.rename_columns(names) for batch in _joined(batches))
+        named = (batch.rename_columns(names) for batch in joined(batches))
         for path, group in groupby(_runs(named, root), key=lambda run: run[0]):
             runs = (batch for _, batch in group)
             first = next(runs)
@@ -327,16 +324,6 @@ def _parts_of(recipe: Recipe, root: str | None, names: list[str]) -> Parts:
                 yield Part(table, name=f"{name}, file {named_path(path)!r}"), chain([first], runs)
 
     return parts
-
-
-def _joined(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Yield batches of many rows: a person has fewer of them, and each has a fixed cost."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in chain(batches, [None]):
-        waiting += [] if batch is None else [batch]
-        if waiting and (batch is None or sum(map(len, waiting)) >= BATCH_ROWS):
-            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
-            waiting = []
 
 
 def _runs(batches: Batches, root: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -4,7 +4,7 @@ import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -18,7 +18,7 @@ from geoind.pipeline import Budget, obfuscate_lonlat
 from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.checks import SHUFFLE, RowOrder
 from geoind.tables.columns import column_of, rows_of
-from geoind.tables.recipe import Options, Recipe, with_options
+from geoind.tables.recipe import EACH_ROW, Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY
 from geoind.tables.release import BOUNDING, Count, Release, turns_of
 from geoind.tables.table import Examined, Table, key_of, remedies
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from geoind.budgets.same_place import SamePlace
     from geoind.traces.many import TraceSessions
 
-__all__ = ["Part", "Reports", "corners_of", "decided", "drawn_alone", "obfuscate", "projected", "refuse_row"]
+__all__ = ["Part", "Reports", "corners_of", "decided", "joined", "obfuscate", "projected", "sql_function"]
 
 BATCH_ROWS = 1 << 16
 """Rows that are examined and drawn at once, or more where a source has larger batches."""
@@ -245,7 +245,7 @@ class Part:
     def _raise_first(self, batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
         row, position = next(iter(problems)), self.table.position
         number = self._first + row if position is None else column_of(batch, position)[row].as_py()
-        refuse_row(problems, number, self.name)
+        _refuse_row(problems, number, self.name)
 
     def _sum(self, examined: Examined, source: KeyedRandomness) -> int:
         """Return a sum over rows of a word for record, places and person; of traces for time, place and person."""
@@ -342,15 +342,10 @@ def obfuscate(
     part = Part(table)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        names, waiting, rows = list[str](), list[pa.RecordBatch](), 0
-        for batch in filter(len, _reader(source)):
+        names = list[str]()
+        for batch in joined(filter(len, _reader(source))):
             names = names or _needed(table, batch)
-            waiting.append(batch.select(names))
-            rows += len(batch)
-            if rows >= BATCH_ROWS:
-                yield from _joined(waiting)
-                waiting, rows = [], 0
-        yield from _joined(waiting)
+            yield batch.select(names)
 
     release = part.released(batches, ledger, job)
     schema = table.reported_schema
@@ -394,12 +389,17 @@ def projected(recipe: Recipe, schema: pa.Schema) -> list[str]:
     return _needed(Table(recipe, schema), pa.RecordBatch.from_pylist([], schema=plain))
 
 
-def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return consecutive batches as few larger ones: a person is looked up once for each batch."""
-    if len(batches) < 2:
-        return batches
-    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    return joined
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield consecutive batches as few larger ones: each has a fixed cost, and its persons are looked up once."""
+    waiting, rows = list[pa.RecordBatch](), 0
+    for batch in chain(batches, [None]):
+        if batch is not None:
+            waiting.append(batch)
+            rows += len(batch)
+        if waiting and (batch is None or rows >= BATCH_ROWS):
+            several = len(waiting) > 1
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches() if several else waiting
+            waiting, rows = [], 0
 
 
 def _needed(table: Table, batch: pa.RecordBatch) -> list[str]:
@@ -435,15 +435,23 @@ def _drawn(truth: FloatArray, mechanism: Mechanism, source: KeyedRandomness) -> 
     return reports
 
 
-def drawn_alone(table: Table, batch: pa.RecordBatch) -> FloatArray:
-    """Return the reports of one place per row of a batch, NaN where it has none, for functions of SQL.
+def sql_function(**options: Unpack[Options]) -> Callable[[pa.RecordBatch], FloatArray]:
+    """Return a function for SQL: the reports of batches with the columns lon, lat and id, NaN without a place.
 
     Nothing is counted or charged, and nothing is known of other batches.
     """
-    examined = table.examine(batch)
-    if examined.problems:
-        refuse_row(examined.problems, next(iter(examined.problems)))
-    return _drawn(examined.truths[0], table.recipe.mechanism, table.randomness(examined, 0))
+    if options.get("key") is None:
+        raise InvalidInputError("`key=` is needed: the same record must have the same report in every query")
+    recipe = Recipe.of(person=EACH_ROW, order="keep", lon="lon", lat="lat", id_column="id", **options)
+
+    def reports(batch: pa.RecordBatch) -> FloatArray:
+        table = Table(recipe, batch.schema)
+        examined = table.examine(batch)
+        if examined.problems:
+            _refuse_row(examined.problems, next(iter(examined.problems)))
+        return _drawn(examined.truths[0], recipe.mechanism, table.randomness(examined, 0))
+
+    return reports
 
 
 def tags_of(
@@ -478,7 +486,7 @@ def _shuffled(parts: Sequence[Reports], turns: Sequence[Words]) -> Reports:
     return rows_of(joined[0] if joined else batches[0], turn), np.concatenate(rows)[turn], places
 
 
-def refuse_row(problems: Mapping[int, str], number: int, name: str = "") -> None:
+def _refuse_row(problems: Mapping[int, str], number: int, name: str = "") -> None:
     """Raise the first of the problems, which is that of the row with this number in a file or partition."""
     reason = next(iter(problems.values()))
     remedy = "".join(f"; use {way}" for way in remedies(reason))
