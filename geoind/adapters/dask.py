@@ -80,9 +80,8 @@ def obfuscate(
     import dask.dataframe as dd
     from dask.dataframe.utils import clear_known_categories
 
-    if options.get("order") == "shuffle":
-        raise InvalidInputError(f"`order='shuffle'` needs all rows in one process: {SHUFFLE}")
     recipe = Recipe.of(**options).with_key()
+    recipe.refuse_shuffle(SHUFFLE)
     if recipe.id_column is None and recipe.time is None:
         raise InvalidInputError(
             "`id_column=` must name the column that identifies a record: the number of a row depends on partitions"

@@ -90,7 +90,8 @@ def obfuscate(
         raise InvalidInputError(f"frame must be a DataFrame of Spark, got {kind}")
     if frame.isStreaming:
         raise InvalidInputError("the rows of a stream cannot be counted: give `sink(...)` to foreachBatch")
-    recipe = _recipe(options).with_key()
+    recipe = Recipe.of(**options).with_key()
+    recipe.refuse_shuffle(SHUFFLE)
     if (recipe.id_column is None and recipe.time is None) == (root is None):
         raise InvalidInputError(
             "`id_column=` must name the column that identifies a record, or `root=` the folder of the Parquet "
@@ -158,7 +159,8 @@ def sink(
     >>> to_files = sink(write, person="rider", epsilon=0.01, id_column="trip", key=bytes(32))
     >>> stream.writeStream.foreachBatch(to_files).option("checkpointLocation", "state").start()  # doctest: +SKIP
     """
-    recipe = _recipe(options)
+    recipe = Recipe.of(**options)
+    recipe.refuse_shuffle(SHUFFLE)
     if recipe.key is None or recipe.id_column is None or recipe.time is not None:
         raise InvalidInputError(
             "a stream needs `id_column=` and `key=`, so that a batch that runs again repeats its reports, and "
@@ -226,12 +228,6 @@ def register(
     function = pandas_udf(reports, "lon double, lat double")
     registered: UserDefinedFunctionLike = spark.udf.register(name, function)
     return registered
-
-
-def _recipe(options: Options) -> Recipe:
-    if options.get("order") == "shuffle":
-        raise InvalidInputError(f"`order='shuffle'` needs all rows in one process: {SHUFFLE}")
-    return Recipe.of(**options)
 
 
 def _schema(frame: "DataFrame") -> pa.Schema:

@@ -29,7 +29,7 @@ from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
 from geoind.tables.release import Count, Release
 from geoind.tables.stream import OnProblems, Part, corners_of
 from geoind.tables.table import Table, remedies
-from geoind.tables.unfinished import Unfinished, cancel, description, refuse_full, stamp_of
+from geoind.tables.unfinished import WorkFolder, cancel, description, refuse_full, stamp_of
 
 if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
@@ -117,7 +117,7 @@ def obfuscate_file(
                 "charged again"
             )
         return _made(sources, targets, work, None)
-    with Unfinished(Path(target), work.identity(sources), work.recipe.key) as unfinished:
+    with WorkFolder(Path(target), work.identity(sources), work.recipe.key) as unfinished:
         return _made(sources, targets, work, unfinished)
 
 
@@ -187,7 +187,7 @@ def obfuscate_files(
     refuse_folders(sources, files, place, rejects, work.used)
     if rejects is not None:
         _refuse_overwriting(work.used, [rejects_of(rejects, path) for path in files])
-    with Unfinished(place, work.identity(files), work.recipe.key) as unfinished:
+    with WorkFolder(place, work.identity(files), work.recipe.key) as unfinished:
         targets = {path: unfinished.folder / target for path, target in targets_of(files).items()}
         for aside in targets.values():
             aside.parent.mkdir(parents=True, exist_ok=True)
@@ -399,7 +399,7 @@ class _File:
 
 
 def _made(
-    sources: Mapping[str, str | Path], targets: Mapping[str, str | Path], job: _Job, unfinished: Unfinished | None
+    sources: Mapping[str, str | Path], targets: Mapping[str, str | Path], job: _Job, unfinished: WorkFolder | None
 ) -> Summary:
     """Count all files, decide, charge, and write those that are not complete."""
     recipe = job.recipe.with_key() if unfinished is None else replace(job.recipe, key=unfinished.key)
@@ -446,7 +446,7 @@ def _count(file: _File, sessions: "TraceSessions | None", charged: bool) -> tupl
         return file.count(sessions, charged=charged), file.rejected
 
 
-def _charge(files: Sequence[_File], release: Release, job: _Job, unfinished: Unfinished | None) -> None:
+def _charge(files: Sequence[_File], release: Release, job: _Job, unfinished: WorkFolder | None) -> None:
     """Charge all persons or none; after that, what is unfinished is kept."""
     if job.ledger is None:
         return

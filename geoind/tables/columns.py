@@ -81,10 +81,6 @@ def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
 def rows_of(batch: pa.RecordBatch, rows: IntArray) -> pa.RecordBatch:
     """Return some rows of a batch."""
     indices = pa.array(rows)
-    try:
-        return batch.take(indices)
-    except pa.ArrowNotImplementedError:
-        pass
     return pa.RecordBatch.from_arrays([picked(column, indices) for column in batch.columns], schema=batch.schema)
 
 
@@ -257,8 +253,7 @@ def labels_of(column: pa.Array, name: str) -> Labels:
     kind = column.type
     if pa.types.is_integer(kind):
         return np.asarray(column.to_numpy())
-    tests = ("large_string", "binary", "large_binary", "binary_view", "fixed_size_binary")
-    if not (any(getattr(pa.types, f"is_{test}")(kind) for test in tests) or _is_untyped(column)):
+    if not (is_text(kind) or is_binary(kind) or pa.types.is_fixed_size_binary(kind) or _is_untyped(column)):
         raise InvalidInputError(f"column {name!r} must be whole numbers, text or bytes, got {kind}")
     values: list[str] | list[bytes] = column.to_pylist()
     return values

@@ -288,6 +288,11 @@ class Recipe:
         """Return the recipe with its key, or with one made for this release."""
         return self if self.key is not None else replace(self, key=Key(secrets.token_bytes(KEY_BYTES)))
 
+    def refuse_shuffle(self, remedy: str) -> None:
+        """Raise if rows are to be shuffled, for engines of several processes."""
+        if self.order == "shuffle":
+            raise InvalidInputError(f"`order='shuffle'` needs all rows in one process: {remedy}")
+
     def require_person_column(self, purpose: str) -> None:
         """Raise unless persons are named, and the charge is the same at every attempt."""
         if self.person is EACH_ROW:

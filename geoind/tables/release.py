@@ -208,13 +208,12 @@ class Release:
         mechanism, mean, reach = self.recipe.mechanism, None, None
         with contextlib.suppress(InvalidInputError):  # a step of one's own that does not say it
             mean, reach = mean_error(mechanism), float(mechanism.reach(0.95))
-        west, south, east, north = corners.ravel().tolist() or [None] * 4
         return Summary(
             reports=self.reports,
             record=self.record,
             mean_error=mean,
             reach_95=reach,
-            bounds=None if west is None else (west, south, east, north),
+            bounds=(*corners[0].tolist(), *corners[1].tolist()) if len(corners) else None,
             left_out=tuple(left_out),
             reports_left_out=self.left_out,
             rejected=rejected,

@@ -13,6 +13,7 @@ import pyarrow as pa
 from geoind.arrays import FloatArray, IntArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError, plural
+from geoind.keys import KeyLike
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget, obfuscate_lonlat
 from geoind.randomness import KeyedRandomness, Words
@@ -435,14 +436,15 @@ def _drawn(truth: FloatArray, mechanism: Mechanism, source: KeyedRandomness) -> 
     return reports
 
 
-def sql_function(**options: Unpack[Options]) -> Callable[[pa.RecordBatch], FloatArray]:
+def sql_function(*, key: KeyLike, **noise: Any) -> Callable[[pa.RecordBatch], FloatArray]:
     """Return a function for SQL: the reports of batches with the columns lon, lat and id, NaN without a place.
 
+    The noise, and `missing`, are keywords of `Recipe.of`.
     Nothing is counted or charged, and nothing is known of other batches.
     """
-    if options.get("key") is None:
+    if key is None:
         raise InvalidInputError("`key=` is needed: the same record must have the same report in every query")
-    recipe = Recipe.of(person=EACH_ROW, order="keep", lon="lon", lat="lat", id_column="id", **options)
+    recipe = Recipe.of(person=EACH_ROW, order="keep", lon="lon", lat="lat", id_column="id", key=key, **noise)
 
     def reports(batch: pa.RecordBatch) -> FloatArray:
         table = Table(recipe, batch.schema)
