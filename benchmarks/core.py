@@ -1,4 +1,4 @@
-"""Speed and memory of the core, as ratios against named baselines in the same run.
+"""Speed and memory of the core, as ratios to named baselines in the same run.
 
 python3 dev.py bench core            prints the table and writes docs/benchmarks/core.md
 """
@@ -38,7 +38,7 @@ def least_times(jobs: dict[str, Callable[[], object]], rounds: int) -> dict[str,
 
 
 def on_one_core(job: Callable[[], dict[str, float]]) -> dict[str, float]:
-    """Return what a job returns when this process may use one core, on systems that can say so."""
+    """Return the result of a job on one core, on systems with CPU affinity."""
     if not hasattr(os, "sched_setaffinity"):
         return job()
     granted = os.sched_getaffinity(0)
@@ -50,7 +50,7 @@ def on_one_core(job: Callable[[], dict[str, float]]) -> dict[str, float]:
 
 
 def peak_memory(job: Callable[[], object]) -> int:
-    """Bytes that a job holds at its peak."""
+    """Peak memory of a job, in bytes."""
     tracemalloc.start()
     job()
     _, peak = tracemalloc.get_traced_memory()
@@ -127,7 +127,7 @@ def main() -> None:
         "| --- | ---: | ---: |",
         *(f"| {name} | {one[name] / one[baseline]:.2f} | {both[name] / both[baseline]:.2f} |" for name in jobs),
         "",
-        "What the other cores were worth while this was measured: a numpy function shared among threads took",
+        "Speedup by the other cores during the measurement: a numpy function in several threads took",
         f"{gain['shared'] / gain['alone']:.2f} of its time.",
         "",
         f"Peak memory of the first call beyond its input: {memory:.1f} times the input.",

@@ -1,4 +1,4 @@
-"""How well a population comes back from private reports: naive binning, inversion and the iterative update.
+"""Accuracy of estimated populations: raw counts, inversion and the iterative update.
 
 python3 dev.py bench estimate                         the synthetic city, known truth
 python3 dev.py bench estimate --checkins FILE         real check-ins too (SNAP's tab-separated layout)
@@ -30,7 +30,6 @@ from geoind import (
     randomised_response,
 )
 from geoind.estimate import (
-    Climb,
     PopulationEstimate,
     bootstrap_intervals,
     earth_movers_distance,
@@ -55,7 +54,7 @@ Method = Callable[[np.ndarray, PlanarLaplace, Grid], Prior]
 
 
 def binned(reports: np.ndarray, _: PlanarLaplace, grid: Grid) -> Prior:
-    """Return the raw reports as a heat map; what falls outside of the grid is left out."""
+    """Return the raw reports as a heat map, without those outside the grid."""
     west, south, east, north = grid.bounds
     inside = ((reports >= (west, south)) & (reports <= (east, north))).all(axis=1)
     return Prior.from_points(grid, reports[inside])
@@ -66,7 +65,7 @@ METHODS: dict[str, Method] = {
     "inversion, clipped": lambda reports, noise, grid: invert_population(reports, noise, grid, repair="clip"),
     "inversion, projected": invert_population,
     "update, converged": lambda reports, noise, grid: estimate_population(
-        reports, noise, grid, climb=Climb(stopping="converged", max_steps=500)
+        reports, noise, grid, stopping="converged", max_steps=500
     ),
     "update, held-out": estimate_population,
 }
@@ -107,7 +106,7 @@ def comparison(title: str, sample: Callable[[int], np.ndarray], grid: Grid, coun
 
 
 def finite(count: int = 100_000) -> str:
-    """Return the table for finite channels, where inversion is at home."""
+    """Return the table for finite channels, which suit inversion."""
     line, city = geometric(30, epsilon=0.3), synthetic_city(16)
     hill = Prior.from_counts(line.inputs, np.exp(-((np.arange(30) - 11.0) ** 2) / 30) + 0.02)
     cases = {
@@ -128,7 +127,7 @@ def finite(count: int = 100_000) -> str:
             "inversion, clipped": invert_population(reports, channel, sites, repair="clip"),
             "inversion, projected": invert_population(reports, channel, sites),
             "update, converged": estimate_population(
-                reports, channel, sites, climb=Climb(stopping="converged", max_steps=5000)
+                reports, channel, sites, stopping="converged", max_steps=5000
             ),
             "update, held-out": estimate_population(reports, channel, sites),
         }
@@ -141,7 +140,7 @@ def finite(count: int = 100_000) -> str:
 
 
 def speed() -> str:
-    """Return what a large grid costs, next to the size of its dense matrix."""
+    """Return the time and memory of a large grid, with the size of its dense matrix."""
     rows = []
     for cells in (64, 128, 256, 512):
         city, noise = synthetic_city(cells), PlanarLaplace(math.log(4) / 200)
@@ -155,13 +154,13 @@ def speed() -> str:
     header = ["cells", "on the clock", "of processors", "steps", "a dense matrix would take"]
     return (
         f"## Speed: 1,000,000 reports, epsilon = ln 4 / 200 m, {os.cpu_count()} processors\n\n"
-        "The clock includes waiting for whatever else the machine does.\n\n"
+        "Wall times, which include other work on the machine.\n\n"
         f"{table(rows, header)}\n"
     )
 
 
 def two_ends(count: int = 100_000) -> str:
-    """Return what the analyst's map is worth to an adversary who guesses and to a service that corrects."""
+    """Return the adversary error and the loss after remapping with the estimate as prior."""
     city, rows = synthetic_city(32), []
     truth = city.sample_xy(count, rng=3)
     for level, epsilon in LEVELS.items():
@@ -180,11 +179,11 @@ def two_ends(count: int = 100_000) -> str:
             rows.append([level, name, f"{guessed:.0f} m", f"{off:.0f} m"])
             print(*rows[-1], sep="  ", flush=True)
     header = ["epsilon", "what is known", "adversary's mean error, cells", "mean error after `PosteriorRemap`"]
-    return f"## What an analyst learns, an adversary may know\n\n{table(rows, header)}\n"
+    return f"## The estimate as an adversary's prior\n\n{table(rows, header)}\n"
 
 
 def certainty(count: int = 100_000, again: int = 30) -> str:
-    """Return how often the 90 % intervals hold the truth, and the mean estimate of other samples of people."""
+    """Return how often the 90 % intervals contain the truth, and the mean estimate of other samples."""
     noise, rows = PlanarLaplace(math.log(4) / 200), []
     for cells in (16, 64):
         city = synthetic_city(cells)
@@ -207,7 +206,7 @@ def certainty(count: int = 100_000, again: int = 30) -> str:
 
 
 def picture(path: Path) -> None:
-    """Draw truth, raw reports and the recovered population of 1,000,000 people."""
+    """Draw truth, raw reports and the estimated population of 1,000,000 people."""
     from matplotlib.figure import Figure
 
     city, noise = synthetic_city(128), PlanarLaplace(math.log(4) / 200)
@@ -216,7 +215,7 @@ def picture(path: Path) -> None:
     maps = {
         "Where people are": Prior.from_points(city.grid, truth),
         "What they report": binned(reports, noise, city.grid),
-        "Recovered from the reports": estimate_population(reports, noise, city.grid),
+        "Estimated from the reports": estimate_population(reports, noise, city.grid),
     }
     largest = maps["Where people are"].mass.max() / (city.grid.cell / 100) ** 2 * 0.6
     figure = Figure(figsize=(12, 4.4), layout="compressed")
@@ -257,7 +256,7 @@ def main() -> None:
         return
     city = synthetic_city(64)
     parts = [
-        "# From reports back to the population: measured",
+        "# Estimation of the population: measurements",
         "Written by `python3 dev.py bench estimate`. 64 x 64 cells of 100 m. The truth is the map of the people\n"
         "who reported; the earth-mover's distance is exact. One of the 20 densest true cells is a hotspot found\n"
         "if it, or the cell next to it, is one of the 20 densest cells of the estimate.",

@@ -1,8 +1,8 @@
-"""How fast the iterative Bayesian update climbs: plain, with SQUAREM, and with geoind's momentum.
+"""Convergence of the iterative Bayesian update: plain, with SQUAREM, and with geoind's momentum.
 
 python3 dev.py bench estimate_acceleration      prints the table, writes docs/benchmarks/estimate_acceleration.md
 
-What counts is evaluations of the model (two convolutions each): everything else is cheap beside them.
+The measure is the number of evaluations of the model (two convolutions each), which take most of the time.
 """
 
 import math
@@ -21,11 +21,11 @@ from geoind.evaluation import synthetic_city
 OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "estimate_acceleration.md"
 EVALUATIONS = 400
 MISSING = (1000, 300, 100, 30, 10)
-"""Nats below the best likelihood that any of the three reaches."""
+"""Nats below the largest likelihood of the three methods."""
 
 
 class Counted:
-    """An observation that counts how often it is evaluated."""
+    """An observation that counts its evaluations."""
 
     def __init__(self, observation: Observation) -> None:
         self.counts, self.sensitivity = observation.counts, observation.sensitivity
@@ -34,7 +34,7 @@ class Counted:
         self.evaluations = 0
 
     def predict(self, mass: FloatArray) -> FloatArray:
-        """Return what the observation predicts."""
+        """Return the predictions of the observation."""
         self.evaluations += 1
         return self._predict(mass)
 
@@ -45,7 +45,7 @@ class Counted:
         return float(self.counts @ np.log(predicted)), self.scaled(pulled)
 
     def scaled(self, mass: FloatArray) -> FloatArray:
-        """Return a population that is nowhere zero, on the scale on which likelihoods compare."""
+        """Return a positive population, on the scale on which likelihoods can be compared."""
         mass = np.maximum(mass, 1e-8 * mass.mean())
         return mass / (self.sensitivity @ mass)
 
@@ -90,9 +90,9 @@ METHODS = {"plain update": plain, "SQUAREM": squarem, "momentum (geoind)": momen
 
 
 def main() -> None:
-    """Race, print and write."""
+    """Measure, print and write."""
     lines = [
-        "# Evaluations until the likelihood is close to the best",
+        "# Evaluations until the likelihood is close to its maximum",
         "",
         "Written by `python3 dev.py bench estimate_acceleration`: the synthetic city, 64 x 64 cells of 100 m;",
         "evaluations of the model until at most so many nats are missing to the best of the three after",

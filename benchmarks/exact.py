@@ -1,4 +1,4 @@
-"""Exact draws put to the test: error bounds, borders, cells and the audit, at the sizes that tests cannot afford.
+"""Measurements of exact draws: error bounds, borders, cells and audits, at sizes that are too large for the tests.
 
 python3 dev.py bench exact            prints the tables and writes docs/benchmarks/exact.md (an hour)
 python3 dev.py bench exact 0.01       a hundredth of it
@@ -30,16 +30,16 @@ PLANAR = (PlanarLaplace(EPSILON), PlanarLaplace(5.0), PlanarGaussian(300.0))
 GLOBES = (SphericalLaplace(EPSILON), SphericalLaplace(1e-3), SphericalLaplace(3e-6))
 BLOCK = 1_000_000
 RULE = "\n\n---\n\n"
-"""Between the tables of the page: one that is measured again replaces the old one."""
+"""Separator of the tables of the page; a table that is measured again replaces the old one."""
 
 
 def whole(word: int) -> arb:
-    """Return a number between 0 and 1 that begins with the word; its other bits are 1000..."""
+    """Return a number between 0 and 1 whose first bits are the word; its other bits are 1000..."""
     return arb((2 * word + 1, -65))
 
 
 def planar_error(noise: PlanarLaplace | PlanarGaussian, count: int, rng: np.random.Generator) -> float:
-    """Return the largest error of a computed coordinate against 200 bits, as a part of its bound."""
+    """Return the largest error of a computed coordinate against 200 bits, divided by its bound."""
     points = rng.uniform(-1e7, 1e7, (count, 2))
     words = rng.integers(0, 1 << 64, (count, 2), np.uint64)
     step, survival = noise.lattice_step, survivals(words)
@@ -104,7 +104,7 @@ def hunted(count: int) -> Iterator[str]:
 
 
 def slow_path(mechanism: PlanarLaplace | SphericalLaplace, count: int) -> str:
-    """How many of `count` draws exact arithmetic decides, and how long one takes."""
+    """Return a row: how many of `count` draws exact arithmetic decides, and its time per draw."""
     times: list[float] = []
     decided = exact.decided
 
@@ -127,7 +127,7 @@ def slow_path(mechanism: PlanarLaplace | SphericalLaplace, count: int) -> str:
 
 def cells_of_the_plane(noise: PlanarLaplace, count: int) -> str:
     """Chi-square over cells of 0.4 / epsilon: reports of the middle of a grid against its exact probabilities."""
-    # An odd number of steps: no place of the lattice lies on the border of two cells.
+    # An odd number of steps, so that no lattice point lies on the border of two cells.
     cell = noise.lattice_step * (round(0.4 / noise.epsilon / noise.lattice_step) | 1)
     grid = Grid(0, 0, cell=cell, columns=41, rows=41)
     middle = len(grid) // 2
@@ -141,7 +141,7 @@ def cells_of_the_plane(noise: PlanarLaplace, count: int) -> str:
 
 
 def cells_of_the_globe(globe: SphericalLaplace, count: int) -> str:
-    """Chi-square over places of a coarse lattice at 60 degrees north."""
+    """Chi-square over points of a coarse lattice at 60 degrees north."""
     lon, lat, scale = 24.93, 60.04, 10**globe.decimals
     rows, columns = np.arange(-12, 13), np.arange(-24, 25)
     parts = (np.arange(60) + 0.5) / 60 - 0.5
@@ -168,7 +168,7 @@ def cells_of_the_globe(globe: SphericalLaplace, count: int) -> str:
 
 
 def chi_square(name: str, counts: FloatArray, probabilities: FloatArray) -> str:
-    """Return a row: how well the counts fit."""
+    """Return a row: the fit of the counts."""
     total = counts.sum()
     enough = probabilities * total >= 10
     observed = np.append(counts[enough], counts[~enough].sum())
@@ -179,7 +179,7 @@ def chi_square(name: str, counts: FloatArray, probabilities: FloatArray) -> str:
 
 
 def audited(mechanism: PlanarLaplace | SphericalLaplace, draws: int) -> str:
-    """Return a row: what the audit finds."""
+    """Return a row: the result of the audit."""
     result = audit(mechanism, places=[(2.2945, 48.8584)], draws=draws)
     counted = sum(2 * finding.draws for finding in result.findings)
     shown, visible = (epsilon / mechanism.epsilon for epsilon in (result.epsilon, result.smallest_visible))
@@ -190,7 +190,7 @@ def audited(mechanism: PlanarLaplace | SphericalLaplace, draws: int) -> str:
 def errors(share: float) -> Iterator[str]:
     """Yield the table of errors."""
     rng = np.random.default_rng(2024)
-    yield "Largest error of a computed coordinate against 200 bits, as a part of the bound that is proven for it:"
+    yield "Largest error of a computed coordinate against 200 bits, divided by its proven bound:"
     yield "\n| mechanism | points | error / bound |\n| --- | ---: | ---: |"
     with ctx.workprec(200):
         for noise in PLANAR:
@@ -210,7 +210,7 @@ def borders(share: float) -> Iterator[str]:
 
 def slow(share: float) -> Iterator[str]:
     """Yield the table of the slow path."""
-    yield "How often exact arithmetic decides, and how long it takes:"
+    yield "Frequency and time of exact arithmetic:"
     yield "\n| mechanism | draws | per million | median ms | 99 % ms |\n| --- | ---: | ---: | ---: | ---: |"
     for mechanism in (PLANAR[0], *GLOBES):
         yield slow_path(mechanism, round(1e7 * share))
@@ -218,7 +218,7 @@ def slow(share: float) -> Iterator[str]:
 
 def cells(share: float) -> Iterator[str]:
     """Yield the table of chi-square tests."""
-    yield "Reports counted in cells, against the probabilities of the continuous law (chi-square):"
+    yield "Reports counted in cells, against the probabilities of the continuous distribution (chi-square):"
     yield "\n| mechanism | draws | cells | p |\n| --- | ---: | ---: | ---: |"
     for epsilon in (0.001, 0.1, 5.0):
         yield cells_of_the_plane(PlanarLaplace(epsilon), round(1e8 * share))

@@ -1,4 +1,4 @@
-"""Reproduce the evaluation's figures and numbers that the docs quote, and write them where the docs read them.
+"""Compute the figures and numbers of the evaluation and write them into the docs.
 
 python3 dev.py bench figures
 
@@ -15,8 +15,7 @@ from pathlib import Path
 from geoind.cli.evaluate import prior_of
 from geoind.cli.shared import progress_line
 from geoind.evaluation import PAPER_SETTING, as_plain_data, report
-from geoind.evaluation.claims import CLAIMS
-from geoind.evaluation.evaluate import Evaluation, evaluate
+from geoind.evaluation.comparison import CLAIMS, Evaluation, evaluate
 from geoind.evaluation.plain import STORED
 from geoind.parallel import available_cores
 
@@ -74,15 +73,15 @@ def verdicts(evaluation: Evaluation) -> str:
             part = evaluation.claims[
                 (evaluation.claims["claim"] == name) & (evaluation.claims["equalised"] == way)
             ]
-            told = part.groupby("verdict")["prior"].agg(list)
-            cells = [", ".join(told.get(word, [])) or "–" for word in ("holds", "equal", "fails")]
-            cells.append(", ".join(told.get("depends on which optimum", [])) or "–")
+            priors = part.groupby("verdict")["prior"].agg(list)
+            cells = [", ".join(priors.get(word, [])) or "–" for word in ("holds", "equal", "fails")]
+            cells.append(", ".join(priors.get("depends on which optimum", [])) or "–")
             rows.append([claim.sentence, way, *cells])
     return markdown_table(["claim", "equal under", "holds", "equal", "fails", "depends on which optimum"], rows)
 
 
 def anchors(evaluation: Evaluation) -> str:
-    """Return the numbers that the paper's setting is known by."""
+    """Return the loss of cloaking and the epsilon of the planar Laplace with the same loss."""
     rows = evaluation.table.set_index(["equalised", "prior", "mechanism"]).to_dict("index")
     row = rows["uniform", "uniform", "planar Laplace"]
     return (
@@ -92,7 +91,7 @@ def anchors(evaluation: Evaluation) -> str:
 
 
 def fill(page: Path, parts: dict[str, str]) -> None:
-    """Replace what stands between `<!-- NAME -->` and `<!-- end NAME -->`."""
+    """Replace the text between `<!-- NAME -->` and `<!-- end NAME -->`."""
     text = page.read_text(encoding="utf-8")
     for name, part in parts.items():
         before, start, rest = text.partition(f"<!-- {name} -->\n")

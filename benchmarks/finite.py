@@ -1,4 +1,4 @@
-"""Speed of channels, measurement and remapping, as ratios against named baselines in the same run.
+"""Speed of channels, measures and remapping, as ratios to named baselines in the same run.
 
 python3 dev.py bench finite          prints the table and writes docs/benchmarks/finite.md (about two minutes)
 """
@@ -30,14 +30,14 @@ OUT = Path(__file__).resolve().parent.parent / "docs" / "benchmarks" / "finite.m
 
 
 def seconds(job: Callable[[], object]) -> float:
-    """Processor seconds that a job takes, once: a busy machine makes it wait, but not work more."""
+    """CPU seconds of one run of a job, which do not depend much on other work on the machine."""
     start = time.process_time()
     job()
     return time.process_time() - start
 
 
 def plain_epsilon(channel: Channel, sources: int) -> float:
-    """Measure the first few sources with one line of numpy each, as one would write it."""
+    """Compute epsilon for the first few sources with one line of numpy each."""
     log, apart = np.log(channel.matrix), euclidean(channel.inputs.xy, channel.inputs.xy)
     worst = 0.0
     for x in range(sources):
@@ -67,7 +67,7 @@ def main() -> None:
         ("`discretise(PlanarLaplace, grid)`", seconds(lambda: discretise(noise, grid))),
         ("`planar_geometric(grid)`", seconds(lambda: planar_geometric(grid, epsilon=EPSILON))),
         ("`adversary_error(channel, prior)`", seconds(lambda: adversary_error(channel, Prior.uniform(grid)))),
-        ("a line of numpy per source, as one would write it (extrapolated)", plain),
+        ("a line of plain numpy per source (extrapolated)", plain),
         ("`tight_epsilon(channel)`, exact, with the worst triple", seconds(lambda: tight_epsilon(channel))),
     ]
     tracemalloc.start()
@@ -86,7 +86,7 @@ def main() -> None:
 
     every_place = seconds(everything) * len(reports) / few
     remaps = [
-        ("posterior mean over every place, plain numpy (extrapolated)", every_place),
+        ("posterior mean over all places, plain numpy (extrapolated)", every_place),
         ("`PosteriorRemap`, squared loss", seconds(lambda: PosteriorRemap(prior, noise, loss=squared)(reports))),
         ("`PosteriorRemap`, Euclidean loss", seconds(lambda: PosteriorRemap(prior, noise)(reports))),
     ]

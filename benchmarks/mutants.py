@@ -35,7 +35,7 @@ ALSO = {
     "geoind/budgets/same_place.py": ["tests/test_known_answers.py"],
     "geoind/arrays.py": ["tests/test_pipeline.py"],
     "geoind/channels": ["tests/pictures/test_cells.py"],
-    "geoind/optimal/repair.py": ["tests/optimal/least_loss"],
+    "geoind/optimal/problem.py": ["tests/optimal/test_least_loss.py"],
     "geoind/tables/geoparquet.py": ["tests/adapters/test_arrow.py"],
     "geoind/tables/recipe.py": ["tests/adapters/test_recipe.py"],
 }

@@ -1,8 +1,8 @@
-"""Race geoind and its peers in one run, each in its own virtual environment; writes docs/benchmarks/race.md.
+"""Compare geoind with other libraries, each in its own virtual environment; writes docs/benchmarks/race.md.
 
 python3 dev.py bench race [--peers qif privkit ...] [--limit SECONDS] [--venvs FOLDER] [--out FILE]
 
-What a peer cannot do is left blank; what fails or takes longer than the limit is shown as such.
+Tasks that a library does not support are blank; failures and timeouts are shown as such.
 """
 
 import argparse
@@ -45,12 +45,12 @@ FUNCTIONS = {
     "laplace": "laplace_matrix",
     "optimal": "optimal_matrix",
 }
-"""What a contestant's file must define to take part in a task."""
+"""The function that a library's file must define for each task."""
 
 
 @dataclass
 class Racer:
-    """A contestant, its interpreter and what it did."""
+    """A library, its interpreter and its results."""
 
     name: str
     module: str
@@ -121,14 +121,14 @@ def install(name: str, venvs: Path, limit: float, most: float) -> Racer:
 
 
 def last_line(output: str) -> str:
-    """Return what a failed program said last, shortened."""
+    """Return the last line of a failed program's output, shortened."""
     lines = [line.strip() for line in output.splitlines() if line.strip()] or ["no message"]
     message = lines[-1].split("Error: ", 1)[-1].split("; visit")[0]
     return f"fails: {message[:80]}"
 
 
 def race(racer: Racer, task: str, limit: float, home: Path) -> dict[str, Any]:
-    """Return what the contestant's process measured, with its matrix or reports, or how it failed."""
+    """Return the measurements of a library's process, with its matrix or reports, or its failure."""
     if f"def {FUNCTIONS[task.split()[0]]}(" not in (RACERS / f"{racer.module}.py").read_text():
         return {"failed": table.MISSING}
     with tempfile.TemporaryDirectory() as folder:

@@ -31,8 +31,8 @@ from .mechanisms.projected import Projected as Projected
 from .mechanisms.protocol import Mechanism as Mechanism
 from .mechanisms.spherical import SphericalGaussian as SphericalGaussian
 from .mechanisms.spherical import SphericalLaplace as SphericalLaplace
-from .optimal.game.adversary_error import max_adversary_error_given_loss as max_adversary_error_given_loss
-from .optimal.least_loss.optimum import min_loss_given_epsilon as min_loss_given_epsilon
+from .optimal.adversary_error import max_adversary_error_given_loss as max_adversary_error_given_loss
+from .optimal.least_loss import min_loss_given_epsilon as min_loss_given_epsilon
 from .pipeline import Location as Location
 from .pipeline import epsilon_for as epsilon_for
 from .pipeline import obfuscate as obfuscate

@@ -1,4 +1,4 @@
-"""Array types, and every check that turns what a caller passes into arrays one can rely on."""
+"""Array types, and the checks that turn arguments into valid arrays and numbers."""
 
 import math
 from collections.abc import Sequence
@@ -38,16 +38,16 @@ class _SupportsArray(Protocol):
 
 
 Coordinates: TypeAlias = Sequence[float] | Sequence[Sequence[float]] | _SupportsArray
-"""Many numbers, not one: lists, arrays, columns of a frame."""
+"""A sequence of numbers: a list, an array, a column of a frame."""
 
 CACHED = 8192
-"""Rows that are looked at together."""
+"""Rows that are checked together."""
 
 
 def as_floats(values: ArrayLike, name: str) -> FloatArray:
-    """Return `values` as float64, refusing strings, objects, complex numbers, booleans and what is masked."""
+    """Return `values` as float64; strings, objects, complex numbers, booleans and masked values are errors."""
     if _any_masked(values):
-        raise InvalidInputError(f"{name} must all be there, some are masked: leave them out")
+        raise InvalidInputError(f"{name} must not have masked values: remove them")
     if _any_boolean(values):
         raise InvalidInputError(f"{name} must be numbers, some are booleans")
     try:
@@ -62,14 +62,14 @@ def as_floats(values: ArrayLike, name: str) -> FloatArray:
 
 
 def _any_masked(values: ArrayLike) -> bool:
-    """Return whether a masked array, or one in a list of them, hides some: an array of numbers would show them."""
+    """Return whether a masked array, or one in a list, has masked values: `np.asarray` would unmask them."""
     if isinstance(values, (list, tuple)):
         return np.ma.MaskedArray in set(map(type, values)) and any(map(np.ma.is_masked, values))
     return bool(np.ma.is_masked(values))
 
 
 def _any_boolean(values: ArrayLike) -> bool:
-    """Return whether a list, or a list in it, holds booleans: next to numbers, an array would make them 0 or 1."""
+    """Return whether a list, or a list in it, has booleans: next to numbers `np.asarray` makes them 0 or 1."""
     for _ in range(3):
         if not isinstance(values, (list, tuple)):
             return False
@@ -86,9 +86,9 @@ def _any_boolean(values: ArrayLike) -> bool:
 
 
 def as_points(points: ArrayLike, name: str = "points", *, columns: int | None = 2) -> FloatArray:
-    """Return (n, columns) finite float64 coordinates, any number of them if None; an empty list has no rows.
+    """Return (n, columns) finite float64 coordinates; with columns=None any number of them.
 
-    Messages name the row, never the coordinate: a log outlives the request.
+    Messages contain the row, never the coordinate, because logs are kept.
     """
     array = _as_table(points, name, columns)
     if not np.isfinite(array).all():
@@ -120,7 +120,7 @@ def as_lonlat(lonlat: ArrayLike, name: str = "lonlat") -> FloatArray:
 def as_location(*, lon: float, lat: float, name: str = "") -> tuple[float, float]:
     """Return longitude and latitude of one location in degrees, with |lon| <= 180 and |lat| <= 90.
 
-    Messages start with the name, if there is one, and never quote a coordinate.
+    Messages start with the name, if there is one, and never contain a coordinate.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def as_location(*, lon: float, lat: float, name: str = "") -> tuple[float, float
 
 
 def _broken_rule(lon: float, lat: float) -> tuple[str, str]:
-    """Return which rule finite numbers break that are no degrees, and the question whether they are swapped."""
+    """Return the rule that invalid degrees break, and a question if they seem to be swapped."""
     if abs(lon) > 180:
         return "longitude must be between -180 and 180", ""
     question = ": are lat and lon swapped?" if abs(lat) <= 180 and abs(lon) <= 90 else ""
@@ -146,10 +146,10 @@ def _broken_rule(lon: float, lat: float) -> tuple[str, str]:
 
 
 def _is_lonlat(array: FloatArray) -> bool:
-    """Return whether all are degrees; what is not a number fails each comparison."""
+    """Return whether all are valid degrees; NaN fails each comparison."""
     for start in range(0, len(array), CACHED):
         for column, limit in ((0, 180.0), (1, 90.0)):
-            # A copy within the cache is quicker to search than every second number of the array.
+            # A contiguous copy in the cache is searched faster than every second number of the array.
             values = array[start : start + CACHED, column].copy()
             if not -limit <= values.min() <= values.max() <= limit:
                 return False
@@ -173,8 +173,8 @@ def as_unit(value: float, name: str) -> float:
 
 
 def as_number(value: float, name: str) -> float:
-    """Return a real scalar as a float; strings, booleans and arrays are refused."""
-    # Never the value: a coordinate given as text would be written to a log.
+    """Return a real scalar as a float; strings, booleans and arrays are errors."""
+    # Messages do not contain the value: a coordinate given as text would be written to a log.
     if isinstance(value, (str, bytes, bool, np.bool_)):
         raise InvalidInputError(f"{name} must be a number, got {type(value).__name__}")
     try:
@@ -210,7 +210,7 @@ def as_probabilities(values: ArrayLike, name: str = "p") -> FloatArray:
 
 
 def frozen(array: FloatArray) -> FloatArray:
-    """Return a private, C-ordered copy that nobody can write to."""
+    """Return a read-only, C-ordered copy."""
     copy = np.array(array, dtype=np.float64, order="C")
     copy.flags.writeable = False
     return copy

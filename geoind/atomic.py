@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and are nobody else's until then."""
+"""Files that appear whole or not at all, and that only their owner can read until then."""
 
 import os
 import secrets
@@ -24,8 +24,8 @@ SPOOL = 16 << 20
 class AtomicWriter:
     """A context in which files are written aside, to be put in place together when it ends without an error.
 
-    Each is written to a hidden directory beside its place, which only its owner can enter, and renamed from there;
-    after an error, or an interrupt, nothing is left. What goes to standard output waits until the end too. The
+    Each is written to a hidden directory next to its place, which only its owner can enter, and renamed from
+    there; after an error, or an interrupt, nothing is left. Standard output waits until the end, too. The
     file opened first is put in place last: where it is, the others are, and they are of the same work.
 
     Parameters
@@ -73,7 +73,7 @@ class AtomicWriter:
         return file
 
     def path(self, name: str | Path) -> Path:
-        """Return where to write a file, and others beside it, that shall appear under the name."""
+        """Return where to write a file, and others next to it, that shall appear under the name."""
         place = Path(name).resolve()
         if place.exists() and (not place.is_file() or _is_stream(place)):
             raise InvalidInputError(
@@ -83,7 +83,7 @@ class AtomicWriter:
         if self._within is not None and self._within.parent.parent == folder:
             folder = self._within
         aside = folder / f".{place.name}.{secrets.token_hex(4)}.partial"
-        # Remembered first: whoever is told to end right after it was made removes it.
+        # Recorded first, so that it is removed also if a signal ends the process right after it was made.
         self._places.append((aside, place))
         try:
             aside.mkdir(mode=0o700)
@@ -121,7 +121,7 @@ class AtomicWriter:
                     os.fsync(written.fileno())
                 parts.append((part, place.parent / part.name))
         if len(parts) > 1:
-            # What was there goes first: a job that is killed now must not leave it beside another's promise.
+            # Removed first: a job that is killed now must not leave it with the record of another release.
             parts[-1][1].unlink(missing_ok=True)
         for part, end in parts:
             part.replace(end)

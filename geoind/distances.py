@@ -1,8 +1,8 @@
-"""Distances between two lists of points; losses and privacy metrics alike.
+"""Distances between two lists of points, for losses and privacy metrics.
 
-A `Distance` takes (n, k) and (m, k) coordinates and returns the (n, m) matrix. Places have two coordinates, the
-records of a database one for each attribute. A road or elastic metric that is only known as a table becomes one
-through `from_matrix`.
+A `Distance` takes (n, k) and (m, k) coordinates and returns the (n, m) matrix. Points of the plane have two
+coordinates, records of a database one for each attribute. `from_matrix` turns a table, for example of road
+distances, into a `Distance`.
 """
 
 from collections.abc import Callable, Iterator
@@ -33,7 +33,7 @@ EARTH_RADIUS = 6_371_008.8
 GEODESIC_STRETCH = 1.0045
 """No WGS84 distance exceeds the great-circle distance by more than this factor.
 
-The largest radius of curvature, a^2 / b = 6 399 594 m at the poles, over the mean radius: 1.004487.
+It is the largest radius of curvature, a^2 / b = 6 399 594 m at the poles, divided by the mean radius: 1.004487.
 """
 
 
@@ -78,15 +78,15 @@ def manhattan(a: ArrayLike, b: ArrayLike) -> FloatArray:
 
 
 def normalised_manhattan(largest: float) -> Distance:
-    """Return the city-block distance over the largest distance of two values: at most the Hamming distance.
+    """Return the city-block distance divided by the largest distance of two values: at most the Hamming distance.
 
-    Between databases it counts records that differ, a small change less than a large one. Sum, average and
+    Between databases it counts the records that differ, weighted by the size of the change. Sum, average and
     percentile queries have the same sensitivity under both.
 
     Parameters
     ----------
     largest : float
-        How far apart two values of one coordinate can be; farther ones are an error.
+        Largest distance of two values of one coordinate; larger ones are an error.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def normalised_manhattan(largest: float) -> Distance:
         a, b = _same_width(a, b)
         total = np.zeros((len(a), len(b)))
         for difference in _differences(a, b):
-            # A difference of two doubles carries a rounding of its own.
+            # The difference of two doubles has a rounding error.
             if not (np.abs(difference) <= largest * (1 + 1e-12)).all():
                 raise InvalidInputError(f"no two values may be farther apart than largest, {largest:g}")
             total += np.abs(difference)
@@ -119,7 +119,7 @@ def discrete(a: ArrayLike, b: ArrayLike) -> FloatArray:
 
 
 def hamming(a: ArrayLike, b: ArrayLike) -> FloatArray:
-    """Return how many coordinates differ.
+    """Return the number of coordinates that differ.
 
     >>> hamming(np.array([[1.0, 2.0]]), np.array([[1.0, 3.0], [0.0, 0.0]]))
     array([[1., 2.]])
@@ -151,9 +151,9 @@ def haversine(a: ArrayLike, b: ArrayLike) -> FloatArray:
 
 
 def from_matrix(matrix: ArrayLike) -> Distance:
-    """Return a distance that answers with `matrix`, whatever the coordinates.
+    """Return a distance that returns `matrix` for any coordinates.
 
-    Its shape must fit the sites it is used with: rows for the first list, columns for the second.
+    Its shape must fit the sites: rows for the first list, columns for the second.
 
     >>> road = from_matrix([[0.0, 120.0], [120.0, 0.0]])
     >>> road(np.zeros((2, 2)), np.zeros((2, 2)))
@@ -173,7 +173,7 @@ def from_matrix(matrix: ArrayLike) -> Distance:
 
 
 def _same_width(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return both lists, refusing numbers of coordinates that disagree: numpy would repeat a single one."""
+    """Return both lists, checked: numpy would broadcast a single coordinate."""
     a, b = as_floats(first, "points"), as_floats(second, "points")
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[1] or not a.shape[1]:
         raise SitesMismatchError(f"points must have the same number of coordinates, got {a.shape} and {b.shape}")
@@ -181,6 +181,6 @@ def _same_width(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatA
 
 
 def _differences(a: FloatArray, b: FloatArray) -> Iterator[FloatArray]:
-    """Yield the (n, m) differences of each coordinate in turn: one matrix at a time, however many there are."""
+    """Yield the (n, m) differences of each coordinate, one matrix at a time."""
     for column in range(a.shape[1]):
         yield a[:, None, column] - b[None, :, column]

@@ -1,4 +1,4 @@
-"""Every error that geoind raises on purpose."""
+"""The errors of geoind, and helpers for their messages."""
 
 __all__ = [
     "MOST_SAID",
@@ -17,15 +17,15 @@ __all__ = [
 
 
 MOST_SHOWN = 4000
-"""Characters of a message: room for the names of many columns."""
+"""Largest number of characters of a message, enough for the names of many columns."""
 MOST_SAID = 900
-"""Characters of a line on a terminal."""
+"""Largest number of characters of a line on a terminal."""
 
 
 def printable(text: str, most: int = MOST_SHOWN) -> str:
-    r"""Return text for a terminal, a log or a page's message: one line, without control characters, not too long.
+    r"""Return text for a terminal, a log or a page: one line, without control characters, shortened.
 
-    Names of files, columns and persons are text from outside: they may hold escape sequences, or megabytes.
+    Names of files, columns and persons are untrusted: they may contain escape sequences, or be very long.
 
     Examples
     --------
@@ -39,7 +39,7 @@ def printable(text: str, most: int = MOST_SHOWN) -> str:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a count with its noun, which gets an s unless the count is 1.
+    """Return a count with its noun, in the plural unless the count is 1.
 
     Examples
     --------
@@ -50,19 +50,19 @@ def plural(count: int, noun: str) -> str:
 
 
 def _shortened(text: str, most: int) -> str:
-    # The end is kept: it contains the advice.
+    # The end is kept, because it contains the advice.
     return text if len(text) <= most else f"{text[: most - 155]} ... {text[-150:]}"
 
 
 class GeoindError(Exception):
-    """The root: `except GeoindError` catches all of geoind's own errors and nothing else."""
+    """The base class of all errors of geoind."""
 
     def __str__(self) -> str:
         return printable(super().__str__())
 
 
 class InvalidInputError(GeoindError, ValueError):
-    """An argument or an input breaks a rule. Nothing was published; a charge is mentioned in the message."""
+    """An argument or an input is invalid. Nothing was published; the message mentions a charge."""
 
 
 class NotStochasticError(InvalidInputError):
@@ -70,7 +70,7 @@ class NotStochasticError(InvalidInputError):
 
 
 class SitesMismatchError(InvalidInputError):
-    """Two objects speak about different sets of locations."""
+    """Two objects have different sets of locations."""
 
 
 class BudgetExceededError(GeoindError):
@@ -79,11 +79,11 @@ class BudgetExceededError(GeoindError):
     Attributes
     ----------
     person : str
-        Whose budget it is.
+        The person whose budget is exceeded.
     requested, remaining : float
-        Epsilon asked for and epsilon left, per metre; or by how much the level would grow, and the level left.
+        Requested and remaining epsilon, per metre; or the increase of the level and the remaining level.
     measure : str
-        Which of the two.
+        The unit of both.
     """
 
     def __init__(self, person: str, requested: float, remaining: float, measure: str = "per metre") -> None:
@@ -101,7 +101,7 @@ class BudgetExceededError(GeoindError):
 
 
 class LedgerError(GeoindError):
-    """The ledger's database did not confirm: it is locked, full or gone, so nothing is published."""
+    """The ledger's database did not confirm (locked, full or not available); nothing is published."""
 
 
 class MissingExtraError(GeoindError, ImportError):

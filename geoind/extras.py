@@ -1,4 +1,4 @@
-"""Which package belongs to which extra: the one place that knows, and that says so before anything is computed."""
+"""The extras of geoind, and the check that their packages are installed."""
 
 from importlib.util import find_spec
 
@@ -22,7 +22,7 @@ EXTRAS = {
     "duckdb": "duckdb",
     "opendp": "opendp",
 }
-"""The name under which a package is imported, and the extra that installs it."""
+"""From the import name of a package to the extra that installs it."""
 
 TITLES = {
     "sqlalchemy": "SQLAlchemy",
@@ -32,16 +32,16 @@ TITLES = {
     "polars": "Polars",
     "duckdb": "DuckDB",
 }
-"""Packages that people know by another name."""
+"""Display names of packages that differ from their import names."""
 
 
 def require(purpose: str, *packages: str) -> None:
-    """Raise the error that names the extra unless the packages are installed; nothing is imported.
+    """Raise an error with the name of the extra unless the packages are installed; nothing is imported.
 
     Parameters
     ----------
     purpose : str
-        What needs them, as the subject of a sentence in the singular.
+        What needs the packages, as the subject of a sentence in the singular.
     *packages : str
         Names of `EXTRAS`.
 

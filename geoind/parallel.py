@@ -1,4 +1,4 @@
-"""How many cores this process may use, and work shared among threads or processes of their own."""
+"""The cores available to this process, and work distributed over threads or processes."""
 
 import os
 from collections import deque
@@ -18,23 +18,23 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 OnReports: TypeAlias = Callable[[int, float | None], None]
-"""Called with the number of reports so far, and the share of the work that is done, if that is known."""
+"""Progress callback: called with the number of reports so far, and the share of the work done, if known."""
 
 OnShare: TypeAlias = Callable[[str, float], None]
-"""Called with what is done now, and the share of the work that is."""
+"""Progress callback: called with a description of the finished part, and the share of the work done."""
 
 BLOCK = 8192
-"""Rows handled at once: their temporaries stay in the processor's cache."""
+"""Rows handled at once; their temporaries fit the processor's cache."""
 
 SHARED_BLOCK = 32768
-"""The same for several threads: longer, so that they wait less for one another."""
+"""The same for several threads: larger, so that they wait less for each other."""
 
 ROWS_PER_THREAD = 1 << 17
-"""Fewer rows are not worth a thread."""
+"""Least number of rows per thread."""
 
 
 def available_cores() -> int:
-    """Return the number of cores: those that the system grants this process, where it says so.
+    """Return the number of cores that this process may use.
 
     Examples
     --------
@@ -46,9 +46,9 @@ def available_cores() -> int:
 
 
 def over_blocks(work: Callable[[slice], Result], count: int) -> list[Result]:
-    """Return what `work` returns for each block of `count` rows, in order; many rows are shared among threads.
+    """Return the results of `work` for each block of `count` rows, in order; many rows use several threads.
 
-    For numpy, which lets go of the interpreter while it computes; what comes out must not depend on the blocks.
+    For numpy, which releases the interpreter's lock; the results must not depend on the size of the blocks.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def over_blocks(work: Callable[[slice], Result], count: int) -> list[Result]:
 
 
 class Threads:
-    """Threads that share work, for as long as a `with` lasts; one of them, or none, is the caller's own.
+    """A pool of threads for the duration of a `with` block; with one thread, the caller does the work.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class Threads:
             self._pool.shutdown(cancel_futures=True)
 
     def each(self, work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Return what `work` returns for each item, in order, as soon as it is there."""
+        """Return an iterator over the results of `work` for each item, in order."""
         return map(work, items) if self._pool is None else self._pool.map(work, items)
 
     def pieces(self, count: int, work: Callable[[int, int], Result]) -> list[Result]:
@@ -97,14 +97,14 @@ class Threads:
 def in_processes(
     workers: int | None, function: Callable[..., Result], items: Sequence[tuple[Any, ...]]
 ) -> Iterator[Result]:
-    """Yield what the function returns for each item, in any order, from this process and workers beside it.
+    """Yield the results of a function for each item, in any order, computed in this process and in workers.
 
     Parameters
     ----------
     workers : int, optional
-        Processes, this one among them; by default one per core.
+        Number of processes, including this one; default: one per core.
     function, items : callable and sequence of tuples
-        What to call, and with which arguments; both travel to the workers.
+        The function and its arguments; both must be picklable.
 
     Examples
     --------
@@ -115,18 +115,18 @@ def in_processes(
     if others <= 0:
         yield from (function(*item) for item in items)
         return
-    # Spawned, not forked: a fork in the middle of another thread's work can hang.
+    # Spawned, not forked: a fork while another thread holds a lock can hang.
     with ProcessPoolExecutor(others, mp_context=get_context("spawn"), initializer=die_with_parent) as pool:
         waiting, running = deque(items), set[Future[Result]]()
         try:
             while waiting or running:
-                # Two for each worker: none of them waits while this process is busy. What was handed out is not
-                # taken back: a pool that breaks afterwards would print a traceback.
+                # Two items per worker, so that none waits while this process is busy. Submitted items are not
+                # cancelled: a pool that breaks afterwards would print a traceback.
                 while waiting and len(running) < 2 * others:
                     running.add(pool.submit(function, *waiting.popleft()))
                 ready = {job for job in running if job.done()}
                 if not ready and waiting:
-                    # The others need a second to start. This process works from the other end of the queue.
+                    # Workers need a second to start; meanwhile this process takes items from the end of the queue.
                     yield function(*waiting.pop())
                     continue
                 ready = ready or wait(running, return_when=FIRST_COMPLETED).done
@@ -141,7 +141,7 @@ def in_processes(
 
 
 def die_with_parent() -> None:
-    """End this worker when the job is killed; it would wait for work for ever."""
+    """End this worker when its parent is killed; otherwise it would wait for work indefinitely."""
     parent = parent_process()
 
     def watch() -> None:

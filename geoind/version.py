@@ -1,4 +1,4 @@
-"""The one place that knows the version."""
+"""The version of geoind."""
 
 __all__ = ["__version__"]
 

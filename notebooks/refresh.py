@@ -1,10 +1,10 @@
-"""Run the notebooks and store them with what they show: small pictures, short text, nothing about this machine.
+"""Run the notebooks and store them with their output: small pictures, short text, nothing about this machine.
 
 python3 dev.py notebooks              all of them
 python3 dev.py notebooks 03 09        those whose names begin so
 
-Notebooks that work on places take your own, too: GEOIND_PLACES=FILE, whatever `geoind obfuscate` reads. What is
-stored is always made from made-up places.
+GEOIND_PLACES=FILE runs notebooks on your own locations, in any format of `geoind obfuscate`. The stored output is
+always that of synthetic locations.
 """
 
 import base64
@@ -23,7 +23,7 @@ from PIL import Image
 FOLDER = Path(__file__).resolve().parent
 PLACES = "GEOIND_PLACES"
 COLOURS = 64
-"""Of a stored picture: enough for what these show, and a third of the bytes."""
+"""Of a stored picture: enough for these pictures, at a third of the bytes."""
 
 
 def books() -> list[Path]:
@@ -32,7 +32,7 @@ def books() -> list[Path]:
 
 
 def run(path: Path, folder: Path, *, places: Path | None = None) -> Any:
-    """Return a notebook that was run in a folder, on made-up places or on those of a file."""
+    """Return a notebook that was run in a folder, on synthetic locations or on those of a file."""
     book = nbformat.read(path, as_version=4)
     environment = {key: value for key, value in os.environ.items() if key != PLACES}
     environment["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
@@ -45,7 +45,7 @@ def run(path: Path, folder: Path, *, places: Path | None = None) -> Any:
 
 
 def sources(book: Any) -> str:
-    """Return a digest of the cells, by which a test sees that what is stored was made by them."""
+    """Return a digest of the cells, with which a test checks that the stored output belongs to them."""
     digest = hashlib.sha256()
     for cell in book.cells:
         digest.update(f"{cell.cell_type}\n{cell.source}\n".encode())

@@ -83,7 +83,7 @@ def test_a_command_that_needs_an_extra_says_so_before_it_computes(
     def computes(*_: Any, **__: Any) -> None:
         pytest.fail("it computed first")
 
-    for place in ("geoind.files.read_reports", "geoind.evaluation.evaluate.evaluate"):
+    for place in ("geoind.files.read_reports", "geoind.evaluation.comparison.evaluate"):
         monkeypatch.setattr(place, computes)
     arguments, extra = NEEDS[name]
     before = sorted(plain.iterdir())

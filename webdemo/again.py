@@ -1,4 +1,4 @@
-"""Ask again: reports from the same spot, paid from a real ledger until it refuses."""
+"""Ask again: repeated reports of one location, charged to a ledger until it refuses."""
 
 import math
 import secrets
@@ -22,14 +22,14 @@ CELL = 25.0
 """Side of the cells that share a report, in metres."""
 
 DELTA = 1e-5
-"""The probability that an accounted level may fail with."""
+"""The probability with which an accounted level may be exceeded."""
 
 
 class AgainAsk(Point, Privacy):
-    """A place, who asks, and how the answer is made."""
+    """A location, a person, and the kind of report."""
 
     person: str = Field(
-        pattern=r"^[a-z0-9]{8,40}$", description="A pseudonym that the page makes up; a new one has a new budget"
+        pattern=r"^[a-z0-9]{8,40}$", description="A pseudonym that the page generates; a new one has a new budget"
     )
     budget: int = Field(40, ge=1, le=1000, description="Reports that the budget pays for")
     answer: Literal["fresh", "same"] = Field("fresh", description="Fresh noise each time, or the same report")
@@ -37,15 +37,15 @@ class AgainAsk(Point, Privacy):
 
 
 class Answers(BaseModel):
-    """What the ledger let through."""
+    """The reports that the budget paid for."""
 
     promise: Promised
     reports: list[tuple[float, float]]
-    errors: list[float] = Field(description="Metres between each report and the truth")
+    errors: list[float] = Field(description="Metres between each report and the true location")
     refused: str | None = Field(description="Why the rest was refused")
     remaining: float = Field(description="Share of the budget that is left")
     spent: float = Field(description="Sum of epsilons, per metre")
-    together: str = Field(description="What all answers that were paid for tell together, in words")
+    together: str = Field(description="The level of all paid reports together, in words")
 
 
 def again_router(town: Town, database: Path) -> APIRouter:
@@ -93,13 +93,13 @@ def again_router(town: Town, database: Path) -> APIRouter:
 
 
 def _together(ask: AgainAsk, paid: int) -> str:
-    """Return what so many reports tell together within the radius: by the sum, and by the accountant."""
+    """Return the level of this many reports within the radius, by the sum and by the accountant, as a sentence."""
     if not paid:
         return ""
     added = paid * math.log(ask.factor)
     counted = level_of_reports(ask.noise, reports=paid, radius=ask.radius, delta=DELTA)
-    who = "the answer tells" if paid == 1 else f"the {paid} paid answers together tell"
+    reports = "the answer changes" if paid == 1 else f"the {paid} paid answers together change"
     return (
-        f"Within {ask.radius:g} m, {who} places apart by a factor of e^{added:.1f} at most; "
-        f"e^{counted:.1f}, but for one case in 100 000."
+        f"Within {ask.radius:g} m, {reports} the odds by a factor of e^{added:.1f} at most; "
+        f"e^{counted:.1f}, except with probability 1 in 100 000."
     )

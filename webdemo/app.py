@@ -37,7 +37,7 @@ __all__ = ["create_app", "from_environment"]
 
 
 class Refusal(BaseModel):
-    """Why a request was refused, in a sentence."""
+    """The reason for which a request was refused."""
 
     detail: str
 
@@ -52,7 +52,7 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
     town = Town(read_basemap(basemap))
     _warm_up(town)
     folder = Path(tempfile.mkdtemp(prefix="geoind-demo-"))
-    # An application that was made and never served leaves nothing, either.
+    # Also removed if the application is never served.
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
     @asynccontextmanager
@@ -71,7 +71,7 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
     )
     app.state.town = town
     app.add_middleware(BodyLimit, most=MOST_BYTES)
-    # Another site's name that resolves to this machine must not read what people do here.
+    # DNS rebinding: another site's host name that resolves to this machine must not be served.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)
     headers = security_headers(online_tiles=online_tiles)
 
@@ -106,14 +106,14 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
 
 
 def from_environment() -> FastAPI:
-    """Return the application that `geoind demo` asked for in its environment."""
+    """Return the application for the environment variables that `geoind demo` sets."""
     return create_app(
         os.environ.get("GEOIND_DEMO_BASEMAP") or None, online_tiles=bool(os.environ.get("GEOIND_DEMO_TILES"))
     )
 
 
 def _warm_up(town: Town) -> None:
-    """Compute and import now what the first click would otherwise wait for."""
+    """Compute and import in advance what the first click needs."""
     centre = town.projection.to_lonlat([[0.0, 0.0]])
     best_guess(town, Privacy(factor=4, radius=100).noise, centre)
     _ = town.prior_latlon
@@ -130,8 +130,8 @@ def _named(problem: dict[str, Any]) -> tuple[str | int, ...]:
 
 
 def _refuse_invalid(_: Request, error: Exception) -> JSONResponse:
-    # The framework's own answer would quote the input, and with it a location. The name of an
-    # unknown member could be one, too.
+    # The answer of the framework would quote the input, and so a location. The name of an
+    # unknown member could contain one, too.
     if not isinstance(error, RequestValidationError):
         raise error
     problems = [

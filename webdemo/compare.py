@@ -1,4 +1,4 @@
-"""Compare: the 9x9 comparison, computed beforehand."""
+"""Compare: the stored 9 x 9 comparison."""
 
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
@@ -30,11 +30,11 @@ class Row(BaseModel):
     equalised: str = Field(description="The prior under which all mechanisms cost the same")
     prior: str
     mechanism: str
-    knows_prior: bool = Field(description="Whether it was built for the very prior it is measured under")
+    knows_prior: bool = Field(description="Whether it was built for the prior under which it is measured")
     parameter: float | None
     expected_loss: float
     adversary_error: float
-    measured_epsilon: float | None = Field(description="None is infinite: some report rules some place out")
+    measured_epsilon: float | None = Field(description="None is infinite: a report excludes a cell")
     worst_case_loss: float
     posterior_entropy: float
     bayes_vulnerability: float
@@ -45,7 +45,7 @@ class Comparison(BaseModel):
 
     grid: GridShape
     zone: tuple[int, int]
-    loss: float = Field(description="What every mechanism costs: metres between truth and report, on average")
+    loss: float = Field(description="The expected loss of every mechanism, in metres")
     priors: dict[str, list[float]] = Field(description="Probability of each cell, from the south-west")
     measures: dict[str, Measure]
     mechanisms: list[str]

@@ -1,4 +1,4 @@
-"""The API's documentation as a plain page: made from the OpenAPI schema, with nothing to load."""
+"""The documentation of the API as a plain page, made from the OpenAPI schema, without scripts."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Explore: one report, a cloud of reports, how far they fall, and what an observer makes of the one."""
+"""Explore: one report, a cloud of reports, their distances, and the posterior of an observer."""
 
 import numpy as np
 import shapely
@@ -22,11 +22,11 @@ VISIBLE = 1e-3
 
 
 class ExploreAsk(Point, Privacy):
-    """A place, the privacy wanted, and how many reports to draw."""
+    """A location, a level and a radius, and the number of reports to draw."""
 
     cloud: int = Field(200, ge=0, le=2000, description="Reports in the cloud")
     there: Point | None = Field(None, description="Another place, to compare the odds with")
-    belief: bool = Field(False, description="Whether to tell what an observer believes")
+    belief: bool = Field(False, description="Whether to return the posterior of an observer")
     seed: int | None = Field(
         None,
         ge=0,
@@ -36,14 +36,14 @@ class ExploreAsk(Point, Privacy):
 
 
 class Ring(BaseModel):
-    """A circle that a share of all reports falls into."""
+    """A circle that contains a share of all reports."""
 
     share: float
     radius: float
 
 
 class Spot(BaseModel):
-    """A place and how far it is from the truth, in metres."""
+    """A place and its distance from the true location, in metres."""
 
     lat: float
     lon: float
@@ -51,7 +51,7 @@ class Spot(BaseModel):
 
 
 class Belief(BaseModel):
-    """What an observer who knows the town's buildings believes after the report."""
+    """The posterior of an observer who knows the buildings of the town."""
 
     buildings: list[tuple[int, float]] = Field(description="Number, as in /api/town, and probability")
     half: Region
@@ -67,19 +67,21 @@ class Building(BaseModel):
 
 
 class TownMap(BaseModel):
-    """What the observer knows: the town's buildings, in the order that answers count them."""
+    """The buildings of the town, in the order of their numbers in answers."""
 
     buildings: list[Building]
 
 
 class Exploration(BaseModel):
-    """All that the tab shows."""
+    """The content of the tab."""
 
     promise: Promised
     rings: list[Ring]
     report: Spot
-    remapped: Spot = Field(description="The report moved to where it errs least, given the buildings")
-    odds: Odds | None = Field(description="Here or there: what the report does to the odds between two places")
+    remapped: Spot = Field(
+        description="The report moved to the place of least expected error, given the buildings"
+    )
+    odds: Odds | None = Field(description="How the report changes the odds between two places")
     belief: Belief | None
     cloud: list[tuple[float, float]]
     lattice: float = Field(description="Step of the public lattice, in degrees")
@@ -93,7 +95,7 @@ def explore_router(town: Town) -> APIRouter:
 
     @router.post("/explore")
     def explore(ask: ExploreAsk) -> Exploration:
-        """Draw reports of one place, and show what an observer can conclude from the first."""
+        """Draw reports of one location, and return the posterior of an observer after the first."""
         truth = town.here(ask)
         noise = ask.noise
         reports = obfuscate_lonlat(np.repeat(truth, ask.cloud + 1, axis=0), noise, rng=ask.seed)

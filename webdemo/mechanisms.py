@@ -1,4 +1,4 @@
-"""Four mechanisms on the map: the same place, the same cost, on 9 x 9 cells of the town."""
+"""Four mechanisms of the same cost for one location, on 9 x 9 cells of the town."""
 
 import math
 import threading
@@ -11,9 +11,7 @@ from pydantic import BaseModel, Field
 
 from geoind import Channel, Grid, Prior, adversary_error, cloaking, expected_loss, min_loss_given_epsilon
 from geoind.arrays import FloatArray
-from geoind.evaluation.contenders import FAMILIES
-from geoind.evaluation.tuning import epsilon_for_loss
-from geoind.optimal import Effort
+from geoind.evaluation.contenders import FAMILIES, epsilon_for_loss
 
 from .requests import MAX_SEED, Point
 from .town import Town, to_latlon
@@ -23,29 +21,29 @@ __all__ = ["Lineup", "mechanisms_router"]
 SIDE, ZONE, CELL = 9, 3, 100.0
 
 CLOSE = 0.005
-"""The optimal mechanism is solved anew until its cost is this close to that of the others, relatively."""
+"""The optimal mechanism is solved again until its cost differs from that of the others by less than this share."""
 
 
 class MechanismsAsk(Point):
-    """A place."""
+    """A location."""
 
     seed: int | None = Field(None, ge=0, le=MAX_SEED, description="Repeats the noise; for simulation only")
 
 
 class OnMap(BaseModel):
-    """One mechanism: where it reports this place, and what an observer then believes."""
+    """One mechanism: the distribution of its reports, and the posterior of an observer."""
 
     name: str
     reports: list[float] = Field(description="Probability of a report in each cell, from the south-west")
     report: list[int] = Field(description="The cells that were reported this time: one, or a zone")
     belief: list[float] = Field(description="Probability of each cell after that report")
-    cost: float = Field(description="Metres between truth and report, on average over the town")
-    adversary_error: float = Field(description="Metres between truth and an observer's best guess, on average")
-    epsilon: float | None = Field(description="Measured, per metre; None: some report rules some place out")
+    cost: float = Field(description="Expected loss over the town, in metres")
+    adversary_error: float = Field(description="Adversary error, in metres")
+    epsilon: float | None = Field(description="Measured, per metre; None: a report excludes a cell")
 
 
 class Mechanisms(BaseModel):
-    """The same place under four mechanisms."""
+    """One location under four mechanisms."""
 
     columns: int
     rows: int
@@ -57,13 +55,13 @@ class Mechanisms(BaseModel):
 
 @dataclass(frozen=True, eq=False)
 class Lineup:
-    """The mechanisms on the middle of a town, tuned to the cost of cloaking."""
+    """The mechanisms in the centre of a town, with the expected loss of cloaking."""
 
     town: Town
 
     @cached_property
     def grid(self) -> Grid:
-        """The cells, around where people are."""
+        """The cells, around the centre of the prior."""
         lat, lon = self.town.home
         [[x, y]] = self.town.projection.to_xy([[lon, lat]])
         west, south = x - CELL * (SIDE - 1) / 2, y - CELL * (SIDE - 1) / 2
@@ -71,7 +69,7 @@ class Lineup:
 
     @cached_property
     def prior(self) -> Prior:
-        """Where people are among the cells."""
+        """The prior on the cells."""
         places = self.town.prior.sites.xy
         cells = self.grid.nearest(places)
         here = (np.abs(places - self.grid.xy[cells]) <= CELL / 2).all(axis=1)
@@ -96,7 +94,7 @@ class Lineup:
         # For the same cost the optimum affords a smaller epsilon; its cost falls about as epsilon^-1.3.
         epsilon *= 0.8
         for _ in range(4):
-            best = min_loss_given_epsilon(self.prior, epsilon=epsilon, effort=Effort(tolerance=1e-3))
+            best = min_loss_given_epsilon(self.prior, epsilon=epsilon, tolerance=1e-3)
             cost = expected_loss(best, self.prior)
             if abs(cost / wanted - 1) < CLOSE:
                 break
@@ -104,7 +102,7 @@ class Lineup:
         return best
 
     def show(self, name: str, truth: int, rng: np.random.Generator) -> OnMap:
-        """Return what a mechanism does with a cell."""
+        """Return the reports and the posterior of a mechanism for a cell."""
         channel = self.channels[name]
         row = channel.matrix[truth]
         drawn = int(rng.choice(len(row), p=row / row.sum()))
@@ -131,7 +129,7 @@ def mechanisms_router(town: Town) -> APIRouter:
 
     @router.post("/mechanisms")
     def mechanisms(ask: MechanismsAsk) -> Mechanisms:
-        """Show where four mechanisms of the same cost report one place; solved at the first question."""
+        """Return the reports of four mechanisms of the same cost; the first request solves the optimal one."""
         place = town.projection.to_xy(town.here(ask))
         [truth] = lineup.grid.nearest(place).tolist()
         half = CELL / 2

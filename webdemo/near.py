@@ -1,4 +1,4 @@
-"""Near me: ask a service for a circle around the report, keep what is really near."""
+"""Near me: query a circle around the report, and keep what is near the true location."""
 
 from typing import TYPE_CHECKING, Literal
 
@@ -19,7 +19,7 @@ __all__ = ["near_router"]
 
 
 class NearAsk(Point, Privacy):
-    """A place, what is looked for, and how sure the answer must be."""
+    """A location, an area of interest, and a confidence."""
 
     interest: float = Field(150.0, ge=10, le=2000, description="Radius of the area of interest, in metres")
     confidence: float = Field(0.95, ge=0.01, le=0.999, description="Probability that nothing is missed")
@@ -28,17 +28,17 @@ class NearAsk(Point, Privacy):
 
 
 class Found(BaseModel):
-    """A place that the service returned, or that it did not."""
+    """A point of interest that the service returned or missed."""
 
     lat: float
     lon: float
     name: str
     label: str
-    distance: float = Field(description="Metres from the truth")
+    distance: float = Field(description="Metres from the true location")
 
 
 class Nearby(BaseModel):
-    """What was asked, what came back, and what it cost."""
+    """The query, its results, and its cost."""
 
     promise: Promised
     guarantee: str
@@ -46,9 +46,9 @@ class Nearby(BaseModel):
     centre: tuple[float, float] = Field(description="The report: the centre of the area of retrieval")
     retrieval_radius: float
     overhead: float = Field(description="Area of retrieval over area of interest")
-    outside: float = Field(description="Share of the area of retrieval that lies beyond this map: uncounted")
-    retrieved: list[tuple[float, float]] = Field(description="lat and lon of all that the service returns")
-    kept: list[Found] = Field(description="What is really near, closest first")
+    outside: float = Field(description="Share of the area of retrieval outside this map, which is not counted")
+    retrieved: list[tuple[float, float]] = Field(description="lat and lon of all results")
+    kept: list[Found] = Field(description="The results in the area of interest, closest first")
     missed: list[Found]
 
 
@@ -61,7 +61,7 @@ def near_router(town: Town) -> APIRouter:
 
     @router.post("/near")
     def nearby(ask: NearAsk) -> Nearby:
-        """Ask what is near without telling where, and say what came back."""
+        """Run a private query, and return its results and its cost."""
         town.here(ask)
         query = private_query(
             lat=ask.lat,
@@ -72,7 +72,7 @@ def near_router(town: Town) -> APIRouter:
             rng=ask.seed,
         )
         wanted = kinds[ask.kind]
-        # The service sees the query alone; the phone refines. Only a demo can tell what was missed.
+        # The service sees the query only; the phone refines. Only a demo knows what was missed.
         retrieved = wanted.around(lat=query.lat, lon=query.lon, radius=query.radius)
         really_near = wanted.around(lat=ask.lat, lon=ask.lon, radius=ask.interest)
         return Nearby(
@@ -92,7 +92,7 @@ def near_router(town: Town) -> APIRouter:
 
 
 def _outside(town: Town, lat: float, lon: float, radius: float) -> float:
-    """Return the share of a circle that lies beyond the map."""
+    """Return the share of a circle that lies outside the map."""
     asked = shapely.buffer(shapely.Point(town.projection.to_xy([[lon, lat]])[0]), radius, quad_segs=32)
     mapped = shapely.box(*town.extent.ravel())
     return 1 - float(shapely.area(shapely.intersection(asked, mapped)) / shapely.area(asked))

@@ -1,4 +1,4 @@
-"""Somebody who sees a report and knows the town: what they believe, and their best guess."""
+"""An observer who sees a report and knows the town: the posterior, and the best guess."""
 
 import math
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 class Region(BaseModel):
-    """The fewest buildings that hold a share of the belief."""
+    """The smallest set of buildings with a share of the posterior."""
 
     share: float
     count: int = Field(description="How many buildings")
@@ -33,18 +33,18 @@ class Region(BaseModel):
 
 
 MOST_LEVEL = 690.0
-"""Larger levels are told as this one: their factor, times the odds before, may exceed what a float holds."""
+"""Larger levels are replaced by this one, because their factor times the prior odds may overflow a float."""
 
 
 class Odds(BaseModel):
-    """Here or there: what a report does to the odds between two places."""
+    """How a report changes the odds between two places."""
 
     distance: float = Field(description="Metres between the two places")
-    before: float = Field(description="Odds of the true place against the other one, before the report")
+    before: float = Field(description="Odds of the true location against the other place, before the report")
     after: float = Field(description="The same after the report")
-    change: float = Field(description="after / before: what the report did")
+    change: float = Field(description="after / before")
     limit: float = Field(
-        description="e^(epsilon * distance): no report can change the odds by more; at most e^690 is told"
+        description="e^(epsilon * distance): no report can change the odds by more; at most e^690"
     )
 
 
@@ -57,8 +57,8 @@ def posterior(town: Town, noise: SphericalLaplace, report: FloatArray) -> FloatA
 
 
 def best_guess(town: Town, noise: SphericalLaplace, report: FloatArray) -> FloatArray:
-    """Return the point, (2,) metres, whose expected distance from the truth is smallest after a report."""
-    # Within a town the globe's noise is the plane's.
+    """Return the point, (2,) metres, whose expected distance from the true location is smallest after a report."""
+    # Within a town, noise on the globe equals noise in the plane.
     remap = PosteriorRemap(town.prior, PlanarLaplace(noise.noise_epsilon))
     return np.asarray(remap(town.projection.to_xy(report))[0])
 
@@ -69,7 +69,7 @@ def by_shape(town: Town, weights: FloatArray) -> FloatArray:
 
 
 def likeliest_region(town: Town, likely: FloatArray, share: float) -> Region:
-    """Return the fewest buildings, given the probability of each, that hold a share of the belief."""
+    """Return the smallest set of buildings with a share of the posterior."""
     order = np.argsort(-likely, kind="stable")
     count = int(np.searchsorted(np.cumsum(likely[order]), share)) + 1
     area = shapely.simplify(shapely.union_all(town.surroundings[order[:count]]), 1.5)
@@ -79,7 +79,7 @@ def likeliest_region(town: Town, likely: FloatArray, share: float) -> Region:
 def odds_between(
     town: Town, noise: SphericalLaplace, report: FloatArray, here: FloatArray, there: FloatArray
 ) -> Odds:
-    """Return what a report does to the odds between two places; all are (1, 2) lon/lat."""
+    """Return how a report changes the odds between two places; all are (1, 2) lon/lat."""
     pair = town.projection.to_xy(np.vstack([here, there]))
     mine, other = np.linalg.norm(pair - town.projection.to_xy(report), axis=1)
     apart = float(np.linalg.norm(pair[0] - pair[1]))

@@ -1,4 +1,4 @@
-"""The page: folium draws the base map once, as files that a strict Content-Security-Policy lets through."""
+"""The page: folium draws the base map once, as files that a strict Content-Security-Policy allows."""
 
 import math
 from importlib.resources import files
@@ -44,7 +44,7 @@ def security_headers(*, online_tiles: bool) -> dict[str, str]:
 
 
 def stops_of(town: Town) -> tuple[float, ...]:
-    """Return the radii that stand for a street, a block, a neighbourhood and the town, in metres.
+    """Return the radii of a street, a block, a neighbourhood and the town, in metres.
 
     The last one fits the map: with a factor of 4, 95 % of the reports fall within a circle as wide as the map is
     long.

@@ -1,4 +1,4 @@
-"""What the page may ask for: the parts that all tabs share, and how long a request may be."""
+"""Requests: the parts that all tabs share, and the limit on their size."""
 
 import math
 
@@ -66,17 +66,17 @@ class Ask(BaseModel):
 
 
 class Point(Ask):
-    """A place in degrees."""
+    """A location in degrees."""
 
     lat: float = Field(strict=True, ge=-90, le=90, description="Latitude in degrees")
     lon: float = Field(strict=True, ge=-180, le=180, description="Longitude in degrees")
 
 
 class Promised(BaseModel):
-    """What every answer says about the privacy that was asked for."""
+    """The part of every answer about its privacy."""
 
     epsilon: float = Field(description="Privacy loss per metre")
-    mean_error: float = Field(description="Average distance between truth and report, in metres")
+    mean_error: float = Field(description="Mean distance between true location and report, in metres")
     sentence: str = Field(description="The promise in words")
 
 
@@ -90,12 +90,12 @@ class Privacy(Ask):
 
     @property
     def noise(self) -> SphericalLaplace:
-        """The mechanism that keeps this promise."""
+        """The mechanism with this promise."""
         return SphericalLaplace(epsilon_for(math.log(self.factor), self.radius))
 
     @property
     def promise(self) -> Promised:
-        """What it means."""
+        """The promise, as an answer states it."""
         noise = self.noise
         return Promised(
             epsilon=noise.epsilon,

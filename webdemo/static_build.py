@@ -1,4 +1,4 @@
-"""The story as a folder for any web server, a memory stick or a file share: no Python behind it."""
+"""The story as a folder for any web server, a memory stick or a file share, without Python."""
 
 from pathlib import Path
 

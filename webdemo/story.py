@@ -1,4 +1,4 @@
-"""The story: pages that run in the browser alone, so that the server and a plain folder give the same files."""
+"""The story: pages that run in the browser only, the same files from the server and in a folder."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -24,7 +24,7 @@ STATIC = files(__package__).joinpath("static")
 MEDIA_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
 SHARED = ("app.css", "icon.svg", "js/theme.js")
-"""What the story has in common with the tabs of the server."""
+"""Files that the story shares with the tabs of the server."""
 
 AREAS = ("green", "water", "buildings")
 
@@ -33,7 +33,7 @@ INDEX = files(__package__).joinpath("static/story/index.html").read_text("utf-8"
 POLICY = content_policy(
     {"script-src": "'self'", "style-src": "'self'", "img-src": "'self'", "connect-src": "'none'"}
 )
-"""In the page itself: it holds from a disk, too, and nothing may be sent."""
+"""In the page, so that it applies to a file on a disk, too; no request is allowed."""
 
 
 def story_files(town: Town, *, with_server: bool) -> dict[str, bytes]:
@@ -67,7 +67,7 @@ def story_router(town: Town) -> APIRouter:
 
 
 def town_data(town: Town) -> dict[str, Any]:
-    """Return a town in whole decimetres around its centre: shapes to draw, homes to believe in, places to find."""
+    """Return a town in whole decimetres around its centre: shapes, weighted homes, and points of interest."""
     drawn: dict[str, Any] = {"buildings": town.shapes}
     for kind, group in town.basemap.features.groupby("kind"):
         if kind != "buildings":

@@ -1,4 +1,4 @@
-"""A town as the demo needs it: the base map in metres, and where its people may be."""
+"""A town of the demo: the base map in metres, and a prior of its people."""
 
 import math
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from .requests import Point
 __all__ = ["Town", "to_latlon"]
 
 HOMES = 4000
-"""About how many places stand for the insides of the town's buildings."""
+"""Approximate number of places that represent the interior of buildings."""
 
 FINEST = 12.0
-"""Metres between those places at least."""
+"""Smallest distance between these places, in metres."""
 
 AROUND = 9.0
-"""Metres that count as a building's surroundings."""
+"""Metres around a building that belong to its area."""
 
 MARGIN = 3000.0
 """How far outside the map a location may lie, in metres."""
@@ -68,19 +68,19 @@ class Town:
         empty = np.setdiff1d(np.arange(len(buildings)), number)
         small = shapely.get_coordinates(shapely.point_on_surface(buildings[empty]))
         places = np.vstack([points[inside], small])
-        # A building that no point of the lattice fell into counts with its own area.
+        # A building without a point of the lattice counts with its own area.
         share = np.concatenate([floors[number], floors[empty] * shapely.area(buildings[empty]) / step**2])
         return buildings, np.concatenate([number, empty]), places, share
 
     @cached_property
     def prior(self) -> Prior:
-        """What somebody who knows the town believes: people are in buildings, more of them where floors are."""
+        """The prior of an observer who knows the town: people are in buildings, by floor area."""
         _, _, places, share = self._households
         return Prior.from_counts(Places(places), share)
 
     @cached_property
     def has_buildings(self) -> bool:
-        """Whether the map tells where people can be."""
+        """Whether the map has buildings."""
         return len(self.basemap.buildings) > 0
 
     @property
@@ -95,12 +95,12 @@ class Town:
 
     @cached_property
     def surroundings(self) -> Any:
-        """Each shape and what is around it: what lies close together is one area."""
+        """Each shape with its surroundings; shapes close together are one area."""
         return shapely.buffer(shapely.simplify(self.shapes, 1), AROUND, quad_segs=1)
 
     @cached_property
     def home(self) -> tuple[float, float]:
-        """Latitude and longitude of a place in a building, in the middle of where people are."""
+        """Latitude and longitude of a place in a building, near the centre of the prior."""
         sites = self.prior.sites.xy
         middle = np.linalg.norm(sites - self.prior.mass @ sites, axis=1).argmin()
         lat, lon = self.prior_latlon[middle].tolist()
@@ -108,10 +108,10 @@ class Town:
 
     def degrees(self, shapes: Any) -> list[list[list[tuple[float, float]]]]:
         """Return the rings of each polygon as latitudes and longitudes."""
-        told = shapely.transform(shapes, lambda xy: to_latlon(self.projection.to_lonlat(xy)))
+        rings = shapely.transform(shapes, lambda xy: to_latlon(self.projection.to_lonlat(xy)))
         return [
             [[(lat, lon) for lat, lon in ring.coords] for ring in (part.exterior, *part.interiors)]
-            for part in shapely.get_parts(told)
+            for part in shapely.get_parts(rings)
         ]
 
     @cached_property

@@ -26,7 +26,7 @@ LONG = 10_000.0
 
 
 class TraceAsk(Privacy):
-    """A path, how often a naive app reports, and what the budget pays for."""
+    """A path, the step of a naive app, and the number of reports that the budget pays for."""
 
     path: list[Point] = Field(min_length=2, max_length=100, description="Corners of the walk")
     step: float = Field(25.0, ge=5, le=200, description="Metres walked between two reports of the naive app")
@@ -35,20 +35,18 @@ class TraceAsk(Privacy):
 
 
 class Walk(BaseModel):
-    """What one way of reporting sends, costs and gives away."""
+    """The reports of one method, their cost, and what they reveal."""
 
     reports: list[tuple[float, float]]
-    guess: list[tuple[float, float]] = Field(
-        description="Where an observer believes the walker to be, given all reports"
-    )
+    guess: list[tuple[float, float]] = Field(description="The most likely path of the walker, given all reports")
     spent: float = Field(description="Sum of epsilons, per metre")
-    factor: str = Field(description="Two walks that are the radius apart can be told apart by this factor at most")
+    factor: str = Field(description="Largest factor on the odds between two walks that are the radius apart")
     report_error: float = Field(description="Mean distance of the app's latest report from the walker, in metres")
     guess_error: float = Field(description="Mean distance of the observer's path from the walker, in metres")
 
 
 class Trace(BaseModel):
-    """The walk and both ways of reporting it."""
+    """The walk under both methods."""
 
     promise: Promised
     steps: list[tuple[float, float]]
@@ -63,7 +61,7 @@ def trace_router(town: Town) -> APIRouter:
 
     @router.post("/trace")
     def trace(ask: TraceAsk) -> Trace:
-        """Report a walk with independent noise at each step, and as often as a budget lasts."""
+        """Report a walk with independent noise at each step, and within a budget."""
         corners = town.projection.to_xy(town.here(*ask.path))
         walk, length = steps_along(corners, ask.step)
         # Whole 1024ths of a second: every step then takes exactly as long as the others.
@@ -86,7 +84,7 @@ def steps_along(corners: FloatArray, step: float) -> tuple[FloatArray, float]:
     travelled = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(corners, axis=0), axis=1))])
     length = float(travelled[-1])
     if not length > 0:
-        raise InvalidInputError("the path must lead somewhere: all its corners are one point")
+        raise InvalidInputError("the path must have two different corners")
     count = math.ceil(length / step) + 1
     if count > MAX_STEPS:
         raise InvalidInputError(f"the walk must have at most {MAX_STEPS} steps, got {count}: make the step longer")
@@ -95,19 +93,19 @@ def steps_along(corners: FloatArray, step: float) -> tuple[FloatArray, float]:
 
 
 def lasting(each: Independent, budget: int, times: FloatArray) -> TraceMethod:
-    """Return the method that makes so many reports last for all the times."""
+    """Return the method that spreads this many reports over all times."""
     if budget >= len(times):
         return each
     if budget == 1:
         return Rationed(each, each.epsilon / LONG, saved=LONG)  # the next one would come after a year and a half
     hours = (times[-1] - times[0]) / 3600
-    # What a step waits for its turn is saved, too.
+    # The budget of steps without a report is saved, too.
     saved = hours / (budget - 1) + hours / (len(times) - 1)
     return Rationed(each, (budget - 1) * each.epsilon / hours * (1 + 1e-9), saved=saved)
 
 
 def observed(town: Town, reports: FloatArray, times: FloatArray, method: TraceMethod) -> FloatArray:
-    """Return where an observer believes the walker to be at each time: who knows the noise and how people walk.
+    """Return the most likely path for an observer who knows the noise and how people walk.
 
     Nothing but the reports and the public map is looked at.
     """
@@ -117,7 +115,7 @@ def observed(town: Town, reports: FloatArray, times: FloatArray, method: TraceMe
     cell = max(east - west, north - south) / CELLS
     columns, rows = (math.ceil(side / cell) + 1 for side in (east - west, north - south))
     grid = Grid(west, south, cell=cell, columns=columns, rows=rows)
-    # As fast as people walk, but from one cell to the next at least.
+    # The speed of people who walk, but at least one cell per step.
     speed = max(PACE * 3600, cell / (times[1] / 3600))
     mobility = Mobility(grid, town.projection, speed=speed, stay=0.0)
     beliefs = trace_beliefs(reports, times, method=method, mobility=mobility)
@@ -144,5 +142,5 @@ def _walk(town: Town, method: TraceMethod, radius: float, walk: FloatArray, time
 
 
 def _large(log: float) -> str:
-    """Return e^log for people."""
+    """Return e^log as text."""
     return f"{math.exp(log):,.0f}" if log < math.log(1e6) else f"10^{log / math.log(10):.0f}"

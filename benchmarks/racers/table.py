@@ -1,4 +1,4 @@
-"""The race's results as Markdown, and whether each contestant kept its promise."""
+"""The results of the comparison as Markdown, with audits of each library's epsilon."""
 
 import math
 import os
@@ -19,7 +19,7 @@ CONFIDENCE = 0.95
 
 
 class Racer(Protocol):
-    """A contestant and what it did."""
+    """A library and its results."""
 
     name: str
     version: str
@@ -28,12 +28,12 @@ class Racer(Protocol):
 
 
 def measured_epsilon(matrix: np.ndarray, side: int) -> float:
-    """Return the epsilon that a square grid's matrix really has; rows are scaled to sum to 1 first."""
+    """Return the measured epsilon of a matrix on a square grid; rows are scaled to sum to 1 first."""
     grid = geoind.Grid(0, 0, cell=track.CELL, columns=side, rows=side)
     return geoind.Channel(grid, grid, matrix / matrix.sum(axis=1, keepdims=True)).epsilon
 
 
-def told_apart(from_a: list[np.ndarray], from_b: list[np.ndarray], apart: float) -> float:
+def audited_epsilon(from_a: list[np.ndarray], from_b: list[np.ndarray], apart: float) -> float:
     """Return a lower bound on epsilon, from events "the report is nearer to a than to b by t".
 
     The event is chosen on one half of the reports and counted on the other (Clopper-Pearson).
@@ -53,7 +53,7 @@ def told_apart(from_a: list[np.ndarray], from_b: list[np.ndarray], apart: float)
 
 
 def promise(result: dict[str, Any]) -> list[float]:
-    """Return for each latitude the larger of the two bounds (north-south, east-west), over the promise."""
+    """Return for each latitude the larger of two bounds (north-south, east-west), over the requested epsilon."""
     geod, drawn, bounds = Geod(ellps="WGS84"), result["arrays"], []
 
     def distance(place: np.ndarray, reports: np.ndarray) -> np.ndarray:
@@ -69,7 +69,7 @@ def promise(result: dict[str, Any]) -> list[float]:
             to_here, to_there = (
                 [distance(place[0], z) for z in (from_here, from_there)] for place in (here, there)
             )
-            worst = max(worst, told_apart(to_here, to_there, float(distance(here[0], there)[0])))
+            worst = max(worst, audited_epsilon(to_here, to_there, float(distance(here[0], there)[0])))
         bounds.append(worst / track.EPSILON)
     return bounds
 
@@ -87,7 +87,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def cell(racer: Racer, task: str, show: Callable[[dict[str, Any]], str]) -> str:
-    """Return a table's cell: the result, or why there is none."""
+    """Return a cell of a table: the result, or the reason why there is none."""
     result = racer.results.get(task)
     if result is None:
         return "not installed"
@@ -105,7 +105,7 @@ def duration(seconds: float) -> str:
 
 
 def matrix_cell(side: int) -> Callable[[dict[str, Any]], str]:
-    """Return how to show a matrix: time, expected distance, row sums, measured epsilon."""
+    """Return the cell of a matrix: time, expected distance, row sums, measured epsilon."""
 
     def show(result: dict[str, Any]) -> str:
         matrix = result["arrays"]["matrix"]
@@ -139,7 +139,7 @@ def sampling(racers: Sequence[Racer]) -> list[str]:
 
 
 def promises(racers: Sequence[Racer]) -> list[str]:
-    """Return the table of kept and broken promises."""
+    """Return the table of audited epsilons."""
     latitudes = [f"{latitude:.0f}°" for latitude in track.LATITUDES]
     lines = [row("", *latitudes, "a second call gives", "reports are"), row(*["---"] * (len(latitudes) + 3))]
     for racer in racers:
@@ -166,12 +166,12 @@ def matrices(racers: Sequence[Racer]) -> list[str]:
     return lines
 
 
-PAGE = """# The race
+PAGE = """# Comparison with other libraries
 
-Written by `python3 dev.py bench race`; do not edit. All contestants ran on one machine, in one run, each in its
+Written by `python3 dev.py bench race`; do not edit. All libraries ran on one machine, in one run, each in its
 own virtual environment with its newest release (privkit with open3d below 0.20: it does not import with the one
-that its requirement installs). Times stand beside a numpy baseline (gamma, cos, sin: no checks, no secure
-generator, full doubles) that is measured in the same process.
+that its requirement installs). Times are also given as multiples of a numpy baseline (gamma, cos, sin:
+no checks, no secure generator, full doubles), measured in the same process.
 
 {machine}
 
@@ -179,31 +179,31 @@ generator, full doubles) that is measured in the same process.
 
 {sampling}
 
-## Was the promise kept?
+## Audited epsilon
 
-A lower bound on the sampler's epsilon over the epsilon asked for, from {draws} reports of each of two places
-{pair:.0f} m apart (north-south and east-west; the worse is shown; {confidence:.0%} confidence per pair).
-A sampler that keeps its promise exactly shows about 0.93, because a bound from this many reports cannot see more;
-**more than 1 is a broken promise**. Distances are WGS84 metres; libraries that know metres only are tested in the
-plane. A library that gives the same noise to a second call discloses the truth to whoever runs it too, whatever
-the bound says. Full doubles leak through their low bits which places could have produced them.
+A lower bound on the sampler's epsilon, divided by the requested epsilon, from {draws} reports of each of two
+places {pair:.0f} m apart (north-south and east-west; the worse is shown; {confidence:.0%} confidence per pair).
+A sampler with exactly the requested epsilon has a bound of about 0.93, the largest that this many reports can
+show; **more than 1 means a larger epsilon than requested**. Distances are WGS84 metres; libraries for metres
+only are tested in the plane. A library that repeats its noise in a second call reveals the truth to every user
+of the library, whatever the bound. The low bits of full doubles reveal which locations could have produced them.
 
 {promises}
 
 ## Matrices
 
-Cells of {cell:.0f} m, epsilon {epsilon}/m, uniform prior. Each entry: time; expected distance; largest error of a
-row's sum; measured epsilon over the promised one (rows scaled to sum to 1 first). An expected distance below the
-true optimum (51.069854, 56.257875 and 59.198054 m) is the price of a broken promise, not an achievement.
+Cells of {cell:.0f} m, epsilon {epsilon}/m, uniform prior. Each entry: time; expected distance; largest error of
+a row's sum; measured epsilon divided by the requested one (rows scaled to sum to 1 first). An expected distance
+below the true optimum (51.069854, 56.257875 and 59.198054 m) is possible only with a larger epsilon.
 
 {matrices}
 
 ## Location Guard
 
-A browser extension, on no index of Python packages: what its formula and its cache do, re-implemented from the
-published source, is in [location_guard.md](location_guard.md), written by
-`python3 dev.py bench location_guard`. In short: right on the sphere, but one report, in full doubles at a rounded
-radius, confirms or excludes a place, and its cache draws anew by the clock for somebody who stays.
+A browser extension, not a Python package. Its formula and its cache, re-implemented from the published source,
+are measured in [location_guard.md](location_guard.md), written by `python3 dev.py bench location_guard`. In
+short: its noise is correct on the sphere, but one report, in full doubles at a rounded radius, confirms or
+excludes a location, and its cache draws new noise at intervals for a person who stays.
 """
 
 

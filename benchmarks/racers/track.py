@@ -1,4 +1,4 @@
-"""One task for one contestant, in the contestant's own environment; prints a line of JSON.
+"""One task for one library, in its own environment; prints a line of JSON.
 
 python track.py with_qif throughput OUT.npz
 
@@ -22,7 +22,7 @@ GRID_EPSILON = 0.02
 CELL = 100.0
 LATITUDES = (0.0, 48.0, 80.0)
 PAIR = 2.5 / EPSILON
-"""Metres between the two places that an observer tries to tell apart."""
+"""Metres between the two locations of an audit."""
 DRAWS = 40_000
 
 
@@ -96,11 +96,11 @@ def optimal(racer: ModuleType, out: str, side: str) -> dict[str, Any]:
 
 
 def promise(racer: ModuleType, out: str) -> dict[str, Any]:
-    """Draw reports from pairs of places, for the parent to tell apart."""
+    """Draw reports of pairs of locations, for an audit by the parent process."""
     drawn = {}
     plane = getattr(racer, "PLANE", False)
     for latitude in LATITUDES[:1] if plane else LATITUDES:
-        # A library that knows metres only is given metres.
+        # Libraries for metres only get metres.
         north = PAIR if plane else PAIR * 180 / math.pi / 6_371_008.8
         east = north if plane else north / math.cos(math.radians(latitude))
         for name, (x, y) in {"here": (0, 0), "north": (0, north), "east": (east, 0)}.items():

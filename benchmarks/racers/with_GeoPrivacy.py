@@ -1,4 +1,4 @@
-"""GeoPrivacy on the track: noise in the plane."""
+"""GeoPrivacy in the comparison: noise in the plane."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""geoind on the track."""
+"""geoind in the comparison."""
 
 import numpy as np
 

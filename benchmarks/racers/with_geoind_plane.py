@@ -1,4 +1,4 @@
-"""geoind in the plane on the track: what qif and GeoPrivacy do, with a secure generator and a lattice."""
+"""geoind in the plane in the comparison: what qif and GeoPrivacy do, with a secure generator and a lattice."""
 
 from functools import lru_cache
 

@@ -1,4 +1,4 @@
-"""privkit on the track: latitudes and longitudes through Earth-centred coordinates."""
+"""privkit in the comparison: latitudes and longitudes through Earth-centred coordinates."""
 
 import numpy as np
 import pandas as pd

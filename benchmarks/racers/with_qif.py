@@ -1,4 +1,4 @@
-"""qif (libqif) on the track: noise in the plane, one point per call."""
+"""qif (libqif) in the comparison: noise in the plane, one point per call."""
 
 import numpy as np
 import qif

@@ -1,4 +1,4 @@
-"""trasgodp on the track: a data frame of latitudes and longitudes."""
+"""trasgodp in the comparison: a data frame of latitudes and longitudes."""
 
 import numpy as np
 import pandas as pd

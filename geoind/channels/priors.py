@@ -314,5 +314,5 @@ def _in_metres(
     if projection is not None:
         return np.asarray(projection.transform(in_degrees(frame.geometry, "the frame").to_numpy()))
     if frame.crs is not None and frame.crs.is_geographic:
-        raise InvalidInputError("the frame is in degrees: give the projection to the grid's metres")
+        raise InvalidInputError("the frame is in degrees: pass projection= for the grid's metres")
     return np.asarray(frame.geometry.to_numpy())

@@ -27,12 +27,9 @@ Begin with `geoind example` for a map, `geoind explain --factor 4 --radius 200` 
 """
 
 OPTIONS = {
-    "lon": "--lon COLUMN",
-    "lat": "--lat COLUMN",
-    "geometry": "--geometry COLUMN",
+    **{name: f"--{name} COLUMN" for name in ("lon", "lat", "geometry", "person")},
     "id_column": "--id COLUMN",
     "key": "--key-file FILE",
-    "person": "--person COLUMN",
     "time": "--trace PERSON,TIME",
     "crs": "--crs CRS",
     "layer": "--layer NAME",
@@ -49,7 +46,8 @@ def command_parsers() -> dict[str, argparse.ArgumentParser]:
     return _parsers()[1]
 
 
-def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+def _parsers(wanted: str | None = None) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the program's parser and that of each command; if one command is wanted, only it has options."""
     parser = argparse.ArgumentParser(prog="geoind", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"geoind {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -57,7 +55,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
         text, _, description = (command.__doc__ or "").partition("\n\n")
         name = command.__name__.rpartition(".")[2].replace("report_map", "map")
         added = commands.add_parser(name, help=text.rstrip("."), description=" ".join(description.split()))
-        command.add_options(added)
+        if wanted in (None, name):
+            command.add_options(added)
         added.set_defaults(run=command.run)
     return parser, dict(commands.choices)
 
@@ -65,7 +64,8 @@ def _parsers() -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentPars
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code: 0, or 2 with one sentence on standard error."""
     _fill_closed_streams()
-    parser, _ = _parsers()
+    given = sys.argv[1:] if arguments is None else arguments
+    parser, _ = _parsers(given[0] if given else "")
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options) or 0)

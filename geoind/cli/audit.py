@@ -5,7 +5,7 @@ could not be audited.
 """
 
 import argparse
-import importlib
+import pkgutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,8 +23,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "globe (SphericalLaplace), plane (PlanarLaplace), or module:callable for (n, 2) arrays [%(default)s]"
     option(parser, "mechanism", text, nargs="?", default="globe")
     add_privacy(parser)
-    text = "location to test, in metres or lon lat; may be repeated [0 0]"
-    option(parser, "--place X Y", text, action="append", nargs=2, type=float)
+    option(parser, "--place X Y", "metres, or lon lat; repeatable [0 0]", action="append", nargs=2, type=float)
     option(parser, "--lonlat", "a callable takes and returns degrees")
     option(parser, "--draws N", "reports per location [%(default)s]", type=int, default=100_000)
     option(parser, "--confidence P", "[%(default)s]", type=float, default=0.95)
@@ -35,10 +34,9 @@ def run(options: argparse.Namespace) -> int:
     from geoind.audits.audit import audit
 
     epsilon = epsilon_of(options)
-    mechanism = _mechanism(options.mechanism, epsilon)
     with _errors_of(options.mechanism):
         result = audit(
-            mechanism,
+            _mechanism(options.mechanism, epsilon),
             epsilon=epsilon,
             places=options.place or [[0.0, 0.0]],
             lonlat=options.lonlat or None,
@@ -71,16 +69,11 @@ def _mechanism(name: str, epsilon: float) -> Any:
     globe = SphericalLaplace(epsilon)  # also checks epsilon for a callable
     if name in ("globe", "plane"):
         return globe if name == "globe" else PlanarLaplace(epsilon)
-    module, colon, attribute = name.partition(":")
-    if not colon:
+    if ":" not in name:
         raise InvalidInputError(f"mechanism must be globe, plane or module:callable, got {name!r}")
     # As with `python -m`, modules in the working directory are found.
     sys.path.insert(0, "")
     try:
-        with _errors_of(name):
-            found: Any = importlib.import_module(module)
-            for part in attribute.split("."):
-                found = getattr(found, part)
+        return pkgutil.resolve_name(name)
     finally:
         sys.path.remove("")
-    return found

@@ -21,16 +21,18 @@ from geoind.extras import require
 __all__ = ["add_options", "run"]
 
 HOST = "127.0.0.1"
+TILES_WARNING = (
+    "Warning: with --online-tiles your browser asks openstreetmap.org for each map tile. Its server sees your "
+    "address and which streets you look at."
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     option(parser, "--port PORT", "port on this machine, 0 for any [%(default)s]", type=int, default=8765)
     option(parser, "--basemap FILE", "another town: .osm.pbf, GeoPackage or GeoJSON [Helsinki]", type=Path)
-    text = "draw tiles of openstreetmap.org: its server then sees where you look"
-    option(parser, "--online-tiles", text)
-    text = "write the story as files for any web server or file share, and serve nothing"
-    option(parser, "--static FOLDER", text, type=Path)
+    option(parser, "--online-tiles", "draw tiles of openstreetmap.org: its server then sees where you look")
+    option(parser, "--static FOLDER", "write the story as files for any web server, and serve nothing", type=Path)
     option(parser, "--no-browser", "print the address, open nothing")
 
 
@@ -50,11 +52,7 @@ def run(options: argparse.Namespace) -> None:
         print(f"Wrote {len(written)} files: open {options.static / 'index.html'}")
         return
     if options.online_tiles:
-        print(
-            "Warning: with --online-tiles your browser asks openstreetmap.org for each map tile. "
-            "Its server sees your address and which streets you look at.",
-            file=sys.stderr,
-        )
+        print(TILES_WARNING, file=sys.stderr)
     os.environ["GEOIND_DEMO_BASEMAP"] = str(options.basemap.resolve()) if options.basemap else ""
     os.environ["GEOIND_DEMO_TILES"] = "yes" if options.online_tiles else ""
     with _listen(options.port) as listener:
@@ -74,14 +72,8 @@ def run(options: argparse.Namespace) -> None:
 def _listen(port: int) -> socket.socket:
     if not 0 <= port <= 65535:
         raise InvalidInputError(f"--port must lie between 0 and 65535, got {port}")
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    if os.name == "posix":
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((HOST, port))
-        # From here on, a browser that connects before the server runs waits instead of being refused.
-        listener.listen()
+        # It listens from here on: a browser that connects before the server runs waits instead of being refused.
+        return socket.create_server((HOST, port))
     except OSError as error:
-        listener.close()
         raise InvalidInputError(f"--port {port} is not free: give another one, or 0 for any") from error
-    return listener

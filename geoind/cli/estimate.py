@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Read, estimate, write."""
     from geoind import estimate_population
-    from geoind.estimate import Climb, PopulationEstimate, bootstrap_intervals, grid_over, invert_population
+    from geoind.estimate import PopulationEstimate, bootstrap_intervals, grid_over, invert_population
     from geoind.estimate.bootstrap import CONFIDENCE, as_replicates
     from geoind.files import read_reports
     from geoind.maps.population import check_output, save_population
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> None:
     border, intervals = not options.closed, None
     with progress_line() as show:
 
-        def progress(what: str) -> Callable[[int, float], None]:
+        def say(what: str) -> Callable[[int, float], None]:
             return lambda number, value: show(f"{what} {number}, log-likelihood {value:.6f}")
 
         if options.method == "inversion":
@@ -75,11 +75,11 @@ def run(options: argparse.Namespace) -> None:
                 projection=projection,
                 smoothing=options.smoothing,
                 open_border=border,
-                climb=Climb(stopping="converged" if options.converged else "held-out", progress=progress("step")),
+                stopping="converged" if options.converged else "held-out",
+                progress=say("step"),
             )
             if options.intervals is not None:
-                number = options.intervals
-                intervals = bootstrap_intervals(estimated, replicates=number, progress=progress("replicate"))
+                intervals = bootstrap_intervals(estimated, replicates=options.intervals, progress=say("replicate"))
     for path in options.out:
         save_population(population, path, projection=projection, intervals=intervals)
         # A release record of reports that this file replaces does not apply to cells.

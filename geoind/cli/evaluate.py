@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Compute, print and write."""
-    from geoind.evaluation.evaluate import evaluate
+    from geoind.evaluation.comparison import evaluate
     from geoind.evaluation.report import report_files, terminal_tables, write_report
     from geoind.parallel import available_cores
     from geoind.traces.evaluation import trace_report_files
@@ -76,9 +76,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _evaluate_traces(options: argparse.Namespace) -> list[Path]:
     """Compare ways to report moving people, and return the written files."""
-    from geoind.files.datasets import read_traces
-    from geoind.traces.drives import commuters, drives_of
-    from geoind.traces.evaluation import evaluate_traces
+    from geoind.files import read_traces
+    from geoind.traces import commuters, drives_of, evaluate_traces
 
     columns, most = _trace_columns(options), as_count(options.drives, "--drives")
     if options.traces == "commuters":
@@ -88,7 +87,7 @@ def _evaluate_traces(options: argparse.Namespace) -> list[Path]:
     else:
         every = 60.0 if options.every is None else options.every
         drives = drives_of(read_traces(options.traces, columns), every=every, most=most)
-    hours = sum(drive.hours for drive in drives)
+    hours = sum(float(times[-1] - times[0]) for times, _ in drives) / 3600
     print(f"{options.traces}: {plural(len(drives), 'drive')}, {hours:.1f} hours", file=sys.stderr)
     with progress_line() as show:
         evaluation = evaluate_traces(drives, progress=show)
@@ -146,10 +145,7 @@ def prior_of(what: str, options: argparse.Namespace) -> "tuple[str, FloatArray, 
     west, south, east, north = window.bounds
     # A file name with bytes that are not UTF-8 can be neither printed nor written to a table.
     shown = what.encode("utf-8", "replace").decode()
-    print(
-        f"{shown}: {window.positions:,} of {plural(len(lonlat), 'position')} in the busiest "
-        f"{size['columns']} x {size['rows']} cells, between {west:.4f} and {east:.4f} E, "
-        f"{south:.4f} and {north:.4f} N",
-        file=sys.stderr,
-    )
+    count = f"{window.positions:,} of {plural(len(lonlat), 'position')}"
+    where = f"between {west:.4f} and {east:.4f} E, {south:.4f} and {north:.4f} N"
+    print(f"{shown}: {count} in the busiest {size['columns']} x {size['rows']} cells, {where}", file=sys.stderr)
     return Path(shown).name.split(".")[0], window.prior.mass, window.projection

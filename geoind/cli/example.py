@@ -6,16 +6,14 @@ no network. Every run draws fresh noise. Only files of an earlier example are ov
 
 import argparse
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from geoind.arrays import FloatArray
 from geoind.cli.shared import add_privacy, option, print_rows, privacy_of
 from geoind.errors import InvalidInputError
-
-if TYPE_CHECKING:
-    from geoind.arrays import FloatArray
-    from geoind.evaluation import City
 
 __all__ = ["add_options", "run"]
 
@@ -36,8 +34,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Make the city, obfuscate it as a file, and print the distances."""
-    import numpy as np
-
     from geoind import EACH_ROW, SphericalLaplace, obfuscate_file
     from geoind.evaluation import synthetic_city
     from geoind.maps import save_offline
@@ -50,10 +46,14 @@ def run(options: argparse.Namespace) -> None:
     if not 1 <= options.people <= MOST:
         raise InvalidInputError(f"--people must be from 1 to {MOST:,}, got {options.people}")
     city = synthetic_city(128)
-    truth = city.sample_lonlat(options.people, rng=SEED).round(6)
+
+    def locations(count: int) -> FloatArray:
+        return city.sample_lonlat(count, rng=SEED).round(6)
+
+    truth = locations(options.people)
     folder = Path(options.out)
     people, reports, picture = folder / "truth.csv", folder / "reports.csv", folder / "map.html"
-    _check_overwriting(city, people, (people, reports, sidecar_of(reports), picture))
+    _check_overwriting(people, (people, reports, sidecar_of(reports), picture), locations)
     folder.mkdir(parents=True, exist_ok=True)
     people.write_bytes(_table(truth).encode())
     record = obfuscate_file(people, reports, person=EACH_ROW, keep=["person"], **privacy).record
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> None:
     print(f"{_people(options.people)} of a synthetic city, epsilon {record.epsilon:.6g} per metre{chosen}\n")
     print("  From true location to report    measured     expected")
     rows = [("on average", metres.mean(), noise.mean_radius)]
-    rows += [(f"{p:.0%} are within", np.quantile(metres, p), noise.radius_quantile(p)) for p in (0.5, 0.95)]
+    rows += [(f"{p:.0%} are within", np.quantile(metres, p), float(noise.radius_quantile(p))) for p in (0.5, 0.95)]
     print_rows([(name, f"{found:>10,.1f} m {mean:>10,.1f} m") for name, found, mean in rows], labels=27)
     print()
     files = [
@@ -78,19 +78,19 @@ def run(options: argparse.Namespace) -> None:
     print_rows(files, labels=max(len(path) for path, _ in files) + 1)
 
 
-def _table(truth: "FloatArray") -> str:
+def _table(truth: FloatArray) -> str:
     rows = [f"{person},{lat:.6f},{lon:.6f}" for person, (lon, lat) in enumerate(truth.tolist(), start=1)]
     return "\n".join(["person,lat,lon", *rows, ""])
 
 
-def _check_overwriting(city: "City", people: Path, files: Iterable[Path]) -> None:
+def _check_overwriting(people: Path, files: Iterable[Path], locations: Callable[[int], FloatArray]) -> None:
     """Raise if a file exists, unless the file of people is that of an earlier example."""
     found = [path for path in files if path.exists()]
     if not found:
         return
     data = people.read_bytes() if people.is_file() else b""
     count = data.count(b"\n") - 1
-    if not 1 <= count <= MOST or data != _table(city.sample_lonlat(count, rng=SEED).round(6)).encode():
+    if not 1 <= count <= MOST or data != _table(locations(count)).encode():
         raise InvalidInputError(f"{found[0]} exists, and is not from an earlier example: give another --out")
 
 

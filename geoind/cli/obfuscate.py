@@ -11,9 +11,8 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from geoind.cli.shared import add_privacy, add_reading, find_sources, option, privacy_of, progress_line, reading_of
@@ -40,13 +39,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_privacy(parser, reports=True, several=True)
     _add_declarations(parser)
     add_reading(parser, "where the locations are")
-    text = "in CSV and TSV, put a ' before texts that a spreadsheet would run: those that begin with =, +, - or @"
-    option(parser, "--spreadsheet-safe", text)
+    option(parser, "--spreadsheet-safe", "in CSV and TSV, put a ' before texts that begin with =, +, - or @")
     group = parser.add_argument_group("bad records")
     option(group, "--rejects FILE", "write them to this file, with true locations, instead of stopping")
     option(group, "--missing", "records without a location [raise]", choices=("raise", "keep"), default="raise")
     group = parser.add_argument_group("the same noise again for the same record")
-    text = "64 hexadecimal digits, or 32 bytes. With this key the noise can be undone: keep it secret."
+    text = "64 hexadecimal digits, or 32 bytes. It can undo the noise: keep it secret, delete it when done."
     option(group, "--key-file FILE", text)
     option(group, "--id COLUMN", "identifies the record [its file and row]")
     group = parser.add_argument_group("budgets")
@@ -66,18 +64,13 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
     option(unit, "--each-row-a-person", "no person has two rows")
     option(unit, "--person-per-file", "each file is one person, with the file's name")
     option(group, "--reports-per-person N", "at most this many of each person, chosen at random", type=int)
-    text = "the same report for rows of a person in the same cell of this many metres [100]"
+    text = "one report for all rows of a person in the same cell of this many metres [100]"
     option(group, "--same-place METRES", text, type=float, nargs="?", const=100.0)
     option(group, "--allow-total EPSILON", "accept this total of one person per metre", type=float)
     group = parser.add_argument_group("people who move")
-    text = (
-        "columns of person and time: rows are steps of traces, in order of time; with --person-per-file only TIME"
-    )
+    text = "columns of person and time: rows are steps of traces, in order; with --person-per-file only TIME"
     option(group, "--trace PERSON,TIME", text)
-    text = (
-        "of the sessions: a person who stays pays nothing (sparse), and after too many moves tests stop for the "
-        "rest of the hour (switching); a tested prediction; or fresh noise [switching]"
-    )
+    text = "sparse: free while a person stays; switching: with fewer tests; independent: fresh noise [switching]"
     option(group, "--method", text, choices=("switching", "sparse", "predictive", "independent"))
     group = parser.add_argument_group("which columns are released with the reports")
     option(group, "--keep A,B,C", "these; for traces also person and time", action="append", default=[])
@@ -88,41 +81,30 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> None:
     """Obfuscate the file, or the folder."""
     from geoind import obfuscate_file
-    from geoind.files import cancel, obfuscate_files
+    from geoind.files import cancel
     from geoind.files.job import is_several
 
     if options.cancel:
-        found = cancel(options.target)
-        text = (
-            "removed the unfinished work for {!r}; charges stay"
-            if found
-            else "there is no unfinished work for {!r}"
-        )
-        print(text.format(options.target), file=sys.stderr)
+        removed = cancel(options.target)
+        text = "unfinished work removed; what was charged stays charged" if removed else "no unfinished work"
+        print(f"{options.target!r}: {text}", file=sys.stderr)
         return
     several = is_several(options.sources)
     if several and options.target == "-":
         raise InvalidInputError("several files become a folder, not standard output")
-    if options.workers is not None and (not several or options.workers < 1):
-        raise InvalidInputError("--workers is for a folder, and must be at least 1")
     keywords = _keywords(options)
     ledger, start = _ledger(options), time.monotonic()
-    try:
-        with _cleaning_up(), progress_line() as show:
+    with ledger or nullcontext(), _cleaning_up(), progress_line() as show:
 
-            def progress(count: int, share: float | None) -> None:
-                speed = count / max(time.monotonic() - start, 1e-3)
-                show(f"{count:,} reports, {speed:,.0f} per second", share)
+        def progress(count: int, share: float | None) -> None:
+            speed = count / max(time.monotonic() - start, 1e-3)
+            show(f"{count:,} reports, {speed:,.0f} per second", share)
 
-            keywords |= {"ledger": ledger, "progress": progress}
-            if several:
-                find_sources(options.sources)
-                summary = obfuscate_files(options.sources, options.target, workers=options.workers, **keywords)
-            else:
-                summary = obfuscate_file(options.sources[0], options.target, **keywords)
-    finally:
-        if ledger is not None:
-            ledger.close()
+        keywords |= {"ledger": ledger, "progress": progress}
+        if several:
+            find_sources(options.sources)
+        source = options.sources if several else options.sources[0]
+        summary = obfuscate_file(source, options.target, workers=options.workers, **keywords)
     if not options.quiet:
         print(summary, file=sys.stderr)
         if summary.rejected:
@@ -161,10 +143,7 @@ def _person_and_time(options: argparse.Namespace) -> tuple[Any, str | None]:
         return names[0], names[1]
     if person is not None and len(names) == 1 and names[0]:
         return person, names[0]
-    raise InvalidInputError(
-        "--trace must be PERSON,TIME, the columns of the person and of the time; with --person or "
-        "--person-per-file, TIME alone"
-    )
+    raise InvalidInputError("--trace must be PERSON,TIME; with --person or --person-per-file, TIME alone")
 
 
 def _ledger(options: argparse.Namespace) -> "Ledger | None":
@@ -173,10 +152,7 @@ def _ledger(options: argparse.Namespace) -> "Ledger | None":
             raise InvalidInputError("--budget and --days need --ledger")
         return None
     if (options.budget is None) == (options.delta is None):
-        raise InvalidInputError(
-            "--ledger needs either --budget, the epsilon per metre that a person may spend, or --delta: then a "
-            "person may spend --level within --radius"
-        )
+        raise InvalidInputError("--ledger needs a limit per person: --budget, or --delta, --level and --radius")
     if options.days is not None and not 0 < options.days <= MOST_DAYS:
         raise InvalidInputError(f"--days must be positive and at most {MOST_DAYS:,}, got {options.days!r}")
     from geoind.accounting.promise import Promise
@@ -190,18 +166,15 @@ def _ledger(options: argparse.Namespace) -> "Ledger | None":
     )
     if ledger.in_memory:
         ledger.close()
-        raise InvalidInputError(
-            "--ledger is a database in memory, which is lost when the command ends: give a file, such as "
-            "sqlite:///budgets.db"
-        )
+        raise InvalidInputError("--ledger is a database in memory: give a file, such as sqlite:///budgets.db")
     return ledger
 
 
 @contextmanager
 def _cleaning_up() -> Iterator[None]:
     """Clean up after SIGTERM, SIGHUP and SIGQUIT as after an interrupt; ignored signals stay ignored (nohup)."""
-    names = [name for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
-    caught = [number for name in names if signal.getsignal(number := signal.Signals[name]) != signal.SIG_IGN]
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
+    caught = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
     before = {number: signal.signal(number, _exit) for number in caught}
     try:
         yield
@@ -210,5 +183,5 @@ def _cleaning_up() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _exit(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
+def _exit(number: int, frame: object) -> None:  # noqa: ARG001
     raise SystemExit(128 + number)

@@ -9,13 +9,14 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from geoind.arrays import FloatArray
 from geoind.cli.shared import add_privacy, check_target, epsilon_of, option, progress_line
 from geoind.errors import InvalidInputError, plural
 
 if TYPE_CHECKING:
-    from geoind.channels.priors import Prior
     from geoind.optimal import Iterate, OptimalChannel
-    from geoind.space.sites import Grid
 
 __all__ = ["add_options", "run"]
 
@@ -48,13 +49,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Solve, save, and print the certificate."""
-    from geoind.space.sites import Grid
-
     promised = options.epsilon is not None or options.level is not None or options.radius is not None
     if promised == (options.max_loss is not None):
-        raise InvalidInputError(
-            "give either a promise (--epsilon, or --level or --factor and --radius) or --max-loss"
-        )
+        raise InvalidInputError("give either a promise (--epsilon, or --level and --radius) or --max-loss")
     if promised and (options.choose != CHOICES[0] or options.adversary_loss != "euclidean"):
         raise InvalidInputError("--choose and --adversary-loss need --max-loss")
     if not promised and (options.dilation != 1 or options.time_limit < math.inf):
@@ -62,18 +59,18 @@ def run(options: argparse.Namespace) -> None:
     if options.out.suffix != ".npz":
         raise InvalidInputError(f"--out must end in .npz, got {str(options.out)!r}")
     check_target(options.out, [] if options.counts is None else [options.counts])
-    grid = Grid(options.x, options.y, cell=options.cell, columns=options.columns, rows=options.rows)
-    best = _solve(options, _prior(grid, options.counts))
+    best = _solve(options)
     best.save(options.out)
     measure = "expected loss" if promised else "adversary error"
-    print(f"{options.out}: {measure} {best.certificate.objective:.8g}, {best.certificate.epsilon:.8g} per metre")
-    print(best.certificate)
+    print(f"{best.certificate}\n{measure} {best.certificate.objective:.8g}, saved in {options.out}")
 
 
-def _solve(options: argparse.Namespace, prior: "Prior") -> "OptimalChannel":
-    from geoind import distances, max_adversary_error_given_loss, min_loss_given_epsilon
-    from geoind.optimal import Effort
+def _solve(options: argparse.Namespace) -> "OptimalChannel":
+    from geoind import Grid, Prior, distances, max_adversary_error_given_loss, min_loss_given_epsilon
 
+    grid = Grid(options.x, options.y, cell=options.cell, columns=options.columns, rows=options.rows)
+    counts = None if options.counts is None else _read_counts(options.counts, (grid.rows, grid.columns))
+    prior = Prior.uniform(grid) if counts is None else Prior.from_counts(grid, counts.ravel())
     if options.max_loss is not None:
         return max_adversary_error_given_loss(
             prior,
@@ -91,25 +88,19 @@ def _solve(options: argparse.Namespace, prior: "Prior") -> "OptimalChannel":
             prior,
             epsilon=epsilon_of(options),
             dilation=options.dilation,
-            effort=Effort(time_limit=options.time_limit, progress=progress),
+            time_limit=options.time_limit,
+            progress=progress,
         )
 
 
-def _prior(grid: "Grid", counts: Path | None) -> "Prior":
-    import numpy as np
-
-    from geoind.channels.priors import Prior
-
-    if counts is None:
-        return Prior.uniform(grid)
+def _read_counts(path: Path, shape: tuple[int, int]) -> FloatArray:
+    """Return the table of a text file with commas or spaces between numbers."""
     try:
-        lines = counts.read_text().replace(",", " ").splitlines()
+        lines = path.read_text().replace(",", " ").splitlines()
         table = np.array([[float(word) for word in line.split()] for line in lines if line.strip()])
     except (OSError, ValueError) as error:
-        raise InvalidInputError(f"--counts must be a readable table of numbers, got {str(counts)!r}") from error
-    if table.shape != (grid.rows, grid.columns):
-        raise InvalidInputError(
-            f"--counts must have {plural(grid.rows, 'line')} of {plural(grid.columns, 'number')}, "
-            f"got shape {table.shape}"
-        )
-    return Prior.from_counts(grid, table.ravel())
+        raise InvalidInputError(f"--counts must be a readable table of numbers, got {str(path)!r}") from error
+    if table.shape != shape:
+        wanted = f"{plural(shape[0], 'line')} of {plural(shape[1], 'number')}"
+        raise InvalidInputError(f"--counts must have {wanted}, got shape {table.shape}")
+    return table

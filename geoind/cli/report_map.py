@@ -35,10 +35,7 @@ def run(options: argparse.Namespace) -> None:
     check_target(options.out, files)
     true = next((file for file in files if record_of(file) is None), None)
     if true is not None:
-        print(
-            f"Warning: {true.name!r} has no release record. Its locations are shown as true locations.",
-            file=sys.stderr,
-        )
+        print(f"Warning: {true.name!r} has no release record: shown as true locations.", file=sys.stderr)
     records = set() if true is not None else set(map(read_promise, files))
     weakest = max(records, key=lambda record: record.epsilon, default=None)
     reading = reading_of(options)

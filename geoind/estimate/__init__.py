@@ -1,14 +1,12 @@
-"""From private reports back to the population."""
+"""Estimation of a population from private reports."""
 
 from geoind.estimate.bootstrap import Intervals, bootstrap_intervals
-from geoind.estimate.climb import Climb
 from geoind.estimate.grids import grid_over
 from geoind.estimate.inversion import invert_population
 from geoind.estimate.population import PopulationEstimate
 from geoind.estimate.quality import earth_movers_distance, hotspots_found, total_variation
 
 __all__ = [
-    "Climb",
     "Intervals",
     "PopulationEstimate",
     "bootstrap_intervals",

@@ -1,11 +1,10 @@
-"""The iterative Bayesian update, accelerated: one step is what Bayes' rule makes of the last step's population.
+"""The iterative Bayesian update, accelerated.
 
-A plain step gives each report to the places it may come from, in proportion to their posterior probability,
-and takes the new population from that (expectation-maximisation; Agrawal and Aggarwal, PODS 2001). It never
-lowers the likelihood, but it crawls. Here each step starts ahead of the last one, with Nesterov's momentum on
-the *logarithms* of the masses: they stay positive, and expectation-maximisation is mirror descent in just that
-geometry. A step that would lower the likelihood is thrown away, and the momentum with it, so every step that
-is returned is at least as likely as the one before.
+A plain step distributes each report over the sites in proportion to their posterior probability, and the sum is
+the new population (expectation-maximisation; Agrawal and Aggarwal, PODS 2001). It never lowers the likelihood,
+but converges slowly. Here Nesterov's momentum is applied to the *logarithms* of the masses: they stay positive,
+and expectation-maximisation is mirror descent in that geometry. A step that would lower the likelihood is
+discarded and the momentum reset, so every returned population is at least as likely as the one before.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +16,7 @@ import numpy as np
 from geoind.arrays import FloatArray
 from geoind.estimate.observation import Observation
 
-__all__ = ["HELD_OUT", "Blur", "Candidate", "OnStep", "ascend", "climbed", "held_out_steps"]
+__all__ = ["HELD_OUT", "Blur", "OnStep", "ascend", "climbed", "held_out_steps"]
 
 Blur: TypeAlias = Callable[[FloatArray], FloatArray]
 """A symmetric map of masses that keeps their sum."""
@@ -26,21 +25,21 @@ OnStep: TypeAlias = Callable[[int, float], None]
 """Called after each step with its number and its log-likelihood per report."""
 
 LEAST_MASS = 1e-8
-"""No site's mass falls below this share of the uniform one: momentum could not bring it back."""
+"""Least mass of a site, as a share of the uniform one; momentum could not increase a smaller one again."""
 
 HELD_OUT = 0.5
-"""Share of the reports that decide when to stop. With fewer, chance decides."""
+"""Share of the reports that are held out; with fewer, their noise would decide."""
 
 INDIFFERENCE = 1.0
-"""Nats over all held-out reports below which two populations predict them equally well."""
+"""Two populations whose log-likelihoods of all held-out reports differ by less nats predict them equally well."""
 
 PATIENCE = 8
-"""Steps that predict the held-out reports worse before the search ends."""
+"""Number of steps with a worse prediction of the held-out reports before the search ends."""
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
-    """A population on the way up.
+class _Candidate:
+    """A population of the ascent.
 
     Attributes
     ----------
@@ -62,26 +61,26 @@ class Candidate:
 
 def ascend(
     observation: Observation, counts: FloatArray, blur: Blur, start: FloatArray | None = None
-) -> Iterator[Candidate]:
-    """Yield populations of rising likelihood for counts of the observed reports, from the uniform one on.
+) -> Iterator[_Candidate]:
+    """Yield populations of increasing likelihood for counts of the observed reports.
 
-    Or from `start`, whose masses are all positive.
+    The first one is uniform, or `start`, whose masses must be positive.
     """
     share = counts / counts.sum()
     sensitivity = blur(observation.sensitivity)
 
     def scaled(weights: FloatArray) -> FloatArray:
-        # With this scale the expected number of observed reports is the true one for every population, so
-        # that likelihoods compare.
+        # With this scale every population has the true expected number of observed reports, so that likelihoods
+        # can be compared.
         weights = np.maximum(weights, LEAST_MASS * weights.mean())
         return weights / (sensitivity @ weights)
 
-    def update(weights: FloatArray) -> tuple[Candidate, FloatArray]:
+    def update(weights: FloatArray) -> tuple[_Candidate, FloatArray]:
         mass = blur(weights)
         predicted = observation.predict(mass)
         pull = blur(observation.explain(share / predicted)) / sensitivity
         # The log-likelihood is concave with gradient `pull`: the best one lies at most max(pull) - 1 above.
-        step = Candidate(mass / mass.sum(), predicted, float(share @ np.log(predicted)), float(pull.max() - 1))
+        step = _Candidate(mass / mass.sum(), predicted, float(share @ np.log(predicted)), float(pull.max() - 1))
         return step, scaled(weights * pull)
 
     step, here = update(scaled(np.ones_like(sensitivity) if start is None else start))
@@ -94,7 +93,7 @@ def ascend(
             following, image = update(here)
             age = 0
         if following.log_likelihood < step.log_likelihood:
-            # A plain step goes down by rounding errors only: the top is reached.
+            # A plain step decreases only by rounding errors, at the maximum.
             return
         before, here, step = here, image, following
 
@@ -107,11 +106,11 @@ def held_out_steps(
     start: FloatArray | None = None,
     progress: OnStep | None = None,
 ) -> int:
-    """Return after how many steps a fit to half of the reports predicts the other half best.
+    """Return the number of steps after which a fit to half of the reports predicts the other half best.
 
-    Of steps that predict them equally well it is the last: there is no evidence against the likelier one.
+    Of steps with equally good predictions it is the last, which has the largest likelihood.
     """
-    # A fixed seed: the same reports give the same map.
+    # A fixed seed, so that the same reports give the same map.
     held = np.random.default_rng(0).binomial(observation.counts.astype(np.int64), HELD_OUT).astype(np.float64)
     fitted = observation.counts - held
     if not fitted.sum() or not held.sum():
@@ -138,8 +137,8 @@ def climbed(
     start: FloatArray | None = None,
     tolerance: float = 0.0,
     progress: OnStep | None = None,
-) -> tuple[Candidate, list[float]]:
-    """Return the last step and the log-likelihoods on the way.
+) -> tuple[_Candidate, list[float]]:
+    """Return the last population and the log-likelihoods of all steps.
 
     Ends after `most` steps, or when no population is likelier by more than `tolerance` nats over all reports.
     """

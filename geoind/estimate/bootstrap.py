@@ -1,4 +1,4 @@
-"""How sure an estimated population is: the same estimate from reports drawn again."""
+"""Confidence intervals of an estimated population, by the bootstrap."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from geoind.space.sites import Sites
 __all__ = ["Intervals", "as_replicates", "bootstrap_intervals"]
 
 CONFIDENCE = 0.9
-"""How often an interval holds, unless somebody asks for more."""
+"""Default confidence of an interval."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class Intervals:
     Attributes
     ----------
     sites : Sites
-        What the masses are of.
+        The sites of the masses.
     low, high : array
         Ends of the intervals, one per site; read-only.
     confidence : float
@@ -46,25 +46,24 @@ def bootstrap_intervals(
     workers: int | None = None,
     progress: OnStep | None = None,
 ) -> Intervals:
-    """Return for each site the interval in which other reports of the same people would put the estimate.
+    """Return an interval for the mass of each site, from estimates of resampled reports.
 
-    Reports are drawn again from the reports, with replacement, and the estimate is made again with the same
-    number of steps. The quantiles over the replicates show the *chance* in the estimate. They do not show its
-    bias: a map that was stopped early or smoothed is lower at peaks and higher beside them than the truth,
-    and its intervals move along.
+    Reports are resampled with replacement, and the estimate is repeated with the same number of steps. The
+    quantiles over the replicates show the *variance* of the estimate. They do not show its bias: a map that was
+    stopped early or smoothed is lower at peaks and higher around them than the truth, and so are its intervals.
 
     Parameters
     ----------
     estimate : PopulationEstimate
         From `estimate_population`.
     confidence : float
-        Probability that each interval holds.
+        Confidence of each interval.
     replicates : int
-        How many estimates.
+        Number of estimates.
     rng : Generator or int
         The same seed gives the same intervals, whatever the number of workers.
     workers : int, optional
-        Replicates at the same time; by default as many as processors.
+        Number of threads; default: one per processor.
     progress : callable, optional
         Called with the number of replicates done and the log-likelihood per report of the last one.
 
@@ -91,7 +90,7 @@ def bootstrap_intervals(
         return share_within(grid, fit.population, last.mass), trace[-1]
 
     masses = np.empty((replicates, len(grid)))
-    # Threads share the observation; the transforms and products that take the time release the interpreter.
+    # Threads share the observation; transforms and products release the interpreter's lock.
     with Threads(workers) as threads:
         generators = np.random.default_rng(rng).spawn(replicates)
         for number, (mass, value) in enumerate(threads.each(replicate, generators)):
@@ -103,7 +102,7 @@ def bootstrap_intervals(
 
 
 def as_replicates(value: int, confidence: float, name: str) -> int:
-    """Return how many replicates: enough for some of them to lie outside of an interval."""
+    """Return the number of replicates, checked: some of them must lie outside an interval."""
     replicates = as_count(value, name)
     if replicates * (1 - confidence) < 1:
         raise InvalidInputError(f"{name} must be at least {int(1 / (1 - confidence)) + 1}, got {replicates}")

@@ -1,4 +1,13 @@
-"""Noise on a large grid without a matrix: from cells of people to cells of reports by Fourier transforms."""
+"""Planar Laplace noise on a large grid without a matrix, by Fourier transforms.
+
+The kernel is the probability of each offset from the cell of the truth to the cell of the report. The truth is
+uniform within its cell, so with offsets (i, j) in cells and the density f
+
+    k[i, j] = integral of f(x, y) * tent(x - i) * tent(y - j),   tent(t) = max(0, 1 - |t|).
+
+If the truth were taken to be at the centre of its cell, reports next to a border would count as evidence for the
+neighbouring cell: a bias that grows with the cell.
+"""
 
 import math
 from collections.abc import Sequence
@@ -10,21 +19,20 @@ from scipy import fft
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
-from geoind.estimate.kernel import TAIL, laplace_kernel
 from geoind.mechanisms.planar import PlanarLaplace
 from geoind.space.sites import Grid
 
-__all__ = ["BEYOND", "Convolution", "window_around"]
+__all__ = ["BEYOND", "TAIL", "Convolution", "laplace_kernel", "window_around"]
 
 BEYOND = 1e-4
 """Probability that a report falls outside the window, for a person on the border of the grid."""
 
 MOST_CELLS = 1 << 25
-"""A window of more cells than this (a quarter of a gigabyte per array) is refused."""
+"""Largest number of cells of a window: a quarter of a gigabyte per array."""
 
 
 def window_around(grid: Grid, epsilon: float) -> Grid:
-    """Return the grid with a margin on every side, so wide that reports of its people stay within.
+    """Return the grid with a margin on every side that contains almost all reports from the grid.
 
     Examples
     --------
@@ -35,8 +43,8 @@ def window_around(grid: Grid, epsilon: float) -> Grid:
     columns, rows = grid.columns + 2 * margin, grid.rows + 2 * margin
     if columns * rows > MOST_CELLS:
         raise InvalidInputError(
-            f"the noise reaches {margin} cells beyond the grid, which makes {columns} x {rows} cells: "
-            "take larger cells"
+            f"the noise extends {margin} cells beyond the grid, which needs {columns} x {rows} cells: "
+            "use larger cells"
         )
     corner = grid.x - margin * grid.cell, grid.y - margin * grid.cell
     return Grid(*corner, cell=grid.cell, columns=columns, rows=rows)
@@ -46,8 +54,8 @@ def window_around(grid: Grid, epsilon: float) -> Grid:
 class Convolution:
     """Planar Laplace noise of several epsilons, from the cells of a grid to those of the window around it.
 
-    In the window the noise is the same kernel everywhere: the border of the grid is no special case. The
-    transforms are long enough that nothing wraps around.
+    In the window the noise is the same kernel everywhere, also at the border of the grid. The transforms are long
+    enough to avoid wrap-around.
     """
 
     window: tuple[int, int]
@@ -61,7 +69,7 @@ class Convolution:
     ) -> "Convolution":
         """Return the convolutions for noise of each epsilon, per metre.
 
-        A periodic window has its east end next to its west end: then the map has an inverse.
+        In a periodic window the east end is next to the west end; then the map has an inverse.
         """
         top, left = round((grid.y - window.y) / grid.cell), round((grid.x - window.x) / grid.cell)
         people = slice(top, top + grid.rows), slice(left, left + grid.columns)
@@ -89,7 +97,7 @@ class Convolution:
         ]
 
     def gather(self, images: Sequence[FloatArray]) -> FloatArray:
-        """Return for each cell of the grid the images (one per epsilon) seen through its noise, added up."""
+        """Return the adjoint of `spread`: for each cell of the grid the sum of the convolved images."""
         total = np.zeros(self.spectra[0].shape, dtype=np.complex128)
         for image, spectrum in zip(images, self.spectra, strict=True):
             total += fft.rfft2(image, s=self.lengths) * spectrum
@@ -112,3 +120,71 @@ def _spectrum(kernel: FloatArray, lengths: tuple[int, int]) -> FloatArray:
         np.add.at(wrapped, -offsets[1:] % length, moved[1:])
         kernel = image
     return np.asarray(fft.rfft2(kernel).real, dtype=np.float64)
+
+
+TAIL = 40.0
+"""Beyond this many noise scales the kernel is below the rounding error of its largest entries."""
+
+NODES, MOST_NODES = 8, 160
+"""Gauss-Legendre nodes per unit square: eight and one per noise scale in a cell give 12 digits."""
+
+
+def laplace_kernel(scale: float, farthest: tuple[int, int]) -> FloatArray:
+    """Return `k[i, j]` for offsets of 0 up to `farthest` rows and columns; other signs follow by symmetry.
+
+    Parameters
+    ----------
+    scale : float
+        epsilon * cell: the width of a cell in noise scales.
+    farthest : (int, int)
+        Largest offset in rows and in columns.
+
+    Examples
+    --------
+    >>> k = laplace_kernel(0.5, (90, 90))
+    >>> total = k[0, 0] + 2 * k[0, 1:].sum() + 2 * k[1:, 0].sum() + 4 * k[1:, 1:].sum()
+    >>> bool(abs(total - 1) < 1e-12)
+    True
+    """
+    moments = scale**2 / (2 * math.pi) * _moments(scale, farthest[0] + 1, farthest[1] + 1)
+    # The tent at offset i increases over the unit square before i (index 1) and decreases over the one after
+    # (index 0); at offset 0 the square before is the mirror image of the one after.
+    rows = moments[:, :, 0].copy()
+    rows[1:] += moments[:-1, :, 1]
+    rows[0] *= 2
+    kernel = rows[:, :, 0].copy()
+    kernel[:, 1:] += rows[:, :-1, 1]
+    kernel[:, 0] *= 2
+    return kernel
+
+
+def _moments(scale: float, rows: int, columns: int) -> FloatArray:
+    """Return integrals of exp(-scale * r) over unit squares, (rows, columns, 2, 2): falling or rising per axis."""
+    nodes, weights = _gauss(scale, NODES)
+    tents = np.stack([1 - nodes, nodes]) * weights
+    y, x = np.arange(rows)[:, None] + nodes, np.arange(columns)[:, None] + nodes
+    moments = np.empty((rows, columns, 2, 2))
+    for row in range(rows):
+        density = np.exp(-scale * np.hypot(y[row][:, None, None], x[None]))
+        moments[row] = np.einsum("py,ycx,qx->cpq", tents, density, tents, optimize=True)
+    moments[0, 0] = _corner_moments(scale)
+    return moments
+
+
+def _corner_moments(scale: float) -> FloatArray:
+    """Return the moments of the square at the truth, where the density has its cusp.
+
+    Each of the two triangles next to the cusp is a square in polar-like coordinates (s, s t), where the
+    integrand is smooth.
+    """
+    nodes, weights = _gauss(scale, 3 * NODES)
+    s, t = np.meshgrid(nodes, nodes, indexing="ij")
+    mass = np.outer(weights, weights) * s * np.exp(-scale * s * np.sqrt(1 + t**2))
+    long, short = np.stack([1 - s, s]), np.stack([1 - s * t, s * t])
+    one = np.einsum("pst,st,qst->pq", long, mass, short)
+    return np.asarray(one + one.T)
+
+
+def _gauss(scale: float, least: int) -> tuple[FloatArray, FloatArray]:
+    nodes, weights = np.polynomial.legendre.leggauss(min(least + math.ceil(scale), MOST_NODES))
+    return (nodes + 1) / 2, weights / 2

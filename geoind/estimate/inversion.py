@@ -1,8 +1,8 @@
-"""The population behind private reports, by undoing the mechanism: solve for it, then repair the answer.
+"""The population estimated from private reports, by matrix inversion.
 
-The expected share of each report is a linear map of the population, so the observed shares give the population
-back by the inverse map (Agrawal and Aggarwal, PODS 2001). Chance makes the answer negative in places; it is
-repaired to a distribution. Unbiased before the repair, and far noisier than `estimate_population`.
+The expected share of each report is a linear map of the population, so the inverse map of the observed shares
+estimates the population (Agrawal and Aggarwal, PODS 2001). The result has negative entries by chance and is
+projected to a distribution. It is unbiased before the projection, and much noisier than `estimate_population`.
 """
 
 from typing import Literal
@@ -15,9 +15,7 @@ from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError
 from geoind.estimate.convolution import Convolution
-from geoind.estimate.groups import Mechanisms, Reports, grouped
-from geoind.estimate.observation import count_outputs
-from geoind.estimate.population import check_inputs, windowed
+from geoind.estimate.observation import Mechanisms, Reports, check_inputs, count_outputs, grouped, windowed
 from geoind.space.projection import Projection
 from geoind.space.sites import Sites
 
@@ -26,7 +24,7 @@ __all__ = ["invert_population", "nearest_distribution"]
 Repair = Literal["project", "clip"]
 
 SINGULAR = 1e-12
-"""A map that shrinks some direction by more than this is not undone: rounding would be all that is left."""
+"""A map with a smaller ratio of singular values is not inverted: rounding errors would dominate."""
 
 
 def invert_population(
@@ -40,7 +38,7 @@ def invert_population(
 ) -> Prior:
     """Return the population whose expected reports are the observed ones, repaired to a distribution.
 
-    For a channel the linear system is solved; for noise on a grid the convolution is undone by division of
+    For a channel the linear system is solved; for noise on a grid the convolution is inverted by division of
     Fourier transforms, on the grid and a margin around it.
 
     Parameters
@@ -48,8 +46,8 @@ def invert_population(
     reports, mechanism, grid, projection
         As in `estimate_population`; one mechanism for all reports.
     repair : "project" or "clip"
-        Take the closest distribution (Euclidean projection on the simplex), or set what is negative to zero
-        and scale the rest.
+        Take the closest distribution (Euclidean projection on the simplex), or set negative entries to zero and
+        scale the rest.
     open_border : bool
         Whether people may also be outside the grid, as in `estimate_population`.
 
@@ -100,13 +98,13 @@ def _deconvolve(convolution: Convolution, shares: FloatArray) -> FloatArray:
     """Return the population of the grid whose noise gives the shares of reports in the window."""
     [spectrum] = convolution.spectra
     if not spectrum.min() > SINGULAR * spectrum.max():
-        raise InvalidInputError("the noise is too wide for these cells to be undone; use estimate_population")
+        raise InvalidInputError("the noise is too wide for these cells to be inverted; use estimate_population")
     image = fft.irfft2(fft.rfft2(shares.reshape(convolution.window)) / spectrum, s=convolution.lengths)
     return np.asarray(image[convolution.people], dtype=np.float64).ravel()
 
 
 def nearest_distribution(weights: FloatArray) -> FloatArray:
-    """Return the distribution closest to some weights in the Euclidean sense: shift them down, cut at zero.
+    """Return the distribution closest to some weights in the Euclidean sense.
 
     Examples
     --------

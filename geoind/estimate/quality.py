@@ -1,4 +1,4 @@
-"""How far an estimated population is from the true one."""
+"""Distances between an estimated population and the true one."""
 
 import math
 import warnings
@@ -21,7 +21,7 @@ DIRECTIONS = 64
 
 
 def total_variation(estimate: Prior, truth: Prior) -> float:
-    """Return the share of people who are in the wrong place: half the sum of the differences.
+    """Return the total variation distance: half the sum of the absolute differences.
 
     Examples
     --------
@@ -34,11 +34,11 @@ def total_variation(estimate: Prior, truth: Prior) -> float:
 
 
 def earth_movers_distance(estimate: Prior, truth: Prior, *, exact: bool | None = None) -> float:
-    """Return how many metres people must move on average to turn one population into the other.
+    """Return the mean distance in metres that people must move to turn one population into the other.
 
-    Exact (a transport problem, solved by the package POT) or, by default above 4096 sites, sliced: the mean
-    over 64 directions of the distance along a line, times pi / 2. The sliced one is never larger than the
-    exact one (but for the few directions), and equal to it where everybody moves the same way.
+    Exact (a transport problem, solved by the package POT) or, by default above 4096 sites, sliced: the mean over
+    64 directions of the one-dimensional distance, times pi / 2. With infinitely many directions the sliced
+    distance is at most the exact one, and equal to it where all people move in the same direction.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def earth_movers_distance(estimate: Prior, truth: Prior, *, exact: bool | None =
         exact = len(xy) <= EXACT_SITES
     if exact:
         require("the exact earth mover's distance", "ot")
-    # What both populations share stays where it is; only the surplus moves, to where it is missing.
+    # The common mass stays in place; only the surplus moves.
     surplus, deficit = change > 0, change < 0
     moved = float(change[surplus].sum())
     if not moved > 1e-15:
@@ -65,7 +65,7 @@ def earth_movers_distance(estimate: Prior, truth: Prior, *, exact: bool | None =
 
 def _transported(start: FloatArray, end: FloatArray, give: FloatArray, take: FloatArray) -> float:
     with warnings.catch_warnings():
-        # Its source has invalid escapes, which some interpreters mention when they first compile it.
+        # Its source has invalid escapes, for which some interpreters warn when they first compile it.
         warnings.simplefilter("ignore")
         import ot
 
@@ -78,14 +78,14 @@ def _sliced(start: FloatArray, end: FloatArray, give: FloatArray, take: FloatArr
     for angle in (np.arange(DIRECTIONS) + 0.5) * math.pi / DIRECTIONS:
         direction = np.array([math.cos(angle), math.sin(angle)])
         total += float(wasserstein_distance(start @ direction, end @ direction, give, take))
-    # A straight way of length one is 2 / pi long on average over the directions it is looked at from.
+    # The projection of a unit vector has a mean length of 2 / pi over all directions.
     return math.pi / 2 * total / DIRECTIONS
 
 
 def hotspots_found(estimate: Prior, truth: Prior, *, count: int = 20, within: float = 0.0) -> float:
-    """Return the share of the truth's `count` densest sites that the estimate's densest ones find.
+    """Return the share of the truth's `count` densest sites that are also densest sites of the estimate.
 
-    A site is found if one of the estimate's `count` densest lies within `within` metres of it.
+    A site counts as found if one of the estimate's `count` densest sites lies within `within` metres of it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The paper's comparison of location-privacy mechanisms, generalised: any grid, any prior, any loss."""
+"""The comparison of mechanisms of Andrés et al. (CCS 2013), for any grid, prior and loss."""
 
 from geoind.evaluation.comparison import compare
 from geoind.evaluation.plain import as_plain_data, stored_comparison

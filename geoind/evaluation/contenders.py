@@ -1,36 +1,40 @@
-"""The mechanisms of the comparison, each tuned to a loss under a prior."""
+"""The mechanisms of the comparison, each tuned to an expected loss under a prior."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, partial
 from typing import Literal, TypeAlias
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from geoind import max_adversary_error_given_loss, min_loss_given_epsilon
-from geoind.arrays import FloatArray
+from geoind.arrays import FloatArray, as_positive
 from geoind.channels.channel import Channel
 from geoind.channels.discretise import discretise
 from geoind.channels.formulas import cloaking, exponential, planar_geometric, randomised_response
-from geoind.channels.metrics import adversary_error
+from geoind.channels.metrics import adversary_error, expected_loss
 from geoind.channels.priors import Prior
 from geoind.channels.remap import bayes_remap
 from geoind.errors import InfeasibleError
 from geoind.evaluation.setting import Setting
-from geoind.evaluation.tuning import Family, epsilon_for_loss
 from geoind.mechanisms.planar import PlanarLaplace
-from geoind.optimal import Effort, optimal_error_range
+from geoind.optimal import optimal_error_range
 from geoind.space.sites import Grid, Places
 
-__all__ = ["EFFORT", "EQUALISED", "FAMILIES", "Contender", "Equalised", "Lineup"]
+__all__ = ["EQUALISED", "FAMILIES", "TOLERANCE", "Contender", "Equalised", "Family", "Lineup", "epsilon_for_loss"]
+
+Family: TypeAlias = Callable[[float], Channel]
+"""From a privacy parameter to a channel; the larger the parameter, the smaller the expected loss."""
 
 Equalised: TypeAlias = Literal["uniform", "evaluated"]
 EQUALISED: tuple[Equalised, ...] = ("uniform", "evaluated")
-"""The prior under which expected distances are made equal: the uniform one (as the paper), or the one at hand."""
+"""The prior under which expected distances are equal: the uniform one (as in the paper), or that of the row."""
 
-EFFORT = Effort(tolerance=1e-4)
-"""Relative gap at which a loss counts as least: a centimetre here, and reachable where the loss is tiny."""
+TOLERANCE = 1e-4
+"""Relative gap at which a loss counts as optimal: a centimetre here, and reachable where the loss is tiny."""
 
 OPTIMAL_FOR_UNIFORM = "optimal for uniform"
 
@@ -44,11 +48,11 @@ class Contender:
     name : str
     channel : Channel
     parameter : float
-        The epsilon (per metre) it was built with; NaN where there is none.
+        Its epsilon per metre; NaN where there is none.
     knows_prior : bool
-        Whether it was built for the very prior that it is measured under.
+        Whether it was built for the prior that it is measured under.
     exact_answer : bool
-        Whether the service answers for the true place, so that no distance is lost.
+        Whether the service answers for the true location, so that the loss is zero.
     """
 
     name: str
@@ -59,13 +63,13 @@ class Contender:
 
 
 def _flat(grid: Grid, epsilon: float) -> Channel:
-    """Return randomised response whose neighbouring cells are epsilon per metre apart."""
+    """Return randomised response with a privacy loss of epsilon times cell between neighbouring cells."""
     response = randomised_response(len(grid), epsilon=epsilon * grid.cell)
     return Channel(grid, grid, response.matrix)
 
 
 def _gaussian(grid: Grid, epsilon: float) -> Channel:
-    """Return Gaussian noise of standard deviation 1 / epsilon per axis; border cells take what falls outside."""
+    """Return Gaussian noise of standard deviation 1 / epsilon per axis; outside reports go to border cells."""
     along_x, along_y = (_normal_steps(count, epsilon * grid.cell) for count in (grid.columns, grid.rows))
     matrix = np.kron(along_y, along_x)
     return Channel(grid, grid, matrix / matrix.sum(axis=1, keepdims=True))
@@ -75,7 +79,7 @@ def _normal_steps(count: int, rate: float) -> FloatArray:
     """Return the probability of each cell of a line for normal noise around each cell's centre."""
     steps = np.arange(count)
     near = np.abs(steps[None, :] - steps[:, None]) - 0.5
-    # Both bounds on the lower tail: differences of cumulative values near 1 would lose the far cells.
+    # Both bounds are on the lower tail, because differences of cumulative values near 1 would lose the far cells.
     mass = ndtr(-near * rate) - ndtr(-(near + 1) * rate)
     for border in (0, count - 1):
         mass[:, border] = ndtr(-near[:, border] * rate)
@@ -83,9 +87,9 @@ def _normal_steps(count: int, rate: float) -> FloatArray:
 
 
 def _decoy(grid: Grid) -> Channel:
-    """Return the channel that reports the true cell and one other at random, in no order (2-anonymous dummies).
+    """Return the channel that reports the true cell and a random other one, without order (2-anonymous dummies).
 
-    A report is a pair of cells; it is placed at their middle.
+    A report is a pair of cells; its location is their midpoint.
     """
     first, second = np.triu_indices(len(grid), k=1)
     matrix = np.zeros((len(grid), len(first)))
@@ -101,14 +105,11 @@ FAMILIES: dict[str, Callable[[Grid, float], Channel]] = {
     "randomised response": _flat,
     "Gaussian": _gaussian,
 }
-"""Mechanisms with one parameter, epsilon per metre (Gaussian: 1 / sigma), that do not look at the prior."""
+"""Mechanisms with one parameter, epsilon per metre (Gaussian: 1 / sigma), that do not depend on the prior."""
 
 
 class Lineup:
-    """Every mechanism of the comparison on one setting, ready to meet priors.
-
-    What does not depend on the prior is built once.
-    """
+    """All mechanisms of the comparison on one setting; those that do not depend on the prior are built once."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
@@ -116,14 +117,14 @@ class Lineup:
         self._families: dict[str, Family] = {}
 
     def family(self, name: str) -> Family:
-        """Return the family of that name on the setting's grid; its members are remembered."""
+        """Return the family of that name on the setting's grid, with a cache of its channels."""
         if name not in self._families:
             self._families[name] = lru_cache(maxsize=256)(partial(FAMILIES[name], self.setting.grid))
         return self._families[name]
 
     @cached_property
     def optimal_for_uniform(self) -> list[Contender]:
-        """Two of the many mechanisms that leave the most error under the uniform prior at the wanted loss."""
+        """Two of the many mechanisms of largest adversary error under the uniform prior at the wanted loss."""
         choices: dict[str, Literal["symmetric", "entropy"]] = {
             OPTIMAL_FOR_UNIFORM: "symmetric",
             f"{OPTIMAL_FOR_UNIFORM}, most entropy": "entropy",
@@ -136,12 +137,12 @@ class Lineup:
         ]
 
     def optimal_for(self, prior: Prior) -> list[Contender]:
-        """Return the optimum for the prior, and under it the extremes of all optima for the uniform one."""
+        """Return the optimum for the prior, and the extremes of all optima for the uniform prior under it."""
         optima: list[Channel] = [contender.channel for contender in self.optimal_for_uniform]
         if not np.array_equal(prior.mass, self.setting.uniform.mass):
             found = optimal_error_range(self.setting.uniform, prior, max_loss=self.loss)
             optima += [found.lowest_channel, found.highest_channel]
-        # The lowest one found is an upper estimate of the lowest there is: another known optimum may be lower.
+        # The lowest error found is an upper estimate of the minimum; another known optimum may be lower.
         optima.sort(key=lambda channel: adversary_error(channel, prior))
         return [
             Contender(f"{OPTIMAL_FOR_UNIFORM}, least error", optima[0]),
@@ -159,10 +160,10 @@ class Lineup:
         return self._families_for(self.setting.uniform)
 
     def against(self, prior: Prior) -> Iterator[tuple[Equalised, Contender]]:
-        """Yield the mechanisms to measure under a prior, and under which prior their loss was made equal.
+        """Yield the mechanisms to measure under a prior, each with the prior under which losses are equal.
 
-        Some have nothing to tune and come twice: cloaking, dummies, the optimal mechanisms, whose bound on the
-        loss is under the prior that they are optimal for.
+        Mechanisms without a parameter to tune come twice: cloaking, dummies, and the optimal mechanisms, whose
+        bound on the loss is under the prior that they are optimal for.
         """
         grid = self.setting.grid
         *extremes, best = self.optimal_for(prior)
@@ -176,7 +177,7 @@ class Lineup:
                 remapped = replace(laplace, channel=self._remapped(laplace.parameter, prior))
             else:
                 remapped = self._tuned("", lambda epsilon: self._remapped(epsilon, prior), prior)
-            private = min_loss_given_epsilon(prior, epsilon=laplace.parameter, effort=EFFORT)
+            private = min_loss_given_epsilon(prior, epsilon=laplace.parameter, tolerance=TOLERANCE)
             informed = [
                 replace(remapped, name="remapped Laplace", knows_prior=True),
                 Contender("optimal geo-ind", private, laplace.parameter, knows_prior=True),
@@ -195,6 +196,63 @@ class Lineup:
         try:
             epsilon = epsilon_for_loss(family, prior, loss=self.loss)
         except InfeasibleError:
-            # Remapping never costs more than the prior's own error: then the noise is as wide as it gets.
+            # The loss after remapping is at most the error of the prior alone; then the noise is as wide as
+            # allowed.
             epsilon = 1 / (100 * float(np.ptp(prior.sites.xy, axis=0).max()))
         return Contender(name, family(epsilon), epsilon)
+
+
+RELATIVE = 1e-10
+WIDEST = 4000.0
+"""Largest ratio of the noise's scale to the extent of the sites, and of the extent to the scale."""
+
+
+def epsilon_for_loss(family: Family, prior: Prior, *, loss: float) -> float:
+    """Return the epsilon at which a family of mechanisms has the wanted expected distance.
+
+    Parameters
+    ----------
+    family : callable
+        From epsilon to a channel whose loss falls as epsilon grows.
+    prior : Prior
+        The prior of the expectation.
+    loss : float
+        Wanted expected distance between truth and report, in metres.
+
+    Raises
+    ------
+    InfeasibleError
+        If no epsilon gives such a large (or small) loss.
+
+    Examples
+    --------
+    The planar Laplace with the loss of cloaking on the paper's grid:
+
+    >>> from geoind import Grid, PlanarLaplace, discretise
+    >>> grid = Grid(0, 0, cell=100, columns=9, rows=9)
+    >>> epsilon = epsilon_for_loss(
+    ...     lambda epsilon: discretise(PlanarLaplace(epsilon), grid), Prior.uniform(grid), loss=107.29838
+    ... )
+    >>> round(epsilon, 6)
+    0.016163
+    """
+    loss = as_positive(loss, "loss")
+    size = float(np.ptp(prior.sites.xy, axis=0).max())
+    if not size > 0:
+        raise InfeasibleError("the expected distance on a single site is always 0")
+    low, high = 1 / (WIDEST * size), WIDEST / size
+
+    def excess(log_epsilon: float) -> float:
+        return expected_loss(family(math.exp(log_epsilon)), prior) / loss - 1
+
+    # Widen the bracket from a likely value, because channels at the extremes are slow to compute.
+    near = far = min(max(2 / loss, low), high)
+    while excess(math.log(near)) < 0:
+        if near <= low:
+            raise InfeasibleError(f"no epsilon makes the expected distance as large as {loss:g}")
+        far, near = near, max(near / 2, low)
+    while excess(math.log(far)) > 0:
+        if far >= high:
+            raise InfeasibleError(f"no epsilon makes the expected distance as small as {loss:g}")
+        near, far = far, min(far * 2, high)
+    return math.exp(brentq(excess, math.log(near), math.log(far), xtol=RELATIVE, rtol=4 * RELATIVE))

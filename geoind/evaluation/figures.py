@@ -1,4 +1,4 @@
-"""The pictures of the evaluation: titled by the finding, readable in black and white and by all eyes."""
+"""The figures of the evaluation, titled by their finding, readable in black and white and by the colour-blind."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["STYLES", "draw_bars", "draw_channels", "draw_curves", "draw_priors", "draw_scatter", "new_figure"]
 
 INK = "#222222"
-# Okabe and Ito's colours differ for all eyes; hatches and markers repeat the difference without colour.
+# The colours of Okabe and Ito are distinct for colour-blind readers; hatches and markers differ as well.
 STYLES: dict[str, dict[str, Any]] = {
     "cloaking": {"color": "#999999", "hatch": "", "marker": "s", "linestyle": ":"},
     "optimal for uniform": {"color": "#E69F00", "hatch": "///", "marker": "D", "linestyle": "-."},
@@ -38,14 +38,14 @@ STYLES: dict[str, dict[str, Any]] = {
 
 
 def new_figure(width: float, height: float, title: str, **layout: Any) -> "Figure":
-    """Return an empty figure with a title that says the finding; pyplot's global state stays out of it."""
+    """Return an empty figure with a title; pyplot's global state is not used."""
     require("a figure", "matplotlib")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white", **layout)
     FigureCanvasAgg(figure)
-    # Titles hold names of files: a dollar sign begins no formula.
+    # Titles contain names of files, where a dollar sign does not start a formula.
     figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold", color=INK, parse_math=False)
     return figure
 
@@ -65,8 +65,8 @@ def _square(axes: "Axes", values: FloatArray, setting: Setting, *, largest: floa
     return image
 
 
-def draw_priors(setting: Setting, title: str = "What the adversary knows beforehand") -> "Figure":
-    """Return each prior as a picture of the grid; lines separate the cloaking zones."""
+def draw_priors(setting: Setting, title: str = "Prior knowledge of the adversary") -> "Figure":
+    """Return a figure of all priors on the grid; lines separate the cloaking zones."""
     names = list(setting.weights)
     columns = min(5, len(names))
     rows = math.ceil(len(names) / columns)
@@ -84,7 +84,7 @@ def draw_priors(setting: Setting, title: str = "What the adversary knows beforeh
 
 
 def draw_bars(table: "DataFrame", *, mechanisms: Sequence[str], title: str) -> "Figure":
-    """Return adversary errors as bars, a group for each prior; whiskers span a mechanism's many optima."""
+    """Return adversary errors as bars, a group for each prior; whiskers show the range over all optima."""
     priors = list(dict.fromkeys(table["prior"]))
     errors = table.set_index(["prior", "mechanism"])["adversary_error"]
     figure = new_figure(max(10.0, 1.15 * len(priors)), 4.3, title)
@@ -121,7 +121,7 @@ def draw_bars(table: "DataFrame", *, mechanisms: Sequence[str], title: str) -> "
 
 
 def draw_channels(channels: Mapping[str, Channel], prior: Prior, setting: Setting, *, title: str) -> "Figure":
-    """Return two rows of heat maps: reports of the middle cell, and what its report tells the adversary."""
+    """Return two rows of heat maps: reports of the middle cell, and the posterior after its report."""
     figure = new_figure(1.75 * len(channels), 4.5, title)
     axes = figure.subplots(2, len(channels), squeeze=False)
     middle = len(setting.grid) // 2
@@ -139,7 +139,7 @@ def draw_channels(channels: Mapping[str, Channel], prior: Prior, setting: Settin
         _square(axes[1, column], posterior, setting)
         axes[1, column].set_xlabel(f"largest {posterior.max():.2f}", fontsize=8)
     axes[0, 0].set_ylabel("reports of\nthe middle cell", fontsize=9)
-    axes[1, 0].set_ylabel("belief after\nthat report", fontsize=9)
+    axes[1, 0].set_ylabel("posterior after\nthat report", fontsize=9)
     return figure
 
 
@@ -165,7 +165,7 @@ def draw_curves(curves: "DataFrame", *, title: str, mark: float | None = None) -
 
 
 def draw_scatter(table: "DataFrame", *, prior: str, title: str) -> "Figure":
-    """Return cost against privacy under one prior: a point for each mechanism."""
+    """Return loss against adversary error under one prior: a point for each mechanism."""
     figure = new_figure(6.4, 4.4, title)
     axes = figure.subplots()
     for _, row in table[table["prior"] == prior].iterrows():
@@ -185,7 +185,7 @@ def draw_scatter(table: "DataFrame", *, prior: str, title: str) -> "Figure":
     axes.set_ylabel("adversary's expected error (m): privacy")
     limit = max(axes.get_xlim()[1], axes.get_ylim()[1])
     axes.plot([0, limit], [0, limit], color="#888888", linewidth=0.8, linestyle=":")
-    axes.text(limit * 0.6, limit * 0.62, "error = cost: nothing wasted", fontsize=8, color="#555555", rotation=38)
+    axes.text(limit * 0.6, limit * 0.62, "error = loss", fontsize=8, color="#555555", rotation=38)
     _plain_frame(axes)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     return figure

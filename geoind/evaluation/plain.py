@@ -1,4 +1,4 @@
-"""A comparison as plain data, for pages and programs that have no pandas; the paper's own one is stored."""
+"""A comparison as plain data, for JSON; that of the paper's setting is stored."""
 
 import json
 import math
@@ -20,11 +20,11 @@ MEASURES = {
     "posterior_entropy": ("posterior entropy", "bits", "higher is more private"),
     "bayes_vulnerability": ("chance of an exact guess", "", "lower is more private"),
 }
-"""What is measured: a title, a unit, and which direction is good."""
+"""Title, unit and interpretation of each measure."""
 
 
 class PlainComparison(TypedDict):
-    """A comparison in what JSON has."""
+    """A comparison in the types of JSON."""
 
     grid: dict[str, float]
     zone: list[int]
@@ -40,9 +40,9 @@ DIGITS = 8
 
 
 def as_plain_data(table: "DataFrame", setting: Setting) -> PlainComparison:
-    """Return a comparison as dictionaries, lists, strings and numbers that fit into JSON.
+    """Return a comparison as dictionaries, lists, strings and numbers, for JSON.
 
-    `rows` has one entry per row of the table; None stands for an infinite epsilon and for a missing parameter.
+    `rows` has one entry per row of the table; an infinite epsilon and a missing parameter are None.
     """
     grid = setting.grid
     return {
@@ -59,7 +59,7 @@ def as_plain_data(table: "DataFrame", setting: Setting) -> PlainComparison:
 
 
 def stored_comparison() -> PlainComparison:
-    """Return the comparison on `PAPER_SETTING` as plain data, without computing it again.
+    """Return the stored comparison on `PAPER_SETTING` as plain data.
 
     `python3 dev.py bench figures` writes it; a test compares it with a fresh run.
 

@@ -10,8 +10,7 @@ from markupsafe import Markup
 
 from geoind.errors import plural
 from geoind.evaluation import figures
-from geoind.evaluation.claims import CLAIMS
-from geoind.evaluation.evaluate import Evaluation
+from geoind.evaluation.comparison import CLAIMS, Evaluation
 from geoind.evaluation.plain import MEASURES
 from geoind.extras import require
 from geoind.pictures.page import fill, html_page
@@ -56,7 +55,7 @@ MARKS = {"holds": "✓ holds", "fails": "✗ fails", "equal": "= equal", "depend
 
 
 class Picture(NamedTuple):
-    """A figure and what to read in it."""
+    """A figure and its caption."""
 
     figure: "Figure"
     caption: str
@@ -91,13 +90,13 @@ def findings(evaluation: Evaluation) -> list[str]:
         for way in WAYS:
             part = _where(evaluation.claims, claim=name, equalised=way)
             verdicts = part.groupby("verdict", sort=False)["prior"].agg(", ".join)
-            told = "; ".join(f"{MARKS[str(verdict)]}: {priors}" for verdict, priors in verdicts.items())
-            sentences.append(f"{claim.sentence} [equal under {way}] {told}")
+            found = "; ".join(f"{MARKS[str(verdict)]}: {priors}" for verdict, priors in verdicts.items())
+            sentences.append(f"{claim.sentence} [equal under {way}] {found}")
     return sentences
 
 
 def write_report(evaluation: Evaluation, path: Path) -> list[Path]:
-    """Write the page, and every number as CSV beside it; return the files written."""
+    """Write the page, and every number as CSV files next to it; return the files written."""
     require("a page with figures", "matplotlib")
     page, *tables = files = report_files(Path(path))
     page.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +107,7 @@ def write_report(evaluation: Evaluation, path: Path) -> list[Path]:
 
 
 def report_files(page: Path) -> list[Path]:
-    """Return the page and the CSV files that stand beside it: all numbers, the curves, the claims."""
+    """Return the page and the CSV files next to it: all numbers, the curves, the claims."""
     numbers = page.with_suffix(".csv")
     return [page, numbers, *(numbers.with_stem(f"{numbers.stem}-{what}") for what in ("curves", "claims"))]
 
@@ -125,8 +124,8 @@ def pictures(evaluation: Evaluation) -> dict[str, Picture]:
         table = evaluation.table[evaluation.table["equalised"] == way]
         found[f"paper-{way}"] = Picture(
             figures.draw_bars(table, mechanisms=PAPER_MECHANISMS, title=_cloaking_finding(claims, way)),
-            "The mechanisms of the paper. Whiskers: the mechanism that is optimal for the uniform prior is not "
-            "one mechanism; all that a whisker spans are optimal for the uniform prior.",
+            "The mechanisms of the paper. Many mechanisms are optimal for the uniform prior; a whisker shows the "
+            "range of their errors.",
         )
         found[f"others-{way}"] = Picture(
             figures.draw_bars(table, mechanisms=OTHER_MECHANISMS, title=_rival_finding(claims, way)),
@@ -137,9 +136,9 @@ def pictures(evaluation: Evaluation) -> dict[str, Picture]:
         channels = {name: evaluation.channels[way, last, name] for name in wanted}
         found[f"channels-{way}"] = Picture(
             figures.draw_channels(
-                channels, setting.prior(last), setting, title=f"The same task, very different reports ({last})"
+                channels, setting.prior(last), setting, title=f"Reports and posteriors of each mechanism ({last})"
             ),
-            "Top: where reports of the middle cell go. Bottom: what the adversary believes after a report there.",
+            "Top: the distribution of reports of the middle cell. Bottom: the posterior after a report there.",
         )
     for prior, part in evaluation.curves.groupby("prior", sort=False):
         found[f"curves-{prior}".replace(" ", "-")] = Picture(
@@ -149,7 +148,7 @@ def pictures(evaluation: Evaluation) -> dict[str, Picture]:
 
 
 def render_html(evaluation: Evaluation) -> str:
-    """Return the page as one string: no script, no link, no request."""
+    """Return the page as one string, without scripts, links or requests."""
     setting = evaluation.setting
     drawn = {name: html_figure(picture) for name, picture in pictures(evaluation).items()}
     intro = fill(
@@ -159,7 +158,7 @@ def render_html(evaluation: Evaluation) -> str:
         zone=setting.zone,
         loss=f"{setting.loss:.3f}",
     )
-    parts = [html_heading(1, "What each mechanism gives, and what it costs"), intro, drawn["priors"]]
+    parts = [html_heading(1, "Privacy and loss of each mechanism"), intro, drawn["priors"]]
     for way, words in WAYS.items():
         parts.append(html_heading(2, f"At {words}"))
         parts += [drawn[f"{name}-{way}"] for name in ("paper", "others", "channels")]
@@ -202,12 +201,12 @@ def _rival_finding(claims: "DataFrame", way: str) -> str:
     part = _where(claims, claim="Laplace best without the prior", equalised=way)
     beaten = int((part["verdict"] == "fails").sum())
     priors = plural(len(part), "prior")
-    return f"Under {beaten} of {priors} something that ignores the prior leaves more error than the Laplace"
+    return f"Under {beaten} of {priors} a mechanism without the prior has more error than the planar Laplace"
 
 
 def _curve_finding(part: "DataFrame") -> str:
     wide = part.pivot(index="epsilon", columns="mechanism", values="expected_loss")
-    # Where the noise costs about a quarter of what it can: neither all noise nor none.
+    # Where the loss is about a quarter of its maximum: neither all noise nor none.
     at = (wide["planar Laplace"] - wide["planar Laplace"].max() / 4).abs().idxmin()
     saved = 1 - wide.loc[at, "optimal geo-ind"] / wide.loc[at, "planar Laplace"]
     return f"At epsilon {at:.3g}/m the optimum costs {saved:.0%} less than the planar Laplace"
@@ -240,7 +239,7 @@ def html_table(wide: "DataFrame", digits: str) -> Markup:
 def html_figure(picture: Picture) -> Markup:
     """Return a figure with its caption."""
     buffer = io.BytesIO()
-    # Twice as many dots as pixels, for screens that have them.
+    # Two dots per pixel, for high-resolution screens.
     picture.figure.savefig(buffer, format="png", dpi=2 * PIXELS_PER_INCH)
     return fill(
         FIGURE,
@@ -269,9 +268,9 @@ BODY = """
 INTRODUCTION = """
 <p>{{ cells }} cells of {{ cell }} m, cloaking zones of {{ zone[0] }} x {{ zone[1] }} cells. Mechanisms are tuned
 to an expected distance of {{ loss }} m between truth and report; privacy is the expected error of an adversary who
-knows the prior and the mechanism and makes the optimal guess. Cloaking and dummies have nothing to tune, the
-Shokri-optimal mechanisms meet the loss under the prior that they are optimal for, and the optimal geo-ind
-mechanism runs at the epsilon of the planar Laplace: what they cost is in the tables.</p>
+knows the prior and the mechanism and makes the optimal guess. Cloaking and dummies have no parameter, the
+Shokri-optimal mechanisms have this loss under the prior that they are optimal for, and the optimal geo-ind
+mechanism has the epsilon of the planar Laplace: the tables show their losses.</p>
 """
 
 FIGURE = """

@@ -1,4 +1,4 @@
-"""The setting of the comparison: a grid, cloaking zones, and priors drawn as pictures."""
+"""The setting of the comparison: a grid, cloaking zones, and priors."""
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, field
@@ -104,7 +104,7 @@ REGIONS = {
         . . . . . . . . .
         # . . . . . . . #""",
 }
-"""Regions of a 9x9 grid, north at the top; of the kind the paper has, whose own masks were never published."""
+"""Regions of a 9x9 grid, north at the top, similar to those of the paper, whose masks were not published."""
 
 
 def from_picture(picture: str) -> FloatArray:
@@ -130,21 +130,21 @@ def from_picture(picture: str) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """What the mechanisms are compared on.
+    """Grid, zones and priors on which mechanisms are compared.
 
     Parameters
     ----------
     grid : Grid
-        The locations: where people may be, and what may be reported.
+        The possible true locations and reports.
     zone : (int, int)
         Columns and rows of a cloaking zone.
     weights : mapping from name to (len(grid),) array
-        What the adversary may know beforehand, up to a factor.
+        The priors, up to a factor.
     wanted_loss : float, optional
-        The expected distance between truth and report, in metres, that mechanisms are tuned to. Without it:
-        what cloaking costs under the uniform prior.
+        The expected distance between truth and report, in metres, that mechanisms are tuned to. Default: that of
+        cloaking under the uniform prior.
     projections : mapping from name to Projection
-        Where on Earth the cells of a prior lie, for priors of real places.
+        From degrees to the grid's metres, for priors of real places.
 
     Examples
     --------
@@ -172,8 +172,11 @@ class Setting:
         masses = {name: Prior.from_counts(self.grid, weights).mass for name, weights in self.weights.items()}
         object.__setattr__(self, "weights", MappingProxyType(masses))
 
+    def __repr__(self) -> str:
+        return f"Setting({self.grid!r}, zone={self.zone}, priors: {', '.join(self.weights)})"
+
     def __reduce__(self) -> tuple["partial[Setting]", tuple[Grid]]:
-        # A mapping proxy cannot be pickled, and processes must be able to share the work.
+        # A mapping proxy cannot be pickled, and settings are sent to worker processes.
         again = partial(
             Setting,
             zone=self.zone,
@@ -197,7 +200,7 @@ class Setting:
         Parameters
         ----------
         places : mapping from name to (n, 2) array, GeoDataFrame or GeoSeries
-            Where people were: degrees, longitude first, or points with a CRS.
+            Past locations: degrees, longitude first, or points with a CRS.
         cell : float
             Side of a cell, in metres.
         columns, rows : int
@@ -217,14 +220,14 @@ class Setting:
         )
 
     def lonlat(self, name: str) -> FloatArray:
-        """Return where on Earth the cells of a prior are: (len(grid), 2) degrees, longitude first."""
+        """Return the centres of a prior's cells: (len(grid), 2) degrees, longitude first."""
         if name not in self.projections:
-            raise InvalidInputError(f"nobody knows where on Earth the prior {name!r} is")
+            raise InvalidInputError(f"the prior {name!r} has no projection")
         return self.projections[name].to_lonlat(self.grid.xy)
 
     @property
     def uniform(self) -> Prior:
-        """The prior of somebody who knows nothing."""
+        """The uniform prior."""
         return Prior.uniform(self.grid)
 
     @property

@@ -1,4 +1,4 @@
-"""A made-up city with a known population: the same one on every machine, at any resolution."""
+"""A synthetic city with a known population: the same on every machine, at any resolution."""
 
 import math
 from dataclasses import dataclass
@@ -37,12 +37,12 @@ BACKGROUND = 0.06
 BLOCK = 1 / 12
 """Distance between two parallel streets."""
 FINEST = 512
-"""Sample points per side at which the density is averaged over cells, at least."""
+"""Least number of sample points per side for averaging the density over cells."""
 
 
 @dataclass(frozen=True, eq=False)
 class City:
-    """Where the people of a made-up city are.
+    """The population of a synthetic city.
 
     Attributes
     ----------
@@ -63,9 +63,9 @@ class City:
         return self.prior.sites
 
     def sample_xy(self, count: int, *, rng: np.random.Generator | int) -> FloatArray:
-        """Return the places of `count` people, in metres: a cell by its mass, anywhere within the cell.
+        """Return the locations of `count` people in metres, uniform within random cells.
 
-        For simulation only: the seed or generator must be given.
+        For simulation only, so a seed or generator is required.
         """
         generator = np.random.default_rng(rng)
         count = as_count(count, "count")
@@ -73,15 +73,15 @@ class City:
         return self.grid.xy[cells] + self.grid.cell * (generator.random((count, 2)) - 0.5)
 
     def sample_lonlat(self, count: int, *, rng: np.random.Generator | int) -> FloatArray:
-        """Return the places of `count` people, in degrees, longitude first."""
+        """Return the locations of `count` people, in degrees, longitude first."""
         return self.projection.to_lonlat(self.sample_xy(count, rng=rng))
 
 
 def synthetic_city(cells: int = 64, *, side: float = 6400.0, lon: float = 2.35, lat: float = 48.86) -> City:
     """Return a city of dense centres, streets, a river without people, a park and a few crowded places.
 
-    The density is one fixed function of the plane, averaged over each cell: a finer grid shows the same city
-    in more detail, and every machine gets the same one.
+    The density is one fixed function of the plane, averaged over each cell: a finer grid shows the same city in
+    more detail.
 
     Parameters
     ----------
@@ -130,6 +130,6 @@ def _density(x: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def _within_block(position: FloatArray) -> FloatArray:
-    """Return -0.5 to 0.5: how far into its block a coordinate is; the ends are the streets."""
+    """Return the position of a coordinate within its block, -0.5 to 0.5; the ends are the streets."""
     blocks = position / BLOCK
     return blocks - np.floor(blocks) - 0.5

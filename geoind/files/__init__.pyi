@@ -2,7 +2,6 @@ from .datasets import read_lonlat as read_lonlat
 from .datasets import read_traces as read_traces
 from .formats import Reading as Reading
 from .job import cancel as cancel
-from .job import obfuscate_files as obfuscate_files
 from .places import FileReports as FileReports
 from .places import read_places as read_places
 from .places import read_reports as read_reports

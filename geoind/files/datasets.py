@@ -80,7 +80,7 @@ def read_traces(path: str | Path, columns: Mapping[str, str] | None = None) -> "
     path : path
         The folder or the file; it may be compressed.
     columns : mapping, optional
-        What the columns of a CSV are called where they have no usual names, such as {"person": "driver"}. Times are
+        What the columns of a CSV are called where they have other names, such as {"person": "driver"}. Times are
         dates, UTC without a zone, or seconds since 1970.
 
     Examples

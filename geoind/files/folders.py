@@ -69,6 +69,8 @@ def sources_in(sources: Sequence[str | Path]) -> dict[str, Path]:
                 path = file.relative_to(root).as_posix()
                 if found.setdefault(path, file).resolve() != file.resolve():
                     raise InvalidInputError(f"two files are called {path}: obfuscate them one after the other")
+    if not found:
+        raise InvalidInputError("there must be at least one file")
     return found
 
 

@@ -22,7 +22,6 @@ from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, ki
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
-from geoind.tables.checks import clock_columns
 from geoind.tables.columns import named_path
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
@@ -34,7 +33,7 @@ from geoind.tables.unfinished import WorkFolder, cancel, description, refuse_ful
 if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
 
-__all__ = ["cancel", "is_several", "obfuscate_file", "obfuscate_files"]
+__all__ = ["cancel", "is_several", "obfuscate_file"]
 
 log = logging.getLogger("geoind")
 
@@ -44,7 +43,7 @@ FEW_BYTES = 32 << 20
 
 @with_options
 def obfuscate_file(
-    source: str | Path,
+    source: str | Path | Sequence[str | Path],
     target: str | Path,
     *,
     reading: Reading | None = None,
@@ -53,26 +52,34 @@ def obfuscate_file(
     job: str | None = None,
     progress: OnReports | None = None,
     spreadsheet_safe: bool = False,
+    workers: int | None = None,
     **options: Unpack[Options],
 ) -> Summary:
-    r"""Write a file of reports and return a summary.
+    r"""Write a file of reports, or a folder of them as one release, and return a summary.
 
-    Only the reports and the kept columns are written. Memory stays flat however long the file is. The target
-    appears whole, or after any error not at all. Its release record is in its Parquet metadata, or in
-    `<target>.geoind.json`. After an error the same call is not charged again; `geoind.files.cancel(target)`
-    removes the unfinished work.
+    Only the reports and the kept columns are written. Memory stays flat however long the files are. The target
+    appears whole, or after any error not at all. The release record of a file is in its Parquet metadata, or in
+    `<file>.geoind.json`.
+
+    A job with a ledger, or into a folder, that was interrupted or killed, or failed after it was paid for, leaves
+    its work in a hidden folder that is private to its owner. The same call again continues it, and is not charged
+    a second time. `geoind.files.cancel(target)` removes the hidden folder.
 
     Parameters
     ----------
-    source, target : path
-        CSV, TSV, NDJSON, GeoJSON, GPX, Parquet, GeoParquet and the vector files of
+    source : path or sequence of path
+        A file: CSV, TSV, NDJSON, GeoJSON, GPX, Parquet, GeoParquet or one of the vector files of
         `geoind.space.vector_files.DRIVERS`; any format may become any other. GeoLife's .plt and Google's
-        Records.json and Timeline.json are read. Text may be compressed (.gz, .zst, .zip). "-" is standard input or
-        output.
+        Records.json and Timeline.json are read. Text may be compressed (.gz, .zst, .zip). "-" is standard input.
+        A folder, a pattern such as `trips/*.csv`, or a sequence of paths stands for several files, which keep
+        their paths below a folder.
+    target : path
+        The file of reports ("-" is standard output); for several files a new or empty folder.
     reading : Reading, optional
         Format, delimiter, header, layer, where the file does not show it.
     rejects : path, optional
         Where bad records go, with number and reason; without it the first one is an error. It holds true places.
+        For several files a folder.
     ledger : Ledger, optional
         Charges all persons for their reports, or none, before noise is drawn.
     job : str, optional
@@ -81,119 +88,79 @@ def obfuscate_file(
         Called now and then with the number of reports so far and the share of the work that is done.
     spreadsheet_safe : bool
         Whether texts of CSV and TSV that a spreadsheet would run are written with a ' first.
+    workers : int, optional
+        Processes for several files; by default one per core where there is much to do. A person's trace may go on
+        in the next file, so traces are read in order, by one process.
     **options
         The keywords of `geoind.tables.Recipe.of`: `person` and one of `epsilon`, `level` and `radius`, `mechanism`
-        are needed. In JSON a column is a path, such as "properties.home".
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from geoind import EACH_ROW
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     trips = Path(folder, "trips.csv")
-    ...     _ = trips.write_text("name,day,lat,lon\nEiffel,Monday,48.8584,2.2945\n")
-    ...     done = obfuscate_file(
-    ...         trips, Path(folder, "reports.csv"), person=EACH_ROW, keep=["day"], level=1.386, radius=200
-    ...     )
-    ...     reports = Path(folder, "reports.csv").read_text()
-    >>> done.reports, reports[:20]
-    (1, 'day,lat,lon\nMonday,4')
-    """
-    work = _Job(
-        recipe=Recipe.of(**options),
-        reading=reading or Reading(),
-        rejects=rejects,
-        ledger=ledger,
-        label=job or f"file {Path(target).name}",
-        progress=progress,
-        spreadsheet_safe=spreadsheet_safe,
-    )
-    _refuse_overwriting([source, *work.used], [target, sidecar_of(str(target)), rejects])
-    sources, targets = {Path(source).name: source}, {Path(source).name: target}
-    if ledger is None or str(target) == STANDARD:
-        if ledger is not None and work.recipe.key is None:
-            raise InvalidInputError(
-                "standard output with a ledger needs `key=`: without it a second attempt after an error would be "
-                "charged again"
-            )
-        return _made(sources, targets, work, None)
-    with WorkFolder(Path(target), work.identity(sources), work.recipe.key) as unfinished:
-        return _made(sources, targets, work, unfinished)
-
-
-@with_options
-def obfuscate_files(
-    sources: Sequence[str | Path],
-    target: str | Path,
-    *,
-    workers: int | None = None,
-    reading: Reading | None = None,
-    rejects: str | Path | None = None,
-    ledger: Budget | None = None,
-    job: str | None = None,
-    progress: OnReports | None = None,
-    spreadsheet_safe: bool = False,
-    **options: Unpack[Options],
-) -> Summary:
-    r"""Obfuscate several files of any formats into a new folder, as one release, and return a summary of all.
-
-    A job that was interrupted or killed, and one that failed after it was paid for, leaves the files that are
-    complete in a hidden folder that is private to its owner. The same call again makes the files that are missing,
-    and is not charged a second time. `geoind.files.cancel(target)` removes the hidden folder.
-
-    Parameters
-    ----------
-    sources : sequence of path
-        Files, folders and patterns such as `trips/*.csv`. Files of a folder keep their paths in it.
-    target : path
-        The folder of reports, which must not exist, or be empty. It appears whole, or after any error not at all.
-    workers : int, optional
-        Processes; by default one per core where there is much to do. A person's trace may go from one file to the
-        next, so traces are read in order, by one process.
-    rejects : path, optional
-        A folder for bad records, with a file for each of the sources.
-    reading, ledger, job, progress, spreadsheet_safe, **options
-        As for `obfuscate_file`. A kept column that some files do not have is missing in their reports.
+        are needed. In JSON a column is a path, such as "properties.home". A kept column that some of several files
+        do not have is missing in their reports.
 
     Examples
     --------
     >>> import tempfile
     >>> from geoind import EACH_ROW
     >>> with tempfile.TemporaryDirectory() as name:
-    ...     days, reports = Path(name) / "days", Path(name) / "reports"
+    ...     days = Path(name, "days")
     ...     days.mkdir()
-    ...     _ = (days / "monday.csv").write_text("lat,lon\n48.8584,2.2945\n")
-    ...     obfuscate_files([days], reports, person=EACH_ROW, epsilon=0.01).reports
-    1
+    ...     _ = (days / "monday.csv").write_text("name,day,lat,lon\nEiffel,Monday,48.8584,2.2945\n")
+    ...     done = obfuscate_file(
+    ...         days / "monday.csv", Path(name, "reports.csv"), person=EACH_ROW, keep=["day"], epsilon=0.007
+    ...     )
+    ...     reports = Path(name, "reports.csv").read_text()
+    ...     all_days = obfuscate_file(days, Path(name, "reports"), person=EACH_ROW, epsilon=0.007)
+    >>> done.reports, reports[:20], all_days.reports
+    (1, 'day,lat,lon\nMonday,4', 1)
     """
-    place = Path(target)
-    refuse_full(place)
-    if workers is not None and (workers < 1 or options.get("time") is not None):
-        raise InvalidInputError(
-            "`workers=` must be at least 1, and cannot be used for traces: they are read in order"
-        )
+    several = not isinstance(source, (str, Path)) or is_several([source])
     work = _Job(
         recipe=Recipe.of(**options),
         reading=reading or Reading(),
         rejects=rejects,
         ledger=ledger,
-        label=job or f"folder {place.name}",
+        label=job or f"{'folder' if several else 'file'} {Path(target).name}",
         progress=progress,
         spreadsheet_safe=spreadsheet_safe,
-        into_folder=True,
+        several=several,
         workers=workers,
     )
+    if isinstance(source, (str, Path)) and not several:
+        return _obfuscate_one(source, target, work)
+    place, sources = Path(target), [source] if isinstance(source, (str, Path)) else source
+    refuse_full(place)
     files = sources_in(sources)
     refuse_folders(sources, files, place, rejects, work.used)
     if rejects is not None:
         _refuse_overwriting(work.used, [rejects_of(rejects, path) for path in files])
     with WorkFolder(place, work.identity(files), work.recipe.key) as unfinished:
-        targets = {path: unfinished.folder / target for path, target in targets_of(files).items()}
+        targets = {path: unfinished.folder / name for path, name in targets_of(files).items()}
         for aside in targets.values():
             aside.parent.mkdir(parents=True, exist_ok=True)
         summary = _made(files, targets, work, unfinished)
         unfinished.publish()
         return summary
+
+
+def _obfuscate_one(source: str | Path, target: str | Path, work: "_Job") -> Summary:
+    _refuse_overwriting([source, *work.used], [target, sidecar_of(str(target)), work.rejects])
+    sources, targets = {Path(source).name: source}, {Path(source).name: target}
+    if work.ledger is None:
+        return _made(sources, targets, work, None)
+    if str(target) != STANDARD:
+        with WorkFolder(Path(target), work.identity(sources), work.recipe.key) as unfinished:
+            return _made(sources, targets, work, unfinished)
+    if work.recipe.key is None:
+        raise InvalidInputError(
+            "standard output with a ledger needs `key=`: without it a second attempt after an error would be "
+            "charged again"
+        )
+    return _made(sources, targets, work, None)
+
+
+def is_several(sources: Sequence[str | Path]) -> bool:
+    """Return whether sources are more than one file: a folder, a pattern, or several of anything."""
+    first = str(sources[0])
+    return len(sources) > 1 or Path(first).is_dir() or (glob.has_magic(first) and not Path(first).exists())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -207,14 +174,18 @@ class _Job:
     label: str
     progress: OnReports | None
     spreadsheet_safe: bool
-    into_folder: bool = False
-    workers: int | None = 1
+    several: bool
+    workers: int | None
 
     def __post_init__(self) -> None:
         if self.ledger is not None:
             self.recipe.require_person_column("a ledger")
         if str(self.rejects) == STANDARD:
             raise InvalidInputError("`rejects=` holds true places: it needs a file, not standard output")
+        if self.workers is not None and (self.workers < 1 or not self.several or self.recipe.time is not None):
+            raise InvalidInputError(
+                "`workers=` is for a folder, must be at least 1, and cannot be used for traces: they need order"
+            )
 
     @property
     def used(self) -> tuple[Path, ...]:
@@ -290,16 +261,13 @@ class _File:
     @cached_property
     def needed(self) -> list[str]:
         """The columns to read: for the reports, to leave with them, and times that may explain the row order."""
-        wanted, recipe = set(self.table.needed), self.job.recipe
-        if recipe.order == "raise" and recipe.time is None:
-            first = next(self.source.rows(), None)
-            wanted |= set() if first is None else set(clock_columns(first.batch))
-        return [name for name in self.source.schema.names if name in wanted]
+        first = next(self.source.rows(), None)
+        return self.table.needed + ([] if first is None else self.table.clocks(first.batch))
 
     @property
     def rejects(self) -> str | Path | None:
         """Where bad records go; without it the first one is an error."""
-        if self.job.rejects is None or not self.job.into_folder:
+        if self.job.rejects is None or not self.job.several:
             return self.job.rejects
         return rejects_of(self.job.rejects, self.path)
 
@@ -344,7 +312,7 @@ class _File:
             drawn = part.draw(self.batches(rejects), release, on_problems=self._on_problems(rejects))
             for batch, _, reports in drawn:
                 yield batch, reports
-                if self.job.progress is not None and not self.job.into_folder:
+                if self.job.progress is not None and not self.job.several:
                     self.job.progress(part.drawn, part.drawn / max(release.reports, 1))
 
         schema = self.table.reported_schema
@@ -408,7 +376,7 @@ def _made(
     counted = _counted(files, job)
     release = Release.of(recipe, counted, files[0].table)
     missing = files
-    if job.into_folder:
+    if job.several:
         missing = [file for file in files if recipe.time is not None or not Path(file.target).exists()]
         _charge(files, release, job, unfinished)
         corners = _written(missing, release, job)
@@ -435,15 +403,17 @@ def _counted(files: Sequence[_File], job: _Job) -> Count:
     jobs = [(file if small else file.settled(), sessions, job.ledger is not None) for file in files]
     parallel = sessions is None and _in_parallel(files, job)
     counts = in_processes(job.workers, _count, jobs) if parallel else starmap(_count, jobs)
-    for file, (part, rejected) in zip(files, counts, strict=True):
+    named = {file.path: file for file in files}
+    # Processes finish in any order.
+    for path, part, rejected in counts:
         total.merge(part, job.recipe.most_rows)
-        file.rejected = rejected
+        named[path].rejected = rejected
     return total
 
 
-def _count(file: _File, sessions: "TraceSessions | None", charged: bool) -> tuple[Count, int]:
+def _count(file: _File, sessions: "TraceSessions | None", charged: bool) -> tuple[str, Count, int]:
     with _naming(file.path if file.one_of_several else ""):
-        return file.count(sessions, charged=charged), file.rejected
+        return file.path, file.count(sessions, charged=charged), file.rejected
 
 
 def _charge(files: Sequence[_File], release: Release, job: _Job, unfinished: WorkFolder | None) -> None:
@@ -486,12 +456,6 @@ def _in_parallel(files: Sequence[_File], job: _Job) -> bool:
 
 def _bytes_in(files: Sequence[_File]) -> int:
     return sum(Path(file.name).stat().st_size for file in files)
-
-
-def is_several(sources: Sequence[str | Path]) -> bool:
-    """Return whether sources are more than one file: a folder, a pattern, or several of anything."""
-    first = str(sources[0])
-    return len(sources) > 1 or Path(first).is_dir() or (glob.has_magic(first) and not Path(first).exists())
 
 
 @contextmanager

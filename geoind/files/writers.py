@@ -22,7 +22,7 @@ from geoind.errors import InvalidInputError
 from geoind.files.formats import Kind, compressed, empty_batch
 from geoind.space.crs import LONLAT, from_lonlat, parsed_crs
 from geoind.space.vector_files import SEQUENCES, driver_of, gdal_path
-from geoind.tables.places import LonLat, Points, declared_crs, geometry_columns
+from geoind.tables.places import LonLat, Points, crs_of
 
 __all__ = ["check_writable", "write"]
 
@@ -51,6 +51,7 @@ GPX = b'<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="geoi
 GPX %= b'xmlns="http://www.topografix.com/GPX/1/1"'
 
 QUOTED = json.JSONEncoder(ensure_ascii=False).encode
+DUMPED = json.JSONEncoder(ensure_ascii=False, allow_nan=False, default=str).encode
 BARE = (pa.types.is_nested, pa.types.is_boolean, pa.types.is_integer, pa.types.is_decimal)
 """The types whose text is their JSON."""
 
@@ -107,8 +108,8 @@ def write(
         The format and the compression.
     parts : iterator of (pyarrow.RecordBatch, list of (n, 2) arrays)
         Kept columns and columns of places, and the reports of each place in degrees, longitude first, NaN where
-        a row has none. Text has the coordinates of the reports. Parquet files have the columns of numbers or WKB
-        of the batch, the formats of GDAL those of WKB.
+        a row has none. Columns of lon and lat in a Parquet file are those of the batch; everything else is written
+        from the reports.
     schema : pyarrow.Schema
         The schema of the batches. Of its metadata, only b"geoind" is written, and only to Parquet files.
     places : sequence of LonLat or Points
@@ -165,27 +166,12 @@ class _Layout:
     def __post_init__(self) -> None:
         self.spots: dict[str, list[tuple[str, int, int]]] = {}
         for number, place in enumerate(self.places):
-            sources = place.names if isinstance(place, LonLat) else (self.geometry(place),) * 2
+            sources = place.names if isinstance(place, LonLat) else place.names * 2
             names = place.names if isinstance(place, LonLat) else ("lon", "lat")
             for axis, (source, name) in enumerate(zip(sources, names, strict=True)):
                 self.spots.setdefault(source, []).append((name, number, axis))
                 if self.schema.names.count(source) != 1:
                     raise InvalidInputError(f"column {source!r} of a place must be there once")
-
-    def geometry(self, place: LonLat | Points) -> str:
-        """Return the column of a geometry, or the name of one that lon and lat become."""
-        if isinstance(place, LonLat):
-            return "geometry"
-        names = [*place.names, *geometry_columns(self.schema)]
-        if not names or names[0] not in self.schema.names:
-            raise InvalidInputError("the schema must declare a column of geometries")
-        return names[0]
-
-    def crs(self, place: LonLat | Points) -> str | None:
-        """Return the CRS of a place."""
-        if isinstance(place, LonLat):
-            return LONLAT
-        return place.crs or declared_crs(self.schema, self.geometry(place))
 
     def only_place(self) -> LonLat | Points:
         """Return the place, for a format with one per record."""
@@ -217,17 +203,12 @@ class _Layout:
         buffers = [_valid(values), pa.py_buffer(np.column_stack([whole, whole >> 63]))]
         return pa.Array.from_buffers(pa.decimal128(18, self.decimals), len(whole), buffers).cast(TEXT)
 
-    def shapes(self, part: Part, place: LonLat | Points, crs: str | None) -> pa.Array:
-        """Return a place as WKB: the column of the batch, or made from the reports."""
-        if isinstance(place, Points) and crs == self.crs(place):
-            column = part[0].column(self.schema.get_field_index(self.geometry(place)))
-            column = getattr(column, "storage", column)
-            if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-                return column.cast(pa.binary())
+    def shapes(self, part: Part, place: LonLat | Points) -> pa.Array:
+        """Return the reports of a place as WKB in its CRS."""
         lonlat = part[1][self.places.index(place)]
         points = np.zeros(len(lonlat), WKB_POINT)
         points["head"][:, :2] = 1
-        points["xy"] = from_lonlat(lonlat, crs or LONLAT)
+        points["xy"] = from_lonlat(lonlat, crs_of(place))
         buffers = [_valid(lonlat[:, 0]), pa.py_buffer(points)]
         return pa.Array.from_buffers(pa.binary(WKB_POINT.itemsize), len(points), buffers).cast(pa.binary())
 
@@ -259,7 +240,10 @@ def _text(field: pa.Field | None, column: pa.Array) -> pa.Array:
         utc = column if kind.tz is None else column.cast(pa.timestamp(kind.unit, "UTC"))
         return pc.replace_substring(utc.cast(TEXT), " ", "T")
     if pa.types.is_nested(kind):
-        return pa.array([None if value is None else _dumped(name, value) for value in column.to_pylist()], TEXT)
+        try:
+            return pa.array((None if value is None else DUMPED(value) for value in column.to_pylist()), TEXT)
+        except ValueError:
+            raise InvalidInputError(f"column {name!r} holds NaN in lists, which JSON cannot hold") from None
     try:
         return column.cast(TEXT)
     except pa.ArrowNotImplementedError:
@@ -269,14 +253,6 @@ def _text(field: pa.Field | None, column: pa.Array) -> pa.Array:
 def _has_bytes(kind: pa.DataType) -> bool:
     inside = (kind.field(number).type for number in range(kind.num_fields))
     return any(map(_has_bytes, inside)) if kind.num_fields else "binary" in str(kind)
-
-
-def _dumped(name: str, value: Any) -> str:
-    """Return a list or struct as JSON."""
-    try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
-    except ValueError:
-        raise InvalidInputError(f"column {name!r} holds NaN in lists, which JSON cannot hold") from None
 
 
 def _unquoted(name: str, column: pa.Array) -> pa.Array:
@@ -409,16 +385,16 @@ def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) ->
         columns = {}
         for name, (field, column) in layout.columns(part, places=False).items():
             columns[name] = _text(field, column).cast(pa.string()) if _is_json(field) else column
-        for source, [(_, number, _), *_] in layout.spots.items():
-            column, place = part[0].column(layout.schema.get_field_index(source)), layout.places[number]
-            is_shape = isinstance(place, Points)
-            columns[source] = layout.shapes(part, place, layout.crs(place)) if is_shape else column
+        for place in layout.places:
+            for name in place.names:
+                column = part[0].column(layout.schema.get_field_index(name))
+                columns[name] = column if isinstance(place, LonLat) else layout.shapes(part, place)
         return pa.table({name: columns[name] for name in layout.schema.names})
 
     metadata = {key: value for key, value in (layout.schema.metadata or {}).items() if key == b"geoind"}
-    shapes = {layout.geometry(place): layout.crs(place) for place in layout.places if isinstance(place, Points)}
-    if shapes:
-        columns = {name: _geoparquet(crs) for name, crs in shapes.items()}
+    points = [place for place in layout.places if isinstance(place, Points)]
+    if points:
+        columns = {name: _geoparquet(crs_of(place)) for place in points for name in place.names}
         geo = {"version": "1.1.0", "primary_column": next(iter(columns)), "columns": columns}
         metadata[b"geo"] = json.dumps(geo).encode()
     fields = converted(layout.empty()).schema
@@ -431,11 +407,11 @@ def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) ->
             writer.write_table(converted(part))
 
 
-def _geoparquet(crs: str | None) -> dict[str, Any]:
+def _geoparquet(crs: str) -> dict[str, Any]:
     """Return the metadata of a column of WKB points; no CRS in it means lon/lat."""
     about: dict[str, Any] = {"encoding": "WKB", "geometry_types": ["Point"]}
     if crs != LONLAT:
-        about["crs"] = None if crs is None else parsed_crs(crs).to_json_dict()
+        about["crs"] = parsed_crs(crs).to_json_dict()
     return about
 
 
@@ -447,7 +423,7 @@ def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layo
     place, driver = layout.only_place(), driver_of(target)
     if driver not in OPTIONS or target.suffix.lower() == ".zip":
         raise InvalidInputError(f"{target.suffix} files are not written: choose one of {WRITTEN}")
-    crs, geometry = layout.crs(place), layout.geometry(place)
+    crs, geometry = crs_of(place), "geometry" if isinstance(place, LonLat) else place.names[0]
     kept = [field.name.lower() for field in layout.schema if field.name not in layout.spots]
     while isinstance(place, LonLat) and geometry in kept:
         geometry += "_"
@@ -460,7 +436,7 @@ def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layo
 
     def converted(part: Part) -> pa.RecordBatch:
         columns = {name: _for_gdal(driver, *one) for name, one in layout.columns(part, places=False).items()}
-        return pa.record_batch(columns | {geometry: layout.shapes(part, place, crs)})
+        return pa.record_batch(columns | {geometry: layout.shapes(part, place)})
 
     def guarded() -> Iterator[pa.RecordBatch]:
         try:
@@ -480,7 +456,7 @@ def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layo
                 driver=driver,
                 geometry_name=geometry,
                 geometry_type="Point",
-                crs=None if crs is None else parsed_crs("EPSG:4326" if crs == LONLAT else crs).to_wkt(),
+                crs=parsed_crs("EPSG:4326" if crs == LONLAT else crs).to_wkt(),
                 **OPTIONS[driver],
             )
     except InvalidInputError:

@@ -253,7 +253,7 @@ def _refuse_network(element: Any) -> None:
 
 def _refuse_code(element: Any) -> None:
     """Refuse text that folium writes into a script without quoting it."""
-    # A layer with a style takes the first property that tells its features apart, by its bare name.
+    # A layer with a style uses the first property with distinct values, by its bare name.
     if not re.fullmatch(r"feature(\.\w+)+", getattr(element, "feature_identifier", "feature.id")):
         raise InvalidInputError("the first properties of a GeoJson layer must have names of letters and digits")
     # A style with "{{ ... }}" loses its quotes.

@@ -1,20 +1,19 @@
-"""Optimal mechanisms: two linear programs, solved exactly."""
+"""Optimal mechanisms: least loss at a given epsilon, and largest adversary error at a given loss."""
 
-from geoind.optimal.certificate import Certificate, OptimalChannel
-from geoind.optimal.expost import expost
-from geoind.optimal.game.adversary_error import (
+from geoind.optimal.adversary_error import (
     ErrorRange,
     GameChannel,
     min_loss_given_adversary_error,
     optimal_error_range,
 )
-from geoind.optimal.least_loss.effort import Effort, Iterate
-from geoind.optimal.least_loss.optimum import near_optimal_given_epsilon
+from geoind.optimal.expost import expost
+from geoind.optimal.interior import Iterate
+from geoind.optimal.least_loss import near_optimal_given_epsilon
+from geoind.optimal.problem import Certificate, OptimalChannel
 from geoind.optimal.universal import regret, universality_gap
 
 __all__ = [
     "Certificate",
-    "Effort",
     "ErrorRange",
     "GameChannel",
     "Iterate",

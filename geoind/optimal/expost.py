@@ -1,4 +1,4 @@
-"""ExPost: the mechanism of largest conditional entropy at a given loss, by Blahut and Arimoto's iteration."""
+"""ExPost: the mechanism of largest conditional entropy at a given loss, by the Blahut-Arimoto algorithm."""
 
 import numpy as np
 
@@ -8,17 +8,16 @@ from geoind.channels.priors import Prior
 from geoind.channels.rows import steepest_slope
 from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, InvalidInputError
-from geoind.optimal.problem import as_loss, as_metric
-from geoind.optimal.repair import keep_promise
+from geoind.optimal.problem import as_loss, as_metric, keep_promise
 from geoind.space.sites import Sites
 
 __all__ = ["expost", "expost_for_loss"]
 
 ITERATIONS = 5_000
 ACCURACY = 1e-8
-"""In nats, of the conditional entropy."""
+"""Accuracy of the conditional entropy, in nats."""
 UNUSED = 1e-12
-"""A report less likely than this is dropped, from all rows alike."""
+"""A report of smaller probability is removed from all rows."""
 
 
 def expost(
@@ -30,21 +29,22 @@ def expost(
     loss: Distance = euclidean,
     distance: Distance = euclidean,
 ) -> Channel:
-    """Return f(z|x) proportional to P(z) exp(-b loss(x, z)), where P is how likely it makes each report.
+    """Return f(z|x) proportional to P(z) exp(-b loss(x, z)), where P is the distribution of its reports.
 
     Among all channels of its expected loss it has the largest conditional entropy of the truth given the report
-    (Oya et al., CCS 2017). It is 2 b-private per unit of loss, whatever P is.
+    (Oya et al., CCS 2017). It is 2 b-private per unit of loss, for any P.
 
     Parameters
     ----------
     prior : Prior
     epsilon : float, optional
-        Promise per unit of `distance`: b is half of it, less if the loss grows faster than the distance.
+        Privacy loss per unit of `distance`: b is half of it, or less if the loss grows faster than the distance.
     max_loss : float, optional
-        Expected loss instead: b is what attains it. Give one of both.
+        Expected loss: b is chosen to attain it. Pass one of epsilon and max_loss.
     outputs : Sites, optional
-        What may be reported; the prior's sites by default.
+        The possible reports; default: the prior's sites.
     loss, distance : Distance
+        Loss between truth and report, and the metric of epsilon.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def expost(
     100.0
     """
     if (epsilon is None) == (max_loss is None):
-        raise InvalidInputError("give either epsilon or max_loss")
+        raise InvalidInputError("pass either epsilon or max_loss")
     inputs = prior.sites
     outputs = inputs if outputs is None else outputs
     cost = as_loss(loss(inputs.xy, outputs.xy), (len(inputs), len(outputs)))
@@ -78,7 +78,7 @@ def blahut_arimoto(mass: FloatArray, cost: FloatArray, rate: float) -> FloatArra
     likely = np.full(cost.shape[1], 1 / cost.shape[1])
     for _ in range(ITERATIONS):
         # At the fixed point this factor is 1 for every report in use, and at most 1 for the others; the logarithm
-        # of its maximum bounds what is left to gain.
+        # of its maximum bounds the remaining gain.
         factor = (mass / (kernel @ likely)) @ kernel
         likely = likely * factor
         if float(np.log(factor.max())) < ACCURACY:
@@ -98,7 +98,7 @@ def expost_for_loss(mass: FloatArray, cost: FloatArray, max_loss: float) -> Floa
         matrix[:, int(np.argmin(expected))] = 1.0
         return matrix
     spread = float(np.ptp(cost, axis=1).max())
-    # At the upper end of the search no other report than the cheapest has a chance.
+    # At the upper end of the search only the cheapest report has a positive probability.
     low, high = -7.0, 4.0
     best = blahut_arimoto(mass, cost, 10.0**high / spread)
     for _ in range(60):

@@ -1,11 +1,82 @@
-"""Checks of the matrices that make up a problem."""
+"""Certificates of optimal channels, checks of a problem's matrices, and the repair of a solver's answer."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
-from geoind.arrays import FloatArray
-from geoind.errors import InvalidInputError, SitesMismatchError
+from geoind.arrays import ArrayLike, FloatArray
+from geoind.channels.channel import Channel, tight_epsilon
+from geoind.distances import Distance
+from geoind.errors import InvalidInputError, SitesMismatchError, plural
+from geoind.space.sites import Sites
 
-__all__ = ["as_loss", "as_metric"]
+__all__ = ["YARDSTICK", "Certificate", "OptimalChannel", "as_loss", "as_metric", "keep_promise"]
+
+YARDSTICK = 1e-7
+"""Gaps are relative to the objective, or to this fraction of its largest possible value where that is more."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The proof of optimality of a channel.
+
+    Attributes
+    ----------
+    objective : float
+        The value of the program at the returned channel, as stored.
+    bound : float
+        A bound on the optimum, by weak duality.
+    gap : float
+        Largest possible distance of the objective from the optimum, relative to the objective, or to 1e-7 of its
+        largest possible value where that is more: doubles do not resolve smaller objectives.
+    epsilon : float
+        Privacy loss per unit of the distance, measured on the returned channel.
+    repair : float
+        Change of the objective by the repair of the solver's answer, after which the measured epsilon is within
+        the requested one.
+    iterations : int
+    seconds : float
+    method : str
+        How the channel was found.
+    optimal : bool
+        Whether the gap is within the tolerance.
+    """
+
+    objective: float
+    bound: float
+    gap: float
+    epsilon: float
+    repair: float
+    iterations: int
+    seconds: float
+    method: str
+    optimal: bool
+
+    def __str__(self) -> str:
+        verdict = "optimal" if self.optimal else "NOT proven optimal"
+        return (
+            f"{verdict}: objective {self.objective:.8g}, bound {self.bound:.8g}, gap {self.gap:.1e}, "
+            f"measured epsilon {self.epsilon:.8g}, repair {self.repair:.1e}; "
+            f"{self.method}, {plural(self.iterations, 'iteration')}, {self.seconds:.2f} s"
+        )
+
+
+class OptimalChannel(Channel):
+    """A channel with the certificate of the program that it solves.
+
+    Examples
+    --------
+    >>> from geoind import Grid, Prior, min_loss_given_epsilon
+    >>> best = min_loss_given_epsilon(Prior.uniform(Grid(0, 0, cell=100, columns=2, rows=2)), epsilon=0.01)
+    >>> best.certificate.optimal, round(best.certificate.objective, 3)
+    (True, 54.555)
+    """
+
+    certificate: Certificate
+
+    def __init__(self, inputs: Sites, outputs: Sites, matrix: ArrayLike, certificate: Certificate) -> None:
+        super().__init__(inputs, outputs, matrix)
+        object.__setattr__(self, "certificate", certificate)
 
 
 def as_metric(apart: FloatArray, n: int) -> FloatArray:
@@ -28,3 +99,26 @@ def as_loss(cost: FloatArray, shape: tuple[int, int], name: str = "loss") -> Flo
     if not np.isfinite(cost).all():
         raise InvalidInputError(f"{name} must be finite")
     return cost
+
+
+SMALLEST_SHARE = 1e-13
+"""First share of the channel that is mixed in; less would vanish in rounding."""
+
+
+def keep_promise(
+    inputs: Sites, outputs: Sites, matrix: FloatArray, *, epsilon: float, distance: Distance
+) -> tuple[Channel, float]:
+    """Return a channel whose measured epsilon is at most `epsilon`, and that epsilon.
+
+    Rows are scaled to sum to 1. If scaling, rounding or the solver's tolerance exceeds epsilon by a little, a
+    small share of a channel that ignores its input is mixed in: its rows are equal, so every ratio moves towards
+    1.
+    """
+    matrix = matrix / matrix.sum(axis=1, keepdims=True)
+    blind = matrix.max(axis=0) / matrix.max(axis=0).sum()
+    channel, share = Channel(inputs, outputs, matrix), 0.0
+    # The loop ends: with a share of 1 all rows are equal, and the measured epsilon is 0.
+    while (measured := tight_epsilon(channel, distance)) > epsilon:
+        share = min(1.0, max(SMALLEST_SHARE, 4 * share))
+        channel = Channel(inputs, outputs, (1 - share) * matrix + share * blind)
+    return channel, measured

@@ -1,4 +1,4 @@
-"""The symmetries of a problem: one output then stands for all its images."""
+"""Symmetries of a problem, under which one output represents all its images."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ TOLERANCE = 1e-13
 
 @dataclass(frozen=True)
 class Symmetry:
-    """A group of permutations of inputs and outputs that leaves distances, losses and prior as they are.
+    """A group of permutations of inputs and outputs that leaves distances, losses and prior unchanged.
 
     Attributes
     ----------
@@ -45,14 +45,14 @@ class Symmetry:
 
 
 def symmetry_of(inputs: Sites, outputs: Sites, apart: FloatArray, loss: FloatArray, mass: FloatArray) -> Symmetry:
-    """Return the flips and quarter turns about the inputs' centre that change nothing.
+    """Return the reflections and quarter turns about the inputs' centre that leave the problem unchanged.
 
-    Candidates come from the coordinates; the matrices decide. Other symmetries, and those of records that are no
-    points of the plane, are not looked for.
+    Candidates come from the coordinates and are verified on the matrices. Other symmetries, and those of records
+    that are not points of the plane, are not searched.
     """
     turn = np.array([[0, -1], [1, 0]])
     flip = np.array([[1, 0], [0, -1]])
-    # The identity needs no look: it would fail where two sites share a place.
+    # The identity is not verified: the check would fail where two sites have the same location.
     found_in, found_out = [np.arange(len(inputs))], [np.arange(len(outputs))]
     for power in range(4) if inputs.xy.shape[1] == outputs.xy.shape[1] == 2 else ():
         for mirror in (np.eye(2), flip)[power == 0 :]:
@@ -71,7 +71,7 @@ def symmetry_of(inputs: Sites, outputs: Sites, apart: FloatArray, loss: FloatArr
 
 
 def _permutation(sites: Sites, linear: FloatArray, around: FloatArray) -> IntArray | None:
-    """Return where a linear map about the centre of `around` sends each site, or None if some site misses."""
+    """Return the images of the sites under a linear map about the centre of `around`, None if some is no site."""
     centre = (around.min(axis=0) + around.max(axis=0)) / 2
     wanted = (sites.xy - centre) @ linear.T + centre
     image = sites.nearest(wanted)

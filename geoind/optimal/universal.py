@@ -1,9 +1,9 @@
-"""Is one mechanism the best for everybody? What a mechanism loses against the best one for a prior, and for many.
+"""Universal optimality: the excess loss of one mechanism over the best one, for a prior and for several priors.
 
-Users know something (a prior), mind errors in their own way (a loss), and remap reports accordingly. On a line of
-equal steps, the answers of a counting query, the geometric mechanism is then as good as the best mechanism for
-each of them (Ghosh, Roughgarden and Sundararajan, STOC 2009). Where answers form a cycle, as those of a sum do if
-a person can change it by more than one step, no mechanism is (Brenner and Nissim, FOCS 2010).
+Users have a prior and a loss of their own and remap reports accordingly. On a line of equal steps, the answers
+of a counting query, the geometric mechanism is then optimal for all of them (Ghosh, Roughgarden and
+Sundararajan, STOC 2009). Where answers form a cycle, as those of a sum do if a person can change it by more than
+one step, no mechanism is (Brenner and Nissim, FOCS 2010).
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from geoind.channels.priors import Prior
 from geoind.channels.remap import bayes_remap
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, SitesMismatchError
-from geoind.optimal.least_loss.optimum import min_loss_given_epsilon
+from geoind.optimal.least_loss import min_loss_given_epsilon
 from geoind.optimal.problem import as_loss
 from geoind.space.sites import Places, Sites, same_sites
 
 __all__ = ["regret", "universality_gap"]
 
 MOST_REPORTS = 5000
-"""A report of the shared mechanism is a guess for each prior: their number grows fast."""
+"""Largest number of reports of the shared mechanism; a report is a combination of guesses, one for each prior."""
 
 
 def regret(
@@ -36,22 +36,22 @@ def regret(
     loss: Distance = euclidean,
     distance: Distance = euclidean,
 ) -> float:
-    """Return how much more a channel loses, remapped as well as possible, than the best one with its promise.
+    """Return the excess loss of a channel, after the best remapping, over the least loss at its epsilon.
 
     An upper bound that is proven by the certificate of `min_loss_given_epsilon`, exact to its tolerance (1e-7 of
-    the loss). Where it is 0 no mechanism with this promise serves these people better.
+    the loss). Where it is 0 the channel is optimal for this prior.
 
     Parameters
     ----------
     channel, prior : Channel, Prior
     epsilon : float, optional
-        The promise that others may use as well; default: what the channel keeps, measured.
+        Privacy loss of the optimal mechanism; default: the measured epsilon of the channel.
     outputs : Sites, optional
-        What reports may be remapped to; default: the channel's inputs.
+        The possible targets of the remapping; default: the channel's inputs.
     loss : Distance
         Between truth and remapped report.
     distance : Distance
-        The metric of the promise.
+        The metric of epsilon.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def regret(
     """
     promised = float(tight_epsilon(channel, distance)) if epsilon is None else epsilon
     if not 0 < promised < np.inf:
-        raise InvalidInputError(f"the channel must keep a promise that is positive and finite, got {promised!r}")
+        raise InvalidInputError(f"the channel's epsilon must be positive and finite, got {promised!r}")
     places = channel.inputs if outputs is None else outputs
     remapped = channel @ bayes_remap(channel, prior, loss=loss, outputs=places)
     best = min_loss_given_epsilon(prior, epsilon=promised, outputs=places, loss=loss, distance=distance)
@@ -80,23 +80,22 @@ def universality_gap(
     loss: Distance = euclidean,
     distance: Distance = euclidean,
 ) -> float:
-    """Return how much more one mechanism for all priors must lose than the best mechanism for each, on average.
+    """Return the least mean excess loss of one mechanism for all priors over the best mechanism for each.
 
-    Everybody remaps the shared mechanism's reports for their own prior. A lower bound that is proven by the
-    certificates of `min_loss_given_epsilon`: above 0 there is no universally optimal mechanism. Whoever remaps
-    needs no more of a report than the guess it leads to, so that one program over all combinations of guesses
-    finds the best shared mechanism.
+    Reports of the shared mechanism are remapped for each prior. A lower bound that is proven by the certificates
+    of `min_loss_given_epsilon`: above 0 there is no universally optimal mechanism. Only the guess that a report
+    is remapped to matters, so one program over all combinations of guesses gives the best shared mechanism.
 
     Parameters
     ----------
     priors : sequence of Prior
-        On the same sites; few, since the program has as many reports as there are combinations of guesses.
+        On the same sites; few, because the program has as many reports as there are combinations of guesses.
     epsilon : float
         Privacy loss per unit of `distance`.
     outputs : Sites, optional
-        What can be guessed; default: the sites.
+        The possible guesses; default: the sites.
     loss, distance : Distance
-        Of guesses, and of the promise.
+        Loss of guesses, and the metric of epsilon.
 
     Examples
     --------
@@ -119,7 +118,7 @@ def universality_gap(
     if len(guesses) ** len(priors) > MOST_REPORTS:
         raise InvalidInputError(
             f"a guess for each prior has {len(guesses)}^{len(priors)} combinations, more than {MOST_REPORTS}: "
-            "give fewer priors or guesses"
+            "pass fewer priors or guesses"
         )
     apart = as_loss(loss(sites.xy, guesses.xy), (len(sites), len(guesses)))
     alone = [

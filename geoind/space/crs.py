@@ -1,4 +1,4 @@
-"""Coordinates of a CRS to and from WGS84 degrees, longitude first: the one place that asks for a CRS."""
+"""Coordinates of a CRS to and from WGS84 degrees, longitude first."""
 
 import json
 import re
@@ -32,7 +32,7 @@ Frame = TypeVar("Frame", bound="GeoDataFrame | GeoSeries")
 
 CODE = re.compile(r"[A-Za-z]+:\w+")
 NOTES = ("remarks", "usages", "scope", "area", "bbox")
-"""Members of PROJJSON that define nothing."""
+"""Members of PROJJSON that are not part of the definition."""
 
 LONLAT = "OGC:CRS84"
 """WGS84 degrees, longitude first."""
@@ -42,14 +42,14 @@ FILES = re.compile(
     r"""|PARAMETERFILE(?!\["[^"]*","@null")|PROJ4_GRIDS(?!","@null")""",
     re.IGNORECASE,
 )
-"""How the text of a CRS names a file, which PROJ would open. `+nadgrids=@null` names none."""
+"""Pattern of file names in the text of a CRS, which PROJ would open; `+nadgrids=@null` is not a file."""
 
 
 @lru_cache(maxsize=1)
 def proj() -> "ModuleType":
-    """Return pyproj, which is loaded when it is first used, without network.
+    """Return pyproj, loaded on first use and without network access.
 
-    PROJ would ask a server for grids, and so tell it roughly where the places are.
+    With the network PROJ would request grids from a server, which reveals the region of the locations.
     """
     import pyproj
     import pyproj.network
@@ -59,7 +59,7 @@ def proj() -> "ModuleType":
 
 
 def as_crs(crs: Any, what: str) -> str:
-    """Return the CRS of some places as text; a place without one is nowhere.
+    """Return a CRS as text; None raises an error.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def as_crs(crs: Any, what: str) -> str:
     """
     if crs is None:
         raise InvalidInputError(
-            f"{what} must have a CRS, which defines its unit: set it, or give `crs={LONLAT!r}` for lon/lat"
+            f"{what} must have a CRS, which defines its unit: set it, or pass `crs={LONLAT!r}` for lon/lat"
         )
     text = crs if isinstance(crs, str) else str(crs.to_wkt())
     transformer(text, inverse=False)
@@ -77,12 +77,12 @@ def as_crs(crs: Any, what: str) -> str:
 
 @lru_cache(maxsize=64)
 def same_crs(first: str, second: str) -> bool:
-    """Return whether two CRS give the same coordinates, whatever order their axes are written in."""
+    """Return whether two CRS are equal apart from the order of their axes."""
     return first == second or bool(parsed_crs(first).equals(parsed_crs(second), ignore_axis_order=True))
 
 
 def to_lonlat(coordinates: FloatArray, crs: str) -> FloatArray:
-    """Return WGS84 degrees for (n, 2) coordinates; infinite where the CRS does not reach.
+    """Return WGS84 degrees for (n, 2) coordinates; infinite outside the range of the CRS.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def to_lonlat(coordinates: FloatArray, crs: str) -> FloatArray:
 
 
 def from_lonlat(lonlat: FloatArray, crs: str) -> FloatArray:
-    """Return coordinates in a CRS for (n, 2) WGS84 degrees; infinite where the CRS does not reach."""
+    """Return coordinates in a CRS for (n, 2) WGS84 degrees; infinite outside the range of the CRS."""
     return _carried(lonlat, transformer(crs, inverse=True))
 
 
@@ -123,12 +123,12 @@ def points_lonlat(points: Any, what: str) -> FloatArray:
         return as_lonlat(points, what)
     degrees = in_degrees(points.geometry, what)
     if not (degrees.geom_type == "Point").all():
-        raise InvalidInputError(f"{what} must be points, without gaps")
+        raise InvalidInputError(f"{what} must be points, without missing values")
     return np.column_stack([degrees.x, degrees.y])
 
 
 def wrap_lon(lon: ArrayLike) -> FloatArray:
-    """Return longitudes of up to 360 degrees as those of at most 180 that mean the same.
+    """Return longitudes of up to 360 degrees as equivalent ones of at most 180.
 
     Examples
     --------
@@ -146,10 +146,10 @@ def _carried(points: FloatArray, way: "Transformer | None") -> FloatArray:
 
 
 def parsed_crs(crs: str) -> "CRS":
-    """Return the CRS that a text defines; one that names a file is refused before that file is opened."""
+    """Return the CRS defined by a text; a text with a file name raises an error before the file is opened."""
     text = crs.strip()
     if text.startswith("{"):
-        # Without escapes, so that the words are found.
+        # Without escapes, so that the pattern of file names matches.
         try:
             text = json.dumps(json.loads(text, strict=False), ensure_ascii=False)
         except (ValueError, RecursionError):
@@ -157,7 +157,7 @@ def parsed_crs(crs: str) -> "CRS":
     _refuse_files(text)
     try:
         parsed: CRS = proj().CRS.from_user_input(text)
-        # The same CRS in other words: PROJJSON names its files by the names of its parameters.
+        # WKT as well, because PROJJSON has file names as parameters.
         _refuse_files(parsed.to_wkt())
     except (proj().exceptions.CRSError, UnicodeError):
         raise InvalidInputError(f"crs is not known: {crs[:200]!r}") from None
@@ -166,7 +166,7 @@ def parsed_crs(crs: str) -> "CRS":
 
 @lru_cache(maxsize=64)
 def _without_notes(parsed: Any) -> Any:
-    """Return a CRS as an authority defines it, or without what its author noted: it is published with reports."""
+    """Return a CRS as its authority defines it, or without notes: the CRS is published with reports."""
     known = parsed.to_authority(min_confidence=100)
     if known is not None and parsed.equals(public := parsed.from_authority(*known)):
         return public
@@ -185,14 +185,12 @@ def _defining(value: Any, *, inside: bool = False) -> Any:
 
 def _refuse_files(text: str) -> None:
     if FILES.search(text):
-        raise InvalidInputError(
-            "the CRS names a file of its own (grids, init), which is not read: use an EPSG code"
-        )
+        raise InvalidInputError("the CRS refers to a file (grids, init), which is not read: use an EPSG code")
 
 
 @lru_cache(maxsize=64)
 def transformer(crs: str, *, inverse: bool) -> "Transformer | None":
-    """Return the way from a CRS to degrees, or back; None where they are the same."""
+    """Return the transformer from a CRS to degrees, or back; None where they are the same."""
     if crs in (LONLAT, "EPSG:4326"):
         return None
     parsed = parsed_crs(crs)
@@ -204,5 +202,5 @@ def transformer(crs: str, *, inverse: bool) -> "Transformer | None":
     try:
         way: Transformer = proj().Transformer.from_crs(source, target, always_xy=True)
     except proj().exceptions.ProjError:
-        raise InvalidInputError(f"the CRS {parsed.name!r} cannot be brought to degrees on WGS84") from None
+        raise InvalidInputError(f"the CRS {parsed.name!r} cannot be transformed to WGS84 degrees") from None
     return way

@@ -1,8 +1,8 @@
-"""Where a projection may be used: a public region of the globe, and how much the plane stretches it there.
+"""The domain of a projection: a public region of the globe, with bounds on the projection's scale.
 
-A mechanism that promises epsilon per projected metre promises epsilon times the largest scale per metre on the
-ground, between any two places of its domain. The scale is therefore bounded over every geodesic between two places
-of the domain, not over the domain alone.
+A mechanism with epsilon per projected metre has epsilon times the largest scale per metre on the ground, between
+any two locations of its domain. The scale is therefore bounded over all geodesics between two locations of the
+domain, not over the domain alone.
 """
 
 import math
@@ -25,35 +25,38 @@ if TYPE_CHECKING:
 __all__ = ["LOCAL_RADIUS", "Domain", "domain_of"]
 
 LOCAL_RADIUS = 100_000.0
-"""A local plane is for places within this many metres of its origin, unless a domain is given."""
+"""Radius of the default domain of a local plane around its origin, in metres."""
 
 POLAR_RADIUS = 6_356_752.314
-"""The smaller half axis of WGS84, in metres: no point of it is curved more than a sphere of this radius."""
+"""The smaller half axis of WGS84, in metres: its curvature is at most that of a sphere of this radius."""
 
 SIDE = 50
-"""Samples per side at which a projection's scale is measured."""
+"""Samples per side at which the scale of a projection is measured."""
 
 HALF_STEP = 50.0
-"""Ground metres to each side over which it is measured."""
+"""Ground metres to each side over which the scale is measured."""
 
 SLOWER = 1.0034
-"""Longitudes of a geodesic's auxiliary sphere are at most this much longer than those of WGS84: 1 / (1 - f)."""
+"""Bound on the ratio of longitudes on a geodesic's auxiliary sphere to those of WGS84: 1 / (1 - f)."""
+
+
+DISCONTINUOUS = "the projection is discontinuous within its domain: pass a domain without the discontinuity"
 
 
 class Domain(Protocol):
     """A region of the globe on which a projection's scale has bounds."""
 
     def contains(self, lonlat: FloatArray, xy: FloatArray) -> npt.NDArray[np.bool_]:
-        """Return for each of the (n, 2) places, also given in the plane, whether it belongs to the domain."""
+        """Return for each of the (n, 2) locations, also given in the plane, whether it is in the domain."""
         ...
 
     @property
     def largest_scale(self) -> float:
-        """No two places of the domain are farther apart in the plane than this times their ground distance."""
+        """Largest ratio of the distance in the plane to the ground distance, over all pairs of the domain."""
         ...
 
     def smallest_scale(self, beyond: float) -> float:
-        """Return the fewest projected metres that a ground metre becomes, up to `beyond` metres outside too."""
+        """Return the smallest scale, over the domain and up to `beyond` metres around it."""
         ...
 
     def __str__(self) -> str: ...
@@ -62,7 +65,7 @@ class Domain(Protocol):
 def domain_of(projection: Projection, region: "BaseGeometry | None" = None) -> Domain:
     """Return a lon/lat region as the domain of a projection.
 
-    By default the places within 100 km of the origin of a local plane, or where a CRS says that it may be used.
+    Default: within 100 km of the origin of a local plane, or the area of use of a CRS.
     """
     if region is None and projection.is_local:
         return _Disc()
@@ -71,11 +74,11 @@ def domain_of(projection: Projection, region: "BaseGeometry | None" = None) -> D
 
 @dataclass(frozen=True)
 class _Disc:
-    """The places within a radius of a local plane's origin.
+    """The locations within a radius of a local plane's origin.
 
-    The plane is true along rays from the origin. Across them a circle of radius r has its length in the plane
-    2 pi r, on the ground 2 pi m(r), where m'' = -K m and the curvature K of WGS84 is positive and at most
-    1 / b^2: hence b sin(r / b) <= m(r) <= r, by Sturm's comparison. Discs are convex: no geodesic leaves one.
+    Lengths along rays from the origin are exact. A circle of radius r has the length 2 pi r in the plane and
+    2 pi m(r) on the ground, where m'' = -K m and the curvature K of WGS84 is positive and at most 1 / b^2: hence
+    b sin(r / b) <= m(r) <= r, by Sturm's comparison. Discs are convex: no geodesic leaves one.
     """
 
     def contains(self, lonlat: FloatArray, xy: FloatArray) -> npt.NDArray[np.bool_]:  # noqa: ARG002
@@ -94,7 +97,7 @@ class _Disc:
 
 
 class _Box(NamedTuple):
-    """Longitudes from `west` over `width` degrees eastwards, across the antimeridian if need be."""
+    """A range of latitudes, and of longitudes from `west` over `width` degrees to the east."""
 
     west: float
     south: float
@@ -103,16 +106,17 @@ class _Box(NamedTuple):
 
     @property
     def is_cap(self) -> bool:
-        """Whether it is all around a pole, on one side of the equator."""
+        """Whether it surrounds a pole, on one side of the equator."""
         return self.width >= 360 and (
             (self.north == 90 and self.south >= 0) or (self.south == -90 and self.north <= 0)
         )
 
     def hull(self) -> "_Box":
-        """Return a box that no geodesic between two of its places leaves."""
+        """Return a box that contains all geodesics between two of its locations."""
         if self.is_cap:
             return self
-        # A geodesic between two places of one latitude culminates half way: tan = tan(latitude) / cos(half of it).
+        # A geodesic between two locations of one latitude is farthest from the equator half way:
+        # tan = tan(latitude) / cos(half of the longitudes).
         rise = 1 / math.cos(math.radians(self.width * SLOWER / 2))
         south, north = (
             math.degrees(math.atan(math.tan(math.radians(lat)) * rise)) for lat in (self.south, self.north)
@@ -120,7 +124,7 @@ class _Box(NamedTuple):
         return _Box(self.west, min(self.south, south), self.width, max(self.north, north))
 
     def widened(self, metres: float) -> "_Box":
-        """Return the box with everything within a distance of it."""
+        """Return the box enlarged by a distance."""
         south, north = max(-90.0, self.south - metres / 110_000), min(90.0, self.north + metres / 110_000)
         if self.is_cap:
             return _Box(self.west, south, self.width, north)
@@ -131,7 +135,7 @@ class _Box(NamedTuple):
 
 @dataclass(frozen=True)
 class _Region:
-    """A lon/lat geometry, or a CRS's area of use; its scale is measured over the box around it."""
+    """A lon/lat geometry, or the area of use of a CRS; its scale is measured over its bounding box."""
 
     projection: Projection
     region: "BaseGeometry | None"
@@ -149,7 +153,7 @@ class _Region:
         return _scales(self.projection, self.box.hull())[1]
 
     def smallest_scale(self, beyond: float) -> float:
-        # Up to a power of two: few boxes are measured, however many distances are asked for.
+        # Rounded up to a power of two, so that few boxes are measured.
         wider = 2.0 ** math.ceil(math.log2(beyond)) if beyond > 0 else 0.0
         return _scales(self.projection, self.box.widened(wider))[0]
 
@@ -164,9 +168,7 @@ def _box_of(projection: Projection, region: "BaseGeometry | None") -> _Box:
     if region is None:
         bounds = projection.area_of_use
         if bounds is None:
-            raise InvalidInputError(
-                "this CRS does not say where it may be used: give a domain, in lon/lat degrees"
-            )
+            raise InvalidInputError("this CRS has no area of use: pass domain=, in lon/lat degrees")
     else:
         if not isinstance(region, shapely.Geometry) or region.is_empty or not region.is_valid:
             raise InvalidInputError("domain must be a valid, non-empty shapely geometry in lon/lat degrees")
@@ -177,8 +179,8 @@ def _box_of(projection: Projection, region: "BaseGeometry | None") -> _Box:
     box = _Box(west, south, 360.0 if east - west >= 360 else (east - west) % 360, north)
     if not box.is_cap and box.width * SLOWER >= 179:
         raise InvalidInputError(
-            "the domain reaches half round the Earth, where two places can be neighbours on the ground and far "
-            "apart in the plane: give a narrower domain, in lon/lat degrees"
+            "the domain extends half around the Earth, where two locations can be close on the ground and far "
+            "apart in the plane: pass a narrower domain, in lon/lat degrees"
         )
     return box
 
@@ -187,8 +189,8 @@ def _box_of(projection: Projection, region: "BaseGeometry | None") -> _Box:
 def _scales(projection: Projection, box: _Box) -> tuple[float, float]:
     """Return bounds of the scale over a box, from measurements and their differences between neighbours.
 
-    Projections are smooth: between samples the scale does not leave those of its neighbours by more than they
-    differ. One that is torn is refused: its neighbours lie apart in the plane.
+    Projections are smooth, so between samples the scale differs from that of the neighbours by no more than these
+    differ. A discontinuous projection, where neighbours are far apart in the plane, raises an error.
     """
     lon, lat = np.meshgrid(
         box.west + np.linspace(0, box.width, SIDE), np.linspace(box.south, box.north, SIDE), indexing="ij"
@@ -198,7 +200,9 @@ def _scales(projection: Projection, box: _Box) -> tuple[float, float]:
         scales = projection.scales_at(lonlat, HALF_STEP).reshape(SIDE, SIDE, 2)
         xy = projection.to_xy(lonlat).reshape(SIDE, SIDE, 2)
     except InvalidInputError as error:
-        raise InvalidInputError("the projection cannot show all of its domain: give a smaller one") from error
+        raise InvalidInputError(
+            "the projection is not defined on all of its domain: pass a smaller one"
+        ) from error
     places = lonlat.reshape(SIDE, SIDE, 2)
     slack = 0.0
     for one, other in (
@@ -209,10 +213,10 @@ def _scales(projection: Projection, box: _Box) -> tuple[float, float]:
         ground = geodesic_lengths(places[one].reshape(-1, 2), places[other].reshape(-1, 2))
         plane = np.hypot(*(xy[one] - xy[other]).reshape(-1, 2).T)
         if (plane > 1 + (scales.max() + slack) * ground).any():
-            raise InvalidInputError("the projection is torn within its domain: give a domain beside the tear")
+            raise InvalidInputError(DISCONTINUOUS)
     if box.width >= 360 and np.hypot(*(xy[0] - xy[-1]).T).max() > 1:
-        raise InvalidInputError("the projection is torn within its domain: give a domain beside the tear")
+        raise InvalidInputError(DISCONTINUOUS)
     smallest = float(scales.min()) - slack
     if smallest <= 0:
-        raise InvalidInputError("the projection's scale varies too much over its domain: give a smaller one")
+        raise InvalidInputError("the projection's scale varies too much over its domain: pass a smaller one")
     return smallest, float(scales.max()) + slack

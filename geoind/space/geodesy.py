@@ -11,7 +11,7 @@ WGS84 = pyproj.Geod(ellps="WGS84")
 
 
 def geodesic_lengths(first: ArrayLike, second: ArrayLike) -> FloatArray:
-    """Return the metres between each two of (n, 2) lon/lat places, or between one place and each of (n, 2) others.
+    """Return the metres between pairs of (n, 2) lon/lat points, or between one point and each of (n, 2) others.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def geodesic_lengths(first: ArrayLike, second: ArrayLike) -> FloatArray:
 
 
 def destinations(places: FloatArray, bearings: ArrayLike, metres: float) -> FloatArray:
-    """Return the (n, 2) lon/lat places that lie so far from (n, 2) others, at bearings from north to east.
+    """Return the (n, 2) lon/lat points at a distance and at bearings (clockwise from north) from (n, 2) others.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""The public lattice of degrees on which lon/lat reports end.
+"""The public lattice of degrees to which lon/lat reports are rounded.
 
-The low bits of a double tell which inputs could have produced it, so a report is rounded to places that do not
-depend on anybody's data: multiples of a power of ten of a degree. Towards the poles meridians come together;
-there the step in longitude grows by powers of ten, so that it never falls below a tenth of the step in
-latitude (from 84.3 degrees on), and the pole itself has one name.
+The low bits of a double reveal which inputs could have produced it, so a report is rounded to points that do not
+depend on data: multiples of a power of ten of a degree. Towards the poles meridians converge; there (from 84.3
+degrees on) the step in longitude grows by powers of ten, so that it is never below a tenth of the step in
+latitude, and the pole itself is one point.
 """
 
 import math
@@ -31,13 +31,13 @@ DECIMALS = 5
 METRES_PER_DEGREE = EARTH_RADIUS * math.pi / 180
 
 POLAR = 84
-"""Up to this latitude every multiple of the step is a place of the lattice."""
+"""Up to this latitude every multiple of the step is a point of the lattice."""
 
 Column = TypeVar("Column", int, FloatArray)
 
 
 def snap_lonlat(lonlat: ArrayLike, decimals: int = DECIMALS) -> FloatArray:
-    """Return the closest places of the lattice, with longitudes in (-180, 180].
+    """Return the closest points of the lattice, with longitudes in (-180, 180].
 
     Examples
     --------
@@ -52,9 +52,9 @@ def snap_lonlat(lonlat: ArrayLike, decimals: int = DECIMALS) -> FloatArray:
 def nearest_places(
     lon: FloatArray, lat: FloatArray, decimals: int
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Return the closest places, and how far they are: in steps of the lattice, half a step at most.
+    """Return the closest lattice points, and the offsets from them in steps of the lattice, at most half a step.
 
-    Longitudes may come unwrapped, within a turn.
+    Longitudes need not be wrapped, but must be within a full turn.
     """
     scale = 10**decimals
     from_rows, from_columns = lat * scale, lon * scale
@@ -68,14 +68,14 @@ def nearest_places(
     if polar.size:
         columns[polar], from_columns[polar] = _polar_places(lon[polar], rows[polar], decimals)
     rows /= scale
-    # Adding zero turns -0.0 into 0.0: a sign that says on which side of zero the noise fell.
+    # Adding zero turns -0.0 into 0.0, whose sign would reveal the side of zero on which the noise fell.
     columns += 0.0
     rows += 0.0
     return columns, rows, from_columns, from_rows
 
 
 def longitude_decimals(row: int, decimals: int) -> int:
-    """Return how many decimals longitudes have in a row: fewer towards the poles, -1 for steps of ten degrees.
+    """Return the number of decimals of longitudes in a row: fewer near the poles, -1 for steps of ten degrees.
 
     Examples
     --------
@@ -95,7 +95,7 @@ def wrapped(column: int, decimals: int) -> float:
 
 
 def half_diagonal(decimals: int = DECIMALS) -> float:
-    """Return how far snapping moves a report at most, in metres.
+    """Return the largest distance by which snapping moves a report, in metres.
 
     Examples
     --------
@@ -106,28 +106,28 @@ def half_diagonal(decimals: int = DECIMALS) -> float:
 
 
 def _within_a_turn(column: Column, half: Column | int) -> Column:
-    """Return the same column more than -half and at most half steps from the meridian of Greenwich, exactly."""
+    """Return the equivalent column in (-half, half], exactly."""
     return half - (half - column) % (2 * half)
 
 
 @lru_cache(maxsize=8)
 def _polar_limits(decimals: int) -> tuple[int, ...]:
-    """Return how many rows from the pole the step in longitude is 10, 100, ... times as long."""
+    """Return the rows from the pole up to which the step in longitude is 10, 100, ... times as long."""
     return tuple(
         math.floor(math.degrees(math.asin(10.0**-power)) * 10**decimals) for power in range(1, decimals + 2)
     )
 
 
 def _polar_places(lon: FloatArray, rows: FloatArray, decimals: int) -> tuple[FloatArray, FloatArray]:
-    """Return the longitudes of places near a pole, and how far they are, in steps of their row."""
+    """Return the longitudes of lattice points near a pole, and the offsets in steps of their row."""
     from_pole = 90 * 10**decimals - np.abs(rows)
     finest = decimals - sum((from_pole <= limit).astype(int) for limit in _polar_limits(decimals))
     steps = lon * 10.0**finest
     columns = np.rint(steps)
     off = steps - columns
-    # Ten degrees, the longest step, divides a turn as the others do.
+    # Ten degrees, the longest step, divides a full turn as well.
     scale, ten = 10.0 ** np.maximum(finest, 0), np.where(finest < 0, 10.0, 1.0)
     degrees = ten * _within_a_turn(columns, 180 * scale / ten) / scale
-    # The pole's own row has a single place, longitude 0.
+    # The row of the pole has a single point, with longitude 0.
     here = from_pole > 0
     return np.where(here, degrees, 0.0), np.where(here, off, 0.0)

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Projection", "points_xy"]
 
-proj()  # Without network, whichever module is loaded first.
+proj()  # Disables the network of PROJ, whichever module is loaded first.
 
 Shapes: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.object_]]"
 """An array of shapely geometries."""
 
 SAMPLES = 50
-"""Points per side at which a region's scale is measured."""
+"""Points per side at which the scale over a region is measured."""
 
 STEP = 50.0
-"""Ground metres to each side over which it is measured."""
+"""Ground metres to each side over which the scale is measured."""
 
 
 @dataclass(frozen=True, init=False)
@@ -40,8 +40,8 @@ class Projection:
 
     `Projection(lon, lat)` is the azimuthal equidistant plane around an origin that must be public: a city's
     centre, never a centroid of the private data. It stretches 100 m by 1 mm at 50 km from the origin.
-    `Projection.from_crs("EPSG:2154")` takes any projected CRS in metres; what they are worth on the ground between
-    any two places of a domain, `Projected` finds out.
+    `Projection.from_crs("EPSG:2154")` takes any projected CRS in metres; `Projected` bounds its scale between any
+    two locations of a domain.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class Projection:
 
     @property
     def area_of_use(self) -> tuple[float, float, float, float] | None:
-        """Where its CRS says that it may be used: west, south, east, north in degrees; west may exceed east."""
+        """Area of use of the CRS: west, south, east, north in degrees; west may exceed east."""
         area = pyproj.CRS(self.crs).area_of_use
         return None if area is None else area.bounds
 
@@ -116,9 +116,9 @@ class Projection:
     def scale_range(self, region: "BaseGeometry") -> tuple[float, float]:
         """Return the smallest and largest projected metres per ground metre over a lon/lat region.
 
-        Measured against WGS84 geodesics at 50 x 50 points of its bounding box and along its border: what lengths
-        of some metres are worth. The shortest way between two far places may leave the region: epsilon between any
-        two is told by `Projected(mechanism, self, domain)`.
+        Measured against WGS84 geodesics of some metres at 50 x 50 points of its bounding box and along its border.
+        The geodesic between two distant locations may leave the region: for the epsilon between any two use
+        `Projected(mechanism, self, domain)`.
 
         Examples
         --------
@@ -136,7 +136,7 @@ class Projection:
         return float(scales.min()), float(scales.max())
 
     def scales_at(self, lonlat: ArrayLike, step: float) -> FloatArray:
-        """Return projected metres per ground metre at (n, 2) places, (n, 2): the largest and smallest direction's.
+        """Return projected metres per ground metre at (n, 2) locations, (n, 2): the largest and the smallest.
 
         Measured against WGS84 geodesics of `step` metres to each side.
         """
@@ -172,12 +172,12 @@ class Projection:
         result = np.column_stack(_transformer(self.crs).transform(points[:, 0], points[:, 1], direction=direction))
         if not np.isfinite(result).all():
             row = np.argmin(np.isfinite(result).all(axis=1))
-            raise InvalidInputError(f"row {row} lies outside what the projection can show")
+            raise InvalidInputError(f"row {row} lies outside the range of the projection")
         return result
 
 
 def points_xy(points: Any, projection: Projection | None, what: str, *, columns: int = 2) -> FloatArray:
-    """Return metres of points: of degrees or of a frame with a CRS by the projection, of metres without one.
+    """Return points in metres: projected from degrees or from a frame with a CRS, or as they are.
 
     Examples
     --------
@@ -193,13 +193,13 @@ def points_xy(points: Any, projection: Projection | None, what: str, *, columns:
 
 @lru_cache(maxsize=64)
 def _transformer(crs: str) -> "Transformer":
-    """Return one smooth map from WGS84, for all places.
+    """Return one smooth transformation from WGS84 for all locations.
 
-    Where several maps between two datums are known, PROJ would choose anew for each place: the British grid has
-    jumps of 150 m between them, which tell places apart.
+    Where several transformations between two datums are known, PROJ would choose one for each location: on the
+    British grid they differ by 150 m, and such jumps distinguish locations.
     """
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Best transformation is not available")  # a file of corrections
         best = TransformerGroup("EPSG:4326", crs, always_xy=True).transformers[0]
-    # Made again from its words: the group's own must not be shared between threads.
+    # Created again from its definition, because the transformer of the group must not be shared between threads.
     return Transformer.from_pipeline(best.definition)

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 __all__ = ["Grid", "Outside", "Places", "Sites", "as_plane", "as_sites", "inside", "same_sites", "sites_array"]
 
 ROUNDING = 1e-9
-"""In cells: what lies so little outside of a grid lies on its border."""
+"""Points outside a grid by at most this share of a cell count as on its border."""
 
 Outside: TypeAlias = Literal["raise", "drop"]
-"""What becomes of points outside of a grid: an error, or left out."""
+"""Treatment of points outside a grid: raise an error, or drop them."""
 
 
 class Sites(Protocol):
@@ -48,7 +48,7 @@ class Sites(Protocol):
     def __len__(self) -> int: ...
 
     def nearest(self, points: ArrayLike) -> IntArray:
-        """Return for each point the number of the closest site."""
+        """Return the number of the closest site for each point."""
         ...
 
 
@@ -107,13 +107,13 @@ class Grid:
         return west, south, west + self.columns * self.cell, south + self.rows * self.cell
 
     def nearest(self, points: ArrayLike) -> IntArray:
-        """Return for each point the cell whose centre is closest; outside points go to the border."""
+        """Return for each point the cell with the closest centre; outside points go to the border."""
         steps = np.rint((as_points(points) - (self.x, self.y)) / self.cell)
         steps = np.clip(steps, 0, (self.columns - 1, self.rows - 1)).astype(np.int64)
         return steps[:, 1] * self.columns + steps[:, 0]
 
     def contains(self, points: ArrayLike) -> npt.NDArray[np.bool_]:
-        """Return for each point whether it lies in a cell; the outer border does, up to rounding.
+        """Return for each point whether it lies in the grid, including its outer border.
 
         Examples
         --------
@@ -121,29 +121,29 @@ class Grid:
         array([ True, False])
         """
         steps = (as_points(points) - (self.x, self.y)) / self.cell
-        # As much as `covering` lets a region stand out.
+        # The tolerance of `covering`.
         border = 0.5 + ROUNDING
         last = np.array([self.columns, self.rows]) - 1
         return np.asarray(((steps >= -border) & (steps <= last + border)).all(axis=1))
 
     @property
-    def snap(self) -> "Snap":
-        """From each point to the closest centre: a step for `PostProcessed`.
+    def snap(self) -> "_Snap":
+        """A step for `PostProcessed` that moves each point to the closest centre.
 
         Examples
         --------
         >>> Grid(0, 0, cell=100, columns=3, rows=2).snap([[149.0, -1000.0]])
         array([[100.,   0.]])
         """
-        return Snap(self)
+        return _Snap(self)
 
     @property
     def cell_radius(self) -> float:
-        """How far a point of a cell is from its centre at most, in metres."""
+        """Largest distance of a point of a cell from its centre, in metres."""
         return self.cell / math.sqrt(2)
 
     def check_inside(self, points: ArrayLike) -> None:
-        """Refuse points beyond the outer border."""
+        """Raise an error for points beyond the outer border."""
         west, south, east, north = self.bounds
         xy = as_points(points)
         inside = ((xy >= (west, south)) & (xy <= (east, north))).all(axis=1)
@@ -185,24 +185,24 @@ class Grid:
 
 
 @dataclass(frozen=True)
-class Snap:
-    """The step from reports to the closest centres of a grid's cells; `grid.snap` makes it."""
+class _Snap:
+    """The step from reports to the closest centres of a grid's cells."""
 
     grid: Grid
 
     space: ClassVar[Literal["xy"]] = "xy"
 
     def __call__(self, points: ArrayLike) -> FloatArray:
-        """Return for each point the closest centre."""
+        """Return the closest centre of each point."""
         return self.grid.xy[self.grid.nearest(points)]
 
     def reach_after(self, reach: float) -> float:
-        """Return how far from a truth in the grid a report lies after the step, if within `reach` before."""
-        # Moving to the border of a convex region brings a report no farther from a truth inside.
+        """Return a bound on the distance from a truth in the grid to a report; `reach` is that before the step."""
+        # Moving a report to the border of a convex region does not increase its distance to a truth inside.
         return reach + self.grid.cell_radius
 
     def check_inside(self, points: ArrayLike) -> None:
-        """Refuse truths beyond the grid's border."""
+        """Raise an error for truths beyond the grid's border."""
         self.grid.check_inside(points)
 
 
@@ -210,8 +210,9 @@ class Snap:
 class Places:
     """Any points, in the order given: of the plane, or records with any number of columns.
 
-    Records (ages and weights, the 24 hours of a smart meter, whole databases) take part in whatever asks for a
-    distance or a loss: channels, priors, optimal mechanisms. What is about the plane refuses them.
+    Records (ages and weights, the 24 hours of a smart meter, whole databases) are accepted by all functions that
+    take a distance or a loss: channels, priors, optimal mechanisms. Functions of the plane raise an error for
+    them.
 
     Parameters
     ----------
@@ -254,7 +255,7 @@ class Places:
         return cKDTree(self.xy)
 
     def nearest(self, points: ArrayLike) -> IntArray:
-        """Return for each point the number of the closest place."""
+        """Return the number of the closest place for each point."""
         rows = as_points(points, columns=self.xy.shape[1])
         return np.asarray(self._tree.query(rows)[1], dtype=np.int64)
 
@@ -275,7 +276,7 @@ def as_plane(sites: Sites, name: str = "sites") -> Sites:
 
 
 def inside(sites: Sites, points: FloatArray, outside: Outside) -> npt.NDArray[np.bool_]:
-    """Return which points lie inside of a grid, all of them for `Places`; raise for others if asked to.
+    """Return which points lie in a grid (all of them for `Places`); with "raise", others are an error.
 
     Examples
     --------
@@ -289,13 +290,13 @@ def inside(sites: Sites, points: FloatArray, outside: Outside) -> npt.NDArray[np
     if outside == "raise" and not found.all():
         raise InvalidInputError(
             f"the grid does not cover {len(points) - found.sum():,} of {plural(len(points), 'point')}: "
-            "choose a grid that covers them, or leave them out with outside='drop'"
+            "choose a grid that covers them, or drop them with outside='drop'"
         )
     return found
 
 
 def same_sites(one: Sites, other: Sites) -> bool:
-    """Return whether two sets hold the same locations in the same order.
+    """Return whether two sets have the same locations in the same order.
 
     Examples
     --------
@@ -307,14 +308,14 @@ def same_sites(one: Sites, other: Sites) -> bool:
 
 
 def sites_array(sites: Sites) -> FloatArray:
-    """Return numbers that `as_sites` turns back into the sites: five for a grid, else the locations."""
+    """Return the sites as an array for `as_sites`: five numbers for a grid, else the locations."""
     if isinstance(sites, Grid):
         return np.array([sites.x, sites.y, sites.cell, sites.columns, sites.rows], dtype=np.float64)
     return sites.xy
 
 
 def as_sites(numbers: ArrayLike) -> "Grid | Places":
-    """Return the sites that `sites_array` wrote down.
+    """Return the sites of an array from `sites_array`.
 
     Examples
     --------

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
 from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
-from geoind.keys import Key, KeyLike, as_key
+from geoind.keys import KEY_BYTES, Key, KeyLike, as_key
 from geoind.mechanisms.protocol import Mechanism
 from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.pipeline import choose_mechanism
-from geoind.randomness import KEY_BYTES
 from geoind.space.lattice import DECIMALS
 from geoind.tables.places import LonLat, Points, column_names, places_of
 
 if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
-    from geoind.traces.session import TraceMethod
+    from geoind.traces.methods import TraceMethod
 
 __all__ = [
     "EACH_FILE",
@@ -336,8 +335,7 @@ def method_of(method: "MethodName | TraceMethod | None", mechanism: Mechanism) -
 
 def _named(name: str, mechanism: SphericalLaplace) -> "TraceMethod":
     from geoind.traces.methods import Independent, Predictive
-    from geoind.traces.sparse import SparseVector
-    from geoind.traces.switching import Switching
+    from geoind.traces.sparse import SparseVector, Switching
 
     if name == "independent":
         return Independent(mechanism.epsilon)

@@ -126,7 +126,7 @@ class Part:
         steps, tags = examined.only(np.flatnonzero(examined.reports_per_row)).steps, None
         answers = sessions.report(steps)
         if charged and self.table.recipe.key is not None:
-            from geoind.traces.table import tags_of_answers
+            from geoind.traces.many import tags_of_answers
 
             tags = tags_of_answers(steps, answers, self.table.recipe.key.read())
         return PersonReports.of(steps.names, steps.codes, np.ones(len(answers), np.int64), tags)

@@ -15,8 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from geoind.errors import BudgetExceededError, GeoindError, InvalidInputError
-from geoind.keys import Key
-from geoind.randomness import KEY_BYTES
+from geoind.keys import KEY_BYTES, Key
 
 if sys.platform != "win32":
     import fcntl

@@ -36,12 +36,12 @@ from geoind.channels import (
     identity_gain,
     linear_laplace,
     loss_quantile,
+    metrics,
     min_entropy_leakage,
     multiplicative_leakage,
     mutual_information,
     posterior_entropy,
     prior_vulnerability,
-    vulnerability,
     worst_case_loss,
 )
 from geoind.distances import discrete, manhattan, squared
@@ -249,7 +249,7 @@ def test_guessing_among_thousands_of_different_places_takes_no_table_of_pairs(
             multiplicative_leakage(channel, prior, gain=table),
         )
     )
-    monkeypatch.setattr(vulnerability, "_gains", None)
+    monkeypatch.setattr(metrics, "_gains", None)
     again = prior_vulnerability(prior), g_vulnerability(channel, prior), multiplicative_leakage(channel, prior)
     assert again == leaks
 

@@ -16,7 +16,7 @@ import pytest
 from geoind.cli import main
 
 
-def test_the_command_serves_the_demo_on_this_machine_and_stops_when_told(tmp_path: Path) -> None:
+def test_the_command_serves_the_demo_on_this_machine_and_stops_after_an_interrupt(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "geoind", "demo", "--port", "0", "--no-browser", "--online-tiles"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path, env={**os.environ}

@@ -43,9 +43,9 @@ def test_the_recovered_population_is_where_the_people_are(
     cells = CITY.grid.nearest(CITY.projection.to_xy(lonlat))
     found = np.bincount(cells, weights=[float(row["mass"]) for row in rows], minlength=256)
     assert 0.5 * np.abs(found - CITY.prior.mass).sum() < 0.2
-    told = capsys.readouterr()
-    assert "20,000 reports, 17 x 16 cells of 400 m" in told.err
-    assert told.out == ""
+    printed = capsys.readouterr()
+    assert "20,000 reports, 17 x 16 cells of 400 m" in printed.err
+    assert printed.out == ""
 
 
 @pytest.mark.parametrize("bounds", [[], ["--bounds", "179.9", "-17.1", "180.1", "-16.9"]])
@@ -72,8 +72,8 @@ def test_several_outputs_with_intervals_over_the_reports_own_bounds(
     outs = [part for name in names for part in ("--out", str(tmp_path / name))]
     assert main(["estimate", str(reports), "--grid", "500", "--intervals", "20", "--quiet", *outs]) == 0
     assert capsys.readouterr().err == ""
-    told = json.loads((tmp_path / "people.geojson").read_text())
-    assert all(one["properties"]["low"] <= one["properties"]["high"] for one in told["features"])
+    cells = json.loads((tmp_path / "people.geojson").read_text())
+    assert all(one["properties"]["low"] <= one["properties"]["high"] for one in cells["features"])
     assert (tmp_path / "people.png").stat().st_size > 10_000
     assert "data:image/png" in (tmp_path / "people.html").read_text()
 
@@ -87,11 +87,11 @@ def test_several_outputs_with_intervals_over_the_reports_own_bounds(
         (["--grid", "100", "--out", "people.csv", "--bounds", "3", "48", "2", "49"], "WEST < EAST"),
         (
             ["--grid", "100", "--out", "people.csv", "--bounds", "5", "48", "5.1", "48.1"],
-            "does not reach 20,000 of 20,000 reports",
+            "20,000 of 20,000 reports are too far away",
         ),
         (
             ["--grid", "100", "--out", "people.csv", "--method", "inversion", "--converged"],
-            "go with --method update",
+            "need --method update",
         ),
         (["--grid", "400", "--out", "people.csv", "--intervals", "3"], "--intervals must be at least 11, got 3"),
         (["--grid", "400", "--out", "people.csv", "--intervals", "0"], "--intervals must be a positive whole"),
@@ -99,7 +99,7 @@ def test_several_outputs_with_intervals_over_the_reports_own_bounds(
         (["--grid", "400", "--out", "people.csv", "--epsilon", "0.5"], "as its record says, not 0.5"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_one_sentence(
+def test_an_error_is_one_sentence(
     reports: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -109,9 +109,9 @@ def test_what_cannot_be_done_is_said_in_one_sentence(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["estimate", str(reports), *options]) == 2
-    told = capsys.readouterr().err
-    assert message in told
-    assert told.count("\n") == 1
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
 
 

@@ -37,7 +37,7 @@ def test_the_command_prints_tables_and_writes_a_page(
     shown = capsys.readouterr()
     assert "synthetic city" in shown.out
     assert "planar Laplace" in shown.out
-    # Somebody looks: a line says how far it is.
+    # A terminal shows the progress.
     assert re.search(r"\d%  \w", shown.err)
     assert (tmp_path / "report.html").stat().st_size > 100_000
     assert set(pd.read_csv(tmp_path / "report.csv")["prior"]) == {"uniform", "middle row", "synthetic city"}
@@ -98,9 +98,7 @@ def test_a_prior_comes_from_whatever_obfuscate_reads(
         (["--traces", "--drives", "0"], "--drives must be a positive whole number"),
     ],
 )
-def test_what_cannot_be_done_is_said_in_a_sentence(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_error_is_one_sentence(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", *arguments]) == 2
     error = capsys.readouterr().err
     assert message in error

@@ -15,7 +15,7 @@ def columns(path: Path) -> np.ndarray:
     return np.loadtxt(path, delimiter=",", skiprows=1, usecols=(2, 1))
 
 
-def test_the_example_writes_reports_a_promise_and_a_map_and_tells_where(
+def test_the_example_writes_reports_a_promise_and_a_map_and_prints_where(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "a" / "b"
@@ -34,9 +34,9 @@ def test_the_example_writes_reports_a_promise_and_a_map_and_tells_where(
     assert (snap_lonlat(reports) == reports).all()
     promise = read_promise(folder / "reports.csv")
     assert promise.radius == 200
-    told = re.search(r"on average +([\d.]+) m +([\d.]+) m", out)
-    assert told
-    measured, expected = map(float, told.groups())
+    printed = re.search(r"on average +([\d.]+) m +([\d.]+) m", out)
+    assert printed
+    measured, expected = map(float, printed.groups())
     assert expected == pytest.approx(SphericalLaplace(promise.epsilon).mean_radius, abs=0.05)
     # Fresh noise of 300 people: its mean is within 6 standard deviations.
     assert measured == pytest.approx(expected, rel=6 * np.sqrt(0.5 / 300))
@@ -54,7 +54,7 @@ def test_the_city_is_the_same_at_every_run_and_the_noise_is_not(tmp_path: Path) 
 def test_the_map_opens_without_a_network(tmp_path: Path, watched: Page) -> None:
     assert main(["example", "--out", str(tmp_path), "--people", "20"]) == 0
     watched.goto((tmp_path / "map.html").as_uri())
-    watched.get_by_text("what they report").wait_for()
+    watched.get_by_text("from true location to report, for").wait_for()
     assert watched.locator("canvas.leaflet-zoom-animated").count() == 1
     picture = watched.locator("img.leaflet-image-layer").get_attribute("src")
     assert picture is not None
@@ -71,16 +71,16 @@ def test_a_city_needs_people_and_not_too_many(
 
 
 @pytest.mark.parametrize("name", ["truth.csv", "reports.csv", "reports.csv.geoind.json", "map.html"])
-def test_no_file_is_written_over_that_is_not_an_earlier_examples(
+def test_only_files_of_an_earlier_example_are_overwritten(
     tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / name).write_bytes(b"precious \xff\n\n")
     assert main(["example", "--out", str(tmp_path), "--people", "20"]) == 2
-    assert f"{name} is there" in capsys.readouterr().err
+    assert f"{name} exists" in capsys.readouterr().err
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"precious \xff\n\n"]
 
 
-def test_people_of_ones_own_beside_an_example_are_not_written_over(tmp_path: Path) -> None:
+def test_a_changed_file_of_people_is_not_overwritten(tmp_path: Path) -> None:
     run = ["example", "--out", str(tmp_path), "--people"]
     assert main([*run, "20"]) == 0
     assert main([*run, "30"]) == 0

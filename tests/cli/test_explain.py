@@ -29,7 +29,7 @@ def test_mean_quantiles_query_radius_and_factors_are_those_of_the_mechanism(
     for p in (0.5, 0.9, 0.95, 0.99):
         assert metres(rows[f"{p:.0%} of reports within"]) == pytest.approx(globe.radius_quantile(p), abs=0.05)
     asked = geoind.private_query(lat=1.0, lon=2.0, radius=300, confidence=0.95, epsilon=globe.epsilon).radius
-    assert metres(rows["ask around the report within (0.95 sure)"]) == pytest.approx(asked, abs=0.05)
+    assert metres(rows["radius around the report (0.95 sure)"]) == pytest.approx(asked, abs=0.05)
     assert float(rows["times the area"]) == pytest.approx((asked / 300) ** 2, abs=0.05)
     assert float(rows["200 m"]) == pytest.approx(math.exp(1.386), rel=1e-3)
     assert float(rows["1000 m"]) == pytest.approx(math.exp(1.386 * 5), rel=1e-3)
@@ -40,11 +40,11 @@ def test_the_same_epsilon_gives_the_same_table(capsys: pytest.CaptureFixture[str
     assert by_level == table(capsys, "--epsilon", "0.00693")
 
 
-def test_one_report_is_not_called_reports(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_report_is_singular(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "--factor", "4", "--radius", "200", "--reports", "1", "--delta", "1e-5"]) == 0
-    told = capsys.readouterr().out
-    assert "1 such report can" in told
-    assert "1 reports" not in told
+    printed = capsys.readouterr().out
+    assert "1 such report together" in printed
+    assert "1 reports" not in printed
 
 
 @pytest.mark.parametrize(
@@ -64,10 +64,10 @@ def test_extreme_numbers_have_a_table_too(capsys: pytest.CaptureFixture[str], ar
 def test_a_query_can_be_another(capsys: pytest.CaptureFixture[str]) -> None:
     rows = table(capsys, "--epsilon", "0.01", "--interest", "1000", "--confidence", "0.5")
     asked = geoind.private_query(lat=1.0, lon=2.0, radius=1000, confidence=0.5, epsilon=0.01).radius
-    assert metres(rows["ask around the report within (0.5 sure)"]) == pytest.approx(asked, abs=0.05)
+    assert metres(rows["radius around the report (0.5 sure)"]) == pytest.approx(asked, abs=0.05)
 
 
-def test_wide_noise_is_told_in_kilometres_and_sharp_noise_in_powers_of_ten(
+def test_large_distances_are_in_kilometres_and_large_factors_in_powers_of_ten(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert table(capsys, "--epsilon", "1e-5")["mean"].endswith(" km")
@@ -80,7 +80,7 @@ def test_several_reports_are_compared_with_the_plain_sum_and_with_gaussian_noise
     rows = table(capsys, "--level", "1.386", "--radius", "200", "--reports", "20", "--delta", "1e-5")
     globe = SphericalLaplace(1.386 / 200)
     accounted = geoind.level_of_reports(globe, reports=20, radius=200, delta=1e-5)
-    assert float(rows["the plain sum"]) == pytest.approx(20 * 1.386, abs=0.005)
+    assert float(rows["plain sum"]) == pytest.approx(20 * 1.386, abs=0.005)
     assert float(rows["at most, except with probability 1e-05"]) == pytest.approx(accounted, abs=0.005)
     for family in ("laplace", "gaussian"):
         noise = geoind.mechanism_for_reports(
@@ -89,7 +89,7 @@ def test_several_reports_are_compared_with_the_plain_sum_and_with_gaussian_noise
         said = rows[f"{family.capitalize()} noise, up to delta 1e-05"]
         assert metres(said) == pytest.approx(noise.mean_radius, abs=0.05)
     assert main(["explain", "--level", "1.386", "--radius", "200", "--reports", "3", "--delta", "1e-5"]) == 0
-    assert "from the 6th report on Gaussian noise is smaller" in capsys.readouterr().out
+    assert "from 6 reports on, Gaussian noise is smaller" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -128,8 +128,8 @@ def test_bad_parameters_give_one_sentence_and_exit_code_two(
     assert reason in err
 
 
-def test_a_reader_that_has_enough_is_no_error() -> None:
-    # Unbuffered, so that the command still writes when its reader is gone.
+def test_a_closed_pipe_is_no_error() -> None:
+    # Unbuffered, so that the command still writes after the pipe was closed.
     run = [sys.executable, "-u", "-m", "geoind", "explain", "--epsilon", "0.01"]
     with subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as job:
         assert job.stdout is not None

@@ -7,7 +7,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import shapely
 
 from geoind.cli import main
 from geoind.errors import InvalidInputError
@@ -89,19 +88,6 @@ def test_a_folder_has_the_promise_of_its_files(tmp_path: Path) -> None:
         read_promise(tmp_path / "nowhere")
 
 
-def test_a_kept_column_may_be_missing_in_a_file_and_not_in_all(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    source, out = several_days(tmp_path / "in"), tmp_path / "out"
-    (source / "old.csv").write_text("Latitude,Longitude\n48.8,2.3\n")
-    assert "column 'tip' of --keep exists in no file" in refusal(capfd, source, out, *NOISE, "--keep", "fare,tip")
-    assert not out.exists()
-    assert main(["obfuscate", str(source), str(out), *NOISE, "--keep", "fare"]) == 0
-    headers = {path.name: path.read_text().splitlines()[0] for path in out.glob("*.csv")}
-    assert headers == {"mon.csv": "fare,lon,lat", "old.csv": "Latitude,Longitude"}
-    assert "columns left out (to keep some: --keep rider)" in capfd.readouterr().err
-
-
 def test_person_and_time_of_a_trace_go_on_in_the_next_file(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -118,17 +104,6 @@ def test_person_and_time_of_a_trace_go_on_in_the_next_file(
     assert "2 persons; the busiest has 30 reports" in capfd.readouterr().err
     assert (each / "1.csv").read_text().splitlines()[0] == "at,lat,lon"
     assert "cannot be used for traces" in refusal(capfd, *run[1:2], tmp_path / "o", *run[3:], "--workers", "2")
-
-
-def test_the_geometry_that_is_named_is_the_one_that_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    spots = shapely.to_wkb(shapely.points([[2.3, 48.8], [2.4, 48.9]]))
-    pq.write_table(pa.table({"spot": spots}), tmp_path / "in" / "a.parquet")
-    named = ["--geometry", "spot", "--crs", "OGC:CRS84"]
-    assert main(["obfuscate", str(tmp_path / "in"), str(tmp_path / "out"), *NOISE, *named]) == 0
-    found = pq.read_table(tmp_path / "out" / "a.parquet")["spot"].to_pylist()
-    assert not set(found) & set(spots)
-    assert read_promise(tmp_path / "out" / "a.parquet").epsilon == 0.01
 
 
 def test_files_of_any_format_become_a_folder_that_estimate_and_map_read(
@@ -177,15 +152,6 @@ def test_an_error_in_a_folder_names_its_file_and_leaves_nothing(
     bad = tmp_path / "bad" / "b.csv.rejects.ndjson"
     assert json.loads(bad.read_text())["row"] == 2
     assert (bad.stat().st_mode & 0o777, bad.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-
-
-def test_persons_of_all_files_pay_together(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "in").mkdir()
-    for name in "ab":
-        (tmp_path / "in" / f"{name}.csv").write_text("who,lat,lon\nana,1,2\n")
-    paid = ["--person", "who", "--ledger", f"sqlite:///{tmp_path}/budgets.db", "--budget", "0.015"]
-    assert "'ana'" in refusal(capfd, tmp_path / "in", tmp_path / "out", *NOISE[:4], *paid)
-    assert not (tmp_path / "out").exists()
 
 
 def test_what_is_not_for_folders_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from geoind import Channel, Grid, Prior, expected_loss
 from geoind.cli import main
 from geoind.cli.optimal import CHOICES
-from geoind.optimal.game.adversary_error import Choice
+from geoind.optimal.adversary_error import Choice
 
 GRID = ["--columns", "3", "--rows", "2", "--cell", "100"]
 
@@ -24,7 +24,7 @@ def test_the_saved_channel_is_the_one_that_is_certified(
     grid = Grid(0, 0, cell=100, columns=3, rows=2)
     assert channel.inputs == grid
     assert channel.epsilon <= 0.01
-    assert printed.startswith("optimal\n")
+    assert printed.startswith("optimal: ")
     assert f"{expected_loss(channel, Prior.uniform(grid)):.8g}" in printed
 
 
@@ -47,10 +47,10 @@ def test_counts_are_read_from_south_to_north(tmp_path: Path) -> None:
         (["--epsilon", "0.01", "--out", "nowhere/best.npz"], "in a folder that exists"),
         (["--epsilon", "0.01", "--out", "best.npz", "--counts", "missing.csv"], "--counts"),
         (["--max-loss", "-1", "--out", "best.npz"], "max_loss must not be negative"),
-        (["--max-loss", "50", "--out", "best.npz", "--dilation", "1.1"], "go with a promise"),
-        (["--max-loss", "50", "--out", "best.npz", "--time-limit", "9"], "go with a promise"),
-        (["--epsilon", "0.01", "--out", "best.npz", "--choose", "entropy"], "go with --max-loss"),
-        (["--epsilon", "0.01", "--out", "best.npz", "--adversary-loss", "squared"], "go with --max-loss"),
+        (["--max-loss", "50", "--out", "best.npz", "--dilation", "1.1"], "need a promise"),
+        (["--max-loss", "50", "--out", "best.npz", "--time-limit", "9"], "need a promise"),
+        (["--epsilon", "0.01", "--out", "best.npz", "--choose", "entropy"], "need --max-loss"),
+        (["--epsilon", "0.01", "--out", "best.npz", "--adversary-loss", "squared"], "need --max-loss"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_no_file(
@@ -90,11 +90,11 @@ def test_every_optimum_of_the_library_can_be_chosen() -> None:
 
 def test_help_loads_nothing_that_is_slow() -> None:
     asked = "from geoind.cli import command_parsers; import sys; command_parsers(); print(*sys.modules)"
-    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
-    assert not {"scipy", "pyproj", "shapely", "pyarrow", "pandas", "folium"} & set(told.stdout.split())
+    loaded = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True)
+    assert not {"scipy", "pyproj", "shapely", "pyarrow", "pandas", "folium"} & set(loaded.stdout.split())
 
 
-def test_counts_are_not_written_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_file_of_counts_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     counts = tmp_path / "counts.npz"
     counts.write_text("1 2\n3 4\n")
     cells = ["--columns", "2", "--rows", "2", "--cell", "100", "--epsilon", "0.01"]

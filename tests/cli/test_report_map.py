@@ -18,7 +18,7 @@ from tests.maps.test_report_page import write
 @pytest.mark.parametrize(
     ("name", "content", "sentence"),
     [
-        ("empty.csv", "lat,lon\n", "no places to draw"),
+        ("empty.csv", "lat,lon\n", "no locations to draw"),
         ("names.csv", "a,b\n1,2\n", "name the column with --lon COLUMN"),
         ("wrong.parquet", "no", "cannot be read"),
         ("wrong.gpkg", "no", "does not begin like a .gpkg file"),
@@ -63,8 +63,8 @@ def test_a_sanitised_file_becomes_a_page_that_says_what_was_promised(
     assert "Warning" not in capsys.readouterr().err
     watched.goto(out.as_uri())
     expect(watched).to_have_title("Reports of reports.csv")
-    expect(watched.get_by_text("3 reports")).to_contain_text("within 692 m of the truth")
-    expect(watched.get_by_text("3 reports")).to_contain_text("told apart by a factor of 4 at most")
+    expect(watched.get_by_text("3 reports")).to_contain_text("within 692 m of the true location")
+    expect(watched.get_by_text("3 reports")).to_contain_text("between two places by a factor of 4 at most")
     expect(watched.get_by_text("3 reports")).to_contain_text(
         "3 persons; the busiest has 1 report, epsilon 0.006931"
     )
@@ -72,19 +72,19 @@ def test_a_sanitised_file_becomes_a_page_that_says_what_was_promised(
     expect(watched.locator("canvas.leaflet-zoom-animated")).to_be_visible()
 
 
-def test_the_page_of_a_file_without_a_promise_says_that_its_places_are_true(
+def test_the_page_of_a_file_without_a_promise_warns_that_its_locations_are_true(
     watched: Page, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path, out = write(tmp_path / "plain.parquet"), tmp_path / "map.html"
     assert main(["map", str(path), "--out", str(out)]) == 0
-    assert "shown as true ones" in capsys.readouterr().err
+    assert "shown as true locations" in capsys.readouterr().err
     watched.goto(out.as_uri())
-    expect(watched.get_by_role("alert")).to_contain_text("These are true places")
-    expect(watched.get_by_text("3 true places")).to_be_visible()
+    expect(watched.get_by_role("alert")).to_contain_text("These are true locations")
+    expect(watched.get_by_text("3 true locations")).to_be_visible()
     expect(watched.locator("html")).to_have_attribute("lang", "en")
     # On a phone the legend leaves the map to the reports, and folds away.
     watched.set_viewport_size({"width": 390, "height": 844})
-    legend = watched.locator("details.told").bounding_box()
+    legend = watched.locator("details.legend").bounding_box()
     assert legend is not None
     assert legend["x"] >= 50
     assert legend["x"] + legend["width"] <= 390
@@ -95,8 +95,8 @@ def test_the_page_of_a_file_without_a_promise_says_that_its_places_are_true(
     assert warning is not None
     assert scale is not None
     assert warning["y"] + warning["height"] <= scale["y"]
-    watched.locator("details.told summary").click()
-    folded = watched.locator("details.told").bounding_box()
+    watched.locator("details.legend summary").click()
+    folded = watched.locator("details.legend").bounding_box()
     assert folded is not None
     assert folded["height"] < legend["height"] - 10
     rules = {"runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa"]}}
@@ -107,7 +107,7 @@ def test_the_page_of_reports_does_not_warn(tmp_path: Path) -> None:
     truth, reports, out = write(tmp_path / "truth.csv"), tmp_path / "reports.csv", tmp_path / "map.html"
     assert main(["obfuscate", str(truth), str(reports), "--each-row-a-person", "--epsilon", "0.01"]) == 0
     assert main(["map", str(reports), "--out", str(out)]) == 0
-    assert "true places" not in out.read_text()
+    assert "true locations" not in out.read_text()
     assert "No person has two rows, as declared." in out.read_text()
 
 
@@ -135,7 +135,7 @@ def test_several_files_are_one_map_that_says_the_weakest_of_their_promises(tmp_p
         assert "2 releases: the reports of a person in all of them add up." in page
         assert "as declared" not in page
     assert main(["map", files[0], str(truth), "--out", str(out)]) == 0
-    assert "These are true places" in out.read_text()
+    assert "These are true locations" in out.read_text()
 
 
 def test_standard_input_promises_nothing_and_is_refused(

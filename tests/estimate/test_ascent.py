@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from geoind.arrays import FloatArray
 from geoind.estimate.ascent import LEAST_MASS, ascend, climbed, held_out_steps
-from geoind.estimate.observation import ChannelReports, Together
+from geoind.estimate.observation import ChannelReports, _Together
 
 
 def unchanged(mass: FloatArray) -> FloatArray:
@@ -46,7 +46,7 @@ def test_the_first_step_is_bayes_rule() -> None:
 
 def test_people_with_different_mechanisms_count_once_each() -> None:
     one, other = random_reports(1), random_reports(2, outputs=9, people=100)
-    _, first = islice(ascend(Together((one, other)), Together((one, other)).counts, unchanged), 2)
+    _, first = islice(ascend(_Together((one, other)), _Together((one, other)).counts, unchanged), 2)
     posteriors = sum(part.columns / part.columns.sum(axis=0) @ part.counts for part in (one, other))
     assert first.mass == pytest.approx(posteriors / 500)
 

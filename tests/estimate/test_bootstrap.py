@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from geoind import Grid, InvalidInputError, PlanarLaplace, Prior, estimate_population, randomised_response
-from geoind.estimate import Climb, PopulationEstimate, bootstrap_intervals
+from geoind.estimate import PopulationEstimate, bootstrap_intervals
 from geoind.evaluation import synthetic_city
 
 CHANNEL = randomised_response(5, epsilon=2.0)
@@ -15,7 +15,7 @@ def estimated(seed: int, people: int = 4000) -> PopulationEstimate:
     rng = np.random.default_rng(seed)
     truth = CHANNEL.inputs.xy[rng.choice(5, size=people, p=TRUTH)]
     reports = CHANNEL.sample(truth, rng=rng)
-    return estimate_population(reports, CHANNEL, CHANNEL.inputs, climb=Climb(stopping="converged"))
+    return estimate_population(reports, CHANNEL, CHANNEL.inputs, stopping="converged")
 
 
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:

@@ -1,5 +1,4 @@
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,6 @@ from geoind import (
 )
 from geoind.arrays import ArrayLike, FloatArray
 from geoind.errors import SitesMismatchError
-from geoind.estimate import Climb
 from geoind.evaluation import synthetic_city
 
 EPSILON = 0.003
@@ -57,7 +55,7 @@ def test_the_trace_rises_and_ends_with_the_estimate() -> None:
 
 def test_stopping_by_held_out_reports_beats_the_most_likely_population() -> None:
     early = estimate_population(REPORTS, NOISE, CITY.grid)
-    top = estimate_population(REPORTS, NOISE, CITY.grid, climb=Climb(stopping="converged", max_steps=300))
+    top = estimate_population(REPORTS, NOISE, CITY.grid, stopping="converged", max_steps=300)
     assert top.log_likelihood[-1] > early.log_likelihood[-1]
     assert apart(early) < 0.5 * apart(top)
 
@@ -66,9 +64,7 @@ def test_converged_means_that_nothing_is_likelier() -> None:
     grid = Grid(0, 0, cell=150, columns=6, rows=6)
     truth = Prior.from_counts(grid, np.arange(1.0, 37.0))
     people = grid.xy[np.random.default_rng(1).choice(36, size=5000, p=truth.mass)]
-    found = estimate_population(
-        NOISE.sample(people, rng=2), NOISE, grid, climb=Climb(stopping="converged", max_steps=5000)
-    )
+    found = estimate_population(NOISE.sample(people, rng=2), NOISE, grid, stopping="converged", max_steps=5000)
     assert found.gap * found.reports <= 1.0
     assert found.steps < 5000
 
@@ -77,7 +73,7 @@ def crowd_at_one_point(epsilon: float) -> tuple[float, float]:
     """Return how likely, and how wide in metres, people at one point seem if epsilon were their noise."""
     grid = Grid(0, 0, cell=50, columns=41, rows=41)
     reports = PlanarLaplace(0.02).sample(np.tile([[1000.0, 1000.0]], (20_000, 1)), rng=15)
-    found = estimate_population(reports, epsilon, grid, climb=Climb(stopping="converged", max_steps=300))
+    found = estimate_population(reports, epsilon, grid, stopping="converged", max_steps=300)
     middle = found.mass @ grid.xy
     return found.log_likelihood[-1] * 20_000, math.sqrt(found.mass @ ((grid.xy - middle) ** 2).sum(axis=1) / 2)
 
@@ -117,9 +113,7 @@ def test_exact_shares_give_the_truth_back() -> None:
     truth = np.array([0.5, 0.2, 0.1, 0.1, 0.1])
     counts = np.rint(truth @ channel.matrix * 10**6).astype(int)
     reports = np.repeat(channel.outputs.xy, counts, axis=0)
-    found = estimate_population(
-        reports, channel, channel.inputs, climb=Climb(stopping="converged", tolerance=1e-4)
-    )
+    found = estimate_population(reports, channel, channel.inputs, stopping="converged", tolerance=1e-4)
     assert found.mass == pytest.approx(truth, abs=1e-4)
 
 
@@ -204,9 +198,7 @@ def test_smoothing_widens_what_is_sharp_and_keeps_the_likelihood_rising() -> Non
     reports = PlanarLaplace(0.02).sample(np.tile([[1000.0, 1000.0]], (20_000, 1)), rng=15)
 
     def spread(smoothing: float) -> float:
-        found = estimate_population(
-            reports, 0.02, grid, smoothing=smoothing, climb=Climb(stopping="converged", max_steps=150)
-        )
+        found = estimate_population(reports, 0.02, grid, smoothing=smoothing, stopping="converged", max_steps=150)
         assert (np.diff(found.log_likelihood) >= 0).all()
         middle = found.mass @ grid.xy
         return math.sqrt(found.mass @ ((grid.xy - middle) ** 2).sum(axis=1) / 2)
@@ -217,9 +209,7 @@ def test_smoothing_widens_what_is_sharp_and_keeps_the_likelihood_rising() -> Non
 
 def test_progress_hears_of_every_step() -> None:
     heard = []
-    estimate_population(
-        REPORTS[:500], NOISE, CITY.grid, climb=Climb(progress=lambda step, value: heard.append((step, value)))
-    )
+    estimate_population(REPORTS[:500], NOISE, CITY.grid, progress=lambda step, value: heard.append((step, value)))
     assert len(heard) > 3
     assert all(value < 0 for _, value in heard)
 
@@ -244,10 +234,10 @@ def test_one_report_gives_the_posterior_of_one_person() -> None:
         (REPORTS[:5], float("nan"), "epsilon must be positive"),
         (REPORTS[:5], [EPSILON] * 4, "one per report"),
         (REPORTS[:200], np.linspace(0.01, 0.02, 200), "round the epsilons"),
-        (REPORTS + 90_000, NOISE, "does not reach 60,000 of 60,000 reports"),
-        (REPORTS * 3, NOISE, "noise of people in the grid does not reach"),
+        (REPORTS + 90_000, NOISE, "60,000 of 60,000 reports are too far away"),
+        (REPORTS * 3, NOISE, "are too far away for people in the grid"),
         ([[0.0, np.nan]], NOISE, "finite"),
-        (REPORTS[:5], SphericalLaplace(EPSILON), "give the projection"),
+        (REPORTS[:5], SphericalLaplace(EPSILON), "pass projection="),
         (REPORTS[:5], PostProcessed(NOISE, CITY.grid.snap), "channel of its outputs"),
     ],
 )
@@ -312,34 +302,45 @@ def test_a_converged_climb_ends_at_the_same_population_from_any_start() -> None:
     channel = randomised_response(5, epsilon=1.0)
     people = np.repeat(channel.inputs.xy, [5000, 2500, 1500, 800, 200], axis=0)
     reports = channel.sample(people, rng=3)
-    climb = Climb(stopping="converged", tolerance=1e-6, max_steps=5000)
-    found = estimate_population(reports, channel, channel.inputs, climb=climb)
+    how: dict[str, Any] = {"stopping": "converged", "tolerance": 1e-6, "max_steps": 5000}
+    found = estimate_population(reports, channel, channel.inputs, **how)
     for mass in ([0.96, 0.01, 0.01, 0.01, 0.01], [1e-6, 0.1, 0.2, 0.3, 0.399999]):
         start = Prior(channel.inputs, mass)
-        again = estimate_population(reports, channel, channel.inputs, climb=replace(climb, start=start))
+        again = estimate_population(reports, channel, channel.inputs, start=start, **how)
         assert again.mass == pytest.approx(found.mass, abs=1e-4)
         assert again.log_likelihood[0] < found.log_likelihood[0] < again.log_likelihood[-1]
 
 
 def test_a_start_that_is_the_answer_needs_no_steps() -> None:
     early = estimate_population(REPORTS, NOISE, CITY.grid)
-    again = estimate_population(
-        REPORTS, NOISE, CITY.grid, climb=Climb(start=early, stopping="converged", max_steps=1)
-    )
+    again = estimate_population(REPORTS, NOISE, CITY.grid, start=early, stopping="converged", max_steps=1)
     assert again.log_likelihood[0] == pytest.approx(early.log_likelihood[-1], abs=1e-9)
     assert again.fit.start is not None
     np.testing.assert_array_equal(again.fit.start, early.mass)
 
 
-def test_a_word_is_no_climb() -> None:
-    with pytest.raises(InvalidInputError, match="climb must be a Climb"):
-        estimate_population(REPORTS[:5], NOISE, CITY.grid, climb="converged")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"stopping": "soon"}, "stopping must be 'held-out' or 'converged', got 'soon'"),
+        ({"max_steps": 0}, "max_steps must"),
+        ({"max_steps": 2.5}, "max_steps must"),
+        ({"tolerance": 0.0}, "tolerance must"),
+        ({"tolerance": float("nan")}, "tolerance must"),
+        ({"start": [0.5, 0.5]}, "start must be a Prior, got list"),
+        ({"start": Prior.over(CITY.grid, [0])}, "start must be positive"),
+        ({"progress": "bar"}, "progress must be callable"),
+    ],
+)
+def test_an_invalid_parameter_of_the_ascent_is_an_error(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        estimate_population(REPORTS[:5], NOISE, CITY.grid, **wrong)
 
 
 def test_bad_starts_are_refused() -> None:
     channel = randomised_response(3, epsilon=1.0)
     reports, everywhere = channel.inputs.xy, Prior.uniform(CITY.grid)
     with pytest.raises(SitesMismatchError, match="start"):
-        estimate_population(reports, channel, channel.inputs, climb=Climb(start=everywhere))
-    with pytest.raises(SitesMismatchError, match="closed border"):
-        estimate_population(REPORTS, NOISE, CITY.grid, climb=Climb(start=everywhere), open_border=True)
+        estimate_population(reports, channel, channel.inputs, start=everywhere)
+    with pytest.raises(SitesMismatchError, match="open_border=False"):
+        estimate_population(REPORTS, NOISE, CITY.grid, start=everywhere, open_border=True)

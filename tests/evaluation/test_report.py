@@ -13,7 +13,7 @@ from playwright.sync_api import Page as Browser
 
 from geoind import Grid
 from geoind.evaluation import Setting, figures
-from geoind.evaluation.evaluate import Evaluation, evaluate
+from geoind.evaluation.comparison import Evaluation, evaluate
 from geoind.evaluation.report import Picture, findings, pictures, terminal_tables, write_report
 
 SMALL = Setting(

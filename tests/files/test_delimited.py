@@ -1,17 +1,18 @@
 import csv
 import io
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 import pytest
-from geoind.files.source import Dialect
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from geoind.errors import InvalidInputError
-from geoind.files import Reading, delimited
+from geoind.files import delimited
 from geoind.files.delimited import open_csv, open_plt, open_tsv
-from geoind.files.formats import BadRecord, Bytes, StreamSource
+from geoind.files.formats import BadRecord, Bytes, Reading, Source
 
 
 class Given(Bytes):
@@ -19,19 +20,23 @@ class Given(Bytes):
 
     def __init__(self, content: bytes) -> None:
         super().__init__("-")
-        self._copy = io.BytesIO(content)
+        self.content = content
+
+    @contextmanager
+    def opened(self) -> Iterator[BinaryIO]:
+        yield io.BytesIO(self.content)
 
 
-def table(content: str | bytes, **reading: object) -> StreamSource:
+def table(content: str | bytes, **reading: object) -> Source:
     data = Given(content if isinstance(content, bytes) else content.encode())
     return open_csv(data, Reading(**reading))  # type: ignore[arg-type]
 
 
-def values(source: StreamSource, columns: list[str] | None = None) -> list[list[str]]:
+def values(source: Source, columns: list[str] | None = None) -> list[list[str]]:
     return [list(row.values()) for rows in source.rows(columns) for row in rows.batch.to_pylist()]
 
 
-def numbered(source: StreamSource) -> dict[int, list[str] | str]:
+def numbered(source: Source) -> dict[int, list[str] | str]:
     """The values of the rows and the reasons of bad ones, by number, in the order in which they come."""
     found: dict[int, list[str] | str] = {}
     for rows in source.rows():
@@ -105,7 +110,7 @@ def test_the_delimiter_is_detected_outside_quotes(delimiter: str) -> None:
     others = "".join({"\t", ";", "|", ",", " "} - {delimiter})
     lines = [["name", "lat", "lon"], *[[f'"{others}"', f"{n}.5", "2.5"] for n in range(30)]]
     source = table("\n".join(delimiter.join(line) for line in lines))
-    assert source.dialect == Dialect(delimiter)
+    assert (source.delimiter, source.decimal_comma) == (delimiter, False)
     assert values(source) == [[others, f"{n}.5", "2.5"] for n in range(30)]
 
 
@@ -138,9 +143,7 @@ def test_a_given_delimiter_wins() -> None:
     ],
 )
 def test_a_decimal_comma_is_detected_from_two_fields_of_a_row(text: str, comma: bool) -> None:
-    dialect = table(text).dialect
-    assert dialect is not None
-    assert dialect.decimal_comma is comma
+    assert table(text).decimal_comma is comma
 
 
 def test_every_value_stays_the_text_that_it_is() -> None:
@@ -242,7 +245,7 @@ def test_a_file_of_bad_rows_is_refused_before_it_fills_the_memory(monkeypatch: p
 def test_quotes_in_tsv_are_characters_like_others() -> None:
     source = open_tsv(Given(b'name\tlat\n"a\t1\nb"\t2\n"c"\t3\n'), Reading())
     assert values(source) == [['"a', "1"], ['b"', "2"], ['"c"', "3"]]
-    assert source.dialect == Dialect("\t")
+    assert source.delimiter == "\t"
 
 
 def test_a_reading_that_is_left_leaves_nothing_open(tmp_path: Path) -> None:
@@ -272,7 +275,7 @@ def test_points_of_a_geolife_file_have_place_altitude_and_time() -> None:
         3: ["39.984686", "116.318417", "492", "2008-10-23T02:53:15Z"],
     }
     assert values(source, ["time", "lon"])[0] == ["116.318417", "2008-10-23T02:53:04Z"]
-    assert (source.unit, source.dialect) == ("point", None)
+    assert source.unit == "point"
     for content in (b"", b"a\nb\n", PLT.replace("Geolife", "OziExplorer").encode()):
         with pytest.raises(InvalidInputError, match="6 header lines of GeoLife"):
             open_plt(Given(content))

@@ -7,20 +7,20 @@ from hypothesis import strategies as st
 
 from geoind.errors import InvalidInputError
 from geoind.files import ndjson
-from geoind.files.formats import StreamSource
+from geoind.files.formats import Source
 from geoind.files.ndjson import open_ndjson
 from tests.files.test_delimited import Given
 
 
-def objects(text: str | bytes) -> StreamSource:
+def objects(text: str | bytes) -> Source:
     return open_ndjson(Given(text.encode() if isinstance(text, str) else text))
 
 
-def rows_of(source: StreamSource, columns: list[str] | None = None) -> list[dict[str, str | None]]:
+def rows_of(source: Source, columns: list[str] | None = None) -> list[dict[str, str | None]]:
     return [row for rows in source.rows(columns) for row in rows.batch.to_pylist()]
 
 
-def reasons(source: StreamSource) -> dict[int, str]:
+def reasons(source: Source) -> dict[int, str]:
     return {record.row: record.reason for rows in source.rows() for record in rows.bad}
 
 

@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from geoind import BudgetExceededError, GeoindError, Ledger, obfuscate_file
 from geoind.errors import LedgerError
-from geoind.files import cancel, obfuscate_files
+from geoind.files import cancel
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Costs, ReportCounts
 from geoind.tables import obfuscate
@@ -213,7 +213,7 @@ class Jobs(RuleBasedStateMachine):
             shutil.rmtree(out) if out.is_dir() else out.unlink()
         more: dict[str, Any] = {"ledger": ledger, "progress": progress, **self._options(job)}
         if job.place == "folder":
-            obfuscate_files([self.root / f"in {job.version}"], out, **more)
+            obfuscate_file([self.root / f"in {job.version}"], out, **more)
         else:
             obfuscate_file(self.root / f"in {job.version}.csv", out, **more)
 

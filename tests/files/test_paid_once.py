@@ -32,7 +32,7 @@ from geoind import (
 )
 from geoind.cli import main
 from geoind.errors import LedgerError
-from geoind.files import cancel, obfuscate_files
+from geoind.files import cancel
 from geoind.parallel import in_processes
 from geoind.randomness import RandomnessLike
 from geoind.tables import EACH_FILE, obfuscate
@@ -96,7 +96,7 @@ def folder(tmp_path: Path, options: dict[str, Any], **more: Any) -> Path:
     if not source.exists():
         write(source / "a.csv", 1)
         write(source / "b.parquet", 2)
-    obfuscate_files([source], tmp_path / "out", **options, **more)
+    obfuscate_file([source], tmp_path / "out", **options, **more)
     return tmp_path / "out"
 
 
@@ -395,9 +395,9 @@ def test_unfinished_work_of_another_folder_is_not_continued(tmp_path: Path, ledg
             write(tmp_path / name / f"{file}.csv", seed)
             os.utime(tmp_path / name / f"{file}.csv", (1, 1))
     with pytest.raises(Killed):
-        obfuscate_files([tmp_path / "may"], tmp_path / "out", ledger=ledger, progress=stop, **POINTS)
+        obfuscate_file([tmp_path / "may"], tmp_path / "out", ledger=ledger, progress=stop, **POINTS)
     with pytest.raises(InvalidInputError, match="begun by another job"):
-        obfuscate_files([tmp_path / "june"], tmp_path / "out", ledger=ledger, **POINTS)
+        obfuscate_file([tmp_path / "june"], tmp_path / "out", ledger=ledger, **POINTS)
 
 
 def command(tmp_path: Path, source: Path, target: str, *more: str) -> list[str]:

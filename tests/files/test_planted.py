@@ -25,7 +25,7 @@ import shapely
 
 from geoind import EACH_ROW, obfuscate_file
 from geoind.arrays import FloatArray
-from geoind.files import Reading, obfuscate_files
+from geoind.files import Reading
 from geoind.tables import EACH_FILE
 
 SECRET = "qzsecretqz"
@@ -339,7 +339,7 @@ def test_no_secret_of_a_folder_is_in_its_reports(tmp_path: Path) -> None:
         truth = places(number)
         write(path, truth, names_of(number))
         every.append(truth)
-    obfuscate_files([given], out, person=EACH_FILE, keep=["name"], epsilon=0.0001)
+    obfuscate_file([given], out, person=EACH_FILE, keep=["name"], epsilon=0.0001)
     assert leaks(out, np.concatenate(every)) == []
     assert len(list(out.glob("in*.geoind.json"))) > len(written) / 2
 

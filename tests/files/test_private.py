@@ -31,7 +31,7 @@ def mode(path: Path) -> int:
 
 
 def open_to_others(folder: Path, known: set[Path]) -> list[str]:
-    """Return what is left in a folder that others can read, beside what was there before."""
+    """Return what is left in a folder that others can read, without what was there before."""
     found = []
     for root, names, files in os.walk(folder):
         # Other users cannot enter a folder of mode 0700.

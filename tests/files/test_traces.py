@@ -13,7 +13,6 @@ import pytest
 
 from geoind import EACH_ROW, BudgetExceededError, InvalidInputError, Ledger, TraceSession, obfuscate_file
 from geoind.cli import main
-from geoind.files import obfuscate_files
 from geoind.tables import EACH_FILE, Recipe, read_promise
 from geoind.tables.recipe import METHODS
 
@@ -184,8 +183,8 @@ def test_with_rejects_a_bad_row_goes_there_and_no_other_is_lost(tmp_path: Path, 
     rejects = tmp_path / "rejects.ndjson"
     summary = obfuscate_file(source, tmp_path / "out.csv", **TRACE, key=KEY, rejects=rejects)
     assert summary.rejected == 1
-    [told] = map(json.loads, rejects.read_text().splitlines())
-    assert told["row"] == 12
+    [rejected] = map(json.loads, rejects.read_text().splitlines())
+    assert rejected["row"] == 12
     others = [row for number, row in enumerate(table) if number != 11]
     assert reports(tmp_path / "out.csv") == alone(others)
 
@@ -255,7 +254,7 @@ def test_a_trace_goes_on_in_the_next_file_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     written(tmp_path / "in" / "a.csv", table[:50])
     written(tmp_path / "in" / "b.csv", table[50:])
-    summary = obfuscate_files([tmp_path / "in"], tmp_path / "out", key=KEY, **TRACE)
+    summary = obfuscate_file([tmp_path / "in"], tmp_path / "out", key=KEY, **TRACE)
     made = [place for name in ("a.csv", "b.csv") for place in reports(tmp_path / "out" / name)]
     assert made == alone(table)
     # The record of each file is that of the whole trace.
@@ -263,7 +262,7 @@ def test_a_trace_goes_on_in_the_next_file_of_a_folder(tmp_path: Path) -> None:
         assert read_promise(tmp_path / "out" / name) == summary.record
     written(tmp_path / "in" / "c.csv", table[:1])
     with pytest.raises(InvalidInputError, match=r"c\.csv: row 1: timestamps must increase for person 'p0'"):
-        obfuscate_files([tmp_path / "in"], tmp_path / "other", key=KEY, **TRACE)
+        obfuscate_file([tmp_path / "in"], tmp_path / "other", key=KEY, **TRACE)
     assert not (tmp_path / "other").exists()
 
 
@@ -274,7 +273,7 @@ def test_each_file_may_be_the_trace_of_a_person(tmp_path: Path) -> None:
         written(tmp_path / "in" / name, table)
     options: dict[str, Any] = {**TRACE, "person": EACH_FILE, "key": KEY}
     with Ledger("sqlite://", budget=100) as ledger:
-        summary = obfuscate_files([tmp_path / "in"], tmp_path / "out", ledger=ledger, **options)
+        summary = obfuscate_file([tmp_path / "in"], tmp_path / "out", ledger=ledger, **options)
         spent = [ledger.spent(name) for name in ("a.csv", "b.csv")]
     assert summary.record.persons == 2
     assert summary.record.epsilon == pytest.approx(max(spent))
@@ -323,5 +322,5 @@ def test_the_command_says_what_a_trace_cost(tmp_path: Path, capsys: pytest.Captu
     source = written(tmp_path / "in.csv", rows())
     options = ["--trace", "who,when", "--level", "1.386", "--radius", "200", "--method", "sparse"]
     assert main(["obfuscate", str(source), str(tmp_path / "out.csv"), *options, "--allow-total", "10"]) == 0
-    told = capsys.readouterr().err
-    assert "for each person's whole trace (SparseVector): a fresh report is 290 m from the truth" in told
+    message = capsys.readouterr().err
+    assert "for each person's whole trace (SparseVector): a fresh report is 290 m from the truth" in message

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 import shapely
 
+from geoind import EACH_ROW, obfuscate_file
 from geoind.errors import InvalidInputError
-from geoind.files import Reading
 from geoind.files.vector import open_vector
 from geoind.space.vector_files import DRIVERS
 from geoind.tables.places import declared_crs, geometry_columns
@@ -50,7 +50,7 @@ def collection(*features: Any, **others: Any) -> str:
 
 
 def table(path: Path, columns: list[str] | None = None, **reading: Any) -> pa.Table:
-    source = open_vector(path, Reading(**reading))
+    source = open_vector(path, **reading)
     parts = list(source.rows(columns))
     numbers = [number for part in parts for number in part.numbers.tolist()]
     assert numbers == list(range(1, len(numbers) + 1))
@@ -90,7 +90,7 @@ def test_foreign_members_boxes_and_numbers_of_features_are_not_columns(tmp_path:
     assert table(tmp_path / "in.geojson").schema.names == ["a", "geometry"]
 
 
-def test_a_geometry_is_wkb_with_its_crs_and_points_have_no_height(tmp_path: Path) -> None:
+def test_a_geometry_is_wkb_with_its_crs(tmp_path: Path) -> None:
     line = {"type": "LineString", "coordinates": [[1, 2, 3], [4, 5, 6]]}
     crs = {"type": "name", "properties": {"name": "urn:ogc:def:crs:EPSG::2154"}}
     shapes = [point(2.5, 48.5), point(2.5, 48.5, 324.5), line, None, {"type": "Point", "coordinates": []}]
@@ -101,7 +101,8 @@ def test_a_geometry_is_wkb_with_its_crs_and_points_have_no_height(tmp_path: Path
         assert geometry_columns(found.schema) == ["geometry_"]
         assert declared_crs(found.schema, "geometry_") == expected
         first, second, third, fourth, fifth = found["geometry_"].to_pylist()
-        assert first == second == shapely.to_wkb(shapely.Point(2.5, 48.5))
+        assert first == shapely.to_wkb(shapely.Point(2.5, 48.5))
+        assert shapely.from_wkb(second).z == 324.5
         assert shapely.from_wkb(third).geom_type == "LineString"
         assert fourth is None
         assert fifth is None or shapely.from_wkb(fifth).is_empty
@@ -131,7 +132,7 @@ def homes(count: int = 5, crs: int = 4326) -> geopandas.GeoDataFrame:
 
 
 @pytest.mark.parametrize("suffix", ["gpkg", "fgb", "shp", "kml", "gml", "sqlite", "mif", "geojson"])
-def test_every_format_of_gdal_gives_its_attributes_and_flat_points(tmp_path: Path, suffix: str) -> None:
+def test_every_format_of_gdal_gives_its_attributes_and_points(tmp_path: Path, suffix: str) -> None:
     truth = homes()
     truth.to_file(tmp_path / f"in.{suffix}", driver=DRIVERS[f".{suffix}"])
     found = table(tmp_path / f"in.{suffix}")
@@ -140,10 +141,23 @@ def test_every_format_of_gdal_gives_its_attributes_and_flat_points(tmp_path: Pat
     assert declared_crs(found.schema, geometry) == "EPSG:4326"
     order = np.argsort(found["value"].to_pylist())
     shapes = shapely.from_wkb(found[geometry].to_numpy())[order]
-    assert not shapely.has_z(shapes).any()
     assert np.allclose(shapely.get_coordinates(shapes), shapely.get_coordinates(truth.geometry))
     names = found["Name" if suffix == "kml" else "name"].to_pylist()
     assert [names[at] for at in order] == truth["name"].tolist()
+
+
+@pytest.mark.parametrize("suffix", ["gpkg", "geojson", "parquet", "csv"])
+def test_no_height_of_a_point_leaves(tmp_path: Path, suffix: str) -> None:
+    homes().to_file(tmp_path / "in.gpkg")
+    target = tmp_path / f"out.{suffix}"
+    obfuscate_file(tmp_path / "in.gpkg", target, person=EACH_ROW, epsilon=0.01, order="keep")
+    if suffix == "csv":
+        assert target.read_text().startswith("lon,lat\n")
+        return
+    read = geopandas.read_parquet if suffix == "parquet" else geopandas.read_file
+    reports = read(target).geometry
+    assert len(reports) == len(homes())
+    assert not shapely.has_z(reports.to_numpy()).any()
 
 
 def test_one_of_several_layers_must_be_chosen(tmp_path: Path) -> None:

@@ -2,11 +2,9 @@
 
 import base64
 import functools
-import gzip
 import json
 import random
 import struct
-import zipfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +17,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from geoind import EACH_ROW, obfuscate_file
-from geoind.files import obfuscate_files
+from geoind import obfuscate_file
 from geoind.tables import read_promise
 from tests.trials import trials
 
@@ -57,41 +54,6 @@ def csv_file(path: Path) -> None:
     pyarrow.csv.write_csv(plain(), path)
 
 
-def tsv_file(path: Path) -> None:
-    rows = [plain().column_names, *(row.values() for row in plain().to_pylist())]
-    path.write_text("".join("\t".join(map(str, row)) + "\n" for row in rows))
-
-
-def ndjson_file(path: Path) -> None:
-    rows = [{**row, "nested": {"deep": [SECRET], SECRET: 1}} for row in plain().to_pylist()]
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-
-def geojson_file(path: Path) -> None:
-    features = []
-    for row in plain().to_pylist():
-        place = [row.pop("lon"), row.pop("lat")]
-        point = {"type": "Point", "coordinates": [*place, 12.3456789], "bbox": place * 2, "about": SECRET}
-        bounds = {"bbox": place * 2, "id": f"{SECRET} id", SECRET: {"deep": SECRET}}
-        features.append({"type": "Feature", "properties": row, "geometry": point, **bounds})
-    around = {"name": f"{SECRET} name", "bbox": [*LONLAT.min(0), *LONLAT.max(0)], "about": {"deep": SECRET}}
-    path.write_text(json.dumps({"type": "FeatureCollection", **around, "features": features}))
-
-
-def gpx_file(path: Path) -> None:
-    points = "".join(
-        f'<trkpt lat="{lat}" lon="{lon}"><ele>12.3456789</ele><time>2024-05-01T08:00:{row:02}Z</time>'
-        f"<name>{SECRET}</name><desc>{SECRET}</desc><extensions><x>{SECRET}</x></extensions></trkpt>"
-        for row, (lon, lat) in enumerate(LONLAT.tolist())
-    )
-    (west, south), (east, north) = LONLAT.min(0).tolist(), LONLAT.max(0).tolist()
-    path.write_text(
-        f'<gpx version="1.1" creator="{SECRET}"><!-- {SECRET} --><metadata><name>{SECRET}</name><author><name>'
-        f'{SECRET}</name></author><bounds minlat="{south}" minlon="{west}" maxlat="{north}" maxlon="{east}"/>'
-        f"</metadata><trk><name>{SECRET}</name><cmt>{SECRET}</cmt><trkseg>{points}</trkseg></trk></gpx>"
-    )
-
-
 def parquet_file(path: Path) -> None:
     pq.write_table(table(), path, row_group_size=7)
 
@@ -102,39 +64,11 @@ def frame() -> geopandas.GeoDataFrame:
     return geopandas.GeoDataFrame(rows, geometry=points)
 
 
-def geoparquet_file(path: Path) -> None:
-    frame().set_index("stop").to_parquet(path, write_covering_bbox=True)
-
-
 def gpkg_file(path: Path) -> None:
     frame().to_file(path, layer=f"{SECRET} layer", metadata={"about": SECRET})
 
 
-WRITERS: dict[str, Callable[[Path], None]] = {
-    "csv": csv_file,
-    "tsv": tsv_file,
-    "ndjson": ndjson_file,
-    "geojson": geojson_file,
-    "gpx": gpx_file,
-    "parquet": parquet_file,
-    "geo.parquet": geoparquet_file,
-    "gpkg": gpkg_file,
-}
-
-WAYS = [
-    *((suffix, suffix) for suffix in WRITERS),
-    ("csv", "parquet"),
-    ("csv", "csv.gz"),
-    ("csv", "csv.zip"),
-    ("tsv", "ndjson"),
-    ("ndjson", "geojson"),
-    ("geojson", "csv"),
-    ("gpx", "ndjson"),
-    ("parquet", "gpkg"),
-    ("parquet", "csv"),
-    ("geo.parquet", "shp"),
-    ("gpkg", "geo.parquet"),
-]
+WRITERS: dict[str, Callable[[Path], None]] = {"csv": csv_file, "parquet": parquet_file, "gpkg": gpkg_file}
 
 
 def all_bytes(folder: Path) -> bytes:
@@ -142,42 +76,32 @@ def all_bytes(folder: Path) -> bytes:
     found = []
     for file in (path for path in folder.rglob("*") if path.is_file()):
         found += [file.name.encode(), file.read_bytes()]
-        if file.suffix == ".gz":
-            found.append(gzip.decompress(file.read_bytes()))
-        elif file.suffix == ".zip":
-            with zipfile.ZipFile(file) as archive:
-                found += [part for name in archive.namelist() for part in (name.encode(), archive.read(name))]
-        elif file.suffix == ".parquet":
+        if file.suffix == ".parquet":
             found.append(base64.b64decode((pq.ParquetFile(file).metadata.metadata or {})[b"ARROW:schema"]))
     return b"\n".join(found)
 
 
 def hidden() -> list[bytes]:
     """Return what must not be found: the secret and each true coordinate, as text and as binary numbers."""
-    numbers = [*LONLAT.ravel().tolist(), 12.3456789]
+    numbers = LONLAT.ravel().tolist()
     forms = [form for number in numbers for form in (str(number).encode(), struct.pack("<d", number))]
     return [SECRET.encode(), SECRET.encode("utf-16-le"), *forms]
 
 
-@pytest.mark.parametrize("options", [{}, {"order": "shuffle"}], ids=["", "shuffled"])
-@pytest.mark.parametrize(("before", "after"), WAYS)
-def test_only_reports_and_kept_columns_are_in_the_bytes(
-    tmp_path: Path, before: str, after: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("before", "after"), [("csv", "csv"), ("parquet", "parquet"), ("gpkg", "parquet")])
+def test_only_reports_and_kept_columns_are_in_the_bytes_of_shuffled_rows(
+    tmp_path: Path, before: str, after: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # So that all pages of a Parquet file can be searched.
     monkeypatch.setattr(pq, "ParquetWriter", functools.partial(pq.ParquetWriter, compression="none"))
     source, out = tmp_path / f"in.{before}", tmp_path / "out"
     WRITERS[before](source)
     out.mkdir()
-    named: dict[str, Any] = {"keep": ["time"], "person": EACH_ROW}
-    if before != "gpx":
-        named = {"keep": ["note"], "person": "who", "id_column": "id", "key": bytes(32)}
-    assert [one for one in hidden() if one in source.read_bytes()] or before.endswith(("parquet", "gpx"))
-    obfuscate_file(source, out / f"reports.{after}", epsilon=0.001, **named, **options)
+    named: dict[str, Any] = {"keep": ["note"], "person": "who", "id_column": "id", "key": bytes(32)}
+    obfuscate_file(source, out / f"reports.{after}", epsilon=0.001, order="shuffle", **named)
     written = all_bytes(out)
     assert [one for one in hidden() if one in written] == []
-    kept = NOTES[7] if before != "gpx" else "2024-05-01T08:00:07Z"
-    assert kept.encode() in written
+    assert NOTES[7].encode() in written
 
 
 @pytest.mark.parametrize("before", ["csv", "parquet", "gpkg"])
@@ -237,7 +161,7 @@ def test_totals_in_every_record_of_a_folder_equal_a_recount(
     tmp_path: Path, seed: int, options: dict[str, Any]
 ) -> None:
     random_folder(tmp_path / "in", random.Random(seed))
-    summary = obfuscate_files(
+    summary = obfuscate_file(
         [tmp_path / "in"],
         tmp_path / "out",
         epsilon=0.001,

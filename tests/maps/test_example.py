@@ -1,4 +1,4 @@
-"""The picture of the example: what it draws is where people are, and what they report."""
+"""The map of the example shows true locations and reports."""
 
 import base64
 import io
@@ -14,9 +14,8 @@ from playwright.sync_api import Page, expect
 
 from geoind import SphericalLaplace
 from geoind.evaluation import synthetic_city
-from geoind.evaluation.report import WAYS
 from geoind.maps import save_offline
-from geoind.maps.example import city_map
+from geoind.maps.example import CONNECTED, city_map
 
 CITY = synthetic_city(16)
 NOISE = SphericalLaplace(0.01)
@@ -33,24 +32,24 @@ def coordinates(page: str, kind: str) -> list[Any]:
     return [json.loads(shape)["coordinates"] for shape in found]
 
 
-@pytest.mark.parametrize("count", [5, WAYS + 20])
+@pytest.mark.parametrize("count", [5, CONNECTED + 20])
 def test_people_and_reports_are_where_they_are_and_some_are_joined(count: int) -> None:
     truth, reports, page = drawn(count)
-    people, told = coordinates(page, "MultiPoint")
+    people, drawn_reports = coordinates(page, "MultiPoint")
     assert people == truth.tolist()
-    assert told == reports.tolist()
-    (ways,) = coordinates(page, "MultiLineString")
-    assert ways == np.stack([truth, reports], axis=1)[:WAYS].tolist()
-    assert f"for {min(count, WAYS)} of them" in page
+    assert drawn_reports == reports.tolist()
+    (lines,) = coordinates(page, "MultiLineString")
+    assert lines == np.stack([truth, reports], axis=1)[:CONNECTED].tolist()
+    assert f"for {min(count, CONNECTED)} people" in page
 
 
-def test_the_circle_and_the_legend_say_how_far_off_reports_are() -> None:
+def test_the_circle_and_the_legend_say_how_far_reports_are() -> None:
     truth, _, page = drawn(3)
     circle = re.search(r"L\.circle\(\s*(\[.*?\]),\s*(\{.*?\})", page, re.DOTALL)
     assert circle
     assert json.loads(circle[1]) == truth[0, ::-1].tolist()
     assert json.loads(circle[2])["radius"] == pytest.approx(NOISE.radius_quantile(0.95))
-    assert f"epsilon 0.01 per metre: a report is {NOISE.mean_radius:.0f} m off" in page
+    assert f"epsilon 0.01 per metre: the mean distance is {NOISE.mean_radius:.0f} m" in page
 
 
 def test_the_background_is_darkest_where_most_people_live() -> None:
@@ -71,8 +70,8 @@ def test_the_background_is_darkest_where_most_people_live() -> None:
 def test_the_page_asks_for_no_tiles_and_has_the_title_of_its_legend() -> None:
     _, _, page = drawn(1)
     assert "tileLayer" not in page
-    assert "<title>A made-up city, obfuscated</title>" in page
-    assert "<summary>A made-up city, obfuscated</summary>" in page
+    assert "<title>A synthetic city, obfuscated</title>" in page
+    assert "<summary>A synthetic city, obfuscated</summary>" in page
 
 
 def test_the_page_works_under_its_policy(watched: Page, tmp_path: Path) -> None:
@@ -80,6 +79,6 @@ def test_the_page_works_under_its_policy(watched: Page, tmp_path: Path) -> None:
     save_offline(city_map(CITY, truth, NOISE.sample(truth, rng=2), NOISE), tmp_path / "map.html")
     watched.goto((tmp_path / "map.html").as_uri())
     expect(watched.locator(".leaflet-control-layers-overlays label")).to_have_count(4)
-    expect(watched.locator("details.told svg")).to_have_count(4)
-    watched.get_by_label("people", exact=True).uncheck()
+    expect(watched.locator("details.legend svg")).to_have_count(4)
+    watched.get_by_label("true locations", exact=True).uncheck()
     expect(watched.locator("img.leaflet-image-layer")).to_be_visible()

@@ -1,13 +1,13 @@
-"""A page says what it shows, and words from outside stay words."""
+"""The legend of a map; text from outside is escaped."""
 
 import folium
 
-from geoind.maps.legend import add_legend, shades
+from geoind.maps.legend import add_legend, colour_bar
 
 
 def test_a_page_has_a_title_and_lines_and_a_bar_of_colours_with_its_ends() -> None:
     chart = folium.Map(tiles=None)
-    add_legend(chart, "5 < 6", [shades(["black", "white"], ["0 %", "<most>"])])
+    add_legend(chart, "5 < 6", [colour_bar(["black", "white"], ["0 %", "<most>"])])
     page = chart.get_root().render()
     assert "<title>5 &lt; 6</title>" in page
     assert "<summary>5 &lt; 6</summary>" in page

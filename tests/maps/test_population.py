@@ -44,9 +44,9 @@ def test_a_rectangular_grid_keeps_its_numbering() -> None:
 
 
 def test_geojson_holds_masses_and_outlines(tmp_path: Path) -> None:
-    told = json.loads(saved(tmp_path, "city.geojson", intervals=SURE).read_text())
-    assert len(told["features"]) == 144
-    first = told["features"][0]
+    content = json.loads(saved(tmp_path, "city.geojson", intervals=SURE).read_text())
+    assert len(content["features"]) == 144
+    first = content["features"][0]
     assert set(first["properties"]) == {"mass", "low", "high"}
     assert len(first["geometry"]["coordinates"][0]) == 5
 

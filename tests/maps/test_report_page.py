@@ -1,4 +1,4 @@
-"""Maps of files: every format, any size, nothing from the network, and what was promised."""
+"""Maps of files: every format, any size, nothing from the network, and the promise."""
 
 import base64
 import io
@@ -18,8 +18,8 @@ from playwright.sync_api import Page, expect
 from geoind import SphericalLaplace
 from geoind.errors import InvalidInputError
 from geoind.files import read_places
-from geoind.maps.basemap import Basemap
-from geoind.maps.report_page import CELLS, MOST_POINTS, report_map
+from geoind.maps import Basemap, report_map
+from geoind.maps.report_page import CELLS, MOST_POINTS
 from geoind.tables import PersonTotal, ReleaseRecord
 from tests.hostile import HOSTILE
 
@@ -98,7 +98,7 @@ def test_few_reports_are_points_and_many_a_heat_map_of_bounded_size() -> None:
         row, column = np.argwhere(picture[..., 0] == picture[..., 0][picture[..., 3] > 0].min()).mean(axis=0)
         assert north - (north - south) * row / CELLS == pytest.approx(60.17, abs=0.01)
         assert west + (east - west) * column / CELLS == pytest.approx(24.94, abs=0.02)
-    assert f"{40 * MOST_POINTS:,} true places" in page
+    assert f"{40 * MOST_POINTS:,} true locations" in page
 
 
 def test_the_page_of_a_heat_map_works_under_its_policy(watched: Page, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def town(name: str) -> Basemap:
 
 
 @pytest.mark.parametrize("epsilon", [0.01, math.inf])
-def test_words_of_others_are_shown_and_run_nothing(
+def test_text_from_outside_is_shown_and_not_run(
     watched: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, epsilon: float
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -193,13 +193,13 @@ def test_words_of_others_are_shown_and_run_nothing(
     page = report_map(
         lambda: iter([LONLAT]),
         title=words,
-        promise=promised(mechanism=words, epsilon=epsilon, session=words),
+        record=promised(mechanism=words, epsilon=epsilon, session=words),
         basemap=town(words),
     )
     path = tmp_path / "map.html"
     path.write_text(page, encoding="utf-8")
     watched.goto(path.as_uri())
-    legend = watched.locator("details.told")
+    legend = watched.locator("details.legend")
     expect(legend.locator("summary")).to_contain_text("{{7*7}}")
     expect(legend).to_contain_text("Map data: {{7*7}}")
     # The browser leaves out NUL, and shows a lone surrogate as the page does.
@@ -217,9 +217,9 @@ def test_words_of_others_are_shown_and_run_nothing(
         ({"epsilon": 3.5, "level": 700.0, "radius": 200.0}, "by a factor of more than 10^6."),
         ({"epsilon": 100.0, "session": "Session", "fresh": 0.01, "radius": 200.0}, "a person&#39;s whole trace"),
         ({"epsilon": 0.01, "radius": 100.0}, "by a factor of 2.72 at most."),
-        ({"epsilon": 1e12, "radius": 1e-6}, "Within 1e-06 m places"),
-        ({"epsilon": 1e12}, "Within 1.386e-12 m places"),
-        ({"epsilon": 5e-324}, "m places can be told apart"),
+        ({"epsilon": 1e12, "radius": 1e-6}, "Within 1e-06 m a report"),
+        ({"epsilon": 1e12}, "Within 1.386e-12 m a report"),
+        ({"epsilon": 5e-324}, "m a report changes the odds"),
         ({"epsilon": math.inf, "level": 700.0, "radius": 1e-6}, "No bound on the privacy loss per metre, Own"),
         ({"epsilon": math.inf, "level": 700.0, "radius": 1e-6, "delta": 0.1}, "level 700 within 1e-06 m"),
         ({"epsilon": math.inf, "sigma": 1e9}, "Gaussian noise, sigma 1e+09 m"),
@@ -227,7 +227,7 @@ def test_words_of_others_are_shown_and_run_nothing(
     ids=str,
 )
 def test_every_promise_has_a_page_however_large_its_numbers(members: dict[str, Any], sentence: str) -> None:
-    page = report_map(lambda: iter([LONLAT]), title="large", promise=promised(mechanism="Own", **members))
+    page = report_map(lambda: iter([LONLAT]), title="large", record=promised(mechanism="Own", **members))
     assert sentence in page
     assert "epsilon inf" not in page
 
@@ -236,8 +236,8 @@ def test_every_promise_has_a_page_however_large_its_numbers(members: dict[str, A
 @pytest.mark.parametrize("epsilon", [0.01, 1000.0, 1e12])
 def test_the_page_says_how_far_reports_lie_with_the_rounding_of_the_lattice(epsilon: float, decimals: int) -> None:
     noise = SphericalLaplace(epsilon, decimals=decimals)
-    page = report_map(lambda: iter([LONLAT]), title="coarse", promise=ReleaseRecord.of(noise, unit="column"))
-    said = re.search(r"95 % of the reports lie within ([\d.e+]+) m of the truth", page)
+    page = report_map(lambda: iter([LONLAT]), title="coarse", record=ReleaseRecord.of(noise, unit="column"))
+    said = re.search(r"95 % of the reports lie within ([\d.e+]+) m of the true location", page)
     assert said
     assert float(said[1]) == pytest.approx(noise.reach(0.95), rel=0.05)
 
@@ -249,15 +249,15 @@ def test_the_page_states_the_totals_of_the_busiest_and_of_the_median_person(pers
         "median": PersonTotal(reports=2, epsilon=0.02),
     }
     record = ReleaseRecord.of(SphericalLaplace(0.01), unit="column", persons=persons, **totals)
-    page = report_map(lambda: iter([LONLAT]), title="totals", promise=record)
+    page = report_map(lambda: iter([LONLAT]), title="totals", record=record)
     assert f"the busiest has {totals['busiest']}." in page
     assert (f"The median person has {totals['median']}." in page) is (persons > 1)
-    several = report_map(lambda: iter([LONLAT]), title="totals", promise=record, releases=2)
+    several = report_map(lambda: iter([LONLAT]), title="totals", record=record, releases=2)
     assert "busiest" not in several
     assert "2 releases: the reports of a person in all of them add up." in several
 
 
-def test_one_report_is_not_called_reports() -> None:
+def test_one_report_is_singular() -> None:
     promise = ReleaseRecord.of(SphericalLaplace(0.01), unit="column")
-    assert "\n1 report<br>" in report_map(lambda: iter([LONLAT[:1]]), title="one", promise=promise)
-    assert "\n1 true place\n" in report_map(lambda: iter([LONLAT[:1]]), title="one")
+    assert "\n1 report<br>" in report_map(lambda: iter([LONLAT[:1]]), title="one", record=promise)
+    assert "\n1 true location\n" in report_map(lambda: iter([LONLAT[:1]]), title="one")

@@ -147,6 +147,7 @@ def test_its_reach_grows_with_the_confidence_and_takes_no_certainty(mechanism: M
             mechanism.reach(bad)
 
 
+@pytest.mark.slow
 @every_mechanism
 def test_an_audit_in_its_own_space_does_not_refute_its_promise(mechanism: Mechanism) -> None:
     if mechanism.epsilon == math.inf:

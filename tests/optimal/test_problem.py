@@ -1,9 +1,16 @@
+"""A matrix that misses its promise becomes a channel that keeps it, at a small and known price."""
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from geoind import Channel, Grid, Places, Prior, expected_loss, min_loss_given_epsilon, tight_epsilon
 from geoind.arrays import FloatArray
+from geoind.distances import Distance, discrete, euclidean, manhattan
 from geoind.errors import InvalidInputError, SitesMismatchError
-from geoind.optimal.problem import as_loss, as_metric
+from geoind.optimal import least_loss
+from geoind.optimal.problem import as_loss, as_metric, keep_promise
 
 METRIC = np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 1.5], [2.0, 1.5, 0.0]])
 
@@ -47,3 +54,67 @@ def test_losses_may_be_negative_and_must_be_finite() -> None:
     for bad in (np.nan, np.inf):
         with pytest.raises(InvalidInputError, match="loss must be finite"):
             as_loss(changed(0, 1, bad), (3, 3))
+
+
+GRID = Grid(0, 0, cell=100, columns=3, rows=3)
+
+
+def promising(epsilon: float, distance: Distance = euclidean) -> np.ndarray:
+    """Rows proportional to e^(-epsilon d / 2): they attain a little less than epsilon."""
+    weights = np.exp(-epsilon / 2 * distance(GRID.xy, GRID.xy))
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+
+
+@given(st.floats(-13, 0.5), st.sampled_from([euclidean, manhattan]), st.integers(0, 100))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_a_matrix_over_its_promise_is_brought_under_it_with_little_to_spare(
+    over: float, distance: Distance, seed: int
+) -> None:
+    matrix = promising(0.02, distance)
+    matrix *= np.random.default_rng(seed).uniform(0.9, 1.1, (9, 1))
+    measured = tight_epsilon(keep_promise(GRID, GRID, matrix, epsilon=1.0, distance=distance)[0], distance)
+    promise = float(measured) / (1 + 10**over)
+    channel, kept = keep_promise(GRID, GRID, matrix, epsilon=promise, distance=distance)
+    assert np.abs(channel.matrix.sum(axis=1) - 1).max() < 1e-12
+    assert tight_epsilon(channel, distance) == kept <= promise
+    # A fifth of the change would not have been enough, unless the change is down to rounding.
+    rows = matrix / matrix.sum(axis=1, keepdims=True)
+    change = channel.matrix - rows
+    assert (
+        np.abs(change).max() < 1e-12 or tight_epsilon(Channel(GRID, GRID, rows + change / 5), distance) > promise
+    )
+
+
+def test_a_matrix_within_its_promise_is_only_scaled() -> None:
+    matrix = promising(0.02)
+    channel, measured = keep_promise(GRID, GRID, 3 * matrix, epsilon=0.02, distance=euclidean)
+    np.testing.assert_allclose(channel.matrix, matrix, rtol=1e-15)
+    assert measured == channel.epsilon
+
+
+def test_what_tells_everything_becomes_a_channel_that_keeps_its_promise() -> None:
+    channel, measured = keep_promise(GRID, GRID, np.eye(9), epsilon=0.001, distance=euclidean)
+    assert measured <= 0.001
+    assert channel.matrix.min() > 0
+
+
+def test_sites_at_no_distance_share_a_row_in_the_end() -> None:
+    twice = Places([[0, 0], [0, 0]])
+    channel, measured = keep_promise(twice, twice, np.eye(2), epsilon=1.0, distance=discrete)
+    assert measured == 0
+    np.testing.assert_array_equal(channel.matrix[0], channel.matrix[1])
+
+
+def test_the_certificate_tells_what_the_repair_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    prior = Prior.uniform(GRID)
+    honest = min_loss_given_epsilon(prior, epsilon=0.01).certificate
+    # A solver that aims beside the promise by its tolerance.
+    monkeypatch.setattr(least_loss, "HEADROOM", -1e-5)
+    best = min_loss_given_epsilon(prior, epsilon=0.01)
+    told = best.certificate
+    assert tight_epsilon(best) == told.epsilon <= 0.01
+    assert np.abs(best.matrix.sum(axis=1) - 1).max() < 1e-12
+    assert told.objective == pytest.approx(expected_loss(best, prior), rel=1e-12)
+    # Before the repair the objective was better than any that keeps the promise; after it, it is not.
+    assert told.objective - told.repair < honest.bound < honest.objective < told.objective * (1 + 1e-9)
+    assert 0 < told.repair < 0.01 * told.objective

@@ -42,6 +42,7 @@ def test_each_person_has_at_most_so_many_reports_and_as_many_as_there_are_rows(m
     assert (release.reports, release.left_out) == (len(made), 1000 - len(made))
 
 
+@pytest.mark.slow
 def test_the_chosen_rows_do_not_depend_on_the_order_of_the_rows_the_batches_or_the_files() -> None:
     given = people(900)
     [made] = released(given, reports_per_person=10, **BOUNDED)[1]

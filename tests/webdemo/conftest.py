@@ -1,4 +1,4 @@
-"""The story opened from a disk, as somebody would who got the folder on a memory stick."""
+"""The story opened from a disk, without a server."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +25,7 @@ crypto.getRandomValues = (array) => array.map((_, i) => (array[i] = word()));
 
 @pytest.fixture(scope="module")
 def client(demo_url: str) -> Iterator[httpx.Client]:
-    """Somebody who asks the demo's server without a browser."""
+    """A client of the demo without a browser."""
     # The first question about mechanisms solves them, which takes long on a busy machine.
     with httpx.Client(base_url=demo_url, trust_env=False, timeout=120) as client:
         yield client
@@ -40,7 +40,7 @@ def static_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def told(browser: Browser, static_folder: Path) -> Iterator[Page]:
+def local(browser: Browser, static_folder: Path) -> Iterator[Page]:
     """The story's page, opened once from a disk and watched."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
     context.add_init_script(FIXED_DRAWS)
@@ -55,10 +55,10 @@ def told(browser: Browser, static_folder: Path) -> Iterator[Page]:
 
 
 @pytest.fixture
-def story(told: Page, static_folder: Path) -> Page:
+def story(local: Page, static_folder: Path) -> Page:
     """The story from its beginning."""
-    told.set_viewport_size({"width": 1280, "height": 800})
-    told.goto("about:blank")
-    told.goto(static_folder.joinpath("index.html").as_uri())
-    expect(told.locator("html[data-ready=yes]")).to_be_attached()
-    return told
+    local.set_viewport_size({"width": 1280, "height": 800})
+    local.goto("about:blank")
+    local.goto(static_folder.joinpath("index.html").as_uri())
+    expect(local.locator("html[data-ready=yes]")).to_be_attached()
+    return local

@@ -8,7 +8,7 @@ from tests.webdemo.browser import TABS, VIEWS, set_slider, settle, show, turn_to
 
 RULES = {
     "runOnly": {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]},
-    # The story's policy lets nobody fetch anything: not even axe, a style sheet.
+    # The story's policy forbids requests, also those of axe for a style sheet.
     "preload": False,
 }
 
@@ -20,7 +20,7 @@ def violations(page: Page) -> list[str]:
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_axe_finds_nothing_to_complain_about(watched: Page, demo_url: str, tab: str) -> None:
+def test_axe_finds_no_violation(watched: Page, demo_url: str, tab: str) -> None:
     show(watched, demo_url, tab, "&show-belief=1&show-remapped=1")
     watched.locator("#expert").evaluate("details => { details.open = true; }")
     for theme in ("light", "dark"):
@@ -34,7 +34,7 @@ def test_axe_finds_nothing_to_complain_about(watched: Page, demo_url: str, tab: 
         assert text
         assert not text.isdigit()
     if tab != "compare":
-        # What the map shows is told, too.
+        # The map has a text description, too.
         expect(watched.locator("#map-summary")).not_to_be_empty()
 
 
@@ -54,7 +54,7 @@ def test_axe_finds_nothing_in_any_part_of_the_story(story: Page) -> None:
         ):
             assert text
             assert not text.isdigit()
-        # What a map shows is told, too.
+        # A map has a text description, too.
         assert len(story.locator("#yours canvas").get_attribute("aria-label") or "") > 10
 
 
@@ -72,7 +72,7 @@ def test_axe_finds_nothing_in_the_documentation(watched: Page, demo_url: str) ->
     assert violations(watched) == []
 
 
-def test_whoever_wants_no_motion_gets_the_end_at_once(watched: Page, demo_url: str) -> None:
+def test_reduced_motion_shows_the_end_at_once(watched: Page, demo_url: str) -> None:
     watched.emulate_media(reduced_motion="reduce")
     show(watched, demo_url, "again")
     set_slider(watched, "budget", 10)

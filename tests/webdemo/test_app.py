@@ -37,7 +37,7 @@ def test_a_name_that_is_not_this_machine_is_refused(client: httpx.Client) -> Non
         ("/api/again", {**HERE, "person": "Ana!"}, 422, "person: "),
         ("/api/again", {**HERE, "person": "ana00000", "answer": "no"}, 422, "answer: "),
         ("/api/trace", {"path": [HERE]}, 422, "path: list should have at least 2 items"),
-        ("/api/trace", {"path": [HERE, HERE]}, 400, "the path must lead somewhere"),
+        ("/api/trace", {"path": [HERE, HERE]}, 400, "the path must have two different corners"),
         ("/api/trace", {"path": [HERE, {"lat": 60.19, "lon": 24.97}], "step": 5}, 400, "at most 500 steps"),
     ],
 )

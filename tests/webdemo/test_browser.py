@@ -117,7 +117,7 @@ def test_nothing_that_is_requested_has_a_location_in_its_address(watched: Page, 
 def test_copy_link_says_that_it_copied(watched: Page, demo_url: str) -> None:
     watched.context.grant_permissions(["clipboard-read", "clipboard-write"])
     show(watched, demo_url, "explore")
-    # The word goes away again soon: on a busy machine nobody would see it.
+    # The text disappears soon; on a busy machine it may be gone.
     watched.evaluate(
         "window.said = [];"
         "new MutationObserver(() => said.push(share.textContent)).observe(share, {childList: true})"

@@ -63,19 +63,19 @@ def test_here_or_there_shows_the_odds_and_their_limit(watched: Page, demo_url: s
     before = watched.locator("#odds-before").inner_text()
     seen = set()
     for _ in range(6):
-        with answered(watched, "/api/explore") as told:
+        with answered(watched, "/api/explore") as answer:
             watched.get_by_role("button", name="Draw new noise").click()
         settle(watched)
-        odds = told.value.json()["odds"]
+        odds = answer.value.json()["odds"]
         assert 1 / odds["limit"] <= odds["change"] <= odds["limit"]
         assert watched.locator("#odds-before").inner_text() == before
         seen.add(watched.locator("#odds-after").inner_text())
     assert len(seen) > 1
     watched.locator(".pin-there").focus()
-    with answered(watched, "/api/explore") as told:
+    with answered(watched, "/api/explore") as answer:
         watched.keyboard.press("Shift+ArrowRight")
     settle(watched)
-    assert told.value.json()["odds"]["limit"] > 4.1
+    assert answer.value.json()["odds"]["limit"] > 4.1
     watched.locator("#show-there").uncheck()
     expect(watched.locator("#odds")).to_be_hidden()
     expect(watched.locator(".pin-there")).to_have_count(0)
@@ -113,12 +113,12 @@ def test_another_place_is_in_a_building_and_gets_fresh_noise(watched: Page, demo
     inside = watched.evaluate("fetch('/api/town').then(a => a.json()).then(t => t.buildings.map(b => b.inside))")
     offsets = set()
     for _ in range(3):
-        with answered(watched, "/api/explore") as told:
+        with answered(watched, "/api/explore") as answer:
             watched.get_by_role("button", name="Another place").click()
         settle(watched)
-        asked = sent(told.value.request)
+        asked = sent(answer.value.request)
         assert [asked["lat"], asked["lon"]] in inside
-        report = told.value.json()["report"]
+        report = answer.value.json()["report"]
         offsets.add((round(report["lat"] - asked["lat"], 5), round(report["lon"] - asked["lon"], 5)))
     assert len(offsets) == 3
 
@@ -195,28 +195,28 @@ def test_nothing_jumps_while_a_slider_moves(watched: Page, demo_url: str) -> Non
         assert watched.evaluate(TOPS) == before
 
 
-def test_explore_says_what_epsilon_means(client: httpx.Client) -> None:
-    told = ask(client, "/api/explore", **HERE, factor=4, radius=200)
-    assert told["promise"]["epsilon"] == pytest.approx(math.log(4) / 200)
-    assert told["promise"]["sentence"] == (
+def test_explore_states_the_meaning_of_epsilon(client: httpx.Client) -> None:
+    answer = ask(client, "/api/explore", **HERE, factor=4, radius=200)
+    assert answer["promise"]["epsilon"] == pytest.approx(math.log(4) / 200)
+    assert answer["promise"]["sentence"] == (
         "Between two places up to 200 m apart, a report changes an observer's odds by a factor of 4 at most."
     )
     noise = SphericalLaplace(math.log(4) / 200)
-    assert told["promise"]["mean_error"] == pytest.approx(noise.mean_radius)
-    assert [ring["share"] for ring in told["rings"]] == [0.5, 0.9, 0.95, 0.99]
-    for ring in told["rings"]:
+    assert answer["promise"]["mean_error"] == pytest.approx(noise.mean_radius)
+    assert [ring["share"] for ring in answer["rings"]] == [0.5, 0.9, 0.95, 0.99]
+    for ring in answer["rings"]:
         assert ring["radius"] == pytest.approx(float(noise.radius_quantile(ring["share"])))
 
 
 def test_the_cloud_has_the_radii_of_the_rings(client: httpx.Client) -> None:
-    told = ask(client, "/api/explore", **HERE, cloud=2000, seed=7)
+    answer = ask(client, "/api/explore", **HERE, cloud=2000, seed=7)
     centre = (HERE["lat"], HERE["lon"])
-    errors = np.array([metres(at, centre) for at in told["cloud"]])
-    for ring in told["rings"]:
+    errors = np.array([metres(at, centre) for at in answer["cloud"]])
+    for ring in answer["rings"]:
         share = (errors <= ring["radius"]).mean()
         assert abs(share - ring["share"]) < 4 * math.sqrt(ring["share"] * (1 - ring["share"]) / 2000)
-    assert metres((told["report"]["lat"], told["report"]["lon"]), centre) == pytest.approx(
-        told["report"]["error"], rel=0.006
+    assert metres((answer["report"]["lat"], answer["report"]["lon"]), centre) == pytest.approx(
+        answer["report"]["error"], rel=0.006
     )
 
 
@@ -230,8 +230,8 @@ def test_a_seed_repeats_the_noise_and_its_absence_does_not(client: httpx.Client)
 def test_no_report_changes_the_odds_between_two_places_by_more_than_the_promise(client: httpx.Client) -> None:
     for seed, east in enumerate([0.0001, 0.001, 0.002, 0.004] * 5):
         there = {"lat": HERE["lat"], "lon": HERE["lon"] + east}
-        told = ask(client, "/api/explore", **HERE, there=there, factor=4, radius=100, cloud=0, seed=seed)
-        odds, epsilon = told["odds"], told["promise"]["epsilon"]
+        answer = ask(client, "/api/explore", **HERE, there=there, factor=4, radius=100, cloud=0, seed=seed)
+        odds, epsilon = answer["odds"], answer["promise"]["epsilon"]
         assert odds["distance"] == pytest.approx(
             metres((there["lat"], there["lon"]), (*HERE.values(),)), rel=0.006
         )

@@ -7,8 +7,8 @@ from tests.webdemo.asking import HERE, ask
 
 
 def test_all_cost_the_same_and_only_noise_with_an_epsilon_rules_nothing_out(client: httpx.Client) -> None:
-    told = ask(client, "/api/mechanisms", **HERE, seed=3)
-    four = {one["name"]: one for one in told["mechanisms"]}
+    answer = ask(client, "/api/mechanisms", **HERE, seed=3)
+    four = {one["name"]: one for one in answer["mechanisms"]}
     assert set(four) == {"cloaking", "Gaussian", "planar Laplace", "optimal"}
     for one in four.values():
         assert one["cost"] == pytest.approx(four["cloaking"]["cost"], rel=0.01)
@@ -20,13 +20,13 @@ def test_all_cost_the_same_and_only_noise_with_an_epsilon_rules_nothing_out(clie
 
 
 def test_a_zone_is_reported_whole_and_holds_the_place(client: httpx.Client) -> None:
-    told = ask(client, "/api/mechanisms", **HERE, seed=3)
-    zone = next(one for one in told["mechanisms"] if one["name"] == "cloaking")
+    answer = ask(client, "/api/mechanisms", **HERE, seed=3)
+    zone = next(one for one in answer["mechanisms"] if one["name"] == "cloaking")
     assert len(zone["report"]) == 9
-    assert told["truth"] in zone["report"]
+    assert answer["truth"] in zone["report"]
     assert [cell for cell, chance in enumerate(zone["reports"]) if chance] == zone["report"]
 
 
-def test_a_place_beside_the_cells_is_said(client: httpx.Client) -> None:
+def test_a_location_outside_the_cells_is_marked(client: httpx.Client) -> None:
     assert ask(client, "/api/mechanisms", **HERE)["inside"]
     assert not ask(client, "/api/mechanisms", lat=60.19, lon=24.97)["inside"]

@@ -16,25 +16,25 @@ def test_the_area_of_retrieval_is_fixed_before_the_draw_and_nothing_is_missed_wh
 ) -> None:
     covered, radii = [], set()
     for seed in range(60):
-        told = ask(client, "/api/near", **HERE, interest=100, confidence=0.8, kind="any", seed=seed)
-        radii.add(told["retrieval_radius"])
-        covered.append(told["covered"])
-        if told["covered"]:
-            assert told["missed"] == []
-        assert all(place["distance"] <= 100 for place in told["kept"])
-        assert len(told["kept"]) <= len(told["retrieved"])
+        answer = ask(client, "/api/near", **HERE, interest=100, confidence=0.8, kind="any", seed=seed)
+        radii.add(answer["retrieval_radius"])
+        covered.append(answer["covered"])
+        if answer["covered"]:
+            assert answer["missed"] == []
+        assert all(place["distance"] <= 100 for place in answer["kept"])
+        assert len(answer["kept"]) <= len(answer["retrieved"])
     assert len(radii) == 1
     [radius] = radii
     noise = SphericalLaplace(math.log(4) / 100)
     assert radius == pytest.approx(100 + float(noise.radius_quantile(0.8)), rel=0.006, abs=1)
-    assert told["overhead"] == pytest.approx((radius / 100) ** 2)
+    assert answer["overhead"] == pytest.approx((radius / 100) ** 2)
     assert 0.8 - 4 * math.sqrt(0.16 / 60) < np.mean(covered) < 1
 
 
 def test_what_is_kept_is_what_lies_near_sorted_by_distance(demo_app: FastAPI, client: httpx.Client) -> None:
-    told = ask(client, "/api/near", **HERE, interest=200, confidence=0.99, kind="food", seed=1)
-    assert told["covered"]
-    distances = [place["distance"] for place in told["kept"]]
+    answer = ask(client, "/api/near", **HERE, interest=200, confidence=0.99, kind="food", seed=1)
+    assert answer["covered"]
+    distances = [place["distance"] for place in answer["kept"]]
     assert distances == sorted(distances)
     places = demo_app.state.town.basemap.places
     food = places[places["kind"] == "food"].geometry

@@ -7,20 +7,20 @@ from fastapi import FastAPI
 from tests.webdemo.asking import HERE, ask, metres
 
 
-def test_the_belief_is_told_by_building_and_its_regions_are_the_smallest(
+def test_the_posterior_is_by_building_and_its_regions_are_the_smallest(
     demo_app: FastAPI, client: httpx.Client
 ) -> None:
     buildings = client.get("/api/town").json()["buildings"]
     assert len(buildings) == len(demo_app.state.town.shapes)
-    told = ask(client, "/api/explore", **HERE, cloud=0, seed=4, belief=True)["belief"]
-    chances = sorted((chance for _, chance in told["buildings"]), reverse=True)
+    answer = ask(client, "/api/explore", **HERE, cloud=0, seed=4, belief=True)["belief"]
+    chances = sorted((chance for _, chance in answer["buildings"]), reverse=True)
     assert 0.98 < sum(chances) <= 1 + 1e-9
-    for region in (told["half"], told["most"]):
+    for region in (answer["half"], answer["most"]):
         assert sum(chances[: region["count"]]) >= region["share"] > sum(chances[: region["count"] - 1])
         assert region["outline"]
-    assert told["sentence"].startswith(f"90 % sure: one of these {told['most']['count']} buildings.")
+    assert answer["sentence"].startswith(f"90 % sure: one of these {answer['most']['count']} buildings.")
     # Where an observer looks depends on the report: far away it is another building.
-    likeliest = max(told["buildings"], key=lambda pair: pair[1])[0]
+    likeliest = max(answer["buildings"], key=lambda pair: pair[1])[0]
     assert metres(buildings[likeliest]["inside"], (*HERE.values(),)) < 600
 
 
@@ -33,8 +33,8 @@ def test_remapping_moves_reports_closer_on_average_for_people_in_buildings(
     pairs = []
     for seed, home in enumerate(chosen):
         lat, lon = homes[home].tolist()
-        told = ask(client, "/api/explore", lat=lat, lon=lon, radius=300, cloud=0, seed=seed)
-        pairs.append((told["report"]["error"], told["remapped"]["error"]))
+        answer = ask(client, "/api/explore", lat=lat, lon=lon, radius=300, cloud=0, seed=seed)
+        pairs.append((answer["report"]["error"], answer["remapped"]["error"]))
     reported, remapped = np.mean(pairs, axis=0)
     assert remapped < 0.9 * reported
 
@@ -44,11 +44,11 @@ def test_the_odds_between_distant_places_have_an_answer_with_little_noise(
 ) -> None:
     homes = demo_app.state.town.prior_latlon
     (lat, lon), (north, east) = (homes[pick(homes.sum(axis=1))].tolist() for pick in (np.argmin, np.argmax))
-    told = ask(
+    answer = ask(
         client, "/api/explore", lat=lat, lon=lon, there={"lat": north, "lon": east}, factor=100, radius=10, cloud=0
     )
-    odds = told["odds"]
+    odds = answer["odds"]
     # The level of the promise between these places is beyond the exponent of a float.
-    assert told["promise"]["epsilon"] * odds["distance"] > 710
+    assert answer["promise"]["epsilon"] * odds["distance"] > 710
     assert 1e250 < odds["change"] <= odds["limit"]
     assert odds["after"] < np.inf

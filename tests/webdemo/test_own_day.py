@@ -63,8 +63,8 @@ def written(kind: str) -> str:
 
 
 @pytest.mark.parametrize("kind", ["gpx", "line", "points", "records", "phone", "other phone", "visits"])
-def test_every_kind_of_file_holds_the_same_fixes(told: Page, kind: str) -> None:
-    fixes = told.evaluate("(text) => dayFiles.parse(text)", written(kind))
+def test_every_kind_of_file_holds_the_same_fixes(local: Page, kind: str) -> None:
+    fixes = local.evaluate("(text) => dayFiles.parse(text)", written(kind))
     unique = {(round(fix["lat"], 6), round(fix["lon"], 6), fix["time"]) for fix in fixes}
     start = 1_791_844_200
     assert unique == {(60.17, 24.94, start), (60.1701, 24.9401, start + 10_800), (60.19, 24.99, start + 34_200)}
@@ -151,18 +151,18 @@ def test_your_home_is_found_and_remedies_hide_it(story: Page) -> None:
     assert [request for request in requests if not request.endswith("/icon.svg")] == []
 
 
-def test_a_gap_that_ends_elsewhere_is_silence_and_a_short_way_is_a_line(told: Page) -> None:
+def test_a_gap_that_ends_elsewhere_is_silence_and_a_short_way_is_a_line(local: Page) -> None:
     script = """
     (later) => ownDay.sampled([{lat: 0, lon: 0, time: 0}, {lat: later.lat, lon: 0, time: later.time}])
         .map(({x, y}) => Math.round(y))
     """
-    assert told.evaluate(script, {"lat": 0.001, "time": 3600}) == [0, 0, 0, 0, 111]
-    assert told.evaluate(script, {"lat": 0.01, "time": 900}) == [0, 1112]
-    assert told.evaluate(script, {"lat": 0.01, "time": 3600}) == [1112]
-    assert told.evaluate(script, {"lat": 0.0, "time": 86400}) == [0]
+    assert local.evaluate(script, {"lat": 0.001, "time": 3600}) == [0, 0, 0, 0, 111]
+    assert local.evaluate(script, {"lat": 0.01, "time": 900}) == [0, 1112]
+    assert local.evaluate(script, {"lat": 0.01, "time": 3600}) == [1112]
+    assert local.evaluate(script, {"lat": 0.0, "time": 86400}) == [0]
 
 
-def test_nights_elsewhere_do_not_mislead_the_observer(told: Page) -> None:
+def test_nights_elsewhere_do_not_mislead_the_observer(local: Page) -> None:
     script = """
     (e) => {
         const home = {x: 0, y: 0}, seen = new Map();
@@ -170,12 +170,12 @@ def test_nights_elsewhere_do_not_mislead_the_observer(told: Page) -> None:
         return ownDay.guessHome(seen, e, null);
     }
     """
-    guess = told.evaluate(script, 0.0138629)
+    guess = local.evaluate(script, 0.0138629)
     assert guess["sure"] is True
     assert math.hypot(guess["at"]["x"], guess["at"]["y"]) < 25
 
 
-def test_an_observer_is_sure_when_ninety_of_a_hundred_such_would_be_right(told: Page) -> None:
+def test_an_observer_is_sure_when_ninety_of_a_hundred_such_would_be_right(local: Page) -> None:
     script = """
     (e) => {
         const count = Math.ceil(ownDay.enough(e)), home = {x: 0, y: 0};
@@ -187,10 +187,10 @@ def test_an_observer_is_sure_when_ninety_of_a_hundred_such_would_be_right(told: 
     }
     """
     for epsilon in (0.0138629, 0.0069315):
-        assert told.evaluate(script, epsilon) == pytest.approx(0.9, abs=0.03)
+        assert local.evaluate(script, epsilon) == pytest.approx(0.9, abs=0.03)
 
 
-def test_a_day_without_a_night_has_its_home_where_most_time_is_spent(told: Page) -> None:
+def test_a_day_without_a_night_has_its_home_where_most_time_is_spent(local: Page) -> None:
     script = """
     () => {
         const noon = Date.UTC(2026, 5, 1, 10) / 1000;
@@ -199,6 +199,6 @@ def test_a_day_without_a_night_has_its_home_where_most_time_is_spent(told: Page)
         return ownDay.homeOf(steps);
     }
     """
-    home = told.evaluate(script)
+    home = local.evaluate(script)
     assert home["byNight"] is False
     assert math.hypot(home["x"], home["y"]) < 1

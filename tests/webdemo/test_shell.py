@@ -193,7 +193,7 @@ def test_a_refused_corner_is_no_part_of_the_walk(page: Page, demo_url: str) -> N
     expect(page.locator(".dot-truth")).to_have_count(corners + 1)
 
 
-def test_a_lost_server_is_said_keeps_the_last_answer_and_is_found_again(page: Page, demo_url: str) -> None:
+def test_a_lost_server_is_shown_and_the_last_answer_stays_until_it_is_back(page: Page, demo_url: str) -> None:
     show(page, demo_url, "explore")
     shown = [
         page.locator(f"#{name}").inner_text() for name in ("promise", "epsilon", "mean-error", "report-error")

@@ -72,7 +72,7 @@ def test_six_cards_of_one_sentence_lead_to_free_play_and_back(story: Page) -> No
     assert "60." not in story.url
 
 
-def test_without_noise_one_report_tells_the_building(story: Page) -> None:
+def test_without_noise_one_report_reveals_the_building(story: Page) -> None:
     before = me(story)
     drag(story, "#yours .handle-you", 60, 40)
     after = me(story)
@@ -90,9 +90,9 @@ def test_a_report_hides_you_among_more_buildings_as_the_dial_turns(story: Page) 
         set_slider(story, "dial", stop)
         expect(story.locator("#stops .chosen")).to_have_text(name)
         assert name in (story.locator("#dial").get_attribute("aria-valuetext") or "")
-        told = re.search(r"off by [\d.]+\sk?m.*one of these (\d+)", story.locator("#finding").inner_text())
-        assert told is not None
-        counts.append(int(told[1]))
+        found = re.search(r"off by [\d.]+\sk?m.*one of these (\d+)", story.locator("#finding").inner_text())
+        assert found is not None
+        counts.append(int(found[1]))
         errors.append(story.evaluate("posterior.apart(scene.state.me, scene.report())"))
     assert counts == sorted(counts)
     # The same dice: noise grows as the radius does.
@@ -131,9 +131,11 @@ def test_near_me_finds_coffee_and_says_what_it_costs(story: Page) -> None:
             "{x: TOWN.places.xy[2 * i] / 10, y: TOWN.places.xy[2 * i + 1] / 10}) <= radius).length",
             radius,
         )
-        told = re.search(r"keeps the (\d+) near you and misses (none|\d+)", story.locator("#finding").inner_text())
-        assert told is not None
-        assert int(told[1]) + (0 if told[2] == "none" else int(told[2])) == kept
+        found = re.search(
+            r"keeps the (\d+) near you and misses (none|\d+)", story.locator("#finding").inner_text()
+        )
+        assert found is not None
+        assert int(found[1]) + (0 if found[2] == "none" else int(found[2])) == kept
         expect(story.locator("#interest-out")).to_have_text(f"{radius} m")
 
 
@@ -196,7 +198,7 @@ def test_playing_takes_its_time_unless_motion_is_unwanted(story: Page) -> None:
         ("fresh noise each time", r"Found after \d+ reports"),
     ],
 )
-def test_what_saves_you(story: Page, remedy: str, verdict: str) -> None:
+def test_the_remedies_of_the_last_card(story: Page, remedy: str, verdict: str) -> None:
     turn_to(story, "card=6")
     story.locator("#remedy-box").get_by_label(remedy).check()
     if "budget" in remedy:
@@ -226,7 +228,7 @@ def test_free_play_has_everything_at_once(story: Page) -> None:
 # A class
 
 
-def test_free_play_counts_what_the_tests_of_a_session_tell(story: Page) -> None:
+def test_free_play_counts_the_tests_of_a_session(story: Page) -> None:
     turn_to(story, "part=free")
     story.locator("#remedy-box").get_by_label("a session").check()
     story.locator("#ask-once").click()
@@ -256,8 +258,8 @@ def test_what_a_button_brings_about_is_read_on_a_phone(story: Page) -> None:
         expect(story.locator("html")).not_to_have_attribute("data-playing", "yes")
         # The end of the sentence is in sight: neither below the window nor behind Back and Next.
         assert story.locator("#finding").evaluate(
-            "told => { const box = told.getBoundingClientRect();"
-            " return document.elementFromPoint(box.left + 20, box.bottom - 4) === told; }"
+            "element => { const box = element.getBoundingClientRect();"
+            " return document.elementFromPoint(box.left + 20, box.bottom - 4) === element; }"
         ), view
     turn_to(story, "card=4")
     # Nothing shows below Back and Next.
@@ -289,12 +291,12 @@ def test_a_class_guesses_against_the_posterior(story: Page) -> None:
 # The page
 
 
-def test_a_page_that_was_opened_from_a_disk_cannot_send_anything(told: Page) -> None:
-    policy = told.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content") or ""
+def test_a_page_that_was_opened_from_a_disk_cannot_send_anything(local: Page) -> None:
+    policy = local.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content") or ""
     assert "default-src 'none'" in policy
     assert "connect-src 'none'" in policy
     assert (
-        told.evaluate("performance.getEntriesByType('resource').filter(e => !e.name.startsWith('file:')).length")
+        local.evaluate("performance.getEntriesByType('resource').filter(e => !e.name.startsWith('file:')).length")
         == 0
     )
 
@@ -344,7 +346,7 @@ def test_tabs_follow_the_arrow_keys_and_controls_have_names(story: Page) -> None
 # The server has the same files
 
 
-def test_the_server_tells_the_story_and_leads_to_the_instruments(watched: Page, demo_url: str) -> None:
+def test_the_server_has_the_story_and_links_to_the_tools(watched: Page, demo_url: str) -> None:
     watched.goto(f"{demo_url}story/")
     expect(watched.locator("#count")).to_have_text("1 of 6")
     watched.get_by_role("link", name="Instruments").click()
@@ -366,13 +368,13 @@ def test_server_and_folder_give_the_same_files(static_folder: Path, demo_url: st
     assert b"Instruments" in story_files(demo_app.state.town, with_server=True)["index.html"]
 
 
-def test_the_story_and_the_instruments_tell_the_same_error(story: Page) -> None:
+def test_the_story_and_the_tools_have_the_same_error(story: Page) -> None:
     turn_to(story, "card=2")
     for stop, radius in enumerate((25, 50, 100, 200)):
         set_slider(story, "dial", stop)
-        told = Privacy(factor=4, radius=radius).promise.mean_error
+        found = Privacy(factor=4, radius=radius).promise.mean_error
         # The number and its unit are on one line.
-        expect(story.locator("#promise")).to_have_text(re.compile(rf"off by {told:.0f}\u00a0m on average"))
+        expect(story.locator("#promise")).to_have_text(re.compile(rf"off by {found:.0f}\u00a0m on average"))
 
 
 def test_the_name_of_a_pin_stays_on_a_narrow_map(story: Page) -> None:

@@ -21,10 +21,8 @@ from geoind import (
     level_of_reports,
 )
 from geoind.queries import retrieval_radius
-from geoind.traces import PrivateZone, Run, SparseVector
-from geoind.traces.attacks import middle
+from geoind.traces import AboveThreshold, History, PrivateZone, Report, SparseVector, middle
 from geoind.traces.laws import laplace_exceeds, laplace_quantile, shares
-from geoind.traces.session import Past, Published
 from geoind.traces.sparse import FAR
 from webdemo.town import Town
 
@@ -51,21 +49,21 @@ def points(xy: Any) -> list[dict[str, float]]:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_radii_are_those_of_planar_laplace(told: Page, epsilon: float) -> None:
+def test_radii_are_those_of_planar_laplace(local: Page, epsilon: float) -> None:
     noise = PlanarLaplace(epsilon)
     shares = [1e-6, 0.001, 0.05, 0.25, 0.3, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 1 - 1e-9]
-    radii = told.evaluate(
+    radii = local.evaluate(
         "([shares, e]) => shares.map((share) => noise.radiusQuantile(share, e))", [shares, epsilon]
     )
     np.testing.assert_allclose(radii, noise.radius_quantile(shares), rtol=1e-8)
-    back = told.evaluate("([radii, e]) => radii.map((radius) => noise.radiusShare(radius, e))", [radii, epsilon])
+    back = local.evaluate("([radii, e]) => radii.map((radius) => noise.radiusShare(radius, e))", [radii, epsilon])
     np.testing.assert_allclose(back, noise.radius_cdf(radii), rtol=1e-8, atol=1e-15)
-    assert told.evaluate("(e) => noise.meanRadius(e)", epsilon) == pytest.approx(noise.mean_radius)
+    assert local.evaluate("(e) => noise.meanRadius(e)", epsilon) == pytest.approx(noise.mean_radius)
 
 
-def test_draws_follow_the_law_in_radius_and_direction(told: Page) -> None:
+def test_draws_follow_the_law_in_radius_and_direction(local: Page) -> None:
     drawn = np.array(
-        told.evaluate(
+        local.evaluate(
             "Array.from({length: 20000}, () => noise.report({x: 0, y: 0}, 0.001)).map(({x, y}) => [x, y])"
         )
     )
@@ -79,10 +77,10 @@ def test_draws_follow_the_law_in_radius_and_direction(told: Page) -> None:
     assert np.array_equal(drawn, drawn.round())
 
 
-def test_the_area_of_retrieval_is_the_librarys(told: Page) -> None:
+def test_the_area_of_retrieval_is_the_librarys(local: Page) -> None:
     epsilon = epsilon_for(math.log(4), 200)
-    assert told.evaluate("noise.epsilonFor(4, 200)") == pytest.approx(epsilon, rel=1e-12)
-    radius = told.evaluate("(e) => noise.retrievalRadius(300, 0.95, e)", epsilon)
+    assert local.evaluate("noise.epsilonFor(4, 200)") == pytest.approx(epsilon, rel=1e-12)
+    radius = local.evaluate("(e) => noise.retrievalRadius(300, 0.95, e)", epsilon)
     assert radius == pytest.approx(retrieval_radius(300, 0.95, epsilon), rel=1e-9)
 
 
@@ -90,7 +88,7 @@ def test_the_area_of_retrieval_is_the_librarys(told: Page) -> None:
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
-def test_the_belief_after_reports_is_bayes_rule(told: Page, prior: Prior, epsilon: float) -> None:
+def test_the_belief_after_reports_is_bayes_rule(local: Page, prior: Prior, epsilon: float) -> None:
     reports = np.array([[30.0, -80.0], [1500.0, 90.0], [-20.0, 40.0]])
     noise = PlanarLaplace(epsilon)
     logs = np.log(prior.mass) + sum(noise.logpdf(report[None], prior.sites.xy) for report in reports)
@@ -99,23 +97,23 @@ def test_the_belief_after_reports_is_bayes_rule(told: Page, prior: Prior, epsilo
     ([homes, reports, e]) =>
         Array.from(posterior.weights(posterior.afterReports(posterior.before(homes), homes, reports, e)))
     """
-    believed = told.evaluate(script, [homes(prior), points(reports), epsilon])
+    believed = local.evaluate(script, [homes(prior), points(reports), epsilon])
     np.testing.assert_allclose(believed, expected / expected.sum(), rtol=1e-9)
 
 
-def test_hundreds_of_reports_are_no_trouble(told: Page, prior: Prior) -> None:
+def test_hundreds_of_reports_are_no_trouble(local: Page, prior: Prior) -> None:
     script = """
     ([homes, e]) => {
         const many = Array.from({length: 500}, () => ({x: 9000, y: 0}));
         return Array.from(posterior.weights(posterior.afterReports(posterior.before(homes), homes, many, e)));
     }
     """
-    believed = told.evaluate(script, [homes(prior), 0.1])
+    believed = local.evaluate(script, [homes(prior), 0.1])
     assert sum(believed) == pytest.approx(1)
     assert int(np.argmax(believed)) == int(np.argmin(np.linalg.norm(prior.sites.xy - [9000, 0], axis=1)))
 
 
-def test_the_best_guess_is_the_remapped_report(told: Page, prior: Prior) -> None:
+def test_the_best_guess_is_the_remapped_report(local: Page, prior: Prior) -> None:
     epsilon, report = 0.01, np.array([[50.0, 20.0]])
     [best] = PosteriorRemap(prior, PlanarLaplace(epsilon))(report)
     script = """
@@ -124,22 +122,22 @@ def test_the_best_guess_is_the_remapped_report(told: Page, prior: Prior) -> None
         return posterior.middle(homes.x.map((x, i) => ({x, y: homes.y[i]})), Array.from(weights));
     }
     """
-    guess = told.evaluate(script, [homes(prior), points(report)[0], epsilon])
+    guess = local.evaluate(script, [homes(prior), points(report)[0], epsilon])
     assert math.dist((guess["x"], guess["y"]), best) < 1
-    guess = told.evaluate("posterior.middle([{x: 3, y: 4}, {x: 3, y: 4}, {x: 90, y: 0}], [1, 1, 1])")
+    guess = local.evaluate("posterior.middle([{x: 3, y: 4}, {x: 3, y: 4}, {x: 90, y: 0}], [1, 1, 1])")
     assert guess == {"x": pytest.approx(3, abs=0.01), "y": pytest.approx(4, abs=0.01)}
 
 
-def test_buildings_add_up_and_the_fewest_hold_a_share(told: Page) -> None:
+def test_buildings_add_up_and_the_fewest_hold_a_share(local: Page) -> None:
     script = "(belief) => posterior.likeliest(Float64Array.from(belief), 0.9)"
-    assert told.evaluate(script, [0.05, 0.6, 0.3, 0.05]) == [1, 2]
-    assert told.evaluate(script, [0.0, 1.0]) == [1]
-    assert sorted(told.evaluate(script, [0.25] * 4)) == [0, 1, 2, 3]
+    assert local.evaluate(script, [0.05, 0.6, 0.3, 0.05]) == [1, 2]
+    assert local.evaluate(script, [0.0, 1.0]) == [1]
+    assert sorted(local.evaluate(script, [0.25] * 4)) == [0, 1, 2, 3]
     script = "([belief, building]) => Array.from(posterior.ofBuildings(Float64Array.from(belief), {building}, 2))"
-    assert told.evaluate(script, [[0.5, 0.25, 0.25], [0, 1, 1]]) == [0.5, 0.5]
+    assert local.evaluate(script, [[0.5, 0.25, 0.25], [0, 1, 1]]) == [0.5, 0.5]
 
 
-def test_odds_change_by_the_ratio_of_densities_and_never_pass_the_stop(told: Page) -> None:
+def test_odds_change_by_the_ratio_of_densities_and_never_pass_the_stop(local: Page) -> None:
     rng = np.random.default_rng(3)
     here, there, reports = (rng.uniform(-500, 500, (200, 2)) for _ in range(3))
     epsilon = 0.01
@@ -148,17 +146,17 @@ def test_odds_change_by_the_ratio_of_densities_and_never_pass_the_stop(told: Pag
     ([here, there, reports, e]) => here.map((at, i) => [
         posterior.oddsChange(at, there[i], [reports[i]], e), posterior.oddsLimit(at, there[i], 1, e)])
     """
-    change, limit = np.transpose(told.evaluate(script, [points(here), points(there), points(reports), epsilon]))
+    change, limit = np.transpose(local.evaluate(script, [points(here), points(there), points(reports), epsilon]))
     np.testing.assert_allclose(change, np.exp(noise.logpdf(reports, here) - noise.logpdf(reports, there)))
     np.testing.assert_allclose(limit, np.exp(epsilon * np.linalg.norm(here - there, axis=1)))
     assert (change <= limit * (1 + 1e-12)).all()
     assert (1 / change <= limit * (1 + 1e-12)).all()
 
 
-def test_many_reports_cost_at_most_what_the_gauge_says(told: Page) -> None:
+def test_many_reports_cost_at_most_what_the_gauge_says(local: Page) -> None:
     """The gauge shows the sum, which holds without exception; the accountant may say less, never more."""
     epsilon = epsilon_for(math.log(4), 100)
-    limit = told.evaluate("(e) => posterior.oddsLimit({x: 0, y: 0}, {x: 100, y: 0}, 5, e)", epsilon)
+    limit = local.evaluate("(e) => posterior.oddsLimit({x: 0, y: 0}, {x: 100, y: 0}, 5, e)", epsilon)
     assert math.log(limit) == pytest.approx(5 * math.log(4))
     assert level_of_reports(PlanarLaplace(epsilon), reports=5, radius=100, delta=1e-5) <= math.log(limit) * (
         1 + 1e-9
@@ -168,11 +166,11 @@ def test_many_reports_cost_at_most_what_the_gauge_says(told: Page) -> None:
 # Remedies
 
 
-def test_what_an_observer_concludes_from_a_session_is_what_the_library_says(told: Page, prior: Prior) -> None:
+def test_what_an_observer_concludes_from_a_session_is_what_the_library_says(local: Page, prior: Prior) -> None:
     epsilon = 0.02
     method = SparseVector.for_accuracy(float(PlanarLaplace(epsilon).radius_quantile(0.9)))
     assert method.fresh == pytest.approx(epsilon)
-    quantiles = np.array(told.evaluate("watcher.QUANTILES"))[:, None]
+    quantiles = np.array(local.evaluate("watcher.QUANTILES"))[:, None]
     places = [(0.0, 0.0), (300.0, 100.0)]
 
     def apart(place: tuple[float, float]) -> Any:
@@ -180,12 +178,12 @@ def test_what_an_observer_concludes_from_a_session_is_what_the_library_says(told
 
     # A choice among earlier places is not part of the story's session on one spot.
     staying = SparseVector(method.fresh, method.test, method.limit)
-    belief = prior.mass * staying.likelihood(Past(0.0), places[0], apart, quantiles)
-    past = Past(0.0, (Published(0.0, *places[0], True),), (places[0],), Run(0, 0.01, places[0]))
+    belief = prior.mass * staying.likelihood(History(0.0), places[0], apart, quantiles)
+    past = History(0.0, (Report(0.0, *places[0], True),), (places[0],), AboveThreshold(0, 0.01, places[0]))
     still = staying.likelihood(past, places[0], apart, quantiles)
     moved = staying.likelihood(past, places[1], apart, quantiles)
     belief = belief * (still * still * moved).mean(axis=0)
-    past = Past(0.0, (Published(0.0, *places[1], True),), (places[1],), Run(0, 0.01, places[1]))
+    past = History(0.0, (Report(0.0, *places[1], True),), (places[1],), AboveThreshold(0, 0.01, places[1]))
     belief = belief * staying.likelihood(past, places[1], apart, quantiles).mean(axis=0)
     script = """
     ([homes, [first, second], e, limit]) => {
@@ -195,13 +193,13 @@ def test_what_an_observer_concludes_from_a_session_is_what_the_library_says(told
     }
     """
     # One object stands for one report, as in the page.
-    believed = told.evaluate(script, [homes(prior), points(places), epsilon, method.limit])
+    believed = local.evaluate(script, [homes(prior), points(places), epsilon, method.limit])
     np.testing.assert_allclose(believed, belief / belief.sum(), rtol=1e-7)
-    assert told.evaluate("(e) => remedies.session(e).limit", epsilon) == pytest.approx(method.limit)
-    assert told.evaluate("remedies.FAR") == FAR
+    assert local.evaluate("(e) => remedies.session(e).limit", epsilon) == pytest.approx(method.limit)
+    assert local.evaluate("remedies.FAR") == FAR
 
 
-def test_a_session_ends_a_run_as_often_as_the_library_says(told: Page) -> None:
+def test_a_session_ends_a_run_as_often_as_the_library_says(local: Page) -> None:
     """Both noises count, the limit's and the test's: who is a little beyond the limit may not be seen to leave."""
     epsilon = 0.02
     script = """
@@ -218,10 +216,10 @@ def test_a_session_ends_a_run_as_often_as_the_library_says(told: Page) -> None:
     for beyond in (-200.0, 200.0):
         bar = laplace_quantile(hidden, 1 / for_limit) - beyond
         expected = float(laplace_exceeds(bar, 2 / for_tests).mean())
-        assert told.evaluate(script, [epsilon, beyond]) == pytest.approx(expected, abs=0.025)
+        assert local.evaluate(script, [epsilon, beyond]) == pytest.approx(expected, abs=0.025)
 
 
-def test_a_commuters_session_costs_what_it_costs_in_the_library(told: Page) -> None:
+def test_a_commuters_session_costs_what_it_costs_in_the_library(local: Page) -> None:
     epsilon, days, hours = 0.02, 3, range(24)
     route = [(0.0, 0.0) if hour < 8 or hour > 18 else (3000.0, 0.0) for _ in range(days) for hour in hours]
     method = SparseVector.for_accuracy(float(PlanarLaplace(epsilon).radius_quantile(0.9)))
@@ -241,12 +239,12 @@ def test_a_commuters_session_costs_what_it_costs_in_the_library(told: Page) -> N
         return session.paid();
     })
     """
-    ours, theirs = told.evaluate(script, [points(route), epsilon]), [spent(number) for number in range(60)]
+    ours, theirs = local.evaluate(script, [points(route), epsilon]), [spent(number) for number in range(60)]
     noise = math.hypot(np.std(ours) / math.sqrt(len(ours)), np.std(theirs) / math.sqrt(len(theirs)))
     assert abs(np.mean(ours) - np.mean(theirs)) < 4 * noise < 0.2 * np.mean(theirs)
 
 
-def test_remedies_pay_as_the_library_does(told: Page) -> None:
+def test_remedies_pay_as_the_library_does(local: Page) -> None:
     script = """
     () => {
         const at = {x: 10, y: 20}, ask = (way, n) => new Set(Array.from({length: n}, () => way.answer(at))).size;
@@ -259,7 +257,7 @@ def test_remedies_pay_as_the_library_does(told: Page) -> None:
         };
     }
     """
-    answers = told.evaluate(script)
+    answers = local.evaluate(script)
     assert answers["same"] == answers["zone"] == 1
     assert (answers["budget"], answers["refused"]) == (4, True)
     assert answers["paid"][:2] == [1, 3]
@@ -275,7 +273,7 @@ def test_remedies_pay_as_the_library_does(told: Page) -> None:
     assert (answers["test"], answers["limit"]) == pytest.approx((ours.test, ours.limit))
 
 
-def test_cells_are_turned_and_moved_in_secret(told: Page) -> None:
+def test_cells_are_turned_and_moved_in_secret(local: Page) -> None:
     script = """
     () => {
         const way = remedies.same(0.01, 100);
@@ -283,7 +281,7 @@ def test_cells_are_turned_and_moved_in_secret(told: Page) -> None:
         return answers.findIndex((answer, i) => i && answer !== answers[i - 1]);
     }
     """
-    borders = {told.evaluate(script) for _ in range(5)}
+    borders = {local.evaluate(script) for _ in range(5)}
     assert len(borders) > 1
     assert max(borders) <= 142
 
@@ -291,9 +289,9 @@ def test_cells_are_turned_and_moved_in_secret(told: Page) -> None:
 # The town and the plane
 
 
-def test_the_page_knows_the_same_town(told: Page, demo_app: FastAPI) -> None:
+def test_the_page_knows_the_same_town(local: Page, demo_app: FastAPI) -> None:
     town: Town = demo_app.state.town
-    x, y, mass, building, count = told.evaluate(
+    x, y, mass, building, count = local.evaluate(
         "[Array.from(homes.x), Array.from(homes.y), homes.mass, homes.building, TownMap.buildings.length]"
     )
     np.testing.assert_allclose(np.column_stack([x, y]), town.prior.sites.xy, atol=0.051)
@@ -303,19 +301,19 @@ def test_the_page_knows_the_same_town(told: Page, demo_app: FastAPI) -> None:
     assert inside.max() < 0.01
 
 
-def test_the_plane_of_a_day_agrees_with_the_librarys_within_a_town(told: Page) -> None:
+def test_the_plane_of_a_day_agrees_with_the_librarys_within_a_town(local: Page) -> None:
     lonlat = np.array([[24.94, 60.17], [24.99, 60.19], [24.90, 60.15]])
     script = "(fixes) => fixes.map(ownDay.plane(fixes[0]))"
-    plane = told.evaluate(script, [{"lon": lon, "lat": lat} for lon, lat in lonlat.tolist()])
+    plane = local.evaluate(script, [{"lon": lon, "lat": lat} for lon, lat in lonlat.tolist()])
     exact = Projection(*lonlat[0]).to_xy(lonlat)
     np.testing.assert_allclose([[at["x"], at["y"]] for at in plane], exact, rtol=5e-3, atol=10)
 
 
-def test_the_middle_of_the_nights_is_the_librarys_attack(told: Page) -> None:
+def test_the_middle_of_the_nights_is_the_librarys_attack(local: Page) -> None:
     rng = np.random.default_rng(5)
     lonlat = np.array([24.94, 60.17]) + PlanarLaplace(0.01).sample(np.zeros((40, 2)), rng=rng) / [55_600, 111_195]
     plane = Projection(*lonlat[0])
     xy = plane.to_xy(lonlat)
-    found = told.evaluate("(at) => posterior.middle(at, at.map(() => 1))", points(xy))
+    found = local.evaluate("(at) => posterior.middle(at, at.map(() => 1))", points(xy))
     [[x, y]] = plane.to_xy(middle(lonlat)[None])
     assert math.dist((found["x"], found["y"]), (x, y)) < 0.5

@@ -51,7 +51,7 @@ def test_near_me_retrieves_keeps_and_says_what_it_costs(watched: Page, demo_url:
         watched.get_by_role("button", name="Ask again with new noise").click()
 
 
-def test_fresh_answers_walk_home_until_the_ledger_refuses(watched: Page, demo_url: str) -> None:
+def test_the_mean_of_fresh_answers_converges_until_the_ledger_refuses(watched: Page, demo_url: str) -> None:
     show(watched, demo_url, "again")
     expect(watched.locator("#mean-error")).to_have_text("145 m")
     set_slider(watched, "budget", 10)
@@ -68,7 +68,7 @@ def test_fresh_answers_walk_home_until_the_ledger_refuses(watched: Page, demo_ur
     expect(watched.locator("#meter-out")).to_have_text("100 %")
 
 
-def test_the_same_report_teaches_nothing_and_costs_once(watched: Page, demo_url: str) -> None:
+def test_the_same_report_reveals_nothing_more_and_costs_once(watched: Page, demo_url: str) -> None:
     show(watched, demo_url, "again")
     set_slider(watched, "budget", 5)
     watched.get_by_label("the same report").check()
@@ -159,12 +159,12 @@ def test_compare_opens_where_cloaking_fails_and_switches_priors_mechanisms_and_m
 def test_four_mechanisms_meet_the_same_place_at_the_same_cost(watched: Page, demo_url: str) -> None:
     with answered(watched, "/api/mechanisms") as first:
         show(watched, demo_url, "compare")
-    told = first.value.json()["mechanisms"]
-    assert [one["name"] for one in told] == ["cloaking", "Gaussian", "planar Laplace", "optimal"]
-    assert {round(one["cost"]) for one in told} <= {round(told[0]["cost"]) + step for step in (-1, 0, 1)}
-    assert told[0]["epsilon"] is None
-    assert told[3]["epsilon"] < told[2]["epsilon"] < told[1]["epsilon"]
-    for one in told:
+    found = first.value.json()["mechanisms"]
+    assert [one["name"] for one in found] == ["cloaking", "Gaussian", "planar Laplace", "optimal"]
+    assert {round(one["cost"]) for one in found} <= {round(found[0]["cost"]) + step for step in (-1, 0, 1)}
+    assert found[0]["epsilon"] is None
+    assert found[3]["epsilon"] < found[2]["epsilon"] < found[1]["epsilon"]
+    for one in found:
         for share in ("reports", "belief"):
             assert sum(one[share]) == pytest.approx(1, abs=1e-4)
     expect(watched.locator("#four svg")).to_have_count(4)

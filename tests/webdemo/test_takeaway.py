@@ -16,7 +16,7 @@ from tests.webdemo.browser import TABS, sent, set_slider, settle, show
 
 
 @pytest.mark.parametrize("tab", TABS)
-def test_the_code_for_a_view_runs_and_tells_no_place_unless_asked(
+def test_the_code_for_a_view_runs_and_has_no_location_unless_asked(
     watched: Page, demo_url: str, tab: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     show(watched, demo_url, tab)
@@ -87,9 +87,9 @@ def test_the_picture_shows_the_view_and_whose_data_it_is(watched: Page, demo_url
 def test_no_name_hides_you_on_the_map_or_in_its_picture(watched: Page, demo_url: str, tmp_path: Path) -> None:
     def just_above(route: Route) -> None:
         asked, answer = sent(route.request), route.fetch()
-        told = answer.json()
-        told["report"] |= {"lat": asked["lat"] + 0.0002, "lon": asked["lon"]}
-        route.fulfill(response=answer, json=told)
+        content = answer.json()
+        content["report"] |= {"lat": asked["lat"] + 0.0002, "lon": asked["lon"]}
+        route.fulfill(response=answer, json=content)
 
     watched.route("**/api/explore", just_above)
     show(watched, demo_url, "explore")

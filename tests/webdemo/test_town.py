@@ -61,7 +61,7 @@ def test_a_town_may_lack_buildings_streets_or_places(tmp_path: Path, shapes: tup
     apart(asyncio.run, ask_everything())
 
 
-def test_an_application_that_nobody_served_leaves_no_folder(tmp_path: Path) -> None:
+def test_an_application_that_is_not_served_leaves_no_folder(tmp_path: Path) -> None:
     path = town_file(tmp_path, STREET)
     temporary = tmp_path / "temporary"
     temporary.mkdir()

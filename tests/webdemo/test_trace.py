@@ -31,17 +31,17 @@ def test_a_budget_lasts_for_the_whole_walk_and_is_used(budget: int) -> None:
     assert all(used <= 0.01 * (1.01 + budget * time / 900) for used, time in zip(spent, times, strict=True))
 
 
-def test_reports_at_each_step_cost_more_and_tell_more(client: httpx.Client) -> None:
+def test_reports_at_each_step_cost_more_and_reveal_more(client: httpx.Client) -> None:
     path = [HERE, {"lat": 60.1745, "lon": 24.9423}, {"lat": 60.1745, "lon": 24.9493}]
     naive, budgeted = [], []
     for seed in range(12):
-        told = ask(client, "/api/trace", path=path, step=10, budget=4, seed=seed)
-        naive.append(told["naive"]["guess_error"])
-        budgeted.append(told["budgeted"]["guess_error"])
-    assert len(told["naive"]["reports"]) == len(told["steps"])
-    assert len(told["budgeted"]["reports"]) == 4
-    epsilon = told["promise"]["epsilon"]
-    assert told["budgeted"]["spent"] == pytest.approx(4 * epsilon)
-    assert told["naive"]["spent"] == pytest.approx(len(told["steps"]) * epsilon)
-    assert told["budgeted"]["factor"] == "256"
+        answer = ask(client, "/api/trace", path=path, step=10, budget=4, seed=seed)
+        naive.append(answer["naive"]["guess_error"])
+        budgeted.append(answer["budgeted"]["guess_error"])
+    assert len(answer["naive"]["reports"]) == len(answer["steps"])
+    assert len(answer["budgeted"]["reports"]) == 4
+    epsilon = answer["promise"]["epsilon"]
+    assert answer["budgeted"]["spent"] == pytest.approx(4 * epsilon)
+    assert answer["naive"]["spent"] == pytest.approx(len(answer["steps"]) * epsilon)
+    assert answer["budgeted"]["factor"] == "256"
     assert np.mean(naive) < 0.6 * np.mean(budgeted)

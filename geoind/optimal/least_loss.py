@@ -1,0 +1,395 @@
+"""The mechanism of least expected loss among all that are epsilon-geo-indistinguishable.
+
+From the problem to matrices, from these to a smaller program (merged inputs, symmetries, needed pairs), then the
+interior-point method, and back to a channel with a certificate. For many sites: cheap channels with a bound.
+"""
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from geoind.arrays import FloatArray, IntArray, as_number, as_positive, as_unit
+from geoind.channels.channel import Channel
+from geoind.channels.discretise import discretise
+from geoind.channels.formulas import exponential
+from geoind.channels.priors import Prior
+from geoind.channels.remap import bayes_remap
+from geoind.distances import Distance, euclidean
+from geoind.errors import InvalidInputError, SolverError, plural
+from geoind.mechanisms.planar import PlanarLaplace
+from geoind.optimal.cones import Program, classes_of, nearest_pairs, spanner, unchained_pairs
+from geoind.optimal.expost import expost
+from geoind.optimal.interior import Iterate, Stopped, minimise
+from geoind.optimal.problem import YARDSTICK, Certificate, OptimalChannel, as_loss, as_metric, keep_promise
+from geoind.optimal.symmetry import Symmetry, symmetry_of
+from geoind.space.sites import Grid, Places, Sites
+
+__all__ = ["min_loss_given_epsilon", "near_optimal_given_epsilon"]
+
+TOLERANCE = 1e-7
+LARGEST_EXPONENT = 200.0
+"""Smaller ratios become exp(-200) = 1e-87: the square of a probability must not underflow."""
+SMALLEST_EXPONENT = 1e-13
+"""Inputs closer than this in epsilon * distance get equal rows: in doubles their ratio is 1."""
+HEADROOM = 1e-11
+"""The solver runs with epsilon * (1 - HEADROOM), so that rounding the rows to doubles seldom needs a repair."""
+MEMORY = 6e9
+"""Largest memory of the factors of all blocks, in bytes."""
+RELAXED_TOLERANCE = 1e-3
+"""Relative gap of the relaxation that bounds the answer of a spanner, whose loss is some percent larger anyway."""
+GROUP_TOLERANCE = 1e-2
+"""Relative gap of the groups that bound the loss of a cheap channel."""
+LEAST_SECONDS = 1e-9
+"""Remaining time after the time limit: the first iterate ends the search."""
+
+
+def min_loss_given_epsilon(
+    prior: Prior,
+    *,
+    epsilon: float,
+    outputs: Sites | None = None,
+    loss: Distance = euclidean,
+    distance: Distance = euclidean,
+    dilation: float = 1.0,
+    tolerance: float = TOLERANCE,
+    time_limit: float = math.inf,
+    progress: Callable[[Iterate], None] | None = None,
+) -> OptimalChannel:
+    """Return the channel of least expected loss that is epsilon-geo-indistinguishable, with its certificate.
+
+    An exact solution of the linear program of Bordenabe et al. (CCS 2014), over all pairs of inputs. The measured
+    epsilon of the returned matrix is within the requested one: `tight_epsilon(channel, distance) <= epsilon`.
+
+    Parameters
+    ----------
+    prior : Prior
+        Distribution of the true locations; sites of mass 0 are protected as well.
+    epsilon : float
+        Privacy loss per unit of `distance`.
+    outputs : Sites, optional
+        The possible reports; default: the prior's sites.
+    loss : Distance
+        Cost of reporting an output at an input; any finite numbers.
+    distance : Distance
+        The metric of epsilon: symmetric, not negative, 0 from a site to itself.
+    dilation : float
+        Above 1, only the pairs of a spanner are constraints, at epsilon divided by its actual dilation: fewer
+        constraints, some percent more loss, the same epsilon. The certificate's bound is for the true optimum.
+    tolerance : float
+        Relative gap between objective and bound at which a channel counts as optimal.
+    time_limit : float
+        Seconds; afterwards the best channel so far is returned, with the same epsilon and the gap that it has.
+    progress : callable, optional
+        Called with an `Iterate` (iteration, objective, bound, gap, seconds) after each iteration.
+
+    Raises
+    ------
+    SolverError
+        If the tolerance cannot be reached in double precision.
+
+    Examples
+    --------
+    >>> from geoind import Grid, Prior
+    >>> city = Prior.uniform(Grid(0, 0, cell=100, columns=3, rows=3))
+    >>> best = min_loss_given_epsilon(city, epsilon=0.01)
+    >>> round(best.certificate.objective, 4), best.epsilon <= 0.01
+    (88.394, True)
+    """
+    began = time.perf_counter()
+    tolerance = as_unit(tolerance, "tolerance")
+    if not as_number(time_limit, "time_limit") > 0:
+        raise InvalidInputError(f"time_limit must be positive, got {time_limit!r}")
+    if progress is not None and not callable(progress):
+        raise InvalidInputError(f"progress must be callable, got {type(progress).__name__}")
+    if not as_number(dilation, "dilation") >= 1:
+        raise InvalidInputError(f"dilation must be at least 1, got {dilation!r}")
+    task = _as_task(prior, epsilon, outputs, loss, distance)
+    found = _solve(task, tolerance=tolerance, time_limit=time_limit, progress=progress, dilation=dilation)
+    if found.stopped == "stuck":
+        raise SolverError(
+            f"the relative gap stays at {found.last.gap:.1e}, above the tolerance of {tolerance:.1e}; "
+            f"pass a larger tolerance to accept it"
+        )
+    if found.stopped == "time limit":
+        matrix, method = _cheap_candidate(task, prior, loss, distance)
+        if task.objective(matrix) < found.last.objective:
+            found = replace(found, matrix=matrix, method=f"{found.method} out of time: {method}")
+    return _certified(task, found, distance, tolerance, began)
+
+
+def near_optimal_given_epsilon(
+    prior: Prior,
+    *,
+    epsilon: float,
+    outputs: Sites | None = None,
+    loss: Distance = euclidean,
+    distance: Distance = euclidean,
+    largest_group: int = 100,
+) -> OptimalChannel:
+    """Return the best of some cheap epsilon-private channels, with a bound on the optimal loss.
+
+    Planar Laplace on a grid, the exponential mechanism and ExPost, each followed by the remapping of least loss.
+    The bound is proven: the inputs are split into interleaved groups, and each group is solved exactly. Privacy
+    between groups is relaxed, so the sum cannot exceed the optimum. For thousands of sites, where
+    `min_loss_given_epsilon` takes too long.
+
+    Parameters
+    ----------
+    prior, epsilon, outputs, loss, distance
+        As in `min_loss_given_epsilon`.
+    largest_group : int
+        Inputs per group. Larger groups give a better bound and take longer, with the cube of their size.
+
+    Examples
+    --------
+    >>> from geoind import Grid, Prior
+    >>> city = Prior.uniform(Grid(0, 0, cell=100, columns=5, rows=5))
+    >>> good = near_optimal_given_epsilon(city, epsilon=0.01)
+    >>> good.epsilon <= 0.01, good.certificate.gap < 0.1
+    (True, True)
+    """
+    began = time.perf_counter()
+    if not as_number(largest_group, "largest_group") >= 1:
+        raise InvalidInputError(f"largest_group must be at least 1, got {largest_group!r}")
+    task = _as_task(prior, epsilon, outputs, loss, distance)
+    matrix, method = _cheap_candidate(task, prior, loss, distance)
+    bound, groups, yardstick = _partition_bound(task, int(largest_group))
+    last = Iterate(groups, task.objective(matrix), bound, 0.0, yardstick)
+    return _certified(task, _LeastLoss(matrix, last, method, "near"), distance, TOLERANCE, began)
+
+
+@dataclass(frozen=True)
+class _Task:
+    """The program: minimise sum mass cost K over the matrices K with ratios of at most exp(epsilon apart)."""
+
+    inputs: Sites
+    outputs: Sites
+    mass: FloatArray
+    epsilon: float
+    apart: FloatArray
+    cost: FloatArray
+
+    def objective(self, matrix: FloatArray) -> float:
+        """Return the expected loss of a matrix."""
+        return float(self.mass @ (matrix * self.cost).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class _LeastLoss:
+    """A private matrix, its proven bounds, and how it was found."""
+
+    matrix: FloatArray
+    last: Iterate
+    method: str
+    stopped: Stopped
+
+
+def _as_task(prior: Prior, epsilon: float, outputs: Sites | None, loss: Distance, distance: Distance) -> _Task:
+    """Return the program of least loss as matrices, checked."""
+    inputs = prior.sites
+    outputs = inputs if outputs is None else outputs
+    return _Task(
+        inputs=inputs,
+        outputs=outputs,
+        mass=prior.mass,
+        epsilon=as_positive(epsilon, "epsilon"),
+        apart=as_metric(distance(inputs.xy, inputs.xy), len(inputs)),
+        cost=as_loss(loss(inputs.xy, outputs.xy), (len(inputs), len(outputs))),
+    )
+
+
+def _certified(
+    task: _Task, found: _LeastLoss, distance: Distance, tolerance: float, began: float
+) -> OptimalChannel:
+    """Return the channel with its certificate, repaired where rounding exceeded epsilon."""
+    before = task.objective(found.matrix)
+    channel, measured = keep_promise(
+        task.inputs, task.outputs, found.matrix, epsilon=task.epsilon, distance=distance
+    )
+    last = replace(found.last, objective=task.objective(channel.matrix))
+    certificate = Certificate(
+        objective=last.objective,
+        bound=min(last.bound, last.objective),
+        gap=last.gap,
+        epsilon=float(measured),
+        repair=last.objective - before,
+        iterations=last.iteration,
+        seconds=time.perf_counter() - began,
+        method=found.method,
+        optimal=found.stopped == "optimal" or last.gap <= tolerance,
+    )
+    return OptimalChannel(task.inputs, task.outputs, channel.matrix, certificate)
+
+
+def _solve(
+    task: _Task,
+    *,
+    tolerance: float,
+    time_limit: float = math.inf,
+    progress: Callable[[Iterate], None] | None = None,
+    dilation: float = 1.0,
+) -> _LeastLoss:
+    """Return the least loss: proven to the tolerance, or as far as time and precision allow."""
+    deadline = time.perf_counter() + time_limit
+    ignorant = _one_report_for_all(task)
+    if ignorant.last.gap <= tolerance:
+        return ignorant
+    least = task.cost.min(axis=1, keepdims=True)
+    # Only differences within a row matter: the least cost of each row is a constant of the objective.
+    offset = float(task.mass @ least[:, 0])
+    excess = task.cost - least
+    weighted = task.mass[:, None] * excess
+    merged = classes_of(task.apart, SMALLEST_EXPONENT / task.epsilon)
+    apart = task.apart
+    if merged.max() + 1 < len(task.inputs):
+        symmetry = Symmetry(np.arange(merged.max() + 1)[None], np.arange(len(task.outputs))[None])
+        apart, weighted = _merge(apart, weighted, merged)
+    else:
+        merged = np.arange(len(task.inputs))
+        symmetry = symmetry_of(task.inputs, task.outputs, apart, task.cost, task.mass)
+    chosen, weight = symmetry.representatives()
+    needed = len(chosen) * len(apart) ** 2 * 9.0
+    if needed > MEMORY:
+        raise InvalidInputError(
+            f"{len(apart)} inputs and {len(chosen)} outputs would take {needed / 1e9:.0f} GB; "
+            f"near_optimal_given_epsilon has no such limit"
+        )
+    pairs = unchained_pairs(apart)
+    factor = 1.0
+    if dilation > 1:
+        pairs, factor = spanner(apart, dilation)
+
+    def run(epsilon: float, tolerance: float, progress: Callable[[Iterate], None] | None) -> _LeastLoss:
+        exponent = np.minimum(epsilon * (1 - HEADROOM) * apart, LARGEST_EXPONENT)
+        solution = minimise(
+            Program(
+                np.ascontiguousarray(weighted[:, chosen].T),
+                np.where(pairs, np.exp(-exponent), 0.0),
+                weight,
+                symmetry.orbit_of_inputs(),
+                merged[excess[:, chosen].argmin(axis=0)],
+            ),
+            offset=offset,
+            yardstick=ignorant.last.yardstick,
+            near=nearest_pairs(apart) & pairs,
+            tolerance=tolerance,
+            time_limit=max(deadline - time.perf_counter(), LEAST_SECONDS),
+            progress=progress,
+        )
+        method = "interior point"
+        if len(symmetry.inputs) > 1:
+            method += f", {len(symmetry.inputs)} symmetries"
+        return _LeastLoss(symmetry.expand(solution.columns)[merged], solution.last, method, solution.stopped)
+
+    found = run(task.epsilon / factor, tolerance, progress)
+    if factor > 1:
+        # The same pairs at full epsilon are a subset of all constraints: their optimum bounds the true one.
+        bound = run(task.epsilon, max(tolerance, RELAXED_TOLERANCE), None).last.bound
+        method = f"{found.method}, spanner of {plural(pairs.sum() // 2, 'pair')} and dilation {factor:.4f}"
+        found = replace(found, last=replace(found.last, bound=bound), method=method, stopped="spanner")
+    bound = max(found.last.bound, ignorant.last.bound)
+    if ignorant.last.objective < found.last.objective:
+        found = replace(found, matrix=ignorant.matrix, method=ignorant.method)
+    objective = min(found.last.objective, ignorant.last.objective)
+    last = replace(found.last, objective=objective, bound=bound)
+    return replace(found, last=last, stopped="optimal" if last.gap <= tolerance else found.stopped)
+
+
+def _one_report_for_all(task: _Task) -> _LeastLoss:
+    """Return the best matrix whose rows are all equal."""
+    least = task.cost.min(axis=1)
+    offset = float(task.mass @ least)
+    excess = task.cost - least[:, None]
+    expected = task.mass @ excess
+    best = int(np.argmin(expected))
+    matrix = np.zeros_like(task.cost)
+    matrix[:, best] = 1.0
+    objective = offset + float(expected[best])
+    # Every row is at least exp(-epsilon * distance) times the row of any one site.
+    damped = (task.mass * np.exp(-task.epsilon * task.apart)) @ excess
+    bound = offset + float(damped.min(axis=1).max())
+    last = Iterate(0, objective, bound, 0.0, YARDSTICK * float(expected.max()))
+    return _LeastLoss(matrix, last, "one report for all", "optimal")
+
+
+def _merge(apart: FloatArray, weighted: FloatArray, merged: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the smallest distances between classes of inputs, and the sums of their costs."""
+    count = int(merged.max()) + 1
+    total = np.zeros((count, weighted.shape[1]))
+    np.add.at(total, merged, weighted)
+    shortest = np.full((count, count), np.inf)
+    np.minimum.at(shortest, (merged[:, None], merged[None, :]), apart)
+    np.fill_diagonal(shortest, 0.0)
+    return shortest, total
+
+
+def _cheap_candidate(task: _Task, prior: Prior, loss: Distance, distance: Distance) -> tuple[FloatArray, str]:
+    """Return the matrix of least loss among those of cheap mechanisms, remapped, and its name."""
+    best, name = np.zeros_like(task.cost), "one report for all"
+    best[:, int(np.argmin(task.mass @ task.cost))] = 1.0
+    for channel, mechanism in _mechanisms(task, prior, loss, distance):
+        matrix = (channel @ bayes_remap(channel, prior, loss=loss, outputs=task.outputs)).matrix
+        if task.objective(matrix) < task.objective(best):
+            best, name = matrix, f"{mechanism} and Bayes remap"
+    return best, name
+
+
+def _mechanisms(task: _Task, prior: Prior, loss: Distance, distance: Distance) -> list[tuple[Channel, str]]:
+    """Return the cheap mechanisms that exist for this task, with their names."""
+    inputs, epsilon = task.inputs, task.epsilon
+    found = [(exponential(inputs, inputs, epsilon=epsilon, distance=distance), "exponential mechanism")]
+    if isinstance(inputs, Grid) and distance is euclidean:
+        found.append((discretise(PlanarLaplace(epsilon), inputs), "planar Laplace"))
+    # ExPost does not exist for a loss that differs between inputs at distance 0.
+    with suppress(InvalidInputError):
+        found.append(
+            (expost(prior, epsilon=epsilon, outputs=task.outputs, loss=loss, distance=distance), "ExPost")
+        )
+    return found
+
+
+def _partition_bound(task: _Task, largest_group: int) -> tuple[float, int, float]:
+    """Return a lower bound on the loss of every private channel, the number of groups and the yardstick of gaps.
+
+    The rows of a group are private among themselves, so their loss is at least the group's optimum.
+    """
+    groups = _interleaved(task, largest_group)
+    bound = yardstick = 0.0
+    for group in range(int(groups.max()) + 1):
+        rows = np.flatnonzero((groups == group) & (task.mass > 0))
+        share = float(task.mass[rows].sum())
+        if not len(rows):
+            continue
+        part = _Task(
+            inputs=Places(task.inputs.xy[rows]),
+            outputs=task.outputs,
+            mass=task.mass[rows] / share,
+            epsilon=task.epsilon,
+            apart=task.apart[np.ix_(rows, rows)],
+            cost=task.cost[rows],
+        )
+        last = _solve(part, tolerance=GROUP_TOLERANCE).last
+        bound += share * last.bound
+        yardstick += share * last.yardstick
+    return bound, int(groups.max()) + 1, yardstick
+
+
+def _interleaved(task: _Task, largest: int) -> IntArray:
+    """Return a group for each input; each group is spread over the whole region, which gives a better bound."""
+    n = len(task.inputs)
+    if n <= largest:
+        return np.zeros(n, dtype=np.int64)
+    if isinstance(task.inputs, Grid):
+        stride = int(np.ceil(np.sqrt(n / largest)))
+        row, column = np.divmod(np.arange(n), task.inputs.columns)
+        return np.asarray((row % stride) * stride + column % stride)
+    count = -(-n // largest)
+    # Neighbours are consecutive in this order; assigning them to groups in turn spreads every group.
+    order = np.lexsort(task.inputs.xy.T)
+    groups = np.empty(n, dtype=np.int64)
+    groups[order] = np.arange(n) % count
+    return groups

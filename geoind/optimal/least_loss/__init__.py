@@ -1,1 +1,0 @@
-"""The program of least loss at a given epsilon: an interior-point method and its reductions."""
