@@ -1,6 +1,6 @@
 """The errors of geoind, and helpers for their messages."""
 
-# The other three errors are offered at the top of geoind.
+# The errors of the top level (GeoindError, InvalidInputError, BudgetExceededError) are offered there only.
 __all__ = [
     "InfeasibleError",
     "LedgerError",

@@ -46,11 +46,11 @@ def as_plain_data(table: "DataFrame", setting: Setting) -> PlainComparison:
 
     Examples
     --------
-    >>> import pandas as pd
-    >>> from geoind.evaluation import PAPER_SETTING
-    >>> table = pd.DataFrame({"mechanism": ["cloaking"], "epsilon": [float("inf")]})
-    >>> as_plain_data(table, PAPER_SETTING)["rows"]
-    [{'mechanism': 'cloaking', 'epsilon': None}]
+    >>> from geoind import Grid
+    >>> from geoind.evaluation import compare
+    >>> small = Setting(Grid(0, 0, cell=100, columns=3, rows=3), weights={"uniform": [1] * 9})
+    >>> as_plain_data(compare(small), small)["mechanisms"][0]
+    'cloaking'
     """
     grid = setting.grid
     return {
