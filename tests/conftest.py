@@ -39,6 +39,7 @@ SLOW = [
     "docs/test_commands.py",
     "docs/test_docs.py",
     "docs/test_notebooks.py",
+    "evaluation/test_report.py",
     "files/test_fuzz.py",
     "files/test_paid_model.py",
     "files/test_paid_once.py",
