@@ -12,7 +12,7 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.atomic import STANDARD
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
-from geoind.keys import key_of_place
+from geoind.keys import as_key, key_of_place
 from geoind.mechanisms.protocol import check_truths
 from geoind.randomness import KeyedRandomness
 from geoind.space.crs import LONLAT, from_lonlat, same_crs
@@ -296,4 +296,4 @@ class Table:
 
 def key_of(source: KeyedRandomness, number: int) -> KeyedRandomness:
     """Return the randomness of the rows' place with this number: equal places of a row have their own reports."""
-    return KeyedRandomness(key_of_place(source.key, number), source.labels) if number else source
+    return KeyedRandomness(key_of_place(as_key(source.key).read(), number), source.labels) if number else source
