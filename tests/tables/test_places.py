@@ -75,7 +75,7 @@ class Column(NamedTuple):
     @property
     def missing(self) -> np.ndarray:
         gaps = [flags for flags, reason in self.place.read(self.batch)[1] if reason.endswith(EMPTY)]
-        return np.logical_or.reduce(gaps)
+        return np.asarray(np.logical_or.reduce(gaps))
 
     def problems(self) -> list[tuple[np.ndarray, str]]:
         return [(flags, reason) for flags, reason in self.place.read(self.batch)[1] if not reason.endswith(EMPTY)]

@@ -139,9 +139,9 @@ def test_a_trace_goes_on_in_the_next_part_where_sessions_are_shared() -> None:
     count.merge(Part(tables[1], counting).count(in_batches(parts[1])), None)
     release = Release.of(recipe, count, tables[0])
     made = [
-        batch.batch
+        batch
         for table, part in zip(tables, parts, strict=True)
-        for batch in Part(table, drawing).draw(in_batches(part), release)
+        for batch, _, _ in Part(table, drawing).draw(in_batches(part), release)
     ]
     np.testing.assert_array_equal(reports(pa.Table.from_batches(made)), alone(list(range(8)), "switching"))
     [whole] = [released(traces(), method="switching", **TRACED)[0]]
