@@ -204,12 +204,12 @@ def _on_grid(loss: Loss, step: float, above: bool) -> LossPmf:
 def _step(losses: Losses) -> float:
     """Return the grid's step: the gap between the bounds is about reports * step^2 / 6."""
     reports = sum(count for _, count in losses)
-    scales, widths = zip(*(scale_and_width(loss) for loss, _ in losses), strict=True)
-    deviation = math.sqrt(sum(count * scale**2 for scale, (_, count) in zip(scales, losses, strict=True)))
+    sizes = [(*scale_and_width(loss), count) for loss, count in losses]
+    deviation = math.sqrt(sum(count * scale**2 for scale, _, count in sizes))
     points = min(MOST_POINTS, POINTS * math.sqrt(max(1.0, reports / 100)))
     # As fine as the narrowest loss needs, unless the widest one would have too many points.
-    coarsest = max(SPREAD * deviation / MOST_POINTS, max(widths) / MOST_CELLS)
-    return float(max(min(SPREAD * deviation / points, min(scales) / 50, 0.1), coarsest))
+    coarsest = max(SPREAD * deviation / MOST_POINTS, max(width for _, width, _ in sizes) / MOST_CELLS)
+    return max(min(SPREAD * deviation / points, min(scale for scale, _, _ in sizes) / 50, 0.1), coarsest)
 
 
 def _crossing(
