@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import MOST_COLUMNS, BadRecord, Bytes, Reading, Rows, Source, empty_batch
+from geoind.files.formats import MOST_COLUMNS, BadRecord, Bytes, Reading, Rows, Source, empty_batch, text_schema
 
 __all__ = ["open_csv", "open_plt", "open_tsv"]
 
@@ -75,7 +75,7 @@ def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> Source:
         names, start, pattern = [str(1 + index) for index in range(len(records[0]))], mark, "the first row"
     comma = delimiter != "," and any(sum(map(bool, map(COMMA.fullmatch, record))) > 1 for record in records)
     read = _Table(data, names, delimiter, start, quoting, pattern).rows
-    return Source(_texts(names), read, "row", delimiter, comma)
+    return Source(text_schema(names), read, "row", delimiter, comma)
 
 
 def open_tsv(data: Bytes, reading: Reading) -> Source:
@@ -108,7 +108,7 @@ def open_plt(data: Bytes) -> Source:
             time = pc.binary_join_element_wise(rows.batch["date"], "T", rows.batch["clock"], "Z", "")
             yield Rows(rows.batch.append_column("time", time).select(wanted), rows.numbers, rows.bad)
 
-    return Source(_texts(["lat", "lon", "altitude", "time"]), read, "point")
+    return Source(text_schema(["lat", "lon", "altitude", "time"]), read, "point")
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,7 @@ class _Table:
         if not bad or bad.pop().record != last:
             raise InvalidInputError("the last row has no end: a quote is not closed")
         if bad:
-            yield Rows(empty_batch(_texts(wanted)), np.arange(0), bad)
+            yield Rows(empty_batch(text_schema(wanted)), np.arange(0), bad)
 
 
 class _Utf8:
@@ -211,10 +211,6 @@ class _Utf8:
 
     def close(self) -> None:
         self.closed = True
-
-
-def _texts(names: Sequence[str]) -> pa.Schema:
-    return pa.schema([(name, pa.string()) for name in names])
 
 
 def _delimiter(given: str | None, text: str, quoting: bool) -> str:
