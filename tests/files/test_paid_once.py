@@ -509,7 +509,7 @@ def test_cancel_gives_the_work_up_and_says_that_the_payment_stays(
         assert main(line) == 0
         assert "what was charged stays charged" in capfd.readouterr().err
         assert main(line) == 0
-        assert "there is no unfinished work" in capfd.readouterr().err
+        assert "no unfinished work" in capfd.readouterr().err
         assert charged(ledger) == each(ROWS / 4)
         one_file(tmp_path, POINTS, ledger=ledger)
         assert charged(ledger) == each(2 * ROWS / 4)
