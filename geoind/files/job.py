@@ -3,13 +3,12 @@
 import glob
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import starmap
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Unpack
+from typing import IO, TYPE_CHECKING, TypeVar, Unpack
 
 import pyarrow as pa
 
@@ -36,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["cancel", "is_several", "obfuscate_file"]
 
 log = logging.getLogger("geoind")
+
+T = TypeVar("T")
 
 FEW_BYTES = 32 << 20
 """For less, other processes would not be ready before the work is done."""
@@ -397,17 +398,15 @@ def _made(
 
 def _counted(files: Sequence[_File], job: _Job) -> Count:
     """Return the counts of all files."""
-    total, sessions = Count(), job.recipe.sessions
-    parallel = sessions is None and _in_parallel(files, job)
-    # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
-    small = not parallel and (len(files) == 1 or _bytes_in(files) < FEW_BYTES)
-    jobs = [(file if small else file.settled(), sessions, job.ledger is not None) for file in files]
-    counts = in_processes(job.workers, _count, jobs) if parallel else starmap(_count, jobs)
-    named = {file.path: file for file in files}
+    total, named = Count(), {file.path: file for file in files}
+    small = len(files) == 1 or _bytes_in(files) < FEW_BYTES
     # Processes finish in any order.
-    for path, part, rejected in counts:
-        total.merge(part, job.recipe.most_rows)
+    for path, count, rejected in _each(files, job, _count, job.ledger is not None):
+        total.merge(count, job.recipe.most_rows)
         named[path].rejected = rejected
+        if not small:
+            # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
+            named[path].part = None
     return total
 
 
@@ -426,13 +425,8 @@ def _charge(files: Sequence[_File], release: Release, job: _Job, unfinished: Wor
 
 def _written(files: Sequence[_File], release: Release, job: _Job) -> FloatArray:
     """Write the reports of several files, each whole or not at all, and return the corners of their places."""
-    count, corners, sessions = 0, [], job.recipe.sessions
-    parts: Iterator[tuple[int, FloatArray]]
-    if sessions is not None or not _in_parallel(files, job):
-        parts = (_write(file, release, sessions) for file in files)
-    else:
-        parts = in_processes(job.workers, _write, [(file.settled(), release, None) for file in files])
-    for number, (reports, part) in enumerate(parts, 1):
+    count, corners = 0, []
+    for number, (reports, part) in enumerate(_each(files, job, _write, release), 1):
         count += reports
         corners.append(part)
         if job.progress is not None:
@@ -440,7 +434,7 @@ def _written(files: Sequence[_File], release: Release, job: _Job) -> FloatArray:
     return corners_of(corners)
 
 
-def _write(file: _File, release: Release, sessions: "TraceSessions | None") -> tuple[int, FloatArray]:
+def _write(file: _File, sessions: "TraceSessions | None", release: Release) -> tuple[int, FloatArray]:
     with _naming(file.path):
         if file.rejects is not None:
             private_folder(Path(file.rejects).parent)
@@ -448,10 +442,15 @@ def _write(file: _File, release: Release, sessions: "TraceSessions | None") -> t
             return file.write(file.opened(delivery), release, sessions)
 
 
-def _in_parallel(files: Sequence[_File], job: _Job) -> bool:
-    if len(files) < 2:
-        return False
-    return _bytes_in(files) >= FEW_BYTES if job.workers is None else job.workers > 1
+def _each(files: Sequence[_File], job: _Job, work: Callable[..., T], argument: object) -> Iterator[T]:
+    """Yield what a function returns for each file; in any order if several processes do the work."""
+    sessions, parallel = job.recipe.sessions, False
+    # A single file may be standard input, which has no size.
+    if len(files) > 1 and sessions is None:
+        parallel = _bytes_in(files) >= FEW_BYTES if job.workers is None else job.workers > 1
+    if parallel:
+        return in_processes(job.workers, work, [(file.settled(), None, argument) for file in files])
+    return (work(file, sessions, argument) for file in files)
 
 
 def _bytes_in(files: Sequence[_File]) -> int:
