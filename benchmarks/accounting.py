@@ -24,7 +24,7 @@ from geoind import (
     mechanism_for_reports,
     planar_geometric,
 )
-from geoind.accounting import Promise, bounds, calibration, level_bounds
+from geoind.accounting import Promise, accountant, calibration, level_bounds
 from geoind.audits import audit_reports
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,7 +42,7 @@ FEWEST, MOST, DRAWS = 10_000, 40_000, 2_000_000
 
 def timed(call: Callable[[], object]) -> float:
     """Return milliseconds of a call that finds nothing kept."""
-    for cache in (bounds.level_of_losses, bounds.delta_of_losses, bounds._on_grid, calibration._made):
+    for cache in (accountant.level_of_losses, accountant.delta_of_losses, accountant._on_grid, calibration._made):
         cache.cache_clear()
     start = time.perf_counter()
     call()
@@ -112,16 +112,15 @@ def picture() -> None:
     }
     figure, panels = plt.subplots(1, 3, figsize=(12, 4), sharey=True, layout="constrained")
     for panel, (name, mechanism) in zip(panels, mechanisms.items(), strict=True):
-        told = [level_bounds(mechanism, reports=n, radius=RADIUS, delta=DELTA) for n in COUNTS]
+        promised = [level_bounds(mechanism, reports=n, radius=RADIUS, delta=DELTA) for n in COUNTS]
         seen = [
             audit_reports(
                 mechanism,
-                reports=n,
-                promise=Promise(level=bound.upper, radius=RADIUS, delta=DELTA),
+                Promise(level=bound.upper, radius=RADIUS, delta=DELTA, reports=n),
                 sequences=min(MOST, max(FEWEST, DRAWS // n)),
                 rng=np.random.default_rng(n),
             )
-            for n, bound in zip(COUNTS, told, strict=True)
+            for n, bound in zip(COUNTS, promised, strict=True)
         ]
         for n, audited in zip(COUNTS, seen, strict=True):
             print(
@@ -131,9 +130,13 @@ def picture() -> None:
             if audited.refuted:
                 raise SystemExit("an audit refutes the accountant")
         panel.plot(COUNTS, [summed(mechanism, n) for n in COUNTS], color="#b0b0b0", label="plain sum")
-        panel.plot(COUNTS, [bound.upper for bound in told], color="#2460c8", lw=2, label="accountant, at most")
+        panel.plot(COUNTS, [bound.upper for bound in promised], color="#2460c8", lw=2, label="accountant, at most")
         panel.fill_between(
-            COUNTS, [bound.lower for bound in told], [bound.upper for bound in told], color="#2460c8", alpha=0.25
+            COUNTS,
+            [bound.lower for bound in promised],
+            [bound.upper for bound in promised],
+            color="#2460c8",
+            alpha=0.25,
         )
         shown = [(n, audited.level) for n, audited in zip(COUNTS, seen, strict=True) if audited.level > 0]
         panel.plot(*zip(*shown, strict=True), "o", color="#d4500c", label="audit, at least (95 % sure)")

@@ -1,4 +1,4 @@
-"""What trust buys: a map by a trusted curator beside maps from private reports, at the same promise to a person.
+"""The gain from trust: a map by a trusted curator and maps from private reports, at the same level per person.
 
 python3 dev.py bench curator                         the synthetic city, known truth
 python3 dev.py bench curator --checkins FILE         real check-ins, several per person, too (SNAP's layout)
@@ -99,7 +99,7 @@ def with_persons(path: str, lon: float, lat: float) -> str:
     xy, person = projection.to_xy(lonlat[near]), places["person"].to_numpy()[near]
     inside = grid.contains(xy)
     xy, person = xy[inside], person[inside]
-    # In an order that tells nothing: the first check-ins of a person are any of them.
+    # In random order: the first check-ins of a person are a random sample.
     order = np.random.default_rng(0).permutation(len(xy))
     xy, person = xy[order], person[order]
     everything, rows = Prior.from_points(grid, xy), []

@@ -72,7 +72,7 @@ def main() -> None:
             },
             ROUNDS,
         )
-        batch = least_times({"batch": lambda: ledger.charge_reports(crowd, 1e-6)}, 3)["batch"]
+        batch = least_times({"batch": lambda: ledger.charge_counts(dict.fromkeys(crowd, 1), 1e-6)}, 3)["batch"]
         levels = [seconds(lambda: accounted.charge("ben", globe)) for _ in range(100)]
         ledger.close()
         accounted.close()
@@ -85,8 +85,8 @@ def main() -> None:
     share = batch / CROWD / charges["`ledger.charge`"]
     ratio = statistics.median(levels) / charges["`ledger.charge`"]
     lines += [
-        "`ledger.charge` also tells what remains. Of a `Promise` the accountant computes that for every number of",
-        f"reports that it has not met before: {ratio:.0f} times a single charge (median of {len(levels)}).",
+        "`ledger.charge` also returns what remains. For a `Promise` the accountant computes that for every new",
+        f"number of reports: {ratio:.0f} times a single charge (median of {len(levels)}).",
         "",
     ]
     lines += [f"A batch of {CROWD:,} persons costs {share:.3f} of a single charge per person.", ""]

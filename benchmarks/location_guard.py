@@ -181,22 +181,22 @@ WGS84 metres: too little to see.)
 ## One report can name the place
 
 The Lambert function's value is rounded to six decimals, so that the radius is a multiple of 1e-6 / epsilon, and
-the report is published in full doubles. Whoever has a list of places that may be the truth, in the digits in which
-a device tells them (an address of a geocoder, a fixed sensor, a lattice of few decimals), computes the distance
-from each to the report and looks whether it is such a multiple, to 2e-8 m.
+the report is published in full doubles. An observer with a list of places that may be the truth, in the
+digits of the device (an address of a geocoder, a fixed sensor, a lattice of few decimals), computes the distance
+from each to the report and checks whether it is such a multiple, to 2e-8 m.
 {count} reports of each level:
 
 {names}
 
 The truth always fits, another place nearly never: far more than the promise allows between places 200 m apart,
-and more the finer one looks. geoind's draws are exact and end on a public lattice ([exact
+and more with finer digits. geoind's draws are exact and end on a public lattice ([exact
 draws](../exact-draws.md)).
 
-## Its cache looks at the clock
+## Its cache depends on the clock
 
 A report is repeated for 10, 30 or 60 minutes. Then fresh noise is drawn, also for a person who has not moved.
 One day at home, asked every ten minutes, mean of {trials} days; "level spent" is what all reports of the day
-tell together within the level's own radius, where a single one tells 2:
+cost together within the level's own radius, where a single one costs 2:
 
 {staying}
 

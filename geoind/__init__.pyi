@@ -1,6 +1,6 @@
 # The public face: each name once, with the module that defines it. Imports and type checkers read this file.
+from .accounting.accountant import level_of_reports as level_of_reports
 from .accounting.calibration import mechanism_for_reports as mechanism_for_reports
-from .accounting.reports import level_of_reports as level_of_reports
 from .audits.audit import audit as audit
 from .budgets.ledger import Ledger as Ledger
 from .budgets.same_place import SamePlace as SamePlace

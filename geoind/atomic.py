@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and that only their owner can read until then."""
+"""Files that appear complete or not at all."""
 
 import os
 import secrets
@@ -18,15 +18,15 @@ STANDARD = "-"
 """The name of standard input and output."""
 
 SPOOL = 16 << 20
-"""So many bytes for standard output stay in memory; more wait in a file that has no name."""
+"""Bytes for standard output that stay in memory; more go to an unnamed temporary file."""
 
 
 class AtomicWriter:
-    """A context in which files are written aside, to be put in place together when it ends without an error.
+    """A context whose files appear together when it ends without an error.
 
-    Each is written to a hidden directory next to its place, which only its owner can enter, and renamed from
-    there; after an error, or an interrupt, nothing is left. Standard output waits until the end, too. The
-    file opened first is put in place last: where it is, the others are, and they are of the same work.
+    Each file is written to a hidden directory with mode 0700 next to its place and renamed from there; after an
+    error or an interrupt nothing is left. Standard output is written at the end too. The file that was opened
+    first is renamed last: if it exists, the others exist and belong to the same job.
 
     Parameters
     ----------
@@ -37,8 +37,8 @@ class AtomicWriter:
     Examples
     --------
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with AtomicWriter() as delivery:
-    ...         _ = delivery.open(f"{folder}/reports.csv").write(b"lon,lat")
+    ...     with AtomicWriter() as writer:
+    ...         _ = writer.open(f"{folder}/reports.csv").write(b"lon,lat")
     ...         before = os.path.exists(f"{folder}/reports.csv")
     ...     before, os.path.exists(f"{folder}/reports.csv")
     (False, True)
@@ -51,14 +51,14 @@ class AtomicWriter:
         self._spool: IO[bytes] | None = None
 
     def open(self, name: str | Path, *, private: bool = False) -> IO[bytes]:
-        """Return a file to write what shall appear under the name ("-" for standard output).
+        """Return a file to write the content of a name ("-" for standard output).
 
         Parameters
         ----------
         name : path
-            Where the file shall be.
+            Where the file will appear.
         private : bool
-            Whether it holds true places: then it stays its owner's alone, for ever.
+            Whether it holds true locations: then its mode is 0600.
         """
         if str(name) == STANDARD:
             if sys.stdout is None:
@@ -73,7 +73,7 @@ class AtomicWriter:
         return file
 
     def path(self, name: str | Path) -> Path:
-        """Return where to write a file, and others next to it, that shall appear under the name."""
+        """Return where to write a file, and its companions next to it, that will appear under the name."""
         place = Path(name).resolve()
         if place.exists() and (not place.is_file() or _is_stream(place)):
             raise InvalidInputError(
@@ -83,7 +83,7 @@ class AtomicWriter:
         if self._within is not None and self._within.parent.parent == folder:
             folder = self._within
         aside = folder / f".{place.name}.{secrets.token_hex(4)}.partial"
-        # Recorded first, so that it is removed also if a signal ends the process right after it was made.
+        # Stored before it is created: a signal right afterwards must find it to remove it.
         self._places.append((aside, place))
         try:
             aside.mkdir(mode=0o700)
@@ -103,7 +103,7 @@ class AtomicWriter:
                 self._deliver()
         finally:
             for file in (*self._files, self._spool):
-                # What matters was said before: a full disk must not keep what is left from being removed.
+                # A full disk must not prevent the removal of the rest; the first error is raised anyway.
                 with suppress(OSError):
                     if file is not None:
                         file.close()
@@ -115,13 +115,13 @@ class AtomicWriter:
             file.close()
         parts = []
         for aside, place in reversed(self._places):
-            # The main file last: a shapefile's companions are of no use without it.
+            # The main file last: the companions of a shapefile are useless without it.
             for part in sorted(aside.iterdir(), key=lambda part: part.name == place.name):
                 with part.open("rb") as written:
                     os.fsync(written.fileno())
                 parts.append((part, place.parent / part.name))
         if len(parts) > 1:
-            # Removed first: a job that is killed now must not leave it with the record of another release.
+            # The old file goes first: a job that is killed now must not leave it next to a new release record.
             parts[-1][1].unlink(missing_ok=True)
         for part, end in parts:
             part.replace(end)
@@ -132,7 +132,7 @@ class AtomicWriter:
 
 
 def private_folder(path: str | Path) -> Path:
-    """Return a folder; it and those above it that are not there yet are made, for their owner alone."""
+    """Return a folder; it and its missing parents are created with mode 0700."""
     folder = Path(path)
     if not folder.is_dir():
         private_folder(folder.parent)

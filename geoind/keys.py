@@ -1,4 +1,4 @@
-"""Keys that say where they are kept, and never what they are."""
+"""Secret keys, identified by where they are kept and by a fingerprint."""
 
 import hashlib
 import os
@@ -13,16 +13,15 @@ __all__ = ["KEY_BYTES", "VARIABLE", "Key", "KeyLike", "as_key", "key_of_place"]
 KEY_BYTES = 32
 
 VARIABLE = "GEOIND_SECRET_KEY"
-"""The usual environment variable. Spark hides the values of names with "secret" in its pages and event logs."""
+"""The default environment variable. Spark redacts values of names with "secret" in its pages and event logs."""
 
 
 class Key:
-    """A secret of 32 bytes, by the place where it is kept.
+    """A secret of 32 bytes in memory, in a file or in an environment variable.
 
-    `Key.in_variable()` and `Key.in_file(path)` carry only the place: each worker reads the secret for itself,
-    and checks by the fingerprint that it is the same one. `Key(secret)` holds the bytes in memory; where it
-    goes to another process they travel inside the serialised task. No form shows them: not in its repr, nor
-    in a Dask token, nor in a Spark plan.
+    `Key.in_variable()` and `Key.in_file(path)` store only the place: each worker reads the secret itself and
+    compares its fingerprint. `Key(secret)` and `Key.from_hex(text)` hold the bytes in memory; they are part of the
+    pickled object. No key shows its bytes in its repr, in a Dask token or in a Spark plan.
 
     Parameters
     ----------
@@ -42,15 +41,28 @@ class Key:
         self.fingerprint = _fingerprint(secret)
 
     @classmethod
+    def from_hex(cls, text: str) -> "Key":
+        """Return the key of 64 hexadecimal digits, kept in memory.
+
+        Examples
+        --------
+        >>> Key.from_hex("00" * 32) == Key(bytes(32))
+        True
+        """
+        if not isinstance(text, str):
+            raise InvalidInputError(f"text must be {2 * KEY_BYTES} hexadecimal digits")
+        return cls(_from_text(text, "text"))
+
+    @classmethod
     def in_variable(cls, name: str = VARIABLE) -> "Key":
-        """Return the key whose 64 hexadecimal digits an environment variable holds, here and on each worker."""
+        """Return the key in an environment variable, as 64 hexadecimal digits, here and on each worker."""
         key = cls(_from_variable(name))
         key._secret, key._variable = None, name
         return key
 
     @classmethod
     def in_file(cls, path: str | Path) -> "Key":
-        """Return the key that a file holds, in 64 hexadecimal digits or 32 bytes, at one path on each worker."""
+        """Return the key in a file, as 64 hexadecimal digits or 32 bytes, at the same path on each worker."""
         absolute = str(Path(path).absolute())
         key = cls(_from_file(absolute))
         key._secret, key._file = None, absolute
@@ -58,11 +70,11 @@ class Key:
 
     @classmethod
     def new_file(cls, path: str | Path) -> "Key":
-        """Make a key, write it to a new file that only its owner can read, and return it."""
+        """Create a key, write it to a new file with mode 0600, and return it."""
         try:
             number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError as error:
-            raise InvalidInputError(f"the key file {str(path)!r} exists: it is never written over") from error
+            raise InvalidInputError(f"the key file {str(path)!r} exists and is not overwritten") from error
         try:
             os.write(number, f"{secrets.token_hex(KEY_BYTES)}\n".encode())
         finally:
@@ -75,18 +87,18 @@ class Key:
             return self._secret
         secret = _from_variable(self._variable) if self._variable is not None else _from_file(self._file or "")
         if _fingerprint(secret) != self.fingerprint:
-            raise InvalidInputError(f"the key {self._place} on this machine is not the one the job began with")
+            raise InvalidInputError(f"the key {self._place} on this machine is not the key of this job")
         return secret
 
     def for_file(self, path: str) -> bytes:
-        """Return the key of one file's rows, by the file's path within its dataset."""
+        """Return the key for the rows of one file, from its path within the dataset."""
         return hashlib.blake2b(
             path.encode(), key=self.read(), digest_size=KEY_BYTES, person=b"geoind file"
         ).digest()
 
     @property
     def file(self) -> Path | None:
-        """The file that holds the secret; None where it is kept elsewhere."""
+        """The file of the secret; None for other places."""
         return None if self._file is None else Path(self._file)
 
     @property
@@ -105,7 +117,7 @@ class Key:
         return hash(self.fingerprint)
 
     def __dask_tokenize__(self) -> tuple[str, str]:
-        # With the place: Dask takes one of two plans of the same token, and only one of them may hold the bytes.
+        # With the place: of two plans with one token Dask runs one, and only one may contain the bytes.
         return (self.fingerprint, self._place)
 
 
@@ -113,12 +125,12 @@ KeyLike: TypeAlias = Key | bytes
 
 
 def as_key(key: KeyLike) -> Key:
-    """Return the key that the argument stands for."""
+    """Return a key; the only check of what is accepted as one."""
     return key if isinstance(key, Key) else Key(key)
 
 
 def key_of_place(secret: bytes, number: int) -> bytes:
-    """Return the key of a row's second, third, ... place, so that equal places of a row have independent noise."""
+    """Return the key for the second, third, ... place of a row: equal places get independent noise."""
     return hashlib.blake2b(
         str(number).encode(), key=secret, digest_size=KEY_BYTES, person=b"geoind place"
     ).digest()
@@ -131,7 +143,7 @@ def _checked(secret: object) -> bytes:
 
 
 def _fingerprint(secret: bytes) -> str:
-    # One-way, and of 256 unknown bits: it tells two keys apart and nothing else.
+    # One-way, from 256 unknown bits: it distinguishes keys and reveals nothing else.
     return hashlib.blake2b(key=secret, digest_size=8, person=b"geoind print").hexdigest()
 
 
@@ -148,7 +160,7 @@ def _from_file(path: str) -> bytes:
         raise InvalidInputError(f"the key file {path!r} cannot be read on this machine") from error
     if os.name == "posix" and mode & 0o077:
         raise InvalidInputError(
-            f"the key file {path!r} must be its owner's alone: chmod 600 it, or make a new key"
+            f"the key file {path!r} must be readable by its owner only: chmod 600 it, or create a new key"
         )
     return data if len(data) == KEY_BYTES else _from_text(data.decode("latin-1"), f"the key file {path!r}")
 
@@ -157,5 +169,5 @@ def _from_text(text: str, place: str) -> bytes:
     try:
         return _checked(bytes.fromhex(text.strip()))
     except ValueError:
-        # `from None`: the message of bytes.fromhex may not, but a traceback could, show the text.
+        # `from None`: a traceback could show the text.
         raise InvalidInputError(f"{place} must hold {2 * KEY_BYTES} hexadecimal digits") from None

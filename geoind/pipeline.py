@@ -1,4 +1,4 @@
-"""What a backend calls: degrees in, degrees out, the budget charged first."""
+"""Obfuscation of locations in degrees; a budget is charged before noise is drawn."""
 
 import math
 import os
@@ -33,30 +33,30 @@ __all__ = ["Location", "choose_mechanism", "enough_noise", "epsilon_for", "obfus
 Persons: TypeAlias = str | int | Iterable[str | int] | None
 
 ReportCounts: TypeAlias = Mapping[str, int] | Mapping[int, int] | Mapping[str | int, int]
-"""How many reports each person makes."""
+"""Number of reports of each person."""
 
 LEAST_MEAN_ERROR = 10.0
-"""Less noise than this many metres on average is refused as a likely unit error."""
+"""Smallest mean noise, in metres; less is refused as a likely unit error."""
 
 _two_words = Struct("<QQ").unpack
 
 
 OfEpsilons: TypeAlias = Mapping[float, int]
 Costs: TypeAlias = Mapping[str, OfEpsilons] | Mapping[int, OfEpsilons] | Mapping[str | int, OfEpsilons]
-"""How many answers of each epsilon, per metre, the session of each person gave."""
+"""For each person, the number of answers of each epsilon, per metre, of a session."""
 
 
 class Budget(Protocol):
-    """What calls, tables and engines need of a `Ledger`."""
+    """The part of a `Ledger` that calls, tables and engines use."""
 
     def charge_counts(
         self, reports: ReportCounts, cost: Mechanism, *, label: str = "", once: Mapping[str, str] | None = None
     ) -> None:
-        """Charge each person for their number of the mechanism's reports, all of them or none."""
+        """Charge each person for a number of the mechanism's reports: all persons or none."""
         ...
 
     def charge_all(self, costs: Costs, *, label: str = "", once: Mapping[str, str] | None = None) -> None:
-        """Charge each person for all answers of a session, all persons or none."""
+        """Charge each person for the answers of a session: all persons or none."""
         ...
 
 
@@ -82,7 +82,7 @@ class Location(NamedTuple, Generic[Degrees]):
 def epsilon_for(level: float = math.log(4), radius: float = 200.0) -> float:
     """Return epsilon = level / radius, per metre.
 
-    Within `radius` metres an observer can tell places apart by a factor e^level at most.
+    A report distinguishes places within `radius` metres by a factor e^level at most.
 
     Examples
     --------
@@ -101,10 +101,10 @@ def choose_mechanism(
     reports: int | None = None,
     mechanism: Mechanism | None = None,
 ) -> Mechanism:
-    """Return the mechanism that the arguments name: exactly one of epsilon, level and radius, or mechanism.
+    """Return the mechanism of exactly one of: epsilon, level and radius, or mechanism.
 
-    With delta, level and radius are the promise of all reports together: the mechanism of least noise that keeps
-    it, or the one that is given if it does.
+    With delta, the level is that of all reports together: the mechanism of least noise for it is returned, or the
+    given mechanism if it has this level.
     """
     if delta is not None or reports is not None:
         return _for_reports(epsilon, level, radius, delta, reports, mechanism)
@@ -132,8 +132,8 @@ def _for_reports(
         )
     if epsilon is not None or level is None or radius is None:
         raise InvalidInputError("delta goes with level and radius, not with epsilon")
+    from geoind.accounting.accountant import delta_of_reports
     from geoind.accounting.calibration import mechanism_for_reports
-    from geoind.accounting.reports import delta_of_reports
 
     count = 1 if reports is None else reports
     if mechanism is None:
@@ -148,7 +148,7 @@ def _for_reports(
     if kept > as_unit(delta, "delta"):
         raise InvalidInputError(
             f"the delta of {plural(count, 'report')} of this mechanism at this level within {radius:g} m is "
-            f"{kept:.3g}, more than {delta:g}: mechanism_for_reports returns a mechanism that keeps it"
+            f"{kept:.3g}, more than {delta:g}: use a mechanism from mechanism_for_reports"
         )
     return mechanism
 
@@ -167,7 +167,7 @@ def _globe(epsilon: float | None, level: float | None, radius: float | None) -> 
 def enough_noise(epsilon: float, *, otherwise: str = "pass mechanism=SphericalLaplace(epsilon)") -> float:
     """Return epsilon; raise if the mean noise is under 10 m, which is likely a unit error.
 
-    `otherwise` tells the caller how to ask for so little noise.
+    `otherwise` is the part of the message that says how to get so little noise.
     """
     mean = 2 / epsilon
     if mean < LEAST_MEAN_ERROR:
@@ -223,7 +223,7 @@ def obfuscate(
     person_id: Persons = None,
     rng: RandomnessLike = None,
 ) -> Location[float] | Location[FloatArray]:
-    """Return a report that keeps the promise of geo-indistinguishability for a true location.
+    """Return a geo-indistinguishable report of a true location.
 
     All arguments are passed by name: positional ones are refused, so that lat and lon cannot be swapped.
 
@@ -234,14 +234,14 @@ def obfuscate(
     epsilon : float
         Privacy loss per metre, at most 0.2: a larger one would move reports by less than 10 metres; or
     level, radius : float
-        `epsilon = level / radius`: within `radius` metres places can be told apart by a factor e^level; or
+        `epsilon = level / radius`: places within `radius` metres are distinguished by a factor e^level at most; or
     level, radius, delta, reports
-        The level is that of so many reports together (default: 1), except with probability `delta`: the noise is
-        the least that keeps it, see `mechanism_for_reports`; or
+        The level is that of `reports` reports together (default: 1), except with probability `delta`; the noise is
+        the least with this level, see `mechanism_for_reports`; or
     mechanism : Mechanism
-        Anything that samples lon/lat reports. The default is `SphericalLaplace(epsilon)`.
+        Any mechanism for lon/lat. The default is `SphericalLaplace(epsilon)`.
     ledger, person_id : Ledger and str or int (or one per location), optional
-        Whose budget pays for the reports, before any noise is drawn.
+        The person, or persons, whose budget is charged before any noise is drawn.
     rng : RandomnessLike
         None for cryptographic noise; `KeyedRandomness` to get the same report for the same record;
         a numpy Generator or a seed for simulation only.

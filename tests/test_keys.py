@@ -2,6 +2,7 @@ import hashlib
 import os
 import pickle
 import stat
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,15 +23,16 @@ def test_a_key_shows_its_place_and_fingerprint_only(tmp_path: Path, monkeypatch:
     (tmp_path / "key").chmod(0o600)
     (tmp_path / "raw").write_bytes(SECRET)
     (tmp_path / "raw").chmod(0o600)
-    keys = [Key(SECRET), Key.in_variable(), Key.in_file(tmp_path / "key"), Key.in_file(tmp_path / "raw")]
-    places = ["memory", VARIABLE, str(tmp_path / "key"), str(tmp_path / "raw")]
+    files = [tmp_path / "key", tmp_path / "raw"]
+    keys = [Key(SECRET), Key.from_hex(SECRET.hex()), Key.in_variable(), *map(Key.in_file, files)]
+    places = ["memory", "memory", VARIABLE, *map(str, files)]
     for key, place in zip(keys, places, strict=True):
         assert place in repr(key)
         assert not any(form in f"{key!r} {key}" for form in shown(SECRET))
         assert key.read() == SECRET
         assert key == keys[0]
         assert hash(key) == hash(keys[0])
-    assert [key.file for key in keys] == [None, None, tmp_path / "key", tmp_path / "raw"]
+    assert [key.file for key in keys] == [None, None, None, *files]
     assert Key(bytes(32)) != keys[0]
 
 
@@ -46,25 +48,25 @@ def test_only_a_key_in_memory_travels_with_its_bytes(tmp_path: Path, monkeypatch
         assert pickle.loads(pickled).read() == SECRET
 
 
-def test_a_worker_with_another_key_is_found_out(tmp_path: Path) -> None:
+def test_a_worker_with_another_key_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(SECRET.hex())
     (tmp_path / "key").chmod(0o600)
     key = Key.in_file(tmp_path / "key")
     (tmp_path / "key").write_text(bytes(32).hex())
     (tmp_path / "key").chmod(0o600)
-    with pytest.raises(InvalidInputError, match="is not the one the job began with"):
+    with pytest.raises(InvalidInputError, match="is not the key of this job"):
         key.read()
     (tmp_path / "key").unlink()
     with pytest.raises(InvalidInputError, match="cannot be read on this machine"):
         key.read()
 
 
-def test_a_new_file_is_private_and_never_written_over(tmp_path: Path) -> None:
+def test_a_new_file_is_private_and_never_overwritten(tmp_path: Path) -> None:
     first = Key.new_file(tmp_path / "a")
     assert first != Key.new_file(tmp_path / "b")
     if os.name == "posix":
         assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
-    with pytest.raises(InvalidInputError, match="never written over"):
+    with pytest.raises(InvalidInputError, match="is not overwritten"):
         Key.new_file(tmp_path / "a")
     assert Key.in_file(tmp_path / "a") == first
 
@@ -78,10 +80,11 @@ def test_each_file_of_a_dataset_has_a_key_of_its_own() -> None:
 @pytest.mark.parametrize("text", ["", "0123", "zz" * 32, "ab" * 33])
 def test_a_message_about_a_bad_key_does_not_quote_it(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, text)
-    with pytest.raises(InvalidInputError, match="64 hexadecimal digits") as caught:
-        Key.in_variable()
-    assert not text or text not in str(caught.value)
-    assert caught.value.__suppress_context__
+    for read in (Key.in_variable, partial(Key.from_hex, text)):
+        with pytest.raises(InvalidInputError, match="64 hexadecimal digits") as caught:
+            read()
+        assert not text or text not in str(caught.value)
+        assert caught.value.__suppress_context__
 
 
 def test_a_secret_is_32_bytes() -> None:
@@ -95,7 +98,7 @@ def test_a_secret_is_32_bytes() -> None:
 def test_a_key_file_that_others_can_read_or_write_is_refused(mode: int, tmp_path: Path) -> None:
     Key.new_file(tmp_path / "key")
     (tmp_path / "key").chmod(mode)
-    with pytest.raises(InvalidInputError, match="must be its owner's alone: chmod 600"):
+    with pytest.raises(InvalidInputError, match="must be readable by its owner only: chmod 600"):
         Key.in_file(tmp_path / "key")
 
 
@@ -106,7 +109,7 @@ def test_each_further_place_of_a_row_has_a_key_of_its_own() -> None:
     assert key_of_place(SECRET, 2) == keys[1]
 
 
-def test_plans_are_told_apart_by_the_key_and_by_where_it_is_kept(tmp_path: Path) -> None:
+def test_dask_tokens_differ_by_key_and_by_place(tmp_path: Path) -> None:
     (tmp_path / "key").write_text(SECRET.hex())
     (tmp_path / "key").chmod(0o600)
     tokens = [key.__dask_tokenize__() for key in (Key(SECRET), Key(bytes(32)), Key.in_file(tmp_path / "key"))]

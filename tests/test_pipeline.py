@@ -284,7 +284,7 @@ class Watched:
 
 def test_the_budget_is_charged_before_the_noise_is_drawn() -> None:
     purse = Purse()
-    place = {"lat": [1.0, 2.0], "lon": [1.0, 2.0], "epsilon": 0.01}
+    place: dict[str, Any] = {"lat": [1.0, 2.0], "lon": [1.0, 2.0], "epsilon": 0.01}
     obfuscate(**place, ledger=purse, person_id="alice", rng=Watched(purse.notes))
     assert purse.notes == ["2 paid", "drawn"]
     assert purse.left == pytest.approx(0.98)

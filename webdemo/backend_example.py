@@ -1,4 +1,4 @@
-"""A worked example: a backend that finds places near a person without telling the provider where the person is.
+"""An example: a backend that finds places near a person without sending the true location to the provider.
 
 Two applications. The *provider* stands for a third-party service that knows places and is not trusted. The
 *backend* is yours: it gets true locations from your app, asks the provider privately, refines the answer, and
@@ -45,7 +45,7 @@ __all__ = ["backend_from_environment", "create_backend", "create_provider", "pro
 
 EPSILON = epsilon_for(level=math.log(4), radius=200)
 RADIUS = 300.0
-"""Metres around the person. A constant of the app: a radius that depended on the truth would tell about it."""
+"""Metres around the person. A constant of the app: a radius that depended on the true location would leak it."""
 CONFIDENCE = 0.95
 BUDGET = 20 * EPSILON
 WINDOW = timedelta(days=1)

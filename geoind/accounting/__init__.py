@@ -1,4 +1,4 @@
-"""What reports cost together: levels that hold up to a probability delta, and mechanisms made for many reports."""
+"""The cost of many reports together: levels up to a probability delta, and mechanisms for many reports."""
 
 import lazy_loader
 

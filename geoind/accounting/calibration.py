@@ -1,4 +1,4 @@
-"""The least noise with which many reports together keep a level, up to delta."""
+"""The mechanism of least noise for a level of many reports together, up to delta."""
 
 import math
 from collections.abc import Callable
@@ -7,9 +7,8 @@ from typing import Literal, TypeAlias
 
 from scipy.optimize import brentq
 
-from geoind.accounting.bounds import delta_of_losses
-from geoind.accounting.losses import GaussianLoss, LaplaceLoss, Loss
-from geoind.accounting.reports import delta_of_reports
+from geoind.accounting.accountant import delta_of_losses, delta_of_reports
+from geoind.accounting.losses import loss_of
 from geoind.arrays import as_count, as_positive, as_unit
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.planar import PlanarGaussian, PlanarLaplace
@@ -30,24 +29,24 @@ MAKERS: dict[tuple[str, str], Callable[[float], Noise]] = {
     ("gaussian", "xy"): lambda narrowness: PlanarGaussian(1 / narrowness),
     ("gaussian", "lonlat"): lambda narrowness: SphericalGaussian(1 / narrowness),
 }
-"""From epsilon, or one over sigma, to noise."""
+"""Noise from epsilon, or from one over sigma."""
 
 
 def mechanism_for_reports(
     *, reports: int, level: float, radius: float, delta: float, family: Family = "best", space: Space = "xy"
 ) -> Noise:
-    """Return the mechanism of least noise whose n reports together keep a level within a radius, up to delta.
+    """Return the mechanism of least noise for a level of n reports together within a radius, up to delta.
 
     Parameters
     ----------
     reports : int
-        How many there will be; fewer keep more privacy, more break the promise.
+        The largest number of reports; more would exceed the level.
     level, radius, delta : float
-        From all reports together, places up to `radius` metres apart can be told apart by a factor e^level, except
+        All reports together distinguish places up to `radius` metres apart by a factor e^level at most, except
         with probability delta.
     family : {"best", "laplace", "gaussian"}
-        Which noise; the best has the smaller mean error. Laplace noise also promises its epsilon for each report,
-        without a delta; Gaussian noise does not.
+        The family of noise; "best" has the smaller mean error. Laplace noise also has an epsilon for each report,
+        without a delta; Gaussian noise has none.
     space : {"xy", "lonlat"}
         In the plane, or on the globe.
 
@@ -78,25 +77,26 @@ def mechanism_for_reports(
 @lru_cache(maxsize=1024)
 def _made(family: str, space: str, reports: int, level: float, radius: float, delta: float) -> Noise:
     if family == "laplace":
-        # By the plain sum delta is 0: a start that is safe.
-        size = _largest(lambda size: _delta_of(LaplaceLoss(size), reports, level), level / reports, delta)
+        # The plain sum, where delta is 0, is a safe start.
+        size = _largest(lambda size: _delta_of(PlanarLaplace(size), reports, level), level / reports, delta)
     else:
-        size = _largest(lambda ratio: _delta_of(GaussianLoss(ratio), 1, level), level / 100, delta)
+        size = _largest(lambda ratio: _delta_of(PlanarGaussian(1 / ratio), 1, level), level / 100, delta)
         size /= math.sqrt(reports)
     narrowness, slack = size / radius, 1e-15
     noise = MAKERS[family, space](narrowness)
-    # Rounding, and on the globe its curvature.
+    # Correct for rounding and, on the globe, for the curvature.
     while delta_of_reports(noise, reports=reports, radius=radius, level=level) > delta:
         noise, slack = MAKERS[family, space](narrowness * (1 - slack)), 2 * slack
     return noise
 
 
-def _delta_of(loss: Loss, reports: int, level: float) -> float:
-    return delta_of_losses(((loss, reports),), level, above=True)
+def _delta_of(noise: Noise, reports: int, level: float) -> float:
+    """Return delta between places one unit apart."""
+    return delta_of_losses(((loss_of(noise, 1.0), reports),), level, above=True)
 
 
 def _largest(delta_at: Callable[[float], float], start: float, delta: float) -> float:
-    """Return about the largest size at which a rising delta is small enough, never a larger one."""
+    """Return about the largest size at which an increasing function is at most delta, never a larger one."""
     low = start
     while delta_at(low) > delta:
         low /= 2
@@ -114,14 +114,14 @@ def _largest(delta_at: Callable[[float], float], start: float, delta: float) -> 
 
 
 def gaussian_is_smaller_from(*, level: float, radius: float, delta: float, summed: bool = False) -> int:
-    """Return the number of reports from which on Gaussian noise is smaller than Laplace noise, for one promise.
+    """Return the number of reports from which on Gaussian noise is smaller than Laplace noise.
 
     Parameters
     ----------
     level, radius, delta : float
-        The promise of all reports together, as in `mechanism_for_reports`.
+        Of all reports together, as in `mechanism_for_reports`.
     summed : bool
-        Against Laplace noise whose budgets are added up, without the accountant.
+        Compare with Laplace noise whose epsilons are added up, without the accountant.
 
     Examples
     --------

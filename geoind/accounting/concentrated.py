@@ -1,4 +1,4 @@
-"""Concentrated geo-privacy: the closed-form view of many reports (Liang and Yi, CCS 2023).
+"""Concentrated geo-privacy: closed formulas for many reports (Liang and Yi, CCS 2023).
 
 A mechanism has the rate rho, per square metre, if for places d apart every Rényi divergence of order a between
 their reports is at most a * rho * d^2. Rates add up. Gaussian noise has 1 / (2 sigma^2), so that n reports need
@@ -33,7 +33,7 @@ def rho_of_reports(mechanism: object, *, reports: int = 1) -> float:
 def level_of_rho(rho: float, *, radius: float, delta: float) -> float:
     """Return the level that a rate keeps within a radius, up to delta: rho r^2 + 2 r sqrt(rho ln(1 / delta)).
 
-    Looser than `level_of_reports`, which knows the whole distribution of the loss.
+    Looser than `level_of_reports`, which uses the whole distribution of the loss.
 
     Examples
     --------

@@ -1,3 +1,3 @@
 from .audit import AuditResult as AuditResult
-from .reports import ReportsAudit as ReportsAudit
-from .reports import audit_reports as audit_reports
+from .audit import ReportsAudit as ReportsAudit
+from .audit import audit_reports as audit_reports

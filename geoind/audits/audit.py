@@ -1,71 +1,54 @@
-"""A lower bound on epsilon from samples alone: the mechanism is a black box.
+"""Lower bounds on the privacy loss of a mechanism from samples alone: it is a black box.
 
 For two places x and x' at distance d and any set S of reports, epsilon is at least ln(P[S | x] / P[S | x']) / d.
-S is chosen on draws of its own; fresh draws then bound the two probabilities (Clopper and Pearson). A large bound
-proves that a promise is broken. A small one proves nothing: see `AuditResult.smallest_visible`.
+S is chosen on draws of its own; fresh draws then bound the two probabilities (Clopper and Pearson). A bound above
+the claimed epsilon refutes it. A small bound proves nothing: see `AuditResult.smallest_visible`.
 """
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from geoind.accounting.promise import Promise
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_lonlat, as_points, as_positive, as_unit
-from geoind.audits.events import Seen, bound, choose_event
-from geoind.audits.trials import FAR, Trial, Vicinity, as_sampler, trials_at
+from geoind.audits.trials import FAR, SHARES, Finding, as_sampler, bound, finding_of, local_plane, trials_at
 from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.protocol import Mechanism, is_mechanism, off_site_level, space_of
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new
 from geoind.randomness import RandomnessLike
-from geoind.space.projection import Projection
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["AuditResult", "Finding", "audit"]
-
-CHOOSING = 500_000
-"""Reports, at most, from which an event is learned, and as many again by which it is chosen."""
-
-BLOCK = 1_000_000
-"""Reports that are looked at together: memory stays flat however many there are."""
+__all__ = ["AuditResult", "ReportsAudit", "audit", "audit_reports"]
 
 EVENT_MASS = 0.15
-"""How likely the best event against planar Laplace noise is, about."""
-
-
-class Finding(NamedTuple):
-    """What one pair of places shows: a bound on epsilon per metre, and the event that shows it."""
-
-    epsilon: float
-    truth: tuple[float, float]
-    other: tuple[float, float]
-    distance: float
-    event: str
-    hits: tuple[int, int]
-    draws: int
+"""Approximate probability of the best event against planar Laplace noise."""
 
 
 @dataclass(frozen=True, repr=False)
 class AuditResult:
-    """What an audit shows, and what it could not have seen.
+    """The lower bounds of an audit, and the smallest violation that it could have found.
 
     Attributes
     ----------
     epsilon : float
-        With probability `confidence` the mechanism's real epsilon is at least this, per metre.
+        With probability `confidence` the mechanism's epsilon is at least this, per metre.
     claimed : float
-        The promise, per metre.
+        The claimed epsilon, per metre.
     confidence : float
         Of all findings together.
     worst : Finding
-        The pair of places that shows most.
+        The finding with the largest epsilon.
     findings : tuple of Finding
         One for each trial.
     smallest_visible : float
-        Had the mechanism this epsilon everywhere, an audit of this size would just about refute the claim; smaller
-        violations go unseen.
+        An audit of this size would just about refute the claim if the mechanism had this epsilon everywhere;
+        smaller violations are not found.
     """
 
     claimed: float
@@ -85,7 +68,7 @@ class AuditResult:
 
     @property
     def refuted(self) -> bool:
-        """Whether the promise is broken."""
+        """Whether the claimed epsilon is refuted."""
         return self.epsilon > self.claimed
 
     def __repr__(self) -> str:
@@ -102,9 +85,10 @@ class AuditResult:
         )
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
-        """Draw what each pair of places shows beside the promise, and return the axes.
+        """Draw the bound of each pair of places and the claimed epsilon, and return the axes.
 
-        A bar beyond the solid line breaks the promise; an epsilon left of the dotted one could not have been seen.
+        A bar beyond the solid line refutes the claim; a violation left of the dotted line could not have been
+        found.
 
         Examples
         --------
@@ -119,8 +103,8 @@ class AuditResult:
         axes.set_yticks(
             range(len(rows)), labels=[f"{finding.distance:.3g} m: {finding.event}" for finding in rows], fontsize=7
         )
-        axes.axvline(self.claimed, color="black", label="the promise")
-        axes.axvline(self.smallest_visible, color="black", linestyle=":", label="smallest violation seen")
+        axes.axvline(self.claimed, color="black", label="claimed")
+        axes.axvline(self.smallest_visible, color="black", linestyle=":", label="smallest visible violation")
         axes.set_xlabel("epsilon is at least (per metre)")
         axes.legend(loc="lower right", fontsize=8)
         return axes
@@ -154,27 +138,27 @@ def audit(
 ) -> AuditResult:
     """Return a statistically valid lower bound on the epsilon of any sampler.
 
-    Around each place these are tried: four pairs at distance 2.5 / epsilon, in four directions; on two lines the
-    two close places between which reports jump most; pairs of rows of one call; and pairs of calls with one point
-    each. For a `Channel`, `tight_epsilon` measures the exact value instead.
+    The trials around each place: four pairs at distance 2.5 / epsilon, in four directions; on two lines the two
+    close places with the largest difference of mean reports; pairs of rows of one call; and pairs of calls with
+    one point each. For a `Channel`, `tight_epsilon` measures the exact value instead.
 
     Parameters
     ----------
     mechanism : Mechanism or callable
-        From (n, 2) places to (n, 2) reports.
+        Returns (n, 2) reports of (n, 2) places.
     epsilon : float, optional
-        The promise to test, per metre; default: the mechanism's own.
+        The claim to test, per metre; default: the mechanism's own.
     places : (m, 2) array
-        Where to look: in metres, or lon/lat degrees. Borders of a region are where truncation shows.
+        In metres, or lon/lat degrees. Include the borders of a region, where truncation has an effect.
     lonlat : bool, optional
-        For a callable: whether places and reports are in degrees. A mechanism says so itself.
+        For a callable: whether places and reports are in degrees. A mechanism has the attribute `space`.
     draws : int
         Reports per place and pair from which probabilities are bounded; as many again, up to a million, choose
         the events. Time grows with them, memory does not.
     confidence : float
-        That the bound holds, for all pairs together.
+        Probability that all bounds hold together.
     rng : RandomnessLike
-        Handed to a mechanism; None leaves it to its own.
+        Passed to the mechanism; None for its default.
 
     Examples
     --------
@@ -185,50 +169,125 @@ def audit(
     """
     claimed = getattr(mechanism, "epsilon", None) if epsilon is None else epsilon
     if claimed is None or claimed == math.inf:
-        raise InvalidInputError("epsilon must be given: the mechanism promises none")
+        raise InvalidInputError("epsilon must be given: the mechanism has none")
     claimed = as_positive(claimed, "epsilon")
     draws, confidence = as_count(draws, "draws"), as_unit(confidence, "confidence")
     if is_mechanism(mechanism):
-        spoken = space_of(mechanism) == "lonlat"
-        if lonlat is not None and lonlat != spoken:
-            raise InvalidInputError(f"this {type(mechanism).__name__} speaks {'degrees' if spoken else 'metres'}")
-        lonlat = spoken
+        degrees = space_of(mechanism) == "lonlat"
+        if lonlat is not None and lonlat != degrees:
+            raise InvalidInputError(f"this {type(mechanism).__name__} takes {'degrees' if degrees else 'metres'}")
+        lonlat = degrees
     spots = as_lonlat(places, "places") if lonlat else as_points(places, "places")
     sample = as_sampler(mechanism, rng)
     trials = [
         trial
         for spot in spots
-        for trial in trials_at(
-            Vicinity(spot, Projection(*spot) if lonlat else None), sample, epsilon=claimed, draws=draws
-        )
+        for trial in trials_at(local_plane(spot, lonlat=bool(lonlat)), sample, epsilon=claimed, draws=draws)
     ]
     risk = (1 - confidence) / len(trials)
     allowed = off_site_level(mechanism) if is_mechanism(mechanism) else 0.0
-    findings = tuple(_try(trial, risk, allowed) for trial in trials)
+    findings = tuple(finding_of(trial, risk, allowed) for trial in trials)
     expected = bound(round(EVENT_MASS * draws), round(EVENT_MASS * math.exp(-FAR) * draws), draws, risk) / FAR
     return AuditResult(claimed, confidence, findings, claimed / max(expected, 1e-9))
 
 
-def _try(trial: Trial, risk: float, allowed: float) -> Finding:
-    """Return the bound of one trial: the event from draws of its own, the probabilities from fresh ones.
+@dataclass(frozen=True)
+class ReportsAudit:
+    """The lower bound on the level of sequences of reports.
 
-    `allowed` is what the mechanism may tell beyond epsilon times distance.
+    Attributes
+    ----------
+    level : float
+        With probability `confidence` the level of the reports together, within the promise's radius and up to its
+        delta, is at least this.
+    promise : Promise
+    confidence : float
+    hits : (int, int)
+        Sequences in the event, from the first and from the other place.
+    sequences : int
+        Number of sequences from each place.
     """
-    half = min(-(-trial.draws // 2), CHOOSING)
 
-    def reports(count: int) -> tuple[Seen, Seen]:
-        return trial.seen(trial.truth, count), trial.seen(trial.other, count)
+    level: float
+    promise: Promise
+    confidence: float
+    hits: tuple[int, int]
+    sequences: int
 
-    event = choose_event(reports(half), reports(half), trial.offset)
-    here = there = 0
-    for start in range(0, trial.draws, BLOCK):
-        seen_here, seen_there = reports(min(BLOCK, trial.draws - start))
-        here += int(event.contains(seen_here).sum())
-        there += int(event.contains(seen_there).sum())
-    told = max(0.0, bound(here, there, trial.draws, risk) - allowed)
-    truth, other = ((float(place[0]), float(place[1])) for place in (trial.truth, trial.other))
-    name = event.name + trial.how
-    return Finding(told / trial.distance, truth, other, trial.distance, name, (here, there), trial.draws)
+    @property
+    def refuted(self) -> bool:
+        """Whether the promise is refuted."""
+        return self.level > self.promise.level
+
+
+def audit_reports(
+    mechanism: Mechanism,
+    promise: Promise,
+    *,
+    place: ArrayLike = (0.0, 0.0),
+    sequences: int = 10_000,
+    confidence: float = 0.95,
+    rng: RandomnessLike = None,
+) -> ReportsAudit:
+    """Return a statistically valid lower bound on the level of n reports together, up to delta.
+
+    Sequences of n reports of one place, and of another one at the promise's radius to the east, are ranked by how
+    much closer to the first place they lie, or how far behind it, summed over the sequence. The threshold is
+    chosen on half as many sequences, the bound comes from fresh ones. It cannot exceed the logarithm of the number
+    of sequences.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+    promise : Promise
+        The claim for a number of reports together, such as the level that `level_of_reports` returns.
+    place : (2,) array
+        In metres or lon/lat degrees, the space of the mechanism.
+    sequences : int
+        Number of sequences per place.
+    confidence : float
+        Probability that the bound holds.
+    rng : RandomnessLike
+        Passed to the mechanism; None for its default.
+
+    Examples
+    --------
+    >>> from geoind import PlanarLaplace
+    >>> promise = Promise(level=4.2, radius=100, delta=1e-5, reports=10)    # the accountant returns 4.18
+    >>> result = audit_reports(PlanarLaplace(0.005), promise, sequences=4000, rng=1)
+    >>> result.level > 1.5, result.refuted
+    (True, False)
+    """
+    sequences = as_count(sequences, "sequences")
+    if not isinstance(promise, Promise) or promise.reports is None:
+        raise InvalidInputError("promise must be a Promise(level=, radius=, delta=, reports=)")
+    delta, risk = promise.delta, 1 - as_unit(confidence, "confidence")
+    lonlat = space_of(mechanism) == "lonlat"
+    [truth] = (as_lonlat if lonlat else as_points)(np.atleast_2d(place), "place")
+    plane, offset, reports = local_plane(truth, lonlat=lonlat), np.array([promise.radius, 0.0]), promise.reports
+    other, sample = plane.at(offset), as_sampler(mechanism, rng)
+
+    def scores(where: FloatArray, count: int) -> FloatArray:
+        """Return two sums over each sequence, (2, count): how much closer to the truth, and how far behind it."""
+        total = np.zeros((2, count))
+        for _ in range(reports):
+            xy = plane.to_xy(sample(np.tile(where, (count, 1))))
+            total[0] += np.hypot(*(xy - offset).T) - np.hypot(*xy.T)
+            total[1] -= xy[:, 0]
+        return total
+
+    half = -(-sequences // 2)
+    chosen, largest = (0, -math.inf), -math.inf
+    for number, (here, there) in enumerate(zip(scores(truth, half), scores(other, half), strict=True)):
+        for threshold in np.unique(np.quantile(here, 1 - np.array(SHARES))):
+            counts = int((here >= threshold).sum()), int((there >= threshold).sum())
+            value = bound(*counts, half, 0.01, delta=delta)
+            if value > largest:
+                chosen, largest = (number, float(threshold)), value
+    number, threshold = chosen
+    hits = [int((scores(where, sequences)[number] >= threshold).sum()) for where in (truth, other)]
+    level = bound(hits[0], hits[1], sequences, risk, delta=delta)
+    return ReportsAudit(max(0.0, level), promise, confidence, (hits[0], hits[1]), sequences)
 
 
 def _place(place: tuple[float, float]) -> str:

@@ -1,4 +1,4 @@
-"""Who may still report: the ledger, its database, and the same report for the same place."""
+"""Privacy budgets: the ledger, its database, and the same report for the same place."""
 
 import lazy_loader
 

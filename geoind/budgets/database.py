@@ -1,4 +1,8 @@
-"""What a ledger reads and writes: the statements, the same for SQLite and PostgreSQL."""
+"""The tables of a ledger's database and its statements, the same for SQLite and PostgreSQL.
+
+Times are microseconds since 1970 of the *database's* clock, which all workers share. A report is stored as a kind
+of noise and a whole number (`Cost`), without anything about a place.
+"""
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,34 +14,110 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 import sqlalchemy as sql
-from sqlalchemy import ColumnElement, Connection, Engine
+from sqlalchemy import BigInteger, Column, ColumnElement, Connection, Engine, Index, Integer, MetaData, Table, Text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
+from geoind.budgets.costs import Cost
 from geoind.budgets.engines import keep_private, open_engine, sqlite_file, sqlite_files
-from geoind.budgets.release import Release
-from geoind.budgets.schema import (
-    charges,
-    insert,
-    now,
-    persons,
-    pruned,
-    sessions,
-    take_turns,
-    tokens,
-    totals,
-    update,
-    windows,
-)
 from geoind.errors import InvalidInputError, LedgerError
 
-__all__ = ["Database"]
+__all__ = ["VERSION", "Database", "create_tables", "metadata", "now"]
 
-Reports: TypeAlias = Mapping[str, Mapping[Release, int]]
-"""How many reports of what each person makes."""
+VERSION = 5
+
+# PostgreSQL sorts names by their bytes, as Python does, so that rows are locked in one order everywhere.
+Name = Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+
+metadata = MetaData()
+
+versions = Table("geoind_schema", metadata, Column("version", Integer, nullable=False))
+
+persons = Table("geoind_person", metadata, Column("person", Name, primary_key=True))
+"""Rows that PostgreSQL locks while a person is charged."""
+
+totals = Table(
+    "geoind_total",
+    metadata,
+    Column("person", Name, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("parameter", BigInteger, primary_key=True, autoincrement=False),
+    Column("reports", BigInteger, nullable=False),
+)
+"""The reports of a lifetime; not pruned."""
+
+charges = Table(
+    "geoind_charge",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), sql.Identity(always=True), primary_key=True),
+    Column("person", Name, nullable=False),
+    Column("at", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("parameter", BigInteger, nullable=False),
+    Column("reports", BigInteger, nullable=False),
+    Column("label", Text, nullable=False),
+    Index("geoind_charge_window", "person", "at", "kind", "parameter", "reports"),
+    Index("geoind_charge_at", "at"),
+)
+"""The history."""
+
+tokens = Table(
+    "geoind_once",
+    metadata,
+    Column("person", Name, primary_key=True),
+    Column("token", Text, primary_key=True),
+    Column("kind", Text, primary_key=True),
+    Column("parameter", BigInteger, primary_key=True, autoincrement=False),
+    Column("reports", BigInteger, primary_key=True, autoincrement=False),
+)
+"""Reports that are paid once: the same token, kind and number of reports are free the next time."""
+
+sessions = Table(
+    "geoind_session",
+    metadata,
+    Column("person", Name, primary_key=True),
+    Column("tag", Text, primary_key=True),
+    Column("state", Text, nullable=False),
+)
+"""The newest state of the session of each person and key, from published data. The tag is derived from the key."""
+
+pruned = Table("geoind_pruned", metadata, Column("before", BigInteger, nullable=False))
+"""The time before which charges may be missing."""
+
+windows = Table("geoind_window", metadata, Column("longest", BigInteger, nullable=False))
+"""The longest window of any ledger of this database; pruning keeps its charges."""
+
+
+class _Now(FunctionElement[int]):
+    """The database's clock."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+def now() -> _Now:
+    """Return the expression for the database's clock, in microseconds since 1970."""
+    return _Now()
+
+
+@compiles(_Now, "sqlite")
+def _sqlite_clock(_element: _Now, _compiler: Any, **_: Any) -> str:
+    return "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
+
+
+@compiles(_Now, "postgresql")
+def _postgresql_clock(_element: _Now, _compiler: Any, **_: Any) -> str:
+    return "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)"
+
+
+Reports: TypeAlias = Mapping[str, Mapping[Cost, int]]
+"""For each person, the number of reports of each cost."""
 
 SQLITE_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 POSTGRES_LOCKED = "55P03"
 
-# Statements that every charge uses are built once: building one takes longer than running it.
+# Statements of every charge are built once: building one takes longer than running it.
 _NAMES: sql.BindParameter[str] = sql.bindparam("names", expanding=True)
 _LOCK = (
     sql.select(persons.c.person).where(persons.c.person.in_(_NAMES)).order_by(persons.c.person).with_for_update()
@@ -59,30 +139,30 @@ _SESSION = sql.select(sessions.c.state).where(
 
 @lru_cache
 def _enter(dialect: str) -> sql.Insert:
-    return insert(dialect, persons).on_conflict_do_nothing()
+    return _insert(dialect, persons).on_conflict_do_nothing()
 
 
 @lru_cache
 def _add_up(dialect: str) -> sql.Insert:
-    add = insert(dialect, totals)
+    add = _insert(dialect, totals)
     more = {"reports": totals.c.reports + add.excluded.reports}
     return add.on_conflict_do_update(index_elements=list(totals.primary_key), set_=more)
 
 
 @lru_cache
 def _remember(dialect: str) -> sql.Insert:
-    return insert(dialect, tokens).on_conflict_do_nothing()
+    return _insert(dialect, tokens).on_conflict_do_nothing()
 
 
 @lru_cache
 def _save(dialect: str) -> sql.Insert:
-    save = insert(dialect, sessions)
+    save = _insert(dialect, sessions)
     return save.on_conflict_do_update(index_elements=["person", "tag"], set_={"state": save.excluded.state})
 
 
 @dataclass(frozen=True)
 class Database:
-    """One process's connections to the ledger's database."""
+    """The connections of one process to the ledger's database."""
 
     engine: Engine
     timeout: float
@@ -99,12 +179,12 @@ class Database:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that hold it; none for a server, or for a database in memory."""
+        """The files of a SQLite database; none for a server, or for a database in memory."""
         return sqlite_files(self.engine.url) if self._is_sqlite else ()
 
     @contextmanager
     def transaction(self, *, writes: bool) -> Iterator[Connection]:
-        """Give a connection whose work is committed at the end, or undone if anything is raised."""
+        """Yield a connection; its work is committed at the end, or rolled back after an exception."""
         try:
             with self.engine.connect() as plain:
                 connection = plain.execution_options(geoind_writes=writes)
@@ -114,45 +194,43 @@ class Database:
             raise LedgerError(self._explain(error)) from error
 
     def prepare(self, window: int | None) -> None:
-        """Create the tables, and enter the window, in microseconds, that a ledger will count with."""
+        """Create the tables, and store the window of a ledger, in microseconds."""
         with self.transaction(writes=True) as connection:
-            take_turns(connection)
-            if update(connection) and self._is_sqlite:
+            _lock_schema(connection)
+            if create_tables(connection) and self._is_sqlite:
                 keep_private(self.engine.url)
             if window is None:
                 return
             reaches = sql.select(sql.func.count()).where(pruned.c.before > now() - window)
             if connection.execute(reaches).scalar_one():
-                raise InvalidInputError(
-                    "window reaches back to charges that were pruned: it would count too little"
-                )
+                raise InvalidInputError("window includes charges that were pruned: it would count too little")
             if (longest := self._longest_window(connection)) is None:
                 connection.execute(sql.insert(windows).values(longest=window))
             elif longest < window:
                 connection.execute(sql.update(windows).values(longest=window))
 
     def enter(self, connection: Connection, names: Sequence[str]) -> None:
-        """Make rows to lock; SQLite needs none because its writers take turns."""
+        """Insert rows to lock; SQLite needs none because it has one writer at a time."""
         if not self._is_sqlite:
             connection.execute(_enter(connection.dialect.name), [{"person": name} for name in names])
 
     def lock(self, connection: Connection, names: Sequence[str]) -> None:
-        """Let nobody else charge these persons before the transaction ends."""
+        """Lock these persons until the transaction ends."""
         missing = set() if self._is_sqlite else set(names)
         while missing:
             missing -= set(connection.execute(_LOCK, {"names": sorted(missing)}).scalars())
-            if missing:  # a single new name, or one that was forgotten between the two steps
+            if missing:  # a single new name, or one that was deleted between the two steps
                 self.enter(connection, sorted(missing))
 
     def counted(
         self, connection: Connection, names: Sequence[str], window: int | None
-    ) -> dict[str, dict[Release, int]]:
-        """Return how many reports of what each person has made, in the last microseconds or in a lifetime."""
-        counts: dict[str, dict[Release, int]] = {name: {} for name in names}
+    ) -> dict[str, dict[Cost, int]]:
+        """Return each person's number of reports of each cost, in a window of microseconds or in a lifetime."""
+        counts: dict[str, dict[Cost, int]] = {name: {} for name in names}
         query, values = (_IN_A_LIFETIME, {}) if window is None else (_IN_A_WINDOW, {"window": window})
         for person, kind, parameter, reports in connection.execute(query, {"names": list(names), **values}):
-            # PostgreSQL sums integers to a Decimal.
-            counts[person][Release(kind, parameter)] = int(reports)
+            # PostgreSQL returns sums of integers as Decimal.
+            counts[person][Cost(kind, parameter)] = int(reports)
         return counts
 
     def write(self, connection: Connection, reports: Reports, label: str) -> None:
@@ -161,26 +239,26 @@ class Database:
             connection.execute(_WRITE, [{**row, "label": label} for row in rows])
             connection.execute(_add_up(connection.dialect.name), rows)
 
-    def paid(self, connection: Connection, tokens: Mapping[str, str]) -> dict[str, set[tuple[Release, int]]]:
-        """Return for which numbers of reports the token of each person is known."""
-        found: dict[str, set[tuple[Release, int]]] = {name: set() for name in tokens}
+    def paid(self, connection: Connection, tokens: Mapping[str, str]) -> dict[str, set[tuple[Cost, int]]]:
+        """Return the costs and numbers of reports that each person's token has paid for."""
+        found: dict[str, set[tuple[Cost, int]]] = {name: set() for name in tokens}
         values = {"names": list(tokens), "tokens": list(set(tokens.values()))}
         for person, token, kind, parameter, reports in connection.execute(_PAID, values):
             if tokens[person] == token:
-                found[person].add((Release(kind, parameter), int(reports)))
+                found[person].add((Cost(kind, parameter), int(reports)))
         return found
 
     def remember(self, connection: Connection, reports: Reports, tokens: Mapping[str, str]) -> None:
-        """Write the tokens of persons who pay now."""
+        """Store the tokens of reports that are paid now."""
         if rows := [{**row, "token": tokens[row["person"]]} for row in _rows(reports)]:
             connection.execute(_remember(connection.dialect.name), rows)
 
-    def history(self, connection: Connection, person: str) -> list[tuple[int, Release, int, str]]:
-        """Return moment, release, reports and label of a person's charges, oldest first."""
+    def history(self, connection: Connection, person: str) -> list[tuple[int, Cost, int, str]]:
+        """Return time, cost, reports and label of a person's charges, oldest first."""
         what = (charges.c.at, charges.c.kind, charges.c.parameter, charges.c.reports, charges.c.label)
         query = sql.select(*what).where(_of(charges, person)).order_by(charges.c.number)
         rows = connection.execute(query)
-        return [(at, Release(kind, parameter), reports, label) for at, kind, parameter, reports, label in rows]
+        return [(at, Cost(kind, parameter), reports, label) for at, kind, parameter, reports, label in rows]
 
     def forget(self, connection: Connection, person: str) -> int:
         """Delete everything about a person and return the number of charges."""
@@ -200,12 +278,12 @@ class Database:
         connection.execute(_save(connection.dialect.name), {"person": person, "tag": tag, "state": state})
 
     def prune(self, connection: Connection, keep: int | None) -> int:
-        """Delete charges that are older than so many microseconds, or than any window, and return their number."""
-        take_turns(connection)
+        """Delete charges older than `keep` microseconds, or than every window, and return their number."""
+        _lock_schema(connection)
         longest = self._longest_window(connection)
         keep = longest if keep is None else keep
         if keep is None:
-            raise InvalidInputError("keep must be given for a lifetime budget: how much history to keep")
+            raise InvalidInputError("keep must be given for a lifetime budget")
         if longest is not None and keep < longest:
             most = timedelta(microseconds=longest)
             raise InvalidInputError(f"keep must be at least the longest window of the database, {most}")
@@ -215,7 +293,7 @@ class Database:
         return connection.execute(sql.delete(charges).where(charges.c.at < before)).rowcount
 
     def erase(self) -> None:
-        """Rewrite SQLite's file without the remains of deleted rows, and empty its write-ahead log."""
+        """Rewrite SQLite's file without the bytes of deleted rows, and empty its write-ahead log."""
         if not self._is_sqlite:
             return
         try:
@@ -228,7 +306,7 @@ class Database:
         except sqlite3.Error as error:
             raise LedgerError(f"deleted, but the file could not be rewritten: {error}") from error
         if busy == 1:
-            raise LedgerError("deleted, but a reader held on to the old file: call it again")
+            raise LedgerError("deleted, but another connection still reads the old file: call it again")
 
     @property
     def _is_sqlite(self) -> bool:
@@ -250,11 +328,39 @@ class Database:
 
 def _rows(reports: Reports) -> list[dict[str, Any]]:
     return [
-        {"person": name, "kind": release.kind, "parameter": release.parameter, "reports": count}
+        {"person": name, "kind": cost.kind, "parameter": cost.parameter, "reports": count}
         for name, counts in reports.items()
-        for release, count in sorted(counts.items())
+        for cost, count in sorted(counts.items())
     ]
 
 
 def _of(table: sql.Table, person: str) -> ColumnElement[bool]:
     return table.c.person == person
+
+
+def _insert(dialect: str, table: Table) -> "sqlite.Insert | postgresql.Insert":
+    """Return an INSERT that supports ON CONFLICT."""
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+
+
+def _lock_schema(connection: Connection) -> None:
+    """Wait for other transactions that change what all ledgers share: the tables, the windows, the pruning."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql("SELECT pg_advisory_xact_lock(7205759403792793)")
+
+
+def create_tables(connection: Connection) -> bool:
+    """Create the tables if there are none; return whether they were created. Raise for another version."""
+    inspector = sql.inspect(connection)
+    if not inspector.has_table(persons.name):
+        metadata.create_all(connection)
+        connection.execute(sql.insert(versions).values(version=VERSION))
+        return True
+    known = inspector.has_table(versions.name)
+    found = connection.execute(sql.select(sql.func.max(versions.c.version))).scalar_one() if known else "unknown"
+    if found != VERSION:
+        raise LedgerError(
+            f"the ledger's database has version {found}, this geoind needs version {VERSION}: "
+            "start a new database, or use the geoind that made this one"
+        )
+    return False

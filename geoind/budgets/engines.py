@@ -1,4 +1,4 @@
-"""How SQLite and PostgreSQL are opened, so that a commit that returns is on the disk."""
+"""Connections to SQLite and PostgreSQL, with settings that make a returned commit durable."""
 
 import math
 import os
@@ -18,7 +18,7 @@ PRIVATE = 0o600
 
 
 def open_engine(url: str, timeout: float) -> Engine:
-    """Return the engine of a URL; a SQLite file that is not there is created, for the owner alone."""
+    """Return the engine of a URL; a missing SQLite file is created with mode 0600."""
     try:
         parsed = sqlalchemy.make_url(url)
     except (sqlalchemy.exc.ArgumentError, AttributeError) as error:
@@ -47,13 +47,13 @@ def sqlite_files(url: URL) -> tuple[Path, ...]:
 
 
 def keep_private(url: URL) -> None:
-    """Leave a SQLite database, and its log, to its owner alone."""
+    """Set the mode of a SQLite database and its log to 0600."""
     for file in sqlite_files(url):
         try:
             with suppress(FileNotFoundError):
                 file.chmod(PRIVATE)
         except OSError as error:
-            raise LedgerError(f"the ledger's file cannot be left to its owner alone: {error.strerror}") from error
+            raise LedgerError(f"the mode of the ledger's file cannot be set to 0600: {error.strerror}") from error
 
 
 def _sqlite_engine(url: URL, timeout: float) -> Engine:
@@ -64,7 +64,7 @@ def _sqlite_engine(url: URL, timeout: float) -> Engine:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, PRIVATE))
         except OSError as error:
             raise LedgerError(f"unable to open the ledger's file: {error.strerror}") from error
-    # A database without a file lives in its connection, so there must be exactly one, which threads share.
+    # A database in memory belongs to its connection, so there is exactly one, which threads share.
     size = {"pool_size": 1, "max_overflow": 0} if path is None else {}
     engine = sqlalchemy.create_engine(
         url,
@@ -86,7 +86,7 @@ def _sqlite_engine(url: URL, timeout: float) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        # IMMEDIATE: a transaction that reads first and then finds another's write could only fail.
+        # IMMEDIATE: a transaction that reads first could only fail after another one has written.
         writes = connection.get_execution_options()["geoind_writes"]
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 

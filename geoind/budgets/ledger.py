@@ -1,10 +1,10 @@
-"""Each person's privacy budget, in a real database.
+"""The privacy budget of each person, in a database.
 
-A budget is by default a sum of epsilons, per metre: n reports of epsilon cost n * epsilon, wherever they were made
-(sequential composition). Epsilon is kept in whole units of 1e-15 per metre, rounded up, so that charges add up
-exactly in any order; a budget is kept to a billionth of itself, so that `budget=10 * epsilon` pays for ten reports
-although neither number is round. A `Promise` as budget counts by the accountant instead, up to a delta. A trusted
-curator's releases cost a level per person and no epsilon per metre: their budget is a `PersonLevel`.
+A budget is by default a sum of epsilons per metre: n reports of epsilon cost n * epsilon (sequential composition).
+Epsilon is stored in whole units of 1e-15 per metre, rounded up, so that charges add up exactly in any order. A
+budget may be exceeded by a billionth of itself, so that `budget=10 * epsilon` pays for ten reports although
+neither number is round. With a `Promise` as budget the accountant counts, up to a delta. The releases of a trusted
+curator cost a level per person and no epsilon per metre: their budget is a `PersonLevel`.
 """
 
 import math
@@ -15,14 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from geoind.accounting.promise import PersonLevel, Promise
 from geoind.arrays import as_count, as_positive
-from geoind.budgets.limits import limit_of
+from geoind.budgets.costs import UNITS, Cost, CostLike, as_cost, limit_of
 from geoind.budgets.persons import as_person
-from geoind.budgets.release import UNITS, Cost, Release, release_of
 from geoind.errors import BudgetExceededError, InvalidInputError, LedgerError
 from geoind.extras import require
 from geoind.pipeline import Costs, ReportCounts
@@ -47,15 +47,15 @@ class Charge:
     Attributes
     ----------
     at : datetime
-        When, by the database's clock, in UTC.
+        Time of the database's clock, in UTC.
     epsilon : float
-        What was charged in total, per metre; infinite for Gaussian noise; of a `PersonLevel` the level.
+        The total of the charge, per metre; infinite for Gaussian noise; the level of a `PersonLevel`.
     reports : int
-        For how many reports.
+        Number of reports.
     label : str
-        What for, in the caller's words.
+        The purpose that the caller gave.
     mechanism : str
-        What drew them, with epsilon or sigma: "SphericalLaplace(0.01)"; "any(0.01)" where only epsilon is known.
+        The mechanism with its epsilon or sigma: "SphericalLaplace(0.01)"; "any(0.01)" where only epsilon is known.
     """
 
     at: datetime
@@ -66,23 +66,23 @@ class Charge:
 
 
 class Ledger:
-    """Who has spent how much epsilon: charged before a report is published, refused when it is too much.
+    """The privacy budgets of persons: a report is charged before it is published, and refused beyond the budget.
 
-    A charge is committed to the database before the method returns, so a report is never published unpaid; what
-    was charged stays charged even if the report is never sent. Any number of processes and machines may
-    charge at the same time.
+    A charge is committed to the database before the method returns, so no report is published without payment; a
+    charge stays even if the report is never sent. Any number of processes and machines may charge at the same
+    time.
 
     Parameters
     ----------
     url : str
         `sqlite:///budgets.db` for a file (one machine), `postgresql://...` for production, or `sqlite://`
-        for a ledger in memory that forgets: for trials only.
+        for a ledger in memory, which is lost with the process: for tests only.
     budget : float, Promise or PersonLevel
         Epsilon that each person may spend, per metre; or the level within a radius, up to delta, that all of a
         person's reports may have together; or the level per person of all of a curator's releases.
     window : timedelta, optional
-        Over which time: the sum over any stretch of this length stays within the budget (a rolling window).
-        None, the default, is a lifetime. What a window means for the sum over a lifetime: docs/budgets.md.
+        A rolling window: the charges of any period of this length stay within the budget. None, the default, is
+        a lifetime. docs/budgets.md explains what a window means for the sum over a lifetime.
     timeout : float
         Seconds to wait for a locked database before `LedgerError`.
 
@@ -96,7 +96,7 @@ class Ledger:
         ...
     geoind.errors.BudgetExceededError: the privacy budget of 'ana' is exceeded: ...
 
-    Up to a small delta, many reports tell less than their sum:
+    Up to a small delta, the level of many reports is less than their sum:
 
     >>> from geoind import SphericalLaplace
     >>> from geoind.accounting import Promise
@@ -123,7 +123,7 @@ class Ledger:
         self._window = None if window is None else _microseconds(window)
         self.timeout = as_positive(timeout, "timeout")
         self._databases = {os.getpid(): _open(url, self.timeout)}
-        # A ledger that nobody closed takes its connections with it.
+        # Connections of a ledger that was not closed are closed when it is collected.
         weakref.finalize(self, _close_own, self._databases)
         try:
             self._database.prepare(self._window)
@@ -133,17 +133,17 @@ class Ledger:
 
     @property
     def budget(self) -> float | Promise | PersonLevel:
-        """What each person may spend."""
+        """The budget of each person."""
         return self._limit.budget
 
     @property
     def in_memory(self) -> bool:
-        """Whether it forgets everything when the process ends: for trials only."""
+        """Whether the database is in memory and lost with the process: for tests only."""
         return self._database.in_memory
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files that hold the budgets, which nobody may write over; none for a server, or in memory."""
+        """The files of the database, which must not be overwritten; none for a server, or in memory."""
         return self._database.files
 
     def __repr__(self) -> str:
@@ -161,63 +161,51 @@ class Ledger:
         self.close()
 
     def close(self) -> None:
-        """Close this process's connections; the next call would open new ones."""
+        """Close this process's connections; a later call opens new ones."""
         _close_own(self._databases)
 
     def charge(
-        self, person: Person, cost: Cost, *, label: str = "", reports: int = 1, once: str | None = None
+        self, person: Person, cost: CostLike, *, label: str = "", reports: int = 1, once: str | None = None
     ) -> float:
-        """Charge a person and return what remains.
+        """Charge a person and return the remaining budget.
 
-        If it is too much, `BudgetExceededError` is raised and nothing is charged.
+        Raises `BudgetExceededError` and charges nothing if the budget does not suffice.
 
         Parameters
         ----------
         person : str or int
-            Whose budget; a pseudonym serves as well as a name.
+            Whose budget; a pseudonym is enough.
         cost : float, Mechanism or PersonLevel
-            What one report costs: epsilon per metre, or the mechanism that will draw it. Of an epsilon, a
-            `Promise` counts the worst mechanism that keeps it. What a release of a curator costs: its level.
+            The cost of one report: epsilon per metre, or its mechanism; for a curator's release its level. Against
+            a `Promise`, an epsilon counts as the worst mechanism that has it.
         label : str
-            What for; kept in the history. Never a location.
+            Purpose, stored in the history. Never a location.
         reports : int
             Number of reports to pay for at once.
         once : str, optional
-            A token for something that costs only the first time, such as the same report again: while the
-            ledger knows the token for this person, as many reports of the same cost are free.
+            A token of reports that are paid once, such as a repeated report: as long as the ledger knows the token
+            for this person, the same number of reports of the same cost is free.
         """
         name = as_person(person)
-        [counted] = self._charge({name: reports}, cost, label, None if once is None else {name: once}).values()
-        return self._remaining(counted)
-
-    def charge_reports(self, persons: Iterable[Person], cost: Cost, *, label: str = "") -> None:
-        """Charge one report for each name in the list: all of them, or none and an error.
-
-        Examples
-        --------
-        >>> ledger = Ledger("sqlite://", budget=0.02)
-        >>> ledger.charge_reports(["ana", "ben", "ana"], 0.01)
-        >>> ledger.remaining("ana"), ledger.remaining("ben")
-        (0.0, 0.01)
-        """
-        self.charge_counts(Counter(map(as_person, persons)), cost, label=label)
+        tokens = None if once is None else {name: once}
+        return self._remaining(self._charge({name: {as_cost(cost): reports}}, label, tokens)[name])
 
     def charge_counts(
-        self, reports: ReportCounts, cost: Cost, *, label: str = "", once: Mapping[str, str] | None = None
+        self, reports: ReportCounts, cost: CostLike, *, label: str = "", once: Mapping[str, str] | None = None
     ) -> None:
-        """Charge each person for their number of reports: all of them, or none and an error.
+        """Charge each person for a number of reports: all of them, or raise and charge none.
 
         Parameters
         ----------
         reports : mapping
-            From a person to a number of reports.
+            Number of reports of each person.
         cost : float, Mechanism or PersonLevel
-            What one report costs.
+            The cost of one report.
         label : str
-            What for; kept in the history. Never a location.
+            Purpose, stored in the history. Never a location.
         once : mapping, optional
-            A token per person, as in `charge`: the persons whose token the ledger knows for as many reports of
-            this cost pay nothing. Charges and tokens are written in one transaction.
+            A token per person, as in `charge`: persons whose token the ledger knows for as many reports of this
+            cost are not charged. Charges and tokens are written in one transaction.
 
         Examples
         --------
@@ -226,17 +214,19 @@ class Ledger:
         >>> ledger.spent("ana")
         0.02
         """
-        self._charge(reports, cost, label, once)
+        of_kind = as_cost(cost)
+        self._limit.check(of_kind)
+        self._charge({person: {of_kind: count} for person, count in reports.items()}, label, once)
 
     def charge_all(self, costs: Costs, *, label: str = "", once: Mapping[str, str] | None = None) -> None:
-        """Charge each person for reports of several costs: all persons for all of them, or none and an error.
+        """Charge each person for reports of several costs: all of them, or raise and charge none.
 
         Parameters
         ----------
         costs : mapping
-            From a person to how many answers of each epsilon, per metre, a session gave.
+            For each person, the number of answers of each epsilon, per metre, of a session.
         label : str
-            What for; kept in the history. Never a location.
+            Purpose, stored in the history. Never a location.
         once : mapping, optional
             A token per person, as in `charge_counts`.
 
@@ -247,28 +237,29 @@ class Ledger:
         >>> ledger.spent("ana"), ledger.spent("ben")
         (0.04, 0.01)
         """
-        releases: dict[str, dict[Release, int]] = {}
+        as_costs = lru_cache(as_cost)
+        reports = {}
         for person, counts in costs.items():
-            of_person = releases.setdefault(as_person(person), {})
-            for cost, count in counts.items():
-                release = release_of(cost)
-                of_person[release] = of_person.get(release, 0) + as_count(count, "reports")
-        self._charge_releases(releases, label, once)
+            of_person: Counter[Cost] = Counter()
+            for epsilon, count in counts.items():
+                of_person[as_costs(epsilon)] += as_count(count, "reports")
+            reports[person] = of_person
+        self._charge(reports, label, once)
 
     def remaining(self, person: Person) -> float:
-        """Return what a person may still spend now: epsilon per metre, or the level left of a `Promise`."""
+        """Return the budget that remains now: epsilon per metre, or a level."""
         return self._remaining(self._counted(person, self._window))
 
     def spent(self, person: Person) -> float:
-        """Return what counts against the budget now, of the window or of the lifetime: epsilon, or a level."""
+        """Return what counts against the budget now, in the window or the lifetime: epsilon or a level."""
         return float(self._limit.spent(self._counted(person, self._window)))
 
     def lifetime(self, person: Person) -> float:
-        """Return what all reports together tell, whatever the window: epsilon per metre, or a level."""
+        """Return what all charges of a lifetime add up to, whatever the window: epsilon per metre, or a level."""
         return float(self._limit.spent(self._counted(person, None)))
 
     def history(self, person: Person) -> list[Charge]:
-        """Return a person's charges, oldest first, as far back as they have not been pruned.
+        """Return a person's charges that were not pruned, oldest first.
 
         Examples
         --------
@@ -281,18 +272,22 @@ class Ledger:
         with self._database.transaction(writes=False) as connection:
             rows = self._database.history(connection, as_person(person))
         return [
-            Charge(_moment(at), reports * release.parameter / UNITS, reports, label, str(release))
-            if not release.is_gaussian
-            else Charge(_moment(at), math.inf, reports, label, str(release))
-            for at, release, reports, label in rows
+            Charge(
+                at=_moment(at),
+                epsilon=math.inf if cost.is_gaussian else reports * cost.parameter / UNITS,
+                reports=reports,
+                label=label,
+                mechanism=str(cost),
+            )
+            for at, cost, reports, label in rows
         ]
 
     def forget(self, person: Person) -> int:
-        """Delete everything about a person and return the number of charges that were deleted.
+        """Delete everything about a person and return the number of deleted charges.
 
-        The budget is forgotten too: the same name starts again with a full one, while the reports that were
-        sent stay where they were sent. Forget people who leave, never at the request of an app that ran out.
-        What stays outside the ledger's reach, such as backups: docs/budgets.md.
+        The budget is deleted too: the same name starts again with a full one, while published reports stay
+        published. Use it for persons who leave, never because a budget is exhausted. docs/budgets.md lists what
+        remains elsewhere, such as backups.
         """
         with self._database.transaction(writes=True) as connection:
             count = self._database.forget(connection, as_person(person))
@@ -301,10 +296,10 @@ class Ledger:
 
     @contextmanager
     def locked(self, person: Person) -> "Iterator[Account]":
-        """Open one transaction that holds a person's lock, for what a session does in one step.
+        """Open one transaction that locks a person, for one step of a session.
 
-        The end of the block commits. An error inside the block undoes everything; a commit that fails is a
-        `LedgerError`, and what was computed inside the block must not be published.
+        The end of the block commits. An error inside the block undoes everything. A commit that fails raises
+        `LedgerError`; results computed inside the block must not be published then.
 
         Examples
         --------
@@ -328,10 +323,10 @@ class Ledger:
             return self._database.session(connection, as_person(person), tag)
 
     def prune(self, *, keep: timedelta | None = None) -> int:
-        """Delete charges that are older than `keep` and return how many.
+        """Delete charges that are older than `keep` and return their number.
 
-        Nothing that counts is lost: lifetime sums are kept apart, and what any ledger of this database counts in
-        its window is kept. Without `keep` that is the longest window with which the database was ever opened.
+        No budget changes: lifetime sums are stored separately, and charges within the window of any ledger of this
+        database stay. The default of `keep` is the longest window with which the database was ever opened.
         """
         if keep is not None and not (isinstance(keep, timedelta) and keep >= timedelta(0)):
             raise InvalidInputError(f"keep must be a timedelta that is not negative, or None, got {keep!r}")
@@ -340,8 +335,8 @@ class Ledger:
 
     @property
     def _database(self) -> "Database":
-        # One set of connections per process: a forked worker must not touch its parent's, not even to close
-        # them, so they stay in the table, unused.
+        # One set of connections per process. A forked worker must not use its parent's connections, not even to
+        # close them, so they stay in the dictionary.
         process = os.getpid()
         if process not in self._databases:
             opened = _open(self._url, self.timeout)
@@ -351,32 +346,28 @@ class Ledger:
 
     def _refuse_memory(self, database: "Database") -> None:
         if database.in_memory:
-            raise LedgerError("a ledger in memory ends with its connection and its process: give it a file")
+            raise LedgerError("a ledger in memory is lost with its connection and its process: give it a file")
 
     def _charge(
-        self, reports: ReportCounts, cost: Cost, label: str, once: Mapping[str, str] | None
-    ) -> dict[str, dict[Release, int]]:
-        """Charge every person or none, and return what each has reported."""
-        release = release_of(cost)
-        self._limit.check(release)
-        counts: Counter[str] = Counter()
-        for person, count in reports.items():
-            counts[as_person(person)] += as_count(count, "reports")
-        return self._charge_releases({name: {release: count} for name, count in counts.items()}, label, once)
-
-    def _charge_releases(
-        self, reports: Mapping[str, Mapping[Release, int]], label: str, once: Mapping[str, str] | None
-    ) -> dict[str, dict[Release, int]]:
-        """Charge every person or none, except those whose token is known, and return what each has reported."""
-        for release in {release for counts in reports.values() for release in counts}:
-            self._limit.check(release)
+        self,
+        wanted: Mapping[str, Mapping[Cost, int]] | Mapping[Person, Mapping[Cost, int]],
+        label: str,
+        once: Mapping[str, str] | None,
+    ) -> dict[str, dict[Cost, int]]:
+        """Charge all persons whose token is not known, or none, and return the reports of each person."""
+        for cost in {cost for counts in wanted.values() for cost in counts}:
+            self._limit.check(cost)
+        reports: dict[str, Counter[Cost]] = {}
+        for person, counts in wanted.items():
+            of_person = reports.setdefault(as_person(person), Counter())
+            of_person.update({cost: as_count(count, "reports") for cost, count in counts.items()})
         names = sorted(reports)
         if once is not None and (missing := [name for name in names if name not in once]):
             raise InvalidInputError(f"once must have a token for every person, {missing[0]!r} has none")
-        counted: dict[str, dict[Release, int]] = {}
+        counted: dict[str, dict[Cost, int]] = {}
         database = self._database
         with database.transaction(writes=True) as connection:
-            # All names first, then all locks, each in order: two batches never wait for each other in a ring.
+            # All names first, then all locks, each in order, so that two batches cannot deadlock.
             for some in _batches(names if len(names) > 1 else []):
                 database.enter(connection, some)
             for some in _batches(names):
@@ -392,21 +383,21 @@ class Ledger:
                 database.write(connection, due, label)
         return counted
 
-    def _add(self, name: str, reports: dict[Release, int], wanted: Mapping[Release, int]) -> None:
-        """Add to what a person has reported, all of it, or refuse."""
-        more = reports | {release: reports.get(release, 0) + count for release, count in wanted.items()}
+    def _add(self, name: str, reports: dict[Cost, int], wanted: Mapping[Cost, int]) -> None:
+        """Add reports to those of a person, or raise."""
+        more = reports | {cost: reports.get(cost, 0) + count for cost, count in wanted.items()}
         if not self._limit.allows(more):
             before, after = self._limit.spent(reports), self._limit.spent(more)
             requested = float(after - before) if before < math.inf else math.inf
             raise BudgetExceededError(name, requested, self._remaining(reports), self._limit.measure)
         reports.update(more)
 
-    def _counted(self, person: Person, window: int | None) -> dict[Release, int]:
+    def _counted(self, person: Person, window: int | None) -> dict[Cost, int]:
         name = as_person(person)
         with self._database.transaction(writes=False) as connection:
             return self._database.counted(connection, [name], window)[name]
 
-    def _remaining(self, reports: Mapping[Release, int]) -> float:
+    def _remaining(self, reports: Mapping[Cost, int]) -> float:
         return max(0.0, float(self._limit.total - self._limit.spent(reports)))
 
 
@@ -415,28 +406,28 @@ class Account:
 
     def __init__(self, ledger: Ledger, database: "Database", connection: "Connection", person: str) -> None:
         self._ledger, self._database, self._connection, self._person = ledger, database, connection, person
-        self._counted: dict[Release, int] | None = None
+        self._counted: dict[Cost, int] | None = None
 
     def reserve(self, costs: Iterable[float]) -> None:
-        """Refuse unless the budget allows charges of all these epsilons; nothing is written.
+        """Raise unless the budget allows charges of all these epsilons; nothing is written.
 
         Parameters
         ----------
         costs : iterable of float
-            The most that will be charged, one epsilon per charge. Any part of it may be charged: what allows all
-            of them allows each part.
+            The largest charges of a step, one epsilon per charge. A budget that allows all of them allows each
+            part.
         """
-        wanted = Counter(map(release_of, costs))
-        for release in wanted:
-            self._ledger._limit.check(release)
+        wanted = Counter(map(as_cost, costs))
+        for cost in wanted:
+            self._ledger._limit.check(cost)
         self._ledger._add(self._person, dict(self._reports()), wanted)
 
     def charge(self, cost: float, *, label: str) -> None:
-        """Charge an epsilon, or refuse."""
-        release = release_of(cost)
-        self._ledger._limit.check(release)
-        self._ledger._add(self._person, self._reports(), {release: 1})
-        self._database.write(self._connection, {self._person: {release: 1}}, label)
+        """Charge an epsilon, or raise."""
+        counts = {as_cost(cost): 1}
+        self._ledger._limit.check(as_cost(cost))
+        self._ledger._add(self._person, self._reports(), counts)
+        self._database.write(self._connection, {self._person: counts}, label)
 
     def session(self, tag: str) -> str | None:
         """Return the newest state of the person's session, or None; the tag names the session's key."""
@@ -446,8 +437,8 @@ class Account:
         """Save the newest state of the person's session; the tag names the session's key."""
         self._database.save_session(self._connection, self._person, tag, state)
 
-    def _reports(self) -> dict[Release, int]:
-        """Return what counts against the budget, read once."""
+    def _reports(self) -> dict[Cost, int]:
+        """Return the reports that count against the budget, read once."""
         if self._counted is None:
             counted = self._database.counted(self._connection, [self._person], self._ledger._window)
             self._counted = counted[self._person]
@@ -459,7 +450,7 @@ def _reopen(url: str, budget: float | Promise | PersonLevel, window: timedelta |
 
 
 def _close_own(databases: "dict[int, Database]") -> None:
-    """Close this process's connections; those that a fork inherited are its parent's."""
+    """Close the connections of this process; those that a fork inherited belong to its parent."""
     database = databases.pop(os.getpid(), None)
     if database is not None:
         database.engine.dispose()

@@ -22,11 +22,10 @@ WORD = (1 << 64) - 1
 
 
 def as_person(person: object) -> str:
-    r"""Return a person's name as ledgers keep it: text in Unicode NFC, or the digits of a whole number.
+    r"""Return a person's name as ledgers store it: text in Unicode NFC, or the digits of a whole number.
 
-    Text that looks the same is the same person, however its accents were typed. Nothing else becomes a name: a
-    float 7.0 is often an identifier that a table has spoilt, None is nobody, and "ana " is ana, typed or padded by
-    a table, whose second name would have a second budget.
+    Text that looks the same is the same person, whatever its Unicode form. Other values are errors: a float 7.0 is
+    often an integer that a table converted, None is a missing name, and "ana " would give ana a second budget.
 
     Examples
     --------
@@ -52,12 +51,12 @@ def as_person(person: object) -> str:
 
 @dataclass
 class PersonReports:
-    """How many reports each person is in, and which: the input of an idempotent charge.
+    """The number of reports of each person and a sum that identifies them: the input of an idempotent charge.
 
     Under a key, reports are a function of the key and the rows. The tag of a report is a pseudo-random function of
-    its record and of the report itself; in a trace, of person, time and answer. The sum of a person's tags stands
-    for the person's reports in any order: it is the same for every engine and every attempt, and another one for
-    other reports.
+    its record and of the report itself; in a trace, of person, time and answer. The sum of a person's tags
+    identifies the person's reports in any order: it is the same for every engine and every attempt, and differs
+    for other reports.
 
     Attributes
     ----------
@@ -79,9 +78,9 @@ class PersonReports:
         names : sequence of str
             Persons, as `as_person` returns them, each once.
         codes : (n,) array of int
-            Who each row is about: a number of a name.
+            For each row, the index of its person in `names`.
         reports : (n,) array of int
-            How many reports each row makes.
+            Number of reports of each row.
         tags : (n, 2) array of uint64, optional
             The tag of each row's reports.
 
@@ -103,7 +102,7 @@ class PersonReports:
 
     @classmethod
     def of_rows(cls, rows: Iterable[tuple[str, int, int, int]]) -> "PersonReports":
-        """Return the sum of such `rows`."""
+        """Return the sum of rows that `rows` returned."""
         made = cls()
         for name, count, first, second in rows:
             made.update(cls(Counter({name: int(count)}), Counter({name: int(first) | int(second) << LANE})))
@@ -123,12 +122,12 @@ class PersonReports:
 
     @property
     def digest(self) -> str:
-        """The same for the same reports of the same persons, and for no others."""
+        """A digest of persons, numbers of reports and sums of tags."""
         return hashlib.blake2b(repr(sorted(self.rows())).encode(), digest_size=16).hexdigest()
 
     @property
     def tokens(self) -> dict[str, str] | None:
-        """For each person, a token by which a ledger remembers these reports; None without a key."""
+        """For each person, the token of these reports for a ledger; None without a key."""
         if not self.tags:
             return None
         return {name: f"reports {first:016x}{second:016x}" for name, _, first, second in self.rows()}

@@ -1,15 +1,15 @@
-"""Same place, same report: what a person asks again from the same place is answered as before, and costs nothing.
+"""The same report for the same place: a repeated question gets the same answer, which is paid once.
 
-Fresh noise each time would let an observer average it out, so each report of a place costs epsilon. Instead, the
-world is cut into cells, and every true location in a cell is reported with the noise of that cell, drawn once: a
-repeated report tells nothing about where in the cell the person is, or moves.
+Fresh noise for each report could be averaged out, so each report of a place costs epsilon. Here the world is
+divided into cells, and every true location in a cell is reported with the noise of that cell, drawn once: a
+repeated report reveals nothing about where in the cell the person is or moves.
 
-Cells with public borders would break the promise near a border: a step across it changes the cell's centre by a
-whole cell. Here the borders are secret. The grid of cells is turned about the Earth's centre by a uniformly
-random rotation, drawn from the person's secret. Seen without the secret, the centre of the cell is then the true
-location moved by noise of its own, of a law that looks the same at every place and in every direction. Such
-moves commute with the spherical Laplace noise: a report is one that was drawn from the *true* location and
-moved afterwards, which is post-processing. Each single report keeps epsilon, metre by metre.
+Cells with public borders would violate epsilon near a border: a step across it moves the cell's centre by a whole
+cell. Here the borders are secret. The grid of cells is rotated about the Earth's centre by a uniformly random
+rotation, drawn from the person's secret. Without the secret, the centre of the cell is the true location plus a
+random displacement, whose distribution is the same at every place and in every direction. Such displacements
+commute with spherical Laplace noise: a report is one that was drawn from the *true* location and moved afterwards,
+which is post-processing. So each single report has epsilon.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from geoind.budgets.ledger import Ledger
 from geoind.budgets.persons import as_person
 from geoind.distances import EARTH_RADIUS, GEODESIC_STRETCH
 from geoind.errors import InvalidInputError
-from geoind.keys import KEY_BYTES
+from geoind.keys import KEY_BYTES, KeyLike, as_key
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Location, choose_mechanism
 from geoind.randomness import KeyedRandomness
@@ -35,18 +35,18 @@ __all__ = ["SamePlace"]
 
 @dataclass(frozen=True)
 class SamePlace:
-    """A memory without records: the same answer again for the same person, cell and epsilon.
+    """The same report for the same person, cell and epsilon, without stored records.
 
-    What it reveals beyond the report itself: that two reports came from the same cell, and that two different
-    ones did not. See docs/budgets.md before using it.
+    It reveals, in addition to the report, which reports came from the same cell. See docs/budgets.md before using
+    it.
 
     Parameters
     ----------
-    key : bytes
-        32 secret bytes, from `secrets.token_bytes(32)`. Each person's secret is derived from it. Whoever has
-        it can remove the noise; whoever changes it makes every answer a new one, to be paid again.
+    key : Key or bytes
+        32 secret bytes, from `secrets.token_bytes(32)`. Each person's secret is derived from it. The noise can be
+        removed with it. A new key means new reports, which are paid again.
     cell : float
-        Side of a cell, in metres. Reports are about this much farther from the truth.
+        Side of a cell, in metres. The distance of a report from the true location grows by about as much.
 
     Examples
     --------
@@ -60,12 +60,11 @@ class SamePlace:
     0.01
     """
 
-    key: bytes = field(repr=False)
+    key: KeyLike = field(repr=False)
     cell: float = 100.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.key, bytes) or len(self.key) != KEY_BYTES:
-            raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
+        object.__setattr__(self, "key", as_key(self.key))
         cell = as_positive(self.cell, "cell")
         if not 1 <= cell <= 100_000:
             raise InvalidInputError(f"cell must be between 1 and 100 000 metres, got {self.cell!r}")
@@ -73,7 +72,7 @@ class SamePlace:
 
     @property
     def cell_radius(self) -> float:
-        """How far a location and the centre of its cell lie apart at most, in WGS84 metres."""
+        """The largest distance of a location from the centre of its cell, in WGS84 metres."""
         return GEODESIC_STRETCH * self.cell
 
     def obfuscate(
@@ -87,18 +86,18 @@ class SamePlace:
         radius: float | None = None,
         ledger: Ledger | None = None,
     ) -> Location[float]:
-        """Return the person's report for the cell of a true location, charged the first time only.
+        """Return the person's report for the cell of a true location; only the first one is charged.
 
         Parameters
         ----------
         lat, lon : float
-            The truth, in degrees.
+            The true location, in degrees.
         person_id : str or int
-            Whose secret, and whose budget.
+            The person whose secret and budget are used.
         epsilon, or level and radius : float
-            As in `obfuscate`. Another epsilon is another report, to be paid.
+            As in `obfuscate`. Another epsilon means another report, which is charged.
         ledger : Ledger, optional
-            Pays for each cell once, and never again: the answer tells nothing new.
+            Charged once for each cell.
         """
         globe = choose_mechanism(epsilon=epsilon, level=level, radius=radius)
         lon, lat = as_location(lon=lon, lat=lat)
@@ -126,12 +125,14 @@ class SamePlace:
         return mechanism.sample(centres, rng=KeyedRandomness(self._secret(person), tokens))
 
     def _secret(self, person: str | int) -> bytes:
+        # Read for each call: a pickled SamePlace must not contain a secret that is kept in a file.
+        secret = as_key(self.key).read()
         return hashlib.blake2b(
-            as_person(person).encode(), key=self.key, digest_size=KEY_BYTES, person=b"geoind person"
+            as_person(person).encode(), key=secret, digest_size=KEY_BYTES, person=b"geoind person"
         ).digest()
 
     def _cell(self, secret: bytes, lon: float, lat: float) -> tuple[tuple[int, int], tuple[float, float]]:
-        """Return the number of a location's cell in the turned grid, and the cell's centre in degrees."""
+        """Return the number of a location's cell in the rotated grid, and the cell's centre in degrees."""
         rotation = _rotation(secret)
         rows = math.ceil(math.pi * EARTH_RADIUS / self.cell)
         x, y, z = (_unit_vector(lon, lat) @ rotation).tolist()

@@ -56,8 +56,8 @@ def run(options: argparse.Namespace) -> None:
 
 def _print_several(globe: SphericalLaplace, level: float, radius: float, reports: int, delta: float) -> None:
     """Print the level of several reports together, and the noise with which they have the level of one."""
+    from geoind.accounting.accountant import level_of_reports
     from geoind.accounting.calibration import Family, gaussian_is_smaller_from, mechanism_for_reports
-    from geoind.accounting.reports import level_of_reports
 
     accounted = level_of_reports(globe, reports=reports, radius=radius, delta=delta)
     _print(

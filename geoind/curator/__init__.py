@@ -1,4 +1,4 @@
-"""What may somebody publish who knows the truth: releases of a trusted curator, with a level per person."""
+"""Releases of a trusted curator who knows the true locations, with a level per person."""
 
 import lazy_loader
 

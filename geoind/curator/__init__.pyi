@@ -1,7 +1,5 @@
-from .contributions import Contributors as Contributors
 from .counts import ReleasedCounts as ReleasedCounts
 from .counts import release_counts as release_counts
-from .limits import Limits as Limits
 from .numbers import ReleasedNumber as ReleasedNumber
 from .numbers import release_mean as release_mean
 from .numbers import release_quantile as release_quantile

@@ -1,4 +1,4 @@
-"""Any query of OpenDP's, on people's records: OpenDP answers, geoind bounds what a person adds, and charges."""
+"""Queries of OpenDP: OpenDP answers, geoind bounds the contributions and charges the ledger."""
 
 import warnings
 from typing import TYPE_CHECKING
@@ -6,33 +6,42 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from geoind.arrays import ArrayLike, as_count
-from geoind.curator.contributions import Persons, as_contributors, as_person_level, bounded
+from geoind.curator.contributions import Persons, as_level, as_names, bounded, charge_release
 from geoind.errors import InvalidInputError, plural
 from geoind.extras import require
 
 if TYPE_CHECKING:
     from opendp.mod import Measurement
 
+    from geoind.budgets.ledger import Ledger
+
 __all__ = ["release_query"]
 
 
 def release_query(
-    values: ArrayLike, query: "Measurement", *, epsilon: float, person: Persons, reports_per_person: int = 1
+    values: ArrayLike,
+    query: "Measurement",
+    *,
+    epsilon: float,
+    person: Persons,
+    reports_per_person: int = 1,
+    ledger: "Ledger | None" = None,
+    label: str = "release_query",
 ) -> object:
-    """Return what an OpenDP measurement answers on the records that count.
+    """Return the answer of an OpenDP measurement on the records that count.
 
-    For what geoind does not answer itself. The query's own privacy map is asked what it tells about a person of so
-    many records; if that is more than epsilon, nothing is charged or drawn. It holds for records of the query's
-    domain alone, so others (a value beyond its bounds, a NaN) are an error, too. Epsilon is a level *per person*,
-    not per metre.
+    For statistics that geoind does not compute itself. If the query's privacy map returns more than epsilon for a
+    person of `reports_per_person` records, nothing is charged or drawn. The map holds for records of the query's
+    domain only, so other records (a value beyond its bounds, a NaN) are errors too. Epsilon is a level *per
+    person*, not per metre.
 
     Parameters
     ----------
     values : (n,) array
-        One record per row. Of places, their cells: `grid.nearest(xy)`.
+        One record per row. For locations, their cells: `grid.nearest(xy)`.
     query : opendp.mod.Measurement
         From vectors under the symmetric distance to pure differential privacy (`dp.max_divergence()`).
-    epsilon, person, reports_per_person
+    epsilon, person, reports_per_person, ledger, label
         As in `release_counts`.
 
     Examples
@@ -49,29 +58,29 @@ def release_query(
     require("a query of OpenDP", "opendp")
     import opendp.prelude as dp
 
-    promise, most = as_person_level(epsilon), as_count(reports_per_person, "reports_per_person")
+    level, most = as_level(epsilon), as_count(reports_per_person, "reports_per_person")
     if not isinstance(query, dp.Measurement):
         raise InvalidInputError(f"query must be a Measurement of OpenDP, got {type(query).__name__}")
     if query.input_metric != dp.symmetric_distance() or query.output_measure != dp.max_divergence():
         raise InvalidInputError(
-            "query must go from the symmetric distance to dp.max_divergence(): others promise something else, got "
-            f"{query.input_metric} and {query.output_measure}"
+            "query must go from the symmetric distance to dp.max_divergence(): others have no level per person, "
+            f"got {query.input_metric} and {query.output_measure}"
         )
     records = np.asarray(values)
     if records.ndim != 1:
         raise InvalidInputError(f"values must be a list of records, got shape {records.shape}")
-    people = as_contributors(person, len(records))
-    counted = records[bounded(people.names, most)].tolist()
-    told = query.map(most)
-    if not told <= promise.level:
+    names = as_names(person, len(records))
+    counted = records[bounded(names, most)].tolist()
+    cost = query.map(most)
+    if not cost <= level:
         raise InvalidInputError(
-            f"the level of the query for a person of {plural(most, 'record')} is {told:g}, "
-            f"more than epsilon {promise.level:g}"
+            f"the level of the query for a person of {plural(most, 'record')} is {cost:g}, "
+            f"more than epsilon {level:g}"
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # OpenDP's own warning quotes the records.
         belong = query.input_domain.member(counted)
     if not belong:
         raise InvalidInputError(f"the records that count are not in the query's domain, {query.input_domain}")
-    people.charge(promise, "release_query")
+    charge_release(ledger, names, level, label)
     return query(counted)

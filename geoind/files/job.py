@@ -398,10 +398,10 @@ def _made(
 def _counted(files: Sequence[_File], job: _Job) -> Count:
     """Return the counts of all files."""
     total, sessions = Count(), job.recipe.sessions
-    # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
-    small = len(files) == 1 or _bytes_in(files) < FEW_BYTES
-    jobs = [(file if small else file.settled(), sessions, job.ledger is not None) for file in files]
     parallel = sessions is None and _in_parallel(files, job)
+    # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
+    small = not parallel and (len(files) == 1 or _bytes_in(files) < FEW_BYTES)
+    jobs = [(file if small else file.settled(), sessions, job.ledger is not None) for file in files]
     counts = in_processes(job.workers, _count, jobs) if parallel else starmap(_count, jobs)
     named = {file.path: file for file in files}
     # Processes finish in any order.

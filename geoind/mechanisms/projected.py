@@ -91,19 +91,19 @@ class Projected:
         return off_site_level(self.mechanism)
 
     @property
-    def promise(self) -> str:
+    def guarantee(self) -> str:
         """The guarantee, in a sentence.
 
         Examples
         --------
         >>> from geoind import Grid, PlanarLaplace, Projection, discretise
         >>> channel = discretise(PlanarLaplace(0.01), Grid(0, 0, cell=100, columns=3, rows=3))
-        >>> print(Projected(channel, Projection(2.35, 48.86)).promise)
+        >>> print(Projected(channel, Projection(2.35, 48.86)).guarantee)
         A privacy loss of at most 0.00982614 per metre on the ground, within 100 km of the projection's origin, and
         1.39 more where a truth is not one of the mechanism's sites.
         """
         if self.epsilon == math.inf:
-            return f"No bound on the privacy loss per metre: {type(self.mechanism).__name__} promises none."
+            return f"No bound on the privacy loss per metre: {type(self.mechanism).__name__} has no epsilon."
         text = f"A privacy loss of at most {self.epsilon:.6g} per metre on the ground, {self._where}"
         if self.off_site_level:
             text += f", and {self.off_site_level:.3g} more where a truth is not one of the mechanism's sites"

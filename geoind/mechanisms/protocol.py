@@ -14,8 +14,7 @@ then accept it, and the common test suite runs on it. It may have more members, 
 - `sigma` is that of Gaussian noise, in metres, where epsilon is `math.inf`.
 
 The accountant and the ledger compute the cost of a report from its epsilon. For noise without one, register
-functions with `loss_of.register` (`geoind.accounting.mechanisms`) and `release_of.register`
-(`geoind.budgets.release`).
+functions with `loss_of.register` (`geoind.accounting.losses`) and `as_cost.register` (`geoind.budgets.costs`).
 """
 
 from typing import Literal, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable

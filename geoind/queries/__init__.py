@@ -1,4 +1,4 @@
-"""Private questions to third parties: what is near me, without telling where."""
+"""Private queries to third parties: places near a location that is not sent."""
 
 import lazy_loader
 

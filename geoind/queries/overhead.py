@@ -1,6 +1,6 @@
-"""What a private query costs: how much more is retrieved than needed, for choosing epsilon and confidence.
+"""The overhead of a private query: how much more is retrieved than needed, for choosing epsilon and confidence.
 
-With the textbook's radius (`retrieval_radius`); what `private_query` sends is about one per cent wider.
+It uses the textbook's radius (`retrieval_radius`); that of `private_query` is about one per cent wider.
 """
 
 import math
@@ -33,7 +33,7 @@ EPSILONS = tuple(level / 200 for level in LEVELS)
 
 @dataclass(frozen=True)
 class Overhead:
-    """The price of a private query.
+    """The overhead of a private query.
 
     Attributes
     ----------
@@ -42,9 +42,9 @@ class Overhead:
     area_factor : float
         Area of retrieval over area of interest: the traffic, where places are evenly spread.
     extra_area : float
-        Square metres retrieved for nothing.
+        Square metres retrieved outside the area of interest.
     results, extra_results : float or None
-        Expected number of places of interest, and of places retrieved for nothing, among the places given.
+        Expected number of places in the area of interest, and of other retrieved places.
     """
 
     retrieval_radius: float
@@ -75,13 +75,13 @@ def overhead(
     epsilon : float
         Privacy loss per metre.
     places : (n, 2) lon/lat, optional
-        What is looked for: results are then counted as well.
+        The places of the service: results are then counted as well.
     users : (m, 2) lon/lat, optional
-        Where people ask from; by default, where the places are.
+        Locations of users; by default those of the places.
     draws : int
         Number of simulated queries, from users picked at random.
     rng : RandomnessLike
-        A seed: this is a simulation, which protects nobody.
+        A seed: this is a simulation.
 
     Examples
     --------

@@ -1,11 +1,11 @@
-"""What lies near a place: exact WGS84 distances, found through a spatial index."""
+"""Places near a location: exact WGS84 distances, through a spatial index, for frames, records and arrays."""
 
 import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
 import geopandas
 import numpy as np
@@ -13,7 +13,9 @@ import shapely
 from pyarrow import parquet
 
 from geoind.arrays import ArrayLike, FloatArray, as_location, as_lonlat, as_positive
+from geoind.distances import haversine
 from geoind.errors import InvalidInputError
+from geoind.mechanisms.spherical import WGS84_FACTOR
 from geoind.space.crs import in_degrees, parsed_crs
 from geoind.space.geodesy import geodesic_lengths
 from geoind.space.projection import Projection
@@ -22,15 +24,40 @@ from geoind.space.vector_files import read_vector_file
 if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
 
-__all__ = ["PointsOfInterest", "corridor", "distances_from", "lonlat_of", "near"]
+__all__ = [
+    "EVERYTHING",
+    "Frame",
+    "PointsOfInterest",
+    "Records",
+    "closest",
+    "corridor",
+    "distances_from",
+    "lonlat_of",
+]
 
 SMALLEST_CURVATURE = 6_335_439.0
-"""The Earth's smallest radius of curvature, in metres: a distance is never a larger angle than over this."""
+"""The Earth's smallest radius of curvature, in metres: distance over this is an upper bound of the angle."""
+
+
+EVERYTHING = 20_038_000.0
+"""Half of the Earth's circumference, in metres: no place is farther away."""
+
+
+class _HasIndex(Protocol):
+    @property
+    def sindex(self) -> object: ...
+
+
+Frame = TypeVar("Frame", bound=_HasIndex)
+"""A GeoDataFrame: it has a spatial index."""
+
+Records: TypeAlias = Sequence[Mapping[str, object]]
+"""Places with lat and lon among their members, or with the names that place services use."""
 
 
 @dataclass(frozen=True, eq=False)
 class PointsOfInterest:
-    """Places with a spatial index: a provider that runs in your own process.
+    """Places with a spatial index, searched in this process.
 
     Parameters
     ----------
@@ -52,7 +79,7 @@ class PointsOfInterest:
     def __post_init__(self) -> None:
         frame = _as_degrees(self.frame)
         object.__setattr__(self, "frame", frame)
-        _ = frame.sindex  # built once, here
+        _ = frame.sindex  # builds the index
 
     @classmethod
     def read(cls, path: str | Path) -> "PointsOfInterest":
@@ -61,19 +88,19 @@ class PointsOfInterest:
         if path.suffix not in {".parquet", ".geoparquet"}:
             return cls(read_vector_file(path))
         if not path.is_file():
-            raise InvalidInputError(f"{path.name!r} must be a local file: there is none")
+            raise InvalidInputError(f"{path.name!r} must be an existing local file")
         try:
             _check_crs(path)
             frame = geopandas.read_parquet(path)
         except Exception:
-            # Metadata that is not valid is an error of pyarrow, geopandas, pyproj or Python's JSON parser.
+            # Invalid metadata raises errors of pyarrow, geopandas, pyproj or Python's JSON parser.
             raise InvalidInputError(f"{path.name!r} cannot be read as GeoParquet") from None
         return cls(frame)
 
     def around(self, *, lat: float, lon: float, radius: float) -> "geopandas.GeoDataFrame":
         """Return the places within `radius` metres, the closest first, with their `distance` in metres."""
         lon, lat = as_location(lon=lon, lat=lat, name="centre")
-        return near(self.frame, lat=lat, lon=lon, radius=as_positive(radius, "radius"))
+        return _near(self.frame, lat=lat, lon=lon, radius=as_positive(radius, "radius"))
 
 
 def _check_crs(path: Path) -> None:
@@ -85,7 +112,7 @@ def _check_crs(path: Path) -> None:
             parsed_crs(crs if isinstance(crs, str) else json.dumps(crs))
 
 
-def near(
+def _near(
     frame: "geopandas.GeoDataFrame",
     *,
     lat: float,
@@ -108,6 +135,34 @@ def near(
     return chosen.iloc[order].assign(distance=apart[order])
 
 
+def closest(
+    results: object, *, lat: float, lon: float, radius: float, shape: "BaseGeometry | None" = None
+) -> tuple[Sequence[object], FloatArray]:
+    """Return the results within `radius` metres of a place (and touching `shape`), and their distances, in order.
+
+    A frame comes back as a frame, records as records, both with their `distance`; an array as (m, 3) lon, lat,
+    distance.
+    """
+    if hasattr(results, "sindex"):
+        frame = _near(cast("geopandas.GeoDataFrame", results), lat=lat, lon=lon, radius=radius, shape=shape)
+        return cast("Sequence[object]", frame), frame["distance"].to_numpy()
+    records = isinstance(results, (list, tuple)) and all(isinstance(record, Mapping) for record in results)
+    places = lonlat_of(cast("Records", results)) if records else as_lonlat(cast("ArrayLike", results), "results")
+    # A geodesic takes fifty times as long as a great circle, which is at most WGS84_FACTOR times longer.
+    rough = haversine(np.array([[lon, lat]]), places)[0]
+    rows = np.flatnonzero(rough <= WGS84_FACTOR * radius)
+    distances = distances_from(places[rows], lat=lat, lon=lon)
+    keep = distances <= radius
+    if shape is not None:
+        keep &= shapely.intersects_xy(shape, places[rows])
+    order = np.flatnonzero(keep)[np.argsort(distances[keep], kind="stable")]
+    if records:
+        found = cast("Records", results)
+        listed = [{**found[rows[number]], "distance": float(distances[number])} for number in order]
+        return listed, distances[order]
+    return cast("Sequence[object]", np.column_stack([places[rows[order]], distances[order]])), distances[order]
+
+
 def distances_from(places: ArrayLike, *, lat: float, lon: float) -> FloatArray:
     """Return WGS84 distances in metres from one place to (n, 2) lon/lat points or to shapely geometries.
 
@@ -122,7 +177,7 @@ def distances_from(places: ArrayLike, *, lat: float, lon: float) -> FloatArray:
         if (shapely.get_type_id(places) == shapely.GeometryType.POINT).all():
             places = shapely.get_coordinates(places)
         else:
-            # Distances from a plane's origin are the true ones.
+            # Distances from the origin of a `Projection` are exact.
             flat = Projection(lon, lat).transform(places)
             return np.asarray(shapely.distance(flat, shapely.Point(0, 0)), dtype=np.float64)
     return geodesic_lengths([lon, lat], as_lonlat(places, "places"))
@@ -131,7 +186,7 @@ def distances_from(places: ArrayLike, *, lat: float, lon: float) -> FloatArray:
 def lonlat_of(items: Sequence[Mapping[str, object]]) -> FloatArray:
     """Return (n, 2) lon/lat of records that have lat and lon, or latitude and longitude.
 
-    Either at the top or under `location`, `center` or `geocodes.main`, as the place services answer.
+    Either at the top level or under `location`, `center` or `geocodes.main`, as in the answers of place services.
 
     Examples
     --------

@@ -1,7 +1,8 @@
-"""Private queries: ask a service what is near a person without telling where the person is.
+"""Private queries: ask a service for places near a person without sending the true location.
 
-The area of retrieval that is sent is centred on a report, and wide enough to hold the area of interest around
-the truth with a chosen probability (Andrés et al., CCS 2013). What comes back is filtered on the trusted side.
+The area of retrieval that is sent is centred on a report, and wide enough to contain the area of interest around
+the true location with a chosen probability (Andrés et al., CCS 2013). The results are filtered on the trusted
+side.
 """
 
 from dataclasses import asdict, dataclass
@@ -16,8 +17,7 @@ from geoind.errors import InvalidInputError
 from geoind.mechanisms.planar import PlanarLaplace
 from geoind.mechanisms.protocol import Mechanism, check_inside
 from geoind.pipeline import choose_mechanism, obfuscate
-from geoind.queries.points_of_interest import distances_from
-from geoind.queries.results import EVERYTHING, Frame, Records, closest
+from geoind.queries.points_of_interest import EVERYTHING, Frame, Records, closest, distances_from
 from geoind.queries.services import service_params
 from geoind.randomness import RandomnessLike
 
@@ -32,7 +32,8 @@ __all__ = ["Nearest", "PrivateQuery", "private_query", "retrieval_radius"]
 def retrieval_radius(radius: float, confidence: float, epsilon: float) -> float:
     """Return radius + C^-1(confidence), the area of retrieval of planar Laplace noise, in metres.
 
-    The textbook's formula, for choosing parameters. `private_query` adds what the globe and the lattice need.
+    The textbook's formula, for choosing parameters. `private_query` adds corrections for the globe and the
+    lattice.
 
     Examples
     --------
@@ -48,12 +49,12 @@ Results = TypeVar("Results")
 
 
 class Nearest(NamedTuple, Generic[Results]):
-    """The results closest to the truth, and whether they are certainly the closest of all.
+    """The results closest to the true location, and whether they are certainly the closest of all places.
 
     Attributes
     ----------
     results
-        At most k of them, the closest first, in the kind that was given.
+        At most k, the closest first, in the type of the argument.
     certain : bool
         Whether no place outside the area of retrieval can be closer. Known to the trusted side only.
     """
@@ -64,7 +65,7 @@ class Nearest(NamedTuple, Generic[Results]):
 
 @dataclass(frozen=True, repr=False)
 class _Trusted:
-    """What must not leave the trusted side."""
+    """Data that must not leave the trusted side."""
 
     lat: float
     lon: float
@@ -72,7 +73,7 @@ class _Trusted:
 
 
 class _TrustedSide:
-    """Room for the truth beside an object's fields, where neither `vars` nor JSON, pickle or `asdict` look."""
+    """A slot for the true location, outside of the fields that `vars`, JSON, pickle and `asdict` read."""
 
     __slots__ = ("_trusted",)
     _trusted: _Trusted
@@ -80,10 +81,10 @@ class _TrustedSide:
 
 @dataclass(frozen=True)
 class PrivateQuery(_TrustedSide):
-    """A query that may be sent, and the way back from its results to those around the truth.
+    """A query that may be sent, with methods that select the results around the true location.
 
-    Its fields are public: they depend on the truth through the report alone. The truth is kept beside them, not
-    among them, so that printing, comparing, `vars` or serialising a query does not show it.
+    Its fields are public: they depend on the true location through the report alone. The true location is not a
+    field, so that printing, comparing, `vars` or serialising a query does not show it.
 
     Attributes
     ----------
@@ -92,7 +93,7 @@ class PrivateQuery(_TrustedSide):
     radius : float
         Radius of the area of retrieval, in metres.
     interest_radius : float
-        Radius of the area of interest, in metres: what was asked for.
+        Radius of the area of interest, in metres: the argument of `private_query`.
     confidence : float
         Probability with which the area of interest lies inside the area of retrieval, at least.
     epsilon : float
@@ -112,7 +113,7 @@ class PrivateQuery(_TrustedSide):
 
     @property
     def guarantee(self) -> str:
-        """What is promised, in a sentence."""
+        """The guarantee, as a sentence."""
         return (
             f"With probability at least {self.confidence:g}, everything within {self.interest_radius:g} m of the "
             f"true location lies within {self.radius:.1f} m of the reported one, so no result is missed."
@@ -129,10 +130,10 @@ class PrivateQuery(_TrustedSide):
         Parameters
         ----------
         service : str
-            Whose parameters; nobody is contacted.
+            The service; no request is made.
         kind : str, optional
-            What is looked for, in the service's own words: a Google type, a Foursquare query, an
-            OpenStreetMap tag such as amenity=restaurant.
+            The kind of place, in the service's terms: a Google type, a Foursquare query, an OpenStreetMap tag such
+            as amenity=restaurant.
 
         Examples
         --------
@@ -154,8 +155,8 @@ class PrivateQuery(_TrustedSide):
         Parameters
         ----------
         results : GeoDataFrame, list of dict, or array
-            A frame in any CRS; records with lat and lon (or as the place services name them); or (n, 2)
-            lon/lat, which come back as (m, 3) lon, lat, distance.
+            A frame in any CRS; records with lat and lon (or the names of place services); or (n, 2) lon/lat, for
+            which (m, 3) lon, lat, distance are returned.
 
         Examples
         --------
@@ -173,10 +174,10 @@ class PrivateQuery(_TrustedSide):
     @overload
     def nearest(self, results: Coordinates, k: int) -> Nearest[FloatArray]: ...
     def nearest(self, results: object, k: int) -> object:
-        """Return the k results closest to the truth, and whether they are certainly the k closest of all.
+        """Return the k results closest to the true location, and whether they are certainly the k closest of all.
 
-        If they are not, do not ask again with a larger radius: when you ask again depends on the truth. Choose the
-        radius beforehand, from the density of the places, which is public.
+        If they are not, do not ask again with a larger radius: the decision to ask again depends on the true
+        location. Choose the radius beforehand, from the public density of places.
 
         Examples
         --------
@@ -195,12 +196,12 @@ class PrivateQuery(_TrustedSide):
         try:
             return self._trusted
         except AttributeError:
-            message = "this query was not made here: only who made it knows the truth"
+            message = "this query has no true location: only the process that made it can refine results"
             raise InvalidInputError(message) from None
 
     @property
     def _certain_radius(self) -> float:
-        """How far around the truth everything was retrieved."""
+        """Radius around the true location within which everything was retrieved."""
         truth = self._truth
         return self.radius - float(distances_from([[self.lon, self.lat]], lat=truth.lat, lon=truth.lon)[0])
 
@@ -222,15 +223,15 @@ def private_query(
 ) -> PrivateQuery:
     """Return a query for what is within `radius` metres of a true location, made from a report of it.
 
-    The radius to send is fixed before the draw and does not depend on it: radius, plus the distance that the
-    mechanism's reports keep to with probability `confidence`, plus the lattice's half diagonal.
+    The radius to send does not depend on the draw: radius, plus the mechanism's reach at `confidence`, plus half
+    the diagonal of the lattice.
 
     Parameters
     ----------
     lat, lon : float
-        The truth, in degrees.
+        The true location, in degrees.
     radius : float
-        Radius of the area of interest, in metres. It is public: never compute it from the truth.
+        Radius of the area of interest, in metres. It is public: never compute it from the true location.
     confidence : float
         Probability that nothing is missed, at least.
     epsilon : float
@@ -238,15 +239,15 @@ def private_query(
     mechanism : Mechanism
         Anything that samples lon/lat reports.
     report_reach : float
-        How far the mechanism's reports lie from the truth at most, with probability `confidence`, in metres;
-        only for a mechanism of which geoind does not know it, such as a remapping of your own.
+        Largest distance of a report from the true location with probability `confidence`, in metres; only for a
+        mechanism without a known reach, such as a custom remapping.
     shape : shapely geometry, optional
-        Area of interest of any shape, in lon/lat degrees, within `radius` metres of the truth: a
-        `corridor`, a polygon. It stays on the trusted side; what is sent is the circle around it.
+        Area of interest of any shape, in lon/lat degrees, within `radius` metres of the true location: a
+        `corridor`, a polygon. It stays on the trusted side; the circle around it is sent.
     same_place : SamePlace, optional
-        Ask the same query again from the same place, at no cost. Needs a person_id.
+        Return the same query again for the same place, free of charge. Needs person_id.
     ledger, person_id : Ledger and str or int, optional
-        Whose budget pays, before any noise is drawn.
+        The person whose budget is charged, before any noise is drawn.
     rng : RandomnessLike
         As in `obfuscate`.
 
@@ -291,7 +292,7 @@ def _check_shape(shape: "BaseGeometry | None", radius: float, lat: float, lon: f
         return
     if not isinstance(shape, shapely.Geometry) or shape.is_empty or not shape.is_valid:
         raise InvalidInputError("shape must be a valid, non-empty shapely geometry in lon/lat degrees")
-    # A side may bulge beyond its corners, so points along it are looked at too.
+    # A side may bulge beyond its corners, so points along it are checked too.
     border = as_lonlat(shapely.get_coordinates(shapely.segmentize(shape, 0.01)), "shape")
     if not (distances_from(border, lat=lat, lon=lon) <= radius).all():
         raise InvalidInputError(f"shape must lie within {radius:g} m of the location, the radius that is sent")

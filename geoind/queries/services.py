@@ -1,4 +1,4 @@
-"""A reported centre and a radius as request parameters of the services people use; none is contacted."""
+"""Request parameters of common services from a reported centre and a radius; no request is made."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ CIRCLE_CORNERS = 180
 
 
 def service_params(service: str, *, lat: float, lon: float, radius: float, kind: str | None) -> dict[str, object]:
-    """Return the parameters that ask a service for everything within `radius` metres of a place.
+    """Return the parameters that request everything within `radius` metres of a place.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def service_params(service: str, *, lat: float, lon: float, radius: float, kind:
     if radius > largest:
         raise InvalidInputError(
             f"{service} takes a radius of at most {largest:g} m, this query needs {radius:.0f} m: "
-            "ask for a larger epsilon, a lower confidence or a smaller area"
+            "use a larger epsilon, a lower confidence or a smaller area"
         )
     return write(lat, lon, radius, kind)
 
@@ -76,8 +76,8 @@ def _geojson(lat: float, lon: float, radius: float, kind: str | None) -> dict[st
 
 
 def _circle(lat: float, lon: float, radius: float) -> "BaseGeometry":
-    # Corners outside the circle, so that the sides clear it. In degrees a side bends: four times the margin of a
-    # plane is enough away from the poles, and a circle that comes near one becomes a cap.
+    # Corners outside the circle, so that the sides do not cut it. A side in degrees is curved on the ground: four
+    # times the margin of a plane is enough away from the poles, and a circle near a pole becomes a cap.
     corner = radius * (4 / math.cos(math.pi / CIRCLE_CORNERS) - 3)
     bearings = np.linspace(0, 360, CIRCLE_CORNERS, endpoint=False)
     lons, lats = destinations(np.full((CIRCLE_CORNERS, 2), [lon, lat]), bearings, corner).T
@@ -101,4 +101,4 @@ SERVICES: dict[str, tuple[Callable[[float, float, float, str | None], dict[str, 
     "postgis": (_postgis, math.inf),
     "geojson": (_geojson, 1_000_000.0),
 }
-"""How each service is asked, and the largest radius it takes."""
+"""The function of each service, and its largest radius."""

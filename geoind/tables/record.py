@@ -429,7 +429,7 @@ def write_sidecar(path: str | Path, record: ReleaseRecord) -> Path:
 
 
 def read_promise(path: str | Path) -> ReleaseRecord:
-    """Return the record of a file of reports, or of a folder whose files are one release.
+    r"""Return the record of a file of reports, or of a folder whose files are one release.
 
     The files of a folder that has a sidecar need no records of their own.
 
@@ -437,6 +437,17 @@ def read_promise(path: str | Path) -> ReleaseRecord:
     ------
     InvalidInputError
         If there is no record, one with an invalid member, or files of a folder have different ones.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from geoind import EACH_ROW, obfuscate_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     places, reports = Path(folder, "places.csv"), Path(folder, "reports.csv")
+    ...     _ = places.write_text("lon,lat\n2.2945,48.8584\n")
+    ...     _ = obfuscate_file(places, reports, person=EACH_ROW, epsilon=0.01)
+    ...     read_promise(reports).epsilon
+    0.01
     """
     path = Path(path)
     own, files = record_of(path), list[Path]()

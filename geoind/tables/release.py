@@ -277,7 +277,7 @@ def _total(recipe: Recipe, reports: int, costs: Mapping[float, int] | None) -> P
     if reports == 1 and costs is None and mechanism.epsilon != math.inf:
         epsilon = float(mechanism.epsilon)
         return PersonTotal(reports=1, epsilon=epsilon, level=epsilon * radius, radius=radius, delta=0.0)
-    from geoind.accounting.reports import level_of_reports
+    from geoind.accounting.accountant import level_of_reports
     from geoind.mechanisms.spherical import SphericalLaplace
 
     epsilon = reports * float(mechanism.epsilon) if costs is None else math.fsum(e * n for e, n in costs.items())

@@ -115,6 +115,16 @@ def trace_beliefs(
         How the session observed; the adversary knows it.
     mobility : Mobility or LearnedMobility
         How people move.
+
+    Examples
+    --------
+    >>> from geoind import Grid, Projection
+    >>> from geoind.traces import Independent, Mobility
+    >>> grid = Grid(-500, -500, cell=100, columns=11, rows=11)
+    >>> known = {"method": Independent(0.02), "mobility": Mobility(grid, Projection(2.35, 48.86), stay=0.9)}
+    >>> reports, times = [[2.35, 48.86], [2.351, 48.86]], [0, 300]
+    >>> [belief.shape for belief in trace_beliefs(reports, times, **known)]
+    [(11, 11), (11, 11)]
     """
     observed = _Observed.of(reports, times, method, mobility)
     # Only some beliefs are kept on the way there; the others are computed again on the way back.
@@ -153,6 +163,16 @@ def trace_adversary_error(
 
     The guess about each moment has the least expected distance under the belief. Parameters as in `trace_beliefs`;
     `truth` is (n, 2) lon/lat.
+
+    Examples
+    --------
+    >>> from geoind import Grid, Projection
+    >>> from geoind.traces import Independent, Mobility
+    >>> grid = Grid(-500, -500, cell=100, columns=11, rows=11)
+    >>> known = {"method": Independent(0.02), "mobility": Mobility(grid, Projection(2.35, 48.86), stay=0.9)}
+    >>> reports, times = [[2.35, 48.86], [2.351, 48.86]], [0, 300]
+    >>> trace_adversary_error(reports, reports, times=times, **known) < 100
+    True
     """
     places = mobility.projection.to_xy(as_lonlat(truth, "truth"))
     xy = mobility.grid.xy
@@ -172,6 +192,16 @@ def most_likely_path(
 
     Parameters as in `trace_beliefs`. The likeliest places of all moments need not lie on one path that can be
     walked; this path can.
+
+    Examples
+    --------
+    >>> from geoind import Grid, Projection
+    >>> from geoind.traces import Independent, Mobility
+    >>> grid = Grid(-500, -500, cell=100, columns=11, rows=11)
+    >>> known = {"method": Independent(0.02), "mobility": Mobility(grid, Projection(2.35, 48.86), stay=0.9)}
+    >>> reports, times = [[2.35, 48.86], [2.351, 48.86]], [0, 300]
+    >>> most_likely_path(reports, times, **known).shape
+    (2, 2)
     """
     observed = _Observed.of(reports, times, method, mobility, COARSE)
     with np.errstate(divide="ignore"):
@@ -272,7 +302,18 @@ def _left_out_error(xy: FloatArray, seconds: FloatArray, window: float) -> float
 def most_likely_places(
     reports: ArrayLike, times: ArrayLike, *, method: TraceMethod, mobility: MobilityModel
 ) -> FloatArray:
-    """Return the cell with the most belief at each moment, given all reports: (n, 2) longitudes and latitudes."""
+    """Return the cell with the most belief at each moment, given all reports: (n, 2) longitudes and latitudes.
+
+    Examples
+    --------
+    >>> from geoind import Grid, Projection
+    >>> from geoind.traces import Independent, Mobility
+    >>> grid = Grid(-500, -500, cell=100, columns=11, rows=11)
+    >>> known = {"method": Independent(0.02), "mobility": Mobility(grid, Projection(2.35, 48.86), stay=0.9)}
+    >>> reports, times = [[2.35, 48.86], [2.351, 48.86]], [0, 300]
+    >>> most_likely_places(reports, times, **known).shape
+    (2, 2)
+    """
     best = [int(belief.argmax()) for belief in trace_beliefs(reports, times, method=method, mobility=mobility)]
     return np.asarray(mobility.projection.to_lonlat(mobility.grid.xy[best]))
 
@@ -291,6 +332,17 @@ def home_beliefs(
         As in `trace_beliefs`; of the mobility only the grid and where people are.
     at_home : (n,) array of bool
         Which answers were given at home: those of the night.
+
+    Examples
+    --------
+    >>> from geoind import Grid, Projection
+    >>> from geoind.traces import Independent, Mobility
+    >>> grid = Grid(-500, -500, cell=100, columns=11, rows=11)
+    >>> known = {"method": Independent(0.02), "mobility": Mobility(grid, Projection(2.35, 48.86), stay=0.9)}
+    >>> reports, times = [[2.35, 48.86], [2.351, 48.86]], [0, 300]
+    >>> beliefs = home_beliefs(reports, times, at_home=[True, True], **known)
+    >>> [round(float(belief.sum()), 6) for belief in beliefs]
+    [1.0, 1.0]
     """
     observed = _Observed.of(reports, times, method, mobility)
     known = np.asarray(at_home, bool)

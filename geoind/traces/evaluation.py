@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import numpy as np
 import pandas as pd
 
-from geoind.accounting.reports import level_of_reports
+from geoind.accounting.accountant import level_of_reports
 from geoind.arrays import FloatArray, as_count, as_unit
-from geoind.audits.events import bound
+from geoind.audits.trials import bound
 from geoind.budgets.same_place import SamePlace
 from geoind.errors import InvalidInputError
 from geoind.evaluation.figures import new_figure

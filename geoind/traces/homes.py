@@ -114,7 +114,15 @@ DEFENCES = tuple(defences(500.0))
 
 
 def homes_figure(table: "DataFrame") -> "Figure":
-    """Return the errors about home over the days, from the table of `days_until_home_is_known`."""
+    """Return the errors about home over the days, from the table of `days_until_home_is_known`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"defence": [*DEFENCES], "errors": [[300.0, 90.0, 40.0]] * len(DEFENCES)})
+    >>> homes_figure(table).axes[0].get_xlabel()
+    'days of reports'
+    """
     figure = new_figure(9.5, 4.5, "Fresh noise reveals a home in a day, a fixed offset within days")
     axes = figure.add_subplot(xlabel="days of reports", ylabel="error about home, m (median person)")
     styles = ("-", "--", "-.", "-", ":", "--", "-.")

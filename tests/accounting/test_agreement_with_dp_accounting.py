@@ -9,7 +9,7 @@ from dp_accounting.pld import privacy_loss_distribution as pld
 
 from geoind import Grid, PlanarGaussian, PlanarLaplace, discretise, randomised_response
 from geoind.accounting import delta_bounds, level_bounds
-from geoind.accounting.losses import LaplaceLoss
+from geoind.accounting.losses import loss_of
 
 STEP = 1e-3
 
@@ -60,10 +60,10 @@ def test_planar_laplace_cut_into_cells_agrees(reports: int) -> None:
     edges = np.linspace(0, math.pi, 4001)
     angles = (edges[1:] + edges[:-1]) / 2
     size = math.log(4)
-    atoms = LaplaceLoss(size).atoms(0.001, above=True)
-    cells = np.digitize(np.arccos(atoms.losses / size), edges[1:-1])
-    here = np.bincount(cells, atoms.masses, minlength=len(angles))
-    there = np.bincount(cells, atoms.masses * np.exp(-atoms.losses), minlength=len(angles))
+    losses, masses, _ = loss_of(PlanarLaplace(size), 1.0).atoms(0.001, above=True)
+    cells = np.digitize(np.arccos(losses / size), edges[1:-1])
+    here = np.bincount(cells, masses, minlength=len(angles))
+    there = np.bincount(cells, masses * np.exp(-losses), minlength=len(angles))
     theirs = of_rows(here, there, pessimistic=True).self_compose(reports).get_epsilon_for_delta(1e-5)
     ours = level_bounds(PlanarLaplace(size / 200), reports=reports, radius=200, delta=1e-5)
     assert ours.lower < theirs + 1e-6

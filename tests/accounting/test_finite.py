@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from geoind import Channel, Grid, InvalidInputError, Places, PlanarLaplace, discretise, planar_geometric
-from geoind.accounting import group, sequential
+from geoind.accounting import Promise, delta_of_reports, group, sequential
 from geoind.accounting.finite import tight_delta
 from geoind.channels import after_query, compose, linear_laplace
 from geoind.distances import discrete, euclidean, from_matrix, hamming
@@ -46,8 +46,6 @@ def test_delta_is_zero_exactly_from_the_channels_own_level_on() -> None:
 
 
 def test_a_discretised_mechanism_tells_less_than_the_continuous_one() -> None:
-    from geoind.accounting.reports import delta_of_reports
-
     noise = PlanarLaplace(0.01)
     for level in (0.0, 0.5):
         finite = tight_delta(discretise(noise, TOWN), level=level, radius=100)
@@ -72,7 +70,7 @@ def test_k_reports_keep_k_times_the_level_and_k_times_the_delta(seed: int, level
     together = channel
     for reports in (2, 3):
         together = compose(together, channel)
-        promised = sequential([(level, delta)] * reports)
+        promised = sequential([Promise(level=level, radius=100, delta=delta)] * reports)
         assert promised.delta == pytest.approx(min(1, reports * delta))
         assert tight_delta(together, level=promised.level, radius=100) <= promised.delta + 1e-12
 
@@ -84,8 +82,11 @@ def test_a_group_of_k_keeps_k_times_the_level_and_the_groups_delta(level: float)
     delta = tight_delta(count, level=level, radius=1, distance=hamming)
     assert delta > 0
     for size in (2, 3, 4):
-        promised = group((level, delta), size)
-        assert tight_delta(count, level=promised.level, radius=size, distance=hamming) <= promised.delta + 1e-15
+        promised = group(Promise(level=level, radius=1, delta=delta), size)
+        assert (
+            tight_delta(count, level=promised.level, radius=promised.radius, distance=hamming)
+            <= promised.delta + 1e-15
+        )
         assert promised.delta <= size * math.exp(size * level) * delta
 
 

@@ -1,4 +1,4 @@
-"""The audit finds each classical mistake, and accuses nobody who keeps the promise."""
+"""The audit finds each classical mistake, and does not refute mechanisms that are right."""
 
 import math
 from collections.abc import Callable
@@ -21,7 +21,7 @@ from geoind import (
     discretise,
 )
 from geoind.arrays import ArrayLike, FloatArray
-from geoind.audits.audit import Finding
+from geoind.audits.trials import Finding
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike
 

@@ -118,7 +118,7 @@ def test_a_ledger_in_memory_is_over_when_it_is_closed() -> None:
     """Opened again it would have forgotten what was spent."""
     with Ledger("sqlite://", budget=1) as ledger:
         ledger.charge("ana", 1.0)
-    with pytest.raises(LedgerError, match="memory ends"):
+    with pytest.raises(LedgerError, match="memory is lost"):
         ledger.charge("ana", 1.0)
 
 

@@ -1,6 +1,7 @@
 """One person's account in one transaction: reserved, charged and saved together, or not at all."""
 
 import threading
+from collections import Counter
 from datetime import timedelta
 
 import pytest
@@ -9,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from geoind import BudgetExceededError, InvalidInputError, Ledger
-from geoind.accounting import Promise
-from geoind.accounting.promise import PersonLevel
-from geoind.budgets.limits import limit_of
-from geoind.budgets.release import release_of
+from geoind.accounting import PersonLevel, Promise
+from geoind.budgets.costs import as_cost, limit_of
 from geoind.errors import LedgerError
 from tests.postgres import Server
 
@@ -135,8 +134,8 @@ def test_what_allows_all_charges_allows_each_part_of_them(
     limit = limit_of(BUDGETS[name])
 
     def allowed(costs: list[float]) -> bool:
-        releases = [release_of(cost) for cost in costs]
-        return limit.allows({release: releases.count(release) for release in releases})
+        counted = Counter(map(as_cost, costs))
+        return limit.allows(counted)
 
     part = [cost for cost, keep in zip(bill, kept, strict=False) if keep]
     if allowed([*before, *bill]):

@@ -89,7 +89,7 @@ class Model(RuleBasedStateMachine):
         people = [self.people.setdefault(name, Person()) for name in ("ana", "ben")]
         fits = all(person.spent(WINDOWS[ledger]) + epsilon <= BUDGET for person in people)
         try:
-            self.ledgers[ledger].charge_reports(["ben", "ana"], float(epsilon))
+            self.ledgers[ledger].charge_counts({"ben": 1, "ana": 1}, float(epsilon))
         except BudgetExceededError:
             assert not fits
             return

@@ -19,7 +19,7 @@ def test_one_person_has_one_name_however_it_was_typed(url: str) -> None:
         ledger.charge_counts(both, 0.125)
         assert ledger.remaining(np.int64(7)) == 0.625  # type: ignore[arg-type]
         with pytest.raises(InvalidInputError, match="got float"):
-            ledger.charge_reports(["ana", 7.0], 0.25)  # type: ignore[list-item]
+            ledger.charge_counts({"ana": 1, 7.0: 1}, 0.25)  # type: ignore[arg-type]
         assert ledger.remaining("ana") == 1.0
         assert ledger.forget("Zoe\u0301") == 1
 

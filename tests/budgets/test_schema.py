@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from geoind import Ledger
-from geoind.budgets.schema import VERSION, metadata
+from geoind.budgets.database import VERSION, metadata
 from geoind.errors import LedgerError
 
 DAY = timedelta(days=1)
 
 
-def test_a_name_with_space_around_it_may_be_in_a_database_of_today_and_is_left_alone(url: str) -> None:
+def test_a_stored_name_with_space_around_it_is_another_person(url: str) -> None:
     with Ledger(url, budget=1) as ledger, ledger._database.transaction(writes=True) as connection:
         connection.exec_driver_sql("INSERT INTO geoind_total VALUES (' ana', 'any', 1000, 1)")
     with Ledger(url, budget=1) as ledger:
@@ -33,7 +33,7 @@ def test_a_database_of_another_version_is_refused_and_left_alone(tmp_path: Path,
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(change)
         before = list(connection.iterdump())
-    with pytest.raises(LedgerError, match=f"has version [13], this geoind needs version {VERSION}"):
+    with pytest.raises(LedgerError, match=f"has version (3|unknown), this geoind needs version {VERSION}"):
         Ledger(f"sqlite:///{path}", budget=1)
     with closing(sqlite3.connect(path)) as connection:
         assert list(connection.iterdump()) == before
@@ -73,7 +73,7 @@ def test_a_ledger_in_memory_has_no_file(tmp_path: Path, url: str, monkeypatch: p
             pickle.dumps(ledger)
 
 
-def test_nothing_that_a_ledger_keeps_can_be_missing() -> None:
+def test_no_column_of_a_ledger_is_nullable() -> None:
     columns = [column for table in metadata.tables.values() for column in table.columns]
     assert [str(column) for column in columns if column.nullable] == []
     assert all(column.primary_key for column in metadata.tables["geoind_once"].columns)

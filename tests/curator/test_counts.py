@@ -1,5 +1,6 @@
 import itertools
 import math
+from typing import Any, cast
 
 import geopandas
 import numpy as np
@@ -7,8 +8,8 @@ import pytest
 
 from geoind import BudgetExceededError, Grid, InvalidInputError, Ledger, Projection, SphericalLaplace
 from geoind.accounting import PersonLevel
-from geoind.curator import Contributors, ReleasedCounts, release_counts
-from geoind.curator.whole_noise import GeometricNoise, as_fresh_randomness
+from geoind.curator import ReleasedCounts, release_counts
+from geoind.curator.noise import GeometricNoise, as_fresh_randomness
 
 STREET = Grid(0, 0, cell=100, columns=3, rows=1)
 
@@ -50,22 +51,22 @@ def test_the_noise_of_a_release_has_the_rate_epsilon_over_the_reports_of_a_perso
 
 def test_a_release_holds_nothing_but_what_is_public() -> None:
     released = release_counts([[0, 0]], STREET, epsilon=1.0, person=["ana"])
-    assert set(vars(released)) == {"grid", "counts", "promise", "reports_per_person"}
-    assert released.promise == PersonLevel(1.0)
+    assert set(vars(released)) == {"grid", "counts", "level", "reports_per_person"}
+    assert released.level == 1.0
     with pytest.raises(ValueError, match="read-only"):
         released.counts[0] = 0
 
 
-def test_everybody_in_the_table_pays_once_before_anything_is_drawn() -> None:
+def test_each_person_of_the_table_pays_once_before_anything_is_drawn() -> None:
     ledger = Ledger("sqlite://", budget=PersonLevel(1.0))
-    points, people = [[0, 0], [0, 0], [999, 0]], Contributors(["ana", "ana", "ben"], ledger=ledger)
-    release_counts(points, STREET, epsilon=0.6, person=people, outside="drop")
+    points, people = [[0, 0], [0, 0], [999, 0]], ["ana", "ana", "ben"]
+    release_counts(points, STREET, epsilon=0.6, person=people, ledger=ledger, outside="drop")
     assert (ledger.remaining("ana"), ledger.remaining("ben")) == (0.4, 0.4)
     assert [(one.epsilon, one.mechanism) for one in ledger.history("ana")] == [(0.6, "PersonLevel(0.6)")]
     ledger.charge("cem", PersonLevel(0.3))
-    ana = Contributors(["ana"], ledger=ledger)
+    here, never = points[:1], cast("Any", _Never())
     with pytest.raises(BudgetExceededError, match="of level per person requested"):
-        release_counts(points[:1], STREET, epsilon=0.6, person=ana, rng=_Never())  # type: ignore[arg-type]
+        release_counts(here, STREET, epsilon=0.6, person=["ana"], ledger=ledger, rng=never)
     assert ledger.remaining("ana") == 0.4
 
 
@@ -85,7 +86,7 @@ class _Never:
         ({"points": [], "person": []}, "at least one record"),
         ({"grid": [[0, 0]]}, "grid must be a Grid"),
         ({"epsilon": 0.0}, "epsilon must be positive"),
-        ({"epsilon": 1e-13}, "nothing would be left but noise"),
+        ({"epsilon": 1e-13}, "only noise would be left"),
         ({"reports_per_person": 0}, "reports_per_person must be"),
         ({"reports_per_person": 1.5}, "reports_per_person must be"),
         ({"reports_per_person": "2"}, "reports_per_person must be"),
@@ -94,20 +95,18 @@ class _Never:
         ({"rng": -1}, "rng must not be negative"),
     ],
 )
-def test_bad_input_is_an_error_and_charges_nobody(options: dict[str, object], message: str) -> None:
+def test_bad_input_is_an_error_and_is_not_charged(options: dict[str, object], message: str) -> None:
     ledger = Ledger("sqlite://", budget=PersonLevel(1.0))
     call = {"points": [[0, 0]], "grid": STREET, "epsilon": 0.5, "person": ["ana"], **options}
-    points, grid = call.pop("points"), call.pop("grid")
-    people = Contributors(call.pop("person"), ledger=ledger)  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=message):
-        release_counts(points, grid, person=people, **call)  # type: ignore[arg-type]
+        release_counts(**call, ledger=ledger)  # type: ignore[arg-type]
     assert ledger.remaining("ana") == 1.0
 
 
 def test_reports_and_releases_are_not_added_up() -> None:
     per_metre = Ledger("sqlite://", budget=0.01)
     with pytest.raises(InvalidInputError, match="level per person and this budget an epsilon per metre"):
-        release_counts([[0, 0]], STREET, epsilon=0.005, person=Contributors(["ana"], ledger=per_metre))
+        release_counts([[0, 0]], STREET, epsilon=0.005, person=["ana"], ledger=per_metre)
     per_person = Ledger("sqlite://", budget=PersonLevel(1.0))
     with pytest.raises(InvalidInputError, match="is a report and this budget a level per person"):
         per_person.charge("ana", SphericalLaplace(0.01))
@@ -129,7 +128,7 @@ def test_degrees_and_frames_are_counted_where_they_lie() -> None:
 @pytest.mark.parametrize("confidence", [0.3, 0.9, 0.99])
 @pytest.mark.parametrize("most", [1, 4])
 def test_the_margin_is_the_least_that_holds_the_noise_as_often_as_it_says(confidence: float, most: int) -> None:
-    released = ReleasedCounts(STREET, np.zeros(3, np.int64), PersonLevel(0.8), most)
+    released = ReleasedCounts(STREET, np.zeros(3, np.int64), 0.8, most)
     rate = 0.8 / most
     margin = released.margin(confidence)
 
@@ -140,6 +139,6 @@ def test_the_margin_is_the_least_that_holds_the_noise_as_often_as_it_says(confid
     assert margin == 0 or within(margin - 1) < confidence
 
 
-def test_nobody_is_no_population() -> None:
+def test_counts_without_a_positive_sum_are_no_population() -> None:
     with pytest.raises(InvalidInputError, match="too few people"):
-        ReleasedCounts(STREET, np.array([-3, 1, 0]), PersonLevel(0.8), 1).population()
+        ReleasedCounts(STREET, np.array([-3, 1, 0]), 0.8, 1).population()

@@ -53,7 +53,7 @@ def test_everything_that_asks_for_epsilon_gets_the_one_on_the_ground() -> None:
 
 def test_the_whole_web_mercator_has_no_epsilon() -> None:
     """Two neighbours on both sides of the antimeridian are 40 000 km apart in the plane."""
-    with pytest.raises(InvalidInputError, match="give a narrower domain"):
+    with pytest.raises(InvalidInputError, match="pass a narrower domain"):
         Projected(NOISE, WEB)
 
 
@@ -117,8 +117,8 @@ def test_a_channel_says_what_it_promises_between_truths_that_are_not_sites() -> 
     channel = discretise(NOISE, grid)
     projected = Projected(channel, PARIS)
     assert projected.off_site_level == pytest.approx(channel.epsilon * 100 * math.sqrt(2))
-    assert "1.41 more where a truth is not one of the mechanism's sites" in projected.promise
-    assert "more" not in Projected(NOISE, PARIS).promise
+    assert "1.41 more where a truth is not one of the mechanism's sites" in projected.guarantee
+    assert "more" not in Projected(NOISE, PARIS).guarantee
     # The law: any two truths, a metre apart or far, taken for their sites.
     rng = np.random.default_rng(0)
     truth, other = rng.uniform(-50, 450, (2, 500, 2))
@@ -132,10 +132,10 @@ def test_a_channel_says_what_it_promises_between_truths_that_are_not_sites() -> 
 
 def test_the_promise_names_its_number_and_place_or_says_that_there_is_none() -> None:
     oslo = Projected(NOISE, WEB, domain=OSLO)
-    assert oslo.promise.startswith(f"A privacy loss of at most {oslo.epsilon:.6g} per metre on the ground, ")
-    assert oslo.promise.endswith(".")
-    none = "No bound on the privacy loss per metre: PlanarGaussian promises none."
-    assert Projected(PlanarGaussian(150), PARIS).promise == none
+    assert oslo.guarantee.startswith(f"A privacy loss of at most {oslo.epsilon:.6g} per metre on the ground, ")
+    assert oslo.guarantee.endswith(".")
+    none = "No bound on the privacy loss per metre: PlanarGaussian has no epsilon."
+    assert Projected(PlanarGaussian(150), PARIS).guarantee == none
 
 
 @pytest.mark.parametrize(

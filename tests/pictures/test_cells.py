@@ -19,7 +19,6 @@ from geoind import (
     min_loss_given_epsilon,
     planar_geometric,
 )
-from geoind.accounting import PersonLevel
 from geoind.curator import ReleasedCounts, release_counts
 from geoind.evaluation import synthetic_city
 from geoind.pictures.cells import SMALL, thumbnail
@@ -118,10 +117,10 @@ def test_the_picture_of_a_channel_is_the_row_of_its_truth() -> None:
 
 def test_the_picture_of_a_release_has_its_counts_and_no_negative_ones() -> None:
     counts = np.arange(20) - 5
-    [image] = ReleasedCounts(GRID, counts, PersonLevel(1.0), 1).plot(largest=7.0).images
+    [image] = ReleasedCounts(GRID, counts, 1.0, 1).plot(largest=7.0).images
     assert np.asarray(image.get_array()).ravel().tolist() == np.maximum(counts, 0).tolist()
     assert image.norm.vmax == 7.0
-    assert ReleasedCounts(GRID, -np.ones(20, int), PersonLevel(1.0), 1).plot().images
+    assert ReleasedCounts(GRID, -np.ones(20, int), 1.0, 1).plot().images
 
 
 def test_the_picture_of_an_audit_marks_what_breaks_the_promise() -> None:

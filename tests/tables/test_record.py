@@ -183,7 +183,7 @@ def test_noise_without_a_promise_says_so_in_json_that_everybody_reads() -> None:
     promise = record_of(mechanism)
     assert json.loads(promise.to_json(), parse_constant=pytest.fail)["epsilon"] is None
     assert ReleaseRecord.from_json(promise.to_json()) == promise
-    assert mechanism.promise == "No bound on the privacy loss per metre: PlanarGaussian promises none."
+    assert mechanism.guarantee == "No bound on the privacy loss per metre: PlanarGaussian has no epsilon."
 
 
 def test_gaussian_noise_tells_its_sigma_and_what_so_many_reports_keep_together() -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from geoind import InvalidInputError, Ledger, SphericalGaussian, SphericalLaplace
-from geoind.accounting.reports import level_of_reports
+from geoind.accounting.accountant import level_of_reports
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 from geoind.tables.release import Release
 from geoind.tables.stream import Part, obfuscate

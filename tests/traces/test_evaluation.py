@@ -132,7 +132,7 @@ def test_columns_with_other_names_and_times_in_seconds_are_read_when_they_are_na
         ([str(path), *named, "--trace", "driver"], "--trace must be the columns PERSON,TIME"),
         ([str(path), *named, "--trace", "driver,driver"], "four different columns"),
         ([str(path), *named, "--lat", "north"], "one column each"),
-        (["commuters", *named], "go with --traces FILE"),
+        (["commuters", *named], "need --traces FILE"),
     ):
         assert main(["evaluate", "--traces", *options]) == 2
         assert said in capsys.readouterr().err

@@ -52,8 +52,9 @@ def paths(method: TraceMethod, truths: list[Truth]) -> Iterator[tuple[tuple[Plac
         if step == len(truths):
             yield answers, done * (MASS @ run), cost
             return
-        predicts = isinstance(method, Predictive) and history.reports
-        predicted = (method.predictor(history),) if predicts else ()
+        predicted: tuple[Place, ...] = ()
+        if isinstance(method, Predictive) and history.reports:
+            predicted = (method.predictor(history),)
         for report in dict.fromkeys((*PLACES, *predicted)):
             after, paid = method.seen(history, report)
             given = law(history, report, truths[step])

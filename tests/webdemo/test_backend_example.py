@@ -292,7 +292,13 @@ def test_asyncio_goes_on_while_the_ledger_waits(tmp_path: Path) -> None:
 
     async def both() -> int:
         beats = 0
-        query = {**HOME, "radius": RADIUS, "epsilon": EPSILON, "ledger": ledger, "person_id": "ana"}
+        query: dict[str, Any] = {
+            **HOME,
+            "radius": RADIUS,
+            "epsilon": EPSILON,
+            "ledger": ledger,
+            "person_id": "ana",
+        }
         asked = asyncio.create_task(asyncio.to_thread(private_query, **query))
         while not asked.done():
             await asyncio.sleep(0.02)

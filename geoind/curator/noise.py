@@ -1,4 +1,4 @@
-"""Exact noise on whole numbers: the geometric law, decided by doubles and, where they cannot, by ball arithmetic.
+"""Exact noise on whole numbers: the geometric law, from doubles or, if they do not decide, from ball arithmetic.
 
 A geometric number is the whole part of -ln(U) / rate for a uniform U, and two of them differ by noise of the
 two-sided geometric law: z is as likely as tanh(rate / 2) e^(-rate |z|). The rate is epsilon over a whole
@@ -20,17 +20,17 @@ __all__ = ["LARGEST", "GeometricNoise", "as_fresh_randomness", "uniform_number"]
 
 PURPOSE = "curator"
 WIDEST = 2.0**40
-"""Largest mean of the noise: beyond it a release says nothing. The longest draw stays below 2^54 then."""
+"""Largest mean of the noise: a release would be useless. The largest draw is below 2^54 then."""
 
 LARGEST = 2**62
-"""No true number is larger, so that none with noise leaves the integers."""
+"""Largest true number, so that none overflows with noise."""
 
 
 def as_fresh_randomness(rng: RandomnessLike) -> Randomness:
-    """Return a source that never repeats its noise."""
-    # The same noise on a table with one person more is that person: the difference of the two releases.
+    """Return a source of randomness that is not keyed."""
+    # The difference of two releases with the same noise, on tables that differ by one person, reveals that person.
     if isinstance(rng, KeyedRandomness):
-        raise InvalidInputError("rng must not be keyed: noise that is repeated for another table cancels out")
+        raise InvalidInputError("rng must not be keyed: the same noise on two tables cancels out")
     return as_randomness(rng, 0)
 
 
@@ -38,7 +38,7 @@ def as_fresh_randomness(rng: RandomnessLike) -> Randomness:
 class GeometricNoise:
     """Noise of the two-sided geometric law of rate epsilon / sensitivity.
 
-    Noise too wide to leave anything of a number is refused here: make it before anybody is charged.
+    Noise that would be too wide raises an error: construct it before a person is charged.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class GeometricNoise:
 
     def __post_init__(self) -> None:
         if not self.sensitivity / self.epsilon <= WIDEST:
-            raise InvalidInputError(f"epsilon {self.epsilon:g} is too small: nothing would be left but noise")
+            raise InvalidInputError(f"epsilon {self.epsilon:g} is too small: only noise would be left")
 
     def added_to(self, truth: IntArray, source: Randomness) -> IntArray:
         """Return the numbers with independent noise."""
@@ -73,7 +73,7 @@ class GeometricNoise:
 
 
 def uniform_number(below: int, source: Randomness) -> int:
-    """Return a whole number below this one, each equally likely.
+    """Return a uniformly random whole number below this one.
 
     Examples
     --------
@@ -88,15 +88,15 @@ def uniform_number(below: int, source: Randomness) -> int:
 
 
 def _by_doubles(words: Words, rate: float) -> tuple[FloatArray, "np.ndarray[tuple[int, int], np.dtype[np.bool_]]"]:
-    """Return the whole parts that doubles find, and which of them are certain."""
+    """Return the whole parts computed with doubles, and which of them are certain."""
     first_bits = words.astype(np.float64) + 0.5
     nats = np.log(2.0**64) - np.log(first_bits)
     steps = nats / rate
-    # The bits that follow the first 64; logarithms of at most 45, wrong by a few units in the last place where a
-    # processor's quick ones are used; the quotient. All bounds are generous.
+    # Error of the bits after the first 64; of logarithms of at most 45, a few units in the last place with a
+    # processor's fast ones; of the quotient. All bounds are generous.
     off = (1 / first_bits + 2.0**-42) / rate + steps * 2.0**-48
     whole = np.floor(steps)
-    # Of a number that begins with 64 zeros nothing is known: its logarithm has no bound.
+    # The logarithm of a number that begins with 64 zeros has no bound.
     certain = (words > 0) & (steps - whole > off) & (whole + 1 - steps > off)
     return np.where(certain, whole, 0.0), certain
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from geoind import InvalidInputError, KeyedRandomness
-from geoind.curator.whole_noise import GeometricNoise, as_fresh_randomness, uniform_number
+from geoind.curator.noise import GeometricNoise, as_fresh_randomness, uniform_number
 from tests.given_words import GivenWords, pairs_of
 from tests.goodness import counts_fit
 
