@@ -82,7 +82,7 @@ class _Watch:
         if report.failed:
             self.failed.append(report.nodeid)
 
-    def told(self, names: Iterable[str]) -> Knowledge:
+    def knowledge(self, names: Iterable[str]) -> Knowledge:
         data = self.cover.get_data()
         lines = {
             name: {
@@ -102,7 +102,7 @@ def measured(files: list[str], tests: list[str]) -> Knowledge:
         watch.cover.start()
         pytest.main([option for option in OPTIONS if option != "-x"] + tests, plugins=[watch])
         watch.cover.stop()
-        answer.send(watch.told(files))
+        answer.send(watch.knowledge(files))
 
     known: Knowledge = _in_child(run)
     return known

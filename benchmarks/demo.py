@@ -19,7 +19,7 @@ from webdemo.app import create_app
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 CLICKS = 30
 REST = 200
-"""Milliseconds between two clicks: nobody is faster."""
+"""Milliseconds between two clicks, faster than a person."""
 
 # From the click to the next frame after the numbers and the overlays have changed.
 CLICK = """

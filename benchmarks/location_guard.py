@@ -92,7 +92,7 @@ def one_report_names_the_place(count: int = 100_000, tolerance: float = 2e-8) ->
     for name, method in LOCATION_GUARD.items():
         seen = reports(*HOME, count, method.epsilon, rng)
         shares = [could_be(place, seen, method.epsilon, tolerance).mean() for place in (HOME, tuple(other))]
-        promised, told = 200 * method.epsilon, math.log(shares[0] / shares[1])
+        promised, measured = 200 * method.epsilon, math.log(shares[0] / shares[1])
         rows.append(
             [
                 name,
@@ -100,7 +100,7 @@ def one_report_names_the_place(count: int = 100_000, tolerance: float = 2e-8) ->
                 f"{shares[0]:.3%}",
                 f"{shares[1]:.3%}",
                 f"e^{promised:.1f}",
-                f"e^{told:.1f}",
+                f"e^{measured:.1f}",
             ]
         )
         print(*rows[-1], sep="  ", flush=True)
@@ -110,13 +110,13 @@ def one_report_names_the_place(count: int = 100_000, tolerance: float = 2e-8) ->
         "fits the truth",
         "fits a place 200 m away",
         "promised",
-        "told apart by",
+        "distinguished by a factor of",
     ]
     return markdown(rows, header)
 
 
 def staying(days: int = 1, trials: int = 200) -> str:
-    """Return what somebody pays and gives away who stays at home and is asked every ten minutes."""
+    """Return what a person at home who is asked every ten minutes pays and reveals."""
     rows = []
     for name, method in LOCATION_GUARD.items():
         steady = SparseVector.for_accuracy(PlanarLaplace(method.epsilon).reach(0.9))
@@ -181,22 +181,22 @@ WGS84 metres: too little to see.)
 ## One report can name the place
 
 The Lambert function's value is rounded to six decimals, so that the radius is a multiple of 1e-6 / epsilon, and
-the report is published in full doubles. Whoever has a list of places that may be the truth, in the digits in which
-a device tells them (an address of a geocoder, a fixed sensor, a lattice of few decimals), computes the distance
-from each to the report and looks whether it is such a multiple, to 2e-8 m.
+the report is published in full doubles. An observer with a list of places that may be the truth, in the
+digits of the device (an address of a geocoder, a fixed sensor, a lattice of few decimals), computes the distance
+from each to the report and checks whether it is such a multiple, to 2e-8 m.
 {count} reports of each level:
 
 {names}
 
 The truth always fits, another place nearly never: far more than the promise allows between places 200 m apart,
-and more the finer one looks. geoind's draws are exact and end on a public lattice ([exact
+and more with finer digits. geoind's draws are exact and end on a public lattice ([exact
 draws](../exact-draws.md)).
 
-## Its cache looks at the clock
+## Its cache depends on the clock
 
-A report is repeated for 10, 30 or 60 minutes. Then fresh noise is drawn, also for somebody who has not moved.
+A report is repeated for 10, 30 or 60 minutes. Then fresh noise is drawn, also for a person who has not moved.
 One day at home, asked every ten minutes, mean of {trials} days; "level spent" is what all reports of the day
-tell together within the level's own radius, where a single one tells 2:
+cost together within the level's own radius, where a single one costs 2:
 
 {staying}
 

@@ -33,7 +33,7 @@ def measure(page: Page) -> dict[str, list[float]]:
         ("one report, belief on both maps", "card=2", "redraw"),
         ("here or there", "card=3", "redraw"),
         ("asked once more", "card=5", "ask-once"),
-        ("somebody hides again", "part=guess", "hide-again"),
+        ("a person hides again", "part=guess", "hide-again"),
     ):
         page.evaluate("(view) => { location.hash = view; }", view)
         page.wait_for_timeout(200)

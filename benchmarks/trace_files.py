@@ -24,7 +24,7 @@ REPEATS = 3
 
 
 def write(path: Path, steps: int, *, by_person: bool) -> None:
-    """Write a file of commuters, each somewhere else: persons one after the other, or mixed by time."""
+    """Write a file of commuters, each at another place: persons one after the other, or mixed by time."""
     times, lonlat = commuter(days=int(np.ceil(steps * EVERY / 86_400)) + 1, every=EVERY)
     shifts = np.random.default_rng(0).normal(0, 0.05, (PERSONS, 2))
     persons, rows = np.meshgrid(np.arange(PERSONS), np.arange(steps), indexing="ij" if by_person else "xy")
@@ -54,8 +54,8 @@ def obfuscate(source: Path, *options: str) -> tuple[float, int]:
     """Return processor seconds of the command, once Python and the library are there, and peak megabytes."""
     few, target = source.with_name("few.csv"), source.with_name("out.csv")
     command = [sys.executable, "-c", MEASURE, str(source), str(few), str(target), *options]
-    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
-    return float(told[0]), int(told[1]) // 1024
+    output = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout.split()
+    return float(output[0]), int(output[1]) // 1024
 
 
 def files() -> str:
@@ -68,21 +68,21 @@ def files() -> str:
             noise = min(obfuscate(source, "--order", "keep", "--person", "person") for _ in range(REPEATS))
             layout = "one person after the other" if by_person else "mixed by time"
             rows.append(
-                [f"{PERSONS * steps:,}, {layout}", "independent noise, without traces", *_told(noise, noise)]
+                [f"{PERSONS * steps:,}, {layout}", "independent noise, without traces", *_cells(noise, noise)]
             )
             for method in METHODS:
                 options = ("--trace", "person,time", "--method", method)
                 made = min(obfuscate(source, *options) for _ in range(REPEATS))
-                rows.append(["", method, *_told(made, noise)])
+                rows.append(["", method, *_cells(made, noise)])
     return table(["rows", "method", "seconds of processor", "times independent noise", "peak MB"], rows)
 
 
-def _told(made: tuple[float, int], noise: tuple[float, int]) -> list[str]:
+def _cells(made: tuple[float, int], noise: tuple[float, int]) -> list[str]:
     return [f"{made[0]:.2f}", f"{made[0] / noise[0]:.2f}", f"{made[1]}"]
 
 
 def one_by_one() -> str:
-    """Return microseconds of one report, of somebody who stays and of somebody who never does."""
+    """Return microseconds of one report, of a person who stays and of one who never does."""
     sparse = SparseVector.for_accuracy(500)
     methods: dict[str, TraceMethod] = {
         "independent": Independent(sparse.fresh),
@@ -95,7 +95,7 @@ def one_by_one() -> str:
     rows = [
         [name, *(f"{microseconds(method, *trace):.0f}" for trace in traces)] for name, method in methods.items()
     ]
-    return table(["microseconds of one `report`", "a commuter", "somebody who never stays"], rows)
+    return table(["microseconds of one `report`", "a commuter", "a person who never stays"], rows)
 
 
 def microseconds(method: TraceMethod, times: FloatArray, truth: FloatArray) -> float:

@@ -1,4 +1,4 @@
-"""What a moving person pays, and what somebody learns who sees every report.
+"""What a moving person pays, and what an observer of all reports learns.
 
 python3 dev.py bench traces [FILE]    prints the tables, writes docs/benchmarks/traces.md, docs/figures/traces.png;
                                       with a file of traces, GeoLife's for one, evaluates on them, too
@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from geoind import Prior, TraceSession
 from geoind.arrays import FloatArray
@@ -25,17 +26,19 @@ from geoind.traces import (
     Switching,
     TraceMethod,
     commuter,
+    days_until_home_is_known,
+    drives_of,
+    evaluate_traces,
+    homes_figure,
+    jitter_attack,
     most_likely_path,
     most_likely_places,
     obfuscate_traces,
     smooth,
     trace_adversary_error,
+    zone_attack,
 )
-from geoind.traces.commuter import HOME, WORK
-from geoind.traces.drives import drives_of
-from geoind.traces.evaluation import evaluate_traces
-from geoind.traces.homes import HomesKnown, days_until_home_is_known
-from geoind.traces.zone_attacks import jitter_attack, zone_attack
+from geoind.traces.drives import HOME, WORK
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "traces.md"
@@ -70,7 +73,7 @@ def apart(reports: FloatArray, truth: FloatArray) -> FloatArray:
 
 
 def driver() -> tuple[FloatArray, FloatArray]:
-    """Return a day of somebody who never stays: 8 m/s, back and forth along 30 km."""
+    """Return a day of a person who never stays: 8 m/s, back and forth along 30 km."""
     times = np.arange(0.0, 86_400.0, 300.0)
     x = 15_000 - np.abs(8.0 * times % 60_000 - 30_000)
     return times, PLANE.to_lonlat(np.column_stack((x, np.zeros_like(x))))
@@ -129,17 +132,19 @@ def crowd() -> str:
     rows = []
     for accuracy in (500.0, 1000.0):
         method = SparseVector.for_accuracy(accuracy)
-        found = obfuscate_traces(truth, persons=persons, times=np.tile(times, CROWD), method=method, key=bytes(32))
-        errors = apart(found.lonlat, truth)
-        rate = float(np.mean([*found.spent.values()])) / (float(times[-1]) / 3600)
+        reports, spent = obfuscate_traces(
+            truth, persons=persons, times=np.tile(times, CROWD), method=method, key=bytes(32)
+        )
+        errors = apart(reports, truth)
+        rate = float(np.mean([*spent.values()])) / (float(times[-1]) / 3600)
         independent = Independent.for_accuracy(accuracy).epsilon * 12
-        told = (
+        numbers = (
             f"{errors.mean():.0f}",
             f"{np.quantile(errors, 0.9):.0f}",
             f"{rate:.4f}",
             f"{independent / rate:.1f}",
         )
-        rows.append([f"within {accuracy:.0f} m", *told])
+        rows.append([f"within {accuracy:.0f} m", *numbers])
     return table(["", "mean error, m", "90 % error, m", "epsilon per hour", "times less than fresh noise"], rows)
 
 
@@ -160,11 +165,11 @@ def learned() -> str:
         guesses["most likely cells"] = most_likely_places(reports, times, method=method, mobility=free)
         guesses["most likely path"] = most_likely_path(reports, times, method=method, mobility=free)
         bayesian = {
-            told: trace_adversary_error(reports, truth, times=times, method=method, mobility=mobility)
-            for told, mobility in (
+            known: trace_adversary_error(reports, truth, times=times, method=method, mobility=mobility)
+            for known, mobility in (
                 ("`trace_adversary_error`", free),
-                ("who knows the road", on_road),
-                ("who knows the traffic", public),
+                ("with the road", on_road),
+                ("with the traffic", public),
             )
         }
         errors = [*(apart(guess, truth).mean() for guess in guesses.values()), *bayesian.values()]
@@ -172,7 +177,7 @@ def learned() -> str:
     return table(["mean error in metres of", *guesses, *bayesian], rows)
 
 
-def homes(found: HomesKnown) -> str:
+def homes(found: pd.DataFrame) -> str:
     """Return the days until home is known."""
     rows = [
         [
@@ -182,7 +187,7 @@ def homes(found: HomesKnown) -> str:
             f"{row.known} of {PERSONS}",
             f"{row.error:.0f}",
         ]
-        for row in found.table.itertuples()
+        for row in found.itertuples()
     ]
     header = ["", "best attack on night reports", "days until 100 m (median)", "ever known", "error at the end, m"]
     return table(header, rows)
@@ -250,12 +255,12 @@ def speed() -> str:
 def evaluated(path: str) -> str:
     """Return what the evaluation finds on the traces of a file, for fresh reports within 500 m."""
     found = evaluate_traces(drives_of(read_traces(path), most=12), accuracies=[ACCURACY])
-    audits = found.audits.set_index("contender")
+    audits = found.audits.set_index("approach")
     columns = ["mean_error", "error_90", "smoothed_error", "level_per_hour"]
     rows = []
     for row in found.table[found.table["traces"] != "one drive"].to_dict("records"):
-        refuted = "refuted" if audits.loc[row["contender"], "refuted"] else "not refuted"
-        rows.append([str(row["contender"]), *(f"{row[column]:.4g}" for column in columns), refuted])
+        refuted = "refuted" if audits.loc[row["approach"], "refuted"] else "not refuted"
+        rows.append([str(row["approach"]), *(f"{row[column]:.4g}" for column in columns), refuted])
     header = ["", "mean error, m", "90 % error, m", "smoothed, m", "level within 200 m per hour", "audit"]
     return table(header, rows)
 
@@ -263,7 +268,7 @@ def evaluated(path: str) -> str:
 def main() -> None:
     """Measure, print, write."""
     known = days_until_home_is_known(persons=PERSONS, days=DAYS, every=EVERY, accuracy=ACCURACY)
-    known.figure().savefig(FIGURE, dpi=110)
+    homes_figure(known).savefig(FIGURE, dpi=110)
     tables = {
         "commuter": budgets(*commuter(), keys=WEEKS),
         "commuter within 1 km": budgets(*commuter(), keys=WEEKS, accuracy=1000.0),
@@ -278,7 +283,7 @@ def main() -> None:
     }
     if sys.argv[1:]:
         tables["geolife"] = evaluated(sys.argv[1])
-    page = f"""# What people who move pay, and what they give away
+    page = f"""# What people who move pay, and what their reports reveal
 
 Written by `python3 dev.py bench traces`. Fresh reports are within {ACCURACY:.0f} m nine times in ten.
 
@@ -296,7 +301,7 @@ The session with memory over {CROWD} persons:
 
 {tables["crowd"]}
 
-## Somebody who never stays, a day, a position every five minutes
+## A person who never stays, a day, a position every five minutes
 
 {tables["driver"]}
 
@@ -310,7 +315,7 @@ A commuter, two days, a position every ten minutes; 60 x 50 cells of 200 m.
 
 {PERSONS} commuters, {DAYS} days, a position every {EVERY / 60:.0f} minutes.
 Each defence has a mean error of about {2 / EPSILON:.0f} m. The attacker averages what was reported at night, or is
-a Bayesian who hears a session's silence, too: the attack that does best against the whole crowd.
+the Bayesian of `home_beliefs`: the attack that does best against all persons.
 
 {tables["homes"]}
 

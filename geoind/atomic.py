@@ -31,7 +31,7 @@ class AtomicWriter:
     Parameters
     ----------
     within : path, optional
-        The folder of an `Unfinished` job, for the hidden directories of files next to that job's target; by
+        The folder of a `WorkFolder`, for the hidden directories of files next to that job's target; by
         default each is next to its file.
 
     Examples

@@ -1,18 +1,13 @@
 """The errors of geoind, and helpers for their messages."""
 
+# The errors of the top level (GeoindError, InvalidInputError, BudgetExceededError) are offered there only.
 __all__ = [
-    "MOST_SAID",
-    "BudgetExceededError",
-    "GeoindError",
     "InfeasibleError",
-    "InvalidInputError",
     "LedgerError",
     "MissingExtraError",
     "NotStochasticError",
     "SitesMismatchError",
     "SolverError",
-    "plural",
-    "printable",
 ]
 
 

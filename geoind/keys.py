@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from geoind.errors import InvalidInputError
-from geoind.randomness import KEY_BYTES
 
-__all__ = ["VARIABLE", "Key", "KeyLike", "as_key", "key_of_place"]
+__all__ = ["KEY_BYTES", "VARIABLE", "Key", "KeyLike", "as_key", "key_of_place"]
+
+KEY_BYTES = 32
 
 VARIABLE = "GEOIND_SECRET_KEY"
 """The default environment variable. Spark redacts values of names with "secret" in its pages and event logs."""

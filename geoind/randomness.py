@@ -1,12 +1,12 @@
-"""Where the random bits come from.
+"""Sources of random bits.
 
-Every mechanism asks for 64-bit words, a fixed number per point. Three sources give them:
+Every mechanism asks for 64-bit words, a fixed number per point. There are three sources:
 
 - the default, `rng=None`: a cipher keystream under a fresh key from the operating system for each block of
   points. No state outlives the block, so nothing can be read from memory later or be copied by a forked worker;
 - `KeyedRandomness`: a secret key and a label per record give the same words again for the same record;
-- numpy `Generator`s and integer seeds, **for simulation and tests only**: whoever learns the seed, or enough
-  of the stream, removes the noise.
+- numpy `Generator`s and integer seeds, **for simulation and tests only**: the seed, or enough of the stream,
+  is enough to remove the noise.
 """
 
 import hashlib
@@ -22,16 +22,30 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
+from geoind.keys import KEY_BYTES, KeyLike, as_key
 
-__all__ = ["KeyedRandomness", "Randomness", "RandomnessLike", "Words", "as_randomness", "words_by_block"]
+__all__ = [
+    "BLOCK_BYTES",
+    "BlockCipher",
+    "KeyedRandomness",
+    "Randomness",
+    "RandomnessLike",
+    "Words",
+    "as_randomness",
+    "block_cipher",
+    "cbc_mac",
+    "words_by_block",
+]
 
 Words: TypeAlias = npt.NDArray[np.uint64]
+
+BlockCipher: TypeAlias = Callable[[Words], Words]
+"""From (n, 2) words to (n, 2) words: each row is one enciphered block of 16 bytes."""
 
 Labels: TypeAlias = Sequence[int] | Sequence[str] | Sequence[bytes] | npt.NDArray[np.generic]
 
 SCHEME = b"geoind words 2"
-"""Name of the scheme of docs/keyed-noise.md; whoever changes what a key and a label mean changes the name."""
-KEY_BYTES = 32
+"""Name of the scheme of docs/keyed-noise.md. A change of what a key and a label mean needs a new name."""
 BLOCK_BYTES = 16
 CHUNK = bytes(1 << 18)
 CACHED = 8192
@@ -85,10 +99,10 @@ def as_randomness(rng: RandomnessLike, count: int) -> Randomness:
 
 
 def words_by_block(source: Randomness, points: FloatArray, count: int, purpose: str) -> Callable[[slice], Words]:
-    """Return what gives a block of the points its words, `count` for each.
+    """Return a function from a block of the points to its words, `count` for each.
 
-    They are drawn with their block, in its thread, where the order does not matter: the words of all points never
-    lie in memory at once. A generator draws all of them first.
+    The words are drawn with their block, in its thread, where the order does not matter: the words of all points
+    are never in memory at once. A generator draws all of them first.
     """
     if isinstance(source, SystemRandomness | KeyedRandomness):
         return lambda part: source.only(part).words(points[part], count, purpose)
@@ -152,8 +166,8 @@ class KeyedRandomness:
 
     Parameters
     ----------
-    key : bytes
-        32 secret bytes, from `secrets.token_bytes(32)`. Whoever has it can remove the noise.
+    key : Key or bytes
+        32 secret bytes, from `secrets.token_bytes(32)`. With the key, the noise can be removed.
     labels : sequence of int, str or bytes
         The identity of each record, one per point.
 
@@ -167,17 +181,17 @@ class KeyedRandomness:
     True
     """
 
-    key: bytes = field(repr=False)
+    key: KeyLike = field(repr=False)
     labels: Labels = field(repr=False)
     _blocks: tuple[str, Words] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.key, bytes) or len(self.key) != KEY_BYTES:
-            raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
-        # Only the first is looked at: a list of text is slow to become an array.
+        secret = as_key(self.key).read()
+        object.__setattr__(self, "key", secret)
+        # Only the first label is checked: converting a list of text to an array is slow.
         if np.ndim(self.labels[:1] if hasattr(self.labels, "__getitem__") else self.labels) != 1:
             raise InvalidInputError("labels must be a list: one int, str or bytes per point")
-        object.__setattr__(self, "_blocks", _label_blocks(self.labels, self.key))
+        object.__setattr__(self, "_blocks", _label_blocks(self.labels, secret))
 
     def only(self, rows: npt.NDArray[np.bool_] | slice) -> "KeyedRandomness":
         """Return the source of the records of a slice, or where `rows` is true."""
@@ -198,33 +212,58 @@ class KeyedRandomness:
     def words(self, points: FloatArray, count: int, purpose: str) -> Words:
         """Return each record's own words."""
         kind, blocks = self._blocks
-        cipher = _block_cipher(self.key, f"{kind} labels: {purpose}")
+        cipher = _label_cipher(cast("bytes", self.key), f"{kind} labels: {purpose}")
         result = np.empty((len(points), count + count % 2), np.uint64)
         for start in range(0, len(points), CACHED):
             part = slice(start, start + CACHED)
             places = _place_blocks(points[part])
             for pair in range(result.shape[1] // 2):
-                result[part, 2 * pair : 2 * pair + 2] = _pair(cipher, blocks[part], places, pair)
+                result[part, 2 * pair : 2 * pair + 2] = cbc_mac(cipher, _counted(blocks[part], pair), places)
         return result[:, :count]
 
     def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:
         """Return two more words of the record in this row."""
         kind, blocks = self._blocks
-        cipher = _block_cipher(self.key, f"{kind} labels: {purpose}")
-        words = _pair(cipher, blocks[[row]], _place_blocks(point[None]), FURTHER + number)
+        cipher = _label_cipher(cast("bytes", self.key), f"{kind} labels: {purpose}")
+        words = cbc_mac(cipher, _counted(blocks[[row]], FURTHER + number), _place_blocks(point[None]))
         first, second = words[0].tolist()
         return first, second
 
 
-def _pair(cipher: "_BlockCipher", blocks: Words, places: Words, counter: int) -> Words:
-    """Return two words for each record: CBC-MAC over (label, counter) and place, a pseudo-random function."""
-    return cipher(cipher(blocks ^ np.array([0, counter], np.uint64)) ^ places)
+def block_cipher(key: bytes) -> BlockCipher:
+    """Return AES-256 under a key, one block at a time: a pseudo-random function of 128 bits."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+    # ECB repeats itself on equal blocks; no stream is enciphered here, and the inputs never repeat by design.
+    update = Cipher(algorithms.AES256(key), modes.ECB()).encryptor().update
+
+    def encipher(blocks: Words) -> Words:
+        # A view without rows cannot be cast.
+        plain = blocks.data.cast("B") if blocks.size else b""
+        return np.frombuffer(update(plain), np.uint64).reshape(-1, 2)
+
+    return encipher
+
+
+def cbc_mac(cipher: BlockCipher, *blocks: Words) -> Words:
+    """Return (n, 2) words: CBC-MAC over the blocks of each row.
+
+    Pseudo-random if all messages under one key have the same number of blocks, or none begins another.
+    """
+    result = cipher(blocks[0])
+    for block in blocks[1:]:
+        result = cipher(result ^ block)
+    return result
+
+
+def _counted(blocks: Words, counter: int) -> Words:
+    return blocks ^ np.array([0, counter], np.uint64)
 
 
 def _label_blocks(labels: Labels, key: bytes) -> tuple[str, Words]:
     """Return the kind of the labels and 128 bits for each."""
     if set(map(type, labels[:1])) == {str} == set(map(type, labels)):
-        # The common case, without a look at each label.
+        # The common case, without a check of each label.
         return "text", _digests([label.encode() for label in cast("Sequence[str]", labels)], key)
     array = np.asarray(labels)
     if array.dtype.kind not in "iu":
@@ -245,7 +284,7 @@ def _label_bytes(label: object, number: int) -> bytes:
 
 def _digests(texts: list[bytes], key: bytes) -> Words:
     """Return 128 bits for each text: CBC-MAC over its length and its blocks, all texts at once."""
-    cipher = _block_cipher(key, "text labels")
+    cipher = _label_cipher(key, "text labels")
     lengths = np.fromiter(map(len, texts), np.int64, len(texts))
     # The length comes first: no text's blocks are the beginning of another's.
     digests = np.zeros((len(texts), 2), np.uint64)
@@ -267,20 +306,5 @@ def _place_blocks(points: FloatArray) -> Words:
     return np.ascontiguousarray(rounded).view(np.uint64).reshape(-1, 2)
 
 
-class _BlockCipher(Protocol):
-    def __call__(self, blocks: Words) -> Words: ...
-
-
-def _block_cipher(key: bytes, purpose: str) -> _BlockCipher:
-    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
-    subkey = hashlib.blake2b(purpose.encode(), key=key, digest_size=KEY_BYTES, person=SCHEME).digest()
-    # One block at a time is what a pseudo-random function of 128 bits is; the inputs never repeat by design.
-    stream = Cipher(algorithms.AES256(subkey), modes.ECB()).encryptor()
-
-    def encrypt(blocks: Words) -> Words:
-        # A view without rows cannot be cast.
-        plain = blocks.data.cast("B") if blocks.size else b""
-        return np.frombuffer(stream.update(plain), np.uint64).reshape(-1, 2)
-
-    return encrypt
+def _label_cipher(key: bytes, purpose: str) -> BlockCipher:
+    return block_cipher(hashlib.blake2b(purpose.encode(), key=key, digest_size=KEY_BYTES, person=SCHEME).digest())

@@ -34,15 +34,27 @@ SLOW = [
     "adapters/test_dask.py",
     "adapters/test_engines.py",
     "adapters/test_spark.py",
+    "audits/test_audit.py",
+    "cli/test_demo.py",
     "docs/test_commands.py",
     "docs/test_docs.py",
     "docs/test_notebooks.py",
+    "evaluation/test_report.py",
+    "files/test_fuzz.py",
+    "files/test_paid_model.py",
     "files/test_paid_once.py",
+    "files/test_planted.py",
     "files/test_private.py",
+    "files/test_vector.py",
+    "files/test_what_leaves.py",
+    "files/test_writers.py",
+    "space/test_vector_files.py",
+    "test_hostile_text.py",
     "traces/test_payment.py",
     "webdemo",
 ]
-"""Files and folders of tests that start servers, clusters or kernels, or kill processes."""
+"""Files and folders whose tests start servers, clusters, kernels or a process of GDAL per file, kill processes, or
+draw for long. Single slow tests have the marker in their own files."""
 
 FOLDER = Path(__file__).parent
 FAST = "not slow"

@@ -68,6 +68,7 @@ def test_the_fast_tests_are_those_that_are_not_slow(
     monkeypatch: pytest.MonkeyPatch, arguments: list[str], fast: bool
 ) -> None:
     ran: list[tuple[Any, ...]] = []
+    monkeypatch.setenv("GEOIND_TRIALS", "1")
     monkeypatch.setattr(sys, "argv", ["dev.py", "test", *arguments])
     monkeypatch.setattr(dev, "sh", lambda *command, **_: ran.append(command))
     for step in ("install", "install_system"):

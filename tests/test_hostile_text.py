@@ -43,7 +43,7 @@ HOSTILE = {
     "surrogate": "zq\ud800qz",
 }
 SHOWN = [HOSTILE[name] for name in ("template", "tag", "quote", "script")]
-"""For pages that take seconds to make."""
+"""For pages that take long to make and have a quicker one like them."""
 EVALUATED = ("zq1147qz", "zq34qz")
 LONGEST = 4000
 """Characters of a message."""
@@ -163,7 +163,9 @@ def page_of_a_folder_name(text: str, folder: Path) -> str | None:
 
 def page_of_a_base_map_name(text: str, folder: Path) -> str | None:
     path = as_file(folder, text, ".geojson")
-    return None if path is None else map_of(reports(folder / "r.csv"), "--basemap", town(path))
+    return (
+        None if path is None or text not in SHOWN else map_of(reports(folder / "r.csv"), "--basemap", town(path))
+    )
 
 
 def page_of_base_map_values(text: str, folder: Path) -> str | None:
@@ -208,7 +210,7 @@ def page_of_column_names(text: str, folder: Path) -> str | None:
 
 def page_of_an_estimate(text: str, folder: Path) -> str | None:
     path = as_file(folder, text, ".csv")
-    if path is None:
+    if path is None or text not in SHOWN:
         return None
     out = folder / "page.html"
     assert_messages_are_safe(run("estimate", reports(path), "--grid", 500, "--out", out))

@@ -195,7 +195,7 @@ def test_many_reports_are_the_same_without_the_instructions_of_this_processor() 
     fast = [name for name in __cpu_dispatch__ if __cpu_features__.get(name)]
     environment = os.environ | {"NPY_DISABLE_CPU_FEATURES": " ".join(fast)}
     code = "import json, tests.test_known_answers as t; print(json.dumps(t.many()))"
-    told = subprocess.run(
+    given = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         check=True,
@@ -203,4 +203,4 @@ def test_many_reports_are_the_same_without_the_instructions_of_this_processor() 
         env=environment,
         text=True,
     )
-    assert json.loads(told.stdout) == ANSWERS["many"]
+    assert json.loads(given.stdout) == ANSWERS["many"]

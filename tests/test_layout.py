@@ -1,6 +1,7 @@
 """Rules for every file: data never becomes a template, and no example leaves a folder with true locations."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,3 +108,24 @@ def test_no_template_declares_a_value_safe() -> None:
 
 def test_the_files_that_are_listed_as_slow_exist() -> None:
     assert [name for name in SLOW if not (ROOT / "tests" / name).exists()] == []
+
+
+WORDS = ("told", "whoever", "somebody", "nobody", "anybody")
+"""Words that plain technical English does without."""
+
+
+def words_in(text: str) -> list[str]:
+    """Return the lines of a text that have one of the words."""
+    word = re.compile(rf"\b({'|'.join(WORDS)})\b", re.IGNORECASE)
+    return [line.strip() for line in text.splitlines() if word.search(line)]
+
+
+def test_the_library_and_its_documentation_are_written_in_plain_words() -> None:
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *(ROOT / "geoind").rglob("*.pyi"), *SOURCES]
+    found = {path.relative_to(ROOT).as_posix(): words_in(path.read_text(encoding="utf-8")) for path in pages}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_a_word_that_is_not_plain_would_be_found(word: str) -> None:
+    assert words_in(f"first line\n{word.capitalize()} reads this.") == [f"{word.capitalize()} reads this."]

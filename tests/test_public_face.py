@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, is_typeddict
 
 import pytest
 
@@ -52,9 +52,10 @@ def callables(place: str) -> dict[str, Any]:
     }
 
 
-def is_raised_or_implemented(value: Any) -> bool:
-    """Whether a name is an error or a protocol: the examples are those of the functions that use it."""
-    return inspect.isclass(value) and (issubclass(value, Exception) or getattr(value, "_is_protocol", False))
+def is_declaration(value: Any) -> bool:
+    """Return whether a name is an error, a protocol or a typed dictionary: the functions that use it show it."""
+    declared = is_typeddict(value) or getattr(value, "_is_protocol", False)
+    return declared or (inspect.isclass(value) and issubclass(value, Exception))
 
 
 def documentation(value: Any) -> str:
@@ -114,7 +115,7 @@ def test_every_public_function_and_class_has_an_example(place: str) -> None:
         name
         for name, value in callables(place).items()
         if ">>> " not in documentation(value)
-        and not is_raised_or_implemented(value)
+        and not is_declaration(value)
         and not (inspect.isclass(value) and re.search(rf"\b{name}\b", shown))
     ]
     assert missing == []
@@ -125,7 +126,7 @@ def test_public_functions_show_their_parameters(place: str) -> None:
     hidden = [
         f"{name}({parameter})"
         for name, value in callables(place).items()
-        if not is_raised_or_implemented(value)
+        if not is_declaration(value)
         for parameter in inspect.signature(value).parameters.values()
         if parameter.kind is inspect.Parameter.VAR_KEYWORD
     ]

@@ -116,7 +116,7 @@ def test_texts_of_every_length_get_words_of_their_own() -> None:
         "x" * 1000,
     ]
     assert len(np.unique(keyed_words(*texts))) == 2 * len(texts)
-    # Whatever stands beside it, and whatever holds it.
+    # Next to any other label, and in any container.
     for text in texts:
         np.testing.assert_array_equal(keyed_words(text), keyed_words(*texts)[texts.index(text)][None])
         np.testing.assert_array_equal(keyed_words(text), keyed_words(np.str_(text)))
@@ -128,7 +128,7 @@ def test_a_text_and_its_bytes_are_two_labels() -> None:
 
 @pytest.mark.parametrize("key", [b"short", bytes(33), "0" * 32, None])
 def test_a_key_is_32_bytes_and_is_never_shown(key: object) -> None:
-    with pytest.raises(InvalidInputError, match="key must be 32 bytes"):
+    with pytest.raises(InvalidInputError, match="32 bytes"):
         KeyedRandomness(key, [1])  # type: ignore[arg-type]
     assert "\\x" not in repr(KeyedRandomness(KEY, [1]))
     assert repr(KEY) not in repr(KeyedRandomness(KEY, [1]))

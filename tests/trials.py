@@ -8,6 +8,6 @@ __all__ = ["trials"]
 def trials(count: int) -> int:
     """Return all of so many trials, or the share that GEOIND_TRIALS asks for.
 
-    CI makes all of them on one Python, and a part on the others: chance does not depend on the interpreter.
+    The fast tests make a fifth. CI makes all of them on one Python: random draws do not depend on the interpreter.
     """
     return max(1, round(count * float(os.environ.get("GEOIND_TRIALS", "1"))))

@@ -26,11 +26,18 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, StrictFloat, TypeAdapter, ValidationError
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, SamePlace, epsilon_for, private_query
+from geoind import (
+    BudgetExceededError,
+    InvalidInputError,
+    Ledger,
+    SamePlace,
+    TraceSession,
+    epsilon_for,
+    private_query,
+)
 from geoind.errors import LedgerError
-from geoind.keys import as_key
 from geoind.queries import PointsOfInterest
-from geoind.traces import SessionStore, SparseVector
+from geoind.traces import SparseVector
 
 from .requests import BodyLimit
 
@@ -127,12 +134,11 @@ def create_backend(ledger: Ledger, memory: SamePlace, provider: str, *, timeout:
         places = query.refine([place.model_dump() for place in found])
         return {"places": places, "confidence": query.confidence, "remaining": ledger.remaining(person)}
 
-    sessions = SessionStore(ledger, MOVING, as_key(memory.key).read())
-
     @app.post("/track")
     def track(truth: Truth, person: Person) -> dict[str, float]:
         # The server's clock: an app that could choose the time could ask about one moment again and again.
-        report = sessions.report(person, lat=truth.lat, lon=truth.lon, time=time.time())
+        session = TraceSession(MOVING, key=memory.key, ledger=ledger, person_id=person)
+        report = session.report(lat=truth.lat, lon=truth.lon, time=time.time())
         return {"lat": report.lat, "lon": report.lon, "remaining": ledger.remaining(person)}
 
     @app.get("/budget")

@@ -19,7 +19,8 @@ from geoind.extras import require
 from geoind.pipeline import Budget
 from geoind.tables.checks import MOST_CLOCKS
 from geoind.tables.columns import persons_in, plain, seconds_of
-from geoind.tables.recipe import Options, Points, Recipe, with_options
+from geoind.tables.places import Points
+from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.release import Count, Release
 from geoind.tables.stream import Part, decided
 from geoind.tables.table import Table
@@ -79,9 +80,8 @@ def obfuscate(
     import dask.dataframe as dd
     from dask.dataframe.utils import clear_known_categories
 
-    if options.get("order") == "shuffle":
-        raise InvalidInputError(f"`order='shuffle'` needs all rows in one process: {SHUFFLE}")
     recipe = Recipe.of(**options).with_key()
+    recipe.refuse_shuffle(SHUFFLE)
     if recipe.id_column is None and recipe.time is None:
         raise InvalidInputError(
             "`id_column=` must name the column that identifies a record: the number of a row depends on partitions"
@@ -96,7 +96,7 @@ def obfuscate(
         small = dask.delayed(release.sent(), traverse=False)
         return iter(dask.compute(*(dask.delayed(_tags)(part, small, number) for number, part in parts)))
 
-    release = decided(table.recipe, table, dask.compute(*counts), tags, ledger, job, SHUFFLE)
+    release = decided(table, dask.compute(*counts), tags, ledger, job, SHUFFLE)
     small = dask.delayed(release.sent(), traverse=False)
     drawn = [dask.delayed(_drawn)(part, small, number) for number, part in parts]
     # Of categories, each partition has those of its own rows.
@@ -127,10 +127,8 @@ def _projected(frame: Any, table: Table) -> Any:
 def _labels(persons: "pd.Series[Any]") -> "pd.Series[Any]":
     import pandas as pd
 
-    known, _ = persons_in(_plain(persons), str(persons.name))
-    return pd.Series(
-        np.array([*known.names, ""], object)[known.codes], index=persons.index, name=PERSON, dtype=object
-    )
+    names, codes, _ = persons_in(_plain(persons), str(persons.name))
+    return pd.Series(np.array([*names, ""], object)[codes], index=persons.index, name=PERSON, dtype=object)
 
 
 def _plain(column: "pd.Series[Any]") -> pa.Array:

@@ -12,10 +12,8 @@ from geoind.keys import KeyLike
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
 from geoind.tables import stream
-from geoind.tables.recipe import EACH_ROW, Missing, Options, Recipe, with_options
+from geoind.tables.recipe import Missing, Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, ReleaseRecord
-from geoind.tables.stream import drawn_alone
-from geoind.tables.table import Table
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
@@ -138,24 +136,13 @@ def register(
     require("a function of DuckDB", "duckdb")
     import duckdb
 
-    if key is None:
-        raise InvalidInputError("`key=` is needed: the same record must have the same report in every query")
-    recipe = Recipe.of(
-        epsilon=epsilon,
-        level=level,
-        radius=radius,
-        mechanism=mechanism,
-        missing=missing,
-        key=key,
-        person=EACH_ROW,
-        lon="lon",
-        lat="lat",
-        id_column="id",
+    reports_of = stream.sql_function(
+        epsilon=epsilon, level=level, radius=radius, mechanism=mechanism, missing=missing, key=key
     )
 
     def report(lon: pa.ChunkedArray, lat: pa.ChunkedArray, identity: pa.ChunkedArray) -> pa.StructArray:
         (batch,) = pa.table({"lon": lon, "lat": lat, "id": identity}).combine_chunks().to_batches()
-        reports = drawn_alone(Table(recipe, batch.schema), batch)
+        reports = reports_of(batch)
         return pa.StructArray.from_arrays(reports.T.copy(), ["lon", "lat"], mask=pa.array(np.isnan(reports[:, 0])))
 
     place = duckdb.struct_type({"lon": "DOUBLE", "lat": "DOUBLE"})

@@ -16,10 +16,11 @@ import shapely
 
 from geoind.errors import InvalidInputError
 from geoind.tables.checks import sampled_rows
-from geoind.tables.columns import rows_of
-from geoind.tables.recipe import Points, Recipe, listed
+from geoind.tables.columns import listed, rows_of
+from geoind.tables.places import Points
+from geoind.tables.recipe import Recipe
 from geoind.tables.record import ATTRS_KEY, PARQUET_KEY
-from geoind.tables.stream import Obfuscated
+from geoind.tables.stream import Reports
 from geoind.tables.table import Table
 
 __all__ = ["refuse_index", "reported", "table_of"]
@@ -79,15 +80,16 @@ def refuse_index(frame: Any, table: Table, batch: pa.RecordBatch) -> None:
             ) from None
 
 
-def reported(frame: Any, table: Table, made: Obfuscated) -> Any:
+def reported(frame: Any, table: Table, made: Reports) -> Any:
     """Return the frame of reports: the columns that leave, the index and the CRS of a frame, and the record."""
+    batch, rows, _ = made
     if table.recipe.order == "shuffle":
         # The labels of the rows would show their old order.
-        index: Any = pd.RangeIndex(len(made.rows))
-    elif isinstance(frame.index, pd.RangeIndex) and len(made.rows) == len(frame):
+        index: Any = pd.RangeIndex(len(rows))
+    elif isinstance(frame.index, pd.RangeIndex) and len(rows) == len(frame):
         index = frame.index
     else:
-        index = _used_labels(frame.index.take(made.rows))
+        index = _used_labels(frame.index.take(rows))
     data, geometry = {}, None
     for number, label in enumerate(frame.columns):
         if str(label) in table.reported_schema.names:
@@ -99,7 +101,7 @@ def reported(frame: Any, table: Table, made: Obfuscated) -> Any:
     result = pd.DataFrame(data, index=index)
     if geometry is not None:
         result = geopandas.GeoDataFrame(result, geometry=geometry)
-    result.attrs = {ATTRS_KEY: made.batch.schema.metadata[PARQUET_KEY].decode()}
+    result.attrs = {ATTRS_KEY: batch.schema.metadata[PARQUET_KEY].decode()}
     return result
 
 
@@ -153,9 +155,9 @@ def _array(name: str, column: Any, *, as_text: bool) -> pa.Array:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-def _column(column: Any, made: Obfuscated, name: str, *, place: bool) -> Any:
+def _column(column: Any, made: Reports, name: str, *, place: bool) -> Any:
     """Return a column of reports, or the rows of a kept one, in the type of the column given."""
-    array = made.batch.column(name)
+    array = made[0].column(name)
     if _is_geometry(column):
         return geopandas.GeoSeries.from_wkb(array.to_numpy(zero_copy_only=False), crs=column.crs)
     if hasattr(column.dtype, "__from_arrow__"):
@@ -163,7 +165,7 @@ def _column(column: Any, made: Obfuscated, name: str, *, place: bool) -> Any:
         return pd.Series(column.dtype.__from_arrow__(array))
     if place:
         return array.to_pandas().astype(column.dtype)
-    taken = column.take(made.rows)
+    taken = column.take(made[1])
     if isinstance(taken.dtype, pd.CategoricalDtype):
         taken = taken.cat.remove_unused_categories()
         taken = taken.cat.rename_categories(taken.cat.categories.rename(None))

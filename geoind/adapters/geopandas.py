@@ -13,7 +13,7 @@ from geoind.adapters.frames import refuse_index, reported, table_of
 from geoind.errors import InvalidInputError
 from geoind.pipeline import Budget
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.stream import Part, Tally, released
+from geoind.tables.stream import Part
 
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
@@ -69,11 +69,9 @@ def obfuscate(frame: Any, *, ledger: Budget | None = None, job: str = "frame", *
     table, batch = table_of(points, recipe)
     refuse_index(points, table, batch)
     part = Part(table)
-    release = released(table.recipe, [(part, lambda: [batch])], ledger, job)
+    release = part.released(lambda: [batch], ledger, job)
     (made,) = part.draw([batch], release)
-    tally = Tally()
-    tally.add(made)
-    log.info("%s", tally.summary(release, table.left_out, charged=ledger is not None))
+    log.info("%s", release.summary(part.corners, table.left_out, charged=ledger is not None))
     reports = reported(points, table, made)
     if not isinstance(frame, geopandas.GeoSeries):
         return reports
@@ -97,7 +95,7 @@ def _points(frame: Any) -> Any:
 
 @pd.api.extensions.register_dataframe_accessor("geoind")
 @pd.api.extensions.register_series_accessor("geoind")
-class GeoindAccessor:
+class _Accessor:
     """`frame.geoind` and `series.geoind`."""
 
     def __init__(self, frame: Frame) -> None:

@@ -65,7 +65,7 @@ def obfuscate(frame: Any, *, ledger: Budget | None = None, job: str = "frame", *
 
 @pl.api.register_dataframe_namespace("geoind")
 @pl.api.register_lazyframe_namespace("geoind")
-class Geoind:
+class _Namespace:
     """`frame.geoind`.
 
     Attributes
@@ -85,5 +85,5 @@ class Geoind:
 
 
 def _with_record(frame: Any, record: ReleaseRecord) -> Any:
-    frame.geoind = Geoind(frame, record)
+    frame.geoind = _Namespace(frame, record)
     return frame

@@ -22,14 +22,14 @@ import pyarrow as pa
 
 from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.keys import KeyLike, as_key
+from geoind.keys import KeyLike
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
 from geoind.tables.checks import MOST_CLOCKS
-from geoind.tables.columns import column_of, persons_in, seconds_of, values_of
-from geoind.tables.recipe import EACH_ROW, Missing, Options, Recipe, named_path, with_options
+from geoind.tables.columns import column_of, named_path, persons_in, seconds_of, values_of
+from geoind.tables.recipe import Missing, Options, Recipe, with_options
 from geoind.tables.release import Release
-from geoind.tables.stream import Part, decided, drawn_alone
+from geoind.tables.stream import Part, decided, joined, sql_function
 from geoind.tables.table import Table
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ __all__ = ["obfuscate", "register", "sink"]
 
 FILE, ROW, PERSON, TIME = "geoind file", "geoind row", "geoind person", "geoind time"
 """Columns that name a row's file, its number there, its person and its moment, between two steps of a plan."""
-
-BATCH_ROWS = 1 << 16
 
 SHUFFLE = "give `order='keep'` and shuffle the reports with `reports.orderBy(rand())`"
 
@@ -92,7 +90,8 @@ def obfuscate(
         raise InvalidInputError(f"frame must be a DataFrame of Spark, got {kind}")
     if frame.isStreaming:
         raise InvalidInputError("the rows of a stream cannot be counted: give `sink(...)` to foreachBatch")
-    recipe = _recipe(options).with_key()
+    recipe = Recipe.of(**options).with_key()
+    recipe.refuse_shuffle(SHUFFLE)
     if (recipe.id_column is None and recipe.time is None) == (root is None):
         raise InvalidInputError(
             "`id_column=` must name the column that identifies a record, or `root=` the folder of the Parquet "
@@ -107,7 +106,8 @@ def obfuscate(
         )
     below = None if root is None else _path(root)
     table = Table(recipe, _schema(frame), path=below or "")
-    recipe = replace(recipe, places=table.places)
+    table = replace(table, recipe=replace(recipe, places=table.places))
+    recipe = table.recipe
     rows, names = _projected(frame, table, below)
     if recipe.time is not None:
         rows, names = _together(rows, names, recipe)
@@ -119,7 +119,7 @@ def obfuscate(
 
     charged = ledger is not None
     counts = _collected(rows, parts, lambda part, batches: part.count(batches, charged=charged))
-    release = decided(recipe, table, chain([Part(table).count(())], counts), tags, ledger, job, SHUFFLE)
+    release = decided(table, chain([Part(table).count(())], counts), tags, ledger, job, SHUFFLE)
     reports = _drawn(rows, names, parts, release.sent(), frame)
     # Not in the metadata of columns, which a union with other rows would keep.
     reports.geoind = release.record
@@ -159,7 +159,8 @@ def sink(
     >>> to_files = sink(write, person="rider", epsilon=0.01, id_column="trip", key=bytes(32))
     >>> stream.writeStream.foreachBatch(to_files).option("checkpointLocation", "state").start()  # doctest: +SKIP
     """
-    recipe = _recipe(options)
+    recipe = Recipe.of(**options)
+    recipe.refuse_shuffle(SHUFFLE)
     if recipe.key is None or recipe.id_column is None or recipe.time is not None:
         raise InvalidInputError(
             "a stream needs `id_column=` and `key=`, so that a batch that runs again repeats its reports, and "
@@ -215,24 +216,18 @@ def register(
     import pandas as pd
     from pyspark.sql.functions import pandas_udf
 
-    columns: dict[str, Any] = {"person": EACH_ROW, "order": "keep", "lon": "lon", "lat": "lat", "id_column": "id"}
-    noise: dict[str, Any] = {"epsilon": epsilon, "level": level, "radius": radius, "mechanism": mechanism}
-    recipe = Recipe.of(**columns, **noise, missing=missing, key=as_key(key))
+    reports_of = sql_function(
+        epsilon=epsilon, level=level, radius=radius, mechanism=mechanism, missing=missing, key=key
+    )
 
     def reports(lon: pd.Series, lat: pd.Series, record: pd.Series) -> pd.DataFrame:
         given = pd.DataFrame({"id": record, "lon": lon.astype("float64"), "lat": lat.astype("float64")})
         batch = pa.RecordBatch.from_pandas(given, preserve_index=False)
-        return pd.DataFrame(drawn_alone(Table(recipe, batch.schema), batch), columns=["lon", "lat"])
+        return pd.DataFrame(reports_of(batch), columns=["lon", "lat"])
 
     function = pandas_udf(reports, "lon double, lat double")
     registered: UserDefinedFunctionLike = spark.udf.register(name, function)
     return registered
-
-
-def _recipe(options: Options) -> Recipe:
-    if options.get("order") == "shuffle":
-        raise InvalidInputError(f"`order='shuffle'` needs all rows in one process: {SHUFFLE}")
-    return Recipe.of(**options)
 
 
 def _schema(frame: "DataFrame") -> pa.Schema:
@@ -293,8 +288,8 @@ def _together(rows: "DataFrame", names: list[str], recipe: Recipe) -> "tuple[Dat
         for batch in batches:
             named, labels = batch.rename_columns(names), np.full(len(batch), "", object)
             with contextlib.suppress(InvalidInputError):  # a type that names no persons: the count refuses it
-                persons, _ = persons_in(values_of(named, person), person)
-                labels = np.array([*persons.names, ""], object)[persons.codes]
+                known, codes, _ = persons_in(values_of(named, person), person)
+                labels = np.array([*known, ""], object)[codes]
             seconds = pa.array(seconds_of(values_of(named, time))[0])
             yield batch.append_column(PERSON, pa.array(labels, pa.string())).append_column(TIME, seconds)
 
@@ -314,7 +309,7 @@ def _parts_of(recipe: Recipe, root: str | None, names: list[str]) -> Parts:
 
         context = TaskContext.get()
         name = "partition" if context is None else f"partition {context.partitionId()}"
-        named = (batch.rename_columns(names) for batch in _joined(batches))
+        named = (batch.rename_columns(names) for batch in joined(batches))
         for path, group in groupby(_runs(named, root), key=lambda run: run[0]):
             runs = (batch for _, batch in group)
             first = next(runs)
@@ -325,16 +320,6 @@ def _parts_of(recipe: Recipe, root: str | None, names: list[str]) -> Parts:
                 yield Part(table, name=f"{name}, file {named_path(path)!r}"), chain([first], runs)
 
     return parts
-
-
-def _joined(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Yield batches of many rows: a person has fewer of them, and each has a fixed cost."""
-    waiting: list[pa.RecordBatch] = []
-    for batch in chain(batches, [None]):
-        waiting += [] if batch is None else [batch]
-        if waiting and (batch is None or sum(map(len, waiting)) >= BATCH_ROWS):
-            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches()
-            waiting = []
 
 
 def _runs(batches: Batches, root: str | None) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -389,7 +374,7 @@ def _drawn(rows: "DataFrame", names: list[str], parts: Parts, release: Release, 
 
     def draw(batches: Batches) -> Iterator[pa.RecordBatch]:
         # All of a partition before its first row leaves: only the last one shows that it has not changed.
-        yield from [made.batch for part, some in parts(batches) for made in part.draw(some, release)]
+        yield from [made for part, some in parts(batches) for made, _, _ in part.draw(some, release)]
 
     wanted = {*release.recipe.published, *(name for place in release.recipe.places for name in place.names)}
     types = [(name, field) for name, field in zip(names, rows.schema, strict=True) if name in wanted]

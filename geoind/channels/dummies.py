@@ -78,7 +78,7 @@ class Dummies:
         return self.decoys.sites.xy[self._members(as_points(points), rng)]
 
     def sample(self, points: ArrayLike, *, rng: RandomnessLike = None) -> FloatArray:
-        """Return one random member of each set: what a service receives that is queried for one location."""
+        """Return one random member of each set, as received by a service that is queried for one location."""
         return self.decoys.sites.xy[self._members(as_points(points), rng)[:, 0]]
 
     def posterior(self, members: ArrayLike, prior: Prior) -> FloatArray:

@@ -107,7 +107,7 @@ def exponential(
     delta = measured if sensitivity is None else as_positive(sensitivity, "sensitivity")
     # The computed one has the rounding error of two scores.
     if not measured * (1 - 1e-12) <= delta < np.inf:
-        raise InvalidInputError(f"sensitivity must be finite and at least what the score has, {measured:g}")
+        raise InvalidInputError(f"sensitivity must be finite and at least that of the score, {measured:g}")
     closest = apart[apart > 0].min(initial=np.inf)
     rate = matrix_epsilon(epsilon, closest=closest) if closest < np.inf else as_positive(epsilon, "epsilon")
     scale = rate / (2 * delta) if delta > 0 else 0.0

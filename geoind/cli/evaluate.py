@@ -87,7 +87,7 @@ def _evaluate_traces(options: argparse.Namespace) -> list[Path]:
     else:
         every = 60.0 if options.every is None else options.every
         drives = drives_of(read_traces(options.traces, columns), every=every, most=most)
-    hours = sum(drive.hours for drive in drives)
+    hours = sum(float(times[-1] - times[0]) for times, _ in drives) / 3600
     print(f"{options.traces}: {plural(len(drives), 'drive')}, {hours:.1f} hours", file=sys.stderr)
     with progress_line() as show:
         evaluation = evaluate_traces(drives, progress=show)

@@ -172,7 +172,7 @@ def reading_of(options: argparse.Namespace) -> dict[str, Any]:
 def find_sources(sources: Sequence[str]) -> list[Path]:
     """Return the files of the sources; print which files of a folder are not read."""
     from geoind.files.folders import others_in, sources_in
-    from geoind.tables.recipe import named_path
+    from geoind.tables.columns import named_path
 
     found = sources_in(sources)
     for folder in filter(Path.is_dir, map(Path, sources)):

@@ -34,8 +34,8 @@ def grid_over(lonlat: ArrayLike, *, cell: float, bounds: Sequence[float] | None 
     Examples
     --------
     >>> grid, projection = grid_over([[2.30, 48.85], [2.40, 48.87]], cell=500)
-    >>> grid.columns, grid.rows, projection
-    (15, 5, Projection(lon=2.35, lat=48.86))
+    >>> grid.columns, grid.rows, grid.cell
+    (15, 5, 500.0)
     """
     if bounds is None:
         reports, sides = as_lonlat(lonlat), (OUTSIDE, 1 - OUTSIDE)

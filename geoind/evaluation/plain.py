@@ -43,6 +43,14 @@ def as_plain_data(table: "DataFrame", setting: Setting) -> PlainComparison:
     """Return a comparison as dictionaries, lists, strings and numbers, for JSON.
 
     `rows` has one entry per row of the table; an infinite epsilon and a missing parameter are None.
+
+    Examples
+    --------
+    >>> from geoind import Grid
+    >>> from geoind.evaluation import compare
+    >>> small = Setting(Grid(0, 0, cell=100, columns=3, rows=3), weights={"uniform": [1] * 9})
+    >>> as_plain_data(compare(small), small)["mechanisms"][0]
+    'cloaking'
     """
     grid = setting.grid
     return {

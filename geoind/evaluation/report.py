@@ -47,8 +47,8 @@ OTHER_MECHANISMS = (
     "optimal geo-ind",
 )
 WAYS = {
-    "uniform": "the same expected distance under the uniform prior (as the paper)",
-    "evaluated": "the same expected distance under the prior at hand",
+    "uniform": "the same expected distance under the uniform prior (as in the paper)",
+    "evaluated": "the same expected distance under the evaluated prior",
 }
 PIXELS_PER_INCH = 110
 MARKS = {"holds": "✓ holds", "fails": "✗ fails", "equal": "= equal", "depends on which optimum": "? depends"}

@@ -8,7 +8,7 @@ from geoind.atomic import STANDARD, AtomicWriter
 from geoind.errors import InvalidInputError
 from geoind.files.formats import READ_ONLY, is_known, kind_of
 from geoind.space.vector_files import DRIVERS
-from geoind.tables.recipe import named_path
+from geoind.tables.columns import named_path
 from geoind.tables.record import SIDECAR
 
 __all__ = ["files_in", "others_in", "refuse_folders", "rejects_of", "sources_in", "targets_of"]

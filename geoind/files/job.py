@@ -22,12 +22,13 @@ from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, ki
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
-from geoind.tables.recipe import Options, Recipe, named_path, with_options
+from geoind.tables.columns import named_path
+from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
 from geoind.tables.release import Count, Release
-from geoind.tables.stream import OnProblems, Part, Tally
-from geoind.tables.table import Problem, Table
-from geoind.tables.unfinished import Unfinished, cancel, description, refuse_full, stamp_of
+from geoind.tables.stream import OnProblems, Part, corners_of
+from geoind.tables.table import Table, remedies
+from geoind.tables.unfinished import WorkFolder, cancel, description, refuse_full, stamp_of
 
 if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
@@ -131,7 +132,7 @@ def obfuscate_file(
     refuse_folders(sources, files, place, rejects, work.used)
     if rejects is not None:
         _refuse_overwriting(work.used, [rejects_of(rejects, path) for path in files])
-    with Unfinished(place, work.identity(files), work.recipe.key) as unfinished:
+    with WorkFolder(place, work.identity(files), work.recipe.key) as unfinished:
         targets = {path: unfinished.folder / name for path, name in targets_of(files).items()}
         for aside in targets.values():
             aside.parent.mkdir(parents=True, exist_ok=True)
@@ -146,7 +147,7 @@ def _obfuscate_one(source: str | Path, target: str | Path, work: "_Job") -> Summ
     if work.ledger is None:
         return _made(sources, targets, work, None)
     if str(target) != STANDARD:
-        with Unfinished(Path(target), work.identity(sources), work.recipe.key) as unfinished:
+        with WorkFolder(Path(target), work.identity(sources), work.recipe.key) as unfinished:
             return _made(sources, targets, work, unfinished)
     if work.recipe.key is None:
         raise InvalidInputError(
@@ -299,20 +300,20 @@ class _File:
         outputs: "tuple[IO[bytes] | Path, IO[bytes] | None, IO[bytes] | None]",
         release: Release,
         sessions: "TraceSessions | None",
-    ) -> Tally:
-        """Write the reports, and return what was counted."""
+    ) -> tuple[int, FloatArray]:
+        """Write the reports, and return how many there are, and the corners of their places."""
         target, rejects, sidecar = outputs
-        tally, part = Tally(), self.part
+        part = self.part
         if part is None or sessions is not None or self.rejected:
             part = Part(self.table, sessions)
         record = release.record.to_json().encode()
 
         def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
-            for batch in part.draw(self.batches(rejects), release, on_problems=self._on_problems(rejects)):
-                tally.add(batch)
-                yield batch.batch, batch.reports
+            drawn = part.draw(self.batches(rejects), release, on_problems=self._on_problems(rejects))
+            for batch, _, reports in drawn:
+                yield batch, reports
                 if self.job.progress is not None and not self.job.several:
-                    self.job.progress(tally.reports, tally.reports / max(release.reports, 1))
+                    self.job.progress(part.drawn, part.drawn / max(release.reports, 1))
 
         schema = self.table.reported_schema
         write(
@@ -328,7 +329,7 @@ class _File:
         )
         if sidecar is not None:
             sidecar.write(record + b"\n")
-        return tally
+        return part.drawn, part.corners
 
     def batches(self, rejects: IO[bytes] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the needed columns of the rows that could be read."""
@@ -340,8 +341,8 @@ class _File:
                 yield rows.batch
 
     def _on_problems(self, rejects: IO[bytes] | None = None) -> OnProblems:
-        def on_problems(batch: pa.RecordBatch, problems: Sequence[Problem]) -> None:
-            for row, reason in problems:
+        def on_problems(batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
+            for row, reason in problems.items():
                 record = json.dumps(batch.slice(row, 1).to_pylist()[0], default=str, ensure_ascii=False)
                 number = row + 1 if self.numbers is None else int(self.numbers[row])
                 self._reject([BadRecord(number, reason, record)], rejects)
@@ -353,7 +354,7 @@ class _File:
         unit = self.source.unit
         for row, reason, record in bad:
             if self.rejects is None:
-                ways = " or ".join([*Problem(row, reason).remedies, "`rejects=FILE`"])
+                ways = " or ".join([*remedies(reason), "`rejects=FILE`"])
                 raise InvalidInputError(f"{unit} {row}: {reason} (use {ways})")
             self.rejected += 1
             if rejects is not None:
@@ -366,7 +367,7 @@ class _File:
 
 
 def _made(
-    sources: Mapping[str, str | Path], targets: Mapping[str, str | Path], job: _Job, unfinished: Unfinished | None
+    sources: Mapping[str, str | Path], targets: Mapping[str, str | Path], job: _Job, unfinished: WorkFolder | None
 ) -> Summary:
     """Count all files, decide, charge, and write those that are not complete."""
     recipe = job.recipe.with_key() if unfinished is None else replace(job.recipe, key=unfinished.key)
@@ -378,30 +379,29 @@ def _made(
     if job.several:
         missing = [file for file in files if recipe.time is not None or not Path(file.target).exists()]
         _charge(files, release, job, unfinished)
-        tally = _written(missing, release, job)
+        corners = _written(missing, release, job)
     else:
         with AtomicWriter(None if unfinished is None else unfinished.folder) as delivery:
             # Nothing is charged for what cannot be written.
             outputs = files[0].opened(delivery)
             _charge(files, release, job, unfinished)
-            tally = files[0].write(outputs, release, _sessions(recipe))
+            _, corners = files[0].write(outputs, release, recipe.sessions)
     if len(missing) < len(files):
         log.warning("%d of %d files were complete", len(files) - len(missing), len(files))
         # What earlier runs made is not counted again, so the extent of all reports is not known.
-        tally = Tally()
+        corners = corners_of([])
     left_out = list(dict.fromkeys(name for file in files for name in file.table.left_out))
     rejected = sum(file.rejected for file in files)
-    tally = replace(tally, reports=release.reports)
-    return tally.summary(release, left_out, rejected=rejected, charged=job.ledger is not None)
+    return release.summary(corners, left_out, rejected=rejected, charged=job.ledger is not None)
 
 
 def _counted(files: Sequence[_File], job: _Job) -> Count:
     """Return the counts of all files."""
-    total, sessions = Count(), _sessions(job.recipe)
-    # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
-    small = len(files) == 1 or _bytes_in(files) < FEW_BYTES
-    jobs = [(file if small else file.settled(), sessions, job.ledger is not None) for file in files]
+    total, sessions = Count(), job.recipe.sessions
     parallel = sessions is None and _in_parallel(files, job)
+    # The rows of a small folder stay in memory until they are drawn, those of a large one would not fit.
+    small = not parallel and (len(files) == 1 or _bytes_in(files) < FEW_BYTES)
+    jobs = [(file if small else file.settled(), sessions, job.ledger is not None) for file in files]
     counts = in_processes(job.workers, _count, jobs) if parallel else starmap(_count, jobs)
     named = {file.path: file for file in files}
     # Processes finish in any order.
@@ -416,48 +416,36 @@ def _count(file: _File, sessions: "TraceSessions | None", charged: bool) -> tupl
         return file.path, file.count(sessions, charged=charged), file.rejected
 
 
-def _charge(files: Sequence[_File], release: Release, job: _Job, unfinished: Unfinished | None) -> None:
+def _charge(files: Sequence[_File], release: Release, job: _Job, unfinished: WorkFolder | None) -> None:
     """Charge all persons or none; after that, what is unfinished is kept."""
     if job.ledger is None:
         return
-    persons = release.persons
-    if job.recipe.time is None and job.recipe.same_place is None:
-        persons = PersonReports()
-        for file in files:
-            persons.update(file.tags(release))
     with nullcontext() if unfinished is None else unfinished.charging():
-        release.charge(job.ledger, persons, job.label)
+        release.charge(job.ledger, lambda release: [file.tags(release) for file in files], job.label)
 
 
-def _written(files: Sequence[_File], release: Release, job: _Job) -> Tally:
-    """Write the reports of several files, each whole or not at all."""
-    tally, sessions = Tally(), _sessions(job.recipe)
-    parts: Iterator[Tally]
+def _written(files: Sequence[_File], release: Release, job: _Job) -> FloatArray:
+    """Write the reports of several files, each whole or not at all, and return the corners of their places."""
+    count, corners, sessions = 0, [], job.recipe.sessions
+    parts: Iterator[tuple[int, FloatArray]]
     if sessions is not None or not _in_parallel(files, job):
         parts = (_write(file, release, sessions) for file in files)
     else:
         parts = in_processes(job.workers, _write, [(file.settled(), release, None) for file in files])
-    for number, part in enumerate(parts, 1):
-        tally.merge(part)
+    for number, (reports, part) in enumerate(parts, 1):
+        count += reports
+        corners.append(part)
         if job.progress is not None:
-            job.progress(tally.reports, number / len(files))
-    return tally
+            job.progress(count, number / len(files))
+    return corners_of(corners)
 
 
-def _write(file: _File, release: Release, sessions: "TraceSessions | None") -> Tally:
+def _write(file: _File, release: Release, sessions: "TraceSessions | None") -> tuple[int, FloatArray]:
     with _naming(file.path):
         if file.rejects is not None:
             private_folder(Path(file.rejects).parent)
         with AtomicWriter() as delivery:
             return file.write(file.opened(delivery), release, sessions)
-
-
-def _sessions(recipe: Recipe) -> "TraceSessions | None":
-    if recipe.method is None or recipe.key is None:
-        return None
-    from geoind.traces.many import TraceSessions
-
-    return TraceSessions(recipe.method, recipe.key.read())
 
 
 def _in_parallel(files: Sequence[_File], job: _Job) -> bool:

@@ -11,8 +11,7 @@ from geoind.arrays import FloatArray, as_lonlat, as_positive
 from geoind.errors import InvalidInputError
 from geoind.files.folders import files_in
 from geoind.files.formats import Reading, kind_of, open_source
-from geoind.tables.places import Locations
-from geoind.tables.recipe import LonLat, Points, places_of
+from geoind.tables.places import LonLat, Points, degrees_of, places_in, places_of
 from geoind.tables.record import read_promise, record_of
 
 __all__ = ["FileReports", "read_places", "read_reports"]
@@ -52,11 +51,11 @@ def read_places(
     try:
         source = open_source(path, reading)
         given = places_of(lon, lat, geometry, crs) or _recorded(path, reading, source.schema.names)
-        locations = Locations.of(source.schema, given)
-        for rows in source.rows(locations.names):
+        columns = places_in(source.schema, given)
+        for rows in source.rows([name for place in columns for name in place.names]):
             for bad in rows.bad:
                 raise InvalidInputError(f"{source.unit} {bad.row}: {bad.reason}")
-            places, problems = locations.read(rows.batch, missing=True)
+            places, problems = degrees_of(columns, rows.batch, missing=True)
             for row, reason in problems.items():
                 raise InvalidInputError(f"{source.unit} {rows.numbers[row]}: {reason}")
             for place in places:

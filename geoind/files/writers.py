@@ -22,8 +22,7 @@ from geoind.errors import InvalidInputError
 from geoind.files.formats import Kind, compressed, empty_batch
 from geoind.space.crs import LONLAT, from_lonlat, parsed_crs
 from geoind.space.vector_files import SEQUENCES, driver_of, gdal_path
-from geoind.tables.places import crs_of
-from geoind.tables.recipe import LonLat, Points
+from geoind.tables.places import LonLat, Points, crs_of
 
 __all__ = ["check_writable", "write"]
 

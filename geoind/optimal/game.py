@@ -27,7 +27,7 @@ from geoind.optimal.problem import as_loss
 from geoind.optimal.symmetry import Symmetry, symmetry_of
 from geoind.space.sites import Sites
 
-__all__ = ["Game", "GameProgram", "least_worst_loss"]
+__all__ = ["Game", "least_worst_loss"]
 
 ROUNDING = 1e-14
 
@@ -70,7 +70,7 @@ class Game:
         self.masses = list(np.ascontiguousarray(masses[self.support].T))
         self.loss, self.error = cost[self.support], error[self.support]
         restricted = Symmetry(number[whole.inputs[:, self.support]], whole.outputs)
-        self.program = GameProgram(self.masses, self.loss, self.error, restricted, whole.inputs, cost)
+        self.program = _GameProgram(self.masses, self.loss, self.error, restricted, whole.inputs, cost)
 
     def expected_loss(self, matrix: FloatArray) -> float:
         """Return the expected loss of a strategy under the first prior."""
@@ -179,7 +179,7 @@ class _Adversary:
         return report, np.array([guess for some in self.guesses for guess in some], dtype=np.int64)
 
 
-class GameProgram:
+class _GameProgram:
     """The linear program between a user and adversaries.
 
     Parameters
@@ -372,7 +372,7 @@ def _optimal_error(optimum: _Equilibrium) -> float:
     return optimum.value - 1e-9 * abs(optimum.value)
 
 
-def least_worst_loss(program: GameProgram, max_loss: float, optimum: _Equilibrium) -> FloatArray:
+def least_worst_loss(program: _GameProgram, max_loss: float, optimum: _Equilibrium) -> FloatArray:
     """Return the optimal strategy with the smallest largest loss, by bisection over the losses that occur."""
     levels = np.unique(program.loss[program.adversaries[0].mass > 0])
     # Losses that differ only by rounding are one level.

@@ -2,9 +2,8 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +14,11 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.randomness import Labels
-from geoind.tables.recipe import listed
 
 __all__ = [
     "JSON_TEXT",
     "NO_TIME",
     "Flags",
-    "Persons",
     "check_type",
     "column_of",
     "compacted",
@@ -30,7 +27,10 @@ __all__ = [
     "is_binary",
     "is_text",
     "labels_of",
+    "listed",
+    "named_path",
     "nulls",
+    "only_column",
     "persons_in",
     "picked",
     "plain",
@@ -44,20 +44,43 @@ __all__ = [
 Flags = npt.NDArray[np.bool_]
 
 
+def listed(names: Iterable[str]) -> str:
+    """Return names for a message, without those that may be values: where a header is missing, true places.
+
+    Examples
+    --------
+    >>> listed(["trip", "lat", "h3_9"]), listed(["7", "48.8584", "2.2945"])
+    ('trip, lat, h3_9', '7, ..., ...')
+    """
+    return ", ".join("..." if sum(map(str.isdigit, str(name))) > 2 else str(name) for name in names)
+
+
+def named_path(path: str) -> str:
+    """Return a path for a message, without what may be a coordinate.
+
+    Examples
+    --------
+    >>> named_path("2024-05/trips.csv"), named_path("48.8584_2.2945/trips.csv")
+    ('2024-05/trips.csv', '..._.../trips.csv')
+    """
+    return re.sub(r"\d+[.,]\d{3,}", "...", path)
+
+
+def only_column(schema: pa.Schema, name: str) -> str:
+    """Return the name of a column that exists once."""
+    if schema.names.count(name) != 1:
+        raise InvalidInputError(f"column {name!r} must exist once, the columns are {listed(schema.names)}")
+    return name
+
+
 def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Return the column of that name, which must be there exactly once."""
-    if batch.schema.names.count(name) != 1:
-        raise InvalidInputError(f"column {name!r} must exist once, the columns are {listed(batch.schema.names)}")
-    return batch.column(batch.schema.get_field_index(name))
+    """Return the column of that name, which must exist once."""
+    return batch.column(batch.schema.get_field_index(only_column(batch.schema, name)))
 
 
 def rows_of(batch: pa.RecordBatch, rows: IntArray) -> pa.RecordBatch:
     """Return some rows of a batch."""
     indices = pa.array(rows)
-    try:
-        return batch.take(indices)
-    except pa.ArrowNotImplementedError:
-        pass
     return pa.RecordBatch.from_arrays([picked(column, indices) for column in batch.columns], schema=batch.schema)
 
 
@@ -189,21 +212,8 @@ def _shares(kind: pa.DataType) -> bool:
 
 
 JSON_TEXT = b"geoind:json"
-WHOLE = re.compile("-?[0-9]+")
 """In the metadata of a field: its texts are JSON values."""
-
-
-class Persons(NamedTuple):
-    """Who each row is about."""
-
-    names: Sequence[str]
-    """Persons, as `as_person` returns them, each once."""
-    codes: IntArray
-    """The number of each row's person; -1 where the row names none."""
-
-    def only(self, rows: IntArray) -> "Persons":
-        """Return those of some rows."""
-        return Persons(self.names, self.codes[rows])
+WHOLE = re.compile("-?[0-9]+")
 
 
 def plain(column: pa.Array) -> pa.Array:
@@ -243,17 +253,14 @@ def labels_of(column: pa.Array, name: str) -> Labels:
     kind = column.type
     if pa.types.is_integer(kind):
         return np.asarray(column.to_numpy())
-    tests = ("large_string", "binary", "large_binary", "binary_view", "fixed_size_binary")
-    # An empty column of Python objects has no type yet.
-    empty = pa.types.is_null(kind) and not len(column)
-    if not (any(getattr(pa.types, f"is_{test}")(kind) for test in tests) or empty):
+    if not (is_text(kind) or is_binary(kind) or pa.types.is_fixed_size_binary(kind) or _is_untyped(column)):
         raise InvalidInputError(f"column {name!r} must be whole numbers, text or bytes, got {kind}")
     values: list[str] | list[bytes] = column.to_pylist()
     return values
 
 
-def persons_in(column: pa.Array, name: str) -> tuple[Persons, dict[int, str]]:
-    """Return the persons of rows, and which rows name none, and why.
+def persons_in(column: pa.Array, name: str) -> tuple[list[str], IntArray, dict[int, str]]:
+    """Return the persons, the number of each row's person, -1 where it names none, and why it does not.
 
     Persons are text, in Unicode's NFC so that one name written in two ways is one person, or whole numbers.
 
@@ -267,17 +274,15 @@ def persons_in(column: pa.Array, name: str) -> tuple[Persons, dict[int, str]]:
     Examples
     --------
     >>> persons_in(pa.array(["ana", "ben", None, "ana"]), "who")
-    (Persons(names=['ana', 'ben'], codes=array([ 0,  1, -1,  0])), {2: "person is missing in column 'who'"})
+    (['ana', 'ben'], array([ 0,  1, -1,  0]), {2: "person is missing in column 'who'"})
     """
     kind = column.type
-    # An empty column of Python objects has no type yet.
-    empty = pa.types.is_null(kind) and not len(column)
-    if not (is_text(kind) or pa.types.is_integer(kind) or empty):
+    if not (is_text(kind) or pa.types.is_integer(kind) or _is_untyped(column)):
         # 7.0 after a null would be another person than 7.
         raise InvalidInputError(f"column {name!r} must name persons in text or whole numbers, got {kind}")
     coded = column.dictionary_encode()
     names: dict[str, int] = {}
-    numbers, reasons = [], {}
+    numbers, reasons = [], {-1: f"person is missing in column {name!r}"}
     for code, value in enumerate(coded.dictionary.to_pylist()):
         try:
             numbers.append(names.setdefault(as_person(value), len(names)))
@@ -286,9 +291,12 @@ def persons_in(column: pa.Array, name: str) -> tuple[Persons, dict[int, str]]:
             numbers.append(-1)
     raw = np.asarray(coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
     codes = np.append(np.array(numbers, np.int64), -1)[raw]
-    missing = f"person is missing in column {name!r}"
-    flaws = {row: reasons.get(int(raw[row]), missing) for row in np.flatnonzero(codes < 0).tolist()}
-    return Persons(list(names), codes), flaws
+    return list(names), codes, {row: reasons[int(raw[row])] for row in np.flatnonzero(codes < 0).tolist()}
+
+
+def _is_untyped(column: pa.Array) -> bool:
+    """Return whether it is an empty column of Python objects, which has no type yet."""
+    return pa.types.is_null(column.type) and not len(column)
 
 
 NO_TIME = "the time must be a date and time (ISO 8601), or seconds since 1970"

@@ -1,10 +1,9 @@
-"""The columns of true places: found by the schema, read to degrees, written with reports."""
+"""The places of a table: their columns are found by the schema, read to degrees, written with reports."""
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,20 +15,38 @@ import shapely
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.space.crs import CODE, LONLAT, as_crs, from_lonlat, parsed_crs, same_crs, to_lonlat
-from geoind.tables.columns import JSON_TEXT, Flags, column_of, finite, is_binary, is_text, nulls, plain_type
-from geoind.tables.recipe import LonLat, Points, coordinate_columns, listed
+from geoind.tables.columns import (
+    JSON_TEXT,
+    Flags,
+    column_of,
+    finite,
+    is_binary,
+    is_text,
+    listed,
+    nulls,
+    only_column,
+    plain_type,
+)
 
 __all__ = [
     "EMPTY",
-    "GeometryColumn",
-    "Locations",
-    "LonLatColumns",
+    "LonLat",
+    "Points",
+    "column_names",
     "crs_of",
     "declared_crs",
+    "degrees_of",
     "geometry_columns",
+    "places_in",
+    "places_of",
     "published_schema",
 ]
 
+LAT_NAMES = ("lat", "latitude")
+LON_NAMES = ("lon", "lng", "long", "longitude")
+
+EMPTY = " is empty"
+"""The end of the reason why a row has no place."""
 SWAPPED = "are lat and lon swapped?"
 
 WKB_POINT = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)
@@ -40,45 +57,45 @@ NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 """What other readers of a text file take for a number, too."""
 DECIMAL_COMMA = r"^([+-]?[0-9]+),([0-9]+)$"
 
+ENCODINGS = ("WKB", "point")
+EDGES = ("planar", "spherical")
+VERSION = re.compile(r"[0-9.]{1,16}")
+
+Flaws = list[tuple[Flags, str]]
+"""Which rows have no valid place, and why."""
+
 
 @dataclass(frozen=True)
-class LonLatColumns:
-    """Two columns of numbers, or of numbers as text. A row lacks its place when either is null or empty."""
+class LonLat:
+    """A place in two columns of degrees, as numbers or text. A row lacks it where either is null or empty."""
 
-    batch: pa.RecordBatch
     lon: str
     lat: str
 
-    @cached_property
-    def missing(self) -> Flags:
-        """Which rows have no place."""
-        return self._axes[0][1] | self._axes[1][1]
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns."""
+        return (self.lon, self.lat)
 
-    def gaps(self) -> Iterator[tuple[Flags, str]]:
-        """Yield which rows have no place, and what is empty there."""
-        yield self._axes[1][1], "latitude"
-        yield self._axes[0][1], "longitude"
+    def read(self, batch: pa.RecordBatch) -> tuple[FloatArray, Flaws]:
+        """Return (n, 2) degrees, NaN in rows without a place or with text that is no number, and bad rows."""
+        (lons, no_lon), (lats, no_lat) = (_numbers(batch, name) for name in self.names)
+        degrees, missing = np.column_stack([lons, lats]), no_lon | no_lat
+        if missing.any():
+            degrees[missing] = np.nan
+        flaws = [(no_lat, f"latitude{EMPTY}"), (no_lon, f"longitude{EMPTY}")]
+        for values, name, limit in zip(degrees.T, ("longitude", "latitude"), (180, 90), strict=True):
+            known = np.isfinite(values)
+            flaws.append((~known & ~missing, f"{name} must be a finite number"))
+            far = known & (np.abs(values) > limit)
+            flaws.append((far, f"{name} must be between -{limit} and {limit}: {SWAPPED}"))
+        return degrees, flaws
 
-    @cached_property
-    def coordinates(self) -> FloatArray:
-        """(n, 2) degrees, NaN in rows without a place or with text that is no number."""
-        result = np.column_stack([self._axes[0][0], self._axes[1][0]])
-        if self.missing.any():
-            result[self.missing] = np.nan
-        return result
-
-    def problems(self) -> Iterator[tuple[Flags, str]]:
-        """Yield which rows hold no place on Earth, and why."""
-        for values, name, limit in zip(self.coordinates.T, ("longitude", "latitude"), (180, 90), strict=True):
-            finite = np.isfinite(values)
-            yield ~finite & ~self.missing, f"{name} must be a finite number"
-            yield finite & (np.abs(values) > limit), f"{name} must be between -{limit} and {limit}: {SWAPPED}"
-
-    def written(self, coordinates: FloatArray, decimals: int | None) -> dict[str, pa.Array]:
-        """Return both columns with other coordinates: where they are text, with so many decimals or as numbers."""
+    def written(self, batch: pa.RecordBatch, degrees: FloatArray, decimals: int | None) -> dict[str, pa.Array]:
+        """Return both columns with other places: where they are text, with so many decimals or as numbers."""
         result = {}
-        for name, values in zip((self.lon, self.lat), coordinates.T, strict=True):
-            kind = column_of(self.batch, name).type
+        for name, values in zip(self.names, degrees.T, strict=True):
+            kind = column_of(batch, name).type
             gone = np.isnan(values)
             if is_text(kind) and decimals is not None:
                 result[name] = _decimal_text(values, gone, decimals).cast(kind)
@@ -88,20 +105,212 @@ class LonLatColumns:
                 result[name] = column if is_text(kind) else column.cast(kind)
         return result
 
-    @cached_property
-    def _axes(self) -> tuple[tuple[FloatArray, Flags], tuple[FloatArray, Flags]]:
-        return self._numbers(self.lon), self._numbers(self.lat)
 
-    def _numbers(self, name: str) -> tuple[FloatArray, Flags]:
-        """Return the numbers of a column, and which rows have none."""
-        column = column_of(self.batch, name)
-        if is_text(column.type):
-            return _parsed(column)
-        # Whole numbers cannot hold the reports; half floats cannot hold degrees.
-        kind = column.type
-        if not (pa.types.is_float32(kind) or pa.types.is_float64(kind) or pa.types.is_decimal(kind)):
-            raise InvalidInputError(f"column {name!r} must be float, decimal or text, got {kind}")
-        return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64), nulls(column)
+@dataclass(frozen=True)
+class Points:
+    """A place in one column of points: WKB, or GeoArrow's struct or list of x and y. An empty point is no place.
+
+    Without a name it is the geometry that the schema declares.
+    """
+
+    geometry: str | None = None
+    crs: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The column."""
+        return () if self.geometry is None else (self.geometry,)
+
+    def read(self, batch: pa.RecordBatch) -> tuple[FloatArray, Flaws]:
+        """Return (n, 2) degrees, NaN in rows without a point, and bad rows."""
+        storage = self._storage(batch)
+        gone, flaws = nulls(storage), Flaws()
+        if is_binary(storage.type) and _plain_wkb(storage) is None:
+            shapes = _shapes(storage)
+            if any(
+                not same_crs(crs_of(self), f"EPSG:{srid}")
+                for srid in np.unique(shapely.get_srid(shapes))
+                if srid > 0
+            ):
+                raise InvalidInputError(f"column {self.geometry!r} has another CRS than its own geometries")
+            kinds, missing = shapely.get_type_id(shapes), gone | np.asarray(shapely.is_empty(shapes))
+            points = (kinds == 0) & ~missing
+            values = np.full((len(storage), 2), np.nan)
+            values[points] = shapely.get_coordinates(shapes[points])
+            flaws = [
+                ((kinds == -1) & ~missing, "geometry must be WKB"),
+                ((kinds > 0) & ~missing, "geometry must be a point"),
+            ]
+            present = points
+        else:
+            values = self._coordinates(storage)
+            values[gone] = np.nan
+            missing = np.asarray(gone | (np.isnan(values[:, 0]) & np.isnan(values[:, 1])))
+            present = ~missing
+        degrees = to_lonlat(values, crs_of(self))
+        on_earth = (np.abs(degrees[:, 0]) <= 180) & (np.abs(degrees[:, 1]) <= 90)
+        return degrees, [
+            *flaws,
+            (missing, f"geometry{EMPTY}"),
+            (present & ~finite(values), "point must be finite"),
+            (finite(values) & ~on_earth, "point must lie on Earth in its CRS"),
+        ]
+
+    def written(self, batch: pa.RecordBatch, degrees: FloatArray, decimals: int | None) -> dict[str, pa.Array]:  # noqa: ARG002
+        """Return the column with other places, without heights."""
+        coordinates = from_lonlat(degrees, crs_of(self))
+        if np.isinf(coordinates).any():
+            raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
+        storage, kind = self._storage(batch), column_of(batch, self.names[0]).type
+        made = _wkb(storage, coordinates) if is_binary(storage.type) else _native(storage, coordinates)
+        extended = isinstance(kind, pa.BaseExtensionType)
+        return {self.names[0]: pa.ExtensionArray.from_storage(kind, made) if extended else made}
+
+    def _storage(self, batch: pa.RecordBatch) -> pa.Array:
+        column = column_of(batch, self.geometry or "")
+        return column.storage if isinstance(column, pa.ExtensionArray) else column
+
+    def _coordinates(self, storage: pa.Array) -> FloatArray:
+        """Return (n, 2) coordinates of plain WKB or GeoArrow points; any numbers where they are null."""
+        kind = storage.type
+        # A height or a measure (time, distance along a road) shows the place, so it must not pass.
+        refusal = f"column {self.geometry!r} must hold points of x and y only, got "
+        plain = _plain_wkb(storage) if is_binary(kind) else None
+        if plain is not None:
+            present = np.ascontiguousarray(plain[:, 5:]).view("<f8")
+            values = np.full((len(storage), 2), np.nan) if storage.null_count else present.copy()
+            values[~nulls(storage)] = present
+            return values
+        if pa.types.is_struct(kind):
+            names = [kind.field(number).name for number in range(kind.num_fields)]
+            if names != ["x", "y"]:
+                raise InvalidInputError(f"{refusal}a struct of {names}")
+            parts = [storage.field(number).cast(pa.float64()) for number in range(2)]
+            return np.column_stack([part.to_numpy(zero_copy_only=False) for part in parts])
+        if pa.types.is_fixed_size_list(kind):
+            if not pa.types.is_floating(kind.value_type) or kind.list_size != 2:
+                size = kind.list_size if pa.types.is_floating(kind.value_type) else kind.value_type
+                raise InvalidInputError(f"{refusal}lists of {size}")
+            flat = storage.values.slice(2 * storage.offset, 2 * len(storage)).cast(pa.float64())
+            return np.array(flat.to_numpy(zero_copy_only=False).reshape(-1, 2), np.float64)
+        raise InvalidInputError(f"column {self.geometry!r} must hold WKB or GeoArrow points, got {kind}")
+
+
+def places_of(
+    lon: str | Sequence[str] | None, lat: str | Sequence[str] | None, geometry: str | None, crs: str | None
+) -> tuple[LonLat | Points, ...]:
+    """Return the places that keywords name; none where they do not."""
+    if geometry is not None and (lon is not None or lat is not None):
+        raise InvalidInputError("give `lon=` and `lat=`, or `geometry=`, not both")
+    if crs is not None and (lon is not None or lat is not None):
+        raise InvalidInputError("`crs=` is the CRS of a geometry: lon and lat are degrees")
+    if geometry is not None or crs is not None:
+        return (Points(geometry, crs),)
+    lons, lats = column_names(lon, "lon"), column_names(lat, "lat")
+    if len(lons) != len(lats):
+        raise InvalidInputError(
+            f"`lon=` and `lat=` must be given together: got {len(lons)} and {len(lats)} columns"
+        )
+    if len({*lons, *lats}) < len((*lons, *lats)):
+        raise InvalidInputError("`lon=` and `lat=` must be different columns")
+    return tuple(LonLat(*pair) for pair in zip(lons, lats, strict=True))
+
+
+def column_names(names: str | Sequence[str] | None, what: str) -> tuple[str, ...]:
+    """Return the names of columns that were given as none, one or several."""
+    result = () if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if not all(isinstance(name, str) for name in result):
+        raise InvalidInputError(f"`{what}=` must be names of columns")
+    return tuple(dict.fromkeys(result)) if what == "keep" else result
+
+
+def places_in(schema: pa.Schema, given: tuple[LonLat | Points, ...] = ()) -> tuple[LonLat | Points, ...]:
+    """Return the given places with their CRS, else the one that the schema declares, else the usual columns.
+
+    Examples
+    --------
+    >>> places_in(pa.schema({"id": pa.int64(), "Latitude": pa.string(), "Longitude": pa.string()}))
+    (LonLat(lon='Longitude', lat='Latitude'),)
+    """
+    declared = geometry_columns(schema)
+    if not given and not declared:
+        return (LonLat(_only(schema.names, LON_NAMES, "lon"), _only(schema.names, LAT_NAMES, "lat")),)
+    if not given or given[0] == Points(None, getattr(given[0], "crs", None)):
+        if not declared:
+            raise InvalidInputError("`crs=` is the CRS of a geometry, and no column is declared to be one")
+        given = (Points(declared[0], getattr(given[0], "crs", None) if given else None),)
+    return tuple(
+        Points(place.geometry, _crs(schema, place)) if isinstance(place, Points) else place for place in given
+    )
+
+
+def _only(names: Sequence[str], usual: Sequence[str], option: str) -> str:
+    found = [name for name in names if name.strip().lower().rpartition(".")[2] in usual]
+    if len(found) == 1:
+        return found[0]
+    problem = "no column is" if not found else "several columns are"
+    raise InvalidInputError(
+        f"{problem} called {', '.join(usual[:-1])} or {usual[-1]}: name the column with `{option}=`; "
+        f"the columns are {listed(names)}"
+    )
+
+
+def _crs(schema: pa.Schema, place: Points) -> str:
+    name = only_column(schema, place.geometry or "")
+    crs = as_crs(declared_crs(schema, name) or place.crs, f"column {name!r}")
+    if place.crs is not None and not same_crs(crs, as_crs(place.crs, "crs")):
+        raise InvalidInputError(f"column {name!r} declares another CRS than `crs=`")
+    return crs
+
+
+def crs_of(place: LonLat | Points) -> str:
+    """Return the CRS of a place's columns."""
+    return place.crs or LONLAT if isinstance(place, Points) else LONLAT
+
+
+def degrees_of(
+    places: Sequence[LonLat | Points], batch: pa.RecordBatch, *, missing: bool = False
+) -> tuple[list[FloatArray], dict[int, str]]:
+    """Return (n, 2) degrees for each place of a row, and which rows are bad, and why.
+
+    Parameters
+    ----------
+    places : sequence of LonLat or Points
+        What `places_in` returned.
+    batch : pyarrow.RecordBatch
+        At least the columns of the places.
+    missing : bool
+        Whether rows without a place are good.
+
+    Examples
+    --------
+    >>> batch = pa.RecordBatch.from_pydict({"lat": ["48.86", "x"], "lon": ["2.35", "2.35"]})
+    >>> truths, problems = degrees_of(places_in(batch.schema), batch)
+    >>> truths[0][0].tolist(), problems
+    ([2.35, 48.86], {1: 'latitude must be a finite number'})
+    """
+    truths, reasons = [], dict[int, str]()
+    for place in places:
+        truth, flaws = place.read(batch)
+        truths.append(truth)
+        which = f"{' and '.join(place.names)}: " if len(places) > 1 else ""
+        for rows, reason in flaws:
+            if not (missing and reason.endswith(EMPTY)):
+                for row in np.flatnonzero(rows).tolist():
+                    reasons.setdefault(row, which + reason)
+    return truths, reasons
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> tuple[FloatArray, Flags]:
+    """Return the numbers of a column, and which rows have none."""
+    column = column_of(batch, name)
+    kind = column.type
+    if is_text(kind):
+        return _parsed(column)
+    # Whole numbers cannot hold the reports; half floats cannot hold degrees.
+    if not (pa.types.is_float32(kind) or pa.types.is_float64(kind) or pa.types.is_decimal(kind)):
+        raise InvalidInputError(f"column {name!r} must be float, decimal or text, got {kind}")
+    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64), nulls(column)
 
 
 def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
@@ -129,267 +338,54 @@ def _decimal_text(values: FloatArray, gone: Flags, decimals: int) -> pa.Array:
     return pc.if_else(pa.array(gone), "", text) if gone.any() else text
 
 
-@dataclass(frozen=True)
-class GeometryColumn:
-    """One column of points: WKB, or GeoArrow's struct or list of x and y. An empty point is no place."""
-
-    batch: pa.RecordBatch
-    name: str
-
-    @cached_property
-    def missing(self) -> Flags:
-        """Which rows have no place."""
-        if self._is_binary and self._plain_wkb is None:
-            return nulls(self._storage) | np.asarray(shapely.is_empty(self._shapes))
-        x, y = self.coordinates.T
-        return np.asarray(nulls(self._storage) | (np.isnan(x) & np.isnan(y)))
-
-    def gaps(self) -> Iterator[tuple[Flags, str]]:
-        """Yield which rows have no place, and what is empty there."""
-        yield self.missing, "geometry"
-
-    @cached_property
-    def coordinates(self) -> FloatArray:
-        """(n, 2) coordinates, NaN in rows without a point."""
-        kind = self._storage.type
-        if self._is_binary:
-            return self._wkb_coordinates()
-        if pa.types.is_struct(kind):
-            names = [kind.field(number).name for number in range(kind.num_fields)]
-            if names != ["x", "y"]:
-                raise InvalidInputError(_refusal(self.name, f"a struct of {names}"))
-            parts = [self._storage.field(number).cast(pa.float64()) for number in range(2)]
-            values = np.column_stack([part.to_numpy(zero_copy_only=False) for part in parts])
-        elif pa.types.is_fixed_size_list(kind):
-            if not pa.types.is_floating(kind.value_type):
-                raise InvalidInputError(_refusal(self.name, f"lists of {kind.value_type}"))
-            if kind.list_size != 2:
-                raise InvalidInputError(_refusal(self.name, f"lists of {kind.list_size}"))
-            start = 2 * self._storage.offset
-            flat = self._storage.values.slice(start, 2 * len(self._storage)).cast(pa.float64())
-            values = flat.to_numpy(zero_copy_only=False).reshape(-1, 2).copy()
-        else:
-            raise InvalidInputError(f"column {self.name!r} must hold WKB or GeoArrow points, got {kind}")
-        values[nulls(self._storage)] = np.nan
-        return np.asarray(values, np.float64)
-
-    @cached_property
-    def srids(self) -> set[int]:
-        """The EPSG codes that EWKB geometries carry."""
-        if not self._is_binary or self._plain_wkb is not None:
-            return set()
-        return {int(srid) for srid in np.unique(shapely.get_srid(self._shapes)) if srid > 0}
-
-    def problems(self) -> Iterator[tuple[Flags, str]]:
-        """Yield which rows hold no point, and why."""
-        place = ~self.missing
-        if self._is_binary and self._plain_wkb is None:
-            kinds = shapely.get_type_id(self._shapes)
-            yield (kinds == -1) & place, "geometry must be WKB"
-            yield (kinds > 0) & place, "geometry must be a point"
-            place = place & (kinds == 0)
-        yield place & ~finite(self.coordinates), "point must be finite"
-
-    def written(self, coordinates: FloatArray, decimals: int | None) -> dict[str, pa.Array]:  # noqa: ARG002
-        """Return the column with other coordinates, without heights."""
-        column = column_of(self.batch, self.name)
-        gone = nulls(self._storage)
-        storage = self._wkb(coordinates, gone) if self._is_binary else self._native(coordinates, gone)
-        if isinstance(column, pa.ExtensionArray):
-            return {self.name: pa.ExtensionArray.from_storage(column.type, storage)}
-        return {self.name: storage}
-
-    @cached_property
-    def _storage(self) -> pa.Array:
-        column = column_of(self.batch, self.name)
-        return column.storage if isinstance(column, pa.ExtensionArray) else column
-
-    @property
-    def _is_binary(self) -> bool:
-        return is_binary(self._storage.type)
-
-    def _native(self, coordinates: FloatArray, gone: Flags) -> pa.Array:
-        kind = self._storage.type
-        mask = pa.array(gone) if gone.any() else None
-        if pa.types.is_struct(kind):
-            fields = [kind.field(0), kind.field(1)]
-            parts = [
-                pa.array(np.ascontiguousarray(values)).cast(field.type)
-                for values, field in zip(coordinates.T, fields, strict=True)
-            ]
-            return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
-        flat = pa.array(np.ascontiguousarray(coordinates).ravel()).cast(kind.value_type)
-        return pa.FixedSizeListArray.from_arrays(flat, type=kind, mask=mask)
-
-    @cached_property
-    def _plain_wkb(self) -> npt.NDArray[np.uint8] | None:
-        """The bytes of the values that are not null, in rows of 21; None unless all are plain points."""
-        array = self._storage.cast(pa.large_binary()).drop_null()
-        offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
-        if not (np.diff(offsets) == WKB_BYTES).all():
-            return None
-        data = np.frombuffer(array.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]].reshape(-1, WKB_BYTES)
-        return data if (data[:, :5] == WKB_POINT).all() else None
-
-    @cached_property
-    def _shapes(self) -> npt.NDArray[np.object_]:
-        """The geometries, None where the bytes are null or no WKB."""
-        texts = np.asarray(self._storage.to_pylist(), dtype=object)
-        return np.asarray(shapely.force_2d(shapely.from_wkb(texts, on_invalid="ignore")), dtype=object)
-
-    def _wkb_coordinates(self) -> FloatArray:
-        values = np.full((len(self._storage), 2), np.nan)
-        if self._plain_wkb is not None:
-            present = np.ascontiguousarray(self._plain_wkb[:, 5:]).view("<f8")
-            if not self._storage.null_count:
-                return np.asarray(present, np.float64)
-            values[~nulls(self._storage)] = present
-            return values
-        points = (shapely.get_type_id(self._shapes) == 0) & ~shapely.is_empty(self._shapes)
-        values[points] = shapely.get_coordinates(self._shapes[points])
-        return values
-
-    def _wkb(self, coordinates: FloatArray, gone: Flags) -> pa.Array:
-        if self._plain_wkb is not None:
-            data = np.empty((len(self._plain_wkb), WKB_BYTES), np.uint8)
-            data[:, :5] = WKB_POINT
-            present = coordinates[~gone] if gone.any() else coordinates
-            data[:, 5:] = np.ascontiguousarray(present, "<f8").view(np.uint8)
-            offsets = np.concatenate([[0], np.cumsum(np.where(gone, 0, WKB_BYTES))]).astype(np.int64)
-            valid = pa.array(~gone).buffers()[1] if gone.any() else None
-            buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
-            return pa.Array.from_buffers(pa.large_binary(), len(gone), buffers).cast(self._storage.type)
-        shapes = np.asarray(shapely.points(coordinates), dtype=object)
-        shapes = shapely.set_srid(shapes, shapely.get_srid(np.where(gone, shapes, self._shapes)))
-        empty = self.missing & ~gone
-        shapes[empty] = self._shapes[empty]
-        shapes[gone] = None
-        return pa.array(shapely.to_wkb(shapes, include_srid=True), self._storage.type)
+def _native(storage: pa.Array, coordinates: FloatArray) -> pa.Array:
+    """Return GeoArrow points with other coordinates."""
+    kind, gone = storage.type, nulls(storage)
+    mask = pa.array(gone) if gone.any() else None
+    if pa.types.is_struct(kind):
+        fields = [kind.field(0), kind.field(1)]
+        axes = zip(coordinates.T, fields, strict=True)
+        parts = [pa.array(np.ascontiguousarray(values)).cast(field.type) for values, field in axes]
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
+    flat = pa.array(np.ascontiguousarray(coordinates).ravel()).cast(kind.value_type)
+    return pa.FixedSizeListArray.from_arrays(flat, type=kind, mask=mask)
 
 
-def _refusal(name: str, what: str) -> str:
-    # A height or a measure (time, distance along a road) shows the place, so it must not pass.
-    return f"column {name!r} must hold points of x and y only, got {what}"
+def _plain_wkb(storage: pa.Array) -> npt.NDArray[np.uint8] | None:
+    """Return the bytes of the values that are not null, in rows of 21; None unless all are plain points."""
+    array = storage.cast(pa.large_binary()).drop_null()
+    offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
+    if not (np.diff(offsets) == WKB_BYTES).all():
+        return None
+    data = np.frombuffer(array.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]].reshape(-1, WKB_BYTES)
+    return data if (data[:, :5] == WKB_POINT).all() else None
 
 
-EMPTY = " is empty"
-"""The end of the reason why a row has no place."""
+def _shapes(storage: pa.Array) -> npt.NDArray[np.object_]:
+    """Return the geometries, None where the bytes are null or no WKB."""
+    texts = np.asarray(storage.to_pylist(), dtype=object)
+    return np.asarray(shapely.force_2d(shapely.from_wkb(texts, on_invalid="ignore")), dtype=object)
 
 
-@dataclass(frozen=True)
-class Locations:
-    """Where the places of a table are.
-
-    Examples
-    --------
-    >>> batch = pa.RecordBatch.from_pydict({"lat": ["48.86", "x"], "lon": ["2.35", "2.35"]})
-    >>> truths, problems = Locations.of(batch.schema, ()).read(batch)
-    >>> truths[0][0].tolist(), problems
-    ([2.35, 48.86], {1: 'latitude must be a finite number'})
-    """
-
-    places: tuple[LonLat | Points, ...]
-
-    @classmethod
-    def of(cls, schema: pa.Schema, given: tuple[LonLat | Points, ...]) -> "Locations":
-        """Return the given columns, or those that the schema declares, or those with the usual names."""
-        declared = geometry_columns(schema)
-        if not given and not declared:
-            return cls((LonLat(*coordinate_columns(schema.names)),))
-        if not given or given[0] == Points(None, getattr(given[0], "crs", None)):
-            if not declared:
-                raise InvalidInputError("`crs=` is the CRS of a geometry, and no column is declared to be one")
-            given = (Points(declared[0], given[0].crs if given and isinstance(given[0], Points) else None),)
-        return cls(
-            tuple(
-                Points(place.geometry, _crs(schema, place)) if isinstance(place, Points) else place
-                for place in given
-            )
-        )
-
-    @property
-    def names(self) -> list[str]:
-        """The columns."""
-        return [name for place in self.places for name in place.names]
-
-    def read(self, batch: pa.RecordBatch, *, missing: bool = False) -> tuple[list[FloatArray], dict[int, str]]:
-        """Return (n, 2) degrees for each place of a row, and which rows are bad, and why.
-
-        Parameters
-        ----------
-        batch : pyarrow.RecordBatch
-            At least the columns of the places.
-        missing : bool
-            Whether rows without a place are good.
-        """
-        truths, reasons = [], dict[int, str]()
-        for place in self.places:
-            column = _column(batch, place)
-            truth = _degrees(place, column)
-            truths.append(truth)
-            which = f"{' and '.join(place.names)}: " if len(self.places) > 1 else ""
-            flaws = list(column.problems())
-            if not missing:
-                flaws += [(rows, what + EMPTY) for rows, what in column.gaps()]
-            if isinstance(place, Points):
-                flaws.append(
-                    (finite(column.coordinates) & ~_on_earth(truth), "point must lie on Earth in its CRS")
-                )
-            for rows, reason in flaws:
-                for row in np.flatnonzero(rows).tolist():
-                    reasons.setdefault(row, which + reason)
-        return truths, reasons
-
-    def written(
-        self, batch: pa.RecordBatch, reports: Sequence[FloatArray], decimals: int | None
-    ) -> dict[str, pa.Array]:
-        """Return the columns, in their own types, with other places; without decimals, numbers instead of text."""
-        columns: dict[str, pa.Array] = {}
-        for place, made in zip(self.places, reports, strict=True):
-            coordinates = from_lonlat(made, crs_of(place))
-            if np.isinf(coordinates).any():
-                raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
-            columns |= _column(batch, place).written(coordinates, decimals)
-        return columns
-
-
-def crs_of(place: LonLat | Points) -> str:
-    """Return the CRS of a place's columns."""
-    return place.crs or LONLAT if isinstance(place, Points) else LONLAT
-
-
-def _crs(schema: pa.Schema, place: Points) -> str:
-    if place.geometry is None or schema.names.count(place.geometry) != 1:
-        raise InvalidInputError(
-            f"column {place.geometry!r} must exist once, the columns are {listed(schema.names)}"
-        )
-    crs = as_crs(declared_crs(schema, place.geometry) or place.crs, f"column {place.geometry!r}")
-    if place.crs is not None and not same_crs(crs, as_crs(place.crs, "crs")):
-        raise InvalidInputError(f"column {place.geometry!r} declares another CRS than `crs=`")
-    return crs
-
-
-def _column(batch: pa.RecordBatch, place: LonLat | Points) -> LonLatColumns | GeometryColumn:
-    if isinstance(place, LonLat):
-        return LonLatColumns(batch, place.lon, place.lat)
-    return GeometryColumn(batch, place.geometry or "")
-
-
-def _degrees(place: LonLat | Points, column: LonLatColumns | GeometryColumn) -> FloatArray:
-    if isinstance(column, LonLatColumns):
-        return column.coordinates
-    if any(not same_crs(crs_of(place), f"EPSG:{srid}") for srid in column.srids):
-        raise InvalidInputError(f"column {column.name!r} has another CRS than its own geometries")
-    return to_lonlat(column.coordinates, crs_of(place))
-
-
-def _on_earth(lonlat: FloatArray) -> Flags:
-    return np.asarray((np.abs(lonlat[:, 0]) <= 180) & (np.abs(lonlat[:, 1]) <= 90))
-
-
-ENCODINGS = ("WKB", "point")
-EDGES = ("planar", "spherical")
-VERSION = re.compile(r"[0-9.]{1,16}")
+def _wkb(storage: pa.Array, coordinates: FloatArray) -> pa.Array:
+    """Return WKB of other coordinates: an empty point stays one, and EWKB has its SRID."""
+    gone = nulls(storage)
+    if _plain_wkb(storage) is not None:
+        present = coordinates[~gone] if gone.any() else coordinates
+        data = np.empty((len(present), WKB_BYTES), np.uint8)
+        data[:, :5] = WKB_POINT
+        data[:, 5:] = np.ascontiguousarray(present, "<f8").view(np.uint8)
+        offsets = np.concatenate([[0], np.cumsum(np.where(gone, 0, WKB_BYTES))]).astype(np.int64)
+        valid = pa.array(~gone).buffers()[1] if gone.any() else None
+        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_binary(), len(gone), buffers).cast(storage.type)
+    old = _shapes(storage)
+    shapes = np.asarray(shapely.points(coordinates), dtype=object)
+    shapes = shapely.set_srid(shapes, shapely.get_srid(np.where(gone, shapes, old)))
+    empty = np.asarray(shapely.is_empty(old)) & ~gone
+    shapes[empty] = old[empty]
+    shapes[gone] = None
+    return pa.array(shapely.to_wkb(shapes, include_srid=True), storage.type)
 
 
 def geometry_columns(schema: pa.Schema) -> list[str]:

@@ -1,205 +1,43 @@
 """How a table is obfuscated: whose rows they are, which columns leave, where the places are, which noise."""
 
 import inspect
-import re
 import secrets
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
 
 from geoind.arrays import as_positive
 from geoind.errors import InvalidInputError
-from geoind.keys import Key, KeyLike, as_key
+from geoind.keys import KEY_BYTES, Key, KeyLike, as_key
 from geoind.mechanisms.protocol import Mechanism
 from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.pipeline import choose_mechanism
-from geoind.randomness import KEY_BYTES
 from geoind.space.lattice import DECIMALS
+from geoind.tables.places import LonLat, Points, column_names, places_of
 
 if TYPE_CHECKING:
-    from geoind.traces.session import TraceMethod
+    from geoind.traces.many import TraceSessions
+    from geoind.traces.methods import TraceMethod
 
 __all__ = [
     "EACH_FILE",
     "EACH_ROW",
     "METHODS",
-    "LonLat",
-    "MethodName",
     "Missing",
     "Options",
     "Order",
-    "Points",
     "PrivacyUnit",
     "Recipe",
-    "column_names",
-    "coordinate_columns",
     "described",
-    "listed",
     "method_of",
-    "named_path",
-    "places_of",
     "with_options",
 ]
 
-LAT_NAMES = ("lat", "latitude")
-LON_NAMES = ("lon", "lng", "long", "longitude")
-
-
-def coordinate_columns(names: Sequence[str]) -> tuple[str, str]:
-    """Return the names of the longitude and the latitude: the only columns with one of the usual names.
-
-    Examples
-    --------
-    >>> coordinate_columns(["id", "Latitude", "Longitude"])
-    ('Longitude', 'Latitude')
-    """
-    return _only(names, LON_NAMES, "lon"), _only(names, LAT_NAMES, "lat")
-
-
-def _only(names: Sequence[str], usual: Sequence[str], option: str) -> str:
-    found = [name for name in names if name.strip().lower().rpartition(".")[2] in usual]
-    if len(found) == 1:
-        return found[0]
-    problem = "no column is" if not found else "several columns are"
-    raise InvalidInputError(
-        f"{problem} called {', '.join(usual[:-1])} or {usual[-1]}: name the column with `{option}=`; "
-        f"the columns are {listed(names)}"
-    )
-
-
-def listed(names: Iterable[str]) -> str:
-    """Return names for a message, without those that may be values: where a header is missing, true places.
-
-    Examples
-    --------
-    >>> listed(["trip", "lat", "h3_9"]), listed(["7", "48.8584", "2.2945"])
-    ('trip, lat, h3_9', '7, ..., ...')
-    """
-    return ", ".join("..." if sum(map(str.isdigit, str(name))) > 2 else str(name) for name in names)
-
-
-def named_path(path: str) -> str:
-    """Return a path for a message, without what may be a coordinate.
-
-    Examples
-    --------
-    >>> named_path("2024-05/trips.csv"), named_path("48.8584_2.2945/trips.csv")
-    ('2024-05/trips.csv', '..._.../trips.csv')
-    """
-    return re.sub(r"\d+[.,]\d{3,}", "...", path)
-
-
-@dataclass(frozen=True)
-class LonLat:
-    """A place in two columns of degrees."""
-
-    lon: str
-    lat: str
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns."""
-        return (self.lon, self.lat)
-
-
-@dataclass(frozen=True)
-class Points:
-    """A place in one column of points: the one that the schema declares, or this one, and its CRS."""
-
-    geometry: str | None = None
-    crs: str | None = None
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The column."""
-        return () if self.geometry is None else (self.geometry,)
-
-
-def places_of(
-    lon: str | Sequence[str] | None, lat: str | Sequence[str] | None, geometry: str | None, crs: str | None
-) -> tuple[LonLat | Points, ...]:
-    """Return where the places are, as keywords name it; nothing where they do not."""
-    if geometry is not None and (lon is not None or lat is not None):
-        raise InvalidInputError("give `lon=` and `lat=`, or `geometry=`, not both")
-    if crs is not None and (lon is not None or lat is not None):
-        raise InvalidInputError("`crs=` is the CRS of a geometry: lon and lat are degrees")
-    if geometry is not None or crs is not None:
-        return (Points(geometry, crs),)
-    lons, lats = column_names(lon, "lon"), column_names(lat, "lat")
-    if len(lons) != len(lats):
-        raise InvalidInputError(
-            f"`lon=` and `lat=` must be given together: got {len(lons)} and {len(lats)} columns"
-        )
-    names = (*lons, *lats)
-    if len(set(names)) < len(names):
-        raise InvalidInputError("`lon=` and `lat=` must be different columns")
-    return tuple(LonLat(*pair) for pair in zip(lons, lats, strict=True))
-
-
-def column_names(names: str | Sequence[str] | None, what: str) -> tuple[str, ...]:
-    """Return the names of columns that were given as none, one or several."""
-    result = () if names is None else (names,) if isinstance(names, str) else tuple(names)
-    if not all(isinstance(name, str) for name in result):
-        raise InvalidInputError(f"`{what}=` must be names of columns")
-    return tuple(dict.fromkeys(result)) if what == "keep" else result
-
-
 MethodName = Literal["switching", "sparse", "predictive", "independent"]
 METHODS: tuple[MethodName, ...] = ("switching", "sparse", "predictive", "independent")
-
 CONFIDENCE = 0.9
 """A fresh report lies with this probability within the metres for which methods are made."""
-
-
-def described(value: object) -> str:
-    """Return a method and its numbers, for the record of a release."""
-    if is_dataclass(value) and not isinstance(value, type):
-        inside = (f"{field.name}={described(getattr(value, field.name))}" for field in fields(value))
-        return f"{type(value).__name__}({', '.join(inside)})"
-    if isinstance(value, (int, float)):
-        return repr(value)
-    # A function's own text would have its address in it.
-    name = str(getattr(value, "__name__", ""))
-    return name if name.isidentifier() else type(value).__name__
-
-
-def method_of(method: "MethodName | TraceMethod | None", mechanism: Mechanism) -> "TraceMethod":
-    """Return how the sessions of a table answer whose fresh reports a mechanism draws.
-
-    Examples
-    --------
-    >>> method_of("independent", SphericalLaplace(0.01))
-    Independent(epsilon=0.01)
-    """
-    if not isinstance(mechanism, SphericalLaplace):
-        raise InvalidInputError(
-            "a session needs noise on the globe with an epsilon: give `epsilon=`, or `level=` and `radius=`"
-        )
-    if mechanism.decimals != DECIMALS:
-        raise InvalidInputError(f"a session reports with {DECIMALS} decimals, not {mechanism.decimals}")
-    return _named(method or "switching", mechanism) if method is None or isinstance(method, str) else method
-
-
-def _named(name: str, mechanism: SphericalLaplace) -> "TraceMethod":
-    from geoind.traces.methods import Independent, Predictive
-    from geoind.traces.sparse import SparseVector
-    from geoind.traces.switching import Switching
-
-    if name == "independent":
-        return Independent(mechanism.epsilon)
-    metres = float(mechanism.radius_quantile(CONFIDENCE))
-    if name == "predictive":
-        made = Predictive.for_any_accuracy(metres, CONFIDENCE)
-        return Predictive(made.test, mechanism.epsilon, made.limit)
-    epsilon = mechanism.epsilon
-    sparse = SparseVector(epsilon, epsilon, 3 * metres, epsilon / 2)
-    if name == "sparse":
-        return sparse
-    if name == "switching":
-        return Switching(sparse)
-    raise InvalidInputError(f"`method=` must be one of {', '.join(METHODS)}, or a TraceMethod, got {name!r}")
-
 
 Missing = Literal["raise", "keep"]
 Order = Literal["raise", "shuffle", "keep"]
@@ -228,7 +66,7 @@ EACH_FILE = PrivacyUnit.EACH_FILE
 
 
 class Options(TypedDict, total=False):
-    """The keywords of everything that obfuscates a table; `Recipe.of` explains them."""
+    """The keywords of every function that obfuscates a table; `Recipe` explains them."""
 
     epsilon: float | None
     level: float | None
@@ -257,9 +95,11 @@ class Options(TypedDict, total=False):
 class Recipe:
     """How to obfuscate any batch of a table, the same way on every machine and at every attempt.
 
-    `Recipe.of` makes one from keywords. The noise of a record depends on the key, on the record's identity, on its
-    true place and on the mechanism, and on nothing else: not on the engine, the partition or the attempt.
-    Serialising or printing a recipe shows where its key is kept and never the key.
+    The noise of a record depends on the key, on the record's identity, on its true place and on the mechanism, and
+    on nothing else: not on the engine, the partition or the attempt. Serialising or printing a recipe shows where
+    its key is kept and never the key.
+
+    Attributes are the keywords of `Recipe.of`, resolved.
 
     Examples
     --------
@@ -290,31 +130,7 @@ class Recipe:
     reports: int | None = None
 
     @classmethod
-    def of(
-        cls,
-        *,
-        epsilon: float | None = None,
-        level: float | None = None,
-        radius: float | None = None,
-        delta: float | None = None,
-        reports: int | None = None,
-        mechanism: Mechanism | None = None,
-        person: str | PrivacyUnit | None = None,
-        keep: Sequence[str] = (),
-        lon: str | Sequence[str] | None = None,
-        lat: str | Sequence[str] | None = None,
-        geometry: str | None = None,
-        crs: str | None = None,
-        time: str | None = None,
-        method: "MethodName | TraceMethod | None" = None,
-        same_place: float | None = None,
-        reports_per_person: int | None = None,
-        allow_total: float | None = None,
-        missing: Missing = "raise",
-        order: Order = "raise",
-        id_column: str | None = None,
-        key: KeyLike | None = None,
-    ) -> "Recipe":
+    def of(cls, **options: Unpack[Options]) -> "Recipe":
         """Return the recipe that these keywords describe.
 
         Parameters
@@ -361,33 +177,22 @@ class Recipe:
             The secret under which the noise is drawn, to repeat the reports of the same records later. By default
             one is made for this release.
         """
-        if person is None:
+        given: dict[str, Any] = dict(options)
+        if given.get("person") is None:
             raise InvalidInputError(WHOSE)
-        chosen = choose_mechanism(
-            epsilon=epsilon, level=level, radius=radius, delta=delta, reports=reports, mechanism=mechanism
-        )
-        if time is None and method is not None:
+        noise = ("epsilon", "level", "radius", "delta", "reports", "mechanism")
+        mechanism = choose_mechanism(**{name: given.get(name) for name in noise})
+        if given.get("time") is None and given.get("method") is not None:
             raise InvalidInputError("`method=` is for traces: give `time=`")
-        return cls(
-            mechanism=chosen,
-            person=person,
-            keep=column_names(keep, "keep"),
-            places=places_of(lon, lat, geometry, crs),
-            time=time,
-            method=None if time is None else method_of(method, chosen),
-            same_place=same_place,
-            reports_per_person=reports_per_person,
-            allow_total=allow_total,
-            missing=missing,
-            order=order,
-            id_column=id_column,
-            key=None if key is None else as_key(key),
-            key_given=key is not None,
-            level=level,
-            radius=radius,
-            delta=delta,
-            reports=reports,
-        )
+        given.pop("epsilon", None)
+        given["mechanism"] = mechanism
+        given["places"] = places_of(*(given.pop(name, None) for name in ("lon", "lat", "geometry", "crs")))
+        given["keep"] = column_names(given.get("keep", ()), "keep")
+        if given.get("time") is not None:
+            given["method"] = method_of(given.get("method"), mechanism)
+        if given.get("key") is not None:
+            given |= {"key": as_key(given["key"]), "key_given": True}
+        return cls(**given)
 
     def __post_init__(self) -> None:
         if not isinstance(self.person, (str, PrivacyUnit)):
@@ -469,9 +274,23 @@ class Recipe:
         moving = () if self.time is None else tuple(name for name in (self.person_column, self.time) if name)
         return tuple(dict.fromkeys((*self.keep, *moving)))
 
+    @property
+    def sessions(self) -> "TraceSessions | None":
+        """New sessions for the persons of traces; None for single places."""
+        if self.method is None or self.key is None:
+            return None
+        from geoind.traces.many import TraceSessions
+
+        return TraceSessions(self.method, self.key.read())
+
     def with_key(self) -> "Recipe":
         """Return the recipe with its key, or with one made for this release."""
         return self if self.key is not None else replace(self, key=Key(secrets.token_bytes(KEY_BYTES)))
+
+    def refuse_shuffle(self, remedy: str) -> None:
+        """Raise if rows are to be shuffled, for engines of several processes."""
+        if self.order == "shuffle":
+            raise InvalidInputError(f"`order='shuffle'` needs all rows in one process: {remedy}")
 
     def require_person_column(self, purpose: str) -> None:
         """Raise unless persons are named, and the charge is the same at every attempt."""
@@ -485,15 +304,69 @@ class Recipe:
             )
 
 
+def described(value: object) -> str:
+    """Return a method and its numbers, for the record of a release."""
+    if is_dataclass(value) and not isinstance(value, type):
+        inside = (f"{field.name}={described(getattr(value, field.name))}" for field in fields(value))
+        return f"{type(value).__name__}({', '.join(inside)})"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    # A function's own text would have its address in it.
+    name = str(getattr(value, "__name__", ""))
+    return name if name.isidentifier() else type(value).__name__
+
+
+def method_of(method: "MethodName | TraceMethod | None", mechanism: Mechanism) -> "TraceMethod":
+    """Return how the sessions of a table answer whose fresh reports a mechanism draws.
+
+    Examples
+    --------
+    >>> method_of("independent", SphericalLaplace(0.01))
+    Independent(epsilon=0.01)
+    """
+    if not isinstance(mechanism, SphericalLaplace):
+        raise InvalidInputError(
+            "a session needs noise on the globe with an epsilon: give `epsilon=`, or `level=` and `radius=`"
+        )
+    if mechanism.decimals != DECIMALS:
+        raise InvalidInputError(f"a session reports with {DECIMALS} decimals, not {mechanism.decimals}")
+    return _named(method or "switching", mechanism) if method is None or isinstance(method, str) else method
+
+
+def _named(name: str, mechanism: SphericalLaplace) -> "TraceMethod":
+    from geoind.traces.methods import Independent, Predictive
+    from geoind.traces.sparse import SparseVector, Switching
+
+    if name == "independent":
+        return Independent(mechanism.epsilon)
+    metres = float(mechanism.radius_quantile(CONFIDENCE))
+    if name == "predictive":
+        made = Predictive.for_any_accuracy(metres, CONFIDENCE)
+        return Predictive(made.test, mechanism.epsilon, made.limit)
+    epsilon = mechanism.epsilon
+    sparse = SparseVector(epsilon, epsilon, 3 * metres, epsilon / 2)
+    if name == "sparse":
+        return sparse
+    if name == "switching":
+        return Switching(sparse)
+    raise InvalidInputError(f"`method=` must be one of {', '.join(METHODS)}, or a TraceMethod, got {name!r}")
+
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def with_options(function: Function) -> Function:
-    """Return a function with keywords of `Recipe.of` in its signature, where it has `**options`."""
-    own = list(inspect.signature(function).parameters.values())
-    shared = list(inspect.signature(Recipe.of).parameters.values())
-    named = [parameter for parameter in own if parameter.kind is not inspect.Parameter.VAR_KEYWORD]
-    known = {parameter.name for parameter in named}
-    merged = [*named, *(parameter for parameter in shared if parameter.name not in known)]
-    function.__signature__ = inspect.signature(function).replace(parameters=merged)  # type: ignore[attr-defined]
+    """Return a function that shows `Options` in its signature, where it has `**options`."""
+    own = inspect.signature(function)
+    usual = {field.name: field.default for field in fields(Recipe) if field.default is not MISSING}
+    shown = {name: each for name, each in own.parameters.items() if each.kind is not each.VAR_KEYWORD}
+    for name, annotation in Options.__annotations__.items():
+        default = inspect.Parameter.empty if name == "person" else usual.get(name)
+        hint = getattr(annotation, "__forward_arg__", annotation)
+        option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint)
+        shown.setdefault(name, option)
+    function.__signature__ = own.replace(parameters=list(shown.values()))  # type: ignore[attr-defined]
     return function
+
+
+with_options(Recipe.of.__func__)  # type: ignore[attr-defined]

@@ -43,18 +43,32 @@ MOST_BYTES = 1 << 20
 """No record is longer."""
 LONGEST = 1000
 """Characters of a column's name."""
-RANGES: Mapping[str, tuple[float, float]] = {
-    "epsilon": (1e-12, 1e12),
-    "level": (1e-12, 700.0),
-    "radius": (1e-6, 1e9),
-    "delta": (0.0, 1 - 1e-12),
-    "sigma": (1e-6, 1e9),
-    "off_site_level": (0.0, 1e12),
-    "fresh": (1e-12, 1e12),
+Ranges = Mapping[str, tuple[float, float, tuple[object, ...]]]
+"""The smallest and the largest value of members, and other values that they may have.
+
+Members whose limits are whole numbers are whole numbers.
+"""
+RANGES: Ranges = {
+    "epsilon": (1e-12, 1e12, (math.inf,)),
+    "level": (1e-12, 700.0, (None,)),
+    "radius": (1e-6, 1e9, (None,)),
+    "reports": (1, 10**12, ()),
+    "delta": (0.0, 1 - 1e-12, ()),
+    "sigma": (1e-6, 1e9, (None,)),
+    "off_site_level": (0.0, 1e12, (math.inf,)),
+    "decimals": (0, 15, ()),
+    "persons": (0, 10**12, (None,)),
+    "fresh": (1e-12, 1e12, (None,)),
 }
-COUNTS = {"reports": (1, 10**12), "decimals": (0, 15), "persons": (0, 10**12)}
-OPTIONAL = ("epsilon", "level", "radius", "sigma", "off_site_level", "fresh", "persons")
-UNBOUNDED = ("epsilon", "off_site_level")
+OF_A_TOTAL: Ranges = {
+    "reports": (0, 10**12, ()),
+    "epsilon": (0.0, math.inf, ()),
+    "level": (0.0, 1e12, (None,)),
+    "radius": (0.0, 1e9, (None,)),
+    "delta": (0.0, 1.0, (None,)),
+}
+AS_IN_JSON = ("mechanism", "level", "radius", "reports", "delta", "sigma", "session", "fresh", "version")
+"""Members that are the same in JSON; it may lack those that have a default."""
 UNITS = ("column", "each row", "each file")
 VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,64}")
 SESSION = re.compile(r"\w[\w.+=(), -]{0,1999}")
@@ -87,28 +101,22 @@ class PersonTotal:
     delta: float | None = None
 
     def __post_init__(self) -> None:
-        valid = _is_number(self.reports) and isinstance(self.reports, int) and 0 <= self.reports <= 10**12
-        _check("reports", self.reports, valid, "a whole number up to 10^12")
-        _check("epsilon", self.epsilon, _is_number(self.epsilon) and self.epsilon >= 0, "a number from 0")
+        _check_ranges(self, OF_A_TOTAL)
         known = [value is not None for value in (self.level, self.radius, self.delta)]
         _check("level, radius and delta", None, len(set(known)) == 1, "there together")
-        for name, most in (("level", 1e12), ("radius", 1e9), ("delta", 1.0)):
-            value = getattr(self, name)
-            _check(name, value, value is None or (_is_number(value) and 0 <= value <= most), f"from 0 to {most:g}")
 
     @classmethod
     def from_json(cls, members: object) -> Self:
         """Return the total that a record has."""
         if not isinstance(members, dict):
             raise InvalidInputError("the total of a person must be an object")
-        names = ("level", "radius", "delta")
-        total = {name: members.get(name) for name in names}
-        return cls(reports=members.get("reports", -1), epsilon=_or_infinite(members, "epsilon", None), **total)
+        known: dict[str, Any] = {name: members.get(name) for name in OF_A_TOTAL}
+        return cls(**known | {"epsilon": _or_infinite(members, "epsilon")})
 
     def to_json(self) -> dict[str, Any]:
         """Return the members of a record."""
         members = {name: value for name, value in asdict(self).items() if value is not None}
-        return members | {"epsilon": None if self.epsilon == math.inf else self.epsilon}
+        return members | {"epsilon": _or_null(self.epsilon)}
 
     def __str__(self) -> str:
         text = plural(self.reports, "report")
@@ -205,40 +213,23 @@ class ReleaseRecord:
         )
 
     def __post_init__(self) -> None:
-        _check(
-            "mechanism",
-            self.mechanism,
-            _is_mechanism(self.mechanism),
-            "a class name, such as SphericalLaplace or Projected(PlanarLaplace)",
-        )
+        rule = "a class name, such as SphericalLaplace or Projected(PlanarLaplace)"
+        _check("mechanism", self.mechanism, _is_mechanism(self.mechanism), rule)
         _check("version", self.version, _matches(VERSION, self.version), "a version")
-        for name, (low, high) in RANGES.items():
-            value = getattr(self, name)
-            missing = value is None or (name in UNBOUNDED and value == math.inf)
-            valid = (missing and name in OPTIONAL) or (_is_number(value) and low <= value <= high)
-            _check(name, value, valid, f"a number from {low:g} to {high:g}")
+        _check_ranges(self, RANGES)
         _check("unit", self.unit, self.unit in UNITS, f"one of {', '.join(UNITS)}")
-        for name, (low, high) in COUNTS.items():
-            value = getattr(self, name)
-            valid = _is_number(value) and isinstance(value, int) and low <= value <= high
-            valid |= value is None and name in OPTIONAL
-            _check(name, value, valid, f"a whole number from {low} to {high}")
-        texts = [*self.kept, *(column for place in self.places for column in place)]
-        _check(
-            "places", self.places, all(len(place) in (1, 2) for place in self.places), "one or two columns each"
-        )
-        for text in texts:
+        named = all(len(place) in (1, 2) for place in self.places)
+        _check("places", self.places, named, "one or two columns each")
+        for text in (*self.kept, *(column for place in self.places for column in place)):
             _check("places and kept", text, _is_text(text), f"names of at most {LONGEST} characters")
-        _check(
-            "session", self.session, self.session is None or _matches(SESSION, self.session), "a method's numbers"
-        )
+        known = self.session is None or _matches(SESSION, self.session)
+        _check("session", self.session, known, "a method's numbers")
         _check("fresh", self.fresh, (self.fresh is None) == (self.session is None), "there with session only")
         _check("busiest", None, (self.busiest is None) == (self.median is None), "there with median only")
         if self.session is None and self.radius is not None and self.epsilon != math.inf:
             # The odds may change by a factor of exp(epsilon * radius): a float holds no larger one.
-            _check(
-                "radius", self.radius, self.epsilon * self.radius <= RANGES["level"][1], "at most 700 / epsilon"
-            )
+            within = self.epsilon * self.radius <= RANGES["level"][1]
+            _check("radius", self.radius, within, "at most 700 / epsilon")
 
     @classmethod
     def from_json(cls, text: str | bytes, file: str | None = None) -> Self:
@@ -260,22 +251,15 @@ class ReleaseRecord:
             _check("level", found.get("level"), both, "there with radius only")
             several = found.get("reports", 1) == 1 or bool(found.get("delta"))
             _check("reports", found.get("reports"), several, "1 without delta")
+            known = {name: found[name] for name in AS_IN_JSON if name in found}
             return cls(
-                mechanism=found.get("mechanism", ""),
-                epsilon=_or_infinite(found, "epsilon", None),
-                level=found.get("level"),
-                radius=found.get("radius"),
-                reports=found.get("reports", 1),
-                delta=found.get("delta", 0.0),
-                sigma=found.get("sigma"),
-                off_site_level=_or_infinite(found, "off_site_level", 0.0),
+                **{"mechanism": "", "version": ""} | known,
+                **_persons_of(found.get("person")),
+                epsilon=_or_infinite(found, "epsilon"),
+                off_site_level=_or_infinite({"off_site_level": 0.0} | found, "off_site_level"),
                 decimals=lattice.get("decimals"),
                 places=tuple(_columns(place) for place in _listed(found, "places")),
                 kept=tuple(_listed(found, "kept")),
-                **_persons_of(found.get("person")),
-                session=found.get("session"),
-                fresh=found.get("fresh"),
-                version=found.get("version", ""),
             )
         except InvalidInputError as error:
             raise InvalidInputError(f"release record{'' if file is None else f' of {file!r}'}: {error}") from None
@@ -303,30 +287,34 @@ class ReleaseRecord:
 
     def to_json(self) -> str:
         """Return one line of JSON."""
-        # JSON has no infinity: null is no bound at all.
-        bound = None if self.epsilon == math.inf else self.epsilon
-        found: dict[str, Any] = {"mechanism": self.mechanism, "epsilon": bound, "unit": "1/m"}
-        if self.sigma is not None:
-            found["sigma"] = self.sigma
-        if self.level is not None and self.radius is not None:
-            found |= {"level": self.level, "radius": self.radius}
-        if self.delta:
-            found |= {"reports": self.reports, "delta": self.delta}
-        if self.off_site_level:
-            found["off_site_level"] = None if self.off_site_level == math.inf else self.off_site_level
-        found["lattice"] = {"decimals": self.decimals}
-        if self.places:
-            found["places"] = [_named(place) for place in self.places]
-        found["kept"] = list(self.kept)
-        person: dict[str, Any] = {"unit": self.unit}
-        if self.persons is not None:
-            person["count"] = self.persons
+        several, chosen = bool(self.delta), self.level is not None and self.radius is not None
+        person: dict[str, Any] = {"unit": self.unit, "count": self.persons}
         if self.busiest is not None and self.median is not None:
             person |= {"busiest": self.busiest.to_json(), "median": self.median.to_json()}
-        found["person"] = person
-        if self.session is not None:
-            found |= {"session": self.session, "fresh": self.fresh}
-        return json.dumps(found | {"version": self.version})
+        members: dict[str, Any] = {
+            "mechanism": self.mechanism,
+            "epsilon": _or_null(self.epsilon),
+            "unit": "1/m",
+            "sigma": self.sigma,
+            "level": self.level if chosen else None,
+            "radius": self.radius if chosen else None,
+            "reports": self.reports if several else None,
+            "delta": self.delta if several else None,
+            "off_site_level": _or_null(self.off_site_level),
+            "lattice": {"decimals": self.decimals},
+            "places": [_named(place) for place in self.places] or None,
+            "kept": list(self.kept),
+            "person": {name: value for name, value in person.items() if value is not None},
+            "session": self.session,
+            "fresh": self.fresh,
+            "version": self.version,
+        }
+        if not self.off_site_level:
+            del members["off_site_level"]
+        unbounded = ("epsilon", "off_site_level")
+        return json.dumps(
+            {name: value for name, value in members.items() if value is not None or name in unbounded}
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -441,7 +429,7 @@ def write_sidecar(path: str | Path, record: ReleaseRecord) -> Path:
 
 
 def read_promise(path: str | Path) -> ReleaseRecord:
-    """Return the record of a file of reports, or of a folder whose files are one release.
+    r"""Return the record of a file of reports, or of a folder whose files are one release.
 
     The files of a folder that has a sidecar need no records of their own.
 
@@ -449,6 +437,17 @@ def read_promise(path: str | Path) -> ReleaseRecord:
     ------
     InvalidInputError
         If there is no record, one with an invalid member, or files of a folder have different ones.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from geoind import EACH_ROW, obfuscate_file
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     places, reports = Path(folder, "places.csv"), Path(folder, "reports.csv")
+    ...     _ = places.write_text("lon,lat\n2.2945,48.8584\n")
+    ...     _ = obfuscate_file(places, reports, person=EACH_ROW, epsilon=0.01)
+    ...     read_promise(reports).epsilon
+    0.01
     """
     path = Path(path)
     own, files = record_of(path), list[Path]()
@@ -568,8 +567,13 @@ def _check(name: str, value: object, valid: bool, rule: str) -> None:
         raise InvalidInputError(f"{name} must be {rule}, got {shown}")
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _check_ranges(checked: object, ranges: Ranges) -> None:
+    for name, (least, most, others) in ranges.items():
+        value, whole = getattr(checked, name), isinstance(least, int)
+        known = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
+        number, show = ("a whole number", "d") if whole else ("a number", "g")
+        valid = value in others or (known and least <= value <= most)
+        _check(name, value, valid, f"{number} from {least:{show}} to {most:{show}}")
 
 
 def _is_text(value: object) -> bool:
@@ -585,8 +589,8 @@ def _is_mechanism(value: object) -> bool:
     if not isinstance(value, str) or len(value) > LONGEST:
         return False
     names = value.rstrip(")").split("(")
-    closed = len(value) - len(value.rstrip(")"))
-    return closed == len(names) - 1 and all(name.isidentifier() and len(name) <= 100 for name in names)
+    closed = "(".join(names) + ")" * (len(names) - 1) == value
+    return closed and all(name.isidentifier() and len(name) <= 100 for name in names)
 
 
 def _named(place: tuple[str, ...]) -> dict[str, str]:
@@ -606,9 +610,12 @@ def _sigma(mechanism: Mechanism) -> float | None:
     return None if sigma is None else float(sigma / getattr(mechanism, "largest_scale", 1.0))
 
 
-def _or_infinite(found: dict[str, Any], name: str, usual: float | None) -> Any:
-    if name not in found and usual is None:
+def _or_infinite(found: Mapping[str, Any], name: str) -> Any:
+    """Return a member that is infinite where it is null: JSON has no infinity."""
+    if name not in found:
         raise InvalidInputError(f"{name} must be there")
-    # JSON has no infinity: null is no bound at all.
-    value = found.get(name, usual)
-    return math.inf if value is None else value
+    return math.inf if found[name] is None else found[name]
+
+
+def _or_null(value: float) -> float | None:
+    return None if value == math.inf else value

@@ -5,17 +5,19 @@ What is decided from their sum is the same for all parts: which rows of a person
 person and the record of the release.
 """
 
+import contextlib
 import heapq
 import math
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from geoind.arrays import FloatArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.protocol import Mechanism
@@ -23,7 +25,7 @@ from geoind.pipeline import LEAST_MEAN_ERROR, Budget
 from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.checks import SHUFFLE, RowOrder
 from geoind.tables.recipe import EACH_ROW, Recipe, described
-from geoind.tables.record import PersonTotal, ReleaseRecord
+from geoind.tables.record import PersonTotal, ReleaseRecord, Summary
 from geoind.tables.table import Examined, Table
 from geoind.tables.unfinished import CHANGED
 
@@ -163,19 +165,33 @@ class Release:
 
     def chosen(self, examined: Examined, source: KeyedRandomness) -> tuple[Examined, KeyedRandomness]:
         """Return the rows that leave, and their randomness."""
-        persons = examined.persons
-        if persons is None or not self.first_left_out:
+        if examined.codes is None or not self.first_left_out:
             return examined, source
-        firsts = np.array([self.first_left_out.get(name, 2**64 - 1) for name in persons.names], np.uint64)
-        leaves = (turns_of(source, BOUNDING) < firsts[persons.codes]) | (examined.reports_per_row == 0)
+        firsts = np.array([self.first_left_out.get(name, 2**64 - 1) for name in examined.names], np.uint64)
+        leaves = (turns_of(source, BOUNDING) < firsts[examined.codes]) | (examined.reports_per_row == 0)
         return examined.only(np.flatnonzero(leaves)), source.only(leaves)
 
     def sent(self) -> "Release":
         """Return what a task on another machine needs of the decisions."""
         return replace(self, persons=PersonReports(), costs={})
 
-    def charge(self, ledger: Budget, persons: PersonReports, label: str) -> None:
-        """Charge all persons for their reports, or none. The same reports under the same key are charged once."""
+    def charge(self, ledger: Budget, tags: "Callable[[Release], Iterable[PersonReports]]", label: str) -> None:
+        """Charge all persons for their reports, or none. The same reports under the same key are charged once.
+
+        Parameters
+        ----------
+        ledger : Ledger
+            Who is charged how much.
+        tags : callable
+            Returns the tags of the reports of each part. Those of traces and of cells are already counted.
+        label : str
+            The label of the charge.
+        """
+        persons = self.persons
+        if self.recipe.time is None and self.recipe.same_place is None:
+            persons = PersonReports()
+            for part in tags(self):
+                persons.update(part)
         more, fewer = persons.counts - self.persons.counts, self.persons.counts - persons.counts
         # Of rows with several places that are left out, the decision has the most reports that there can be.
         if more or (fewer and not (self.first_left_out and len(self.record.places) > 1)):
@@ -184,6 +200,33 @@ class Release:
             ledger.charge_counts(persons.counts, self.recipe.mechanism, label=label, once=persons.tokens)
         else:
             ledger.charge_all(dict(self.costs), label=label, once=persons.tokens)
+
+    def summary(
+        self, corners: FloatArray, left_out: Sequence[str], *, rejected: int = 0, charged: bool = False
+    ) -> Summary:
+        """Return what was released; the corners are those of the reports."""
+        mechanism, mean, reach = self.recipe.mechanism, None, None
+        with contextlib.suppress(InvalidInputError):  # a step of one's own that does not say it
+            mean, reach = mean_error(mechanism), float(mechanism.reach(0.95))
+        return Summary(
+            reports=self.reports,
+            record=self.record,
+            mean_error=mean,
+            reach_95=reach,
+            bounds=(*corners[0].tolist(), *corners[1].tolist()) if len(corners) else None,
+            left_out=tuple(left_out),
+            reports_left_out=self.left_out,
+            rejected=rejected,
+            charged=charged,
+        )
+
+
+def mean_error(mechanism: Mechanism) -> float:
+    """Return the mean distance in metres between truth and report, from the mechanism's quantiles."""
+    own = getattr(mechanism, "mean_radius", None)
+    if own is not None:
+        return float(own)
+    return float(np.mean([mechanism.reach((number + 0.5) / 200) for number in range(200)]))
 
 
 def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) -> ReleaseRecord:

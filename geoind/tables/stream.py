@@ -1,12 +1,10 @@
 """The entry for any Arrow stream: pyarrow, Polars, DuckDB, pandas, Ibis."""
 
-import contextlib
 import hashlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -15,22 +13,23 @@ import pyarrow as pa
 from geoind.arrays import FloatArray, IntArray
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError, plural
+from geoind.keys import KeyLike
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget, obfuscate_lonlat
 from geoind.randomness import KeyedRandomness, Words
 from geoind.tables.checks import SHUFFLE, RowOrder
 from geoind.tables.columns import column_of, rows_of
-from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.record import PARQUET_KEY, Summary
+from geoind.tables.recipe import EACH_ROW, Options, Recipe, with_options
+from geoind.tables.record import PARQUET_KEY
 from geoind.tables.release import BOUNDING, Count, Release, turns_of
-from geoind.tables.table import Examined, Problem, Table, key_of
+from geoind.tables.table import Examined, Table, key_of, remedies
 from geoind.tables.unfinished import CHANGED, description
 
 if TYPE_CHECKING:
     from geoind.budgets.same_place import SamePlace
     from geoind.traces.many import TraceSessions
 
-__all__ = ["Obfuscated", "Part", "Tally", "decided", "drawn_alone", "obfuscate", "projected", "released"]
+__all__ = ["Part", "Reports", "corners_of", "decided", "joined", "obfuscate", "projected", "sql_function"]
 
 BATCH_ROWS = 1 << 16
 """Rows that are examined and drawn at once, or more where a source has larger batches."""
@@ -44,27 +43,12 @@ CHANGED_PART = (
 )
 
 
-OnProblems = Callable[[pa.RecordBatch, Sequence[Problem]], None]
-"""What happens to bad rows of a batch; by default they are an error."""
+OnProblems = Callable[[pa.RecordBatch, Mapping[int, str]], None]
+"""What happens to bad rows of a batch, and why they are bad; by default the first is an error."""
 
 
-@dataclass(frozen=True)
-class Obfuscated:
-    """A batch of reports.
-
-    Attributes
-    ----------
-    batch : pyarrow.RecordBatch
-        The columns that leave, with reports in place of true locations.
-    rows : (n,) array
-        The number of each row in the batch that was given.
-    reports : tuple of (n, 2) arrays
-        Degrees, one array per place of a row, NaN where it has none.
-    """
-
-    batch: pa.RecordBatch
-    rows: IntArray
-    reports: tuple[FloatArray, ...] = field(repr=False)
+Reports = tuple[pa.RecordBatch, IntArray, tuple[FloatArray, ...]]
+"""The columns that leave; the number of each row in the batch that was given; degrees of each place of a row."""
 
 
 class Part:
@@ -87,7 +71,7 @@ class Part:
     >>> release = Release.of(recipe, part.count([batch]), part.table)
     >>> print(release.record.busiest)
     1 report, epsilon 0.01 per metre (level 2 within 200 m)
-    >>> [made.batch.schema.names for made in part.draw([batch], release)]
+    >>> [made.schema.names for made, _, _ in part.draw([batch], release)]
     [['fare', 'lon', 'lat']]
     """
 
@@ -96,6 +80,7 @@ class Part:
         self._sessions = sessions
         self._cells: dict[str, FloatArray] = {}
         self._remembered: list[tuple[Examined, KeyedRandomness]] | None = None
+        self.drawn, self.corners = 0, corners_of([])
 
     def count(
         self, batches: Iterable[pa.RecordBatch], *, charged: bool = False, on_problems: OnProblems | None = None
@@ -111,63 +96,60 @@ class Part:
         on_problems : callable, optional
             What happens to bad rows; by default they are an error.
         """
-        recipe, shuffled = self.table.recipe, self.table.recipe.order == "shuffle"
-        found = Count(orders=[RowOrder(shuffled=shuffled) for _ in self.table.places])
+        recipe, table = self.table.recipe, self.table
+        found = Count(orders=[RowOrder(shuffled=recipe.order == "shuffle") for _ in table.places])
         sessions, clocks = self._new_sessions(), None
         for number, (batch, examined, source) in enumerate(self._examined(batches, on_problems, sessions), 1):
             if number & (number - 1) == 0:
                 # Of many batches the first, second, fourth, eighth, ...: a column of coordinates shows it soon.
-                self.table.refuse_copies(examined)
-            clocks = self.table.clocks(batch) if clocks is None else clocks
-            per_row = examined.reports_per_row
-            found.rows.update(dict(enumerate(np.bincount(per_row).tolist())))
+                table.refuse_copies(examined)
+            found.rows.update(dict(enumerate(np.bincount(examined.reports_per_row).tolist())))
             if recipe.order != "keep" and recipe.time is None:
+                clocks = table.clocks(batch) if clocks is None else clocks
                 times = rows_of(batch.select(clocks), examined.rows).columns
                 for order, truth in zip(found.orders, examined.truths, strict=True):
-                    order.add(truth, times, None if examined.persons is None else examined.persons.codes)
+                    order.add(truth, times, examined.codes)
             if sessions is not None:
-                self._count_traces(found, examined, sessions, charged=charged)
-            elif examined.persons is not None:
-                self._count_persons(found, examined, source, per_row)
+                found.persons.update(self._answered(examined, sessions, charged=charged))
+            elif examined.codes is not None:
+                self._count_persons(found, examined, examined.codes, source)
         if sessions is not None:
             found.costs, found.spent = dict(sessions.costs), sessions.spent  # type: ignore[arg-type]
         for order in found.orders:
             order.settle()
-        found.kept = frozenset(recipe.keep) & frozenset(self.table.schema.names)
+        found.kept = frozenset(recipe.keep) & frozenset(table.schema.names)
         found.digests = frozenset([self._digest])
         return found
 
-    def _count_traces(self, found: Count, examined: Examined, sessions: "TraceSessions", *, charged: bool) -> None:
-        present = examined.only(np.flatnonzero(examined.reports_per_row))
-        answers = sessions.report(present.steps)
-        tags = None
+    def _answered(self, examined: Examined, sessions: "TraceSessions", *, charged: bool) -> PersonReports:
+        """Return the answers of sessions, and with a charge the tags of these answers."""
+        steps, tags = examined.only(np.flatnonzero(examined.reports_per_row)).steps, None
+        answers = sessions.report(steps)
         if charged and self.table.recipe.key is not None:
-            from geoind.traces.table import tags_of_answers
+            from geoind.traces.many import tags_of_answers
 
-            tags = tags_of_answers(present.steps, answers, self.table.recipe.key.read())
-        ones = np.ones(len(answers), np.int64)
-        found.persons.update(PersonReports.of(present.steps.names, present.steps.codes, ones, tags))
+            tags = tags_of_answers(steps, answers, self.table.recipe.key.read())
+        return PersonReports.of(steps.names, steps.codes, np.ones(len(answers), np.int64), tags)
 
-    def _count_persons(self, found: Count, examined: Examined, source: KeyedRandomness, per_row: IntArray) -> None:
-        recipe, persons = self.table.recipe, examined.persons
-        if persons is None:
-            return
+    def _count_persons(self, found: Count, examined: Examined, codes: IntArray, source: KeyedRandomness) -> None:
+        """Count the reports of each person; of cells, their tokens; of rows to be left out, the smallest tags."""
+        recipe, per_row, names = self.table.recipe, examined.reports_per_row, examined.names
         if recipe.same_place is not None:
-            for name, _, tokens, _ in self._cells_of(examined):
+            for name, _, tokens, _ in self._cells_of(examined, codes):
                 found.seen.setdefault(name, set()).update(tokens)
             return
-        found.persons.update(PersonReports.of(persons.names, persons.codes, per_row, None))
-        if (most := recipe.most_rows) is not None:
-            tags, used = turns_of(source, BOUNDING), np.flatnonzero(per_row)
-            order = used[np.lexsort((tags[used], persons.codes[used]))]
-            starts = np.flatnonzero(np.diff(persons.codes[order], prepend=-1)).tolist()
-            both = list(zip(tags[order].tolist(), per_row[order].tolist(), strict=True))
-            codes = persons.codes[order].tolist()
-            for start, end in pairwise([*starts, len(order)]):
-                name = persons.names[codes[start]]
-                pairs = both[start : min(end, start + most + 1)]
-                known = found.smallest.get(name)
-                found.smallest[name] = pairs if known is None else sorted([*known, *pairs])[: most + 1]
+        found.persons.update(PersonReports.of(names, codes, per_row, None))
+        if (most := recipe.most_rows) is None:
+            return
+        tags, used = turns_of(source, BOUNDING), np.flatnonzero(per_row)
+        order = used[np.lexsort((tags[used], codes[used]))]
+        both = list(zip(tags[order].tolist(), per_row[order].tolist(), strict=True))
+        starts = np.flatnonzero(np.diff(codes[order], prepend=-1)).tolist()
+        for start, end in pairwise([*starts, len(order)]):
+            name = names[codes[order[start]]]
+            pairs = both[start : min(end, start + most + 1)]
+            known = found.smallest.get(name)
+            found.smallest[name] = pairs if known is None else sorted([*known, *pairs])[: most + 1]
 
     def tags(self, batches: Iterable[pa.RecordBatch], release: "Release") -> PersonReports:
         """Return the reports that each person will be in, and which: what a ledger is charged for once.
@@ -175,42 +157,48 @@ class Part:
         They are computed and not kept.
         """
         total = PersonReports()
-        if release.recipe.same_place is not None or release.recipe.time is not None:
-            return release.persons
         for _, examined, source in self._examined(batches, _ignore, None):
             chosen, keyed = release.chosen(examined, source)
             tags = tags_of(chosen.truths, self._drawn(chosen, keyed), release.recipe.mechanism, keyed)
-            persons = chosen.persons
-            if persons is not None:
-                total.update(PersonReports.of(persons.names, persons.codes, chosen.reports_per_row, tags))
+            if chosen.codes is not None:
+                total.update(PersonReports.of(chosen.names, chosen.codes, chosen.reports_per_row, tags))
         self._refuse_changes(release)
         return total
 
     def draw(
         self, batches: Iterable[pa.RecordBatch], release: "Release", *, on_problems: OnProblems | None = None
-    ) -> Iterator[Obfuscated]:
-        """Yield the reports; the rows must be those that were counted."""
+    ) -> Iterator[Reports]:
+        """Yield the reports; the rows must be those that were counted.
+
+        `drawn` is the number of reports so far, and `corners` what `corners_of` returns for them.
+        """
         sessions = self._new_sessions()
-        made, turns = list[Obfuscated](), list[Words]()
+        made, turns = list[Reports](), list[Words]()
         about = {**(self.table.reported_schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()}
         for _, examined, source in self._examined(batches, on_problems, sessions):
             chosen, keyed = release.chosen(examined, source)
-            if sessions is not None:
-                reports = [self._answers(chosen, sessions)]
-            elif release.recipe.same_place is not None:
-                reports = [self._of_cells(chosen)]
-            else:
-                reports = self._drawn(chosen, keyed)
+            reports = self._drawn(chosen, keyed, sessions)
             batch = self.table.reported(chosen, reports).replace_schema_metadata(about)
-            part = Obfuscated(batch, chosen.rows, tuple(reports))
+            self.drawn += int(chosen.reports_per_row.sum())
+            self.corners = corners_of([self.corners, *reports])
             if release.recipe.order == "shuffle":
-                made.append(part)
+                made.append((batch, chosen.rows, tuple(reports)))
                 turns.append(turns_of(keyed, "order of rows"))
             else:
-                yield part
+                yield batch, chosen.rows, tuple(reports)
         self._refuse_changes(release)
         if made:
             yield _shuffled(made, turns)
+
+    def released(
+        self, batches: Callable[[], Iterable[pa.RecordBatch]], ledger: Budget | None, label: str
+    ) -> Release:
+        """Return the decisions about a release of this part alone, whose batches a function gives, and charge."""
+
+        def counts() -> Iterator[Count]:
+            yield self.count(batches(), charged=ledger is not None)
+
+        return decided(self.table, counts(), lambda release: [self.tags(batches(), release)], ledger, label)
 
     def _refuse_changes(self, release: "Release") -> None:
         # A partition without rows is not always counted.
@@ -218,12 +206,7 @@ class Part:
             raise InvalidInputError(f"{self.name} {CHANGED_PART}" if self.name else CHANGED)
 
     def _new_sessions(self) -> "TraceSessions | None":
-        recipe = self.table.recipe
-        if recipe.method is None or recipe.key is None:
-            return None
-        from geoind.traces.many import TraceSessions
-
-        return TraceSessions(recipe.method, recipe.key.read()) if self._sessions is None else self._sessions
+        return self.table.recipe.sessions if self._sessions is None else self._sessions
 
     def _examined(
         self, batches: Iterable[pa.RecordBatch], on_problems: OnProblems | None, sessions: "TraceSessions | None"
@@ -245,8 +228,7 @@ class Part:
                 flaws = sessions.flaws(examined.only(present).steps)
                 examined = examined.without({int(present[row]): reason for row, reason in flaws.items()})
             if examined.problems:
-                first = self._before(batch, examined.problems[0].row)
-                (on_problems or _raise_first(first, self.name))(batch, examined.problems)
+                (on_problems or self._raise_first)(batch, examined.problems)
             source = self.table.randomness(examined, self._first)
             total += self._sum(examined, source)
             rows += len(examined.rows)
@@ -261,10 +243,10 @@ class Part:
         self._digest = self._digested(rows, total)
         self._remembered = kept if size <= REMEMBERED else None
 
-    def _before(self, batch: pa.RecordBatch, row: int) -> int:
-        """Return how many rows of its file come before a batch, as far as this row of it shows."""
-        position = self.table.position
-        return self._first if position is None else int(column_of(batch, position)[row].as_py()) - row
+    def _raise_first(self, batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
+        row, position = next(iter(problems)), self.table.position
+        number = self._first + row if position is None else column_of(batch, position)[row].as_py()
+        _refuse_row(problems, number, self.name)
 
     def _sum(self, examined: Examined, source: KeyedRandomness) -> int:
         """Return a sum over rows of a word for record, places and person; of traces for time, place and person."""
@@ -274,57 +256,48 @@ class Part:
         words = np.zeros(len(examined.rows), np.uint64)
         for number, truth in enumerate(examined.truths):
             words += key_of(source, number).words(truth, 1, "row of a table")[:, 0]
-        if (persons := examined.persons) is not None:
-            names = np.array([zlib.crc32(name.encode()) for name in persons.names], np.uint64)
+        if examined.codes is not None:
+            names = np.array([zlib.crc32(name.encode()) for name in examined.names], np.uint64)
             # Odd factors: no bit of a word is lost.
-            words *= names[persons.codes] * np.uint64(2) + np.uint64(1)
+            words *= names[examined.codes] * np.uint64(2) + np.uint64(1)
         return int(words.sum(dtype=np.uint64))
 
     def _digested(self, rows: int, total: int) -> str:
         key = b"" if self.table.recipe.key is None else self.table.recipe.key.read()
         return hashlib.blake2b(f"{rows} {total % 2**64}".encode(), key=key, digest_size=16).hexdigest()
 
-    def _answers(self, examined: Examined, sessions: "TraceSessions") -> FloatArray:
-        """Return what the sessions answer to rows, NaN where a row has no place."""
-        reports = np.full_like(examined.truths[0], np.nan)
-        present = np.flatnonzero(examined.reports_per_row)
-        reports[present] = sessions.report(examined.only(present).steps)
-        return reports
-
-    def _drawn(self, examined: Examined, source: KeyedRandomness) -> list[FloatArray]:
-        """Return the reports of each place that a row has."""
-        mechanism = self.table.recipe.mechanism
-        return [_drawn(truth, mechanism, key_of(source, number)) for number, truth in enumerate(examined.truths)]
+    def _drawn(
+        self, examined: Examined, source: KeyedRandomness, sessions: "TraceSessions | None" = None
+    ) -> list[FloatArray]:
+        """Return the reports of each place that a row has, NaN where it has none."""
+        recipe, reports = self.table.recipe, np.full_like(examined.truths[0], np.nan)
+        if sessions is not None:
+            present = np.flatnonzero(examined.reports_per_row)
+            reports[present] = sessions.report(examined.only(present).steps)
+            return [reports]
+        if recipe.same_place is not None and examined.codes is not None:
+            for name, rows, tokens, centres in self._cells_of(examined, examined.codes):
+                cells = zip(tokens, centres, strict=True)
+                new = {token: centre for token, centre in cells if token not in self._cells}
+                if new:
+                    made = self._memory.reports(name, list(new), list(new.values()), recipe.mechanism)
+                    self._cells |= dict(zip(new, made, strict=True))
+                reports[rows] = [self._cells[token] for token in tokens]
+            return [reports]
+        numbered = enumerate(examined.truths)
+        return [_drawn(truth, recipe.mechanism, key_of(source, number)) for number, truth in numbered]
 
     def _cells_of(
-        self, examined: Examined
+        self, examined: Examined, codes: IntArray
     ) -> Iterator[tuple[str, IntArray, list[str], list[tuple[float, float]]]]:
         """Yield for each person the rows with a place, and the tokens and centres of their cells."""
-        recipe, persons = self.table.recipe, examined.persons
-        if persons is None:
-            raise InvalidInputError("`same_place=` needs `person=`, the column that names the person")
         places, present = examined.truths[0], np.flatnonzero(examined.reports_per_row)
-        order = present[np.argsort(persons.codes[present], kind="stable")]
-        for rows in np.split(order, np.flatnonzero(np.diff(persons.codes[order])) + 1):
-            if len(rows):
-                name = persons.names[persons.codes[rows[0]]]
-                cells = [
-                    self._memory.cell_of(name, lon, lat, recipe.mechanism) for lon, lat in places[rows].tolist()
-                ]
-                yield name, rows, [token for token, _ in cells], [centre for _, centre in cells]
-
-    def _of_cells(self, examined: Examined) -> FloatArray:
-        """Return the report of the cell of each row, NaN where a row has no place."""
-        reports = np.full_like(examined.truths[0], np.nan)
-        for name, rows, tokens, centres in self._cells_of(examined):
-            new = {
-                token: centre for token, centre in zip(tokens, centres, strict=True) if token not in self._cells
-            }
-            if new:
-                made = self._memory.reports(name, list(new), list(new.values()), self.table.recipe.mechanism)
-                self._cells |= dict(zip(new, made, strict=True))
-            reports[rows] = [self._cells[token] for token in tokens]
-        return reports
+        order = present[np.argsort(codes[present], kind="stable")]
+        for rows in filter(len, np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)):
+            name = examined.names[codes[rows[0]]]
+            mechanism = self.table.recipe.mechanism
+            cells = [self._memory.cell_of(name, lon, lat, mechanism) for lon, lat in places[rows].tolist()]
+            yield name, rows, [token for token, _ in cells], [centre for _, centre in cells]
 
     @cached_property
     def _memory(self) -> "SamePlace":
@@ -370,35 +343,19 @@ def obfuscate(
     part = Part(table)
 
     def batches() -> Iterator[pa.RecordBatch]:
-        names, waiting, rows = list[str](), list[pa.RecordBatch](), 0
-        for batch in filter(len, _reader(source)):
+        names = list[str]()
+        for batch in joined(filter(len, _reader(source))):
             names = names or _needed(table, batch)
-            waiting.append(batch.select(names))
-            rows += len(batch)
-            if rows >= BATCH_ROWS:
-                yield from _joined(waiting)
-                waiting, rows = [], 0
-        yield from _joined(waiting)
+            yield batch.select(names)
 
-    release = released(recipe, [(part, batches)], ledger, job)
+    release = part.released(batches, ledger, job)
     schema = table.reported_schema
     schema = schema.with_metadata({**(schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()})
-    made = (made.batch for made in part.draw(batches(), release))
+    made = (batch for batch, _, _ in part.draw(batches(), release))
     return pa.RecordBatchReader.from_batches(schema, made)
 
 
-def released(recipe: Recipe, parts: "list[tuple[Part, Any]]", ledger: Budget | None, label: str) -> Release:
-    """Return the decisions about a release of parts, each with a function that gives its batches, and charge."""
-    counts = (part.count(batches(), charged=ledger is not None) for part, batches in parts)
-
-    def tags(release: Release) -> Iterator[PersonReports]:
-        return (part.tags(batches(), release) for part, batches in parts)
-
-    return decided(recipe, parts[0][0].table, counts, tags, ledger, label)
-
-
 def decided(
-    recipe: Recipe,
     table: Table,
     counts: Iterable[Count],
     tags: Callable[[Release], Iterable[PersonReports]],
@@ -407,20 +364,14 @@ def decided(
     shuffle: str = SHUFFLE,
 ) -> Release:
     """Return the decisions about a release from the counts of its parts, and charge for their tags."""
+    recipe, total = table.recipe, Count()
     if ledger is not None:
         recipe.require_person_column("a ledger")
-    total = Count()
     for count in counts:
         total.merge(count, recipe.most_rows)
     release = Release.of(recipe, total, table, shuffle)
-    if ledger is None:
-        return release
-    persons = release.persons
-    if recipe.time is None and recipe.same_place is None:
-        persons = PersonReports()
-        for more in tags(release):
-            persons.update(more)
-    release.charge(ledger, persons, label)
+    if ledger is not None:
+        release.charge(ledger, tags, label)
     return release
 
 
@@ -439,12 +390,17 @@ def projected(recipe: Recipe, schema: pa.Schema) -> list[str]:
     return _needed(Table(recipe, schema), pa.RecordBatch.from_pylist([], schema=plain))
 
 
-def _joined(batches: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-    """Return consecutive batches as few larger ones: a person is looked up once for each batch."""
-    if len(batches) < 2:
-        return batches
-    joined: list[pa.RecordBatch] = pa.Table.from_batches(batches).combine_chunks().to_batches()
-    return joined
+def joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield consecutive batches as few larger ones: each has a fixed cost, and its persons are looked up once."""
+    waiting, rows = list[pa.RecordBatch](), 0
+    for batch in chain(batches, [None]):
+        if batch is not None:
+            waiting.append(batch)
+            rows += len(batch)
+        if waiting and (batch is None or rows >= BATCH_ROWS):
+            several = len(waiting) > 1
+            yield from pa.Table.from_batches(waiting).combine_chunks().to_batches() if several else waiting
+            waiting, rows = [], 0
 
 
 def _needed(table: Table, batch: pa.RecordBatch) -> list[str]:
@@ -480,15 +436,24 @@ def _drawn(truth: FloatArray, mechanism: Mechanism, source: KeyedRandomness) -> 
     return reports
 
 
-def drawn_alone(table: Table, batch: pa.RecordBatch) -> FloatArray:
-    """Return the reports of one place per row of a batch, NaN where it has none, for functions of SQL.
+def sql_function(*, key: KeyLike, **noise: Any) -> Callable[[pa.RecordBatch], FloatArray]:
+    """Return a function for SQL: the reports of batches with the columns lon, lat and id, NaN without a place.
 
+    The noise, and `missing`, are keywords of `Recipe.of`.
     Nothing is counted or charged, and nothing is known of other batches.
     """
-    examined = table.examine(batch)
-    if examined.problems:
-        _raise_first(0, "")(batch, examined.problems)
-    return _drawn(examined.truths[0], table.recipe.mechanism, table.randomness(examined, 0))
+    if key is None:
+        raise InvalidInputError("`key=` is needed: the same record must have the same report in every query")
+    recipe = Recipe.of(person=EACH_ROW, order="keep", lon="lon", lat="lat", id_column="id", key=key, **noise)
+
+    def reports(batch: pa.RecordBatch) -> FloatArray:
+        table = Table(recipe, batch.schema)
+        examined = table.examine(batch)
+        if examined.problems:
+            _refuse_row(examined.problems, next(iter(examined.problems)))
+        return _drawn(examined.truths[0], recipe.mechanism, table.randomness(examined, 0))
+
+    return reports
 
 
 def tags_of(
@@ -514,79 +479,36 @@ def _innermost(mechanism: object) -> object:
     return mechanism if inner is None else _innermost(inner)
 
 
-def _shuffled(parts: Sequence[Obfuscated], turns: Sequence[Words]) -> Obfuscated:
+def _shuffled(parts: Sequence[Reports], turns: Sequence[Words]) -> Reports:
     """Return all rows in an order that depends on key and records alone."""
-    batches = pa.Table.from_batches([part.batch for part in parts]).combine_chunks().to_batches()
-    batch = batches[0] if batches else parts[0].batch
-    rows = np.concatenate([part.rows for part in parts])
-    reports = [np.concatenate(places) for places in zip(*(part.reports for part in parts), strict=True)]
+    batches, rows, reports = zip(*parts, strict=True)
+    joined = pa.Table.from_batches(batches).combine_chunks().to_batches()
     turn = np.argsort(np.concatenate(turns), kind="stable")
-    return Obfuscated(rows_of(batch, turn), rows[turn], tuple(places[turn] for places in reports))
+    places = tuple(np.concatenate(each)[turn] for each in zip(*reports, strict=True))
+    return rows_of(joined[0] if joined else batches[0], turn), np.concatenate(rows)[turn], places
 
 
-def _raise_first(first: int, name: str) -> OnProblems:
-    def raise_first(batch: pa.RecordBatch, problems: Sequence[Problem]) -> None:  # noqa: ARG001
-        remedy = "".join(f"; use {way}" for way in problems[0].remedies)
-        where = f"{name}, row" if name else "row"
-        raise InvalidInputError(
-            f"{where} {first + problems[0].row}: {problems[0].reason} "
-            f"({plural(len(problems), 'such row')}{remedy})"
-        )
-
-    return raise_first
+def _refuse_row(problems: Mapping[int, str], number: int, name: str = "") -> None:
+    """Raise the first of the problems, which is that of the row with this number in a file or partition."""
+    reason = next(iter(problems.values()))
+    remedy = "".join(f"; use {way}" for way in remedies(reason))
+    where = f"{name}, row" if name else "row"
+    raise InvalidInputError(f"{where} {number}: {reason} ({plural(len(problems), 'such row')}{remedy})")
 
 
-def _ignore(batch: pa.RecordBatch, problems: Sequence[Problem]) -> None:
+def _ignore(batch: pa.RecordBatch, problems: Mapping[int, str]) -> None:
     """Leave bad rows out: they were reported when rows were counted."""
 
 
-@dataclass
-class Tally:
-    """Reports counted batch by batch; what several processes counted comes together with `merge`."""
+def corners_of(places: Iterable[FloatArray]) -> FloatArray:
+    """Return the south-west and the north-east corner of (n, 2) places; without places none.
 
-    reports: int = 0
-    low: FloatArray | None = None
-    high: FloatArray | None = None
-
-    def add(self, made: Obfuscated) -> None:
-        """Count a batch."""
-        for reports in made.reports:
-            if count := int(np.count_nonzero(~np.isnan(reports[:, 0]))):
-                # Column by column, which numpy does faster than row by row.
-                low, high = ([edge.reduce(axis) for axis in reports.T] for edge in (np.fmin, np.fmax))
-                self.merge(Tally(count, np.array(low), np.array(high)))
-
-    def merge(self, other: "Tally") -> None:
-        """Take over what another tally counted."""
-        self.reports += other.reports
-        if other.low is not None and other.high is not None:
-            self.low = other.low if self.low is None else np.minimum(self.low, other.low)
-            self.high = other.high if self.high is None else np.maximum(self.high, other.high)
-
-    def summary(
-        self, release: Release, left_out: Sequence[str], *, rejected: int = 0, charged: bool = False
-    ) -> Summary:
-        """Return what was counted."""
-        mechanism, mean, reach = release.recipe.mechanism, None, None
-        with contextlib.suppress(InvalidInputError):  # a step of one's own that does not say it
-            mean, reach = mean_error(mechanism), float(mechanism.reach(0.95))
-        low, high = self.low, self.high
-        return Summary(
-            reports=self.reports,
-            record=release.record,
-            mean_error=mean,
-            reach_95=reach,
-            bounds=None if low is None or high is None else (*low.tolist(), *high.tolist()),
-            left_out=tuple(left_out),
-            reports_left_out=release.left_out,
-            rejected=rejected,
-            charged=charged,
-        )
-
-
-def mean_error(mechanism: Mechanism) -> float:
-    """Return the mean distance in metres between truth and report, from the mechanism's quantiles."""
-    own = getattr(mechanism, "mean_radius", None)
-    if own is not None:
-        return float(own)
-    return float(np.mean([mechanism.reach((number + 0.5) / 200) for number in range(200)]))
+    The corners of corners are those of all.
+    """
+    known = [each for each in places if not np.isnan(each[:, 0]).all()]
+    if not known:
+        return np.empty((0, 2))
+    # Column by column, which numpy does faster than row by row.
+    lows = [[np.fmin.reduce(axis) for axis in each.T] for each in known]
+    highs = [[np.fmax.reduce(axis) for axis in each.T] for each in known]
+    return np.array([np.min(lows, axis=0), np.max(highs, axis=0)])

@@ -1,9 +1,9 @@
 """One recipe for tables of one schema: which columns are read, which leave, and what is wrong with a row."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.atomic import STANDARD
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
-from geoind.keys import key_of_place
+from geoind.keys import as_key, key_of_place
 from geoind.mechanisms.protocol import check_truths
 from geoind.randomness import KeyedRandomness
 from geoind.space.crs import LONLAT, from_lonlat, same_crs
@@ -20,37 +20,25 @@ from geoind.space.lattice import DECIMALS
 from geoind.tables.checks import clock_columns, refuse_copies, refuse_geometries, sampled_rows
 from geoind.tables.columns import (
     NO_TIME,
-    Persons,
     check_type,
     column_of,
     compacted,
     empty,
     is_text,
     labels_of,
+    only_column,
     persons_in,
     rows_of,
     seconds_of,
     values_of,
 )
-from geoind.tables.places import EMPTY, Locations, crs_of, published_schema
-from geoind.tables.recipe import EACH_FILE, EACH_ROW, LonLat, Points, Recipe, listed
+from geoind.tables.places import EMPTY, LonLat, Points, crs_of, degrees_of, places_in, published_schema
+from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
 
 if TYPE_CHECKING:
     from geoind.traces.many import Positions
 
-__all__ = ["Examined", "Problem", "Table"]
-
-
-class Problem(NamedTuple):
-    """A row that cannot have a report: its number in the batch, and why. Never the place itself."""
-
-    row: int
-    reason: str
-
-    @property
-    def remedies(self) -> list[str]:
-        """The parameters with which such a row is no error."""
-        return ["`missing='keep'`"] if self.reason.endswith(EMPTY) else []
+__all__ = ["Examined", "Table", "key_of", "remedies"]
 
 
 @dataclass(frozen=True)
@@ -63,47 +51,46 @@ class Examined:
         The rows without a problem, with their true places.
     rows : (n,) array
         The number of each of them in the batch that was given.
-    problems : tuple of Problem
-        The other rows.
+    problems : mapping of int to str
+        The other rows, in order, and why they cannot have reports. Never the place itself.
     truths : tuple of (n, 2) arrays
         Degrees, one array per place of a row, NaN where it has none.
-    persons : Persons, optional
-        Who each row is about; None where each row is a person.
+    names, codes : list of str, and (n,) array
+        The persons, and the number of each row's person; codes are None where each row is a person.
     times : (n,) array, optional
         Of traces: when, in seconds.
     """
 
     batch: pa.RecordBatch = field(repr=False)
     rows: IntArray
-    problems: tuple[Problem, ...]
+    problems: Mapping[int, str]
     truths: tuple[FloatArray, ...] = field(repr=False)
-    persons: Persons | None = field(repr=False)
-    times: FloatArray | None = field(repr=False)
+    names: Sequence[str] = field(default=(), repr=False)
+    codes: IntArray | None = field(default=None, repr=False)
+    times: FloatArray | None = field(default=None, repr=False)
 
     def without(self, problems: Mapping[int, str]) -> "Examined":
         """Return this without some more rows, by their numbers in this batch, which have problems."""
         if not problems:
             return self
-        bad = [Problem(int(self.rows[row]), reason) for row, reason in problems.items()]
+        bad = {int(self.rows[row]): reason for row, reason in problems.items()}
         kept = self.only(np.delete(np.arange(len(self.rows)), list(problems)))
-        return Examined(
-            kept.batch, kept.rows, tuple(sorted([*self.problems, *bad])), kept.truths, kept.persons, kept.times
-        )
+        return replace(kept, problems=dict(sorted({**self.problems, **bad}.items())))
 
     def only(self, rows: IntArray) -> "Examined":
         """Return some of the rows."""
         if len(rows) == len(self.rows):
             return self
-        return Examined(
-            rows_of(self.batch, rows),
-            self.rows[rows],
-            self.problems,
-            tuple(truth[rows] for truth in self.truths),
-            None if self.persons is None else self.persons.only(rows),
-            None if self.times is None else self.times[rows],
+        return replace(
+            self,
+            batch=rows_of(self.batch, rows),
+            rows=self.rows[rows],
+            truths=tuple(truth[rows] for truth in self.truths),
+            codes=None if self.codes is None else self.codes[rows],
+            times=None if self.times is None else self.times[rows],
         )
 
-    @property
+    @cached_property
     def reports_per_row(self) -> IntArray:
         """How many reports each row makes: one for each place that it has."""
         total = np.zeros(len(self.rows), np.int64)
@@ -116,9 +103,14 @@ class Examined:
         """The steps of traces."""
         from geoind.traces.many import Positions
 
-        if self.persons is None or self.times is None:
+        if self.codes is None or self.times is None:
             raise InvalidInputError("these rows are no steps of traces")
-        return Positions(self.persons.names, self.persons.codes, self.times, self.truths[0])
+        return Positions(self.names, self.codes, self.times, self.truths[0])
+
+
+def remedies(reason: str) -> list[str]:
+    """Return the parameters with which a row that has such a problem is no error."""
+    return ["`missing='keep'`"] if reason.endswith(EMPTY) else []
 
 
 @dataclass(frozen=True)
@@ -147,7 +139,7 @@ class Table:
     >>> batch = pa.RecordBatch.from_pydict(rows)
     >>> table = Table(Recipe.of(epsilon=0.01, person=EACH_ROW), batch.schema)
     >>> table.examine(batch).problems
-    (Problem(row=1, reason='longitude must be a finite number'),)
+    {1: 'longitude must be a finite number'}
     >>> table.reported_schema.names
     ['lon', 'lat']
     """
@@ -165,9 +157,8 @@ class Table:
         for name in (*needed, *self.recipe.keep):
             if f"{name} (2)" in names:
                 raise InvalidInputError(f"several columns are called {name!r}: rename them")
-            missing = 0 if self.one_of_several and name not in needed else 1
-            if not missing <= names.count(name) <= 1:
-                raise InvalidInputError(f"column {name!r} must exist once, the columns are {listed(names)}")
+            if name in needed or name in names or not self.one_of_several:
+                only_column(self.schema, name)
         for name in set(self._place_names) & {*self.recipe.named, *self.recipe.keep}:
             raise InvalidInputError(
                 f"column {name!r} holds the true place: it cannot be kept, nor name persons, records or times"
@@ -183,14 +174,9 @@ class Table:
             as_person(self.path)
 
     @cached_property
-    def locations(self) -> Locations:
-        """The columns of the true places."""
-        return Locations.of(self.schema, self.recipe.places)
-
-    @property
     def places(self) -> tuple[LonLat | Points, ...]:
         """Where the true places are."""
-        return self.locations.places
+        return places_in(self.schema, self.recipe.places)
 
     @cached_property
     def left_out(self) -> list[str]:
@@ -229,10 +215,10 @@ class Table:
 
     def examine(self, batch: pa.RecordBatch) -> Examined:
         """Return the batch without its bad rows; nothing is drawn."""
-        truths, misplaced = self.locations.read(batch, missing=self.recipe.missing == "keep")
-        persons, times, unnamed = self._named_rows(batch)
-        problems = dict(sorted((misplaced | unnamed).items()))
-        examined = Examined(batch, np.arange(len(batch)), (), tuple(truths), persons, times).without(problems)
+        truths, misplaced = degrees_of(self.places, batch, missing=self.recipe.missing == "keep")
+        names, codes, times, unnamed = self._named_rows(batch)
+        examined = Examined(batch, np.arange(len(batch)), {}, tuple(truths), names, codes, times)
+        examined = examined.without(misplaced | unnamed)
         for truth in examined.truths:
             check_truths(self.recipe.mechanism, truth[~np.isnan(truth[:, 0])])
         return examined
@@ -261,8 +247,9 @@ class Table:
 
     def reported(self, examined: Examined, reports: Sequence[FloatArray]) -> pa.RecordBatch:
         """Return the columns that leave, with reports in place of true locations."""
-        changed = self.locations.written(examined.batch, reports, None if self.numbers else self.decimals)
-        schema = self.reported_schema
+        changed, schema = dict[str, pa.Array](), self.reported_schema
+        for place, made in zip(self.places, reports, strict=True):
+            changed |= place.written(examined.batch, made, None if self.numbers else self.decimals)
         arrays = [
             changed[name] if name in changed else compacted(column_of(examined.batch, name))
             for name in schema.names
@@ -284,29 +271,29 @@ class Table:
 
     @property
     def _place_names(self) -> list[str]:
-        return self.locations.names
+        return [name for place in self.places for name in place.names]
 
-    def _named_rows(self, batch: pa.RecordBatch) -> tuple[Persons | None, FloatArray | None, dict[int, str]]:
-        """Return persons and times of a batch, and which rows lack one, and why."""
+    def _named_rows(
+        self, batch: pa.RecordBatch
+    ) -> tuple[list[str], IntArray | None, FloatArray | None, dict[int, str]]:
+        """Return persons, the number of each row's person, and times, and which rows lack one, and why."""
         recipe, flaws = self.recipe, dict[int, str]()
-        persons, times = None, None
+        names, codes, times = list[str](), None, None
         if (name := recipe.id_column) is not None:
             missing_ids = np.flatnonzero(empty(values_of(batch, name))).tolist()
             flaws |= dict.fromkeys(missing_ids, f"identity is missing in column {name!r}")
-        if recipe.person_column is not None:
-            persons, nameless = persons_in(
-                values_of(batch, recipe.person_column, names=True), recipe.person_column
-            )
+        if (name := recipe.person_column) is not None:
+            names, codes, nameless = persons_in(values_of(batch, name, names=True), name)
             flaws |= nameless
         elif recipe.person is not EACH_ROW:
-            persons = Persons([as_person(self.path)], np.zeros(len(batch), np.int64))
-        if recipe.time is not None:
-            times, missing, bad = seconds_of(values_of(batch, recipe.time))
+            names, codes = [as_person(self.path)], np.zeros(len(batch), np.int64)
+        if (name := recipe.time) is not None:
+            times, missing, bad = seconds_of(values_of(batch, name))
             for row in np.flatnonzero(missing | bad).tolist():
-                flaws.setdefault(row, f"time is missing in column {recipe.time!r}" if missing[row] else NO_TIME)
-        return persons, times, flaws
+                flaws.setdefault(row, f"time is missing in column {name!r}" if missing[row] else NO_TIME)
+        return names, codes, times, flaws
 
 
 def key_of(source: KeyedRandomness, number: int) -> KeyedRandomness:
     """Return the randomness of the rows' place with this number: equal places of a row have their own reports."""
-    return KeyedRandomness(key_of_place(source.key, number), source.labels) if number else source
+    return KeyedRandomness(key_of_place(as_key(source.key).read(), number), source.labels) if number else source

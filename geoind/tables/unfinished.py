@@ -15,13 +15,12 @@ from types import TracebackType
 from typing import Self
 
 from geoind.errors import BudgetExceededError, GeoindError, InvalidInputError
-from geoind.keys import Key
-from geoind.randomness import KEY_BYTES
+from geoind.keys import KEY_BYTES, Key
 
 if sys.platform != "win32":
     import fcntl
 
-__all__ = ["CHANGED", "Unfinished", "cancel", "description", "refuse_full", "stamp_of"]
+__all__ = ["CHANGED", "WorkFolder", "cancel", "description", "refuse_full", "stamp_of"]
 
 log = logging.getLogger("geoind")
 
@@ -36,7 +35,7 @@ MOST_STATE = 1 << 16
 """Bytes of a state; it has some hundred."""
 
 
-class Unfinished:
+class WorkFolder:
     """A hidden folder next to a job's target, private to its owner and locked by the process that works in it.
 
     It holds the job's identity, the key of its noise and the files that are complete. After an error it stays if
@@ -58,7 +57,7 @@ class Unfinished:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as name:
     ...     reports = Path(name, "reports")
-    ...     with Unfinished(reports, {"source": "trips"}) as work:
+    ...     with WorkFolder(reports, {"source": "trips"}) as work:
     ...         _ = (work.folder / "monday.csv").write_text("lon,lat")
     ...         work.publish()
     ...     sorted(path.name for path in Path(name).rglob("*"))
@@ -164,7 +163,7 @@ def _digest(text: str) -> str:
 
 
 def _number_of(lock: int) -> str:
-    """Return what tells a folder from every other one, and from its copies."""
+    """Return what distinguishes a folder from every other one, and from its copies."""
     about = os.fstat(lock)
     return f"{about.st_dev} {about.st_ino}"
 

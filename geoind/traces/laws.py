@@ -1,4 +1,4 @@
-"""The probabilities of a session's answers, for whoever sees them."""
+"""The probabilities of a session's answers, as an adversary computes them."""
 
 import math
 

@@ -1,22 +1,25 @@
-"""Sessions of many persons at once: batches of rows in, answers out, each person in the order of time."""
+"""Sessions of many persons at once: rows in, answers out, each person in the order of time."""
 
 import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
-from geoind.arrays import FloatArray, IntArray
+from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_lonlat
+from geoind.budgets.persons import PersonReports, as_person
 from geoind.errors import InvalidInputError, plural
-from geoind.pipeline import Costs
-from geoind.traces.memory import Batch
-from geoind.traces.session import TraceMethod, TraceSession
-from geoind.traces.vectors import VectorSessions
+from geoind.keys import KeyLike, as_key
+from geoind.pipeline import Budget, Costs
+from geoind.randomness import Words
+from geoind.traces.methods import TraceMethod
+from geoind.traces.session import TraceSession
+from geoind.traces.vectors import array_sessions
+from geoind.traces.words import SEEN, SessionWords
 
-__all__ = ["Positions", "TraceSessions", "first_not_later"]
+__all__ = ["Positions", "TraceSessions", "obfuscate_traces", "tags_of_answers"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,12 @@ class Positions:
         When, in seconds.
     lonlat : (n, 2) array
         Where, in degrees.
+
+    Examples
+    --------
+    >>> steps = Positions(["ana"], np.array([0, 0]), np.array([0.0, 60.0]), np.array([[2.29, 48.86]] * 2))
+    >>> len(steps.only(np.array([1])).codes)
+    1
     """
 
     names: Sequence[str]
@@ -59,7 +68,7 @@ class TraceSessions:
     ----------
     method : TraceMethod
         How the sessions answer.
-    key : bytes
+    key : Key or bytes
         32 secret bytes: the same rows get the same answers again, however they are cut into batches.
 
     Examples
@@ -72,14 +81,11 @@ class TraceSessions:
     ({}, (2, 2), {'ana': 0.02})
     """
 
-    def __init__(self, method: TraceMethod, key: bytes) -> None:
-        self._answers: _Answers = (
-            VectorSessions(method, key)  # type: ignore[arg-type]
-            if VectorSessions.fit(method)
-            else _EachSession(method, key)
-        )
+    def __init__(self, method: TraceMethod, key: KeyLike) -> None:
+        secret = as_key(key).read()
+        self._answers = array_sessions(method, secret) or _EachSession(method, secret)
         self._numbers: dict[str, int] = {}
-        # When and where everybody was last, and what was answered.
+        # When and where each person was last, and what was answered.
         self._times = np.empty(0)
         self._places, self._reports = np.empty((0, 2)), np.empty((0, 2))
 
@@ -133,9 +139,9 @@ class TraceSessions:
         new = order[~again]
         begins = np.flatnonzero(np.diff(steps.codes[new], prepend=-1))
         persons = np.asarray(numbers, np.int64)[steps.codes[new][begins]]
-        batch = Batch(persons, np.append(begins, len(new)), steps.times[new], steps.lonlat[new])
+        starts = np.append(begins, len(new))
         made = np.empty((len(order), 2))
-        made[~again] = self._answers.report(batch)
+        made[~again] = self._answers.report(persons, starts, steps.times[new], steps.lonlat[new])
         for row in np.flatnonzero(again).tolist():
             # The same row again: the same answer.
             made[row] = made[row - 1] if row and codes[row - 1] == codes[row] else answers[row]
@@ -172,50 +178,105 @@ class TraceSessions:
         return [self._numbers.get(name, -1) for name in steps.names]
 
 
-class _Answers(Protocol):
-    """Sessions of persons by their numbers."""
-
-    def add(self, names: Sequence[str]) -> None: ...
-
-    def report(self, batch: Batch) -> FloatArray: ...
-
-    def costs(self, number: int) -> Counter[float]: ...
-
-    def spent(self, number: int) -> float: ...
-
-
 class _EachSession:
-    """Sessions of methods that are no arrays, each on its own."""
+    """The interface of sessions in arrays, for methods that have none: each session on its own."""
 
     def __init__(self, method: TraceMethod, key: bytes) -> None:
         self._method, self._key = method, key
         self._sessions: list[TraceSession] = []
 
     def add(self, names: Sequence[str]) -> None:
-        """Begin sessions of some more persons."""
         self._sessions += [TraceSession(self._method, key=self._key, person_id=name) for name in names]
 
-    def report(self, batch: Batch) -> FloatArray:
-        """Return the answers to a batch, row by row."""
-        reports = np.empty_like(batch.lonlat)
-        for number, begin, end in zip(batch.persons, batch.starts[:-1], batch.starts[1:], strict=True):
-            session = self._sessions[number]
-            rows = zip(batch.times[begin:end].tolist(), batch.lonlat[begin:end].tolist(), strict=True)
-            answers = [session.report(lat=lat, lon=lon, time=time) for time, (lon, lat) in rows]
-            reports[begin:end] = [(answer.lon, answer.lat) for answer in answers]
+    def report(self, persons: IntArray, starts: IntArray, times: FloatArray, lonlat: FloatArray) -> FloatArray:
+        reports = np.empty_like(lonlat)
+        sessions = np.repeat(persons, np.diff(starts)).tolist()
+        for row, (number, time, (lon, lat)) in enumerate(
+            zip(sessions, times.tolist(), lonlat.tolist(), strict=True)
+        ):
+            answer = self._sessions[number].report(lat=lat, lon=lon, time=time)
+            reports[row] = answer.lon, answer.lat
         return reports
 
     def costs(self, number: int) -> Counter[float]:
-        """Return what a person paid for."""
         return self._sessions[number].costs
 
     def spent(self, number: int) -> float:
-        """Return what a person's answers cost, per metre."""
         return self._sessions[number].spent
 
 
-def first_not_later(steps: Positions) -> int | None:
-    """Return the first row that is not later than the one before it of the same person."""
+def obfuscate_traces(
+    lonlat: ArrayLike,
+    *,
+    persons: Sequence[str] | Sequence[int],
+    times: ArrayLike,
+    method: TraceMethod,
+    key: KeyLike,
+    ledger: Budget | None = None,
+) -> tuple[FloatArray, dict[str, float]]:
+    """Return what a session of each person answers, (n, 2) lon/lat, and epsilon per metre of each person's trace.
+
+    Rows of one person must be in the order of time; persons may be mixed. All rows are checked before anything is
+    drawn or charged. Whole persons may be given to several processes: under one key each person's answers are the
+    same wherever they are made.
+
+    Parameters
+    ----------
+    lonlat : (n, 2) array
+        True longitudes and latitudes.
+    persons : sequence of str or int
+        Whose position each row is.
+    times : (n,) array
+        When, in seconds.
+    method : TraceMethod
+        How the sessions answer.
+    key : Key or bytes
+        32 secret bytes.
+    ledger : Ledger, optional
+        Charges all persons for their whole traces, or none: then it is an error, and nothing is returned. The same
+        answers under the same key are charged once.
+
+    Examples
+    --------
+    >>> from geoind.traces import Independent
+    >>> reports, spent = obfuscate_traces(
+    ...     [[2.2945, 48.8584], [2.35, 48.86], [2.2946, 48.8584]],
+    ...     persons=["ana", "bea", "ana"], times=[0, 0, 60], method=Independent(0.01), key=bytes(32),
+    ... )
+    >>> reports.shape, spent
+    ((3, 2), {'ana': 0.02, 'bea': 0.01})
+    """
+    secret = as_key(key).read()
+    places, seconds = as_lonlat(lonlat, "lonlat"), as_floats(times, "times")
+    names = [as_person(person) for person in persons]
+    if seconds.shape != (len(places),) or len(names) != len(places):
+        raise InvalidInputError(
+            f"persons and times must be one per row: {len(names)} and {seconds.shape} for {len(places)}"
+        )
+    if not np.isfinite(seconds).all():
+        raise InvalidInputError("times must be finite")
+    known = list(dict.fromkeys(names))
+    numbers = {name: number for number, name in enumerate(known)}
+    codes = np.fromiter((numbers[name] for name in names), np.int64, len(names))
+    steps, sessions = Positions(known, codes, seconds, places), TraceSessions(method, secret)
     order = steps.order
-    late = (np.diff(steps.times[order]) <= 0) & (np.diff(steps.codes[order]) == 0)
-    return int(order[1:][late].min()) if late.any() else None
+    late = (np.diff(seconds[order]) <= 0) & (np.diff(codes[order]) == 0)
+    if late.any():
+        row = int(order[1:][late].min())
+        raise InvalidInputError(f"the times of a person must increase, row {row} goes back or repeats one")
+    reports = sessions.report(steps)
+    if ledger is not None:
+        tags = tags_of_answers(steps, reports, secret)
+        charged = PersonReports.of(known, codes, np.ones_like(codes), tags)
+        ledger.charge_all(sessions.costs, label="traces", once=charged.tokens)
+    return reports, sessions.spent
+
+
+def tags_of_answers(steps: Positions, answers: FloatArray, key: bytes) -> Words:
+    """Return (n, 2) words per row that stand for a person, a time, a position and its answer under a key."""
+    words = SessionWords(key)
+    persons = words.persons(steps.names)[steps.codes]
+    tags = np.zeros((len(steps.codes), 2), np.uint64)
+    for number, places in enumerate((steps.lonlat, answers)):
+        tags += words.pairs(words.steps(persons, steps.times, places), 0.0, SEEN, number)
+    return tags

@@ -1,7 +1,10 @@
-"""How people move, as far as anybody knows: a walk in any direction, or what public data taught."""
+"""Models of mobility over the cells of a grid: a walk in any direction, or learned from public data.
+
+Beliefs are arrays of (levels, rows, columns).
+"""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -11,41 +14,10 @@ from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError, SitesMismatchError
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid, same_sites
-from geoind.traces.guarded import Place
-from geoind.traces.session import Past
+from geoind.traces.methods import History
+from geoind.traces.questions import Place
 
-__all__ = ["LearnedMobility", "Mobility", "Moves"]
-
-
-class Moves(Protocol):
-    """A model of mobility over the cells of a grid. Beliefs are (levels, rows, columns)."""
-
-    @property
-    def grid(self) -> Grid:
-        """The cells that are told apart."""
-        ...
-
-    @property
-    def projection(self) -> Projection:
-        """Between the grid's metres and degrees."""
-        ...
-
-    @property
-    def mass(self) -> FloatArray:
-        """Where people are at any time, rows by columns."""
-        ...
-
-    def forward(self, belief: FloatArray, hours: float) -> FloatArray:
-        """Return the belief about a moment so many hours later."""
-        ...
-
-    def backward(self, belief: FloatArray, hours: float) -> FloatArray:
-        """Return how well each cell explains what is known about a moment so many hours later."""
-        ...
-
-    def best(self, score: FloatArray, hours: float) -> tuple[FloatArray, IntArray]:
-        """Return the logarithm of the best way into each cell, and the cell that it came from, (levels, cells)."""
-        ...
+__all__ = ["LearnedMobility", "Mobility", "MobilityModel"]
 
 
 class _Walk(NamedTuple):
@@ -65,20 +37,21 @@ class _Walk(NamedTuple):
 
 @dataclass(frozen=True)
 class Mobility:
-    """How people move if nobody knows better: over an hour some stay, the others go in any direction.
+    """A model without data: over an hour some people stay, the others go in any direction.
 
     Parameters
     ----------
     grid : Grid
-        The cells that the adversary tells apart.
+        The cells that the adversary distinguishes.
     projection : Projection
         Between the grid's metres and degrees.
     speed : float
-        Root mean square distance that somebody on the move covers in an hour, in metres.
+        Root mean square distance that a moving person covers in an hour, in metres.
     stay : float
         The share of people who are where they were, an hour later.
     prior : Prior, optional
-        Where people are at any time: buildings, roads, a population; nobody is where it is 0. Uniform by default.
+        Where people are at any time: buildings, roads, a population. Cells of mass 0 are excluded. By default
+        uniform.
 
     Examples
     --------
@@ -146,7 +119,7 @@ class Mobility:
                 _bell(count, self.grid.cell / spread) for count in (self.grid.rows, self.grid.columns)
             )
             free = _Walk(stay, (1 - stay) / (across * along), rows, columns, np.ones(()))
-            # Where nobody can arrive, nobody comes from either.
+            # A cell that cannot be reached cannot be left either.
             norm = np.maximum(free.spread(self.mass), np.finfo(float).tiny)
             self._walks[hours] = free._replace(norm=norm)
         return self._walks[hours]
@@ -161,9 +134,9 @@ def _bell(count: int, step: float) -> tuple[FloatArray, float]:
 
 def _best_along(score: FloatArray, ways: FloatArray) -> tuple[FloatArray, IntArray]:
     """Return the best of score + way into each place along the last axis, and where it came from."""
-    # Only sources and ways with a hope: e^-40 of the best is none.
-    hopeful = np.flatnonzero((score > score.max() - 40).any(axis=(0, 1)))
-    first, last = int(hopeful[0]), int(hopeful[-1]) + 1
+    # Only sources that can matter: e^-40 of the best cannot.
+    likely = np.flatnonzero((score > score.max() - 40).any(axis=(0, 1)))
+    first, last = int(likely[0]), int(likely[-1]) + 1
     sums = score[:, :, None, first:last] + ways[None, None, :, first:last]
     came = sums.argmax(axis=-1)
     best = np.take_along_axis(sums, came[..., None], axis=-1)[..., 0]
@@ -172,7 +145,7 @@ def _best_along(score: FloatArray, ways: FloatArray) -> tuple[FloatArray, IntArr
 
 @dataclass(frozen=True, eq=False)
 class LearnedMobility:
-    """How people move, learned from *public* traces: from which cell to which, in a step of time.
+    """A model learned from *public* traces: from which cell to which people go, in a step of time.
 
     An adversary's knowledge, and a predictor: `Predictive(..., predictor=model.predict)`.
 
@@ -251,7 +224,7 @@ class LearnedMobility:
             raise InvalidInputError("no position lies on the grid")
         follow = np.flatnonzero((np.diff(numbers) == 0) & (np.diff(slots) == 1))
         size = len(grid)
-        # Who was never seen to go on from a cell stays there.
+        # From a cell without an observed departure, people stay.
         start, end = np.append(cells[follow], np.arange(size)), np.append(cells[follow + 1], np.arange(size))
         weight = np.append(np.ones(len(follow)), np.full(size, 1e-9))
         counts = csr_array((weight, (start, end)), shape=(size, size))
@@ -264,14 +237,14 @@ class LearnedMobility:
         """Where people are at any time, rows by columns."""
         return self.visits.reshape(self.grid.rows, self.grid.columns)
 
-    def predict(self, past: Past) -> Place:
-        """Return where somebody probably is who was where the last answer said."""
-        here = int(self.grid.nearest(self.projection.to_xy([past.last.place]))[0])
+    def predict(self, history: History) -> Place:
+        """Return where a person probably is who was at the place of the last answer."""
+        here = int(self.grid.nearest(self.projection.to_xy([history.last.place]))[0])
         belief = np.zeros((1, *self.mass.shape))
         belief.flat[here] = 1.0
-        there = int(self.forward(belief, (past.time - past.last.time) / 3600).argmax())
+        there = int(self.forward(belief, (history.time - history.last.time) / 3600).argmax())
         if there == here:
-            return past.last.place
+            return history.last.place
         [[lon, lat]] = self.projection.to_lonlat(self.grid.xy[[there]]).tolist()
         return lon, lat
 
@@ -312,3 +285,6 @@ class LearnedMobility:
     def _steps(self, hours: float) -> int:
         # After a day of steps, beliefs have long forgotten where they began.
         return int(min(max(1, round(hours * 3600 / self.step)), 86_400 / self.step))
+
+
+MobilityModel: TypeAlias = Mobility | LearnedMobility

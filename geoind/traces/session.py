@@ -6,178 +6,49 @@ import math
 import secrets
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-from geoind.arrays import FloatArray, as_finite, as_location
+import numpy as np
+
+from geoind.arrays import as_finite, as_location
 from geoind.budgets.ledger import Account, Ledger
 from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
+from geoind.keys import KEY_BYTES, KeyLike, as_key
 from geoind.pipeline import Location
-from geoind.randomness import KEY_BYTES
-from geoind.traces.guarded import GuardedPlace, Place, Run, check_question
-from geoind.traces.words import SEEN, SessionSource
+from geoind.randomness import Words
+from geoind.traces.methods import History, Report, TraceMethod
+from geoind.traces.questions import AboveThreshold, GuardedPlace, check_question
+from geoind.traces.words import SEEN, SessionWords
 
 if TYPE_CHECKING:
     from geoind.traces.zones import PrivateZone
 
-__all__ = ["ANCHORS", "Past", "Published", "TraceMethod", "TraceSession", "changed", "session_tag"]
-
-ANCHORS = 64
-"""How many places a session remembers."""
+__all__ = ["TraceSession", "session_tag"]
 
 Time: TypeAlias = float | datetime
 """A time: seconds since 1970, or an aware datetime."""
 
-Apart: TypeAlias = Callable[[tuple[float, float]], FloatArray]
-"""From a published place to its distances from many places."""
-
-
-@dataclass(frozen=True)
-class Published:
-    """One answer of a session: when, where, and whether it is new among the places that the method remembers."""
-
-    time: float
-    lon: float
-    lat: float
-    fresh: bool
-
-    @property
-    def place(self) -> tuple[float, float]:
-        """Longitude and latitude."""
-        return self.lon, self.lat
-
-
-@dataclass(frozen=True)
-class Past:
-    """All that a method may look at when it decides: what everybody has seen already.
-
-    Parameters
-    ----------
-    time : float
-        Now, in seconds.
-    reports : tuple of Published
-        What was answered so far, oldest first; only as many as a method asks to remember.
-    anchors : tuple of (lon, lat)
-        The places that can be answered again, oldest first: fresh reports, and the centre of a zone.
-    run : Run, optional
-        The run of tests that is going on.
-    runs : int
-        How many there have been.
-    spent : float
-        Epsilon so far, per metre.
-    began : float
-        When the session began, in seconds.
-    counted : float
-        How much of `spent` a `Rationed` method has counted against its allowance.
-    used_until : float, optional
-        The moment up to which the allowance is used up, in seconds.
-    """
-
-    time: float
-    reports: tuple[Published, ...] = ()
-    anchors: tuple[tuple[float, float], ...] = ()
-    run: Run | None = None
-    runs: int = 0
-    spent: float = 0.0
-    began: float = math.nan
-    counted: float = 0.0
-    used_until: float | None = None
-
-    @property
-    def last(self) -> Published:
-        """The last answer."""
-        return self.reports[-1]
-
-    def published(self, after: "Past", place: Place, remembered: int, spent: float) -> "Past":
-        """Return the past after this step's answer and its costs, of which a method made the past `after`."""
-        new = after.anchors != self.anchors and place not in self.anchors
-        reports = (*after.reports, Published(self.time, *place, new))
-        return changed(after, reports=reports[-max(1, remembered) :], spent=spent)
-
-
-def changed(past: Past, **values: object) -> Past:
-    """Return a past with other values: what `dataclasses.replace` does, in a fifth of its time.
-
-    Examples
-    --------
-    >>> changed(Past(0.0), time=60.0, runs=1).runs
-    1
-    """
-    new = object.__new__(Past)
-    new.__dict__.update(past.__dict__, **values)
-    return new
-
-
-class TraceMethod(Protocol):
-    """How a session answers: a frozen value that can query the true location by private questions only.
-
-    `answer` gets the public past and a `GuardedPlace`. It cannot read the truth, only ask questions about it that
-    are private and paid for, so its decisions depend on public things and on paid answers alone.
-    """
-
-    def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
-        """Return the past as it is after this step, and the longitude and latitude to publish.
-
-        A new `run` in the past is paid for by the session at the end of the step.
-        """
-        ...
-
-    def seen(self, past: Past, report: tuple[float, float]) -> Past:
-        """Return the past after an answer, as everybody sees it."""
-        ...
-
-    def likelihood(
-        self, past: Past, report: tuple[float, float], apart: "Apart", hidden: FloatArray
-    ) -> FloatArray:
-        """Return how probable an answer is for each of many true places: what an adversary computes.
-
-        `apart` gives their distances to a published place, in metres; `hidden` are quantiles, (m, 1), of the noise
-        that a run of tests shares: a row of the result for each, or one row if none is shared.
-        """
-        ...
-
-    def price(self, past: Past, report: tuple[float, float]) -> float:
-        """Return what an answer cost, as everybody can tell who knows the past before it."""
-        ...
-
-    @property
-    def dearest(self) -> tuple[float, ...]:
-        """The charges of the dearest step, one epsilon each; every step charges a part of them."""
-        ...
-
-    @property
-    def remembered(self) -> int:
-        """How many of its last answers the method looks at."""
-        ...
-
-    @property
-    def tests_in_runs(self) -> bool:
-        """Whether tests share noise until one says yes."""
-        ...
-
-
-Step: TypeAlias = tuple[Past, str, list[float], BaseException | None]
-"""A session after a step: its past, the position that was answered, what was paid, and the error of its method."""
+Step: TypeAlias = tuple[History, str, list[float], BaseException | None]
+"""A session after a step: its history, the tag of the answered position, what was paid, its method's error."""
 
 
 class _Bill:
     """The charges of one step: all that it may pay is reserved before its first question is answered."""
 
-    __slots__ = ("_account", "_dearest", "_reserved", "paid", "refusal")
+    __slots__ = ("_account", "_max_charges", "_reserved", "paid", "refusal")
 
-    def __init__(self, dearest: tuple[float, ...], account: Account | None) -> None:
-        self._dearest, self._account = dearest, account
+    def __init__(self, max_charges: tuple[float, ...], account: Account | None) -> None:
+        self._max_charges, self._account = max_charges, account
         self._reserved = False
         self.paid: list[float] = []
         self.refusal: BaseException | None = None
 
     def charge(self, epsilon: float, label: str) -> None:
         """Charge an epsilon; one of 0 is a question that was paid for before."""
-        if epsilon and self.paid.count(epsilon) >= self._dearest.count(epsilon):
-            raise InvalidInputError("a step must not charge more than its method's `dearest`")
+        if epsilon and self.paid.count(epsilon) >= self._max_charges.count(epsilon):
+            raise InvalidInputError("a step must not charge more than its method's `max_charges`")
         if self._account is not None:
             self._pay(self._account, epsilon, label)
         if epsilon:
@@ -188,7 +59,7 @@ class _Bill:
             raise self.refusal
         try:
             if not self._reserved:
-                account.reserve(self._dearest)
+                account.reserve(self._max_charges)
                 self._reserved = True
             if epsilon:
                 account.charge(epsilon, label=label)
@@ -207,15 +78,15 @@ class TraceSession:
     Parameters
     ----------
     method : TraceMethod
-        `SparseVector.for_accuracy(500)` for people who stay, `Predictive...` or `Independent(epsilon)`.
-    key : bytes, optional
+        How to answer, such as `SparseVector.for_accuracy(500)`.
+    key : Key or bytes, optional
         32 secret bytes: the same positions get the same answers again. Without it one is made. One key serves
         many persons if each session names its own.
     ledger : Ledger, optional
-        Pays, and stores the newest state for each person and key. Every step goes on from that state, so all
-        objects of one person, key and ledger are one session. A step that asks anything is refused, before
-        anything is drawn, unless the budget pays for the method's dearest step; then it is charged for what it
-        asked, and answered after charge and state are committed.
+        Pays, and stores the newest state for each person and key. Every step continues from that state, so all
+        objects of one person, key and ledger are one session: any worker can make one for each report. A step that
+        asks anything is refused, before anything is drawn, unless the budget pays for the method's most expensive
+        step; then it is charged for what it asked, and answered after charge and state are committed.
     person_id : str or int, optional
         Whose positions these are, and whose budget pays.
     zone : PrivateZone, optional
@@ -225,6 +96,17 @@ class TraceSession:
     ----------
     costs : Counter
         How many charges of each epsilon this object has made.
+
+    See Also
+    --------
+    geoind.traces.SparseVector : For people who stay: pays for moves only.
+    geoind.traces.Switching : The same for people who sometimes move all the time.
+    geoind.traces.Independent : Fresh noise at every step.
+    geoind.traces.Predictive : Fresh noise unless a prediction holds.
+    geoind.traces.Cached : A report that is repeated for some minutes.
+    geoind.traces.Rationed : Any of these with an allowance per hour.
+    geoind.traces.PrivateZone : One answer around a home.
+    geoind.traces.TraceMethod : The base of a method of your own.
 
     Examples
     --------
@@ -242,43 +124,50 @@ class TraceSession:
         self,
         method: TraceMethod,
         *,
-        key: bytes | None = None,
+        key: KeyLike | None = None,
         ledger: Ledger | None = None,
         person_id: str | int | None = None,
         zone: "PrivateZone | None" = None,
     ) -> None:
         if ledger is not None and person_id is None:
             raise InvalidInputError("ledger needs person_id: whose budget pays")
-        if key is not None and (not isinstance(key, bytes) or len(key) != KEY_BYTES):
-            raise InvalidInputError(f"key must be {KEY_BYTES} bytes")
         self.method = method
-        secret = secrets.token_bytes(KEY_BYTES) if key is None else key
+        secret = secrets.token_bytes(KEY_BYTES) if key is None else as_key(key).read()
+        self._words = SessionWords(secret)
         # Two persons under one key must not share the noise of a run's limit.
-        self._source = SessionSource(secret, "" if person_id is None else as_person(person_id))
+        self._person_words = self._words.persons(["" if person_id is None else as_person(person_id)])
         self._ledger, self._person, self._zone = ledger, person_id, zone
         self._tag = "" if ledger is None or person_id is None else session_tag(secret, person_id)
-        self._past: Past | None = None
+        self._history: History | None = None
         self._seen = ""
         self._stored: str | None = None
         self.costs: Counter[float] = Counter()
-        # Two threads would both go on from the same past, with one run paid for both.
+        # Two threads would both continue from the same history, with one run paid for both.
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
-        return f"TraceSession({self.method!r}, spent={self.spent:.6g})"
+        spent = 0.0 if self._history is None else self._history.spent
+        return f"TraceSession({self.method!r}, spent={spent:.6g})"
 
     @property
     def spent(self) -> float:
-        """Epsilon of everything that the session answered up to this object's last step, per metre."""
-        return 0.0 if self._past is None else self._past.spent
+        """Epsilon of everything that the session answered, per metre; with a ledger, by any of its objects."""
+        history = self._newest()
+        return 0.0 if history is None else history.spent
 
     @property
     def epsilon_per_hour(self) -> float:
         """What an hour cost on average, per metre; NaN before any time has passed."""
-        past = self._past
-        if past is None or not past.time > past.began:
+        history = self._newest()
+        if history is None or not history.time > history.began:
             return math.nan
-        return past.spent / ((past.time - past.began) / 3600)
+        return history.spent / ((history.time - history.began) / 3600)
+
+    def _newest(self) -> History | None:
+        if self._ledger is None or self._person is None:
+            return self._history
+        stored = self._ledger.session(self._person, self._tag)
+        return self._history if stored is None else _parsed(stored)[0]
 
     def report(self, *, lat: float, lon: float, time: Time) -> Location[float]:
         """Return the place to publish for a true position at a time.
@@ -290,52 +179,52 @@ class TraceSession:
             lon, lat = as_location(lon=lon, lat=lat)
         now = as_seconds(time)
         with self._lock:
-            seed = self._source.step(now, lon, lat)
-            first, second = self._source.pair(seed, 0.0, SEEN)
+            seed = self._words.steps(self._person_words, np.array((now,)), np.array(((lon, lat),)))
+            [[first, second]] = self._words.pairs(seed, 0.0, SEEN).tolist()
             seen = f"{first:016x}{second:016x}"
             if self._ledger is None or self._person is None:
                 step = self._step(lon, lat, now, seed, seen, None)
             else:
                 with self._ledger.locked(self._person) as account:
-                    # Two objects that went on separately would ask different questions with the same noise, and
+                    # Two objects that continued separately would ask different questions with the same noise, and
                     # no payment makes that private. So the ledger's state is the only one.
                     stored = account.session(self._tag)
                     if stored is not None and stored != self._stored:
-                        self._past, self._seen = _parsed(stored)
+                        self._history, self._seen = _parsed(stored)
                         self._stored = stored
                     step = self._step(lon, lat, now, seed, seen, account)
-                    if step[0] is not self._past:
+                    if step[0] is not self._history:
                         stored = _state(step[0], step[1])
                         account.save_session(self._tag, stored)
                 self._stored = stored
             # Charges and state are committed, so the session advances.
-            self._past, self._seen, paid, failure = step
+            self._history, self._seen, paid, failure = step
             for cost in paid:
                 self.costs[cost] += 1
             if failure is not None:
                 raise failure
-            last = self._past.last
+            last = self._history.last
             return Location(last.lat, last.lon)
 
-    def _step(self, lon: float, lat: float, now: float, seed: int, seen: str, account: Account | None) -> Step:
+    def _step(self, lon: float, lat: float, now: float, seed: Words, seen: str, account: Account | None) -> Step:
         """Return the session's next step, which is not yet taken; an error of the ledger is raised."""
-        method, zone, past = self.method, self._zone, self._past
-        if past is not None and now <= past.time:
-            if now == past.time and seen == self._seen:
-                return past, seen, [], None
+        method, zone, last = self.method, self._zone, self._history
+        if last is not None and now <= last.time:
+            if now == last.time and seen == self._seen:
+                return last, seen, [], None
             what = "a time before the last one"
-            if now == past.time:
+            if now == last.time:
                 what = "another position at the same time" if self._seen else "the time of a step that failed"
             rule = "the positions of a session come in order"
             if account is not None:
                 rule += ", and a ledger has one session per person and key"
             raise InvalidInputError(f"{what}: {rule}")
-        before = Past(now, began=now) if past is None else changed(past, time=now)
-        bill = _Bill(method.dearest if zone is None else zone.dearest(method), account)
-        place = GuardedPlace(lon, lat, self._source, seed, bill.charge, before.run)
+        before = History(now, began=now) if last is None else last._replace(time=now)
+        bill = _Bill(method.max_charges if zone is None else zone.max_charges(method), account)
+        place = GuardedPlace(lon, lat, self._words, self._person_words, seed, bill.charge, before.run)
         try:
             after, report = method.answer(before, place) if zone is None else zone.answer(method, before, place)
-            if after.run is not place.run and after.run is not None and after.run != place.run:
+            if after.run is not None and after.run != place.run:
                 check_question(after.run.epsilon, (after.run.place,))
                 bill.charge(after.run.epsilon, f"tests until a move, run {after.run.number}")
         except BaseException as error:
@@ -345,7 +234,8 @@ class TraceSession:
                 raise
             # Whether a method fails may depend on an answer: what was paid stays paid, a run that said yes is
             # over, and the step cannot be asked again, because other questions would have the same noise.
-            failed = changed(past or before, time=now, run=place.run, spent=math.fsum([before.spent, *bill.paid]))
+            spent = math.fsum([before.spent, *bill.paid])
+            failed = (last or before)._replace(time=now, run=place.run, spent=spent)
             return failed, "", bill.paid, error
         if bill.refusal is not None:
             raise bill.refusal
@@ -368,7 +258,7 @@ class TraceSession:
         (True, True)
         """
         with self._lock:
-            return _state(self._past, self._seen)
+            return _state(self._history, self._seen)
 
     @classmethod
     def resume(
@@ -376,17 +266,17 @@ class TraceSession:
         state: str,
         method: TraceMethod,
         *,
-        key: bytes,
+        key: KeyLike,
         ledger: Ledger | None = None,
         person_id: str | int | None = None,
         zone: "PrivateZone | None" = None,
     ) -> "TraceSession":
-        """Return the session that `state` describes; it goes on as if it had never stopped.
+        """Return the session that `state` describes; it continues as if it had never stopped.
 
-        A ledger that stores a state for this person and key goes on from its own.
+        If the ledger stores a state for this person and key, that state is used instead.
         """
         session = cls(method, key=key, ledger=ledger, person_id=person_id, zone=zone)
-        session._past, session._seen = _parsed(state)
+        session._history, session._seen = _parsed(state)
         return session
 
 
@@ -411,27 +301,23 @@ def session_tag(key: bytes, person: str | int) -> str:
     return hashlib.blake2b(name, key=key, digest_size=16, person=b"geoind session").hexdigest()
 
 
-def _state(past: Past | None, seen: str) -> str:
+def _state(history: History | None, seen: str) -> str:
     """Return the state of a session as JSON."""
-    return json.dumps({"past": None if past is None else asdict(past), "seen": seen})
+    return json.dumps({"history": None if history is None else history._asdict(), "seen": seen})
 
 
-def _parsed(state: str) -> tuple[Past | None, str]:
-    """Return the past of a state, and the tag of its last position."""
+def _parsed(state: str) -> tuple[History | None, str]:
+    """Return the history of a state, and the tag of its last position."""
     try:
         stored = json.loads(state)
-        seen, past = str(stored["seen"]), stored["past"]
-        if past is None:
+        seen, values = str(stored["seen"]), stored["history"]
+        if values is None:
             return None, seen
-        past["reports"] = tuple(Published(**report) for report in past["reports"])
-        past["anchors"] = tuple((float(lon), float(lat)) for lon, lat in past["anchors"])
-        past["run"] = None if past["run"] is None else _run_of(past["run"])
-        return Past(**past), seen
+        values["reports"] = tuple(Report(*report) for report in values["reports"])
+        values["anchors"] = tuple((float(lon), float(lat)) for lon, lat in values["anchors"])
+        if values["run"] is not None:
+            number, epsilon, (lon, lat) = values["run"]
+            values["run"] = AboveThreshold(int(number), float(epsilon), (float(lon), float(lat)))
+        return History(**values), seen
     except (ValueError, KeyError, TypeError):
         raise InvalidInputError("state must be what TraceSession.state returned") from None
-
-
-def _run_of(stored: Mapping[str, Any]) -> Run:
-    """Return the run of a session's state."""
-    lon, lat = stored["place"]
-    return Run(int(stored["number"]), float(stored["epsilon"]), (float(lon), float(lat)))

@@ -1,4 +1,4 @@
-"""How a session answers somebody who stays: with silence, until a private test finds that the person has moved."""
+"""Methods for people who stay: the last report is repeated until a private test finds a move."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,6 @@ import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_positive
 from geoind.errors import InvalidInputError
-from geoind.traces.guarded import GuardedPlace, Place, Run
 from geoind.traces.laws import (
     enough_metres,
     epsilon_within,
@@ -18,17 +17,24 @@ from geoind.traces.laws import (
     run_quantile,
     shares,
 )
-from geoind.traces.session import ANCHORS, Apart, Past, changed
+from geoind.traces.methods import ANCHORS, HOUR, Distances, History, TraceMethod
+from geoind.traces.questions import GuardedPlace, Place
 
-__all__ = ["SparseVector"]
+__all__ = ["FAR", "SparseVector", "Switching"]
+
+FAR = 1 / 3
+"""A place reported earlier is chosen where it is nearer than about this many limits: as good as a report.
+
+Farther saves up to a sixth of the budget, and lets people settle at places that they only passed by.
+"""
 
 
 @dataclass(frozen=True)
-class SparseVector:
-    """Somebody who stays pays nothing: the last report holds until a private test finds that the person has moved.
+class SparseVector(TraceMethod):
+    """Staying is free: the last report is repeated until a private test finds that the person has moved.
 
     Each fresh report starts a run of tests, paid for once: "no" is free however often it is answered, the first
-    "yes" ends the run. Then either a place reported earlier is chosen privately, for somebody who has come back to
+    "yes" ends the run. Then either a place reported earlier is chosen privately, if the person has come back to
     it, or a fresh report is made. A person who never stays pays more than with `Independent`.
 
     Parameters
@@ -51,7 +57,7 @@ class SparseVector:
     >>> session = TraceSession(method)
     >>> for quarter in range(12):
     ...     _ = session.report(lat=48.8584, lon=2.2945, time=900 * quarter)
-    >>> session.spent == method.fresh + method.test  # of one report and its tests, however long one stays
+    >>> session.spent == method.fresh + method.test  # one report and its tests, for a stay of any length
     True
     """
 
@@ -60,6 +66,8 @@ class SparseVector:
     limit: float
     choice: float = 0.0
     places: int = 8
+
+    tests_in_runs = True
 
     def __post_init__(self) -> None:
         for name in ("fresh", "test", "limit"):
@@ -74,8 +82,8 @@ class SparseVector:
         """Return the method whose fresh reports are within so many metres with this probability.
 
         Tests cost as much as a report and begin at three times the distance, where false alarms are rare; a choice
-        costs half as much. A silent answer may be farther off: somebody may settle short of the limit. `within` is
-        for those who need to rely on each answer, and costs more.
+        costs half as much. A repeated answer may be farther off: the person may settle short of the limit. With
+        `within` every answer is accurate, at a higher cost.
         """
         return cls._for(enough_metres(metres, confidence), confidence)
 
@@ -114,62 +122,53 @@ class SparseVector:
         Examples
         --------
         >>> method = SparseVector.for_rate(0.01, moves=0.5)
-        >>> round(sum(method.dearest) * 0.5, 12)
+        >>> round(sum(method.max_charges) * 0.5, 12)
         0.01
         """
         unit = cls._for(1.0, confidence)
-        metres = sum(unit.dearest) * as_positive(moves, "moves") / as_positive(epsilon, "epsilon")
+        metres = sum(unit.max_charges) * as_positive(moves, "moves") / as_positive(epsilon, "epsilon")
         return cls.for_accuracy(metres, confidence=confidence)
 
     @property
-    def dearest(self) -> tuple[float, ...]:
-        """The charges of the dearest step: a choice, a fresh report and the next run of tests."""
-        return (self.choice, self.fresh, self.test) if self.choice else (self.fresh, self.test)
+    def max_charges(self) -> tuple[float, ...]:
+        """The charges of the most expensive step: a choice, a fresh report and the next run of tests."""
+        return self.charges(choice=True, fresh=True)
 
-    def price(self, past: Past, report: Place) -> float:
-        """Return what an answer cost, as everybody can tell."""
-        if past.reports and report == past.last.place:
-            return 0.0
-        known = self._known(past) if past.reports and self.choice else ()
-        return self.test + (self.choice if known else 0.0) + (0.0 if report in known else self.fresh)
+    def charges(self, *, choice: bool, fresh: bool) -> tuple[float, ...]:
+        """Return the charges of a step that begins a run, by whether it had a choice and made a fresh report."""
+        return (self.choice,) * (choice and self.choice > 0) + (self.fresh,) * fresh + (self.test,)
 
-    @property
-    def remembered(self) -> int:
-        """Only the last answer matters; places are remembered apart."""
-        return 1
-
-    @property
-    def tests_in_runs(self) -> bool:
-        """Whether tests share noise until one says yes."""
-        return True
-
-    def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, Place]:
+    def answer(self, history: History, place: GuardedPlace) -> tuple[History, Place]:
         """Return the last report again, one of the earlier ones, or a fresh one."""
-        if past.run is not None and not place.has_left(self.limit):
-            return past, past.last.place
-        found = self._earlier(self._known(past), place) if past.reports else None
-        report = place.report(self.fresh) if found is None else found
-        return self._moved(past, Run(past.runs, self.test, report)), report
+        if history.run is not None and not place.has_left(self.limit):
+            return history, history.last.place
+        known = self._known(history)
+        number = place.nearest(known, FAR * self.limit, self.choice) if known else None
+        report = place.report(self.fresh) if number is None else known[number]
+        return history.with_run(self.test, report), report
 
-    def seen(self, past: Past, report: Place) -> Past:
-        """Return the past after an answer, as everybody sees it."""
-        if past.reports and report == past.last.place:
-            return past
-        return self._moved(past, Run(past.runs, self.test, report))
+    def seen(self, history: History, report: Place) -> tuple[History, float]:
+        """Return the history after an answer, and its price: 0 if it is the last one again."""
+        if history.reports and report == history.last.place:
+            return history, 0.0
+        known = self._known(history)
+        return history.with_run(self.test, report), sum(
+            self.charges(choice=bool(known), fresh=report not in known)
+        )
 
-    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:
+    def likelihood(self, history: History, report: Place, apart: Distances, hidden: FloatArray) -> FloatArray:
         """Return the probability of the answer for each quantile of the limit's noise and each true place."""
-        if not past.reports:
+        if not history.reports:
             return laplace_density(apart(report), self.fresh)
         for_limit, for_tests = shares(self.test)
         bar = self.limit + laplace_quantile(hidden, 1 / for_limit)
-        left = has_left(bar, apart(past.last.place), 2 / for_tests)
-        if past.run is None:
-            left = np.ones_like(left)  # no test is going on: a place is looked for at once
-        elif report == past.last.place:
+        left = has_left(bar, apart(history.last.place), 2 / for_tests)
+        if history.run is None:
+            left = np.ones_like(left)  # without a run of tests, a new answer is made at once
+        elif report == history.last.place:
             return 1 - left
-        known = self._known(past)
-        if not self.choice or not known:
+        known = self._known(history)
+        if not known:
             return left * laplace_density(apart(report), self.fresh)
         scores = [apart(place) for place in known]
         scores.append(np.full_like(scores[0], FAR * self.limit))
@@ -177,28 +176,79 @@ class SparseVector:
         found = left * noisy_minimum(scores, chosen, self.choice)
         return found if report in known else found * laplace_density(apart(report), self.fresh)
 
-    def _known(self, past: Past) -> tuple[Place, ...]:
+    def _known(self, history: History) -> tuple[Place, ...]:
         """Return the earlier places to choose among: those used last, without the present one."""
-        here = past.last.place
-        return tuple([place for place in past.anchors[-self.places - 1 :] if place != here][-self.places :])
-
-    def _moved(self, past: Past, run: Run) -> Past:
-        # The place that was used last is remembered longest.
-        anchors = past.anchors
-        if run.place in anchors:
-            anchors = tuple([anchor for anchor in anchors if anchor != run.place])
-        anchors = (*anchors, run.place)[-ANCHORS:]
-        return changed(past, anchors=anchors, run=run, runs=past.runs + 1)
-
-    def _earlier(self, known: tuple[Place, ...], place: GuardedPlace) -> Place | None:
-        if not self.choice or not known:
-            return None
-        number = place.nearest(known, FAR * self.limit, self.choice)
-        return None if number is None else known[number]
+        if not history.reports or not self.choice:
+            return ()
+        here = history.last.place
+        return tuple([place for place in history.anchors[-self.places - 1 :] if place != here][-self.places :])
 
 
-FAR = 1 / 3
-"""A place reported earlier is chosen where it is nearer than about this many limits: as good as a report.
+@dataclass(frozen=True)
+class Switching(TraceMethod):
+    """A sparse vector session that stops testing for the rest of an hour with too many moves.
 
-Farther saves up to a sixth of the budget, and lets people settle at places that they only passed by.
-"""
+    A person who never stays pays for a test, a choice and a report at each step: 2.5 times the price of the report
+    alone. After `moves` changes of the answer within one hour of the clock, the rest of that hour is answered with
+    fresh reports, without tests. The rule reads times and answers only.
+
+    Parameters
+    ----------
+    stays : SparseVector
+        How to answer a person who stays.
+    moves : int
+        How many moves an hour are too many.
+
+    Examples
+    --------
+    >>> from geoind import TraceSession
+    >>> session = TraceSession(Switching(SparseVector.for_accuracy(500)))
+    >>> _ = session.report(lat=48.8584, lon=2.2945, time=0)
+    """
+
+    stays: SparseVector
+    moves: int = 6
+
+    tests_in_runs = True
+    remembered = 120
+    """An hour of answers, if there is one every half a minute."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "moves", as_count(self.moves, "moves"))
+
+    @property
+    def max_charges(self) -> tuple[float, ...]:
+        """The charges of the most expensive step."""
+        return self.stays.max_charges
+
+    def answer(self, history: History, place: GuardedPlace) -> tuple[History, Place]:
+        """Return the answer of the sparse vector session, or a fresh report."""
+        if not self._is_moving(history):
+            return self.stays.answer(history, place)
+        report = place.report(self.stays.fresh)
+        return self.seen(history, report)[0], report
+
+    def seen(self, history: History, report: Place) -> tuple[History, float]:
+        """Return the history after an answer, and its price."""
+        if self._is_moving(history):
+            return history._replace(run=None), self.stays.fresh
+        return self.stays.seen(history, report)
+
+    def likelihood(self, history: History, report: Place, apart: Distances, hidden: FloatArray) -> FloatArray:
+        """Return the probability of the answer for each quantile of the limit's noise and each true place."""
+        if self._is_moving(history):
+            return laplace_density(apart(report), self.stays.fresh)
+        return self.stays.likelihood(history, report, apart, hidden)
+
+    def _is_moving(self, history: History) -> bool:
+        begin, left, later = history.time // HOUR * HOUR, self.moves, None
+        # From the last answer back: a loop that ends early is quicker than all pairs.
+        for report in reversed(history.reports):
+            if report.time < begin:
+                return False
+            if later is not None and (report.lon != later.lon or report.lat != later.lat):
+                left -= 1
+                if not left:
+                    return True
+            later = report
+        return False

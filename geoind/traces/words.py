@@ -1,153 +1,119 @@
 """The random words of sessions: a function of a secret key, a person, a moment, a place and a purpose.
 
-A step asked again gets the same words, in a session of one person as among a million rows. The function is CBC-MAC
-with AES-256 over four blocks of 16 bytes, always four, which makes it pseudo-random:
+A step that is asked again gets the same words, in a session of one person as in a table of a million rows. The
+function is CBC-MAC with AES-256 over four blocks of 16 bytes, always four, which makes it pseudo-random:
 
 1. the person: BLAKE2b of the name under the key;
 2. the moment, in seconds, or the number of a run of tests;
 3. longitude and latitude, in degrees: the true place of the moment, or the reported place that a run tests;
 4. the epsilon of the question, its purpose, a number, and a counter for more words.
 
-Each last block gives two words.
+Each last block gives two words. The first three blocks of a step or a run are enciphered once: its seed.
 """
 
 import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
-from struct import Struct
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.randomness import KEY_BYTES, Words
+from geoind.keys import KEY_BYTES
+from geoind.randomness import BLOCK_BYTES, Randomness, Words, block_cipher, cbc_mac
 
-__all__ = ["CHOICE", "FRESH", "LIMIT", "NEAR", "NO_CHOICE", "SEEN", "TEST", "SessionSource", "StepWords"]
+__all__ = ["CHOICE", "FRESH", "LIMIT", "NEAR", "NO_CHOICE", "SEEN", "TEST", "SessionWords"]
 
 FRESH, NEAR, LIMIT, TEST, CHOICE, NO_CHOICE, SEEN = range(1, 8)
 """What words are for."""
 
-DOUBLE = Struct("<d")
-DOUBLES = Struct("<dd")
-DOUBLE_AND_WORD = Struct("<dQ")
-TWO_WORDS = Struct("<QQ")
-BLOCK = 16
 MOMENT, RUN = 0, 1
-COUNTERS = 1 << 32
-"""Purpose and number stand above the counter."""
 
 
-class StepWords:
-    """The words of everybody's steps under one key.
+class SessionWords:
+    """The words of all sessions under one key, in arrays of n rows; a single session has one row.
 
     Parameters
     ----------
     key : bytes
         32 secret bytes.
+
+    Examples
+    --------
+    >>> words = SessionWords(bytes(32))
+    >>> seeds = words.steps(words.persons(["ana"]), np.array([60.0]), np.array([[2.2945, 48.8584]]))
+    >>> words.pairs(seeds, 0.01, FRESH).shape
+    (1, 2)
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
         subkey = hashlib.blake2b(key=key, digest_size=KEY_BYTES, person=b"geoind steps").digest()
-        # One block at a time is what a pseudo-random function of 128 bits is made of; no stream is enciphered.
-        self.encipher = Cipher(algorithms.AES256(subkey), modes.ECB()).encryptor().update
+        self._cipher = block_cipher(subkey)
 
-    def person(self, name: str) -> bytes:
-        """Return what stands for a person, "" for nobody in particular."""
-        digest = hashlib.blake2b(
-            name.encode(), key=self._key, digest_size=BLOCK, person=b"geoind traveller"
-        ).digest()
-        return self.encipher(digest)
+    def persons(self, names: Sequence[str]) -> Words:
+        """Return (n, 2) words that stand for persons; the name "" is a session without a person."""
+        digests = [
+            hashlib.blake2b(
+                name.encode(), key=self._key, digest_size=BLOCK_BYTES, person=b"geoind traveller"
+            ).digest()
+            for name in names
+        ]
+        return self._cipher(np.frombuffer(b"".join(digests), np.uint64).reshape(-1, 2))
 
     def steps(self, persons: Words, times: FloatArray, lonlat: FloatArray) -> Words:
-        """Return (n, 2) seeds of steps, for (n, 2) words that stand for persons."""
-        moments = np.zeros((len(times), 2), np.uint64)
-        moments[:, 0] = (times + 0.0).view(np.uint64)
-        return self._chained(persons, moments, lonlat)
+        """Return (n, 2) seeds of steps: persons at times, in seconds, at their true places."""
+        return self._seeds(persons, (times + 0.0).view(np.uint64), MOMENT, lonlat)
 
     def runs(self, persons: Words, numbers: IntArray, lonlat: FloatArray) -> Words:
         """Return (n, 2) seeds of runs of tests against reported places."""
-        moments = np.full((len(numbers), 2), RUN, np.uint64)
-        moments[:, 0] = numbers
-        return self._chained(persons, moments, lonlat)
+        return self._seeds(persons, numbers.astype(np.uint64), RUN, lonlat)
 
     def pairs(
         self, seeds: Words, epsilon: float, purpose: int, numbers: IntArray | int = 0, *, counter: int = 0
     ) -> Words:
         """Return two words of each seed for a purpose: the first ones, or those with that counter."""
-        blocks = seeds.copy()
-        blocks[:, 0] ^= np.float64(epsilon).view(np.uint64)
-        blocks[:, 1] ^= np.asarray((purpose << 16 | np.asarray(numbers, np.int64)) * COUNTERS + counter, np.uint64)
-        return self._enciphered(blocks)
+        blocks = seeds ^ _last_block(epsilon, purpose, counter)
+        if not isinstance(numbers, int) or numbers:
+            blocks[:, 1] ^= np.asarray(numbers, np.uint64) << np.uint64(32)
+        return self._cipher(blocks)
 
-    def _chained(self, persons: Words, moments: Words, lonlat: FloatArray) -> Words:
-        moments ^= persons
-        places = np.ascontiguousarray(lonlat + 0.0).view(np.uint64).reshape(-1, 2)
-        return self._enciphered(self._enciphered(moments) ^ places)
-
-    def _enciphered(self, blocks: Words) -> Words:
-        # A view without rows cannot be cast.
-        plain = blocks.data.cast("B") if blocks.size else b""
-        return np.frombuffer(self.encipher(plain), np.uint64).reshape(-1, 2)
-
-
-class SessionSource:
-    """The words of one person's steps, without arrays.
-
-    Parameters
-    ----------
-    secret : bytes
-        32 secret bytes, which many persons may share.
-    name : str
-        The person; "" for the only one.
-    """
-
-    def __init__(self, secret: bytes, name: str = "") -> None:
-        words = StepWords(secret)
-        self._made_of = secret, name
-        self._encipher = words.encipher
-        self._person = int.from_bytes(words.person(name), "little")
-
-    def __reduce__(self) -> tuple[type["SessionSource"], tuple[bytes, str]]:
-        return SessionSource, self._made_of
-
-    def step(self, time: float, lon: float, lat: float) -> int:
-        """Return the seed of a step."""
-        return self._chained(DOUBLE_AND_WORD.pack(time + 0.0, MOMENT), lon, lat)
-
-    def run(self, number: int, lon: float, lat: float) -> int:
-        """Return the seed of a run of tests against a reported place."""
-        return self._chained(TWO_WORDS.pack(number, RUN), lon, lat)
-
-    def stream(self, seed: int, epsilon: float, purpose: int, number: int = 0) -> Iterator[int]:
-        """Yield the words of a purpose, as many as are asked for."""
+    def stream(self, seed: Words, epsilon: float, purpose: int, number: int = 0) -> Iterator[int]:
+        """Yield the words of one seed, (1, 2), for a purpose, without end."""
         for counter in itertools.count():
-            yield from self.pair(seed, epsilon, purpose, number, counter)
+            yield from self.pairs(seed, epsilon, purpose, number, counter=counter)[0].tolist()
 
-    def pair(self, seed: int, epsilon: float, purpose: int, number: int = 0, counter: int = 0) -> tuple[int, int]:
-        """Return two words of a purpose: the first ones, or those with that counter."""
-        block = _last_block(seed, epsilon) ^ _tail(purpose, number) + counter << 64
-        first, second = TWO_WORDS.unpack(self._encipher(block.to_bytes(BLOCK, "little")))
+    def fresh(self, seeds: Words, epsilon: float) -> Randomness:
+        """Return the source of the words of fresh reports, one per seed."""
+        return _FreshWords(self, seeds, epsilon)
+
+    def _seeds(self, persons: Words, moments: Words, kind: int, lonlat: FloatArray) -> Words:
+        blocks = persons.copy()
+        blocks[:, 0] ^= moments
+        if kind:
+            blocks[:, 1] ^= np.uint64(kind)
+        return cbc_mac(self._cipher, blocks, np.ascontiguousarray(lonlat + 0.0).view(np.uint64))
+
+
+@lru_cache(maxsize=1024)
+def _last_block(epsilon: float, purpose: int, counter: int) -> Words:
+    """Return the fourth block of a question, without its number: 16 bits above the counter's 32."""
+    block = np.array((0, purpose << 48 | counter), np.uint64)
+    block[0] = np.float64(epsilon).view(np.uint64)
+    return block
+
+
+@dataclass(frozen=True)
+class _FreshWords:
+    session_words: SessionWords
+    seeds: Words
+    epsilon: float
+
+    def words(self, points: FloatArray, count: int, purpose: str) -> Words:  # noqa: ARG002
+        return self.session_words.pairs(self.seeds, self.epsilon, FRESH)
+
+    def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:  # noqa: ARG002
+        seed = self.seeds[row : row + 1]
+        first, second = self.session_words.pairs(seed, self.epsilon, FRESH, counter=1 + number)[0].tolist()
         return first, second
-
-    def first_words(self, seed: int, epsilon: float, purposes: Sequence[tuple[int, int]]) -> list[int]:
-        """Return the first word of each of several purposes and numbers, made at once."""
-        block = _last_block(seed, epsilon)
-        blocks = [(block ^ _tail(*purpose) << 64).to_bytes(BLOCK, "little") for purpose in purposes]
-        return [first for first, _ in TWO_WORDS.iter_unpack(self._encipher(b"".join(blocks)))]
-
-    def _chained(self, moment: bytes, lon: float, lat: float) -> int:
-        first = int.from_bytes(moment, "little") ^ self._person
-        second = int.from_bytes(self._encipher(first.to_bytes(BLOCK, "little")), "little")
-        second ^= int.from_bytes(DOUBLES.pack(lon + 0.0, lat + 0.0), "little")
-        return int.from_bytes(self._encipher(second.to_bytes(BLOCK, "little")), "little")
-
-
-def _last_block(seed: int, epsilon: float) -> int:
-    """Return the fourth block without its tail."""
-    return seed ^ int.from_bytes(DOUBLE.pack(epsilon), "little")
-
-
-def _tail(purpose: int, number: int) -> int:
-    """Return the second half of the fourth block, for a counter of zero."""
-    return (purpose << 16 | number) * COUNTERS

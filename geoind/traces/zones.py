@@ -6,10 +6,10 @@ from geoind.arrays import as_location, as_positive
 from geoind.budgets.ledger import Ledger
 from geoind.budgets.same_place import SamePlace
 from geoind.errors import InvalidInputError
+from geoind.keys import KeyLike, as_key
 from geoind.pipeline import choose_mechanism
-from geoind.traces.comparison import arc_length
-from geoind.traces.guarded import GuardedPlace, Place, Run
-from geoind.traces.session import ANCHORS, Past, TraceMethod, changed
+from geoind.traces.methods import History, TraceMethod
+from geoind.traces.questions import GuardedPlace, Place, arc_length
 
 __all__ = ["PrivateZone"]
 
@@ -67,7 +67,7 @@ class PrivateZone:
         lat: float,
         lon: float,
         epsilon: float,
-        key: bytes,
+        key: KeyLike,
         margin: float = 200.0,
         ledger: Ledger | None = None,
         person_id: str | int | None = None,
@@ -84,7 +84,7 @@ class PrivateZone:
             The home.
         epsilon : float
             Of the one report of the home that becomes the centre, per metre. Too little noise is refused.
-        key : bytes
+        key : Key or bytes
             32 secret bytes: the same home gets the same zone again, free of charge.
         margin : float
             Metres by which the radius exceeds the noise of the centre, which stays within the rest with a
@@ -96,7 +96,7 @@ class PrivateZone:
             raise InvalidInputError("ledger and person_id go together: give both or neither")
         radius = choose_mechanism(epsilon=epsilon).reach(CONFIDENCE) + as_positive(margin, "margin")
         owner = "home" if person_id is None else person_id
-        centre = SamePlace(key, cell=CELL).obfuscate(
+        centre = SamePlace(as_key(key).read(), cell=CELL).obfuscate(
             lat=lat, lon=lon, person_id=owner, epsilon=epsilon, ledger=ledger
         )
         return cls(centre.lon, centre.lat, radius)
@@ -111,25 +111,23 @@ class PrivateZone:
         """Epsilon of all tests until the session leaves the zone, per metre."""
         return TEST / self.radius
 
-    def dearest(self, method: TraceMethod) -> tuple[float, ...]:
-        """Return the charges of the dearest step: those of the method, and the next run of tests."""
-        return (*method.dearest, self.test)
+    def max_charges(self, method: TraceMethod) -> tuple[float, ...]:
+        """Return the charges of the most expensive step: those of the method, and the next run of tests."""
+        return (*method.max_charges, self.test)
 
-    def answer(self, method: TraceMethod, past: Past, place: GuardedPlace) -> tuple[Past, Place]:
-        """Return the past after a step and the centre, or what the method answers outside.
+    def answer(self, method: TraceMethod, history: History, place: GuardedPlace) -> tuple[History, Place]:
+        """Return the history after a step and the centre, or what the method answers outside.
 
         The session is in the zone while the run of tests is against the centre.
         """
         centre = (self.lon, self.lat)
-        if past.run is not None and past.run.place == centre:
+        if history.run is not None and history.run.place == centre:
             if not place.has_left(self.limit):
-                return past, centre
-            past = changed(past, run=None)
+                return history, centre
+            history = history._replace(run=None)
         asked = place.questions
-        after, report = method.answer(past, place)
+        after, report = method.answer(history, place)
         # An answer without a question, such as the last one again, is no reason to pay for another run.
         if place.questions == asked or arc_length(*report, *centre) > self.radius:
             return after, report
-        anchors = (*(anchor for anchor in past.anchors if anchor != centre), centre)[-ANCHORS:]
-        run = Run(past.runs, self.test, centre)
-        return changed(past, anchors=anchors, run=run, runs=past.runs + 1), centre
+        return history.with_run(self.test, centre), centre

@@ -320,7 +320,7 @@ def answers() -> dict[tuple[str, float], tuple[float, float]]:
     return found
 
 
-def told(who: Any, when: Any, points: Any) -> dict[tuple[str, float], tuple[float, float]]:
+def answered(who: Any, when: Any, points: Any) -> dict[tuple[str, float], tuple[float, float]]:
     moments = [pd.Timestamp(moment).timestamp() for moment in when]
     return {key: tuple(place) for key, place in zip(zip(who, moments, strict=True), points.tolist(), strict=True)}
 
@@ -329,7 +329,7 @@ def test_each_persons_own_session_answers_and_the_index_stays() -> None:
     truth = walks().set_index(pd.Index(range(1000, 1150))).assign(speed=3.0)
     reports = obfuscate(truth, **WALK)
     assert reports.columns.tolist() == ["who", "when", "lon", "lat"]
-    assert told(reports["who"], reports["when"], reports[["lon", "lat"]].to_numpy()) == answers()
+    assert answered(reports["who"], reports["when"], reports[["lon", "lat"]].to_numpy()) == answers()
     assert reports.index.equals(truth.index)
     assert reports["when"].equals(truth["when"])
     assert ReleaseRecord.from_json(reports.attrs["geoind"]).mechanism == "Switching"
@@ -353,7 +353,7 @@ def test_trajectories_have_times_and_persons_in_their_index() -> None:
         assert isinstance(reports, geopandas.GeoDataFrame)
         assert reports.index.names == levels
         rows = reports.reset_index()
-        assert told(rows["who"], rows["t"], shapely.get_coordinates(rows.geometry.to_numpy())) == answers()
+        assert answered(rows["who"], rows["t"], shapely.get_coordinates(rows.geometry.to_numpy())) == answers()
 
 
 FLAWS: dict[str, tuple[str, Any, str]] = {

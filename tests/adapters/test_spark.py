@@ -276,7 +276,7 @@ def test_file_and_row_name_a_record(spark: "SparkSession", tmp_path: Path, ledge
     for part, batches in parts[1:]:
         count.merge(part.count(batches), None)
     release = Release.of(recipe, count, parts[0][0].table)
-    made = pa.Table.from_batches(m.batch for part, batches in parts for m in part.draw(batches, release))
+    made = pa.Table.from_batches(made for part, batches in parts for made, _, _ in part.draw(batches, release))
     wanted = set(zip(*(made[name].to_pylist() for name in sorted(made.column_names)), strict=True))
     frame = spark.read.parquet(str(source))
     for root in (str(source), os.path.relpath(source), source.as_uri() + "/"):

@@ -34,6 +34,7 @@ def workers(count: int, *arguments: object) -> list["subprocess.Popen[str]"]:
     return [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hours", [0, 24], ids=["lifetime", "rolling"])
 def test_processes_never_exceed_the_budget_and_lose_nothing(url: str, hours: int, tmp_path: Path) -> None:
     if url.startswith("sqlite") and Path("/dev/shm").is_dir():
@@ -55,6 +56,7 @@ def test_processes_never_exceed_the_budget_and_lose_nothing(url: str, hours: int
             path.unlink()
 
 
+@pytest.mark.slow
 def test_what_was_answered_survives_kill_9(url: str) -> None:
     started = workers(3, url, 100, 0, "ana", 0.001, 100_000)
     answered = 0

@@ -297,6 +297,7 @@ def test_a_database_of_sums_can_be_accounted_from_then_on(tmp_path: Path) -> Non
         assert pickle.loads(pickle.dumps(accounted)).budget == accounted.budget
 
 
+@pytest.mark.slow
 def test_processes_never_exceed_what_the_accountant_allows(url: str) -> None:
     level = level_of_reports(GLOBE, reports=70, radius=200, delta=DELTA)
     script = (

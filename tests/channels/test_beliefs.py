@@ -103,7 +103,7 @@ def test_what_excludes_a_place_has_no_epsilon_in_any_reading() -> None:
     assert epsilon_of_odds(zones, Prior.over(GRID, [0, 3])) == 0
 
 
-def test_a_report_that_never_comes_tells_nothing() -> None:
+def test_a_report_of_probability_zero_changes_nothing() -> None:
     coin = randomised_response(2, epsilon=math.log(3))
     channel = Channel(coin.inputs, Places([[0], [1], [2]]), np.column_stack([coin.matrix, [0, 0]]))
     uniform, here, there = (Prior.over(coin.inputs, cells) for cells in ([0, 1], [0], [1]))

@@ -329,15 +329,15 @@ def test_epsilon_is_that_of_entries_over_their_rows_sum_however_little_it_differ
     assert channel.epsilon < 6e-15
 
 
-@pytest.mark.parametrize(("quick", "told"), [(80, False), (81, True), (82, True)])
-def test_a_notebook_tells_epsilon_up_to_a_size_and_does_not_wait_for_more(
-    quick: int, told: bool, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("quick", "listed"), [(80, False), (81, True), (82, True)])
+def test_a_notebook_shows_epsilon_up_to_a_size_only(
+    quick: int, listed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     channel = discretise(PlanarLaplace(0.01), Grid(0, 0, cell=100, columns=3, rows=3))
     monkeypatch.setattr(channel_module, "QUICK", quick)
     shown = channel._repr_html_()
-    assert ("measured epsilon" in shown) is told
-    assert (f"{channel.epsilon:.6g} per metre" in shown) is told
+    assert ("measured epsilon" in shown) is listed
+    assert (f"{channel.epsilon:.6g} per metre" in shown) is listed
     assert "input 4, the one in the middle" in shown
 
 

@@ -81,8 +81,8 @@ def test_a_group_of_persons_costs_the_sum_over_its_members() -> None:
     channel = Channel(line, line, joint)
     one_person = tight_epsilon(channel, from_matrix(hamming(bits, bits)))
     assert one_person == pytest.approx(0.5, rel=1e-11)
-    everybody = np.where(hamming(bits, bits) == 0, 0, 1)
-    assert tight_epsilon(channel, from_matrix(everybody)) == pytest.approx(3 * 0.5, rel=1e-11)
+    all_persons = np.where(hamming(bits, bits) == 0, 0, 1)
+    assert tight_epsilon(channel, from_matrix(all_persons)) == pytest.approx(3 * 0.5, rel=1e-11)
 
 
 def test_reports_of_two_kinds_have_no_midpoint() -> None:
@@ -147,7 +147,7 @@ def test_sum_average_and_percentage_are_as_sensitive_under_the_normalised_distan
 
 
 def test_a_percentage_of_a_thousand_records_moves_by_a_tenth() -> None:
-    # From nobody to everybody, one person after the other.
+    # From no person to all, one person after the other.
     staircase = Places(np.tri(1001, 1000, -1)[::50])
     rate = sensitivity(lambda rows: 100 * rows.mean(axis=1), staircase, distance=hamming)
     assert rate == pytest.approx(0.1)
@@ -164,7 +164,7 @@ def test_answers_of_several_columns_have_a_distance_of_their_own() -> None:
     assert tight_epsilon(private, hamming) <= 0.5
 
 
-def test_the_worst_pair_is_told_and_kept() -> None:
+def test_the_worst_pair_is_returned_and_survives_pickling() -> None:
     worst = sensitivity(lambda rows: rows[:, 0] * rows[:, 1], VALUES, distance=hamming)
     first, second = VALUES.xy[[worst.truth, worst.other]]
     assert abs(first[0] * first[1] - second[0] * second[1]) == worst * (first != second).sum()
@@ -172,7 +172,7 @@ def test_the_worst_pair_is_told_and_kept() -> None:
     assert (again, again.truth, again.other) == (worst, worst.truth, worst.other)
 
 
-def test_a_query_that_tells_equal_records_apart_has_no_bound() -> None:
+def test_a_query_with_different_answers_at_distance_0_has_no_bound() -> None:
     twice = Places([[1, 1], [1, 1]])
     assert sensitivity(lambda rows: np.arange(len(rows)), twice, distance=hamming) == math.inf
     assert sensitivity(total, twice, distance=hamming) == 0.0

@@ -49,7 +49,7 @@ def test_a_member_that_no_decoy_can_be_is_the_truth() -> None:
     assert found.tolist() == [[1, 0]]
 
 
-def test_members_that_nobody_can_be_are_equally_likely() -> None:
+def test_members_without_prior_mass_are_equally_likely() -> None:
     assert Dummies(UNIFORM, k=2).posterior([[0, 1]], Prior.over(STREET, [3])).tolist() == [[0.5, 0.5]]
 
 

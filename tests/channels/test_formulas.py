@@ -41,7 +41,7 @@ def test_zones_at_the_end_may_be_smaller_and_even_ones_have_their_own_centre() -
     assert channel.outputs.xy.tolist() == [[5, 10], [25, 10], [40, 10]]
 
 
-def test_one_zone_tells_nothing() -> None:
+def test_one_zone_reveals_nothing() -> None:
     assert cloaking(PAPER, zone=(9, 9)).epsilon == 0
 
 

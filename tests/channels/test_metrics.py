@@ -163,7 +163,7 @@ def test_a_report_never_makes_guessing_worse_nor_better_than_the_capacity(
 
 
 @given(matrices, matrices, masses, gains)
-def test_post_processing_never_helps_whoever_guesses(
+def test_post_processing_never_raises_a_vulnerability(
     channel: Channel, step: Channel, prior: Prior, gain: FloatArray
 ) -> None:
     assert g_vulnerability(channel @ step, prior, gain=gain) <= g_vulnerability(channel, prior, gain=gain) + 1e-12
@@ -199,7 +199,7 @@ def test_the_identity_gain_counts_right_guesses(channel: Channel, prior: Prior) 
     assert 2 ** min_entropy_leakage(channel, prior) == pytest.approx(multiplicative_leakage(channel, prior))
 
 
-def test_randomised_response_is_right_as_often_as_it_tells_the_truth() -> None:
+def test_randomised_response_is_guessed_as_often_as_it_reports_the_truth() -> None:
     channel = randomised_response(5, epsilon=1.0)
     prior = Prior.uniform(channel.inputs)
     often = math.e / (4 + math.e)
@@ -217,7 +217,7 @@ def test_a_distance_gain_is_a_loss_with_the_other_sign() -> None:
     )
 
 
-def test_whoever_may_guess_some_places_only_is_right_less_often() -> None:
+def test_fewer_possible_guesses_are_right_less_often() -> None:
     prior = Prior(BLOCK, [0.4, 0.3, 0.2, 0.1])
     honest, some = Channel(BLOCK, BLOCK, np.eye(4)), Places([[0, 1], [1, 1]])
     assert prior_vulnerability(prior, guesses=some) == pytest.approx(0.2)

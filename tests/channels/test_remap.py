@@ -145,7 +145,7 @@ def test_a_single_place_takes_every_report() -> None:
     )
 
 
-def test_places_without_mass_attract_nobody() -> None:
+def test_places_without_mass_attract_no_report() -> None:
     prior = Prior(Places([[0, 0], [100, 0]]), [1, 0])
     assert PosteriorRemap(prior, NOISE)([[100, 0]]) == pytest.approx(np.zeros((1, 2)), abs=1e-6)
 

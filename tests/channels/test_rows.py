@@ -155,7 +155,7 @@ def test_the_direction_of_an_asymmetric_distance_counts() -> None:
     assert back.rate == pytest.approx(math.log(5))
 
 
-def test_a_zero_beside_a_positive_entry_is_infinite_and_two_zeros_are_not() -> None:
+def test_a_zero_next_to_a_positive_entry_is_infinite_and_two_zeros_are_not() -> None:
     apart = np.array([[0, 1.0], [1.0, 0]])
     assert steepest_ratio(np.array([[1.0, 0.0], [1 - 1e-320, 1e-320]]), apart) == (math.inf, 1, 0, 1)
     assert steepest_ratio(np.array([[0.4, 0.0, 0.6], [0.5, 0.0, 0.5]]), apart).rate == pytest.approx(

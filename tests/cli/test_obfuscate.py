@@ -582,6 +582,7 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", ENDING)
 def test_a_signal_to_end_leaves_no_file(folder: Path, number: int) -> None:
     with long_job(folder) as job:
@@ -590,6 +591,7 @@ def test_a_signal_to_end_leaves_no_file(folder: Path, number: int) -> None:
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_progress_is_shown_on_a_terminal_only(places: Path) -> None:
     places.write_text("lat,lon\n" + "1,2\n" * 400_000)
     run = [sys.executable, "-m", "geoind", "obfuscate", str(places), str(places.with_name("o.csv")), *BARE]
@@ -612,6 +614,7 @@ def test_progress_is_shown_on_a_terminal_only(places: Path) -> None:
     assert b"\r" not in quiet.stderr
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_is_no_error(places: Path) -> None:
     places.write_text("lat,lon\n" + "1,2\n" * 100_000)
     run = [sys.executable, "-m", "geoind", "obfuscate", str(places), "-", *BARE]
@@ -625,6 +628,7 @@ def test_a_closed_pipe_is_no_error(places: Path) -> None:
     job.stderr.close()
 
 
+@pytest.mark.slow
 def test_a_full_standard_output_is_an_error_that_does_not_claim_that_nothing_was_written(places: Path) -> None:
     run = [sys.executable, "-m", "geoind", "obfuscate", str(places), "-", *SHARP]
     with Path("/dev/full").open("wb") as full:
@@ -664,6 +668,7 @@ def closed(numbers: tuple[int, ...], *arguments: object) -> "subprocess.Complete
     return subprocess.run(run, preexec_fn=close, capture_output=True, check=False)
 
 
+@pytest.mark.slow
 def test_a_closed_stream_is_one_sentence_and_no_person_is_charged(places: Path) -> None:
     url = f"sqlite:///{places.parent}/budgets.db"
     (key := places.with_name("key")).write_text("00" * 32)
@@ -682,6 +687,7 @@ def test_a_closed_stream_is_one_sentence_and_no_person_is_charged(places: Path) 
         assert ledger.history("Eiffel") == []
 
 
+@pytest.mark.slow
 def test_a_closed_standard_error_is_no_error(places: Path) -> None:
     done = closed((2,), places, "-")
     assert done.returncode == 0
@@ -692,6 +698,7 @@ def test_a_closed_standard_error_is_no_error(places: Path) -> None:
         assert (rows[0], len(rows)) == ("lat,lon", 3)
 
 
+@pytest.mark.slow
 def test_no_true_location_reaches_standard_output(places: Path) -> None:
     places.write_text(PLACES + "bad,91.123,2\n")
     log = places.with_name("job.log")

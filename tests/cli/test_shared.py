@@ -238,7 +238,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
     for name in (
         "geoind.files.read_reports",
-        "geoind.evaluation.evaluate.evaluate",
+        "geoind.evaluation.comparison.evaluate",
         "geoind.maps.report_page.report_map",
     ):
         monkeypatch.setattr(name, computes)

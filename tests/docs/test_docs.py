@@ -75,3 +75,11 @@ def test_the_readme_names_the_pythons_that_the_package_names() -> None:
     named = [name.rsplit(" ", 1)[1] for name in project["classifiers"] if ":: Python :: 3." in name]
     assert f"the tests on Python {', '.join(named[:-1])} and {named[-1]} " in PAGES[0].read_text()
     assert project["requires-python"] == f">={named[0]}"
+
+
+def test_the_files_that_the_page_on_architecture_names_exist() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    named = set(re.findall(r"`(?:geoind/)?([\w/]+(?:\.pyi?|/))`", page)) - {"geoind/", "webdemo/"}
+    assert len(named) > 20
+    folders = (ROOT, ROOT / "geoind")
+    assert [name for name in sorted(named) if not any((folder / name).exists() for folder in folders)] == []

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import matplotlib
 import nbformat
 import pandas as pd
 import pytest
@@ -67,21 +68,27 @@ def test_what_is_stored_is_small_and_names_no_path_of_a_machine(notebook: Path) 
 @every_notebook
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
 def test_a_notebook_runs_and_draws(notebook: Path, tmp_path: Path) -> None:
-    book = refresh.run(notebook, tmp_path)
+    """Run each notebook once: on the places of a file if it takes one, else on its own."""
+    file = None
+    if notebook in ON_PLACES:
+        file = tmp_path / "places.csv"
+        places = synthetic_city(64, lon=24.94, lat=60.17).sample_lonlat(3000, rng=3)
+        pd.DataFrame(places, columns=["lon", "lat"]).to_csv(file, index=False)
+    book = refresh.run(notebook, tmp_path, places=file)
     assert pictures(book) >= 2
     assert not [output for output in outputs(book) if output.get("name") == "stderr"]
 
 
 @pytest.mark.notebook
 @pytest.mark.parametrize("notebook", ON_PLACES, ids=lambda notebook: notebook.stem)
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
-def test_a_notebook_on_places_runs_on_a_file_of_ones_own(notebook: Path, tmp_path: Path) -> None:
-    places = synthetic_city(64, lon=24.94, lat=60.17).sample_lonlat(3000, rng=3)
-    file = tmp_path / "places.csv"
-    pd.DataFrame(places, columns=["lon", "lat"]).to_csv(file, index=False)
-    book = refresh.run(notebook, tmp_path, places=file)
-    assert pictures(book) >= 2
-    assert not [output for output in outputs(book) if output.get("name") == "stderr"]
+def test_a_notebook_on_places_has_places_without_a_file(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(refresh.PLACES, raising=False)
+    first, *others = [
+        cell.source for cell in nbformat.read(notebook, as_version=4).cells if cell.cell_type == "code"
+    ]
+    assert not [source for source in others if "PLACES" in source], "only the first cell depends on the file"
+    with matplotlib.rc_context():
+        exec(first, {})
 
 
 def test_at_least_four_notebooks_take_places_of_ones_own() -> None:

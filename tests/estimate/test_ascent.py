@@ -101,7 +101,7 @@ def test_one_report_is_enough_to_stop() -> None:
     assert held_out_steps(reports, unchanged, most=10) == 1
 
 
-def test_progress_is_told_each_step() -> None:
+def test_progress_is_called_for_each_step() -> None:
     reports, seen = random_reports(6), []
     _, trace = climbed(
         reports, reports.counts, unchanged, most=7, progress=lambda number, value: seen.append((number, value))

@@ -37,6 +37,7 @@ def expected_reports(channel: Channel, mass: FloatArray, count: int = 10**7) -> 
     return np.repeat(channel.outputs.xy, np.rint(mass @ channel.matrix * count).astype(int), axis=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("repair", ["project", "clip"])
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_expected_reports_give_the_population_back(channel: Channel, repair: Literal["project", "clip"]) -> None:

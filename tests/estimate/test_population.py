@@ -207,11 +207,11 @@ def test_smoothing_widens_what_is_sharp_and_keeps_the_likelihood_rising() -> Non
     assert spread(120.0) == pytest.approx(120, rel=0.1)
 
 
-def test_progress_hears_of_every_step() -> None:
-    heard = []
-    estimate_population(REPORTS[:500], NOISE, CITY.grid, progress=lambda step, value: heard.append((step, value)))
-    assert len(heard) > 3
-    assert all(value < 0 for _, value in heard)
+def test_progress_is_called_for_every_step() -> None:
+    steps = []
+    estimate_population(REPORTS[:500], NOISE, CITY.grid, progress=lambda step, value: steps.append((step, value)))
+    assert len(steps) > 3
+    assert all(value < 0 for _, value in steps)
 
 
 def test_the_same_reports_give_the_same_map() -> None:

@@ -130,7 +130,7 @@ def test_curves_are_of_the_first_and_the_last_prior(evaluation: Evaluation) -> N
     np.testing.assert_allclose([epsilons[0], epsilons[-1]], [0.2 / 100, 5 / 100])
 
 
-def test_claims_are_judged_for_every_prior_and_progress_is_told(
+def test_claims_are_judged_for_every_prior_and_progress_is_called(
     evaluation: Evaluation, steps: list[object]
 ) -> None:
     assert evaluation.setting is SETTING

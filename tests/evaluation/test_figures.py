@@ -97,10 +97,10 @@ def test_a_range_over_many_optima_is_a_line_and_one_beyond_the_picture_is_said()
 
 
 def test_channels_are_drawn_as_reports_of_the_middle_and_as_what_they_tell() -> None:
-    told, silent = Channel(GRID, GRID, np.eye(6)), Channel(GRID, GRID, np.full((6, 6), 1 / 6))
+    exact, silent = Channel(GRID, GRID, np.eye(6)), Channel(GRID, GRID, np.full((6, 6), 1 / 6))
     prior = SETTING.prior("a corner")
-    figure = draw_channels({"told": told, "silent": silent}, prior, SETTING, title="Channels")
-    assert [axes.get_title() for axes in figure.axes[:2]] == ["told", "silent"]
+    figure = draw_channels({"exact": exact, "silent": silent}, prior, SETTING, title="Channels")
+    assert [axes.get_title() for axes in figure.axes[:2]] == ["exact", "silent"]
     said = [axes.get_xlabel() for axes in figure.axes]
     # Reports of cell 3 above; below, the belief: sure after the truth, the prior after anything else.
     assert said == ["largest 1.00", "largest 0.17", "largest 1.00", "largest 0.50"]
@@ -136,6 +136,6 @@ def test_a_scatter_has_a_point_for_each_mechanism_of_its_prior() -> None:
     assert points == {"cloaking": [[90.0, 10.0]], "planar Laplace": [[80.0, 40.0]]}
 
 
-def test_every_mechanism_can_be_told_without_colour() -> None:
+def test_every_mechanism_is_distinct_without_colour() -> None:
     for key in ("marker", "color"):
         assert len({style[key] for style in STYLES.values()}) == len(STYLES)

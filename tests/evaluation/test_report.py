@@ -62,7 +62,8 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_the_page_asks_nobody_for_anything(files: list[Path], drawn: dict[str, Picture]) -> None:
+@pytest.mark.slow
+def test_the_page_makes_no_request(files: list[Path], drawn: dict[str, Picture]) -> None:
     text = files[0].read_text(encoding="utf-8")
     page = Page(text)
     assert page.open == []
@@ -108,8 +109,8 @@ def test_the_terminal_shows_every_mechanism_and_prior(evaluation: Evaluation) ->
 
 def test_findings_name_each_prior_once(evaluation: Evaluation) -> None:
     for sentence in findings(evaluation):
-        told = sentence.split("] ", 1)[1]
-        assert all(told.count(name) == 1 for name in SMALL.weights)
+        verdict = sentence.split("] ", 1)[1]
+        assert all(verdict.count(name) == 1 for name in SMALL.weights)
 
 
 def test_every_mechanism_has_a_style_of_its_own_without_colour(evaluation: Evaluation) -> None:

@@ -20,7 +20,7 @@ def test_a_finer_grid_shows_the_same_city() -> None:
     assert coarse.grid.bounds == pytest.approx(fine.grid.bounds)
 
 
-def test_nobody_lives_in_the_river_and_crowds_stand_out() -> None:
+def test_the_river_is_empty_and_crowds_stand_out() -> None:
     mass = synthetic_city(64).prior.mass
     assert (mass == 0).sum() > 50
     assert mass.max() > 20 * np.median(mass)

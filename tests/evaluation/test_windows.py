@@ -72,5 +72,5 @@ def test_a_setting_of_ones_own_places_goes_back_to_degrees() -> None:
     assert lonlat.mean(axis=0) == pytest.approx([24.94, 60.17], abs=0.002)
     assert pickle.loads(pickle.dumps(setting)).lonlat("frame") == pytest.approx(lonlat)
     assert set(compare(setting)["prior"]) == {"array", "frame"}
-    with pytest.raises(InvalidInputError, match="where on Earth"):
+    with pytest.raises(InvalidInputError, match="has no projection"):
         PAPER_SETTING.lonlat("uniform")

@@ -315,6 +315,7 @@ def test_an_option_of_another_format_is_refused(name: str, reading: Reading) -> 
         open_source(name, reading)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TEXT)
 @given(data=st.data())
 def test_any_bytes_give_records_or_an_error_of_ours(name: str, data: st.DataObject) -> None:

@@ -29,7 +29,7 @@ from geoind.files.parquet import open_parquet
 from geoind.files.vector import open_vector
 from geoind.files.writers import check_writable, write
 from geoind.space.crs import from_lonlat
-from geoind.tables.recipe import LonLat, Points
+from geoind.tables.places import LonLat, Points
 
 LONLAT = [LonLat("lon", "lat")]
 JSON = {b"geoind:json": b"1"}

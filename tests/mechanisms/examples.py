@@ -37,7 +37,7 @@ ELL = shapely.Polygon([(-600, -600), (600, -600), (600, -400), (-400, -400), (-4
 
 @dataclass(frozen=True)
 class Example:
-    """A mechanism, the epsilon that it must tell, and which share of its reach is too little at (0, 0)."""
+    """A mechanism, its expected epsilon, and which share of its reach is too little at (0, 0)."""
 
     mechanism: Mechanism
     epsilon: float

@@ -29,7 +29,7 @@ def bits_of(value: object, bits: int) -> int:
 
 @pytest.mark.parametrize("apart", [60.0, 150.0, 900.0])
 def test_no_report_is_impossible_however_far_the_truth(apart: float) -> None:
-    """Two places whose reports never meet would be told apart for certain; doubles end at 40 / epsilon."""
+    """Two places whose reports never meet would be distinguished with certainty; doubles end at 40 / epsilon."""
     noise = PlanarLaplace(0.01)
     report = np.array([[3.0, 4.0]]) * noise.lattice_step
     truth = report + apart / noise.epsilon * np.array([[0.6, 0.8]])

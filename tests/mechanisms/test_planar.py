@@ -195,7 +195,7 @@ def test_the_density_is_that_of_the_distribution_function() -> None:
 
 
 @given(st.tuples(*[st.floats(-1e4, 1e4)] * 6))
-def test_no_report_tells_two_places_apart_by_more_than_the_promise(c: tuple[float, ...]) -> None:
+def test_no_report_has_a_larger_likelihood_ratio_than_epsilon_allows(c: tuple[float, ...]) -> None:
     a, b, z = (np.array([c[i : i + 2]]) for i in (0, 2, 4))
     ratio = NOISE.logpdf(z, a) - NOISE.logpdf(z, b)
     assert abs(ratio[0]) <= EPSILON * np.hypot(*(a - b)[0]) + 1e-9

@@ -53,7 +53,7 @@ def test_everything_that_asks_for_epsilon_gets_the_one_on_the_ground() -> None:
 
 def test_the_whole_web_mercator_has_no_epsilon() -> None:
     """Two neighbours on both sides of the antimeridian are 40 000 km apart in the plane."""
-    with pytest.raises(InvalidInputError, match="give a narrower domain"):
+    with pytest.raises(InvalidInputError, match="pass a narrower domain"):
         Projected(NOISE, WEB)
 
 

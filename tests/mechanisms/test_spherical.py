@@ -34,6 +34,7 @@ from tests.mechanisms.draws import GLOBES, globe_draws, polar_draws, source_of
 from tests.mechanisms.ground import CONFIDENCE, DRAWS, EPSILON, share_within
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("globe", GLOBES, ids=repr)
 @pytest.mark.parametrize("hunted", [False, True], ids=["random", "hunted"])
 def test_reports_on_the_globe_are_those_of_a_hundred_digits(
@@ -68,6 +69,7 @@ def test_the_error_that_is_allowed_for_is_the_proven_one(scales: float, decimals
     assert gaussian._draws.error == pytest.approx(math.degrees(radians) * 1e5, rel=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("globe", GLOBES, ids=repr)
 def test_reports_next_to_a_border_near_a_pole_are_those_of_a_hundred_digits(
     globe: SphericalLaplace | SphericalGaussian,
@@ -195,6 +197,7 @@ def tangent(place: tuple[float, float], reports: FloatArray) -> FloatArray:
     return np.column_stack([distance * np.sin(np.radians(bearing)), distance * np.cos(np.radians(bearing))])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["equator", "60 N", "85 N", "antimeridian", "near the pole"])
 @pytest.mark.parametrize("bearing", [0, 60])
 def test_histograms_of_two_neighbours_stay_within_the_promise(name: str, bearing: float) -> None:

@@ -16,9 +16,9 @@ def test_few_iterations_suffice(side: int, uniform: int, skewed: int) -> None:
     grid = Grid(0, 0, cell=100, columns=side, rows=side)
     priors = Prior.uniform(grid), Prior(grid, np.random.default_rng(0).dirichlet(np.ones(side * side)))
     for prior, most in zip(priors, (uniform, skewed), strict=True):
-        told = min_loss_given_epsilon(prior, epsilon=0.01).certificate
-        assert told.optimal
-        assert told.iterations <= most
+        found = min_loss_given_epsilon(prior, epsilon=0.01).certificate
+        assert found.optimal
+        assert found.iterations <= most
 
 
 def test_a_step_ends_where_the_first_one_would_become_negative() -> None:

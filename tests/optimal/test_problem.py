@@ -92,7 +92,7 @@ def test_a_matrix_within_its_promise_is_only_scaled() -> None:
     assert measured == channel.epsilon
 
 
-def test_what_tells_everything_becomes_a_channel_that_keeps_its_promise() -> None:
+def test_the_identity_becomes_a_channel_within_epsilon() -> None:
     channel, measured = keep_promise(GRID, GRID, np.eye(9), epsilon=0.001, distance=euclidean)
     assert measured <= 0.001
     assert channel.matrix.min() > 0
@@ -105,16 +105,16 @@ def test_sites_at_no_distance_share_a_row_in_the_end() -> None:
     np.testing.assert_array_equal(channel.matrix[0], channel.matrix[1])
 
 
-def test_the_certificate_tells_what_the_repair_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_certificate_has_the_cost_of_the_repair(monkeypatch: pytest.MonkeyPatch) -> None:
     prior = Prior.uniform(GRID)
     honest = min_loss_given_epsilon(prior, epsilon=0.01).certificate
-    # A solver that aims beside the promise by its tolerance.
+    # A solver that exceeds epsilon by its tolerance.
     monkeypatch.setattr(least_loss, "HEADROOM", -1e-5)
     best = min_loss_given_epsilon(prior, epsilon=0.01)
-    told = best.certificate
-    assert tight_epsilon(best) == told.epsilon <= 0.01
+    found = best.certificate
+    assert tight_epsilon(best) == found.epsilon <= 0.01
     assert np.abs(best.matrix.sum(axis=1) - 1).max() < 1e-12
-    assert told.objective == pytest.approx(expected_loss(best, prior), rel=1e-12)
+    assert found.objective == pytest.approx(expected_loss(best, prior), rel=1e-12)
     # Before the repair the objective was better than any that keeps the promise; after it, it is not.
-    assert told.objective - told.repair < honest.bound < honest.objective < told.objective * (1 + 1e-9)
-    assert 0 < told.repair < 0.01 * told.objective
+    assert found.objective - found.repair < honest.bound < honest.objective < found.objective * (1 + 1e-9)
+    assert 0 < found.repair < 0.01 * found.objective

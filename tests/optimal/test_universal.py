@@ -139,7 +139,7 @@ def test_a_sum_query_has_no_universal_mechanism_under_hamming_but_has_one_under_
             assert regret(geometric(5, epsilon=0.5), prior, epsilon=1, loss=loss, distance=normalised) < 1e-6
 
 
-def test_one_prior_shares_with_nobody() -> None:
+def test_a_single_prior_has_no_gap() -> None:
     answers = Grid(0, 0, cell=1, columns=3, rows=1)
     assert universality_gap([Prior.uniform(answers)], epsilon=1, distance=discrete) == 0
 
@@ -154,5 +154,5 @@ def test_bad_questions_are_refused() -> None:
         universality_gap([Prior.uniform(answers)] * 8, epsilon=1)
     blind = Channel(answers, answers, np.full((3, 3), 1 / 3))
     for channel in (blind, Channel(answers, answers, np.eye(3))):
-        with pytest.raises(InvalidInputError, match="promise"):
+        with pytest.raises(InvalidInputError, match="positive and finite"):
             regret(channel, Prior.uniform(answers))

@@ -78,7 +78,7 @@ def test_a_crs_that_names_a_file_is_refused_before_the_file_is_opened(tmp_path: 
     os.mkfifo(tmp_path / "pipe")
     crs = text.format(tmp_path / "pipe")
     for check in (lambda: as_crs(crs, "the file"), lambda: same_crs(crs, "EPSG:4326")):
-        with pytest.raises(InvalidInputError, match="the CRS names a file"):
+        with pytest.raises(InvalidInputError, match="the CRS refers to a file"):
             check()
 
 
@@ -86,7 +86,7 @@ def test_a_crs_whose_json_names_a_file_in_words_of_its_own_is_refused() -> None:
     grid = pyproj.CRS("+proj=longlat +ellps=bessel +nadgrids=no_such_grid.gsb").to_json_dict()
     for part in (grid, grid["source_crs"], grid["source_crs"]["datum"]):
         part["name"] = "x"
-    with pytest.raises(InvalidInputError, match="the CRS names a file"):
+    with pytest.raises(InvalidInputError, match="the CRS refers to a file"):
         as_crs(json.dumps(grid), "the file")
 
 

@@ -298,7 +298,7 @@ def test_a_crs_or_a_schema_in_a_file_opens_no_other_file(tmp_path: Path, suffix:
         database.close()
     elif suffix == "shp":
         file.with_suffix(".prj").write_text(wkt)
-    with pytest.raises(InvalidInputError, match="the CRS names a file"):
+    with pytest.raises(InvalidInputError, match="the CRS refers to a file"):
         read_vector_file(file)
 
 

@@ -46,7 +46,7 @@ def released(
     release = Release.of(recipe, total, parts[0].table)
     made = []
     for part, table in zip(parts, tables, strict=True):
-        batches = [batch.batch for batch in part.draw(in_batches(table, size), release)]
+        batches = [batch for batch, _, _ in part.draw(in_batches(table, size), release)]
         schema = part.table.reported_schema
         made.append(pa.Table.from_batches(batches) if batches else schema.empty_table())
     return release, made

@@ -257,7 +257,7 @@ def test_shuffling_hides_the_order_in_a_file_and_not_the_file() -> None:
 
 
 def drive(count: int, seed: int = 0) -> FloatArray:
-    """Return the places of somebody who drives, and sometimes stays."""
+    """Return the places of a person who drives, and sometimes stays."""
     rng = np.random.default_rng(seed)
     steps = rng.normal([1e-4, 2e-4], 1e-4, (count, 2)) * (rng.random((count, 1)) < 0.8)
     return np.asarray(np.array([2.3, 48.8]) + np.cumsum(steps, axis=0))

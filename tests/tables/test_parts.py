@@ -11,7 +11,7 @@ from geoind import InvalidInputError, Ledger
 from geoind.tables.checks import RowOrder, clock_columns
 from geoind.tables.recipe import Recipe
 from geoind.tables.release import Release
-from geoind.tables.stream import Part, released
+from geoind.tables.stream import Part, decided
 from geoind.tables.table import Table
 
 POINTS: dict[str, Any] = {"epsilon": 0.001, "person": "who", "id_column": "trip", "key": bytes(32)}
@@ -85,7 +85,7 @@ def test_a_part_is_drawn_in_any_order_of_rows_and_in_any_batches_but_with_no_oth
 
     def drawn(*batches: pa.RecordBatch) -> int:
         # A new one, as in another process: a part may remember its rows.
-        return sum(len(made.batch) for made in part_of(options, "partition 3").draw(batches, release))
+        return sum(len(made) for made, _, _ in part_of(options, "partition 3").draw(batches, release))
 
     by_time = rows().take(np.argsort(rows()["at"].to_numpy(), kind="stable"))
     for batches in ([rows()], [rows().slice(0, 7), rows().slice(7)], [by_time]):
@@ -113,26 +113,30 @@ def test_a_part_that_changed_is_not_charged(ledger: Ledger) -> None:
     lost = part_of(POINTS).tags([rows()], release)
     lost.counts["ben"] -= 1
     with pytest.raises(InvalidInputError, match="input changed"):
-        release.charge(ledger, lost, "job")
+        release.charge(ledger, lambda _: [lost], "job")
     assert ledger.lifetime("ana") == ledger.lifetime("ben") == 0.0
+
+
+def charged(parts: list[tuple[Part, pa.RecordBatch]], ledger: Ledger) -> None:
+    counts = (part.count([batch], charged=True) for part, batch in parts)
+    tags = lambda release: [part.tags([batch], release) for part, batch in parts]  # noqa: E731
+    decided(parts[0][0].table, counts, tags, ledger, "job")
 
 
 @pytest.mark.parametrize("more", [{}, {"same_place": 100.0, "id_column": None}], ids=["points", "cells"])
 def test_several_parts_are_charged_as_one_table(more: dict[str, Any], ledger: Ledger) -> None:
     options = {**POINTS, **more}
     whole, pieces = part_of(options), [part_of(options), part_of(options)]
-    released(whole.table.recipe, [(whole, lambda: [rows()])], ledger, "whole")
+    charged([(whole, rows())], ledger)
     once = [ledger.lifetime(person) for person in ("ana", "ben")]
     halves = [rows().slice(0, 31), rows().slice(31)]
-    parts = [(part, lambda half=half: [half]) for part, half in zip(pieces, halves, strict=True)]
-    released(whole.table.recipe, parts, ledger, "parts")
+    charged(list(zip(pieces, halves, strict=True)), ledger)
     assert [ledger.lifetime(person) for person in ("ana", "ben")] == once
 
 
 def test_traces_of_persons_in_two_parts_are_charged_as_one_table(ledger: Ledger) -> None:
     whole, pieces = part_of(TRACES), [part_of(TRACES), part_of(TRACES)]
-    released(whole.table.recipe, [(whole, lambda: [rows()])], ledger, "whole")
+    charged([(whole, rows())], ledger)
     once = [ledger.lifetime(person) for person in ("ana", "ben")]
-    parts = [(part, lambda at=at: [rows().slice(at, 30)]) for part, at in zip(pieces, (0, 30), strict=True)]
-    released(whole.table.recipe, parts, ledger, "parts")
+    charged([(part, rows().slice(at, 30)) for part, at in zip(pieces, (0, 30), strict=True)], ledger)
     assert [ledger.lifetime(person) for person in ("ana", "ben")] == once

@@ -10,17 +10,8 @@ import pyarrow as pa
 import pytest
 
 from geoind import EACH_ROW, InvalidInputError, Key, SphericalGaussian, SphericalLaplace, level_of_reports
-from geoind.tables.recipe import (
-    EACH_FILE,
-    METHODS,
-    LonLat,
-    Points,
-    Recipe,
-    described,
-    method_of,
-    places_of,
-    with_options,
-)
+from geoind.tables.places import LonLat, Points, places_of
+from geoind.tables.recipe import EACH_FILE, METHODS, Recipe, described, method_of, with_options
 from geoind.tables.record import ReleaseRecord
 from geoind.tables.release import Release
 from geoind.tables.stream import Part
@@ -122,12 +113,12 @@ def test_rows_that_go_back_in_time_are_bad_also_after_the_batch_before_and_rows_
     given = traces(at=at, lon=lon)
     part = Part(Table(recipe, given.schema))
     bad: list[tuple[int, str]] = []
-    count = part.count(in_batches(given, 4), on_problems=lambda _, problems: bad.extend(problems))
+    count = part.count(in_batches(given, 4), on_problems=lambda _, problems: bad.extend(problems.items()))
     assert [row for row, _ in bad] == [1]
     assert "'ana'" in bad[0][1]
     release = Release.of(recipe, count, part.table)
     made = pa.Table.from_batches(
-        [batch.batch for batch in part.draw(in_batches(given, 4), release, on_problems=lambda *_: None)]
+        [batch for batch, _, _ in part.draw(in_batches(given, 4), release, on_problems=lambda *_: None)]
     )
     found = reports(made)
     assert np.isnan(found[1]).all()
@@ -148,9 +139,9 @@ def test_a_trace_goes_on_in_the_next_part_where_sessions_are_shared() -> None:
     count.merge(Part(tables[1], counting).count(in_batches(parts[1])), None)
     release = Release.of(recipe, count, tables[0])
     made = [
-        batch.batch
+        batch
         for table, part in zip(tables, parts, strict=True)
-        for batch in Part(table, drawing).draw(in_batches(part), release)
+        for batch, _, _ in Part(table, drawing).draw(in_batches(part), release)
     ]
     np.testing.assert_array_equal(reports(pa.Table.from_batches(made)), alone(list(range(8)), "switching"))
     [whole] = [released(traces(), method="switching", **TRACED)[0]]

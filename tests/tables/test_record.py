@@ -36,8 +36,8 @@ from geoind.mechanisms.protocol import Mechanism
 from geoind.space.lattice import half_diagonal
 from geoind.tables.recipe import EACH_ROW, Recipe
 from geoind.tables.record import PersonTotal, ReleaseRecord, Summary, read_promise, sidecar_of, write_sidecar
-from geoind.tables.release import Release
-from geoind.tables.stream import Obfuscated, Part, Tally, mean_error
+from geoind.tables.release import Release, mean_error
+from geoind.tables.stream import Part, Reports, corners_of
 from geoind.tables.table import Table
 from tests.tables.made_up import in_batches, table_of
 from tests.trials import trials
@@ -567,12 +567,12 @@ LAMBERT = Projection.from_crs("EPSG:2154")
 SUMMARISED = ReleaseRecord.of(SphericalLaplace(0.01), unit="column")
 
 
-def release_of(**options: Any) -> tuple[Release, list[Obfuscated]]:
+def release_of(**options: Any) -> tuple[Release, Part, list[Reports]]:
     given = table_of(40, who=["ana"] * 30 + ["ben"] * 10)
     recipe = Recipe.of(**{"person": EACH_ROW, **options}).with_key()
     part = Part(Table(recipe, given.schema))
     release = Release.of(recipe, part.count(in_batches(given)), part.table)
-    return release, list(part.draw(in_batches(given, 15), release))
+    return release, part, list(part.draw(in_batches(given, 15), release))
 
 
 @pytest.mark.parametrize(
@@ -586,7 +586,7 @@ def release_of(**options: Any) -> tuple[Release, list[Obfuscated]]:
     ids=["globe", "local plane", "national grid", "gaussian"],
 )
 def test_the_distances_of_a_summary_are_those_of_the_reports(mechanism: Mechanism) -> None:
-    summary = Tally().summary(release_of(mechanism=mechanism)[0], [])
+    summary = release_of(mechanism=mechanism)[0].summary(corners_of([]), [])
     truth = np.tile([2.35, 48.86], (20_000, 1))
     apart = np.hypot(*PARIS.to_xy(mechanism.sample(truth, rng=1)).T)
     assert summary.mean_error == pytest.approx(apart.mean(), rel=0.03)
@@ -596,34 +596,29 @@ def test_the_distances_of_a_summary_are_those_of_the_reports(mechanism: Mechanis
 
 def test_a_step_of_unknown_length_leaves_the_distances_out_and_nothing_else() -> None:
     mechanism = Projected(PostProcessed(PlanarLaplace(0.01), lambda reports: reports), PARIS)
-    summary = Tally().summary(release_of(mechanism=mechanism)[0], [])
+    summary = release_of(mechanism=mechanism)[0].summary(corners_of([]), [])
     assert summary.mean_error is summary.reach_95 is None
-    assert str(summary).startswith("0 reports, epsilon 0.0100004 per metre")
+    assert str(summary).startswith("40 reports, epsilon 0.0100004 per metre")
     assert "within" not in str(summary).splitlines()[0]
 
 
-def test_a_tally_counts_reports_and_what_they_span_in_one_part_or_several() -> None:
-    release, made = release_of(epsilon=0.001)
-    reports = np.concatenate([part.reports[0] for part in made])
-    whole, first, second = Tally(), Tally(), Tally()
-    for number, part in enumerate(made):
-        whole.add(part)
-        (second if number else first).add(part)
-    for tally, more in ((whole, Tally()), (first, second)):
-        tally.merge(more)
-        summary = tally.summary(release, ["who"])
-        assert summary.reports == 40
-        assert summary.bounds == (*reports.min(axis=0), *reports.max(axis=0))
-    assert Tally().summary(release, []).bounds is None
+def test_a_part_counts_reports_and_what_they_span_and_several_parts_span_all() -> None:
+    release, part, made = release_of(epsilon=0.001)
+    reports = [places for _, _, (places,) in made]
+    together = np.concatenate(reports)
+    for corners in (part.corners, corners_of(corners_of([each]) for each in reports)):
+        summary = release.summary(corners, ["who"])
+        assert (summary.reports, part.drawn) == (40, 40)
+        assert summary.bounds == (*together.min(axis=0), *together.max(axis=0))
+    assert release.summary(corners_of([]), []).bounds is None
 
 
-def test_rows_without_places_are_no_reports() -> None:
-    release, [made, *_] = release_of(epsilon=0.001)
-    gone = np.full_like(made.reports[0], np.nan)
-    gone[3] = [2.25, 48.5]
-    tally = Tally()
-    tally.add(Obfuscated(made.batch, made.rows, (gone, np.full_like(gone, np.nan))))
-    assert (tally.reports, tally.summary(release, []).bounds) == (1, (2.25, 48.5, 2.25, 48.5))
+def test_rows_without_places_span_nothing() -> None:
+    gone = np.full((15, 2), np.nan)
+    assert len(corners_of([gone])) == 0
+    one = gone.copy()
+    one[3] = [2.25, 48.5]
+    assert corners_of([one, gone]).tolist() == [[2.25, 48.5], [2.25, 48.5]]
 
 
 def lines(record: ReleaseRecord = SUMMARISED, **members: Any) -> list[str]:

@@ -182,13 +182,13 @@ def test_totals_of_the_record_are_those_of_the_output(case: str) -> None:
         if row[lat] is not None
     ]
     counts = Counter(rider for rider, _, _ in (set(made) if case == "one place" else made))
-    told = record(reports)
-    assert told.busiest is not None
-    assert told.median is not None
-    assert told.persons == 7
-    assert told.busiest.reports == max(counts.values())
-    assert told.median.reports == sorted(counts.values())[3]
-    assert told.busiest.epsilon == pytest.approx(0.001 * max(counts.values()))
+    stated = record(reports)
+    assert stated.busiest is not None
+    assert stated.median is not None
+    assert stated.persons == 7
+    assert stated.busiest.reports == max(counts.values())
+    assert stated.median.reports == sorted(counts.values())[3]
+    assert stated.busiest.epsilon == pytest.approx(0.001 * max(counts.values()))
 
 
 def test_totals_of_traces_are_what_their_sessions_cost() -> None:
@@ -203,10 +203,10 @@ def test_totals_of_traces_are_what_their_sessions_cost() -> None:
         reports = obfuscate(trips(at=at), ledger=ledger, **options).read_all()
         spent = {rider: ledger.spent(rider) for rider in RIDERS}
     assert reports.column_names == ["rider", "lon", "lat", "at"]
-    told = record(reports)
-    assert told.busiest is not None
-    assert told.busiest.epsilon == pytest.approx(max(spent.values()))
-    assert told.epsilon == told.busiest.epsilon
+    stated = record(reports)
+    assert stated.busiest is not None
+    assert stated.busiest.epsilon == pytest.approx(max(spent.values()))
+    assert stated.epsilon == stated.busiest.epsilon
 
 
 def test_a_total_that_hides_no_person_is_refused_and_a_limit_is_a_remedy() -> None:
@@ -257,9 +257,9 @@ def test_the_same_release_is_charged_once_and_changed_data_again(case: str, ledg
         reports = obfuscate(trips(at=at), **options, ledger=ledger, job="monday").read_all()
         charges.append(spent(ledger))
     assert charges[0] == charges[1]
-    told = record(reports)
-    assert told.busiest is not None
-    assert max(charges[0].values()) == pytest.approx(told.busiest.epsilon)
+    stated = record(reports)
+    assert stated.busiest is not None
+    assert max(charges[0].values()) == pytest.approx(stated.busiest.epsilon)
     moved = np.where([rider == "rider 3" for rider in RIDERS], LONLAT[:, 1] / 2, LONLAT[:, 1])
     changed = trips(at=at).set_column(4, "lat", pa.array(moved))
     obfuscate(changed, **options, ledger=ledger, job="monday")
@@ -359,9 +359,9 @@ def test_a_stream_without_rows_or_without_places_has_its_columns(options: dict[s
     nowhere = trips().set_column(3, "lon", pa.nulls(SIZE, pa.float64()))
     reports = obfuscate(nowhere, **options, missing="keep").read_all()
     assert reports["lat"].null_count == SIZE
-    told = record(reports)
-    assert told.busiest is not None
-    assert told.busiest.reports == 0
+    stated = record(reports)
+    assert stated.busiest is not None
+    assert stated.busiest.reports == 0
 
 
 def test_rows_sorted_by_place_are_refused_or_shuffled() -> None:

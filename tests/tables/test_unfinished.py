@@ -11,7 +11,7 @@ import pytest
 from geoind import GeoindError, InvalidInputError
 from geoind.errors import BudgetExceededError, LedgerError
 from geoind.keys import Key
-from geoind.tables.unfinished import Unfinished, cancel, refuse_full
+from geoind.tables.unfinished import WorkFolder, cancel, refuse_full
 
 JOB = {"source": "trips"}
 
@@ -25,7 +25,7 @@ def begun(target: Path, error: BaseException, *, during: str = "work", key: Key 
     keys: list[Key] = []
 
     def work() -> None:
-        with Unfinished(target, JOB, key) as unfinished:
+        with WorkFolder(target, JOB, key) as unfinished:
             keys.append(unfinished.key)
             (unfinished.folder / "a.csv").write_text("lon,lat")
             if during == "count":
@@ -78,7 +78,7 @@ def test_work_that_is_paid_or_may_be_is_continued_with_its_key_and_files(
     key = begun(target, error, during=during)
     assert "out' is not finished" in caplog.text
     assert stat.S_IMODE(left(target).stat().st_mode) == 0o700
-    with Unfinished(target, JOB) as work:
+    with WorkFolder(target, JOB) as work:
         assert work.key == key
         assert (work.folder / "a.csv").read_text() == "lon,lat"
         work.publish()
@@ -98,12 +98,12 @@ def test_another_job_does_not_continue_it(tmp_path: Path) -> None:
     for identity, key in (({"source": "others"}, None), (JOB, Key(bytes(32)))):
         with (
             pytest.raises(InvalidInputError, match="begun by another job"),
-            Unfinished(target, identity, key),
+            WorkFolder(target, identity, key),
         ):
             pass
     for text in ("", "7", "[]", "{}", '{"source": "trips", "secret": 7}', '{"source": "trips", "secret": "zz"}'):
         (left(target) / "job.json").write_text(text)
-        with pytest.raises(InvalidInputError, match="begun by another job"), Unfinished(target, JOB):
+        with pytest.raises(InvalidInputError, match="begun by another job"), WorkFolder(target, JOB):
             pass
     assert left(target).exists()
 
@@ -112,13 +112,13 @@ def test_a_given_key_is_not_written(tmp_path: Path) -> None:
     key = Key(bytes(range(32)))
     assert begun(tmp_path / "out", Killed(), key=key) == key
     assert json.loads((left(tmp_path / "out") / "job.json").read_text())["secret"] == ""
-    with Unfinished(tmp_path / "out", JOB, key) as work:
+    with WorkFolder(tmp_path / "out", JOB, key) as work:
         assert work.key == key
 
 
 def test_one_process_at_a_time_works_on_a_target(tmp_path: Path) -> None:
-    with Unfinished(tmp_path / "out", JOB) as work:
-        for second in (lambda: Unfinished(tmp_path / "out", JOB).__enter__(), lambda: cancel(tmp_path / "out")):
+    with WorkFolder(tmp_path / "out", JOB) as work:
+        for second in (lambda: WorkFolder(tmp_path / "out", JOB).__enter__(), lambda: cancel(tmp_path / "out")):
             with pytest.raises(GeoindError, match="another process is working in"):
                 second()
         assert work.folder.exists()
@@ -134,17 +134,17 @@ def test_a_folder_that_others_could_have_written_is_refused(tmp_path: Path) -> N
         planted.chmod(mode)
         with (
             pytest.raises(InvalidInputError, match="must belong to this user and have mode 0700"),
-            Unfinished(target, JOB),
+            WorkFolder(target, JOB),
         ):
             pass
     elsewhere = planted.rename(tmp_path / "elsewhere")
     elsewhere.chmod(0o700)
     planted.symlink_to(elsewhere)
-    with pytest.raises(InvalidInputError, match="is not a folder of unfinished work"), Unfinished(target, JOB):
+    with pytest.raises(InvalidInputError, match="is not a folder of unfinished work"), WorkFolder(target, JOB):
         pass
     planted.unlink()
     planted.write_text("a file")
-    with pytest.raises(InvalidInputError, match="is not a folder of unfinished work"), Unfinished(target, JOB):
+    with pytest.raises(InvalidInputError, match="is not a folder of unfinished work"), WorkFolder(target, JOB):
         pass
 
 
@@ -152,14 +152,14 @@ def test_a_folder_that_others_could_have_written_is_refused(tmp_path: Path) -> N
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     begun(tmp_path / "out", Killed())
     os.chown(left(tmp_path / "out"), 12345, 12345)
-    with pytest.raises(InvalidInputError, match="must belong to this user"), Unfinished(tmp_path / "out", JOB):
+    with pytest.raises(InvalidInputError, match="must belong to this user"), WorkFolder(tmp_path / "out", JOB):
         pass
 
 
 def test_a_folder_without_a_state_is_begun_anew(tmp_path: Path) -> None:
     left(tmp_path / "out").mkdir(mode=0o700)
     (left(tmp_path / "out") / "job.json.new").write_text("{")
-    with Unfinished(tmp_path / "out", JOB) as work:
+    with WorkFolder(tmp_path / "out", JOB) as work:
         work.publish()
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
@@ -169,7 +169,7 @@ def test_files_without_a_state_are_not_published(tmp_path: Path) -> None:
     planted.mkdir(parents=True)
     planted.parent.chmod(0o700)
     (planted / "truth.csv").write_text("48.8584,2.2945")
-    with Unfinished(tmp_path / "out", JOB) as work:
+    with WorkFolder(tmp_path / "out", JOB) as work:
         assert list(work.folder.iterdir()) == []
 
 
@@ -178,14 +178,14 @@ def test_a_copy_of_unfinished_work_is_not_continued(tmp_path: Path) -> None:
     shutil.copytree(left(tmp_path / "out"), tmp_path / "copy")
     shutil.rmtree(left(tmp_path / "out"))
     (tmp_path / "copy").rename(left(tmp_path / "out"))
-    with pytest.raises(InvalidInputError, match="different: folder"), Unfinished(tmp_path / "out", JOB):
+    with pytest.raises(InvalidInputError, match="different: folder"), WorkFolder(tmp_path / "out", JOB):
         pass
 
 
 def test_work_whose_folder_is_gone_is_continued(tmp_path: Path) -> None:
     key = begun(tmp_path / "out", Killed())
     shutil.rmtree(left(tmp_path / "out") / "out")
-    with Unfinished(tmp_path / "out", JOB) as work:
+    with WorkFolder(tmp_path / "out", JOB) as work:
         assert work.key == key
         assert list(work.folder.iterdir()) == []
 
@@ -212,7 +212,7 @@ def test_cancel_removes_the_work_and_says_whether_there_was_any(tmp_path: Path) 
 
 
 def test_a_place_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="cannot write"), Unfinished(tmp_path / "no" / "out", JOB):
+    with pytest.raises(InvalidInputError, match="cannot write"), WorkFolder(tmp_path / "no" / "out", JOB):
         pass
 
 
@@ -223,7 +223,7 @@ def test_a_target_that_is_not_empty_is_refused_and_the_key_of_its_job_is_removed
     refuse_full(target)
 
     def complete_and_die() -> None:
-        with Unfinished(target, JOB) as work:
+        with WorkFolder(target, JOB) as work:
             (work.folder / "a.csv").write_text("lon,lat")
             work.publish()
             raise Killed

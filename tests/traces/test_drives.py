@@ -1,4 +1,4 @@
-"""Drives are read from tables of person, time and place."""
+"""Synthetic commuters, and drives that are read from tables of person, time and place."""
 
 from pathlib import Path
 
@@ -8,8 +8,12 @@ import pytest
 
 from geoind import InvalidInputError
 from geoind.files import read_traces
-from geoind.traces.drives import drives_of
-from geoind.traces.evaluation import evaluate_traces
+from geoind.traces import (
+    commuter,
+    evaluate_traces,
+)
+from geoind.traces.drives import HOME, drives_of
+from geoind.traces.questions import arc_length
 
 
 def test_drives_end_at_gaps_and_have_one_position_in_each_step() -> None:
@@ -19,8 +23,8 @@ def test_drives_end_at_gaps_and_have_one_position_in_each_step() -> None:
         {"person": "ana", "lat": 48.86, "lon": 2.29, "time": [start + pd.Timedelta(seconds=s) for s in seconds]}
     )
     drives = drives_of(table, every=60.0)
-    assert [len(drive.times) for drive in drives] == [40, 20]
-    assert all((np.diff(drive.times) >= 30).all() for drive in drives)
+    assert [len(times) for times, _ in drives] == [40, 20]
+    assert all((np.diff(times) >= 30).all() for times, _ in drives)
     with pytest.raises(InvalidInputError, match="no drive"):
         drives_of(table[:3])
     with pytest.raises(InvalidInputError, match="at least one drive"):
@@ -42,7 +46,19 @@ def test_a_row_without_a_person_a_time_or_a_place_is_named_and_its_place_is_not(
     path = tmp_path / "trips.csv"
     row: dict[str, object] = {"person": "ana", "time": 0, "lat": 48.8584, "lon": 2.2945}
     pd.DataFrame([row, row | {column: value}, row]).to_csv(path, index=False)
-    with pytest.raises(InvalidInputError, match=r"row 2 of .* \(1 such row\)") as told:
+    with pytest.raises(InvalidInputError, match=r"row 2 of .* \(1 such row\)") as refused:
         read_traces(path)
-    assert "48.8584" not in str(told.value)
-    assert "91.5" not in str(told.value)
+    assert "48.8584" not in str(refused.value)
+    assert "91.5" not in str(refused.value)
+
+
+LON, LAT = HOME
+
+
+def test_the_commuter_is_at_home_at_night_and_7616_m_away_at_noon() -> None:
+    times, lonlat = commuter(days=2)
+    apart = np.array([arc_length(LON, LAT, *place) for place in lonlat.tolist()])
+    hours = times / 3600 % 24
+    assert apart[(hours < 8) | (hours >= 18.5)].max() < 60
+    assert apart[(hours >= 8.5) & (hours < 18)] == pytest.approx(7616, abs=60)
+    assert ((apart > 1000) & (apart < 6500)).any()

@@ -1,18 +1,36 @@
-"""The evaluation of people who move: what is known of each contender shows in its numbers."""
+"""The evaluation of people who move, and the audits of sequences of answers."""
 
+import itertools
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
-from geoind import PlanarLaplace
+from geoind import PlanarLaplace, TraceSession
 from geoind.cli import main
 from geoind.files import read_traces
-from geoind.traces import Independent
-from geoind.traces.drives import Drive, commuters, drives_of
-from geoind.traces.evaluation import CONTENDERS, TraceEvaluation, evaluate_traces
+from geoind.traces import (
+    History,
+    Independent,
+    Predictive,
+    SparseVector,
+    TraceEvaluation,
+    TraceMethod,
+    audit_traces,
+    commuters,
+    drives_of,
+    evaluate_traces,
+)
+from geoind.traces.evaluation import APPROACHES
+from geoind.traces.laws import shares
+from geoind.traces.questions import GuardedPlace, arc_length, laplace_noise
+from geoind.traces.words import LIMIT
+from tests.traces.walks import LAT, LON, METRE
 
 
 @pytest.fixture(scope="module")
@@ -20,14 +38,14 @@ def found() -> TraceEvaluation:
     return evaluate_traces(commuters(persons=2, days=1), accuracies=[500.0, 1000.0], draws=100)
 
 
-def of(found: TraceEvaluation, contender: str, accuracy: float) -> "pd.Series[float]":
+def of(found: TraceEvaluation, approach: str, accuracy: float) -> "pd.Series[float]":
     table = found.table
-    rows = table[(table["contender"] == contender) & (table["accuracy"] == accuracy)]
+    rows = table[(table["approach"] == approach) & (table["accuracy"] == accuracy)]
     return rows[rows["traces"] != "one drive"].iloc[0]
 
 
-def test_every_contender_is_measured_on_one_drive_and_on_all(found: TraceEvaluation) -> None:
-    assert len(found.table) == 2 * len(CONTENDERS) * 2
+def test_every_approach_is_measured_on_one_drive_and_on_all(found: TraceEvaluation) -> None:
+    assert len(found.table) == 2 * len(APPROACHES) * 2
     assert found.table.groupby("traces")["positions"].max().to_dict() == {"one drive": 288, "all 2 drives": 576}
 
 
@@ -44,18 +62,18 @@ def test_independent_noise_costs_the_sum_and_an_accountant_finds_less(found: Tra
     assert gaussian["level_per_hour"] < counted["level_per_hour"]
 
 
-def test_somebody_who_stays_pays_least_with_the_sparse_vector(found: TraceEvaluation) -> None:
-    refuted = found.audits.set_index("contender")["refuted"]
-    levels = {name: of(found, name, 500)["level_per_hour"] for name in CONTENDERS if not refuted[name]}
+def test_a_person_who_stays_pays_least_with_the_sparse_vector(found: TraceEvaluation) -> None:
+    refuted = found.audits.set_index("approach")["refuted"]
+    levels = {name: of(found, name, 500)["level_per_hour"] for name in APPROACHES if not refuted[name]}
     assert min(levels, key=lambda name: levels[name]).startswith("sparse vector")
     assert levels["sparse vector"] < 0.2 * levels["independent noise, sum"]
 
 
-def test_only_the_same_place_is_refuted_which_does_not_pay_for_telling_that_places_are_the_same(
+def test_only_the_same_place_is_refuted_because_it_does_not_pay_for_repetitions(
     found: TraceEvaluation,
 ) -> None:
-    audits = found.audits.set_index("contender")
-    assert set(audits.index) == set(CONTENDERS)
+    audits = found.audits.set_index("approach")
+    assert set(audits.index) == set(APPROACHES)
     assert audits.index[audits["refuted"]].tolist() == ["same place, same report"]
     assert ((audits["loss"] > audits["allowed"]) == audits["refuted"]).all()
 
@@ -64,18 +82,18 @@ def test_a_page_a_figure_and_json_are_written(found: TraceEvaluation, tmp_path: 
     page, numbers = found.write(tmp_path / "new" / "traces.html")
     assert "data:image/png" in page.read_text()
     assert "90 % error, m" in page.read_text()
-    told = json.loads(numbers.read_text())
-    assert len(told["table"]) == len(found.table)
+    data = json.loads(numbers.read_text())
+    assert len(data["table"]) == len(found.table)
     assert "sparse vector" in found.text()
 
 
 def test_the_command_reads_a_table_of_traces(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("geoind.traces.evaluation.evaluate_traces", partial(evaluate_traces, draws=20))
-    drive: Drive = commuters(persons=1, days=1, every=1200)[0]
-    table = pd.DataFrame(drive.lonlat, columns=["lng", "lat"])
-    table["datetime"], table["uid"] = pd.to_datetime(drive.times, unit="s"), "001"
+    monkeypatch.setattr("geoind.traces.evaluate_traces", partial(evaluate_traces, draws=20))
+    [(times, lonlat)] = commuters(persons=1, days=1, every=1200)
+    table = pd.DataFrame(lonlat, columns=["lng", "lat"])
+    table["datetime"], table["uid"] = pd.to_datetime(times, unit="s"), "001"
     path = tmp_path / "sample.txt.gz"
     table.to_csv(path, index=False)
     assert len(read_traces(path)) == 72
@@ -96,7 +114,7 @@ def test_the_command_reads_a_table_of_traces(
 def test_columns_with_other_names_and_times_in_seconds_are_read_when_they_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("geoind.traces.evaluation.evaluate_traces", partial(evaluate_traces, draws=20))
+    monkeypatch.setattr("geoind.traces.evaluate_traces", partial(evaluate_traces, draws=20))
     path = tmp_path / "trips.csv"
     table = pd.DataFrame(
         {"driver": "ana", "when": range(1_700_000_000, 1_700_000_720, 60), "north": 48.86, "east": 2.3}
@@ -104,8 +122,8 @@ def test_columns_with_other_names_and_times_in_seconds_are_read_when_they_are_na
     table.to_csv(path, index=False)
     named = ["--trace", "driver,when", "--lat", "north", "--lon", "east"]
     columns = {"person": "driver", "time": "when", "lat": "north", "lon": "east"}
-    [drive] = drives_of(read_traces(path, columns))
-    assert drive.times.tolist() == table["when"].tolist()
+    [(times, _)] = drives_of(read_traces(path, columns))
+    assert times.tolist() == table["when"].tolist()
     assert main(["evaluate", "--traces", str(path), *named]) == 0
     assert "1 drive, 0.2 hours" in capsys.readouterr().err
     for options, said in (
@@ -114,9 +132,66 @@ def test_columns_with_other_names_and_times_in_seconds_are_read_when_they_are_na
         ([str(path), *named, "--trace", "driver"], "--trace must be the columns PERSON,TIME"),
         ([str(path), *named, "--trace", "driver,driver"], "four different columns"),
         ([str(path), *named, "--lat", "north"], "one column each"),
-        (["commuters", *named], "go with --traces FILE"),
+        (["commuters", *named], "need --traces FILE"),
     ):
         assert main(["evaluate", "--traces", *options]) == 2
         assert said in capsys.readouterr().err
     assert main(["evaluate", "--trace", "driver,when"]) == 2
     assert "--traces FILE" in capsys.readouterr().err
+
+
+Place = tuple[float, float]
+METHODS: list[TraceMethod] = [
+    Independent(0.004),
+    Predictive(0.003, 0.004, 500.0),
+    SparseVector(0.004, 0.005, 500.0),
+    SparseVector(0.004, 0.005, 500.0, 0.003),
+]
+
+
+def walk(metres: list[float]) -> list[tuple[float, float, float]]:
+    return [(60.0 * step, LON, LAT + METRE * north) for step, north in enumerate(metres)]
+
+
+SILENT_THEN_YES = (walk([0, 0, 300, 300, 300, 900]), walk([0, 0, 100, 100, 100, 1100]))
+
+
+def sessions(method: TraceMethod) -> Callable[[], TraceSession]:
+    keys = (number.to_bytes(32) for number in itertools.count())
+    return lambda: TraceSession(method, key=next(keys))
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+def test_an_audit_of_sequences_does_not_refute_a_session(method: TraceMethod) -> None:
+    found = audit_traces(sessions(method), *SILENT_THEN_YES, draws=400)
+    assert not found.refuted
+    assert found.loss >= 0
+
+
+@dataclass(frozen=True)
+class Leaking(SparseVector):
+    """Draws the limit's noise once and none for the tests."""
+
+    def answer(self, history: History, place: GuardedPlace) -> tuple[History, Place]:
+        original = GuardedPlace.has_left
+        GuardedPlace.has_left = _without_noise  # type: ignore[method-assign]
+        try:
+            return super().answer(history, place)
+        finally:
+            GuardedPlace.has_left = original  # type: ignore[method-assign]
+
+
+def _without_noise(self: GuardedPlace, limit: float) -> bool:
+    run = self.run
+    assert run is not None
+    seed = self._words.runs(self._person, np.array([run.number]), np.array([run.place]))
+    bar = laplace_noise(self._words.pairs(seed, run.epsilon, LIMIT)[0].tolist(), 1 / shares(run.epsilon)[0])
+    return bool(arc_length(*self._place, *run.place) >= limit + bar)
+
+
+def test_an_audit_of_sequences_refutes_tests_without_noise() -> None:
+    # Silent where the second trace is farther than where its test says yes: impossible if only the limit is noisy.
+    traces = (walk([0, 295, 305]), walk([0, 305, 295]))
+    wrong, right = Leaking(0.03, 0.03, 300.0), SparseVector(0.03, 0.03, 300.0)
+    assert audit_traces(sessions(wrong), *traces, draws=6000).refuted
+    assert not audit_traces(sessions(right), *traces, draws=2000).refuted

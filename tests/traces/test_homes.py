@@ -1,32 +1,34 @@
-"""How long a home stays unknown, for each defence."""
+"""How long a home stays unknown, and what the border and the centres of a zone reveal."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from geoind.traces.homes import DEFENCES, HomesKnown, _until_known, days_until_home_is_known
+from geoind.traces import days_until_home_is_known, homes_figure, jitter_attack, zone_attack
+from geoind.traces.homes import DEFENCES, _until_known
 
 
 @pytest.fixture(scope="module")
-def found() -> HomesKnown:
+def found() -> pd.DataFrame:
     return days_until_home_is_known(persons=3, days=4, every=1200.0)
 
 
-def test_fresh_noise_and_tests_at_every_step_are_gone_first(found: HomesKnown) -> None:
-    errors = found.table.set_index("defence")["error"]
+def test_fresh_noise_and_tests_at_every_step_are_gone_first(found: pd.DataFrame) -> None:
+    errors = found.set_index("defence")["error"]
     assert errors["fresh noise per report"] < 60
     assert errors["predictive session"] < 60
     for lasting in ("the same report for the same place", "sparse vector session", "session with a private zone"):
         assert errors[lasting] > errors["fresh noise per report"]
 
 
-def test_one_draw_for_ever_tells_no_more_on_later_days(found: HomesKnown) -> None:
-    curve = found.curves["session with a private zone"]
+def test_one_draw_for_ever_reveals_no_more_on_later_days(found: pd.DataFrame) -> None:
+    curve = found.set_index("defence")["errors"]["session with a private zone"]
     assert np.ptp(curve) < 1
 
 
-def test_every_defence_is_in_the_table_and_in_the_figure(found: HomesKnown) -> None:
-    assert tuple(found.table["defence"]) == DEFENCES == tuple(found.curves)
-    [axes] = found.figure().axes
+def test_every_defence_is_in_the_table_and_in_the_figure(found: pd.DataFrame) -> None:
+    assert tuple(found["defence"]) == DEFENCES
+    [axes] = homes_figure(found).axes
     assert len(axes.get_lines()) == len(DEFENCES) + 1
 
 
@@ -34,3 +36,20 @@ def test_a_home_is_known_from_the_day_on_which_the_guess_stays_near() -> None:
     assert _until_known(np.array([50.0, 120.0, 90.0, 80.0])) == 3
     assert _until_known(np.array([50.0, 20.0])) == 1
     assert _until_known(np.array([50.0, 120.0])) == np.inf
+
+
+def test_the_times_of_leaving_find_the_home_behind_an_exact_border_and_not_behind_a_private_one() -> None:
+    found = [zone_attack(person, days=30) for person in range(4)]
+    last = {name: np.median([errors[name][-1] for errors in found]) for name in found[0]}
+    assert last["exact circle, times of leaving"] < 40
+    assert last["private zone, times of leaving"] > 0.6 * last["centre alone"]
+    assert last["private zone, times of leaving"] > 3 * last["exact circle, times of leaving"]
+
+
+def test_a_centre_per_measurement_finds_the_home_and_a_centre_per_cell_does_not() -> None:
+    found = [jitter_attack(person) for person in range(40)]
+    each, ours = (
+        np.median([errors[name] for errors in found]) for name in ("a centre per measurement", "private zone")
+    )
+    assert each < 60
+    assert ours > 120

@@ -8,8 +8,7 @@ import pytest
 from scipy import integrate, stats
 
 from geoind import InvalidInputError, TraceSession
-from geoind.traces import Independent, Past, Predictive, Run, SparseVector, TraceMethod
-from geoind.traces.comparison import arc_length
+from geoind.traces import AboveThreshold, History, Independent, Predictive, Report, SparseVector, TraceMethod
 from geoind.traces.laws import (
     has_left,
     laplace_density,
@@ -18,7 +17,7 @@ from geoind.traces.laws import (
     noisy_minimum,
     shares,
 )
-from geoind.traces.session import Published
+from geoind.traces.questions import arc_length
 
 
 def test_the_density_is_that_of_planar_laplace_noise() -> None:
@@ -62,13 +61,13 @@ METRE = 180 / (math.pi * 6_371_008.8)
 HIDDEN = ((np.arange(200) + 0.5) / 200)[:, None]
 
 
-def probability(method: TraceMethod, past: Past, report: tuple[float, float], north: float) -> float:
+def probability(method: TraceMethod, history: History, report: tuple[float, float], north: float) -> float:
     """Return how probable an answer is at a place, whatever the noise that a run shares."""
 
     def apart(place: tuple[float, float]) -> np.ndarray:
         return np.array([arc_length(LON, LAT + METRE * north, *place)])
 
-    return float(np.mean(method.likelihood(past, report, apart, HIDDEN)))
+    return float(np.mean(method.likelihood(history, report, apart, HIDDEN)))
 
 
 @pytest.mark.parametrize(
@@ -82,10 +81,9 @@ def test_sessions_repeat_their_answer_as_often_as_the_law_says(method: TraceMeth
         first = session.report(lat=LAT, lon=LON, time=0)
         again = session.report(lat=LAT + METRE * north, lon=LON, time=60)
         place = (first.lon, first.lat)
-        past = Past(
-            60.0, reports=(Published(0.0, *place, fresh=True),), anchors=(place,), run=Run(0, 0.01, place), runs=1
-        )
-        p = probability(method, past, place, north)
+        run, last = AboveThreshold(0, 0.01, place), Report(0.0, *place, fresh=True)
+        history = History(60.0, reports=(last,), anchors=(place,), run=run, runs=1)
+        p = probability(method, history, place, north)
         expected, variance, found = expected + p, variance + p * (1 - p), found + (again == first)
     assert abs(found - expected) < 3.5 * math.sqrt(variance)
     assert 30 < found < 270
@@ -101,9 +99,10 @@ def test_the_choice_among_known_places_follows_its_law() -> None:
             for step, north in enumerate([0.0, 2000.0, 450.0])
         ]
         first, second, third = ((place.lon, place.lat) for place in places)
-        last = Published(60.0, *second, fresh=True)
-        past = Past(120.0, reports=(last,), anchors=(first, second), run=Run(1, method.test, second))
-        p = probability(method, past, first, 450.0)
+        last = Report(60.0, *second, fresh=True)
+        run = AboveThreshold(1, method.test, second)
+        history = History(120.0, reports=(last,), anchors=(first, second), run=run)
+        p = probability(method, history, first, 450.0)
         counts, expected, variance = counts + (third == first), expected + p, variance + p * (1 - p)
     assert abs(counts - expected) < 3.5 * math.sqrt(variance)
     assert 30 < counts < 290
@@ -112,7 +111,8 @@ def test_the_choice_among_known_places_follows_its_law() -> None:
 def test_silence_and_a_fresh_report_are_all_that_can_happen() -> None:
     method = SparseVector(0.01, 0.01, 500)
     here = (0.0, 0.0)
-    past = Past(60.0, reports=(Published(0.0, *here, fresh=True),), anchors=(here,), run=Run(0, 0.01, here))
+    last = Report(0.0, *here, fresh=True)
+    history = History(60.0, reports=(last,), anchors=(here,), run=AboveThreshold(0, 0.01, here))
     # On a plane in metres, the truth 400 m away: a fresh report may be anywhere.
     step = 20.0
     xs, ys = np.meshgrid(np.arange(-2990, 3010, step), np.arange(-2990, 3010, step))
@@ -123,8 +123,8 @@ def test_silence_and_a_fresh_report_are_all_that_can_happen() -> None:
         return np.full(xs.size, 400.0) if place == here else np.hypot(xs, ys).ravel()
 
     median = np.array([[0.5]])
-    fresh = float(method.likelihood(past, report, apart, median).sum()) * step**2
-    silent = float(method.likelihood(past, here, apart, median)[0, 0])
+    fresh = float(method.likelihood(history, report, apart, median).sum()) * step**2
+    silent = float(method.likelihood(history, here, apart, median)[0, 0])
     assert fresh + silent == pytest.approx(1, abs=1e-3)
 
 

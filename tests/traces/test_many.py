@@ -5,11 +5,21 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from geoind import InvalidInputError, TraceSession
+from geoind import InvalidInputError, Ledger, TraceSession
 from geoind.arrays import FloatArray
-from geoind.traces import Independent, Predictive, Rationed, SparseVector, Switching, TraceMethod
+from geoind.traces import (
+    GuardedPlace,
+    History,
+    Independent,
+    Predictive,
+    Rationed,
+    SparseVector,
+    Switching,
+    TraceMethod,
+    commuter,
+    obfuscate_traces,
+)
 from geoind.traces.many import Positions, TraceSessions
-from geoind.traces.vectors import VectorSessions
 
 KEY = bytes(range(32))
 SPARSE = SparseVector.for_accuracy(500)
@@ -79,16 +89,14 @@ def test_exact_comparisons_decide_what_doubles_decide(name: str, monkeypatch: py
     steps = crowd(300.0, 40)
     expected = TraceSessions(METHODS[name], KEY).report(steps)
     # So that no double is trusted.
-    for module in ("rounds", "comparison"):
-        monkeypatch.setattr(f"geoind.traces.{module}.CLOSE", 1e9)
+    monkeypatch.setattr("geoind.traces.questions.CLOSE", 1e9)
     assert np.array_equal(TraceSessions(METHODS[name], KEY).report(steps), expected)
 
 
 def test_noise_in_the_tail_is_left_to_exact_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = crowd(300.0, 40)
     expected = TraceSessions(SPARSE, KEY).report(steps)
-    for module in ("rounds", "comparison"):
-        monkeypatch.setattr(f"geoind.traces.{module}.TAIL", 0.7)
+    monkeypatch.setattr("geoind.traces.questions.TAIL", 0.7)
     assert np.array_equal(TraceSessions(SPARSE, KEY).report(steps), expected)
 
 
@@ -133,16 +141,92 @@ def test_a_time_that_goes_back_or_a_second_place_is_a_flaw_and_nothing_is_answer
     assert sessions.spent == {"ana": 0.01}
 
 
-def test_methods_of_ones_own_have_no_arrays() -> None:
-    class Mine(SparseVector):
-        """Another answer."""
+@pytest.mark.parametrize(("window", "largest"), [(2, 2), (3, 1000), (1000, 1000)])
+@pytest.mark.parametrize("name", ["without memory", "with memory", "switching", "switching soon"])
+def test_how_many_rows_are_tested_at_once_changes_no_answer(
+    name: str, window: int, largest: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = crowd(300.0, 60)
+    expected = TraceSessions(METHODS[name], KEY).report(steps)
+    monkeypatch.setattr("geoind.traces.vectors.WINDOW", window)
+    monkeypatch.setattr("geoind.traces.vectors.LARGEST", largest)
+    assert np.array_equal(TraceSessions(METHODS[name], KEY).report(steps), expected)
 
-    assert VectorSessions.fit(SPARSE)
-    assert not VectorSessions.fit(Mine(0.01, 0.01, 1000.0))
-    assert not VectorSessions.fit(Switching(Mine(0.01, 0.01, 1000.0)))
+
+class Own(SparseVector):
+    """A subclass that answers otherwise."""
+
+    def answer(self, history: History, place: GuardedPlace) -> tuple[History, tuple[float, float]]:
+        super().answer(history, place)
+        return history, (1.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    "method", [Own(0.01, 0.01, 1000.0), Switching(Own(0.01, 0.01, 1000.0))], ids=["own", "switching"]
+)
+def test_a_subclass_of_a_method_answers_in_its_own_way(method: TraceMethod) -> None:
+    assert (TraceSessions(method, KEY).report(crowd(300.0, 5)) == (1.0, 2.0)).all()
+
+
+def test_each_kind_of_charge_is_counted_at_its_own_price() -> None:
+    steps = crowd(300.0, 60)
+    fresh, sparse = TraceSessions(Independent(0.008), KEY), TraceSessions(SPARSE, KEY)
+    fresh.report(steps)
+    sparse.report(steps)
+    assert fresh.costs == {name: {0.008: 60} for name in NAMES}
+    expected = {}
+    for name in NAMES:
+        alone = TraceSession(SPARSE, key=KEY, person_id=name)
+        own = steps.codes == NAMES.index(name)
+        for time, (lon, lat) in zip(steps.times[own].tolist(), steps.lonlat[own].tolist(), strict=True):
+            alone.report(lat=lat, lon=lon, time=time)
+        expected[name] = alone.costs
+    assert sparse.costs == expected
 
 
 def test_no_rows_are_no_answers() -> None:
     sessions = TraceSessions(SPARSE, KEY)
     assert sessions.report(Positions([], np.empty(0, np.int64), np.empty(0), np.empty((0, 2)))).shape == (0, 2)
     assert sessions.spent == {}
+
+
+@pytest.mark.parametrize("method", [Independent(0.01), SparseVector.for_accuracy(500)], ids=["fresh", "sparse"])
+def test_mixed_rows_get_what_each_persons_own_session_answers(method: TraceMethod) -> None:
+    times, lonlat = commuter(days=1, every=1800.0)
+    rng = np.random.default_rng(0)
+    persons = rng.choice(["ana", "bea", "cem"], len(times)).tolist()
+    reports, spent = obfuscate_traces(lonlat, persons=persons, times=times, method=method, key=KEY)
+    for person in ("ana", "bea", "cem"):
+        session = TraceSession(method, key=KEY, person_id=person)
+        rows = [row for row, name in enumerate(persons) if name == person]
+        alone = [session.report(lat=lonlat[row, 1], lon=lonlat[row, 0], time=times[row]) for row in rows]
+        assert reports[rows].tolist() == [[answer.lon, answer.lat] for answer in alone]
+        assert spent[person] == session.spent
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"times": [0, 0, 1]}, "row 1"),
+        ({"times": [5, 6, 1]}, "row 2"),
+        ({"times": [0, np.nan, 1]}, "NaN|finite"),
+        ({"times": [0, 1]}, "one per row"),
+        ({"persons": ["ana", "ana"]}, "one per row"),
+        ({"persons": ["ana", "", "ana"]}, "person"),
+        ({"lonlat": [[2, 48], [2, 91], [2, 48]]}, "latitude"),
+        ({"key": b"short"}, "32 bytes"),
+    ],
+)
+def test_bad_tables_are_refused_before_anything_is_charged(changed: dict[str, object], message: str) -> None:
+    table = {"lonlat": [[2.0, 48.0]] * 3, "persons": ["ana"] * 3, "times": [0, 1, 2], "key": KEY}
+    with Ledger("sqlite://", budget=1) as ledger:
+        with pytest.raises(InvalidInputError, match=message):
+            obfuscate_traces(**(table | changed), method=Independent(0.01), ledger=ledger)  # type: ignore[arg-type]
+        assert ledger.spent("ana") == 0
+
+
+def test_one_person_written_in_two_ways_is_one_person() -> None:
+    _, spent = obfuscate_traces(
+        [[2.0, 48.0]] * 2, persons=["Zoe\u0308", "Zo\u00eb"], times=[0, 1], method=Independent(0.01), key=KEY
+    )
+    assert list(spent.values()) == [0.02]

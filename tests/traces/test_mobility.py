@@ -1,13 +1,12 @@
-"""Models of how people move: roads that everybody knows, and what the public did."""
+"""Models of mobility: known roads, and public traces."""
 
 import numpy as np
 import pytest
 
 from geoind import Grid, InvalidInputError, Prior, TraceSession
 from geoind.space.projection import Projection
-from geoind.traces import Independent, LearnedMobility, Mobility, Past, most_likely_path
-from geoind.traces.commuter import HOME
-from geoind.traces.session import Published
+from geoind.traces import History, Independent, LearnedMobility, Mobility, Report, most_likely_path
+from geoind.traces.drives import HOME
 
 PLANE = Projection(*HOME)
 
@@ -39,12 +38,12 @@ def test_a_learned_model_predicts_where_the_public_went() -> None:
     times = (300.0 * np.arange(6) + 86_400.0 * np.arange(5)[:, None]).ravel()
     model = LearnedMobility.learn(public, persons=[1] * 30, times=times, grid=grid, projection=PLANE)
     here = PLANE.to_lonlat(np.array([[420.0, 10.0]]))[0]
-    past = Past(300.0, reports=(Published(0.0, here[0], here[1], fresh=True),))
-    np.testing.assert_allclose(PLANE.to_xy([model.predict(past)])[0], [800.0, 0.0], atol=0.01)
-    later = Past(900.0, reports=past.reports)
+    history = History(300.0, reports=(Report(0.0, here[0], here[1], fresh=True),))
+    np.testing.assert_allclose(PLANE.to_xy([model.predict(history)])[0], [800.0, 0.0], atol=0.01)
+    later = History(900.0, reports=history.reports)
     np.testing.assert_allclose(PLANE.to_xy([model.predict(later)])[0], [1600.0, 0.0], atol=0.01)
     end = PLANE.to_lonlat(grid.xy[[5]])[0]
-    assert model.predict(Past(300.0, reports=(Published(0.0, end[0], end[1], fresh=True),))) == tuple(end.tolist())
+    assert model.predict(History(300.0, reports=(Report(0.0, end[0], end[1], fresh=True),))) == tuple(end.tolist())
     with pytest.raises(InvalidInputError, match="no position"):
         LearnedMobility.learn([[9.0, 9.0]], persons=[1], times=[0], grid=grid, projection=PLANE)
     with pytest.raises(InvalidInputError, match="one per position"):

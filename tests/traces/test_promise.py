@@ -7,15 +7,14 @@ On a line, in metres. A published place is (x, 0); traces are never more than D 
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from geoind.arrays import FloatArray
-from geoind.traces import Independent, Past, Predictive, Run, SparseVector, TraceMethod
+from geoind.traces import AboveThreshold, History, Independent, Predictive, Report, SparseVector, TraceMethod
 from geoind.traces.laws import laplace_density, laplace_exceeds, laplace_quantile, shares
-from geoind.traces.session import Apart, Published
+from geoind.traces.methods import Distances
 
 D = 200.0
 PLACES = ((-900.0, 0.0), (0.0, 0.0), (700.0, 0.0))
@@ -35,59 +34,44 @@ def paths(method: TraceMethod, truths: list[Truth]) -> Iterator[tuple[tuple[Plac
     """Yield every answer sequence, its probability (or density) for both traces, and what it cost."""
     cache: dict[tuple[object, ...], FloatArray] = {}
 
-    def law(past: Past, report: Place, truth: Truth) -> FloatArray:
+    def law(history: History, report: Place, truth: Truth) -> FloatArray:
         """Return (levels, 2) probabilities of the answer."""
-        key = (past.anchors, past.last.place if past.reports else None, report, truth)
+        key = (history.anchors, history.last.place if history.reports else None, report, truth)
         if key not in cache:
 
             def apart(place: Place) -> FloatArray:
                 return np.abs(np.array(truth) - place[0])
 
-            cache[key] = np.broadcast_to(method.likelihood(past, report, apart, HIDDEN[:, None]), (len(HIDDEN), 2))
+            found = method.likelihood(history, report, apart, HIDDEN[:, None])
+            cache[key] = np.broadcast_to(found, (len(HIDDEN), 2))
         return cache[key]
 
     def follow(
-        past: Past, step: int, run: FloatArray, done: FloatArray, answers: tuple[Place, ...], cost: float
+        history: History, step: int, run: FloatArray, done: FloatArray, answers: tuple[Place, ...], cost: float
     ) -> Iterator[tuple[tuple[Place, ...], FloatArray, float]]:
         if step == len(truths):
             yield answers, done * (MASS @ run), cost
             return
-        predicted = () if not isinstance(method, Predictive) or not past.reports else (method.predictor(past),)
+        predicted: tuple[Place, ...] = ()
+        if isinstance(method, Predictive) and history.reports:
+            predicted = (method.predictor(history),)
         for report in dict.fromkeys((*PLACES, *predicted)):
-            after = method.seen(past, report)
-            paid = price(method, past, after, report)
-            told = law(past, report, truths[step])
-            after = replace(past.published(after, report, method.remembered, 0.0), time=step + 1.0)
-            if after.runs != past.runs:
+            after, paid = method.seen(history, report)
+            given = law(history, report, truths[step])
+            after = history.published(after, report, method.remembered, 0.0)._replace(time=step + 1.0)
+            if after.runs != history.runs:
                 yield from follow(
                     after,
                     step + 1,
                     np.ones_like(run),
-                    done * (MASS @ (run * told)),
+                    done * (MASS @ (run * given)),
                     (*answers, report),
                     cost + paid,
                 )
             else:
-                yield from follow(after, step + 1, run * told, done, (*answers, report), cost + paid)
+                yield from follow(after, step + 1, run * given, done, (*answers, report), cost + paid)
 
-    yield from follow(Past(0.0), 0, np.ones((len(HIDDEN), 2)), np.ones(2), (), 0.0)
-
-
-def price(method: TraceMethod, past: Past, after: Past, report: Place) -> float:
-    """Return what an answer costs, as the session charges it."""
-    match method:
-        case Independent():
-            return method.epsilon
-        case Predictive():
-            tested = method.test if past.reports else 0.0
-            return tested if past.reports and report == method.predictor(past) else tested + method.fresh
-        case SparseVector():
-            if after.runs == past.runs:
-                return 0.0
-            known = [place for place in past.anchors if place != past.last.place] if past.reports else []
-            chosen = method.choice if known and method.choice else 0.0
-            return chosen + method.test + (0.0 if chosen and report in known else method.fresh)
-    raise AssertionError(method)
+    yield from follow(History(0.0), 0, np.ones((len(HIDDEN), 2)), np.ones(2), (), 0.0)
 
 
 METHODS: list[TraceMethod] = [
@@ -128,10 +112,11 @@ def test_the_price_is_nearly_attained(method: TraceMethod) -> None:
 def long_run(method: SparseVector, quiet: int) -> float:
     """Return the loss of one run that ends after many silent tests, over its price; the fresh reports left out."""
     silent, yes = np.array([[100.0, 100.0 + D], [300.0 + D, 300.0]])
-    past = replace(Past(1.0), reports=(Published(0.0, 0.0, 0.0, fresh=True),), run=Run(0, method.test, (0.0, 0.0)))
+    run = AboveThreshold(0, method.test, (0.0, 0.0))
+    history = History(1.0, reports=(Report(0.0, 0.0, 0.0, fresh=True),), run=run)
 
     def law(report: Place, truth: FloatArray) -> FloatArray:
-        return method.likelihood(past, report, lambda _: np.abs(truth), HIDDEN[:, None])
+        return method.likelihood(history, report, lambda _: np.abs(truth), HIDDEN[:, None])
 
     moved = law((1.0, 0.0), yes) / laplace_density(np.abs(yes), method.fresh)
     here, there = MASS @ (law((0.0, 0.0), silent) ** quiet * moved)
@@ -148,24 +133,24 @@ def test_silence_is_free_however_long_and_the_price_of_a_run_is_what_it_takes() 
 class NoiselessTests(SparseVector):
     """A limit with noise, tests without: a known wrong sparse vector (Lyu, Su and Li, VLDB 2017)."""
 
-    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:
-        if not past.reports:
+    def likelihood(self, history: History, report: Place, apart: Distances, hidden: FloatArray) -> FloatArray:
+        if not history.reports:
             return laplace_density(apart(report), self.fresh)
         bar = self.limit + laplace_quantile(hidden, 1 / shares(self.test)[0])
-        left = (apart(past.last.place) >= bar).astype(float)
-        return 1 - left if report == past.last.place else left * laplace_density(apart(report), self.fresh)
+        left = (apart(history.last.place) >= bar).astype(float)
+        return 1 - left if report == history.last.place else left * laplace_density(apart(report), self.fresh)
 
 
 class HalfTheNoise(SparseVector):
-    """Tests with the noise of a single question, as if silence and yes could not both tell."""
+    """Tests with the noise of a single question, as if silence and yes could not both reveal."""
 
-    def likelihood(self, past: Past, report: Place, apart: Apart, hidden: FloatArray) -> FloatArray:
-        if not past.reports:
+    def likelihood(self, history: History, report: Place, apart: Distances, hidden: FloatArray) -> FloatArray:
+        if not history.reports:
             return laplace_density(apart(report), self.fresh)
         for_limit, for_tests = shares(self.test)
         bar = self.limit + laplace_quantile(hidden, 1 / for_limit)
-        left = laplace_exceeds(bar - apart(past.last.place), 1 / for_tests)
-        return 1 - left if report == past.last.place else left * laplace_density(apart(report), self.fresh)
+        left = laplace_exceeds(bar - apart(history.last.place), 1 / for_tests)
+        return 1 - left if report == history.last.place else left * laplace_density(apart(report), self.fresh)
 
 
 def test_tests_without_fresh_noise_are_caught() -> None:

@@ -1,17 +1,18 @@
-"""A session charges before it draws, answers the same again, and goes on after a restart."""
+"""A session charges before it draws, answers the same again, and continues after a restart."""
 
 import math
 import threading
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
-from geoind import InvalidInputError, Ledger, TraceSession
+from geoind import InvalidInputError, Key, Ledger, TraceSession
 from geoind.traces import (
     Cached,
     GuardedPlace,
+    History,
     Independent,
-    Past,
     Predictive,
     SparseVector,
     TraceMethod,
@@ -44,7 +45,7 @@ def test_the_same_positions_under_the_same_key_get_the_same_answers(method: Trac
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 @pytest.mark.parametrize("stop", [1, 19, 21, 45])
-def test_a_session_goes_on_after_a_restart_as_if_it_had_never_stopped(method: TraceMethod, stop: int) -> None:
+def test_a_session_continues_after_a_restart_as_if_it_had_never_stopped(method: TraceMethod, stop: int) -> None:
     whole = TraceSession(method, key=KEY)
     expected = answers(whole, WALK)
     first = TraceSession(method, key=KEY)
@@ -98,14 +99,12 @@ def test_repeating_a_step_costs_nothing_also_after_a_crash() -> None:
 def test_a_guarded_place_shows_nothing() -> None:
     seen: list[object] = []
 
-    class Curious:
-        remembered, tests_in_runs, dearest = 1, False, ()
-
-        def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
+    class Curious(Independent):
+        def answer(self, history: History, place: GuardedPlace) -> tuple[History, tuple[float, float]]:
             seen.extend([repr(place), str(place), getattr(place, "__dict__", None)])
-            return past, (0.0, 0.0)
+            return history, (0.0, 0.0)
 
-    TraceSession(Curious(), key=KEY).report(**PARIS, time=0)  # type: ignore[arg-type]
+    TraceSession(Curious(0.01), key=KEY).report(**PARIS, time=0)
     assert "48" not in str(seen)
 
 
@@ -134,12 +133,12 @@ def test_bad_steps_are_refused_and_nothing_is_charged(changed: dict[str, object]
 
 def test_a_broken_state_a_short_key_or_half_a_payer_are_clear_errors() -> None:
     method = Independent(0.01)
-    for state in ("", "{}", "[]", '{"past": {}, "seen": ""}'):
+    for state in ("", "{}", "[]", '{"history": [], "seen": ""}', '{"history": {}, "seen": ""}'):
         with pytest.raises(InvalidInputError, match="state"):
             TraceSession.resume(state, method, key=KEY)
     with pytest.raises(InvalidInputError, match="32 bytes"):
         TraceSession(method, key=b"short")
-    with Ledger("sqlite://", budget=1) as ledger, pytest.raises(InvalidInputError, match="needs a person"):
+    with Ledger("sqlite://", budget=1) as ledger, pytest.raises(InvalidInputError, match="needs person_id"):
         TraceSession(method, ledger=ledger)
 
 
@@ -176,16 +175,16 @@ def test_one_person_typed_in_two_ways_has_one_session() -> None:
     assert one.report(**PARIS, time=0) == other.report(**PARIS, time=0)
 
 
-def test_two_threads_do_not_answer_from_the_same_past() -> None:
+def test_two_threads_do_not_answer_from_the_same_history() -> None:
     done = threading.Event()
 
-    def meanwhile(past: Past) -> tuple[float, float]:
-        if past.time == 60:
+    def meanwhile(history: History) -> tuple[float, float]:
+        if history.time == 60:
             threading.Thread(target=later).start()
             # Without taking turns the other thread answers now.
             done.wait(0.5)
             assert not done.is_set()
-        return past.last.place
+        return history.last.place
 
     def later() -> None:
         session.report(**PARIS, time=120)
@@ -197,3 +196,37 @@ def test_two_threads_do_not_answer_from_the_same_past() -> None:
     assert done.wait(60)
     with pytest.raises(InvalidInputError, match="before the last"):
         session.report(**PARIS, time=90)
+
+
+SPARSE = SparseVector(0.01, 0.01, 1500, 0.005)
+
+
+def test_a_new_worker_for_each_report_answers_as_one_session_would(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    one = TraceSession(SPARSE, key=KEY, person_id="ana")
+    for lat, lon, time in WALK[:24]:
+        with Ledger(url, budget=10) as ledger:
+            answer = TraceSession(SPARSE, key=KEY, ledger=ledger, person_id="ana").report(
+                lat=lat, lon=lon, time=time
+            )
+        assert answer == one.report(lat=lat, lon=lon, time=time)
+    with Ledger(url, budget=10) as ledger:
+        assert ledger.spent("ana") == pytest.approx(one.spent)
+        assert TraceSession(SPARSE, key=KEY, ledger=ledger, person_id="ana").spent == one.spent
+
+
+def test_persons_do_not_share_a_session_and_forgetting_one_deletes_it() -> None:
+    with Ledger("sqlite://", budget=1) as ledger:
+        ana, bea = (TraceSession(SPARSE, key=KEY, ledger=ledger, person_id=person) for person in ("ana", "bea"))
+        assert ana.report(**PARIS, time=0) != bea.report(**PARIS, time=0)
+        ledger.forget("ana")
+        assert TraceSession(SPARSE, key=KEY, ledger=ledger, person_id="ana").spent == 0
+        assert bea.spent == pytest.approx(0.02)
+
+
+def test_a_key_is_a_key_or_its_bytes() -> None:
+    bytes_and_key = [TraceSession(SPARSE, key=key, person_id="ana") for key in (KEY, Key(KEY))]
+    first, second = (answers(session, WALK[:10]) for session in bytes_and_key)
+    assert first == second
+    resumed = TraceSession.resume(bytes_and_key[0].state(), SPARSE, key=Key(KEY), person_id="ana")
+    assert answers(resumed, WALK[10:]) == answers(bytes_and_key[1], WALK[10:])

@@ -1,11 +1,11 @@
-"""Somebody who stays pays once, and coming back is cheaper than going on."""
+"""A person who stays pays once, coming back is cheaper than going on, and switching stops testing."""
 
 import pytest
 
 from geoind import TraceSession
-from geoind.traces import SparseVector
+from geoind.traces import Independent, SparseVector, Switching
+from tests.traces.walks import KEY, LAT, LON, walk_north
 
-KEY = bytes(range(32))
 PARIS = {"lat": 48.8584, "lon": 2.2945}
 
 
@@ -27,3 +27,27 @@ def test_coming_back_to_a_known_place_is_cheaper_than_a_new_one() -> None:
     before = session.spent
     assert session.report(**PARIS, time=7200) == home
     assert session.spent - before == pytest.approx(method.choice + method.test)
+
+
+def test_somebody_who_never_stays_pays_less_with_switching_and_somebody_who_stays_the_same() -> None:
+    sparse = SparseVector(0.02, 0.02, 1500, 0.01)
+    moving = [9000.0 * step for step in range(48)]
+    costs = []
+    for method in (sparse, Switching(sparse), Independent(0.02)):
+        session = TraceSession(method, key=KEY)
+        walk_north(session, moving)
+        costs.append(session.spent)
+    assert costs[2] < costs[1] < 0.85 * costs[0]
+    staying = [TraceSession(method, key=KEY) for method in (sparse, Switching(sparse))]
+    assert walk_north(staying[0], [0.0] * 50) == walk_north(staying[1], [0.0] * 50)
+    assert staying[0].spent == staying[1].spent
+
+
+def test_switching_goes_back_to_silence_in_the_next_hour() -> None:
+    sparse = SparseVector(0.02, 0.04, 3000, 0.01)
+    session = TraceSession(Switching(sparse), key=KEY)
+    walk_north(session, [9000.0 * step for step in range(12)])
+    before = session.spent
+    for step in range(12, 36):
+        session.report(lat=LAT, lon=LON, time=300.0 * step)
+    assert session.spent - before <= sparse.choice + sparse.fresh + sparse.test + 1e-12

@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from geoind import BudgetExceededError, InvalidInputError, Ledger, Projection, SamePlace, TraceSession
+from geoind import BudgetExceededError, InvalidInputError, Key, Ledger, Projection, SamePlace, TraceSession
 from geoind.arrays import FloatArray
 from geoind.traces import (
     Cached,
     GuardedPlace,
+    History,
     Independent,
-    Past,
     Predictive,
     PrivateZone,
     Rationed,
@@ -20,9 +20,9 @@ from geoind.traces import (
     Switching,
     TraceMethod,
 )
-from geoind.traces.comparison import arc_length
 from geoind.traces.laws import has_left as left_law
 from geoind.traces.laws import laplace_quantile, shares
+from geoind.traces.questions import arc_length
 from tests.traces.walks import KEY, LAT, LON, METRE, walk_north
 
 SPARSE = SparseVector.for_accuracy(500)
@@ -39,7 +39,7 @@ def test_in_a_zone_every_answer_is_its_centre_and_only_the_entry_is_paid(method:
     session = TraceSession(method, key=KEY, zone=zone)
     assert set(walk_north(session, [0.0, 50.0, -100.0, 0.0])) == {(zone.lon, zone.lat)}
     entered = session.spent
-    assert entered <= sum(zone.dearest(method))
+    assert entered <= sum(zone.max_charges(method))
     assert set(walk_north(session, [0.0] * 100, begin=1200.0)) == {(zone.lon, zone.lat)}
     assert session.spent == entered
     outside = session.report(lat=LAT + METRE * 9000, lon=LON, time=1e6)
@@ -52,11 +52,11 @@ def test_the_report_that_the_centre_replaces_is_neither_kept_nor_tested(method: 
     zone = zone_of()
     session = TraceSession(method, key=KEY, zone=zone)
     session.report(lat=LAT, lon=LON, time=0)
-    past = session._past
-    assert past is not None
-    assert past.anchors == ((zone.lon, zone.lat),)
-    assert past.run is not None
-    assert (past.run.place, past.run.epsilon, past.runs) == ((zone.lon, zone.lat), zone.test, 1)
+    history = session._history
+    assert history is not None
+    assert history.anchors == ((zone.lon, zone.lat),)
+    assert history.run is not None
+    assert (history.run.place, history.run.epsilon, history.runs) == ((zone.lon, zone.lat), zone.test, 1)
     assert session.costs[zone.test] == 1
     assert sum(session.costs.values()) == 2
 
@@ -70,9 +70,9 @@ def test_back_home_the_centre_is_published_again_however_often_one_leaves() -> N
     assert np.mean([answer == (zone.lon, zone.lat) for answer in at_home]) > 0.9
     # Each return is a run of its own, and the centre is one of the places to return to.
     assert 15 <= session.costs[zone.test] <= 40
-    past = session._past
-    assert past is not None
-    assert past.anchors.count((zone.lon, zone.lat)) == 1
+    history = session._history
+    assert history is not None
+    assert history.anchors.count((zone.lon, zone.lat)) == 1
 
 
 @pytest.mark.parametrize("every", [1.0, 15.0])
@@ -327,18 +327,23 @@ def test_a_ledger_and_a_person_go_together() -> None:
 
 
 @pytest.mark.parametrize("key", [bytes(31), bytes(33), "k" * 32])
-def test_a_key_has_32_bytes(key: bytes) -> None:
+def test_a_zone_has_a_key_of_32_bytes(key: bytes) -> None:
     with pytest.raises(InvalidInputError, match="32 bytes"):
         PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=key)
+
+
+def test_a_zone_takes_a_key_or_its_bytes() -> None:
+    zones = {PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=key) for key in (KEY, Key(KEY))}
+    assert len(zones) == 1
 
 
 def test_a_report_on_the_border_belongs_to_the_zone() -> None:
     north = (LON, LAT + 300 * METRE)
 
     class Fixed(Independent):
-        def answer(self, past: Past, place: GuardedPlace) -> tuple[Past, tuple[float, float]]:
+        def answer(self, history: History, place: GuardedPlace) -> tuple[History, tuple[float, float]]:
             place.report(self.epsilon)
-            return past, north
+            return history, north
 
     for radius, answer in ((arc_length(*north, LON, LAT), (LON, LAT)), (299.0, north)):
         session = TraceSession(Fixed(0.01), key=KEY, zone=PrivateZone(LON, LAT, radius))

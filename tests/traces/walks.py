@@ -3,7 +3,7 @@
 import math
 
 from geoind import TraceSession
-from geoind.traces.commuter import HOME
+from geoind.traces.drives import HOME
 
 __all__ = ["KEY", "LAT", "LON", "METRE", "walk_north"]
 

@@ -21,10 +21,8 @@ from geoind import (
     level_of_reports,
 )
 from geoind.queries import retrieval_radius
-from geoind.traces import PrivateZone, Run, SparseVector
-from geoind.traces.attacks import middle
+from geoind.traces import AboveThreshold, History, PrivateZone, Report, SparseVector, middle
 from geoind.traces.laws import laplace_exceeds, laplace_quantile, shares
-from geoind.traces.session import Past, Published
 from geoind.traces.sparse import FAR
 from webdemo.town import Town
 
@@ -180,12 +178,12 @@ def test_what_an_observer_concludes_from_a_session_is_what_the_library_says(loca
 
     # A choice among earlier places is not part of the story's session on one spot.
     staying = SparseVector(method.fresh, method.test, method.limit)
-    belief = prior.mass * staying.likelihood(Past(0.0), places[0], apart, quantiles)
-    past = Past(0.0, (Published(0.0, *places[0], True),), (places[0],), Run(0, 0.01, places[0]))
+    belief = prior.mass * staying.likelihood(History(0.0), places[0], apart, quantiles)
+    past = History(0.0, (Report(0.0, *places[0], True),), (places[0],), AboveThreshold(0, 0.01, places[0]))
     still = staying.likelihood(past, places[0], apart, quantiles)
     moved = staying.likelihood(past, places[1], apart, quantiles)
     belief = belief * (still * still * moved).mean(axis=0)
-    past = Past(0.0, (Published(0.0, *places[1], True),), (places[1],), Run(0, 0.01, places[1]))
+    past = History(0.0, (Report(0.0, *places[1], True),), (places[1],), AboveThreshold(0, 0.01, places[1]))
     belief = belief * staying.likelihood(past, places[1], apart, quantiles).mean(axis=0)
     script = """
     ([homes, [first, second], e, limit]) => {
