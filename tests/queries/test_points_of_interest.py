@@ -75,7 +75,7 @@ def test_a_parquet_file_with_hostile_metadata_is_one_error(tmp_path: Path) -> No
         pq.write_table(table, tmp_path / "p.parquet")
         with pytest.raises(InvalidInputError, match="cannot be read as GeoParquet"):
             PointsOfInterest.read(tmp_path / "p.parquet")
-    with pytest.raises(InvalidInputError, match="must be a local file"):
+    with pytest.raises(InvalidInputError, match="must be an existing local file"):
         PointsOfInterest.read("http://127.0.0.1:9/p.parquet")
 
 
