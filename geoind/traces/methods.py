@@ -119,9 +119,11 @@ class History(NamedTuple):
 
         The place becomes the last anchor: of many, those used last are remembered.
         """
-        anchors = (*(anchor for anchor in self.anchors if anchor != place), place)[-ANCHORS:]
+        anchors = self.anchors
+        if place in anchors:
+            anchors = tuple(anchor for anchor in anchors if anchor != place)
         run = AboveThreshold(self.runs, epsilon, place)
-        return self._replace(anchors=anchors, run=run, runs=self.runs + 1)
+        return self._replace(anchors=(*anchors, place)[-ANCHORS:], run=run, runs=self.runs + 1)
 
 
 class TraceMethod(ABC):

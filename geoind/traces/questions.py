@@ -296,7 +296,7 @@ class GuardedPlace:
         self._ask(TEST, run.epsilon, (run.place,), limit)
         self._charge(0.0, "test of a run")
         limit_scale, test_scale = scales_of_tests(run.epsilon)
-        run_seed = self._words.runs(self._person, np.array((run.number,)), np.array((run.place,)))
+        run_seed = self._words.runs(self._person, run.number, run.place)
         [bar] = self._words.pairs(run_seed, run.epsilon, LIMIT).tolist()
         [noise] = self._words.pairs(self._seed, run.epsilon, TEST).tolist()
         left, sure = distance_exceeds(
@@ -322,12 +322,10 @@ class GuardedPlace:
         self._ask(CHOICE, epsilon, places, limit)
         self._charge(epsilon, "choice among known places")
         count, scale = len(places), WGS84_FACTOR * (2 / epsilon)
-        words = np.empty((1, count + 1), np.uint64)
-        seeds = np.repeat(self._seed, count, axis=0)
-        words[:, :-1] = self._words.pairs(seeds, epsilon, CHOICE, np.arange(count))[:, 0]
-        words[:, -1] = self._words.pairs(self._seed, epsilon, NO_CHOICE)[0, 0]
-        scores = np.append(arc_length(*self._place, *np.array(places).reshape(-1, 2).T), limit)
-        [best], [sure] = noisy_argmin(scores[None], words, scale)
+        scores = np.full((1, count + 1), limit)
+        if places:
+            scores[0, :-1] = arc_length(*self._place, *np.array(places).T)
+        [best], [sure] = noisy_argmin(scores, self._words.choices(self._seed, epsilon, count), scale)
         if not sure:
             best = self._nearest_exactly(places, limit, epsilon, scale)
         return int(best) if best < count else None

@@ -9,8 +9,6 @@ from collections import Counter
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
 from geoind.arrays import as_finite, as_location
 from geoind.budgets.ledger import Account, Ledger
 from geoind.budgets.persons import as_person
@@ -179,7 +177,7 @@ class TraceSession:
             lon, lat = as_location(lon=lon, lat=lat)
         now = as_seconds(time)
         with self._lock:
-            seed = self._words.steps(self._person_words, np.array((now,)), np.array(((lon, lat),)))
+            seed = self._words.steps(self._person_words, now, (lon, lat))
             [[first, second]] = self._words.pairs(seed, 0.0, SEEN).tolist()
             seen = f"{first:016x}{second:016x}"
             if self._ledger is None or self._person is None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.keys import KEY_BYTES
@@ -28,7 +29,8 @@ __all__ = ["CHOICE", "FRESH", "LIMIT", "NEAR", "NO_CHOICE", "SEEN", "TEST", "Ses
 FRESH, NEAR, LIMIT, TEST, CHOICE, NO_CHOICE, SEEN = range(1, 8)
 """What words are for."""
 
-MOMENT, RUN = 0, 1
+RUN = 1
+"""Second word of the second block of a run; that of a moment is 0."""
 
 
 class SessionWords:
@@ -62,13 +64,13 @@ class SessionWords:
         ]
         return self._cipher(np.frombuffer(b"".join(digests), np.uint64).reshape(-1, 2))
 
-    def steps(self, persons: Words, times: FloatArray, lonlat: FloatArray) -> Words:
+    def steps(self, persons: Words, times: npt.ArrayLike, lonlat: npt.ArrayLike) -> Words:
         """Return (n, 2) seeds of steps: persons at times, in seconds, at their true places."""
-        return self._seeds(persons, (times + 0.0).view(np.uint64), MOMENT, lonlat)
+        return self._seeds(persons, times, lonlat)
 
-    def runs(self, persons: Words, numbers: IntArray, lonlat: FloatArray) -> Words:
+    def runs(self, persons: Words, numbers: npt.ArrayLike, lonlat: npt.ArrayLike) -> Words:
         """Return (n, 2) seeds of runs of tests against reported places."""
-        return self._seeds(persons, numbers.astype(np.uint64), RUN, lonlat)
+        return self._seeds(persons, 0.0, lonlat, numbers)
 
     def pairs(
         self, seeds: Words, epsilon: float, purpose: int, numbers: IntArray | int = 0, *, counter: int = 0
@@ -79,6 +81,10 @@ class SessionWords:
             blocks[:, 1] ^= np.asarray(numbers, np.uint64) << np.uint64(32)
         return self._cipher(blocks)
 
+    def choices(self, seed: Words, epsilon: float, count: int) -> Words:
+        """Return (1, count + 1) words of one seed for a choice among places, the last for none of them."""
+        return self._cipher(seed ^ _choice_blocks(epsilon, count))[None, :, 0]
+
     def stream(self, seed: Words, epsilon: float, purpose: int, number: int = 0) -> Iterator[int]:
         """Yield the words of one seed, (1, 2), for a purpose, without end."""
         for counter in itertools.count():
@@ -88,12 +94,17 @@ class SessionWords:
         """Return the source of the words of fresh reports, one per seed."""
         return _FreshWords(self, seeds, epsilon)
 
-    def _seeds(self, persons: Words, moments: Words, kind: int, lonlat: FloatArray) -> Words:
-        blocks = persons.copy()
-        blocks[:, 0] ^= moments
-        if kind:
-            blocks[:, 1] ^= np.uint64(kind)
-        return cbc_mac(self._cipher, blocks, np.ascontiguousarray(lonlat + 0.0).view(np.uint64))
+    def _seeds(
+        self, persons: Words, times: npt.ArrayLike, lonlat: npt.ArrayLike, runs: npt.ArrayLike | None = None
+    ) -> Words:
+        # The second and third block of all rows in one array: for a single row, each call of numpy counts.
+        numbers = np.zeros((2, len(persons), 2))
+        numbers[0, :, 0], numbers[1] = times, lonlat
+        numbers += 0.0  # 0.0 and -0.0 are one number
+        blocks = numbers.view(np.uint64)
+        if runs is not None:
+            blocks[0, :, 0], blocks[0, :, 1] = runs, RUN
+        return cbc_mac(self._cipher, persons ^ blocks[0], blocks[1])
 
 
 @lru_cache(maxsize=1024)
@@ -102,6 +113,15 @@ def _last_block(epsilon: float, purpose: int, counter: int) -> Words:
     block = np.array((0, purpose << 48 | counter), np.uint64)
     block[0] = np.float64(epsilon).view(np.uint64)
     return block
+
+
+@lru_cache(maxsize=1024)
+def _choice_blocks(epsilon: float, count: int) -> Words:
+    """Return the fourth blocks of a choice among so many places, and that of none of them."""
+    blocks = np.tile(_last_block(epsilon, CHOICE, 0), (count + 1, 1))
+    blocks[:, 1] |= np.arange(count + 1, dtype=np.uint64) << np.uint64(32)
+    blocks[-1] = _last_block(epsilon, NO_CHOICE, 0)
+    return blocks
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,23 @@ HIDDEN = np.concatenate([(a + b + (b - a) * NODES) / 2 for a, b in itertools.pai
 MASS = np.concatenate([(b - a) / 2 * WEIGHTS for a, b in itertools.pairwise(CUTS)])
 
 
+def price(method: TraceMethod, before: tuple[Place, ...], report: Place) -> float:
+    """Return the documented price of an answer after earlier ones, computed without the library."""
+    if isinstance(method, Independent):
+        return method.epsilon
+    if isinstance(method, Predictive):  # it predicts the last answer
+        if not before:
+            return method.fresh
+        return method.test if report == before[-1] else method.test + method.fresh
+    if not isinstance(method, SparseVector):
+        raise TypeError(type(method).__name__)
+    if before and report == before[-1]:
+        return 0.0
+    others = {place for place in before if method.choice and place != before[-1]}
+    choice = method.choice if others else 0.0
+    return choice + method.test + (0.0 if report in others else method.fresh)
+
+
 def paths(method: TraceMethod, truths: list[Truth]) -> Iterator[tuple[tuple[Place, ...], FloatArray, float]]:
     """Yield every answer sequence, its probability (or density) for both traces, and what it cost."""
     cache: dict[tuple[object, ...], FloatArray] = {}
@@ -56,7 +73,8 @@ def paths(method: TraceMethod, truths: list[Truth]) -> Iterator[tuple[tuple[Plac
         if isinstance(method, Predictive) and history.reports:
             predicted = (method.predictor(history),)
         for report in dict.fromkeys((*PLACES, *predicted)):
-            after, paid = method.seen(history, report)
+            after, _ = method.seen(history, report)
+            paid = price(method, answers, report)
             given = law(history, report, truths[step])
             after = history.published(after, report, method.remembered, 0.0)._replace(time=step + 1.0)
             if after.runs != history.runs:
@@ -102,6 +120,16 @@ def worst(method: TraceMethod, truths: list[Truth]) -> float:
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
 def test_no_answer_sequence_gives_away_more_than_was_paid_for(method: TraceMethod, truths: list[Truth]) -> None:
     assert worst(method, truths) <= 1 + 1e-9
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
+def test_an_observer_computes_the_price_of_every_answer_sequence(method: TraceMethod) -> None:
+    for answers in itertools.product(PLACES, repeat=4):
+        history = History(0.0)
+        for step, report in enumerate(answers):
+            after, paid = method.seen(history, report)
+            assert paid == pytest.approx(price(method, answers[:step], report))
+            history = history.published(after, report, method.remembered, 0.0)._replace(time=step + 1.0)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: type(method).__name__)
