@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from typing import BinaryIO
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import MOST_COLUMNS, BadRecord, Bytes, Reading, Rows, Source, empty_batch
+from geoind.files.formats import MOST_COLUMNS, BadRecord, Bytes, Reading, Rows, Source, empty_batch, text_schema
 
 __all__ = ["open_csv", "open_plt", "open_tsv"]
 
@@ -74,8 +74,8 @@ def open_csv(data: Bytes, reading: Reading, *, quoting: bool = True) -> Source:
     else:
         names, start, pattern = [str(1 + index) for index in range(len(records[0]))], mark, "the first row"
     comma = delimiter != "," and any(sum(map(bool, map(COMMA.fullmatch, record))) > 1 for record in records)
-    read = _Table(data, names, delimiter, start, quoting, pattern).rows
-    return Source(_texts(names), read, "row", delimiter, comma)
+    read = partial(_rows, data, names, delimiter, start, quoting, pattern)
+    return Source(text_schema(names), read, "row", delimiter, comma)
 
 
 def open_tsv(data: Bytes, reading: Reading) -> Source:
@@ -101,85 +101,69 @@ def open_plt(data: Bytes) -> Source:
     if len(header) < 6 or not header[0].lower().startswith(b"geolife"):
         raise InvalidInputError("a .plt file must begin with the 6 header lines of GeoLife")
     names = ["lat", "lon", "0", "altitude", "days", "date", "clock"]
-    table = _Table(data, names, ",", sum(map(len, header)), quoting=False, pattern="a point")
 
     def read(wanted: list[str]) -> Iterator[Rows]:
-        for rows in table.rows(names):
+        for rows in _rows(data, names, ",", sum(map(len, header)), False, "a point", names):
             time = pc.binary_join_element_wise(rows.batch["date"], "T", rows.batch["clock"], "Z", "")
             yield Rows(rows.batch.append_column("time", time).select(wanted), rows.numbers, rows.bad)
 
-    return Source(_texts(["lat", "lon", "altitude", "time"]), read, "point")
+    return Source(text_schema(["lat", "lon", "altitude", "time"]), read, "point")
 
 
-@dataclass(frozen=True)
-class _Table:
-    """Records of text after the first `start` bytes; `pattern` names what has the right number of fields."""
+def _rows(
+    data: Bytes, names: list[str], delimiter: str, start: int, quoting: bool, pattern: str, wanted: list[str]
+) -> Iterator[Rows]:
+    """Yield the records after the first `start` bytes; `pattern` names what has the right number of fields."""
+    count, bad = len(names), list[BadRecord]()
+    # A last row with one field too many. If a quote is not closed, it is not found.
+    last = delimiter * count
+    # No column at all would be every column for Arrow.
+    read = wanted or names[:1]
 
-    data: Bytes
-    names: list[str]
-    delimiter: str
-    start: int
-    quoting: bool
-    pattern: str
+    def skip(row: pa.csv.InvalidRow) -> str:
+        fields = f"{row.actual_columns} field{'s' * (row.actual_columns != 1)}"
+        bad.append(BadRecord(row.number, f"has {fields}, {pattern} has {count}", row.text))
+        return "skip" if len(bad) <= MOST_BAD else "error"
 
-    def rows(self, wanted: list[str]) -> Iterator[Rows]:
-        bad: list[BadRecord] = []
-        try:
-            with self.data.opened() as stream:
-                stream.read(self.start)
-                yield from self._rows(stream, wanted, bad)
-        except pa.ArrowException:
-            # Not Arrow's message: it may quote the text.
-            if len(bad) > MOST_BAD:
-                reason = f"row {bad[-1].row} {bad[-1].reason}, as many rows before it: is the delimiter right?"
-                raise InvalidInputError(reason) from None
-            raise InvalidInputError(f"a row is longer than {BLOCK >> 20} MB: is a quote not closed?") from None
-
-    def _rows(self, stream: BinaryIO, wanted: list[str], bad: list[BadRecord]) -> Iterator[Rows]:
-        count = len(self.names)
-        # A last row with one field too many. If a quote is not closed, it is not found.
-        last = self.delimiter * count
-
-        def skip(row: pa.csv.InvalidRow) -> str:
-            fields = f"{row.actual_columns} field{'s' * (row.actual_columns != 1)}"
-            bad.append(BadRecord(row.number, f"has {fields}, {self.pattern} has {count}", row.text))
-            return "skip" if len(bad) <= MOST_BAD else "error"
-
-        # No column at all would be every column for Arrow.
-        read = wanted or self.names[:1]
-        reader = pa.csv.open_csv(
-            _Utf8(stream, f"\n{last}\n".encode()),
-            # With threads Arrow does not know the numbers of rows.
-            pa.csv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=self.names),
-            pa.csv.ParseOptions(
-                delimiter=self.delimiter,
-                quote_char='"' if self.quoting else False,
-                newlines_in_values=self.quoting,
-                invalid_row_handler=skip,
-            ),
-            pa.csv.ConvertOptions(
-                include_columns=read, column_types=dict.fromkeys(read, pa.string()), check_utf8=False
-            ),
-        )
-        first = 1
-        with reader:
-            for batch in reader:
-                # How many rows of the batch come before each bad one.
-                before = np.array([record.row - first - index for index, record in enumerate(bad)], np.int64)
-                order = np.arange(batch.num_rows)
-                numbers = first + order + np.searchsorted(before, order, side="right")
-                first = int(numbers[-1]) + 1 if len(numbers) else first
-                passed = sum(record.row < first for record in bad)
-                # Also the bad rows that follow, so that they do not pile up. The last one is held back.
-                while passed < len(bad) - 1 and bad[passed].row == first:
-                    passed, first = passed + 1, first + 1
-                if batch.num_rows or passed:
-                    yield Rows(batch.select(wanted), numbers, bad[:passed])
-                del bad[:passed]
-        if not bad or bad.pop().record != last:
-            raise InvalidInputError("the last row has no end: a quote is not closed")
-        if bad:
-            yield Rows(empty_batch(_texts(wanted)), np.arange(0), bad)
+    # With threads Arrow does not know the numbers of rows.
+    reading = pa.csv.ReadOptions(use_threads=False, block_size=BLOCK, column_names=names)
+    parsing = pa.csv.ParseOptions(
+        delimiter=delimiter,
+        quote_char='"' if quoting else False,
+        newlines_in_values=quoting,
+        invalid_row_handler=skip,
+    )
+    texts = pa.csv.ConvertOptions(
+        include_columns=read, column_types=dict.fromkeys(read, pa.string()), check_utf8=False
+    )
+    first = 1
+    try:
+        with data.opened() as stream:
+            stream.read(start)
+            with pa.csv.open_csv(_Utf8(stream, f"\n{last}\n".encode()), reading, parsing, texts) as reader:
+                for batch in reader:
+                    # How many rows of the batch come before each bad one.
+                    before = np.array([record.row - first - index for index, record in enumerate(bad)], np.int64)
+                    order = np.arange(batch.num_rows)
+                    numbers = first + order + np.searchsorted(before, order, side="right")
+                    first = int(numbers[-1]) + 1 if len(numbers) else first
+                    passed = sum(record.row < first for record in bad)
+                    # Also the bad rows that follow, so that they do not pile up. The last one is held back.
+                    while passed < len(bad) - 1 and bad[passed].row == first:
+                        passed, first = passed + 1, first + 1
+                    if batch.num_rows or passed:
+                        yield Rows(batch.select(wanted), numbers, bad[:passed])
+                    del bad[:passed]
+    except pa.ArrowException:
+        # Not Arrow's message: it may quote the text.
+        if len(bad) > MOST_BAD:
+            reason = f"row {bad[-1].row} {bad[-1].reason}, as many rows before it: is the delimiter right?"
+            raise InvalidInputError(reason) from None
+        raise InvalidInputError(f"a row is longer than {BLOCK >> 20} MB: is a quote not closed?") from None
+    if not bad or bad.pop().record != last:
+        raise InvalidInputError("the last row has no end: a quote is not closed")
+    if bad:
+        yield Rows(empty_batch(text_schema(wanted)), np.arange(0), bad)
 
 
 class _Utf8:
@@ -211,10 +195,6 @@ class _Utf8:
 
     def close(self) -> None:
         self.closed = True
-
-
-def _texts(names: Sequence[str]) -> pa.Schema:
-    return pa.schema([(name, pa.string()) for name in names])
 
 
 def _delimiter(given: str | None, text: str, quoting: bool) -> str:

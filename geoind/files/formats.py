@@ -16,6 +16,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
 
+import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import IntArray
@@ -37,6 +38,7 @@ __all__ = [
     "is_known",
     "kind_of",
     "open_source",
+    "text_schema",
 ]
 
 NAMED = {
@@ -134,7 +136,8 @@ class Source:
     schema : pyarrow.Schema
         All columns. A geometry has the GeoArrow extension name and its CRS in the metadata of its field.
     read : callable
-        Takes the names of the wanted columns, in the order of the schema, and yields rows from the beginning.
+        Takes the names of the wanted columns, in the order of the schema, and yields rows from the beginning, or
+        batches if every record can be read.
     unit : str
         What a record is called in messages: "row", "line", "feature" or "point".
     delimiter, decimal_comma : str, bool
@@ -142,7 +145,7 @@ class Source:
     """
 
     schema: pa.Schema
-    read: Callable[[list[str]], Iterator[Rows]]
+    read: Callable[[list[str]], Iterator[Rows | pa.RecordBatch]]
     unit: str = "row"
     delimiter: str = ","
     decimal_comma: bool = False
@@ -150,7 +153,18 @@ class Source:
     def rows(self, columns: Sequence[str] | None = None) -> Iterator[Rows]:
         """Yield the records from the beginning; only some of the columns, in the order of the schema."""
         chosen = set(self.schema.names if columns is None else columns)
-        yield from self.read([name for name in self.schema.names if name in chosen])
+        done = 0
+        for part in self.read([name for name in self.schema.names if name in chosen]):
+            if isinstance(part, Rows):
+                yield part
+            else:
+                yield Rows(part, np.arange(done + 1, done + len(part) + 1))
+                done += len(part)
+
+
+def text_schema(names: Sequence[str]) -> pa.Schema:
+    """Return a schema of columns of text."""
+    return pa.schema([(name, pa.string()) for name in names])
 
 
 def empty_batch(schema: pa.Schema) -> pa.RecordBatch:

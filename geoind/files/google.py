@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import BadRecord, Bytes, Rows, Source
+from geoind.files.formats import BadRecord, Bytes, Rows, Source, text_schema
 
 __all__ = ["open_google"]
 
-SCHEMA = pa.schema([("lat", pa.string()), ("lon", pa.string()), ("time", pa.string())])
+SCHEMA = text_schema(["lat", "lon", "time"])
 READ = {
     *("locations", "latitudeE7", "longitudeE7", "timestamp", "timestampMs"),
     *("semanticSegments", "startTime", "timelinePath", "point", "time", "durationMinutesOffsetFromStartTime"),

@@ -7,11 +7,10 @@ length of elements are limited.
 from collections.abc import Iterator
 from xml.parsers import expat
 
-import numpy as np
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import Bytes, Rows, Source
+from geoind.files.formats import Bytes, Source, text_schema
 
 __all__ = ["open_gpx"]
 
@@ -38,22 +37,16 @@ def open_gpx(data: Bytes) -> Source:
     [{'lat': '48.8584', 'lon': '2.2945', 'name': 'Tower'}]
     """
 
-    def read(wanted: list[str]) -> Iterator[Rows]:
-        document, done, more = _Document(), 0, True
+    def read(wanted: list[str]) -> Iterator[pa.RecordBatch]:
+        document, more = _Document(), True
         with data.opened() as stream:
             while more:
                 more = document.parse(stream.read(CHUNK))
                 if not more or len(document.points) >= BATCH_POINTS:
                     points, document.points = document.points, []
-                    numbers = np.arange(done + 1, done + len(points) + 1)
-                    done += len(points)
-                    yield Rows(pa.RecordBatch.from_pylist(points, schema=_texts(wanted)), numbers)
+                    yield pa.RecordBatch.from_pylist(points, schema=text_schema(wanted))
 
-    return Source(_texts(["lat", "lon", "time", "name", "ele"]), read, "point")
-
-
-def _texts(names: list[str]) -> pa.Schema:
-    return pa.schema([(name, pa.string()) for name in names])
+    return Source(text_schema(["lat", "lon", "time", "name", "ele"]), read, "point")
 
 
 class _Document:

@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import Bytes, Rows, Source
+from geoind.files.formats import Bytes, Source
 
 __all__ = ["open_parquet"]
 
@@ -30,17 +29,14 @@ def open_parquet(data: Bytes) -> Source:
     [{'n': 1}, {'n': 2}]
     """
 
-    def read(wanted: list[str]) -> Iterator[Rows]:
-        done = 0
+    def read(wanted: list[str]) -> Iterator[pa.RecordBatch]:
         with _opened(data) as file:
             for batch in file.iter_batches(BATCH_ROWS, columns=wanted):
                 # Text that is not UTF-8 would be an error of its reader.
                 batch.validate(full=True)
                 # pyarrow takes "a.b" for a member of "a", too.
                 chosen = [at for at, name in enumerate(batch.schema.names) if name in wanted]
-                numbers = np.arange(done + 1, done + len(batch) + 1)
-                done += len(batch)
-                yield Rows(batch.select(chosen), numbers)
+                yield batch.select(chosen)
 
     with _opened(data) as file:
         return Source(file.schema_arrow, read)

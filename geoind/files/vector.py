@@ -4,11 +4,10 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 
 from geoind.errors import InvalidInputError
-from geoind.files.formats import Rows, Source
+from geoind.files.formats import Source
 from geoind.space.vector_files import VectorFile
 
 __all__ = ["open_vector"]
@@ -43,21 +42,18 @@ def open_vector(path: str | Path, layer: str | None = None) -> Source:
     notes = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": json.dumps({"crs": about["crs"]})}
     schema = pa.schema([*attributes, pa.field(geometry, shapes.type, metadata=notes)])
 
-    def read(wanted: list[str]) -> Iterator[Rows]:
+    def read(wanted: list[str]) -> Iterator[pa.RecordBatch]:
         names = schema.names[:-1]
         # GDAL confuses names that differ by case only when it leaves columns out.
         clear = len({name.lower() for name in names}) == len(names)
         columns = [name for name in names if name in wanted or not clear]
         chosen = pa.schema([field for field in schema if field.name in wanted])
-        done = 0
         with VectorFile(path) as file:
             _, reader = file.read(layer, columns=columns, geometry=geometry in wanted or not columns)
             for batch in reader:
                 places = [-1 if name == geometry else batch.schema.names.index(name) for name in chosen.names]
                 arrays = [_converted(batch.column(at), field) for at, field in zip(places, chosen, strict=True)]
-                numbers = np.arange(done + 1, done + len(batch) + 1)
-                done += len(batch)
-                yield Rows(pa.RecordBatch.from_arrays(arrays, schema=chosen), numbers)
+                yield pa.RecordBatch.from_arrays(arrays, schema=chosen)
 
     return Source(schema, read, "feature")
 

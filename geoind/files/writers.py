@@ -381,18 +381,16 @@ def _features(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
 
 
 def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) -> None:
+    points = [place for place in layout.places if isinstance(place, Points)]
+
     def converted(part: Part) -> pa.Table:
-        columns = {}
+        columns = dict(zip(layout.schema.names, part[0].columns, strict=True))
         for name, (field, column) in layout.columns(part, places=False).items():
             columns[name] = _text(field, column).cast(pa.string()) if _is_json(field) else column
-        for place in layout.places:
-            for name in place.names:
-                column = part[0].column(layout.schema.get_field_index(name))
-                columns[name] = column if isinstance(place, LonLat) else layout.shapes(part, place)
-        return pa.table({name: columns[name] for name in layout.schema.names})
+        columns |= {name: layout.shapes(part, place) for place in points for name in place.names}
+        return pa.table(columns)
 
     metadata = {key: value for key, value in (layout.schema.metadata or {}).items() if key == b"geoind"}
-    points = [place for place in layout.places if isinstance(place, Points)]
     if points:
         columns = {name: _geoparquet(crs_of(place)) for place in points for name in place.names}
         geo = {"version": "1.1.0", "primary_column": next(iter(columns)), "columns": columns}

@@ -13,7 +13,9 @@ from geoind import (
     PostProcessed,
     Projected,
     Projection,
+    SphericalGaussian,
     level_of_reports,
+    planar_geometric,
 )
 from geoind.accounting.concentrated import level_of_rho, rho_of_reports
 from geoind.accounting.losses import loss_of
@@ -51,6 +53,13 @@ def test_rates_pass_through_steps_and_grow_with_a_projections_scale() -> None:
     assert rho_of_reports(snapped) == rho_of_reports(noise)
     paris = Projected(noise, Projection(2.35, 48.86))
     assert rho_of_reports(paris) == pytest.approx(rho_of_reports(noise) * paris.largest_scale**2)
+
+
+def test_noise_without_an_epsilon_everywhere_has_no_rate() -> None:
+    channel = planar_geometric(Grid(0, 0, cell=100, columns=3, rows=3), epsilon=0.01)
+    for mechanism in (SphericalGaussian(500.0), Projected(channel, Projection(2.35, 48.86))):
+        with pytest.raises(InvalidInputError, match="rate"):
+            rho_of_reports(mechanism)
 
 
 @pytest.mark.parametrize("mechanism", ["gaussian", None, Grid(0, 0, cell=1, columns=1, rows=1)])

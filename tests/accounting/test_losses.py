@@ -95,6 +95,12 @@ def test_delta_is_the_excess_of_the_atoms(loss: Loss, level: float) -> None:
     assert loss.delta(level, above=True) == pytest.approx(fine, rel=1e-3)
 
 
+def test_an_infinite_loss_counts_at_every_level() -> None:
+    atoms = (np.array([-1.0, 2.0]), np.array([0.3, 0.6]), 0.1)
+    assert excess(atoms, 50.0) == pytest.approx(0.1)
+    assert excess(atoms, 0.0) == pytest.approx(0.1 + 0.6 * (1 - math.exp(-2)))
+
+
 def test_a_bounded_loss_is_the_worst_of_its_size_and_may_be_nothing() -> None:
     for level in (0.0, 0.5, 1.0):
         worst = bounded_loss(1.4).delta(level, above=True)

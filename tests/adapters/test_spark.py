@@ -380,7 +380,7 @@ def test_sql_gives_the_same_reports(spark: "SparkSession", frame: "DataFrame") -
     for options in ({"epsilon": 0.01}, {"epsilon": 0.01, "key": KEY, "order": "shuffle"}):
         with pytest.raises(TypeError, match=r"key|order"):
             untyped(spark, **options)
-    with pytest.raises(InvalidInputError, match="key must be a Key"):
+    with pytest.raises(InvalidInputError, match="`key=` is needed"):
         untyped(spark, epsilon=0.01, key=None)
 
 

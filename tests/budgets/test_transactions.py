@@ -275,7 +275,7 @@ def test_a_file_that_cannot_be_kept_from_others_is_no_ledger(path: Path, monkeyp
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(Path, "chmod", refuse)
-    with pytest.raises(LedgerError, match="cannot be left to its owner alone: Operation not permitted"):
+    with pytest.raises(LedgerError, match="cannot be set to 0600: Operation not permitted"):
         Ledger(f"sqlite:///{path}", budget=1)
 
 

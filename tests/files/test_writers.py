@@ -42,6 +42,8 @@ REPORTS = np.array([[2.345678, -48.1], [np.nan, np.nan], [-179.99999, 0.000004]]
 PLACES = [(2.34568, -48.1), None, (-179.99999, 0.0)]
 SUFFIXES = ["csv", "tsv", "ndjson", "geojson", "geojsonl", "parquet", "gpkg", "fgb", "shp"]
 ONE_PLACE = SUFFIXES[3:5] + SUFFIXES[6:]
+WAYS = ["csv", "ndjson", "geojson", "parquet", "gpkg"]
+"""One format of each way of writing."""
 
 
 def as_text(value: Any) -> str:
@@ -148,8 +150,10 @@ def read_back(path: Path) -> tuple[list[dict[str, Any]], list[tuple[float, float
     return rows, places
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(
+    ("source", "suffix"),
+    [(source, suffix) for source in SOURCES for suffix in (SUFFIXES if source == "typed" else WAYS)],
+)
 def test_kept_values_are_equal_from_every_format_to_every_format(tmp_path: Path, source: str, suffix: str) -> None:
     table = SOURCES[source](tmp_path)
     places = [Points("geometry", "EPSG:4326")] if source == "geometry" else LONLAT
@@ -185,7 +189,7 @@ def test_points_of_a_gpx_file_become_every_format_and_back(tmp_path: Path) -> No
     table = pa.Table.from_batches(
         rows.batch for rows in open_gpx(Bytes(tmp_path / "in.gpx")).rows(["lat", "lon", "time", "name"])
     )
-    for suffix in SUFFIXES:
+    for suffix in WAYS:
         rows, places = read_back(written(tmp_path / f"out.{suffix}", table, LONLAT, reports))
         assert places == [(1, 2), (3, 4), None, (5, 6)]
         assert [row["name"] or None for row in rows] == ['A <&"', "B", "B", None]

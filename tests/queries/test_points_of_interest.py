@@ -13,7 +13,7 @@ import shapely
 from geoind import private_query
 from geoind.errors import InvalidInputError
 from geoind.queries import PointsOfInterest
-from geoind.queries.points_of_interest import distances_from, lonlat_of
+from geoind.queries.points_of_interest import closest, distances_from, lonlat_of
 from tests.queries.test_private_query import ASK, EIFFEL, GEOD, distances, frame_of, places
 
 
@@ -75,8 +75,27 @@ def test_a_parquet_file_with_hostile_metadata_is_one_error(tmp_path: Path) -> No
         pq.write_table(table, tmp_path / "p.parquet")
         with pytest.raises(InvalidInputError, match="cannot be read as GeoParquet"):
             PointsOfInterest.read(tmp_path / "p.parquet")
-    with pytest.raises(InvalidInputError, match="must be a local file"):
+    with pytest.raises(InvalidInputError, match="must be an existing local file"):
         PointsOfInterest.read("http://127.0.0.1:9/p.parquet")
+
+
+def test_geoparquet_without_a_crs_is_in_degrees(tmp_path: Path) -> None:
+    geopandas.GeoDataFrame(geometry=[shapely.Point(2, 48)], crs=4326).to_parquet(tmp_path / "in.parquet")
+    table = pq.read_table(tmp_path / "in.parquet")
+    geo = json.loads(table.schema.metadata[b"geo"])
+    del geo["columns"]["geometry"]["crs"]
+    pq.write_table(table.replace_schema_metadata({b"geo": json.dumps(geo)}), tmp_path / "in.parquet")
+    found = PointsOfInterest.read(tmp_path / "in.parquet").around(lat=48.0, lon=2.0, radius=1.0)
+    assert found["distance"].tolist() == [0.0]
+
+
+def test_a_place_at_exactly_the_radius_is_inside() -> None:
+    lonlat = np.array([[2.301, 48.8612]])
+    [radius] = distances_from(lonlat, **EIFFEL).tolist()
+    records = [{"lon": 2.301, "lat": 48.8612}]
+    for results in (lonlat, records, frame_of(lonlat)):
+        assert len(closest(results, **EIFFEL, radius=radius)[0]) == 1
+        assert len(closest(results, **EIFFEL, radius=np.nextafter(radius, 0))[0]) == 0
 
 
 def test_a_crs_in_geoparquet_that_names_a_file_does_not_open_it(tmp_path: Path) -> None:
