@@ -82,8 +82,8 @@ class SessionWords:
         return self._cipher(blocks)
 
     def choices(self, seed: Words, epsilon: float, count: int) -> Words:
-        """Return (1, count + 1) words of one seed for a choice among places, the last for none of them."""
-        return self._cipher(seed ^ _choice_blocks(epsilon, count))[None, :, 0]
+        """Return (count + 1,) words of one seed for a choice among places, the last for none of them."""
+        return self._cipher(seed ^ _choice_blocks(epsilon, count))[:, 0]
 
     def stream(self, seed: Words, epsilon: float, purpose: int, number: int = 0) -> Iterator[int]:
         """Yield the words of one seed, (1, 2), for a purpose, without end."""
