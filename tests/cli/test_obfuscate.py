@@ -241,7 +241,7 @@ def test_an_error_about_a_record_names_the_remedy(
         (["--lon", "x"], "--lon COLUMN and --lat COLUMN must be given together"),
         (["--lon", "x", "--lat", "lat"], "column 'x' must exist once, the columns are name, lat, lon"),
         (["--geometry", "lat", "--lat", "lat"], "give --lon COLUMN and --lat COLUMN, or --geometry COLUMN"),
-        (["--geometry", "name"], "give --crs"),
+        (["--geometry", "name"], "pass --crs"),
         (["--keep", "nome"], "column 'nome' must exist once"),
         (["--keep", "lat"], "column 'lat' holds the true place: it cannot be kept"),
         (["--id", "lat"], "column 'lat' holds the true place"),
