@@ -178,6 +178,9 @@ class Recipe:
             one is made for this release.
         """
         given: dict[str, Any] = dict(options)
+        # Attributes such as `key_given` are no keywords.
+        if unknown := sorted(given.keys() - Options.__annotations__.keys()):
+            raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
         if given.get("person") is None:
             raise InvalidInputError(WHOSE)
         noise = ("epsilon", "level", "radius", "delta", "reports", "mechanism")

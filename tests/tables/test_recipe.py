@@ -3,7 +3,7 @@
 import inspect
 import pickle
 from dataclasses import fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -318,6 +318,12 @@ def test_a_key_is_made_where_there_is_none_and_never_shown() -> None:
         assert recipe.key.read().hex() not in repr(recipe)
         assert str(recipe.key.read()) not in repr(recipe)
         assert pickle.loads(pickle.dumps(recipe)) == recipe
+
+
+@pytest.mark.parametrize("name", ["drop", "key_given", "places"])
+def test_an_unknown_keyword_is_an_error(name: str) -> None:
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        Recipe.of(epsilon=0.01, person=EACH_ROW, **{name: cast(Any, True)})
 
 
 def test_functions_with_options_show_all_keywords_in_their_signature() -> None:
