@@ -52,6 +52,17 @@ def test_a_discretised_mechanism_tells_less_than_the_continuous_one() -> None:
         assert 0 < finite <= delta_of_reports(noise, reports=1, radius=100, level=level)
 
 
+def test_delta_is_a_probability_whatever_the_rounding_of_a_row() -> None:
+    """Two inputs without a common report: delta is 1, and rounded sums of some rows are above 1."""
+    line, reports = (Grid(0, 0, cell=1, columns=columns, rows=1) for columns in (2, 20))
+    for seed in range(100):
+        halves = np.random.default_rng(seed).dirichlet(np.ones(10), size=2)
+        channel = Channel(
+            line, reports, np.block([[halves[:1], np.zeros((1, 10))], [np.zeros((1, 10)), halves[1:]]])
+        )
+        assert 1 - 1e-12 < tight_delta(channel, level=3.0, radius=1) <= 1
+
+
 def test_sites_without_a_neighbour_within_the_radius_keep_everything() -> None:
     assert tight_delta(random_channel(1), level=0.0, radius=99) == 0.0
 

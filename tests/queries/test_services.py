@@ -73,6 +73,7 @@ def test_the_polygon_holds_the_circle_and_little_more(lat: float, lon: float, ra
     assert polygon.is_valid
     assert polygon.bounds[0] >= -180
     assert polygon.bounds[2] <= 180
+    assert -90 <= polygon.bounds[1] < polygon.bounds[3] <= 90
     ones = np.ones(1000)
     geod = pyproj.Geod(ellps="WGS84")
     edge = geod.fwd(lon * ones, lat * ones, np.linspace(-180, 180, 1000), radius * ones)
@@ -81,3 +82,10 @@ def test_the_polygon_holds_the_circle_and_little_more(lat: float, lon: float, ra
     if to_pole > 2.01 * radius:
         area = abs(geod.geometry_area_perimeter(polygon)[0])
         assert area == pytest.approx(math.pi * radius**2, rel=0.02)
+
+
+def test_all_sides_of_the_polygon_are_equally_long() -> None:
+    feature: dict[str, Any] = service_params("geojson", lat=0.0, lon=10.0, radius=500.0, kind=None)
+    corners = shapely.get_coordinates(shapely.geometry.shape(feature["geometry"]))
+    sides = pyproj.Geod(ellps="WGS84").line_lengths(*corners.T)
+    assert max(sides) == pytest.approx(min(sides), rel=1e-3)
