@@ -153,6 +153,7 @@ def estimate_population(
 
     Examples
     --------
+    >>> import math
     >>> from geoind import PlanarLaplace
     >>> from geoind.evaluation import synthetic_city
     >>> city, noise = synthetic_city(32), PlanarLaplace(math.log(4) / 200)
