@@ -40,7 +40,7 @@ ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,polars,duckdb,opendp]", "-
 # tests/conftest.py puts the slow files first: no worker is left with a long file at the end.
 TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
 FAST = ["-m", "not slow"]
-COVERAGE = ["--cov=geoind", "--cov-report=term:skip-covered", "--cov-fail-under=85"]
+COVERAGE = ["--cov=geoind", "--cov-report=term:skip-covered", "--cov-fail-under=96"]
 
 # Behind a proxy with its own certificates: pip uses those of the system, uv only with this variable.
 os.environ.setdefault("UV_SYSTEM_CERTS", "true")
