@@ -16,7 +16,7 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.atomic import STANDARD, AtomicWriter, private_folder
 from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.files.folders import refuse_folders, rejects_of, sources_in, targets_of
+from geoind.files.folders import refuse_addresses, refuse_folders, rejects_of, sources_in, targets_of
 from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, kind_of, open_source
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports, in_processes
@@ -113,6 +113,8 @@ def obfuscate_file(
     >>> done.reports, reports[:20], all_days.reports
     (1, 'day,lat,lon\nMonday,4', 1)
     """
+    given = [source] if isinstance(source, (str, Path)) else list(source)
+    refuse_addresses(*given, target, *([] if rejects is None else [rejects]))
     several = not isinstance(source, (str, Path)) or is_several([source])
     work = _Job(
         recipe=Recipe.of(**options),
@@ -127,10 +129,10 @@ def obfuscate_file(
     )
     if isinstance(source, (str, Path)) and not several:
         return _obfuscate_one(source, target, work)
-    place, sources = Path(target), [source] if isinstance(source, (str, Path)) else source
+    place = Path(target)
     refuse_full(place)
-    files = sources_in(sources)
-    refuse_folders(sources, files, place, rejects, work.used)
+    files = sources_in(given)
+    refuse_folders(given, files, place, rejects, work.used)
     if rejects is not None:
         _refuse_overwriting(work.used, [rejects_of(rejects, path) for path in files])
     with WorkFolder(place, work.identity(files), work.recipe.key) as unfinished:

@@ -73,7 +73,7 @@ def test_links_to_files_of_the_repository_lead_somewhere(document: Path) -> None
 def test_the_readme_names_the_pythons_that_the_package_names() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = [name.rsplit(" ", 1)[1] for name in project["classifiers"] if ":: Python :: 3." in name]
-    assert f"the tests on Python {', '.join(named[:-1])} and {named[-1]} " in PAGES[0].read_text()
+    assert f"Python {', '.join(named[:-1])} and {named[-1]}" in PAGES[0].read_text()
     assert project["requires-python"] == f">={named[0]}"
 
 

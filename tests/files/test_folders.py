@@ -270,3 +270,15 @@ def test_no_key_is_written_over_by_rejects(tmp_path: Path, source: Path) -> None
     with pytest.raises(InvalidInputError, match=r"a\.csv\..* would be overwritten"):
         obfuscate_file([source], tmp_path / "out", rejects=tmp_path / "bad", key=key, **ROWS)
     assert key.read()
+
+
+@pytest.mark.parametrize(
+    "source", ["s3://bucket/trips.csv", Path("gs://bucket/trips"), ["in.csv", "https://a.example/b.csv"]]
+)
+def test_an_address_is_no_local_folder(tmp_path: Path, source: str | Path | list[str]) -> None:
+    with pytest.raises(InvalidInputError, match="is an address, and only local files"):
+        obfuscate_file(source, tmp_path / "out", person=EACH_ROW, epsilon=0.01)
+    (tmp_path / "in.csv").write_text("lat,lon\n48.85,2.29\n")
+    with pytest.raises(InvalidInputError, match="is an address"):
+        obfuscate_file(tmp_path / "in.csv", "s3://bucket/out.csv", person=EACH_ROW, epsilon=0.01)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]

@@ -1,10 +1,12 @@
 import json
+import struct
 from pathlib import Path
 from typing import Any
 
 import geopandas
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import shapely
 
@@ -152,6 +154,21 @@ def test_no_height_of_a_point_leaves(tmp_path: Path, suffix: str) -> None:
     reports = read(target).geometry
     assert len(reports) == len(homes())
     assert not shapely.has_z(reports.to_numpy()).any()
+
+
+@pytest.mark.parametrize("kind", [1001, 2001, 3001, 0x8000_0001])
+def test_no_height_or_measure_in_wkb_leaves(tmp_path: Path, kind: int) -> None:
+    secret = struct.pack("<d", 123456.789)
+    point = struct.pack("<BIdd", 1, kind, 2.2945, 48.8584) + secret * (2 if kind == 3001 else 1)
+    column = {"encoding": "WKB", "geometry_types": []}
+    notes = {"geo": json.dumps({"version": "1.1.0", "primary_column": "at", "columns": {"at": column}})}
+    pq.write_table(
+        pa.table({"at": pa.array([point], pa.binary())}).replace_schema_metadata(notes), tmp_path / "in.parquet"
+    )
+    obfuscate_file(tmp_path / "in.parquet", tmp_path / "out.parquet", person=EACH_ROW, epsilon=0.01)
+    [report] = pq.read_table(tmp_path / "out.parquet")["at"].to_pylist()
+    assert len(report) == 21
+    assert secret not in (tmp_path / "out.parquet").read_bytes()
 
 
 def test_one_of_several_layers_must_be_chosen(tmp_path: Path) -> None:
