@@ -18,12 +18,13 @@ from xdist.scheduler import LoadFileScheduling
 
 from tests.postgres import Server, find_programs, running_server
 from tests.spark_session import events, spark  # noqa: F401
+from tests.trials import trials
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 # The same examples in every run, and no verdict about speed.
-hypothesis.settings.register_profile("geoind", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("geoind", deadline=None, derandomize=True, max_examples=trials(100))
 hypothesis.settings.load_profile("geoind")
 
 KINDS = {"browser": pytest.mark.browser, "spark": pytest.mark.jvm}
@@ -58,8 +59,12 @@ SLOW = [
 """Files and folders whose tests start servers, clusters, kernels or a process of GDAL per file, kill processes, or
 draw for long; the longest first. Single slow tests have the marker in their own files."""
 
-ONE_WORKER = {"tests/adapters/test_spark.py": "JVM", "tests/adapters/test_engines.py": "JVM"}
-"""Files that share a costly fixture, so one worker runs them."""
+ONE_WORKER = {
+    "tests/adapters/test_spark.py": "JVM",
+    "tests/adapters/test_engines.py": "JVM",
+    "tests/webdemo/": "demo",
+}
+"""Files that share a costly fixture, by the beginning of their path: one worker runs all of a group."""
 
 FOLDER = Path(__file__).parent
 FAST = "not slow"
@@ -95,8 +100,8 @@ class _ByFile(LoadFileScheduling):
     """Give whole files to workers, and files that share a fixture to one worker."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = str(super()._split_scope(nodeid))
-        return ONE_WORKER.get(file, file)
+        file = super()._split_scope(nodeid)
+        return next((group for start, group in ONE_WORKER.items() if file.startswith(start)), file)
 
 
 @pytest.hookimpl(optionalhook=True)
