@@ -119,7 +119,8 @@ def noisy_argmin(scores: Sequence[Numbers], words: Sequence[Numbers], scale: flo
     """
     arrays = isinstance(scores[0], np.ndarray)
     least, most, where = (np.minimum, np.maximum, np.where) if arrays else (min, max, _either)
-    number, best, second, known = 0, math.inf, math.inf, True
+    number: Numbers = 0
+    best, second, known = math.inf, math.inf, True
     for candidate, (score, word) in enumerate(zip(scores, words, strict=True)):
         total = score + _exponential_noise(word, scale)
         known = known & (total == total)  # NaN, of a word with too few bits, is not known
