@@ -259,7 +259,7 @@ class _File:
 
     @cached_property
     def table(self) -> Table:
-        return Table(self.job.recipe, self.source.schema, self.path, self.one_of_several, numbers=True)
+        return Table(self.job.recipe, self.source.schema, self.path, self.one_of_several)
 
     @cached_property
     def needed(self) -> list[str]:
@@ -312,7 +312,8 @@ class _File:
         record = release.record.to_json().encode()
 
         def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
-            drawn = part.draw(self.batches(rejects), release, on_problems=self._on_problems(rejects))
+            on_problems = self._on_problems(rejects)
+            drawn = part.draw(self.batches(rejects), release, on_problems=on_problems, places=False)
             for batch, _, reports in drawn:
                 yield batch, reports
                 if self.job.progress is not None and not self.job.several:

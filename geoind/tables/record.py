@@ -111,7 +111,7 @@ class _Checked:
         known: dict[str, Any] = {}
         for each in fields(cls):  # type: ignore[arg-type]
             *parents, name = each.metadata.get("at", each.name).split(".")
-            inside = found
+            inside: Any = found
             for parent in parents:
                 inside = found.get(parent)
                 _check(parent, inside, isinstance(inside, dict), f"an object with {name}")
