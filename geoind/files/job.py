@@ -16,8 +16,17 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.atomic import STANDARD, AtomicWriter, private_folder
 from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.files.folders import refuse_addresses, refuse_folders, rejects_of, sources_in, targets_of
-from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, kind_of, open_source
+from geoind.files.folders import refuse_folders, rejects_of, sources_in, targets_of
+from geoind.files.formats import (
+    READ_ONLY,
+    BadRecord,
+    Kind,
+    Reading,
+    Source,
+    kind_of,
+    open_source,
+    refuse_addresses,
+)
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget

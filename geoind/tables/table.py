@@ -259,7 +259,7 @@ class Table:
         places = []
         for place, truth in zip(self.places, examined.truths, strict=True):
             places.append((truth[chosen], 3))
-            if not same_crs(crs_of(place), LONLAT):
+            if isinstance(place, Points) and not same_crs(crs_of(place), LONLAT):
                 places.append((from_lonlat(truth[chosen], crs_of(place)), 0))
         refuse_copies(rows_of(examined.batch.select(names), chosen), places)
 
