@@ -144,7 +144,9 @@ def _wkb_in(value: Any) -> list[bytes]:
 BLOCK = 1024
 """Consecutive rows that are also tested by themselves: a table may be sorted in a part only."""
 EVERY_BLOCK = 64
-"""So many blocks of a part are tested, and of the others one in sixteen, which counts for all of them."""
+"""So many blocks of a part are tested, and of the others"""
+RARE = 16
+"""one of so many, which counts for all of them."""
 SAMPLE = 2048
 """Rows that stand for the whole table, or for a part of it, where it is permuted."""
 MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
@@ -215,7 +217,7 @@ class RowOrder:
     ends: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False)
     _explained: FloatArray = field(default_factory=lambda: np.zeros(3), repr=False)
     _ranges: FloatArray = field(default_factory=lambda: np.empty((0, 4)), repr=False)
-    _blocks: int = 0
+    _rows: int = 0
     _waiting: list[tuple[FloatArray, list[pa.Array], IntArray]] = field(default_factory=list, repr=False)
 
     def add(self, places: FloatArray, clocks: Sequence[pa.Array] = (), persons: IntArray | None = None) -> None:
@@ -231,38 +233,39 @@ class RowOrder:
             Whose rows they are: each person may have a clock of their own.
         """
         codes = np.arange(len(places)) if persons is None else persons
-        for start in range(0, len(places), BLOCK):
-            part = slice(start, start + BLOCK)
-            self._waiting.append((places[part], [clock[part] for clock in clocks], codes[part]))
-            if sum(len(rows) for rows, _, _ in self._waiting) >= BLOCK:
+        present = finite(places)
+        if not present.all():
+            places, codes, rows = places[present], codes[present], pa.array(present)
+            clocks = [clock.filter(rows) for clock in clocks]
+        if not len(places):
+            return
+        self._sample(places, _turns(places, self._rows), self.below)
+        self.ends = (places[:1] if self.ends is None else self.ends[0], places[-1:])
+        start = 0
+        while start < len(places):
+            block, inside = divmod(self._rows, BLOCK)
+            part = slice(start, start + BLOCK - inside)
+            if not self.shuffled and (block < EVERY_BLOCK or block % RARE == 0):
+                self._waiting.append((places[part], [clock[part] for clock in clocks], codes[part]))
+            self._rows += len(places[part])
+            start += BLOCK - inside
+            if self._rows % BLOCK == 0:
                 self.settle()
 
     def settle(self) -> None:
         """Count the rows that wait for a block to be full: the part ends."""
-        if not self._waiting:
+        waiting, self._waiting = self._waiting, []
+        if sum(len(rows) for rows, _, _ in waiting) < 2:
             return
-        places = np.concatenate([rows for rows, _, _ in self._waiting])
-        codes = np.concatenate([codes for _, _, codes in self._waiting])
-        present = finite(places)
-        places, codes = places[present], codes[present]
-        columns = [
-            pa.chunked_array(parts) for parts in zip(*(clocks for _, clocks, _ in self._waiting), strict=True)
-        ]
-        self._waiting = []
-        self._sample(places, _turns(places), self.below)
-        if len(places):
-            self.ends = (places[:1] if self.ends is None else self.ends[0], places[-1:])
-        if len(places) < 2 or self.shuffled:
-            return
-        self._blocks += 1
-        weight = 1 if self._blocks <= EVERY_BLOCK else 16
-        if self._blocks % weight:
-            return
+        rows, clocks, persons = zip(*waiting, strict=True)
+        places, codes = np.concatenate(rows), np.concatenate(persons)
+        columns = [pa.chunked_array(parts) for parts in zip(*clocks, strict=True)]
+        weight = 1 if self._rows <= EVERY_BLOCK * BLOCK else RARE
         permuted, monotone = _permuted(places, BLOCK), _is_monotone(places)
         lags = {lag: _logs(places[:-lag], places[lag:]) for lag in (1, *LAGS) if lag < len(places)}
         times = list[FloatArray]()
         if columns and (monotone or any(permuted.mean() - logs.mean() > NEARER for logs in lags.values())):
-            times = [_moments(column.combine_chunks())[present] for column in columns]
+            times = [_moments(column.combine_chunks()) for column in columns]
             self._follow(times, codes)
             times = [moments for moments in times if _follows(_range(moments, codes))]
         for lag, logs in lags.items():
@@ -357,10 +360,10 @@ def _logs(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(np.log1p(METRES * np.hypot(east, step[:, 1])))
 
 
-def _turns(places: FloatArray) -> Words:
+def _turns(places: FloatArray, first: int) -> Words:
     """Return a number for each row that depends on its place and its position, whatever the other parts are."""
     words = np.ascontiguousarray(places).view(np.uint64) * MIXERS[:2]
-    mixed = words[:, 0] + words[:, 1] + np.arange(len(places), dtype=np.uint64) * MIXERS[2]
+    mixed = words[:, 0] + words[:, 1] + np.arange(first, first + len(places), dtype=np.uint64) * MIXERS[2]
     for mixer in MIXERS[1:]:
         mixed = (mixed ^ (mixed >> np.uint64(31))) * mixer
     return np.asarray(mixed ^ (mixed >> np.uint64(31)))
