@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import shapely
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 from geoind.randomness import Words
-from geoind.tables.columns import finite, is_text, nulls, picked, plain, seconds_of
+from geoind.tables.columns import finite, floats_of, indices_of, is_text, nulls, picked, plain, seconds_of
 from geoind.tables.places import geometry_columns
 
 __all__ = ["RowOrder", "clock_columns", "refuse_copies", "refuse_geometries", "sampled_rows"]
@@ -38,7 +37,7 @@ HEX = re.compile(r"(?:\\x|0[xX])?([0-9A-Fa-f]{42,})")
 
 def sampled_rows(count: int) -> IntArray:
     """Return numbers of rows from all over a batch of so many."""
-    return np.unique(np.linspace(0, count - 1, min(ROWS, count)).astype(np.int64))
+    return np.linspace(0, count - 1, min(ROWS, count)).astype(np.int64)
 
 
 def refuse_geometries(schema: pa.Schema, kept: Iterable[str]) -> None:
@@ -126,6 +125,9 @@ def _is_wkb(column: pa.Array) -> bool:
     found = [shape for value in values for shape in _wkb_in(value)]
     if not found:
         return False
+    # Slow to import, and seldom needed.
+    import shapely
+
     shapes = shapely.from_wkb(np.asarray(found, dtype=object), on_invalid="ignore")
     return sum(shape is not None for shape in shapes) >= SHARE * len(values)
 
@@ -153,11 +155,10 @@ MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], 
 SHUFFLE = "give `order='shuffle'`"
 """The remedy for rows that are sorted by place, unless an engine has its own."""
 LEAST_PAIRS = 24
+MOST_PERMUTED = 16384
 NEARER = 0.15
 """Difference of mean logarithms that is tolerated: consecutive places 14 % nearer. Rows sorted by one coordinate
 have 0.6 to 0.7, by cells of a 10 x 10 grid 2.3."""
-TURNS = np.random.default_rng(0).random((2, 16384))
-"""Random rows, as shares of a table: a fixed choice, which needs no secret."""
 ERRORS = 4.0
 """Standard errors beyond that: a random order passes with probability 1 - 3e-5 in each test."""
 MOST_CLOCKS = 4
@@ -363,10 +364,18 @@ def _logs(first: FloatArray, second: FloatArray) -> FloatArray:
 def _turns(places: FloatArray, first: int) -> Words:
     """Return a number for each row that depends on its place and its position, whatever the other parts are."""
     words = np.ascontiguousarray(places).view(np.uint64) * MIXERS[:2]
-    mixed = words[:, 0] + words[:, 1] + np.arange(first, first + len(places), dtype=np.uint64) * MIXERS[2]
+    return _mixed(words[:, 0] + words[:, 1] + np.arange(first, first + len(places), dtype=np.uint64) * MIXERS[2])
+
+
+def _mixed(words: Words) -> Words:
+    """Return pseudo-random words of words: a fixed choice, which needs no secret."""
     for mixer in MIXERS[1:]:
-        mixed = (mixed ^ (mixed >> np.uint64(31))) * mixer
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+        words = (words ^ (words >> np.uint64(31))) * mixer
+    return np.asarray(words ^ (words >> np.uint64(31)))
+
+
+TURNS = _mixed(np.arange(1, 2 * MOST_PERMUTED + 1, dtype=np.uint64) * MIXERS[0]).reshape(2, -1) / 2.0**64
+"""Random rows, as shares of a table."""
 
 
 def _permuted(places: FloatArray, pairs: int = 2048) -> FloatArray:
@@ -420,7 +429,7 @@ def _follows(clock: FloatArray) -> bool:
 def _moments(column: pa.Array) -> FloatArray:
     """Return times that can be compared; whole numbers may count milliseconds."""
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+        return floats_of(column)
     return seconds_of(column)[0]
 
 
@@ -434,7 +443,7 @@ def clock_columns(batch: pa.RecordBatch) -> list[str]:
     ['begun', 'time']
     """
     # From all over the batch: rows that are sorted by a number begin in a narrow range of it.
-    rows = pa.array(np.unique(np.linspace(0, len(batch) - 1, min(len(batch), 64)).astype(np.int64)))
+    rows = indices_of(sampled_rows(len(batch)))
     columns = zip(batch.schema.names, batch.columns, strict=True)
     found = [name for name, column in columns if _may_be_clock(column.type) and _is_clock(name, column, rows)]
     return found[:MOST_CLOCKS]
