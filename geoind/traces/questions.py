@@ -112,10 +112,10 @@ def distance_exceeds(apart: Numbers, noise: Numbers, threshold: Numbers, size: f
     return difference > 0, abs(difference) > CLOSE + SURE * (apart + abs(noise) + abs(threshold) + size)
 
 
-def noisy_argmin(scores: Sequence[Numbers], words: Sequence[Numbers], scale: float) -> tuple[Numbers, Numbers]:
-    """Return the number of the smallest of some scores plus exponential noise, and where doubles are sure of it.
+def noisy_argmin(scores: Numbers, words: Numbers, scale: float) -> tuple[Numbers, Numbers]:
+    """Return the number of the smallest of k scores plus exponential noise, and where doubles are sure of it.
 
-    Two or more of the scores are finite.
+    `scores` and `words` are k numbers, or (k, n) arrays. Two or more of the scores are finite.
     """
     arrays = isinstance(scores[0], np.ndarray)
     least, most, where = (np.minimum, np.maximum, np.where) if arrays else (min, max, _either)
