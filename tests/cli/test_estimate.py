@@ -65,6 +65,7 @@ def test_people_on_both_sides_of_180_degrees_are_in_one_grid(tmp_path: Path, bou
     assert all(max(lon for lon, _ in ring) - min(lon for lon, _ in ring) < 0.01 for ring in rings)
 
 
+@pytest.mark.slow
 def test_several_outputs_with_intervals_over_the_reports_own_bounds(
     reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
