@@ -78,7 +78,7 @@ def test_back_home_the_centre_is_published_again_however_often_one_leaves() -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [1.0, 15.0])
 def test_a_night_at_home_rarely_leaves_the_zone(every: float) -> None:
-    """At home, the noise of 12 hours of tests passes the limit in 13 of 100 nights; more epsilon would reveal more."""
+    """At home, the noise of 12 hours of tests passes the limit in about 13 of 100 nights."""
     leaves = []
     for number in range(60):
         zone = zone_of(number)
