@@ -1,47 +1,39 @@
 """Attacks on the reports of a release, each a short function of arrays.
 
 The matching attacks ask which persons of a release fit what is known about one person, as in Pellungrini et al.
-(2018) and scikit-mobility: `location`, `sequence`, `time`, `frequency`, `probability`, `proportion` and `home_work`.
+(2018) and scikit-mobility: `location`, `sequence`, `time`, `frequency`, `probability`, `proportion`, `home_work`.
 A report fits a known place if it is within a radius of it; a radius of 0 means the same place.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from geoind.arrays import FloatArray, IntArray
+from geoind.audits.visits import MILLIMETRE, Flags, Visits, Within, on_sphere, plane_around, snapped
 from geoind.channels.remap import geometric_median
-from geoind.distances import EARTH_RADIUS, haversine
+from geoind.distances import haversine
 
 __all__ = [
+    "FOUND",
     "MATCHING",
+    "TOLERANCE",
     "Known",
     "Law",
-    "Visits",
-    "Within",
-    "at_night",
-    "at_work",
     "bayesian",
+    "known_visits",
     "linkage",
     "mean_of",
     "median_of",
     "mode_of",
     "nearest_report",
-    "plane_around",
-    "snapped",
-    "known_visits",
     "uniqueness",
     "usual_places",
 ]
 
-Flags: TypeAlias = npt.NDArray[np.bool_]
 Law: TypeAlias = Callable[[FloatArray], FloatArray]
 """From metres to a density of the noise, up to a factor."""
 
@@ -49,133 +41,6 @@ FOUND = 100.0
 """Metres within which a place is found."""
 TOLERANCE = 0.1
 """Largest relative difference of frequencies that match after noise."""
-HOUR = 3600.0
-MILLIMETRE = 1e-3
-
-
-@dataclass(frozen=True, eq=False)
-class Visits:
-    """Places with the persons that were there, in truth or as reported.
-
-    Attributes
-    ----------
-    lonlat : (n, 2) array
-        Degrees.
-    person : (n,) array of int
-        Numbers of the persons, from 0.
-    time : (n,) array, optional
-        Seconds since 1970.
-    """
-
-    lonlat: FloatArray
-    person: IntArray
-    time: FloatArray | None = None
-
-    @cached_property
-    def persons(self) -> int:
-        """The number of persons."""
-        return int(self.person.max()) + 1
-
-    @cached_property
-    def order(self) -> IntArray:
-        """The rows person by person, each in the order of time, or of the rows without times."""
-        last = np.arange(len(self.person)) if self.time is None else self.time
-        return np.lexsort((last, self.person))
-
-    @cached_property
-    def starts(self) -> IntArray:
-        """Where the rows of each person begin in `order`, and the end."""
-        return np.searchsorted(self.person[self.order], np.arange(self.persons + 1))
-
-    @cached_property
-    def rank(self) -> IntArray:
-        """The number of each row among the rows of its person, in the order of time."""
-        ranks = np.empty(len(self.person), np.int64)
-        ranks[self.order] = np.arange(len(self.person)) - np.repeat(self.starts[:-1], self.counts)
-        return ranks
-
-    @cached_property
-    def counts(self) -> IntArray:
-        """The number of rows of each person."""
-        return np.diff(self.starts)
-
-    @cached_property
-    def place(self) -> IntArray:
-        """The number of each row's place among the distinct ones."""
-        return np.unique(self.lonlat[:, 0] + 1j * self.lonlat[:, 1], return_inverse=True)[1]
-
-    @cached_property
-    def hour(self) -> IntArray:
-        """The hours since 1970; 0 without times."""
-        return np.zeros(len(self.person), np.int64) if self.time is None else (self.time // HOUR).astype(np.int64)
-
-    def rows_of(self, person: int) -> IntArray:
-        """Return the rows of a person, in the order of time."""
-        return self.order[self.starts[person] : self.starts[person + 1]]
-
-
-class Within:
-    """The rows within a radius of a place, found among rows sorted by stripes of latitude.
-
-    Examples
-    --------
-    >>> Within(np.array([[2.35, 48.86], [2.36, 48.86]]), 100.0).rows(np.array([2.3501, 48.86]))
-    array([0])
-    """
-
-    def __init__(self, lonlat: FloatArray, radius: float) -> None:
-        self._radius = radius
-        self._height = math.degrees(max(radius, MILLIMETRE) / EARTH_RADIUS)
-        stripe = np.floor(lonlat[:, 1] / self._height).astype(np.int64)
-        self._order = np.lexsort((lonlat[:, 0], stripe))
-        self._lonlat, self._stripe = lonlat[self._order], stripe[self._order]
-
-    def rows(self, place: FloatArray) -> IntArray:
-        """Return the rows around one place, in no particular order."""
-        lon, lat = map(float, place)
-        stripe = math.floor(lat / self._height)
-        least = math.cos(math.radians(min(90.0, abs(lat) + self._height)))
-        width = min(180.0, self._height / max(least, 1e-9))
-        parts = []
-        for number in (stripe - 1, stripe, stripe + 1):
-            start, end = np.searchsorted(self._stripe, [number, number + 1])
-            lons = self._lonlat[start:end, 0]
-            # The antimeridian: a turn to either side where the window crosses it.
-            for turn in [0, *([360] if lon - width < -180 else []), *([-360] if lon + width > 180 else [])]:
-                low, high = start + np.searchsorted(lons, [lon + turn - width, lon + turn + width * (1 + 1e-12)])
-                parts.append(np.arange(low, high))
-        rows = np.unique(np.concatenate(parts)) if width >= 180 else np.concatenate(parts)
-        apart = haversine(np.asarray(place)[None], self._lonlat[rows])[0]
-        return np.asarray(self._order[rows[apart <= self._radius + MILLIMETRE]])
-
-
-def snapped(lonlat: FloatArray, cell: float) -> FloatArray:
-    """Return for each place the mean of all places in its cell of so many metres.
-
-    Examples
-    --------
-    >>> places = snapped(np.array([[2.35, 48.86], [2.35001, 48.86001], [2.36, 48.86]]), 100.0)
-    >>> len(np.unique(places, axis=0))
-    2
-    """
-    height = math.degrees(cell / EARTH_RADIUS)
-    row = np.floor(lonlat[:, 1] / height)
-    width = height / np.maximum(np.cos(np.radians((row + 0.5) * height)), 1e-6)
-    column = np.floor(lonlat[:, 0] / width)
-    found, inverse, counts = np.unique(row + 1j * column, return_inverse=True, return_counts=True)
-    means = [np.bincount(inverse, weights=values, minlength=len(found)) / counts for values in lonlat.T]
-    return np.column_stack(means)[inverse]
-
-
-def plane_around(centre: FloatArray, lonlat: FloatArray) -> FloatArray:
-    """Return (n, 2) metres east and north of a centre: distances and directions from it are exact."""
-    lon, lat = np.radians(lonlat[:, 0] - centre[0]), np.radians(lonlat[:, 1])
-    middle = math.radians(float(centre[1]))
-    bearing = np.arctan2(
-        np.sin(lon) * np.cos(lat), math.cos(middle) * np.sin(lat) - math.sin(middle) * np.cos(lat) * np.cos(lon)
-    )
-    apart = haversine(np.asarray(centre)[None], lonlat)[0]
-    return np.column_stack([apart * np.sin(bearing), apart * np.cos(bearing)])
 
 
 # (a) One report, with the prior of the data.
@@ -226,57 +91,20 @@ def bayesian(
         errors[number] = np.hypot(*(guess - true))
         posterior = np.zeros(len(places))
         posterior[rows] = weights
-        likely = int(rows[np.argmax((around[rows] @ posterior))])
+        likely = int(rows[np.argmax(around[rows] @ posterior)])
         found[number] = haversine(places[likely][None], place[None])[0, 0] <= FOUND
     return errors, found
 
 
 def _neighbours(places: FloatArray, radius: float) -> csr_array:
     """Return which places are within a radius of each other, as a matrix of ones."""
-    pairs = cKDTree(_on_sphere(places)).query_pairs(radius, output_type="ndarray")
+    pairs = cKDTree(on_sphere(places)).query_pairs(radius, output_type="ndarray")
     rows = np.concatenate([pairs[:, 0], pairs[:, 1], np.arange(len(places))])
     columns = np.concatenate([pairs[:, 1], pairs[:, 0], np.arange(len(places))])
     return csr_array((np.ones(len(rows)), (rows, columns)), shape=(len(places), len(places)))
 
 
-def _on_sphere(lonlat: FloatArray) -> FloatArray:
-    """Return (n, 3) coordinates in metres, whose straight distances are chords of the sphere."""
-    lon, lat = np.radians(lonlat).T
-    unit = np.column_stack([np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)])
-    return np.asarray(EARTH_RADIUS * unit)
-
-
 # (b) Home and work from the reports of one person.
-
-
-def at_night(lonlat: FloatArray, seconds: FloatArray) -> Flags:
-    """Return which rows are from 21 to 6 h in local solar time, because the time zone is not known.
-
-    Examples
-    --------
-    >>> at_night(np.array([[0.0, 50.0], [180.0, 50.0]]), np.array([0.0, 0.0]))
-    array([ True, False])
-    """
-    hour = _solar_hour(lonlat, seconds)
-    return np.asarray((hour < 6) | (hour >= 21))
-
-
-def at_work(lonlat: FloatArray, seconds: FloatArray) -> Flags:
-    """Return which rows are from 9 to 17 h, Monday to Friday, in local solar time.
-
-    Examples
-    --------
-    >>> at_work(np.array([[0.0, 50.0], [0.0, 50.0]]), np.array([12 * 3600.0, 60 * 3600.0]))
-    array([ True, False])
-    """
-    hour = _solar_hour(lonlat, seconds)
-    # 1970 began on a Thursday; 0 is Sunday.
-    day = np.floor(seconds / 86_400 + lonlat[:, 0] / 360 + 4) % 7
-    return np.asarray((hour >= 9) & (hour < 17) & (day >= 1) & (day <= 5))
-
-
-def _solar_hour(lonlat: FloatArray, seconds: FloatArray) -> FloatArray:
-    return np.asarray((seconds / HOUR + lonlat[:, 0] / 15) % 24)
 
 
 def usual_places(visits: Visits, when: Flags | None = None, *, number: int = 0, least: int = 1) -> FloatArray:
@@ -461,7 +289,8 @@ def uniqueness(
     Examples
     --------
     >>> visits = Visits(np.array([[2.35, 48.86], [2.36, 48.86], [2.35, 48.86]]), np.array([0, 0, 1]))
-    >>> unique = uniqueness(visits, visits, persons=np.arange(2), radius=0.0, timed=False, rng=np.random.default_rng(1))
+    >>> rng = np.random.default_rng(1)
+    >>> unique = uniqueness(visits, visits, persons=np.arange(2), radius=0.0, timed=False, rng=rng)
     >>> unique[0, 1], np.isnan(unique[1, 1])
     (np.float64(1.0), np.True_)
     """
@@ -559,8 +388,8 @@ def nearest_report(truth: FloatArray, reports: FloatArray, rows: IntArray) -> Fl
     >>> nearest_report(places, places[::-1], np.array([0, 1])), nearest_report(places, places, np.array([0]))
     (array([0., 0.]), array([1.]))
     """
-    tree = cKDTree(_on_sphere(reports))
-    places, own = _on_sphere(truth[rows]), _on_sphere(reports[rows])
+    tree = cKDTree(on_sphere(reports))
+    places, own = on_sphere(truth[rows]), on_sphere(reports[rows])
     nearest = np.asarray(tree.query(places)[0])
     apart = np.sqrt(((places - own) ** 2).sum(axis=1))
     first = apart <= nearest + MILLIMETRE

@@ -1,7 +1,8 @@
 """A statement about a release: what it promises, and which attacks succeed.
 
-Compare a file of reports with the true file it was made from, run attacks on it, and write one page for the files of
-the owner of the data. With REPORTS alone, state what its release record says. Exit code 1 if a --fail-if rule holds.
+Compare a file of reports with the true file that it was made from, run attacks on it, and write one page that the
+owner of the data can file. With REPORTS alone, state what its release record says. The exit code is 1 if a rule of
+--fail-if holds.
 """
 
 import argparse
@@ -17,7 +18,7 @@ from geoind.errors import MOST_SAID, InvalidInputError, printable
 
 if TYPE_CHECKING:
     from geoind.arrays import FloatArray
-    from geoind.audits.assessment import Guess
+    from geoind.audits.attempts import Guess
     from geoind.files import Reading
     from geoind.tables import ReleaseRecord
     from geoind.tables.places import LonLat, Points
@@ -57,7 +58,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Write the statement, print the verdicts, and return the exit code."""
     from geoind.atomic import AtomicWriter
-    from geoind.audits.assessment import LEGAL_DISTANCES, assess, parse_rule
+    from geoind.audits import LEGAL_DISTANCES, assess
+    from geoind.audits.rules import parse_rule
     from geoind.tables import read_promise
 
     if len(options.files) > 2:
@@ -139,7 +141,9 @@ def _tables(
     if record.unit == "column" and options.person is None:
         raise InvalidInputError("the release record declares persons by a column: name it with --person COLUMN")
     if record.unit == "each file":
-        raise InvalidInputError("the release record says one person per file: a statement needs the persons in one file")
+        raise InvalidInputError(
+            "the release record says one person per file: a statement needs the persons in one file"
+        )
     columns = {name: value for name in ("person", "time", "id") if (value := getattr(options, name)) is not None}
     given = places_of(about["lon"], about["lat"], about["geometry"], about["crs"])
     true = _read(truth, about["reading"], given, columns)
@@ -172,8 +176,9 @@ def _matched(true: Mapping[str, Any], released: Mapping[str, Any], column: str |
     if column is None:
         if rows != reports:
             raise InvalidInputError(
-                f"the true file has {rows:,} rows and the reports have {reports:,}: rows were left out. Keep a column "
-                "that identifies the row (--keep COLUMN of `geoind obfuscate`) and name it here with --id COLUMN"
+                f"the true file has {rows:,} rows and the reports have {reports:,}: rows were left out. Keep a "
+                "column that identifies the row (--keep COLUMN of `geoind obfuscate`) and name it here with --id "
+                "COLUMN"
             )
         return np.arange(rows)
     numbers = {name: number for number, name in enumerate(released["id"])}
@@ -229,7 +234,9 @@ def _read(
                     parts[what] += map(str, values.to_pylist())
                 else:
                     seconds, missing, wrong = seconds_of(values) if what == "time" else _weights(values)
-                    reason = NO_TIME if what == "time" else f"column {name!r} must be numbers that are not negative"
+                    reason = (
+                        NO_TIME if what == "time" else f"column {name!r} must be numbers that are not negative"
+                    )
                     problems |= dict.fromkeys(np.flatnonzero(missing | wrong).tolist(), reason)
                     parts[what].append(seconds)
             for row, reason in problems.items():
@@ -238,7 +245,9 @@ def _read(
                 kept.append(degree)
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
-    table: dict[str, Any] = {name: part if name == "id" else np.concatenate([[], *part]) for name, part in parts.items()}
+    table: dict[str, Any] = {
+        name: part if name == "id" else np.concatenate([[], *part]) for name, part in parts.items()
+    }
     table["places"] = [np.concatenate(kept) for kept in lonlats]
     if not len(table["places"][0]):
         raise InvalidInputError(f"{path}: there are no rows")
@@ -267,8 +276,9 @@ def _population(options: argparse.Namespace) -> "tuple[FloatArray, FloatArray] |
         return None
     if options.population.suffix.lower() in RASTERS:
         raise InvalidInputError(
-            "--population must be points: rasters are not read. Convert it, such as with `gdal_translate -of XYZ -co "
-            "ADD_HEADER_LINE=YES -co COLUMN_SEPARATOR=,`, and name its columns lon, lat and people (--weight people)"
+            "--population must be points: rasters are not read. Convert it, such as with `gdal_translate -of XYZ "
+            "-co ADD_HEADER_LINE=YES -co COLUMN_SEPARATOR=,`, and name its columns lon, lat and people (--weight "
+            "people)"
         )
     found = _read(options.population, Reading(), (), {} if options.weight is None else {"weight": options.weight})
     places = found["places"][0]
@@ -281,7 +291,7 @@ def _trace_adversary(record: "ReleaseRecord") -> "dict[str, Guess]":
     """Return the Bayesian of `geoind.traces.home_beliefs` as a guess about a home, if the method is known."""
     import numpy as np
 
-    from geoind.audits.attacks import at_night
+    from geoind.audits.visits import at_night
     from geoind.channels.remap import geometric_median
     from geoind.mechanisms.spherical import SphericalLaplace
     from geoind.space.projection import Projection
@@ -289,17 +299,15 @@ def _trace_adversary(record: "ReleaseRecord") -> "dict[str, Guess]":
     from geoind.tables.recipe import METHODS, described, method_of
     from geoind.traces import Independent, Mobility, TraceMethod, home_beliefs, middle
 
-    if record.session is None:
-        if record.mechanism != "SphericalLaplace":
-            return {}
-        noise = SphericalLaplace(record.epsilon)
-        method: TraceMethod | None = Independent(record.epsilon)
-    else:
-        noise = SphericalLaplace(record.fresh or record.epsilon)
-        methods = [method_of(name, noise) for name in METHODS]
-        method = next((each for each in methods if described(each) == record.session), None)
-        if method is None:
-            return {}
+    if record.mechanism != "SphericalLaplace" and record.session is None:
+        return {}
+    noise = SphericalLaplace(record.epsilon if record.session is None else record.fresh or record.epsilon)
+    known: dict[str | None, TraceMethod] = {None: Independent(noise.epsilon)}
+    if record.session is not None:
+        known |= {described(method): method for method in (method_of(name, noise) for name in METHODS)}
+    if record.session not in known:
+        return {}
+    method = known[record.session]
 
     def guess(reports: "FloatArray", seconds: "FloatArray") -> "FloatArray":
         night = at_night(reports, seconds)

@@ -9,7 +9,7 @@ from geoind.pictures.page import fill
 __all__ = ["CHART_STYLE", "bars", "curves", "intervals", "squares"]
 
 WIDTH, HEIGHT = 640, 240
-LEFT, BOTTOM, TOP, RIGHT = 52, 36, 14, 12
+LEFT, BOTTOM, TOP, RIGHT = 52, 36, 14, 24
 
 
 def curves(series: Mapping[str, Sequence[tuple[float, float]]], *, title: str, x: str, most: float) -> Markup:
@@ -90,6 +90,8 @@ def squares(cells: Sequence[tuple[int, int, str]], *, title: str, scale: float, 
 def intervals(rows: Sequence[tuple[str, Sequence[tuple[str, float, float, float]]]], *, title: str) -> Markup:
     """Return a chart with a row for each label: (kind, value, low, high) marks between 0 and 1 on a line.
 
+    A value that is NaN has an interval only.
+
     Examples
     --------
     >>> intervals([("home", [("now", 0.2, 0.1, 0.3), ("none", 1, 1, 1)])], title="Attacks").count("<circle")
@@ -168,7 +170,8 @@ INTERVALS = """
 <text class="end" x="{{ left - 8 }}" y="{{ y + 4 }}">{{ label }}</text>
 {% for kind, at, low, high in marks %}
 <line class="{{ kind }}" x1="{{ low }}" x2="{{ high }}" y1="{{ y }}" y2="{{ y }}"/>
-<circle class="{{ kind }}" cx="{{ at }}" cy="{{ y }}" r="4"/>
+{% if at == at %}<circle class="{{ kind }}" cx="{{ at }}" cy="{{ y }}" r="4"/>{% endif %}
+
 {% endfor %}
 {% endfor %}
 </svg>
@@ -184,7 +187,8 @@ svg text.line1 { fill: var(--one) } svg text.line2 { fill: var(--two) }
 .cell { stroke: var(--paper); stroke-width: 0.5 }
 .cell.few { fill: var(--few) } .cell.some { fill: var(--some) } .cell.many { fill: var(--one) }
 line.now { stroke: var(--one); stroke-width: 3 } circle.now { fill: var(--one) }
-line.none { stroke: var(--two); stroke-width: 1 } circle.none { fill: var(--paper); stroke: var(--two); stroke-width: 2 }
+line.none { stroke: var(--two); stroke-width: 1 }
+circle.none { fill: var(--paper); stroke: var(--two); stroke-width: 2 }
 line.huge { stroke: var(--grey) } circle.huge { fill: var(--grey) }
 """
 """Colours are the variables --ink, --paper, --rule, --one, --two, --few, --some and --grey of the page."""
