@@ -107,7 +107,9 @@ class Promised(NamedTuple):
 
 def promised_by(record: Record, noise: Noise | None, counts: IntArray | None) -> tuple[Promised, ...]:
     """Return the promise of one report, and of the median and the busiest person."""
-    totals = [("one report", 1, record.epsilon if record.session is None else record.fresh or math.inf)]
+    totals = [("one report", 1, record.epsilon)]
+    if record.session is not None:
+        totals = [("one fresh report", 1, record.fresh or math.inf)]
     if record.unit != "each row":
         for who, total in (("the median person", record.median), ("the busiest person", record.busiest)):
             if total is not None:

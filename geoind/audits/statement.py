@@ -213,6 +213,9 @@ def _distances(found: Assessment) -> Parts:
         (f"{share:.0%} of reports within", metres_text(measured), metres_text(said))
         for share, measured, said in found.quantiles
     ]
+    if found.quantiles[0][1:] == (None, None):
+        yield "Not known: the record does not describe it, and the true locations were not given."
+        return
     yield Table("Distance between truth and report", ("", "measured", "promised"), rows)
     share = found.measures.get("within_median")
     if share is not None and found.reports >= 100 and share > 0.5 + 4 / math.sqrt(found.reports) + 0.01:

@@ -318,11 +318,13 @@ def _trace_adversary(record: "ReleaseRecord") -> "dict[str, Guess]":
         grid = Grid(corner, corner, cell=cell, columns=SIDE, rows=SIDE)
         # Times must increase: rows of the same second follow each other by a millisecond.
         times = seconds + 1e-3 * np.arange(len(seconds))
-        mobility = Mobility(grid, plane)
+        # Nights elsewhere are not at home.
+        here = night & (np.hypot(*plane.to_xy(reports).T) < -corner)
+        beliefs = home_beliefs(reports, times, at_home=here, method=method, mobility=Mobility(grid, plane))
         try:
-            beliefs = home_beliefs(reports, times, at_home=night, method=method, mobility=mobility)
             [belief] = deque(beliefs, maxlen=1)
         except InvalidInputError:
+            # No cell of the grid explains the answers of a session.
             return centre
         best = geometric_median(grid.xy, belief.reshape(1, -1), tolerance=1.0)
         return np.asarray(plane.to_lonlat(best)[0])
