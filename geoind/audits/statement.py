@@ -50,7 +50,7 @@ ADVERSARIES = {
         "Persons who are unique by a few known visits",
         "The adversary knows some true visits of a person (the place{hour}) and which reports belong to one person"
         "{linked}. A person is unique if exactly one person of the release has a report within {radius} of each "
-        "known place{during}, and it is the right one. Without noise, the place is a cell of 100 m.",
+        "known place{during}, and it is the right one. Without noise, the place is a cell of 100 m.{huge}",
     ),
     "match": (
         "Matching attacks, as defined by scikit-mobility",
@@ -182,7 +182,7 @@ def _promise(found: Assessment) -> Parts:
     yield Table(
         f"Level: the logarithm of the largest change of odds (delta {DELTA:g} where several reports are added)",
         (
-            "",
+            "whose",
             "reports",
             "epsilon per metre",
             *(f"level within {radius:,.0f} m" for radius in RADII),
@@ -216,7 +216,7 @@ def _distances(found: Assessment) -> Parts:
     if found.quantiles[0][1:] == (None, None):
         yield "Not known: the record does not describe it, and the true locations were not given."
         return
-    yield Table("Distance between truth and report", ("", "measured", "promised"), rows)
+    yield Table("Distance between truth and report", ("share", "measured", "promised"), rows)
     share = found.measures.get("within_median")
     if share is not None and found.reports >= 100 and share > 0.5 + 4 / math.sqrt(found.reports) + 0.01:
         yield f"{share:.1%} of the reports are within the promised median: there is less noise than promised."
@@ -235,7 +235,7 @@ def _distances(found: Assessment) -> Parts:
     ]
     if laws:
         yield Table(
-            "Share of reports within distances that laws name", ("", "distance", "measured", "promised"), laws
+            "Share of reports within distances that laws name", ("law", "distance", "measured", "promised"), laws
         )
         yield "Arithmetic, not legal advice."
 
@@ -320,6 +320,9 @@ def _attacks(found: Assessment) -> Parts:
             night=" at night (21 to 6 h, local solar time)" if found.period is not None else "",
             hour=" and the hour" if timed else "",
             during=" in that hour" if timed else "",
+            huge=" Success on huge noise means that the times identify the person, not the places."
+            if timed
+            else "",
             radius=metres_text(noise.mechanism.reach(0.99))
             if noise is not None and noise.exact
             else "the usual error",

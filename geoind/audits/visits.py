@@ -100,11 +100,13 @@ class Within:
     """
 
     def __init__(self, lonlat: FloatArray, radius: float) -> None:
-        self._radius = radius
         self._height = math.degrees(max(radius, MILLIMETRE) / EARTH_RADIUS)
         stripe = np.floor(lonlat[:, 1] / self._height).astype(np.int64)
         self._order = np.lexsort((lonlat[:, 0], stripe))
-        self._lonlat, self._stripe = lonlat[self._order], stripe[self._order]
+        self._lon, self._stripe = lonlat[self._order, 0], stripe[self._order]
+        # Chords grow with arcs, and need no trigonometry for each pair.
+        self._at = on_sphere(lonlat[self._order])
+        self._chord = 2 * EARTH_RADIUS * math.sin(min(math.pi, (radius + MILLIMETRE) / EARTH_RADIUS) / 2)
 
     def rows(self, place: FloatArray) -> IntArray:
         """Return the rows around one place, in no particular order."""
@@ -115,14 +117,14 @@ class Within:
         parts = []
         for number in (stripe - 1, stripe, stripe + 1):
             start, end = np.searchsorted(self._stripe, [number, number + 1])
-            lons = self._lonlat[start:end, 0]
+            lons = self._lon[start:end]
             # The antimeridian: a turn to either side where the window crosses it.
             for turn in [0, *([360] if lon - width < -180 else []), *([-360] if lon + width > 180 else [])]:
                 low, high = start + np.searchsorted(lons, [lon + turn - width, lon + turn + width * (1 + 1e-12)])
                 parts.append(np.arange(low, high))
         rows = np.unique(np.concatenate(parts)) if width >= 180 else np.concatenate(parts)
-        apart = haversine(np.asarray(place)[None], self._lonlat[rows])[0]
-        return np.asarray(self._order[rows[apart <= self._radius + MILLIMETRE]])
+        apart = self._at[rows] - on_sphere(np.asarray(place)[None])
+        return np.asarray(self._order[rows[np.einsum("ij,ij->i", apart, apart) <= self._chord**2]])
 
 
 def snapped(lonlat: FloatArray, cell: float) -> FloatArray:

@@ -45,14 +45,16 @@ def record_of(mechanism: Mechanism = NOISE, **members: Any) -> ReleaseRecord:
 def assessed(mechanism: Mechanism = NOISE, **options: Any) -> Assessment:
     truth, person, time = town()
     reports = mechanism.sample(truth, rng=1)
-    keywords = {"truth": truth, "person": person, "time": time, "sample": 60} | options
+    keywords = {"truth": truth, "person": person, "time": time, "sample": 24} | options
     return assess(keywords.pop("reports", reports), keywords.pop("record", record_of(mechanism)), **keywords)
 
 
 @pytest.fixture(scope="module")
 def found() -> Assessment:
     busiest = PersonTotal(reports=8, epsilon=8 * NOISE.epsilon)
-    return assessed(record=record_of(persons=60, busiest=busiest, median=busiest, kept=("person", "time")))
+    return assessed(
+        record=record_of(persons=60, busiest=busiest, median=busiest, kept=("person", "time")), sample=60
+    )
 
 
 def test_the_totals_are_those_of_the_files_and_of_the_accountant(found: Assessment) -> None:
