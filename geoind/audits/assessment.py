@@ -129,7 +129,7 @@ def assess(
     record: Record,
     *,
     truth: ArrayLike | None = None,
-    person: Sequence[object] | None = None,
+    person: ArrayLike | None = None,
     time: ArrayLike | None = None,
     public: Collection[str] = ("person", "time"),
     population: tuple[ArrayLike, ArrayLike] | None = None,
@@ -155,7 +155,7 @@ def assess(
         What `geoind.tables.read_promise` returns.
     truth : (n, 2) array, optional
         The true places, row by row. Without it the statement is about the record alone.
-    person : sequence, optional
+    person : (n,) array, optional
         Whose row it is. By default each row is a person.
     time : (n,) array, optional
         Seconds since 1970.

@@ -1,7 +1,6 @@
 """The rows of a truth and of its reports, matched and checked."""
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -28,7 +27,7 @@ class MatchedRows(NamedTuple):
 
     @classmethod
     def of(
-        cls, reports: FloatArray, truth: ArrayLike, person: Sequence[object] | None, time: ArrayLike | None, k: int
+        cls, reports: FloatArray, truth: ArrayLike, person: ArrayLike | None, time: ArrayLike | None, k: int
     ) -> "MatchedRows":
         """Return the checked rows; fewer than k persons are an error."""
         places = as_places(truth, "truth")

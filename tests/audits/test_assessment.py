@@ -45,7 +45,7 @@ def record_of(mechanism: Mechanism = NOISE, **members: Any) -> ReleaseRecord:
 def assessed(mechanism: Mechanism = NOISE, **options: Any) -> Assessment:
     truth, person, time = town()
     reports = mechanism.sample(truth, rng=1)
-    keywords = {"truth": truth, "person": person, "time": time, "sample": 24} | options
+    keywords: dict[str, Any] = {"truth": truth, "person": person, "time": time, "sample": 24} | options
     return assess(keywords.pop("reports", reports), keywords.pop("record", record_of(mechanism)), **keywords)
 
 

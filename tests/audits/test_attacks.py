@@ -31,7 +31,7 @@ TRACES = [
 ]
 """Each visit is the number of a place and an hour."""
 THIRD, SIXTH, SEVENTH = 1 / 3, 1 / 6, 1 / 7
-RISKS = {
+RISKS: dict[tuple[str, int], list[float]] = {
     ("location", 2): [
         *(SEVENTH, SEVENTH, 0.25, SEVENTH, 0.25, SEVENTH, SEVENTH, SIXTH, 0.2, SEVENTH, SIXTH, 0.25, SIXTH, 0.2),
         *(SEVENTH, 0.25),
