@@ -179,6 +179,7 @@ INTERVALS = """
 
 CHART_STYLE = """
 svg { width: 100%; max-width: 46rem; height: auto; font: 12px system-ui, sans-serif; display: block }
+@media screen and (max-width: 36rem) { svg { min-width: 34rem } }
 svg text { fill: var(--ink) } svg .mid { text-anchor: middle } svg .end { text-anchor: end }
 .grid { stroke: var(--rule) } polyline { fill: none; stroke-width: 2 }
 polyline.line1 { stroke: var(--one) } polyline.line2 { stroke: var(--two); stroke-dasharray: 6 4 }

@@ -62,7 +62,7 @@ def _html(part: str | Table | Figure) -> Markup:
     if isinstance(part, Table):
         return fill(TABLE, table=part._replace(rows=[[printable(cell) for cell in row] for row in part.rows]))
     if isinstance(part, Figure):
-        return fill("<figure>{{ svg }}<figcaption>{{ caption }}</figcaption></figure>", **part._asdict())
+        return fill(FIGURE, **part._asdict())
     return fill("<p>{{ text }}</p>", text=part)
 
 
@@ -116,9 +116,15 @@ BODY = """
 </main>
 """
 
+FIGURE = """
+<figure><div class="wide" role="region" tabindex="0" aria-label="{{ caption }}">{{ svg }}</div>
+<figcaption>{{ caption }}</figcaption></figure>
+"""
+
 TABLE = """
+<h3>{{ table.caption }}</h3>
+{% if table.note %}<p>{{ table.note }}</p>{% endif %}
 <div class="wide" role="region" tabindex="0" aria-label="{{ table.caption }}"><table>
-<caption>{{ table.caption }}{% if table.note %}<span>{{ table.note }}</span>{% endif %}</caption>
 {% if table.head | join %}
 <thead><tr>{% for cell in table.head %}<th scope="col">{{ cell }}</th>{% endfor %}</tr></thead>
 {% endif %}
@@ -142,14 +148,13 @@ h1, h2 { line-height: 1.2 } h2 { margin-top: 2rem; border-top: 1px solid var(--r
 .verdict { font-weight: 600; padding: 0.5rem 1rem }
 .passed { background: var(--good) } .failed { background: var(--bad) }
 figure { margin: 1.2rem 0 } figcaption, footer { color: var(--soft); font-size: 0.9rem }
-.wide { overflow-x: auto; margin: 1rem 0 } table { border-collapse: collapse; font-size: 0.9rem }
-caption { text-align: left; font-weight: 600; padding-bottom: 0.3rem }
-caption span { display: block; font-weight: 400 }
+.wide { overflow-x: auto; margin: 0.5rem 0 1rem } table { border-collapse: collapse; font-size: 0.9rem }
+h3 { font-size: 1rem; margin: 1.2rem 0 0.3rem } h3 + p { margin: 0 }
 th, td { padding: 0.25rem 0.8rem 0.25rem 0; text-align: left; vertical-align: top; overflow-wrap: anywhere;
   border-bottom: 1px solid var(--rule); min-width: 5rem }
 tbody th { font-weight: 400; min-width: 11rem }
 @media print { :root { --ink: #000; --paper: #fff; --soft: #333; --rule: #999; --one: #005a8e; --two: #b34700;
   --few: #cfe3f1; --some: #7fb2d9; --grey: #777; --good: #fff; --bad: #fff } body { font-size: 10.5pt }
-  main { max-width: none; padding: 0 } figure, tr { break-inside: avoid } h2, caption { break-after: avoid }
+  main { max-width: none; padding: 0 } figure, tr { break-inside: avoid } h2, h3 { break-after: avoid }
   .wide { overflow: visible } .verdict { border: 1px solid #000 } }
 """
