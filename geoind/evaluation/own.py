@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq
@@ -94,11 +94,11 @@ class Contender:
         """Whether the mechanism is made for a prior."""
         return isinstance(self.mechanism, type) or not is_mechanism(self.mechanism)
 
-    def made(self, prior: Prior, parameter: float) -> Any:
+    def made(self, prior: Prior, parameter: float) -> object:
         """Return what the user's function returns for a prior, or the mechanism itself."""
         if not self.is_function:
             return self.mechanism
-        function: Callable[..., Any] = self.mechanism  # type: ignore[assignment]
+        function: Callable[..., object] = self.mechanism  # type: ignore[assignment]
         return function(prior) if self.tune is None else function(prior, parameter)
 
 
