@@ -159,7 +159,7 @@ def prior_of(what: str, options: argparse.Namespace) -> "tuple[str, FloatArray, 
     """Return the name of a prior, its weights on the 9 x 9 cells of the paper, and their projection."""
     from geoind.evaluation import PAPER_SETTING, synthetic_city
     from geoind.evaluation.windows import busiest_window, window_of
-    from geoind.files.datasets import read_lonlat
+    from geoind.files import read_lonlat
 
     cell, size = options.cell, {"columns": PAPER_SETTING.grid.columns, "rows": PAPER_SETTING.grid.rows}
     if what in PAPER_SETTING.weights:
