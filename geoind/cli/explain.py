@@ -2,11 +2,13 @@
 
 Print the distance of a report from the true location, the radius that a query must ask for, and how much a report
 changes the odds between two places; with --reports and --delta also the level of several reports together, and the
-noise that several reports of this level need.
+noise that several reports of this level need; with --trace what the traces of a file would cost by each method.
 """
 
 import argparse
+import csv
 import math
+import secrets
 
 from geoind.arrays import as_count, as_positive, as_unit
 from geoind.cli.shared import add_privacy, epsilon_of, option, print_rows
@@ -17,11 +19,18 @@ __all__ = ["add_options", "run"]
 
 PROBABILITIES = (0.5, 0.9, 0.95, 0.99)
 DISTANCES = (10, 50, 100, 200, 500, 1000, 5000)
+TRACE = ("person", "time", "lat", "lon")
+RADIUS = 200.0
+"""Metres of the level of a trace, if --radius is not given."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_privacy(parser, several=True)
+    group = parser.add_argument_group("before traces are released")
+    text = "a GeoLife folder, SNAP check-ins or a table: cost and error of each method on it; nothing is written"
+    option(group, "--trace FILE", text)
+    option(group, "--columns PERSON,TIME,LAT,LON", "of the table [usual names]")
     option(parser, "--interest M", "radius of interest of a query [%(default)g m]", type=float, default=300.0)
     option(parser, "--confidence P", "that the query misses nothing [%(default)g]", type=float, default=0.95)
 
@@ -35,6 +44,8 @@ def run(options: argparse.Namespace) -> None:
             raise InvalidInputError("--reports and --delta go together, with --level and --radius")
         as_count(options.reports, "--reports")
         as_unit(options.delta, "--delta")
+    if options.columns is not None and options.trace is None:
+        raise InvalidInputError("--columns needs --trace")
     interest = as_positive(options.interest, "--interest")
     confidence = as_unit(options.confidence, "--confidence")
     retrieval = interest + globe.reach(confidence)
@@ -52,6 +63,8 @@ def run(options: argparse.Namespace) -> None:
     _print("A report changes the odds between two places this far apart by at most a factor of", *factors)
     if several:
         _print_several(globe, options.level, options.radius, options.reports, options.delta)
+    if options.trace is not None:
+        _print_traces(globe, options.trace, options.columns, options.radius or RADIUS)
 
 
 def _print_several(globe: SphericalLaplace, level: float, radius: float, reports: int, delta: float) -> None:
@@ -79,6 +92,32 @@ def _print_several(globe: SphericalLaplace, level: float, radius: float, reports
     )
     print(f"  from {plural(first, 'report')} on, Gaussian noise is smaller than Laplace noise by the plain sum;")
     print(f"  from {plural(second, 'report')} on, it is the smallest")
+
+
+def _print_traces(globe: SphericalLaplace, path: str, columns: str | None, radius: float) -> None:
+    """Print cost and error of each method on the traces of a file."""
+    from geoind.files import read_traces
+    from geoind.tables.recipe import METHODS, method_of
+    from geoind.traces import trace_costs
+
+    names = [] if columns is None else next(csv.reader([columns]), [])
+    if columns is not None and (len(names) != len(TRACE) or not all(names)):
+        raise InvalidInputError(f"--columns must be PERSON,TIME,LAT,LON, got {columns!r}")
+    traces = read_traces(path, dict(zip(TRACE, names, strict=False)))
+    methods = {str(name): method_of(name, globe) for name in METHODS}
+    # The noise of a real release is under another key.
+    costs = trace_costs(traces, methods, key=secrets.token_bytes(32))
+    print(f"\n{plural(len(traces), 'position')} of {plural(traces['person'].nunique(), 'person')}, by each method")
+    print(f"{'':<14}{'error':>10}{'':>12}   level within {radius:g} m of a whole trace    of fresh")
+    print(f"{'':<14}{'mean':>10}{'90 %':>12}{'median person':>18}{'largest':>16}{'noise':>14}")
+    for row in costs.to_dict("records"):
+        errors = f"{_metres(row['mean_error']):>10}{_metres(row['error_90']):>12}"
+        levels = f"{row['median'] * radius:>18.4g}{row['largest'] * radius:>16.4g}"
+        print(f"  {row['method']:<12}{errors}{levels}{row['share']:>14.0%}")
+    sessions = costs[costs["method"] != "independent"]
+    if sessions["share"].min() > 0.5:
+        print("  These persons seldom stay: every session costs more than half of fresh noise.")
+    print("  The numbers are computed from the true traces: do not publish those of private data.")
 
 
 def _print(title: str, *rows: tuple[str, str]) -> None:
