@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from geoind.evaluation import Contender, Setting
     from geoind.space.projection import Projection
 
-__all__ = ["add_options", "prior_of", "run"]
-
 CITY = "synthetic city"
 CITY_CELLS, CITY_SIDE = 64, 6400.0
 
@@ -34,19 +32,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "check-ins, GeoLife), or 'city' for a synthetic one; may be repeated [all regions and the city]"
     )
     option(parser, "--prior WHAT", text, action="append")
-    option(parser, "--cell M", "side of a cell [%(default)g m]", type=float, default=100.0)
-    option(parser, "--loss M", "expected distance of every mechanism [that of cloaking]", type=float)
+    option(parser, "--cell M", "side of a cell in metres", default=100.0)
+    option(parser, "--loss M", "expected distance in metres of every mechanism [that of cloaking]")
     text = (
         "a mechanism of your own, from Python code that is imported and run: a Contender, a Mechanism, a Channel "
         "or a function from a prior to a Channel; MODULE:NAME=LABEL names it; may be repeated"
     )
     option(parser, "--mechanism MODULE:NAME", text, action="append")
-    option(parser, "--out FILE", "write a page, and CSV files next to it", type=Path)
+    option(parser, "--out FILE", "write an HTML page, and CSV files next to it")
     text = "compare sessions of moving people: a GeoLife folder, SNAP check-ins or a CSV [synthetic commuters]"
     option(parser, "--traces WHAT", text, nargs="?", const="commuters")
     option(parser, "--trace PERSON,TIME", "columns of the CSV, with --lat and --lon [usual names]")
-    option(parser, "--every S", "seconds between two positions of a trace [300, 60 of a file]", type=float)
-    option(parser, "--drives N", "number of drives, the longest ones [%(default)d]", type=int, default=20)
+    option(parser, "--every S", "seconds between two positions of a trace [300, 60 of a file]")
+    option(parser, "--drives N", "number of drives: the longest ones", default=20)
     add_reading(parser, "where in a file the locations are")
 
 

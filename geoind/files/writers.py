@@ -1,5 +1,6 @@
 """Writers of reports in every format: record batches and reports in, bytes out."""
 
+import html
 import io
 import json
 import tempfile
@@ -10,13 +11,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, TypeAlias
-from xml.sax.saxutils import escape
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet as pq
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
@@ -295,14 +294,19 @@ def _delimited(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
             between = [piece for field in fields for piece in (layout.delimiter, field)]
             return _bytes(_joined(*between[1:], "\n"))
 
-    # pa.repeat, because pa.array imports pandas.
-    yield lines({name: pa.repeat(pa.scalar(name, TEXT), 1) for name in layout.columns(layout.empty())})
+    yield lines({name: _one(name) for name in layout.columns(layout.empty())})
     for part in parts:
         texts = {}
         for name, (field, column) in layout.columns(part).items():
             comma = field is None and layout.decimal_comma
             texts[name] = pc.replace_substring(column, ".", ",") if comma else _text(field, column)
         yield lines(texts)
+
+
+def _one(text: str) -> pa.Array:
+    """Return a column with one text; pa.array would import pandas, which takes long."""
+    data = text.encode()
+    return pa.Array.from_buffers(TEXT, 1, [None, pa.py_buffer(np.array([0, len(data)])), pa.py_buffer(data)])
 
 
 def _field(name: str, column: pa.Array, layout: _Layout) -> pa.Array:
@@ -369,6 +373,9 @@ def _features(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
 
 
 def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) -> None:
+    # It loads file systems of several clouds.
+    import pyarrow.parquet as pq
+
     points = [place for place in layout.places if isinstance(place, Points)]
 
     def converted(part: Part) -> pa.Table:
@@ -508,7 +515,7 @@ def _elements(field: pa.Field, column: pa.Array) -> list[str]:
     if pc.any(pc.match_substring_regex(texts, r"[\x00-\x08\x0b\x0c\x0e-\x1f\x{fffe}\x{ffff}]")).as_py():
         raise InvalidInputError(f"column {field.name!r} holds control characters, which GPX cannot hold")
     tag = "time" if field.name == "time" else "name"
-    escaped = (text if text is None else escape(text, {"\r": "&#13;"}) for text in texts.to_pylist())
+    escaped = (text and html.escape(text, quote=False).replace("\r", "&#13;") for text in texts.to_pylist())
     return ["" if text is None else f"<{tag}>{text}</{tag}>" for text in escaped]
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import shapely
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
@@ -20,6 +19,7 @@ from geoind.tables.columns import (
     Flags,
     column_of,
     finite,
+    floats_of,
     is_binary,
     is_text,
     listed,
@@ -123,6 +123,9 @@ class Points:
         storage = self._storage(batch)
         gone, flaws = nulls(storage), Flaws()
         if is_binary(storage.type) and _plain_wkb(storage) is None:
+            # Slow to import, and seldom needed.
+            import shapely
+
             texts = np.asarray(storage.to_pylist(), dtype=object)
             shapes = np.asarray(shapely.force_2d(shapely.from_wkb(texts, on_invalid="ignore")), dtype=object)
             if any(
@@ -204,8 +207,7 @@ class Points:
             names = [kind.field(number).name for number in range(kind.num_fields)]
             if names != ["x", "y"]:
                 raise InvalidInputError(f"{refusal}a struct of {names}")
-            parts = [storage.field(number).cast(pa.float64()) for number in range(2)]
-            return np.column_stack([part.to_numpy(zero_copy_only=False) for part in parts])
+            return np.column_stack([floats_of(storage.field(number)) for number in range(2)])
         if pa.types.is_fixed_size_list(kind):
             if not pa.types.is_floating(kind.value_type) or kind.list_size != 2:
                 size = kind.list_size if pa.types.is_floating(kind.value_type) else kind.value_type
@@ -329,7 +331,7 @@ def _numbers(batch: pa.RecordBatch, name: str) -> tuple[FloatArray, Flags]:
     # Whole numbers cannot hold the reports; half floats cannot hold degrees.
     if not (pa.types.is_float32(kind) or pa.types.is_float64(kind) or pa.types.is_decimal(kind)):
         raise InvalidInputError(f"column {name!r} must be float, decimal or text, got {kind}")
-    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64), nulls(column)
+    return floats_of(column), nulls(column)
 
 
 def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
@@ -337,7 +339,7 @@ def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
     column = column.cast(pa.large_string())
     try:
         # Nearly always all rows are numbers; a column that has others is looked at a second time.
-        return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False)), nulls(column)
+        return floats_of(column.cast(pa.float64())), nulls(column)
     except pa.ArrowInvalid:
         # JSON members are texts in quotes where they are texts.
         trimmed = pc.utf8_trim(column, characters=' "\t')
@@ -345,7 +347,7 @@ def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
         empty = np.asarray(pc.equal(trimmed, "").fill_null(True).to_numpy(zero_copy_only=False), bool)
         number = pc.match_substring_regex(trimmed, NUMBER)
         values = pc.if_else(number, trimmed, None).cast(pa.float64())
-        return np.asarray(values.to_numpy(zero_copy_only=False), np.float64), empty
+        return floats_of(values), empty
 
 
 def decimal_text(values: FloatArray, decimals: int) -> pa.Array:

@@ -212,7 +212,8 @@ class Table:
         examined = Examined(batch, np.arange(len(batch)), {}, tuple(truths), names, codes, times)
         examined = examined.without(misplaced | unnamed)
         for truth in examined.truths:
-            check_truths(self.recipe.mechanism, truth[~np.isnan(truth[:, 0])])
+            gone = np.isnan(truth[:, 0])
+            check_truths(self.recipe.mechanism, truth[~gone] if gone.any() else truth)
         return examined
 
     def randomness(self, examined: Examined, first: int) -> KeyedRandomness:
@@ -244,10 +245,13 @@ class Table:
             changed |= place.written(examined.batch, made, self.decimals)
         if not reports:
             schema = pa.schema([field for field in schema if field.name not in self._place_names])
-        arrays = [
-            changed[name] if name in changed else compacted(column_of(examined.batch, name))
-            for name in schema.names
-        ]
+        for name in schema.names:
+            if name not in changed:
+                column = column_of(examined.batch, name)
+                # A file has the values of flat columns only, not their memory.
+                flat = not reports and not column.type.num_fields and not pa.types.is_dictionary(column.type)
+                changed[name] = column if flat else compacted(column)
+        arrays = [changed[name] for name in schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def refuse_copies(self, examined: Examined) -> None:

@@ -153,6 +153,7 @@ def test_missing_files_and_empty_folders(tmp_path: Path) -> None:
         read_reports(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["csv", "tsv", "ndjson", "geojson"])
 def test_what_obfuscate_file_writes_is_read_with_its_promise(tmp_path: Path, kind: str) -> None:
     source, target = tmp_path / f"people.{kind}", tmp_path / f"reports.{kind}"
