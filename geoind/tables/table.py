@@ -24,6 +24,7 @@ from geoind.tables.columns import (
     column_of,
     compacted,
     empty,
+    floored,
     labels_of,
     only_column,
     persons_in,
@@ -205,6 +206,12 @@ class Table:
         others = {*self._place_names, self.recipe.id_column, self.recipe.person_column}
         return [name for name in clock_columns(batch) if name not in others]
 
+    def exact_times(self, batch: pa.RecordBatch) -> list[str]:
+        """Return the columns of times that leave as they are."""
+        kept = [name for name in self.recipe.published if name in batch.schema.names]
+        times = {*clock_columns(batch.select(kept)), self.recipe.time}
+        return [name for name in kept if name in times and name not in self.recipe.steps]
+
     def examine(self, batch: pa.RecordBatch) -> Examined:
         """Return the batch without its bad rows; nothing is drawn."""
         truths, misplaced = degrees_of(self.places, batch, missing=self.recipe.missing == "keep")
@@ -240,7 +247,7 @@ class Table:
 
     def reported(self, examined: Examined, reports: Sequence[FloatArray]) -> pa.RecordBatch:
         """Return the columns that leave, with reports in place of true locations, or without any places."""
-        changed, schema = dict[str, pa.Array](), self.reported_schema
+        changed, schema, steps = dict[str, pa.Array](), self.reported_schema, self.recipe.steps
         for place, made in zip(self.places, reports, strict=False):
             changed |= place.written(examined.batch, made, self.decimals)
         if not reports:
@@ -248,6 +255,8 @@ class Table:
         for name in schema.names:
             if name not in changed:
                 column = column_of(examined.batch, name)
+                if name in steps:
+                    column = floored(column, steps[name])
                 # A file has the values of flat columns only, not their memory.
                 flat = not reports and not column.type.num_fields and not pa.types.is_dictionary(column.type)
                 changed[name] = column if flat else compacted(column)
@@ -289,6 +298,9 @@ class Table:
             times, missing, bad = seconds_of(values_of(batch, name))
             for row in np.flatnonzero(missing | bad).tolist():
                 flaws.setdefault(row, f"time is missing in column {name!r}" if missing[row] else NO_TIME)
+        for name in ({*recipe.steps} - {recipe.time}) & {*batch.schema.names}:
+            _, _, bad = seconds_of(values_of(batch, name))
+            flaws |= {row: NO_TIME for row in np.flatnonzero(bad).tolist() if row not in flaws}
         return names, codes, times, flaws
 
 
