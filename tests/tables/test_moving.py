@@ -31,7 +31,13 @@ TRACES = pa.table(
         "speed": [3.5] * 24,
     }
 )
-ONE: dict[str, Any] = {"person": "person", "time": "time", "method": "independent", "epsilon": 0.01, "allow_total": 9.0}
+ONE: dict[str, Any] = {
+    "person": "person",
+    "time": "time",
+    "method": "independent",
+    "epsilon": 0.01,
+    "allow_total": 9.0,
+}
 
 
 def released(**options: Any) -> pa.Table:
