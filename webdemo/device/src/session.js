@@ -5,7 +5,7 @@ import { blake2b } from "./blake2b.js";
 import { asFinite, asKey, asLonLat, asNumber, asPerson, asPositive, asUnit, toHex } from "./checks.js";
 import { log } from "./functions.js";
 import { enoughNoise, globe } from "./obfuscate.js";
-import { FRESH, SEEN, SessionWords, hasLeft, nearest } from "./questions.js";
+import { FRESH, hasLeft, nearest, SEEN, SessionWords } from "./questions.js";
 import { utf8 } from "./randomness.js";
 import { planarRadius } from "./spherical.js";
 
@@ -28,7 +28,8 @@ export class SparseVector {
     this.fresh = globe(asPositive(fresh, "fresh")).epsilon;
     this.test = asPositive(test, "test");
     this.limit = asPositive(limit, "limit");
-    if (!(asNumber(choice, "choice") >= 0 && choice < Infinity)) throw new RangeError(`choice must be 0 or positive and finite, got ${choice}`);
+    if (!(asNumber(choice, "choice") >= 0 && choice < Infinity))
+      throw new RangeError(`choice must be 0 or positive and finite, got ${choice}`);
     this.choice = choice;
     if (!(Number.isInteger(asNumber(places, "places")) && places >= 1 && places <= ANCHORS))
       throw new RangeError(`places must be a whole number from 1 to ${ANCHORS}, got ${places}`);
@@ -117,7 +118,9 @@ export class TraceSession {
       if (stored !== null) ({ history, seen: before } = parsed(stored));
       if (history && now <= history.time) {
         if (now === history.time && seen === before) return null;
-        throw new RangeError(`${now === history.time ? "another position at the same time" : "a time before the last one"}: the positions of a session come in order`);
+        throw new RangeError(
+          `${now === history.time ? "another position at the same time" : "a time before the last one"}: the positions of a session come in order`,
+        );
       }
       const [next, paid] = this.#step(history, place, now, seed);
       history = next;
@@ -140,13 +143,29 @@ export class TraceSession {
    * @returns {[History, number[]]} the next history and its charges */
   #step(last, place, now, seed) {
     const { fresh, test, limit, choice, places } = this.method;
-    const before = last ?? { time: now, reports: [], anchors: [], run: null, runs: 0, spent: 0, began: now, counted: 0, used_until: null };
+    const before = last ?? {
+      time: now,
+      reports: [],
+      anchors: [],
+      run: null,
+      runs: 0,
+      spent: 0,
+      began: now,
+      counted: 0,
+      used_until: null,
+    };
     const here = before.reports.at(-1);
     if (here && before.run && !hasLeft(this.#words, seed, place, before.run, limit))
       return [{ ...before, time: now, reports: [[now, here[1], here[2], false]] }, []];
     /** @type {number[]} */
     const paid = [];
-    const known = here && choice ? before.anchors.slice(-places - 1).filter((anchor) => !isSame(anchor, [here[1], here[2]])).slice(-places) : [];
+    const known =
+      here && choice
+        ? before.anchors
+            .slice(-places - 1)
+            .filter((anchor) => !isSame(anchor, [here[1], here[2]]))
+            .slice(-places)
+        : [];
     let number = null;
     if (known.length) {
       paid.push(choice);
@@ -203,7 +222,10 @@ function exactSum(terms) {
 /** @param {History | null} history @param {string} seen */
 function stateOf(history, seen) {
   const run = history?.run;
-  return JSON.stringify({ history: history && { ...history, run: run ? [run.number, run.epsilon, run.place] : null }, seen });
+  return JSON.stringify({
+    history: history && { ...history, run: run ? [run.number, run.epsilon, run.place] : null },
+    seen,
+  });
 }
 
 /** @param {string} state @returns {{ history: History | null, seen: string }} */
@@ -218,9 +240,17 @@ function parsed(state) {
     return {
       history: {
         time,
-        reports: reports.map((/** @type {unknown[]} */ [when, lon, lat, fresh]) => [asFinite(when, "time"), ...place([lon, lat]), Boolean(fresh)]),
+        reports: reports.map((/** @type {unknown[]} */ [when, lon, lat, fresh]) => [
+          asFinite(when, "time"),
+          ...place([lon, lat]),
+          Boolean(fresh),
+        ]),
         anchors: anchors.map(place),
-        run: run && { number: asFinite(run[0], "number"), epsilon: asPositive(run[1], "epsilon"), place: place(run[2]) },
+        run: run && {
+          number: asFinite(run[0], "number"),
+          epsilon: asPositive(run[1], "epsilon"),
+          place: place(run[2]),
+        },
         runs,
         spent,
         began,
