@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from geoind.arrays import FloatArray, IntArray, as_positive
+from geoind.arrays import as_positive
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.spherical import WGS84_FACTOR, SphericalLaplace
 from geoind.randomness import Words
 from geoind.traces.laws import shares
-from geoind.traces.words import CHOICE, FRESH, LIMIT, NEAR, NO_CHOICE, TEST, SessionWords
+from geoind.traces.words import CHOICE, FRESH, LIMIT, NEAR, NO_CHOICE, TEST, Block, SessionWords, as_words
 
 if TYPE_CHECKING:
     from flint import arb
@@ -46,6 +46,10 @@ Flags: TypeAlias = npt.NDArray[np.bool_]
 
 Numbers: TypeAlias = Any
 """One number, or an array of them. The comparisons take both: arrays of one row would take twice the time."""
+
+SCALAR_FUNCTIONS: tuple[Any, ...] = (math.sin, math.cos, math.radians, math.hypot, math.atan2)
+ARRAY_FUNCTIONS: tuple[Any, ...] = (np.sin, np.cos, np.radians, np.hypot, np.arctan2)
+"""For single numbers, the functions of math take a fifth of the time of numpy's."""
 
 WORD = 64
 UNIT = 2.0**-WORD
@@ -77,14 +81,11 @@ def arc_length(lon: Numbers, lat: Numbers, other_lon: Numbers, other_lat: Number
 
     By the tangent of chord and its complement: unlike the haversine formula it is right at the antipode, too.
     """
-    # For single numbers, the functions of math take a fifth of the time of numpy's.
     single = type(lat) is type(other_lat) is float
-    lib: Any = math if single else np
-    arctan2: Any = math.atan2 if single else np.arctan2
-    sin, cos = lib.sin, lib.cos
-    here, there, turn = lib.radians(lat), lib.radians(other_lat), lib.radians(lon - other_lon)
+    sin, cos, radians, hypot, arctan2 = SCALAR_FUNCTIONS if single else ARRAY_FUNCTIONS
+    here, there, turn = radians(lat), radians(other_lat), radians(lon - other_lon)
     sin_here, cos_here, sin_there, cos_there, cos_turn = sin(here), cos(here), sin(there), cos(there), cos(turn)
-    across = lib.hypot(cos_there * sin(turn), cos_here * sin_there - sin_here * cos_there * cos_turn)
+    across = hypot(cos_there * sin(turn), cos_here * sin_there - sin_here * cos_there * cos_turn)
     return EARTH_RADIUS * arctan2(across, sin_here * sin_there + cos_here * cos_there * cos_turn)
 
 
@@ -112,20 +113,20 @@ def distance_exceeds(apart: Numbers, noise: Numbers, threshold: Numbers, size: f
     return difference > 0, abs(difference) > CLOSE + SURE * (apart + abs(noise) + abs(threshold) + size)
 
 
-def noisy_argmin(scores: FloatArray, words: Words, scale: float) -> tuple[IntArray, Flags]:
-    """Return in which column a score plus exponential noise is the smallest, and where doubles are sure of it.
+def noisy_argmin(scores: Numbers, words: Numbers, scale: float) -> tuple[Numbers, Numbers]:
+    """Return the number of the smallest of k scores plus exponential noise, and where doubles are sure of it.
 
-    `scores` and `words` are (n, k), two or more of each row's scores finite.
+    `scores` and `words` are k numbers, or (k, n) arrays. Two or more of the scores are finite.
     """
-    sums = scores + _exponential_noise(words, scale)
-    ordered = np.sort(sums, axis=1)
-    best, second = ordered[:, 0], ordered[:, 1]
-    # No sum of the other columns is nearer to the best than the second. NaN, of a word with too few bits, is last.
-    return sums.argmin(axis=1), _surely_less(best, second, scale) & ~np.isnan(ordered[:, -1])
-
-
-def _surely_less(best: Numbers, second: Numbers, scale: float) -> Numbers:
-    return second > best + CLOSE + SURE * (best + second + 2 * scale)
+    sums = [score + _exponential_noise(word, scale) for score, word in zip(scores, words, strict=True)]
+    if isinstance(sums[0], np.ndarray):
+        ordered, number = np.sort(sums, axis=0), np.argmin(sums, axis=0)
+    else:
+        ordered = sorted(sums)
+        number = sums.index(ordered[0])
+    best, second, total = ordered[0], ordered[1], sum(sums)
+    # No other sum is nearer to the best than the second. NaN, of a word with too few bits, differs from itself.
+    return number, (total == total) & (second > best + CLOSE + SURE * (best + second + 2 * scale))
 
 
 # The same comparisons in exact arithmetic
@@ -235,8 +236,8 @@ class GuardedPlace:
     Examples
     --------
     >>> words = SessionWords(bytes(32))
-    >>> person = words.persons(["ana"])
-    >>> seed = words.steps(person, np.array([0.0]), np.array([[2.2945, 48.8584]]))
+    >>> person = words.person("ana")
+    >>> seed = words.steps(person, 0.0, (2.2945, 48.8584))
     >>> place = GuardedPlace(2.2945, 48.8584, words, person, seed, lambda epsilon, label: None)
     >>> place, place.is_near((2.2945, 48.8584), limit=5000.0, epsilon=0.01)
     (GuardedPlace(...), True)
@@ -249,8 +250,8 @@ class GuardedPlace:
         lon: float,
         lat: float,
         words: SessionWords,
-        person: Words,
-        seed: Words,
+        person: Block,
+        seed: Block,
         charge: Callable[[float, str], None],
         run: AboveThreshold | None = None,
     ) -> None:
@@ -272,8 +273,8 @@ class GuardedPlace:
         """Return a fresh report of the place; costs epsilon."""
         self._ask(FRESH, epsilon)
         self._charge(epsilon, "fresh report")
-        [[first, second]] = self._words.pairs(self._seed, epsilon, FRESH).tolist()
-        further = self._words.fresh(self._seed, epsilon)
+        first, second = as_words(self._words.pairs(self._seed, epsilon, FRESH))
+        further = self._words.fresh(np.array([as_words(self._seed)], np.uint64), epsilon)
         return _globe(epsilon).sample_one(*self._place, first, second, further=further)
 
     def is_near(self, other: Place, limit: float, epsilon: float) -> bool:
@@ -284,8 +285,7 @@ class GuardedPlace:
         self._ask(NEAR, epsilon, (other,), limit)
         self._charge(epsilon, "test")
         scale = WGS84_FACTOR * (1 / epsilon)
-        [words] = self._words.pairs(self._seed, epsilon, NEAR).tolist()
-        threshold = limit + laplace_noise(words, scale)
+        threshold = limit + laplace_noise(as_words(self._words.pairs(self._seed, epsilon, NEAR)), scale)
         far, sure = distance_exceeds(arc_length(*self._place, *other), 0.0, threshold, 2 * limit + scale)
         if not sure:
             noise = _Noise(self._words.stream(self._seed, epsilon, NEAR), scale, signed=True)
@@ -306,8 +306,8 @@ class GuardedPlace:
         self._charge(0.0, "test of a run")
         limit_scale, test_scale = scales_of_tests(run.epsilon)
         run_seed = self._words.runs(self._person, run.number, run.place)
-        [bar] = self._words.pairs(run_seed, run.epsilon, LIMIT).tolist()
-        [noise] = self._words.pairs(self._seed, run.epsilon, TEST).tolist()
+        bar = as_words(self._words.pairs(run_seed, run.epsilon, LIMIT))
+        noise = as_words(self._words.pairs(self._seed, run.epsilon, TEST))
         left, sure = distance_exceeds(
             arc_length(*self._place, *run.place),
             laplace_noise(noise, test_scale),
@@ -333,11 +333,7 @@ class GuardedPlace:
         count, scale = len(places), WGS84_FACTOR * (2 / epsilon)
         words = self._words.choices(self._seed, epsilon, count).tolist()
         scores = [*(arc_length(*self._place, *place) for place in places), limit]
-        # `noisy_argmin` of one row, without arrays.
-        sums = [score + _exponential_noise(word, scale) for score, word in zip(scores, words, strict=True)]
-        best = min(range(count + 1), key=sums.__getitem__)
-        others = sums[:best] + sums[best + 1 :]
-        sure = all(_surely_less(sums[best], other, scale) for other in others)
+        best, sure = noisy_argmin(scores, words, scale)
         if not sure:
             best = self._nearest_exactly(places, limit, epsilon, scale)
         return best if best < count else None
