@@ -4,4 +4,5 @@ from .assessment import assess as assess
 from .audit import AuditResult as AuditResult
 from .audit import ReportsAudit as ReportsAudit
 from .audit import audit_reports as audit_reports
+from .claims import valid_reports as valid_reports
 from .rules import MEASURES as MEASURES
