@@ -1,7 +1,7 @@
 // The service worker (in Firefox: the background page): decides what a site gets, pays, stores, and only then answers.
 
 import { blockPages, draw, isPaused, pauseSite } from "./browser.js";
-import { accuracyOf, dearestStep, methodOf } from "./method.js";
+import { accuracyOf, dearestStep, zoneRadius } from "./method.js";
 import { asSettings } from "./settings.js";
 import * as store from "./store.js";
 
@@ -9,7 +9,6 @@ import * as store from "./store.js";
 const PERIOD = 5;
 const DENIED = { error: 1, message: "User denied Geolocation" };
 const UNAVAILABLE = { error: 2, message: "The position is not available." };
-const STATES = { ask: "prompt", off: "denied" };
 
 /** @type {Promise<any>} */
 let queue = Promise.resolve();
@@ -36,42 +35,38 @@ const asAnswer = ({ lat, lon, accuracy, time }) => ({ latitude: lat, longitude: 
  */
 async function position(origin, sender) {
   if (await isPaused(origin)) return { paused: true };
-  const chosen = await store.settings();
-  const site = (await store.site(origin)) ?? store.newSite();
-  const choice = site.choice ?? chosen.newSites;
+  const kept = await store.load(), { settings } = kept, site = store.siteOf(kept, origin);
+  const choice = site.choice ?? settings.newSites;
   await noteAsked(origin, sender, choice === "ask");
   if (choice === "ask") return { pending: true };
   if (choice === "off") return DENIED;
   const now = Date.now() / 1000;
   if (choice === "fixed") {
-    if (!chosen.place) return UNAVAILABLE;
-    return asAnswer({ ...chosen.place, accuracy: accuracyOf(chosen.radii.medium), time: now });
+    if (!settings.place) return UNAVAILABLE;
+    return asAnswer({ ...settings.place, accuracy: accuracyOf(settings.radii.medium), time: now });
   }
   if (site.last && Math.abs(now - site.last.time) < PERIOD) return asAnswer(site.last);
   // A session's times increase, also after a clock was set back.
-  return step(origin, site, choice, chosen, Math.max(now, site.last ? site.last.time + PERIOD : now));
+  const time = Math.max(now, site.last ? site.last.time + PERIOD : now);
+  return step(origin, settings.radii[choice], time, kept);
 }
 
 /**
  * One step of a site's session. Nothing is asked about the position unless both budgets pay for the dearest step.
  * @param {string} origin
- * @param {store.Site} site
- * @param {"low" | "medium" | "high"} level
- * @param {store.Settings} chosen
+ * @param {number} radius
  * @param {number} time
+ * @param {store.Kept} kept
  */
-async function step(origin, site, level, chosen, time) {
-  const paid = await store.payments(time);
-  const method = methodOf(chosen.radii[level]), most = dearestStep(method, chosen.zone);
-  const enough = store.spent(paid, origin) + most <= chosen.budget.site && store.spent(paid) + most <= chosen.budget.total;
-  if (!enough) return UNAVAILABLE;
-  const drawn = await draw({ session: site.session, key: site.key, method, zone: chosen.zone, time });
-  if (drawn.error) return { ...UNAVAILABLE, error: drawn.error };
-  const last = { lat: drawn.lat, lon: drawn.lon, accuracy: accuracyOf(chosen.radii[level]), time };
-  const before = site.seen.at(-1), moved = !before || before.lat !== last.lat || before.lon !== last.lon;
-  const seen = moved ? [...site.seen, last].slice(-store.MOST_SEEN) : site.seen;
-  const bill = drawn.cost ? [...paid, { time, epsilon: drawn.cost, origin }] : paid;
-  await store.saveSite(origin, { ...site, session: drawn.session, last, seen }, bill);
+async function step(origin, radius, time, kept) {
+  const { settings, sites, key, month, account } = kept, { budget, zone } = settings;
+  if (store.budgetOf(kept).remaining(origin) < dearestStep(radius, zone)) return UNAVAILABLE;
+  const drawn = await draw({ origin, radius, time, key, account, budget, zone });
+  if ("error" in drawn) return { ...UNAVAILABLE, error: drawn.error };
+  const last = { lat: drawn.lat, lon: drawn.lon, accuracy: accuracyOf(radius), time };
+  const site = store.withSeen(store.siteOf(kept, origin), last);
+  // Stored before it is answered: what a site saw is always paid for.
+  await store.save({ key, month, account: drawn.account, sites: { ...sites, [origin]: site } });
   return asAnswer(last);
 }
 
@@ -98,31 +93,31 @@ async function noteAsked(origin, sender, undecided) {
 /** @param {string} origin */
 async function permission(origin) {
   if (await isPaused(origin)) return { paused: true };
-  const choice = (await store.site(origin))?.choice ?? (await store.settings()).newSites;
-  return { state: choice in STATES ? STATES[/** @type {"ask" | "off"} */ (choice)] : "granted" };
+  const kept = await store.load(), choice = store.siteOf(kept, origin).choice ?? kept.settings.newSites;
+  return { state: choice === "ask" ? "prompt" : choice === "off" ? "denied" : "granted" };
 }
 
 /**
- * Make the private zone around the present position; its centre is a report, which is paid for.
+ * Make the private zone around the present position. Its centre is a report, which is paid for.
  * @param {number} radius metres within which the centre changes the odds by FACTOR at most
  */
 async function makeZone(radius) {
-  const chosen = asSettings(await store.settings()), time = Date.now() / 1000, paid = await store.payments(time);
-  const epsilon = methodOf(radius).fresh;
-  if (store.spent(paid) + epsilon > chosen.budget.total) throw new RangeError("The budget of all sites does not pay for a zone.");
-  const drawn = await draw({ zone: epsilon, key: await store.zoneKey() });
-  if (drawn.error) throw new Error("The position is not available.");
-  await store.saveZone({ lat: drawn.lat, lon: drawn.lon, radius: drawn.radius }, [...paid, { time, epsilon, origin: "" }]);
+  const kept = await store.load(), { settings, key, month, account } = kept;
+  const drawn = await draw({ origin: null, radius, time: 0, key, account, budget: settings.budget, zone: null });
+  if ("error" in drawn) throw new Error("The position is not available, or the budget does not pay for it.");
+  const zone = { lat: drawn.lat, lon: drawn.lon, radius: zoneRadius(radius) };
+  await store.save({ key, month, account: drawn.account, settings: asSettings({ ...settings, zone }) });
 }
 
 /** What the popup and the options page may ask for. @type {Record<string, (message: any) => Promise<any>>} */
 const COMMANDS = {
   choose: async ({ origin, choice }) => {
     if (!(choice === null || store.CHOICES.includes(choice))) throw new RangeError("unknown choice");
-    await store.saveSite(origin, { ...((await store.site(origin)) ?? store.newSite()), choice });
+    const kept = await store.load();
+    await store.save({ sites: { ...kept.sites, [origin]: { ...store.siteOf(kept, origin), choice } } });
   },
   pause: ({ origin, pause }) => pauseSite(origin, pause === true),
-  settings: async ({ settings }) => store.saveSettings(asSettings(settings)),
+  settings: ({ settings }) => store.save({ settings: asSettings(settings) }),
   zone: ({ radius }) => makeZone(radius),
   forget: async ({ origin }) => {
     if (origin !== undefined) return store.forgetSite(origin);

@@ -1,25 +1,26 @@
 // The true position, from the device to a report. It is not stored, logged or returned.
 
-import { SparseVector } from "./geoind.js";
+import { Budget, SamePlace, TraceSession } from "./geoind.js";
+import { epsilonOf, methodOf } from "./method.js";
+import { ZONE, holding } from "./store.js";
 
 /** Milliseconds for the device to find its position, and how old a position may be. */
 const PATIENCE = 30_000, AGE = 2_000;
 
 /**
  * @typedef {object} Question
- * @property {string | null} session
+ * @property {string | null} origin whose session takes a step; null for the centre of a zone
+ * @property {number} radius metres within which the odds change by FACTOR at most
+ * @property {number} time seconds since 1970
  * @property {string} key
- * @property {import("./method.js").Method} method
- * @property {number} time
- * @typedef {object} Drawn
- * @property {number} [error] code of a GeolocationPositionError
- * @property {number} lat
- * @property {number} lon
- * @property {string} session
- * @property {number} cost epsilon per metre
+ * @property {string | null} account
+ * @property {{site: number, total: number}} budget
+ * @property {import("./store.js").Zone | null} zone
+ * @typedef {{lat: number, lon: number, account: string}} Drawn the report, and the account that has paid for it
+ * @typedef {{error: number}} Failed a code of GeolocationPositionError
  */
 
-/** @returns {Promise<{lat: number, lon: number}>} */
+/** @returns {Promise<import("./store.js").Place>} */
 function truth() {
   return new Promise((found, failed) => {
     const done = (/** @type {GeolocationPosition} */ { coords }) => found({ lat: coords.latitude, lon: coords.longitude });
@@ -29,26 +30,27 @@ function truth() {
 
 /**
  * @param {Question} question
- * @returns {Promise<any>}
+ * @returns {Promise<Drawn | Failed>}
  */
 export async function draw(question) {
-  let here;
   try {
-    here = await truth();
+    return reportOf(await truth(), question);
   } catch (error) {
-    return { error: /** @type {GeolocationPositionError} */ (error).code === 3 ? 3 : 2 };
+    return { error: error instanceof GeolocationPositionError && error.code === 3 ? 3 : 2 };
   }
-  return step(here, question);
 }
 
 /**
- * One step of a session from a true position.
- * @param {{lat: number, lon: number}} here
+ * The report of a true position.
+ * @param {import("./store.js").Place} here
  * @param {Question} question
  * @returns {Drawn}
+ * @throws if the budget does not pay for it
  */
-export function step(here, { session: state, key, method, time }) {
-  const session = state === null ? new SparseVector({ ...method, key }) : SparseVector.resume(state, { ...method, key });
-  const before = session.spent, report = session.report({ ...here, time });
-  return { ...report, session: session.state(), cost: session.spent - before };
+export function reportOf(here, { origin, radius, time, key, account, budget: { site, total } }) {
+  const storage = holding(account), budget = new Budget(storage, { epsilon: site, total });
+  const report = origin === null
+    ? new SamePlace(key, { cell: CELL }).obfuscate({ ...here, person: ZONE, epsilon: epsilonOf(radius), budget })
+    : new TraceSession(methodOf(radius), { key, person: origin, budget }).report({ ...here, time });
+  return { ...report, account: String(storage.account) };
 }

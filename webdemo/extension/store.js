@@ -1,38 +1,44 @@
-// What the extension keeps: settings, and for each site its choice, its session and what it saw. The background script
-// is the only writer; the popup and the options page read.
+// What the extension keeps. The background script is the only writer; the popup and the options page read.
+
+import { Budget } from "./geoind.js";
 
 /**
  * @typedef {"ask" | "off" | "low" | "medium" | "high" | "fixed"} Choice
+ * @typedef {"low" | "medium" | "high"} Level
  * @typedef {{lat: number, lon: number}} Place
  * @typedef {{lat: number, lon: number, radius: number}} Zone
  * @typedef {object} Settings
  * @property {Choice} newSites what a site gets that has no choice of its own
- * @property {Record<"low" | "medium" | "high", number>} radii metres within which a report changes the odds by FACTOR at most
+ * @property {Record<Level, number>} radii metres within which a report changes the odds by FACTOR at most
  * @property {Place | null} place the fixed place
  * @property {Zone | null} zone the private zone
- * @property {{site: number, total: number}} budget epsilon per metre in DAYS days
- * @typedef {object} Seen
+ * @property {{site: number, total: number}} budget epsilon per metre in a month
+ * @typedef {object} Seen what a site saw
  * @property {number} time seconds since 1970
  * @property {number} lat
  * @property {number} lon
  * @property {number} accuracy
  * @typedef {object} Site
  * @property {Choice | null} choice
- * @property {string} key of the session, in hexadecimal
- * @property {string | null} session state of the session, as JSON
- * @property {Seen[]} seen the last different places that the site saw
+ * @property {Seen[]} seen the last different places
  * @property {Seen | null} last
- * @typedef {{time: number, epsilon: number, origin: string}} Payment
+ * @typedef {object} Kept
+ * @property {Settings} settings
+ * @property {Record<string, Site>} sites by origin
+ * @property {string} key of all sessions and zones, in hexadecimal
+ * @property {string} month of the account
+ * @property {string | null} account sessions and payments, as `Budget` stores them
  */
 
 export const FACTOR = 4;
-export const DAYS = 30;
 /** Places of a site that are kept for its map. */
-export const MOST_SEEN = 60;
+const MOST_SEEN = 60;
 /** @type {readonly Choice[]} */
 export const CHOICES = ["ask", "off", "low", "medium", "high", "fixed"];
-/** @type {readonly ("low" | "medium" | "high")[]} */
+/** @type {readonly Level[]} */
 export const LEVELS = ["low", "medium", "high"];
+/** Who has paid for the zone, and for sites that were deleted. */
+export const ZONE = "private zone", DELETED = "deleted sites";
 
 /** @type {Settings} */
 export const DEFAULTS = {
@@ -43,91 +49,70 @@ export const DEFAULTS = {
   budget: { site: 0.1, total: 0.2 },
 };
 
-/** @param {string} origin */
-const nameOf = (origin) => `site ${origin}`;
-
-/** @returns {Promise<Settings>} */
-export async function settings() {
-  const { settings: kept } = await chrome.storage.local.get("settings");
-  return { ...DEFAULTS, ...kept };
-}
-
-/** @param {Settings} changed */
-export const saveSettings = (changed) => chrome.storage.local.set({ settings: changed });
-
-/** A secret of 32 bytes, in hexadecimal. */
 const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(32)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const thisMonth = () => new Date().toISOString().slice(0, 7);
 
-/** @returns {Site} */
-export const newSite = () => ({ choice: null, key: newKey(), session: null, seen: [], last: null });
+/** @returns {Promise<Kept>} */
+export async function load() {
+  const { settings, sites = {}, key = newKey(), month = thisMonth(), account = null } = await chrome.storage.local.get(null);
+  const kept = { settings: { ...DEFAULTS, ...settings }, sites, key, month, account };
+  return month < thisMonth() ? { ...kept, month: thisMonth(), account: unpaid(account) } : kept;
+}
+
+/** @param {Partial<Kept>} changed */
+export const save = (changed) => chrome.storage.local.set(changed);
 
 /**
- * @param {string} origin
- * @returns {Promise<Site | undefined>}
+ * A storage for `Budget` that holds one account.
+ * @param {string | null} account
  */
-export async function site(origin) {
-  return (await chrome.storage.local.get(nameOf(origin)))[nameOf(origin)];
+export function holding(account) {
+  return { account, getItem() { return this.account; }, setItem(/** @type {string} */ _, /** @type {string} */ text) { this.account = text; } };
 }
 
-/** @returns {Promise<Map<string, Site>>} */
-export async function sites() {
-  const all = Object.entries(await chrome.storage.local.get(null));
-  return new Map(all.filter(([name]) => name.startsWith("site ")).map(([name, kept]) => [name.slice(5), kept]));
-}
+/** @param {Pick<Kept, "settings" | "account">} kept */
+export const budgetOf = ({ settings: { budget }, account }) => new Budget(holding(account), { epsilon: budget.site, total: budget.total });
 
 /**
- * What was paid in the last DAYS days.
- * @param {number} time seconds since 1970
- * @returns {Promise<Payment[]>}
+ * A new month: the sessions continue, and nothing is spent yet.
+ * @param {string | null} account
  */
-export async function payments(time) {
-  const { payments: kept = [] } = await chrome.storage.local.get("payments");
-  return kept.filter((/** @type {Payment} */ one) => one.time > time - DAYS * 86400);
-}
+const unpaid = (account) => account && JSON.stringify({ ...JSON.parse(account), spent: {} });
 
 /**
- * Epsilon of payments, of one site or of all.
- * @param {Payment[]} paid
- * @param {string} [origin]
- */
-export function spent(paid, origin) {
-  return paid.reduce((sum, one) => sum + (origin === undefined || one.origin === origin ? one.epsilon : 0), 0);
-}
-
-/**
- * Store a site, with what a step has cost, in one write.
- * @param {string} origin
- * @param {Site} record
- * @param {Payment[]} [paid]
- */
-export function saveSite(origin, record, paid) {
-  return chrome.storage.local.set({ [nameOf(origin)]: record, ...(paid && { payments: paid }) });
-}
-
-/**
- * Delete what is known about a site. What it cost stays in the total: the site still has its reports.
+ * The account without the session of a site. What it cost stays in the total: the site still has its reports.
+ * @param {string | null} account
  * @param {string} origin
  */
+function withoutSite(account, origin) {
+  if (!account) return account;
+  const { spent, paid, sessions } = JSON.parse(account);
+  const { [origin]: cost = 0, [DELETED]: earlier = 0, ...others } = spent;
+  const left = Object.entries(sessions).filter(([name]) => !name.endsWith(` ${origin}`));
+  return JSON.stringify({ spent: { ...others, [DELETED]: earlier + cost }, paid, sessions: Object.fromEntries(left) });
+}
+
+/**
+ * @param {Kept} kept
+ * @param {string} origin
+ * @returns {Site}
+ */
+export const siteOf = ({ sites }, origin) => (Object.hasOwn(sites, origin) ? sites[origin] : { choice: null, seen: [], last: null });
+
+/**
+ * A site that saw one place more.
+ * @param {Site} site
+ * @param {Seen} last
+ * @returns {Site}
+ */
+export function withSeen(site, last) {
+  const before = site.seen.at(-1), same = before && before.lat === last.lat && before.lon === last.lon;
+  return { ...site, last, seen: same ? site.seen : [...site.seen, last].slice(-MOST_SEEN) };
+}
+
+/** @param {string} origin */
 export async function forgetSite(origin) {
-  const { payments: kept = [] } = await chrome.storage.local.get("payments");
-  const unnamed = kept.map((/** @type {Payment} */ one) => (one.origin === origin ? { ...one, origin: "" } : one));
-  await chrome.storage.local.set({ payments: unnamed });
-  await chrome.storage.local.remove(nameOf(origin));
-}
-
-/** The key of private zones: the same home has the same centre again. */
-export async function zoneKey() {
-  const { zoneKey: kept } = await chrome.storage.local.get("zoneKey");
-  if (kept) return kept;
-  const key = newKey();
-  await chrome.storage.local.set({ zoneKey: key });
-  return key;
-}
-
-/**
- * @param {Zone} zone
- * @param {Payment[]} paid
- */
-export async function saveZone(zone, paid) {
-  await chrome.storage.local.set({ settings: { ...(await settings()), zone }, payments: paid });
+  const kept = await load();
+  const sites = Object.fromEntries(Object.entries(kept.sites).filter(([name]) => name !== origin));
+  await save({ ...kept, sites, account: withoutSite(kept.account, origin) });
 }
