@@ -5,7 +5,7 @@ import math
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,12 @@ TRUTH = (48.858370123456, 2.294481987654)
 ALLOWED = {"profile": {"default_content_setting_values": {"geolocation": 1}}}
 """The person has allowed every site to read the position. DevTools' own grant would ignore content settings."""
 
-FIND = """({timeout = 20000} = {}) => new Promise((done) => {
+FIND = """() => new Promise((done) => {
     navigator.geolocation.getCurrentPosition(
         ({coords, timestamp}) => done({lat: coords.latitude, lon: coords.longitude, accuracy: coords.accuracy,
             altitude: coords.altitude, altitudeAccuracy: coords.altitudeAccuracy, heading: coords.heading,
             speed: coords.speed, timestamp}),
-        ({code, message}) => done({code, message}), {timeout});
+        ({code, message}) => done({code, message}), {timeout: 20000});
 })"""
 
 STATE = "navigator.permissions.query({name: 'geolocation'}).then(({state}) => state)"
@@ -49,7 +49,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", f"{kind}; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
-        self.wfile.write(body)
+        # A test may close its page before a slow answer.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
         """Write nothing."""
@@ -73,6 +75,8 @@ class Extended:
     def __init__(self, context: BrowserContext, port: int) -> None:
         self.context, self.port = context, port
         context.set_default_timeout(PATIENCE)
+        # What the browser's own geolocation would give to pages, frames and popups.
+        context.set_geolocation({"latitude": TRUTH[0], "longitude": TRUTH[1], "accuracy": 7})
         self.worker: Worker = (
             context.service_workers[0] if context.service_workers else context.wait_for_event("serviceworker")
         )
@@ -93,14 +97,8 @@ class Extended:
     def open(self, name: str = "127.0.0.1", path: str = "/") -> Page:
         """Open a page that the browser's own geolocation would tell the truth."""
         page = self.context.new_page()
-        self._override(page)
         page.goto(self.site(name, path))
         return page
-
-    def _override(self, page: Page) -> None:
-        page.context.new_cdp_session(page).send(
-            "Emulation.setGeolocationOverride", {"latitude": TRUTH[0], "longitude": TRUTH[1], "accuracy": 7}
-        )
 
     def own_page(self, name: str) -> Page:
         """Open the popup or the options page in a tab."""

@@ -1,7 +1,7 @@
 // The service worker (in Firefox: the background page): decides what a site gets, pays, stores, and only then answers.
 
 import { blockPages, draw, isPaused, pauseSite } from "./browser.js";
-import { accuracyOf, dearestStep, zoneRadius } from "./method.js";
+import { accuracyOf, sessionOf } from "./method.js";
 import { asSettings } from "./settings.js";
 import * as store from "./store.js";
 
@@ -60,7 +60,8 @@ async function position(origin, sender) {
  */
 async function step(origin, radius, time, kept) {
   const { settings, sites, key, month, account } = kept, { budget, zone } = settings;
-  if (store.budgetOf(kept).remaining(origin) < dearestStep(radius, zone)) return UNAVAILABLE;
+  const dearest = sessionOf(radius, zone, { key, person: origin }).maxCharges.reduce((sum, charge) => sum + charge);
+  if (store.budgetOf(kept).remaining(origin) < dearest) return UNAVAILABLE;
   const drawn = await draw({ origin, radius, time, key, account, budget, zone });
   if ("error" in drawn) return { ...UNAVAILABLE, error: drawn.error };
   const last = { lat: drawn.lat, lon: drawn.lon, accuracy: accuracyOf(radius), time };
@@ -105,7 +106,7 @@ async function makeZone(radius) {
   const kept = await store.load(), { settings, key, month, account } = kept;
   const drawn = await draw({ origin: null, radius, time: 0, key, account, budget: settings.budget, zone: null });
   if ("error" in drawn) throw new Error("The position is not available, or the budget does not pay for it.");
-  const zone = { lat: drawn.lat, lon: drawn.lon, radius: zoneRadius(radius) };
+  const { lat, lon, radius: disk } = drawn, zone = { lat, lon, radius: disk };
   await store.save({ key, month, account: drawn.account, settings: asSettings({ ...settings, zone }) });
 }
 

@@ -1,7 +1,7 @@
 // The true position, from the device to a report. It is not stored, logged or returned.
 
-import { Budget, SamePlace, TraceSession } from "./geoind.js";
-import { epsilonOf, methodOf } from "./method.js";
+import { Budget, PrivateZone, TraceSession } from "./geoind.js";
+import { epsilonOf, sessionOf } from "./method.js";
 import { ZONE, holding } from "./store.js";
 
 /** Milliseconds for the device to find its position, and how old a position may be. */
@@ -16,7 +16,7 @@ const PATIENCE = 30_000, AGE = 2_000;
  * @property {string | null} account
  * @property {{site: number, total: number}} budget
  * @property {import("./store.js").Zone | null} zone
- * @typedef {{lat: number, lon: number, account: string}} Drawn the report, and the account that has paid for it
+ * @typedef {{lat: number, lon: number, radius?: number, account: string}} Drawn the report, and the account that has paid for it
  * @typedef {{error: number}} Failed a code of GeolocationPositionError
  */
 
@@ -47,10 +47,10 @@ export async function draw(question) {
  * @returns {Drawn}
  * @throws if the budget does not pay for it
  */
-export function reportOf(here, { origin, radius, time, key, account, budget: { site, total } }) {
+export function reportOf(here, { origin, radius, time, key, account, budget: { site, total }, zone }) {
   const storage = holding(account), budget = new Budget(storage, { epsilon: site, total });
   const report = origin === null
-    ? new SamePlace(key, { cell: CELL }).obfuscate({ ...here, person: ZONE, epsilon: epsilonOf(radius), budget })
-    : new TraceSession(methodOf(radius), { key, person: origin, budget }).report({ ...here, time });
+    ? PrivateZone.around({ ...here, person: ZONE, epsilon: epsilonOf(radius), key, budget })
+    : sessionOf(radius, zone, { key, person: origin, budget }).report({ ...here, time });
   return { ...report, account: String(storage.account) };
 }

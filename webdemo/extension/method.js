@@ -1,6 +1,6 @@
 // What a level means: the session of a site, and the accuracy that a page reads.
 
-import { SparseVector, epsilonFor, reach } from "./geoind.js";
+import { PrivateZone, SparseVector, TraceSession, epsilonFor, reach } from "./geoind.js";
 import { FACTOR } from "./store.js";
 
 /**
@@ -10,12 +10,15 @@ import { FACTOR } from "./store.js";
 export const epsilonOf = (radius) => epsilonFor({ level: Math.log(FACTOR), radius });
 
 /**
- * The session whose fresh reports have this epsilon; tests and choices are those of `SparseVector.forAccuracy`.
+ * A session whose fresh reports have this epsilon; tests and choices are those of `SparseVector.forAccuracy`.
  * @param {number} radius metres
+ * @param {import("./store.js").Zone | null} zone
+ * @param {{key: string, person: string, budget?: import("./geoind.js").Budget}} options
  */
-export function methodOf(radius) {
+export function sessionOf(radius, zone, options) {
   const fresh = epsilonOf(radius);
-  return new SparseVector({ fresh, test: fresh, limit: 3 * reach(fresh, 0.9), choice: fresh / 2 });
+  const method = new SparseVector({ fresh, test: fresh, limit: 3 * reach(fresh, 0.9), choice: fresh / 2 });
+  return new TraceSession(method, { ...options, ...(zone && { zone: new PrivateZone(zone) }) });
 }
 
 /**
