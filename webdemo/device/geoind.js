@@ -78,7 +78,7 @@ function asKey(key) {
 function asPerson(person) {
   if (typeof person === "bigint" || Number.isSafeInteger(person)) return String(person);
   if (typeof person !== "string") throw new TypeError("person must be text or a whole number");
-  if (!person || person !== person.trim() || /[^\P{C}]|[\p{Zl}\p{Zp}]/u.test(person))
+  if (!person || person !== person.trim() || /\p{C}|(?! )\p{Z}/u.test(person))
     throw new RangeError("person must be a name of printable characters without space around it");
   return person.normalize("NFC");
 }
