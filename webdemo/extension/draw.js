@@ -4,8 +4,8 @@ import { Budget, PrivateZone, TraceSession } from "./geoind.js";
 import { epsilonOf, sessionOf } from "./method.js";
 import { ZONE, holding } from "./store.js";
 
-/** Milliseconds for the device to find its position, and how old a position may be. */
-const PATIENCE = 30_000, AGE = 2_000;
+/** Milliseconds for the device to find its position. */
+const PATIENCE = 30_000;
 
 /**
  * @typedef {object} Question
@@ -24,7 +24,7 @@ const PATIENCE = 30_000, AGE = 2_000;
 function truth() {
   return new Promise((found, failed) => {
     const done = (/** @type {GeolocationPosition} */ { coords }) => found({ lat: coords.latitude, lon: coords.longitude });
-    navigator.geolocation.getCurrentPosition(done, failed, { enableHighAccuracy: true, timeout: PATIENCE, maximumAge: AGE });
+    navigator.geolocation.getCurrentPosition(done, failed, { enableHighAccuracy: true, timeout: PATIENCE, maximumAge: 0 });
   });
 }
 
