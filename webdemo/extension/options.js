@@ -101,7 +101,7 @@ $("place").addEventListener("submit", (/** @type {Event} */ event) => {
 });
 $("make-zone").addEventListener("click", async () => {
   const { settings } = await load();
-  await command({ kind: "zone", radius: settings.radii.low }, "The zone is made.");
+  await command({ kind: "zone", radius: settings.radii.medium }, "The zone is made.");
 });
 $("remove-zone").addEventListener("click", () => change({ zone: null }));
 $("delete").addEventListener("click", () => $("sure").showModal());
