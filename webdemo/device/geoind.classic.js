@@ -31,7 +31,8 @@ var geoind = (() => {
 
 /** @param {unknown} value @param {string} name @returns {number} */
 function asNumber(value, name) {
-  if (typeof value !== "number") throw new TypeError(`${name} must be a number, got ${value === null ? "null" : typeof value}`);
+  if (typeof value !== "number")
+    throw new TypeError(`${name} must be a number, got ${value === null ? "null" : typeof value}`);
   return value;
 }
 
@@ -124,7 +125,8 @@ class BudgetExceededError extends Error {
 
 /** @param {number} epsilon @param {string} name */
 function asUnits(epsilon, name) {
-  if (asPositive(epsilon, name) > LARGEST) throw new RangeError(`${name} must be at most ${LARGEST} per metre, got ${epsilon}`);
+  if (asPositive(epsilon, name) > LARGEST)
+    throw new RangeError(`${name} must be at most ${LARGEST} per metre, got ${epsilon}`);
   return Math.ceil(epsilon * UNITS);
 }
 
@@ -237,7 +239,8 @@ class Budget {
 
   /** @param {Account} account @param {string} name @param {readonly number[]} most @param {readonly number[]} paid */
   #pay(account, name, most, paid) {
-    const units = (/** @type {readonly number[]} */ costs) => costs.reduce((sum, cost) => sum + asUnits(cost, "epsilon"), 0);
+    const units = (/** @type {readonly number[]} */ costs) =>
+      costs.reduce((sum, cost) => sum + asUnits(cost, "epsilon"), 0);
     const [needed, spent] = [units(most), this.#spent(account, name)];
     if (spent + needed > this.#each * SLACK || sumOf(account) + needed > this.#total * SLACK)
       throw new BudgetExceededError(name, needed / UNITS, Math.max(0, this.#remaining(account, name)) / UNITS);
@@ -253,9 +256,18 @@ class Budget {
     try {
       const { spent, paid, sessions } = JSON.parse(stored);
       if (!Object.values(spent).every((units) => Number.isSafeInteger(units) && units >= 0)) throw new RangeError();
-      if (!Object.values(paid).every((tokens) => tokens.every((/** @type {unknown} */ token) => typeof token === "string"))) throw new RangeError();
+      if (
+        !Object.values(paid).every((tokens) =>
+          tokens.every((/** @type {unknown} */ token) => typeof token === "string"),
+        )
+      )
+        throw new RangeError();
       if (!Object.values(sessions).every((state) => typeof state === "string")) throw new RangeError();
-      return { spent: Object.assign(empty.spent, spent), paid: Object.assign(empty.paid, paid), sessions: Object.assign(empty.sessions, sessions) };
+      return {
+        spent: Object.assign(empty.spent, spent),
+        paid: Object.assign(empty.paid, paid),
+        sessions: Object.assign(empty.sessions, sessions),
+      };
     } catch {
       throw new RangeError(`the item ${JSON.stringify(this.#name)} of the storage is not a budget`);
     }
@@ -296,7 +308,8 @@ function longitudeDecimals(row, decimals) {
   const fromPole = 90 * scale - Math.abs(row);
   if (fromPole > (90 - POLAR) * scale) return decimals;
   let left = decimals;
-  for (let power = 0; power <= decimals; power += 1) if (fromPole <= Math.floor(POLAR_DEGREES[power] * scale)) left -= 1;
+  for (let power = 0; power <= decimals; power += 1)
+    if (fromPole <= Math.floor(POLAR_DEGREES[power] * scale)) left -= 1;
   return left;
 }
 
@@ -364,7 +377,11 @@ function aes256(key) {
   }
   /** @param {number} a @param {number} b @param {number} c @param {number} d @param {number} i */
   const mixed = (a, b, c, d, i) =>
-    MIXED[a & 255] ^ rotated(MIXED[(b >>> 8) & 255], 8) ^ rotated(MIXED[(c >>> 16) & 255], 16) ^ rotated(MIXED[d >>> 24], 24) ^ keys[i];
+    MIXED[a & 255] ^
+    rotated(MIXED[(b >>> 8) & 255], 8) ^
+    rotated(MIXED[(c >>> 16) & 255], 16) ^
+    rotated(MIXED[d >>> 24], 24) ^
+    keys[i];
   /** @param {number} a @param {number} b @param {number} c @param {number} d @param {number} i */
   const last = (a, b, c, d, i) =>
     (SBOX[a & 255] | (SBOX[(b >>> 8) & 255] << 8) | (SBOX[(c >>> 16) & 255] << 16) | (SBOX[d >>> 24] << 24)) ^ keys[i];
@@ -396,15 +413,18 @@ function cbcMac(cipher, ...blocks) {
 
 // BLAKE2b (RFC 7693) with a key and a personalisation. A number of 64 bits is two unsigned halves, the low one first.
 
+// biome-ignore format: a table
 const IV = Uint32Array.of(
   0xf3bcc908, 0x6a09e667, 0x84caa73b, 0xbb67ae85, 0xfe94f82b, 0x3c6ef372, 0x5f1d36f1, 0xa54ff53a,
   0xade682d1, 0x510e527f, 0x2b3e6c1f, 0x9b05688c, 0xfb41bd6b, 0x1f83d9ab, 0x137e2179, 0x5be0cd19,
 );
+// biome-ignore format: a table
 const ORDERS = [
   "0123456789abcdef", "ea489fd61c02b753", "b8c052fdae367194", "7931dcbe265a40f8", "905724afe1bc683d",
   "2c6a0b834d75fe19", "c51fed4a0763928b", "db7ec13950f4862a", "6fe9b308c2d714a5", "a2847615fb9e3cd0",
   "0123456789abcdef", "ea489fd61c02b753",
 ].map((order) => Array.from(order, (digit) => 2 * parseInt(digit, 16)));
+// biome-ignore format: a table
 const MIXES = [
   [0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15],
   [0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14],
@@ -479,7 +499,7 @@ function blake2b(message, { key, size, person = "" }) {
   v.fill(0);
   m.fill(0);
   const bytes = new DataView(new ArrayBuffer(64));
-  h.forEach((word, i) => bytes.setUint32(4 * i, word, true));
+  for (const [i, word] of h.entries()) bytes.setUint32(4 * i, word, true);
   return new Uint8Array(bytes.buffer).slice(0, size);
 }
 
@@ -517,14 +537,14 @@ const LOG = series(12, (n) => 2 / (2 * n + 3));
  * @param {number} x */
 function log(x) {
   let power = 0;
-  for (; x < 0.7071; power -= 1) x *= 2;
-  for (; x > 1.4143; power += 1) x *= 0.5;
+  for (; x < Math.SQRT1_2; power -= 1) x *= 2;
+  for (; x > Math.SQRT2; power += 1) x *= 0.5;
   const f = (x - 1) / (x + 1);
   const z = f * f;
   return power * LN2_HIGH + (2 * f + (f * z * polynomial(LOG, z) + power * LN2_LOW));
 }
 
-/** @param {number} n */
+/** @param {number} n @returns {number} */
 const factorial = (n) => (n < 2 ? 1 : n * factorial(n - 1));
 const SIN = series(8, (n) => (n % 2 ? 1 : -1) / factorial(2 * n + 3));
 const COS = series(8, (n) => (n % 2 ? -1 : 1) / factorial(2 * n + 4));
@@ -625,7 +645,12 @@ function doubleBlock(first, second) {
   const view = new DataView(new ArrayBuffer(16));
   view.setFloat64(0, first + 0, true);
   view.setFloat64(8, second + 0, true);
-  return Uint32Array.of(view.getUint32(0, true), view.getUint32(4, true), view.getUint32(8, true), view.getUint32(12, true));
+  return Uint32Array.of(
+    view.getUint32(0, true),
+    view.getUint32(4, true),
+    view.getUint32(8, true),
+    view.getUint32(12, true),
+  );
 }
 
 /** Blocks of 16 bytes, the last one filled up with zeros.
@@ -635,7 +660,9 @@ function blocksOf(bytes) {
   const filled = new Uint8Array(16 * Math.ceil(bytes.length / 16));
   filled.set(bytes);
   const view = new DataView(filled.buffer);
-  return Array.from({ length: filled.length / 16 }, (_, i) => Uint32Array.from({ length: 4 }, (_, j) => view.getUint32(16 * i + 4 * j, true)));
+  return Array.from({ length: filled.length / 16 }, (_, i) =>
+    Uint32Array.from({ length: 4 }, (_, j) => view.getUint32(16 * i + 4 * j, true)),
+  );
 }
 
 /** @param {string} text */
@@ -681,7 +708,8 @@ function labelBlock(key, label) {
 
 /** @param {number | bigint} label */
 function asWhole(label) {
-  if (typeof label === "number" && !Number.isSafeInteger(label)) throw new RangeError("a label that is a number must be whole; use a BigInt beyond 2^53");
+  if (typeof label === "number" && !Number.isSafeInteger(label))
+    throw new RangeError("a label that is a number must be whole; use a BigInt beyond 2^53");
   const whole = BigInt(label);
   if (whole < -(2n ** 63n) || whole >= 2n ** 64n) throw new RangeError("a label that is a number must have 64 bits");
   return whole;
@@ -849,7 +877,10 @@ class Balls {
     const r = a.r + 2n * abs(quarters) + 4n * count + 16n;
     if (quarters & 1n) [cos, sin] = [-sin, cos];
     if (quarters & 2n) [cos, sin] = [-cos, -sin];
-    return [{ m: cos, r }, { m: sin, r }];
+    return [
+      { m: cos, r },
+      { m: sin, r },
+    ];
   }
 
   /** The exponential of minus a number that is not negative.
@@ -876,7 +907,8 @@ class Balls {
     let length = bitLength(number) - 1;
     let x = number << (this.bits - BigInt(length));
     if (x * x > this.one * this.one * 2n) {
-      x = number << (this.bits - BigInt((length += 1)));
+      length += 1;
+      x = number << (this.bits - BigInt(length));
     }
     const f = ((x - this.one) << this.bits) / (x + this.one);
     const z = (f * f) >> this.bits;
@@ -958,8 +990,8 @@ const known = new Map();
 /** Ball arithmetic with so many bits; its constants are computed once.
  * @param {number} bits */
 function ballsOf(bits) {
-  let found = known.get(bits);
-  if (!found) known.set(bits, (found = new Balls(bits)));
+  const found = known.get(bits) ?? new Balls(bits);
+  known.set(bits, found);
   return found;
 }
 
@@ -979,12 +1011,11 @@ const TEMPERATE = 80;
 
 // r of r - ln(1 + r) = s^2 / 2 as s top(s) / bottom(s), relative error 3.5e-13 for s up to 5.8.
 const TOP = [
-  0.000083982152070149363393, 0.0028833079622012789425, 0.033410581378964008232, 0.19802023679102762322,
-  0.66554872308548963996, 1.2330765861740531745, 0.99999999999967292212,
+  8.398215207014936e-5, 0.002883307962201279, 0.03341058137896401, 0.19802023679102762, 0.6655487230854896,
+  1.2330765861740531, 0.9999999999996729,
 ];
 const BOTTOM = [
-  0.00016803347459220185888, 0.0057558475677500207653, 0.064112226233482673781, 0.33785652824460594122,
-  0.89974325280775638949, 1.0,
+  0.00016803347459220185, 0.005755847567750021, 0.06411222623348267, 0.33785652824460594, 0.8997432528077564, 1.0,
 ];
 
 /** A number in hexadecimal, as C's %a and Python's float.hex print it.
@@ -1004,7 +1035,9 @@ class SphericalLaplace {
     asPositive(epsilon, "epsilon");
     const least = (LEAST_SCALES * WGS84_FACTOR) / EARTH_RADIUS;
     if (!(epsilon >= least && epsilon <= EXTREME))
-      throw new RangeError(`epsilon must be between ${least.toPrecision(2)} and ${EXTREME} per metre on the globe, got ${epsilon}`);
+      throw new RangeError(
+        `epsilon must be between ${least.toPrecision(2)} and ${EXTREME} per metre on the globe, got ${epsilon}`,
+      );
     this.epsilon = epsilon;
     this.decimals = asDecimals(decimals);
     this.purpose = `SphericalLaplace ${hexOf(epsilon)}`;
@@ -1013,7 +1046,11 @@ class SphericalLaplace {
     this.error = (((2 * RADIUS_ERROR) / this.scales + 2 ** -43) / DEGREE) * 10 ** decimals;
     const [k, h] = [this.scales, this.scales ** -2];
     this.tangent = [
-      (2 / 15) * h * h, (-31 / 180) * h * h, h / 3 - (17 / 36) * h * h, -h / 6 + (5 / 24) * h * h, 1 - h / 2 + (3 / 8) * h * h,
+      (2 / 15) * h * h,
+      (-31 / 180) * h * h,
+      h / 3 - (17 / 36) * h * h,
+      -h / 6 + (5 / 24) * h * h,
+      1 - h / 2 + (3 / 8) * h * h,
     ].map((coefficient) => coefficient / k);
   }
 
@@ -1098,7 +1135,13 @@ class SphericalLaplace {
       first = (first << 64n) | (BigInt(words[1]) << 32n) | BigInt(words[0]);
       second = (second << 64n) | (BigInt(words[3]) << 32n) | BigInt(words[2]);
       const balls = ballsOf(64 * known + 128 + Math.max(0, Math.ceil(Math.log2(this.scales))));
-      const found = this.#exactPlace(balls, lon, lat, balls.uniform(first, 64 * known), balls.uniform(second, 64 * known));
+      const found = this.#exactPlace(
+        balls,
+        lon,
+        lat,
+        balls.uniform(first, 64 * known),
+        balls.uniform(second, 64 * known),
+      );
       if (found) return found;
     }
     throw new Error("the random source always returns the same bits");
@@ -1117,7 +1160,8 @@ class SphericalLaplace {
     const rise = balls.atan2(height, across);
     const row = rise && balls.nearest(balls.times(balls.div(rise, pi), 180n * 10n ** BigInt(this.decimals)));
     if (row === null) return null;
-    if (row === 90n * 10n ** BigInt(this.decimals) || row === -90n * 10n ** BigInt(this.decimals)) return this.#place(0, 0, Number(row));
+    if (row === 90n * 10n ** BigInt(this.decimals) || row === -90n * 10n ** BigInt(this.decimals))
+      return this.#place(0, 0, Number(row));
     const finest = longitudeDecimals(Number(row), this.decimals);
     const turned = balls.atan2(east, outward);
     if (!turned) return null;
@@ -1182,8 +1226,9 @@ function globeArc(balls, survival, scales) {
   for (; ; width *= 4n) {
     const [from, to] = [s - width, s + width];
     const fromHolds = from <= 0n || isAbove(falling(from)[0], target);
-    if (fromHolds && (to >= end.m - end.r || isAbove(target, falling(to)[0])))
-      return balls.div(balls.between(from > 0n ? from : 0n, to < end.m + end.r ? to : end.m + end.r), k);
+    const isOutside = to >= end.m - end.r;
+    if (fromHolds && (isOutside || isAbove(target, falling(to)[0])))
+      return balls.div(balls.between(from > 0n ? from : 0n, isOutside ? end.m + end.r : to), k);
   }
 }
 
@@ -1212,7 +1257,9 @@ function globe(epsilon, decimals = DECIMALS) {
  * @param {number} epsilon */
 function enoughNoise(epsilon) {
   if (2 / epsilon < LEAST_MEAN_ERROR)
-    throw new RangeError(`epsilon ${epsilon} per metre moves reports by less than ${LEAST_MEAN_ERROR} m on average: likely a unit error. Epsilon is level / radius with the radius in metres`);
+    throw new RangeError(
+      `epsilon ${epsilon} per metre moves reports by less than ${LEAST_MEAN_ERROR} m on average: likely a unit error. Epsilon is level / radius with the radius in metres`,
+    );
   return epsilon;
 }
 
@@ -1270,7 +1317,8 @@ class SamePlace {
    * @param {{ cell?: number }} [options] side of a cell, 1 to 100 000 metres */
   constructor(key, { cell = 100 } = {}) {
     this.#key = asKey(key).slice();
-    if (!(asNumber(cell, "cell") >= 1 && cell <= 100000)) throw new RangeError(`cell must be between 1 and 100000 metres, got ${cell}`);
+    if (!(asNumber(cell, "cell") >= 1 && cell <= 100000))
+      throw new RangeError(`cell must be between 1 and 100000 metres, got ${cell}`);
     this.cell = cell;
   }
 
@@ -1334,7 +1382,10 @@ function rotation(secret) {
   const [lowW, highW] = words(1, 0);
   // The first 53 bits of each word.
   const u = (high * 2 ** 21 + (low >>> 11)) * 2 ** -53;
-  const [[cosV, sinV], [cosW, sinW]] = [cosSinTurn(highV, (lowV & ~2047) >>> 0), cosSinTurn(highW, (lowW & ~2047) >>> 0)];
+  const [[cosV, sinV], [cosW, sinW]] = [
+    cosSinTurn(highV, (lowV & ~2047) >>> 0),
+    cosSinTurn(highW, (lowW & ~2047) >>> 0),
+  ];
   const [a, b, c, d] = [sqrt(1 - u) * sinV, sqrt(1 - u) * cosV, sqrt(u) * sinW, sqrt(u) * cosW];
   return [
     [1 - 2 * (b * b + c * c), 2 * (a * b - c * d), 2 * (a * c + b * d)],
@@ -1383,7 +1434,11 @@ class SessionWords {
 
   /** @param {Uint32Array} block @param {Place} place */
   #seed(block, place) {
-    return cbcMac(this.#cipher, block.map((word, i) => word ^ this.#person[i]), doubleBlock(...place));
+    return cbcMac(
+      this.#cipher,
+      block.map((word, i) => word ^ this.#person[i]),
+      doubleBlock(...place),
+    );
   }
 
   /** A pair of words of a seed.
@@ -1420,7 +1475,8 @@ class Noise {
     this.scale = scale;
     this.next = signed ? 1 : 0;
     this.sign = signed && pairs(0)[0] & 1 ? -1 : 1;
-    [this.bits, this.known] = [0n, 0];
+    this.bits = 0n;
+    this.known = 0;
     this.refine();
   }
 
@@ -1498,8 +1554,16 @@ function arcBall(balls, here, there) {
 function hasLeft(words, seed, place, run, limit) {
   const [forLimit, forTests] = shares(run.epsilon);
   const runSeed = words.run(run.number, run.place);
-  const bar = new Noise((counter) => words.pair(runSeed, run.epsilon, LIMIT, 0, counter), WGS84_FACTOR * (1 / forLimit), true);
-  const noise = new Noise((counter) => words.pair(seed, run.epsilon, TEST, 0, counter), WGS84_FACTOR * (2 / forTests), true);
+  const bar = new Noise(
+    (counter) => words.pair(runSeed, run.epsilon, LIMIT, 0, counter),
+    WGS84_FACTOR * (1 / forLimit),
+    true,
+  );
+  const noise = new Noise(
+    (counter) => words.pair(seed, run.epsilon, TEST, 0, counter),
+    WGS84_FACTOR * (2 / forTests),
+    true,
+  );
   const [apart, moved, threshold] = [arcLength(place, run.place), noise.value, limit + bar.value];
   const difference = apart + moved - threshold;
   const size = apart + Math.abs(moved) + Math.abs(threshold) + 2 * limit + bar.scale + noise.scale;
@@ -1513,11 +1577,19 @@ function hasLeft(words, seed, place, run, limit) {
 function nearest(words, seed, here, places, limit, epsilon) {
   const scale = WGS84_FACTOR * (2 / epsilon);
   /** @param {Term} term @param {number} purpose @param {number} number @returns {Sum} */
-  const sum = (term, purpose, number) => ({ ...term, noise: new Noise((counter) => words.pair(seed, epsilon, purpose, number, counter), scale, false) });
-  const terms = [...places.map((place, i) => sum({ places: [here, place] }, CHOICE, i)), sum({ number: limit }, NO_CHOICE, 0)];
+  const sum = (term, purpose, number) => ({
+    ...term,
+    noise: new Noise((counter) => words.pair(seed, epsilon, purpose, number, counter), scale, false),
+  });
+  const terms = [
+    ...places.map((place, i) => sum({ places: [here, place] }, CHOICE, i)),
+    sum({ number: limit }, NO_CHOICE, 0),
+  ];
   const values = terms.map((term) => ("number" in term ? term.number : arcLength(...term.places)) + term.noise.value);
   let best = values.indexOf(Math.min(...values));
-  const isSure = best >= 0 && values.every((value, i) => i === best || value > values[best] + CLOSE + SURE * (values[best] + value + 2 * scale));
+  const isSure =
+    best >= 0 &&
+    values.every((value, i) => i === best || value > values[best] + CLOSE + SURE * (values[best] + value + 2 * scale));
   if (!isSure) {
     best = 0;
     for (let i = 1; i < terms.length; i += 1) if (!exactlyAtLeast(terms[i], terms[best])) best = i;
@@ -1545,7 +1617,8 @@ class SparseVector {
     this.fresh = globe(asPositive(fresh, "fresh")).epsilon;
     this.test = asPositive(test, "test");
     this.limit = asPositive(limit, "limit");
-    if (!(asNumber(choice, "choice") >= 0 && choice < Infinity)) throw new RangeError(`choice must be 0 or positive and finite, got ${choice}`);
+    if (!(asNumber(choice, "choice") >= 0 && choice < Infinity))
+      throw new RangeError(`choice must be 0 or positive and finite, got ${choice}`);
     this.choice = choice;
     if (!(Number.isInteger(asNumber(places, "places")) && places >= 1 && places <= ANCHORS))
       throw new RangeError(`places must be a whole number from 1 to ${ANCHORS}, got ${places}`);
@@ -1637,7 +1710,9 @@ class TraceSession {
       if (stored !== null) ({ history, seen: before } = parsed(stored));
       if (history && now <= history.time) {
         if (now === history.time && seen === before) return null;
-        throw new RangeError(`${now === history.time ? "another position at the same time" : "a time before the last one"}: the positions of a session come in order`);
+        throw new RangeError(
+          `${now === history.time ? "another position at the same time" : "a time before the last one"}: the positions of a session come in order`,
+        );
       }
       const [next, paid] = this.#step(history, place, now, seed);
       history = next;
@@ -1665,28 +1740,38 @@ class TraceSession {
    * @returns {[History, number[]]} the next history and its charges */
   #step(last, place, now, seed) {
     const { test, limit } = this.method;
-    const before = last ?? { time: now, reports: [], anchors: [], run: null, runs: 0, spent: 0, began: now, counted: 0, used_until: null };
+    const before = last ?? {
+      time: now,
+      reports: [],
+      anchors: [],
+      run: null,
+      runs: 0,
+      spent: 0,
+      began: now,
+      counted: 0,
+      used_until: null,
+    };
     const here = before.reports.at(-1);
     const zone = this.#zone;
     /** @type {Place | null} */
     const centre = zone ? [zone.lon, zone.lat] : null;
     const inside = Boolean(centre && before.run && isSame(before.run.place, centre));
     const enters = (/** @type {Place} */ place) => Boolean(zone && centre && arcLength(place, centre) <= zone.radius);
-    const stays = here && before.run && !hasLeft(this.#words, seed, place, before.run, inside && zone ? zone.limit : limit);
+    const stays =
+      here && before.run && !hasLeft(this.#words, seed, place, before.run, inside && zone ? zone.limit : limit);
     if (stays && (inside || !enters([here[1], here[2]])))
       return [{ ...before, time: now, reports: [[now, here[1], here[2], false]] }, []];
     /** @type {[Place, number[]]} */
-    let [report, paid] = stays ? [[here[1], here[2]], []] : this.#moved(before, place, seed);
-    const run = { number: before.runs, epsilon: test, place: report };
-    if (zone && centre && enters(report)) Object.assign(run, { epsilon: zone.test, place: (report = centre) });
-    paid = [...paid, run.epsilon];
+    const [found, asked] = stays ? [[here[1], here[2]], []] : this.#moved(before, place, seed);
+    const [report, epsilon] = zone && centre && enters(found) ? [centre, zone.test] : [found, test];
+    const paid = [...asked, epsilon];
     const others = before.anchors.filter((anchor) => !isSame(anchor, report));
     const next = {
       ...before,
       time: now,
       reports: [/** @type {Report} */ ([now, ...report, others.length === before.anchors.length])],
       anchors: [...others, report].slice(-ANCHORS),
-      run,
+      run: { number: before.runs, epsilon, place: report },
       runs: before.runs + 1,
       spent: exactSum([before.spent, ...paid]),
     };
@@ -1699,12 +1784,21 @@ class TraceSession {
   #moved({ reports, anchors }, place, seed) {
     const { fresh, limit, choice, places } = this.method;
     const here = reports.at(-1);
-    const known = here && choice ? anchors.slice(-places - 1).filter((anchor) => !isSame(anchor, [here[1], here[2]])).slice(-places) : [];
-    const number = known.length ? nearest(this.#words, seed, place, known, FAR * limit, choice) : null;
+    const known =
+      here && choice
+        ? anchors
+            .slice(-places - 1)
+            .filter((anchor) => !isSame(anchor, [here[1], here[2]]))
+            .slice(-places)
+        : [];
     const asked = known.length ? [choice] : [];
+    const number = known.length ? nearest(this.#words, seed, place, known, FAR * limit, choice) : null;
     if (number !== null) return [known[number], asked];
     const found = globe(fresh).sample(...place, (counter) => this.#words.pair(seed, fresh, FRESH, 0, counter));
-    return [[found.lon, found.lat], [...asked, fresh]];
+    return [
+      [found.lon, found.lat],
+      [...asked, fresh],
+    ];
   }
 
   /** What `resume` needs in addition to the method and the key, as JSON: what was published and spent, no true position. */
@@ -1715,7 +1809,8 @@ class TraceSession {
   /** The session that a state describes; it continues as if it had never stopped.
    * @param {string} state of `state()`, or of Python's `TraceSession.state`
    * @param {SparseVector} method
-   * @param {{ key: Uint8Array | string, person?: string | number, budget?: Budget, zone?: PrivateZone }} options
+   * @param {{ key: Uint8Array | string, person?: string | number, budget?: Budget,
+   *   zone?: PrivateZone }} options
    */
   static resume(state, method, options) {
     if (options?.key === undefined) throw new TypeError("resume needs the session's key");
@@ -1737,7 +1832,10 @@ function exactSum(terms) {
 /** @param {History | null} history @param {string} seen */
 function stateOf(history, seen) {
   const run = history?.run;
-  return JSON.stringify({ history: history && { ...history, run: run ? [run.number, run.epsilon, run.place] : null }, seen });
+  return JSON.stringify({
+    history: history && { ...history, run: run ? [run.number, run.epsilon, run.place] : null },
+    seen,
+  });
 }
 
 /** @param {string} state @returns {{ history: History | null, seen: string }} */
@@ -1752,9 +1850,17 @@ function parsed(state) {
     return {
       history: {
         time,
-        reports: reports.map((/** @type {unknown[]} */ [when, lon, lat, fresh]) => [asFinite(when, "time"), ...place([lon, lat]), Boolean(fresh)]),
+        reports: reports.map((/** @type {unknown[]} */ [when, lon, lat, fresh]) => [
+          asFinite(when, "time"),
+          ...place([lon, lat]),
+          Boolean(fresh),
+        ]),
         anchors: anchors.map(place),
-        run: run && { number: asFinite(run[0], "number"), epsilon: asPositive(run[1], "epsilon"), place: place(run[2]) },
+        run: run && {
+          number: asFinite(run[0], "number"),
+          epsilon: asPositive(run[1], "epsilon"),
+          place: place(run[2]),
+        },
         runs,
         spent,
         began,
@@ -1786,7 +1892,8 @@ function percent(share) {
 
 /** A factor by which odds change.
  * @param {number} value */
-const factor = (value) => (value < 9.95 ? value.toFixed(1) : value < 1e4 ? String(Math.round(value)) : `10^${Math.round(Math.log10(value))}`);
+const factor = (value) =>
+  value < 9.95 ? value.toFixed(1) : value < 1e4 ? String(Math.round(value)) : `10^${Math.round(Math.log10(value))}`;
 
 /** A number of things.
  * @param {number} count

@@ -52,7 +52,11 @@ export function aes256(key) {
   }
   /** @param {number} a @param {number} b @param {number} c @param {number} d @param {number} i */
   const mixed = (a, b, c, d, i) =>
-    MIXED[a & 255] ^ rotated(MIXED[(b >>> 8) & 255], 8) ^ rotated(MIXED[(c >>> 16) & 255], 16) ^ rotated(MIXED[d >>> 24], 24) ^ keys[i];
+    MIXED[a & 255] ^
+    rotated(MIXED[(b >>> 8) & 255], 8) ^
+    rotated(MIXED[(c >>> 16) & 255], 16) ^
+    rotated(MIXED[d >>> 24], 24) ^
+    keys[i];
   /** @param {number} a @param {number} b @param {number} c @param {number} d @param {number} i */
   const last = (a, b, c, d, i) =>
     (SBOX[a & 255] | (SBOX[(b >>> 8) & 255] << 8) | (SBOX[(c >>> 16) & 255] << 16) | (SBOX[d >>> 24] << 24)) ^ keys[i];

@@ -129,7 +129,10 @@ export class Balls {
     const r = a.r + 2n * abs(quarters) + 4n * count + 16n;
     if (quarters & 1n) [cos, sin] = [-sin, cos];
     if (quarters & 2n) [cos, sin] = [-cos, -sin];
-    return [{ m: cos, r }, { m: sin, r }];
+    return [
+      { m: cos, r },
+      { m: sin, r },
+    ];
   }
 
   /** The exponential of minus a number that is not negative.
@@ -156,7 +159,8 @@ export class Balls {
     let length = bitLength(number) - 1;
     let x = number << (this.bits - BigInt(length));
     if (x * x > this.one * this.one * 2n) {
-      x = number << (this.bits - BigInt((length += 1)));
+      length += 1;
+      x = number << (this.bits - BigInt(length));
     }
     const f = ((x - this.one) << this.bits) / (x + this.one);
     const z = (f * f) >> this.bits;
@@ -238,7 +242,7 @@ const known = new Map();
 /** Ball arithmetic with so many bits; its constants are computed once.
  * @param {number} bits */
 export function ballsOf(bits) {
-  let found = known.get(bits);
-  if (!found) known.set(bits, (found = new Balls(bits)));
+  const found = known.get(bits) ?? new Balls(bits);
+  known.set(bits, found);
   return found;
 }

@@ -1,14 +1,17 @@
 // BLAKE2b (RFC 7693) with a key and a personalisation. A number of 64 bits is two unsigned halves, the low one first.
 
+// biome-ignore format: a table
 const IV = Uint32Array.of(
   0xf3bcc908, 0x6a09e667, 0x84caa73b, 0xbb67ae85, 0xfe94f82b, 0x3c6ef372, 0x5f1d36f1, 0xa54ff53a,
   0xade682d1, 0x510e527f, 0x2b3e6c1f, 0x9b05688c, 0xfb41bd6b, 0x1f83d9ab, 0x137e2179, 0x5be0cd19,
 );
+// biome-ignore format: a table
 const ORDERS = [
   "0123456789abcdef", "ea489fd61c02b753", "b8c052fdae367194", "7931dcbe265a40f8", "905724afe1bc683d",
   "2c6a0b834d75fe19", "c51fed4a0763928b", "db7ec13950f4862a", "6fe9b308c2d714a5", "a2847615fb9e3cd0",
   "0123456789abcdef", "ea489fd61c02b753",
 ].map((order) => Array.from(order, (digit) => 2 * parseInt(digit, 16)));
+// biome-ignore format: a table
 const MIXES = [
   [0, 4, 8, 12], [1, 5, 9, 13], [2, 6, 10, 14], [3, 7, 11, 15],
   [0, 5, 10, 15], [1, 6, 11, 12], [2, 7, 8, 13], [3, 4, 9, 14],
@@ -83,6 +86,6 @@ export function blake2b(message, { key, size, person = "" }) {
   v.fill(0);
   m.fill(0);
   const bytes = new DataView(new ArrayBuffer(64));
-  h.forEach((word, i) => bytes.setUint32(4 * i, word, true));
+  for (const [i, word] of h.entries()) bytes.setUint32(4 * i, word, true);
   return new Uint8Array(bytes.buffer).slice(0, size);
 }

@@ -23,7 +23,8 @@ export class BudgetExceededError extends Error {
 
 /** @param {number} epsilon @param {string} name */
 function asUnits(epsilon, name) {
-  if (asPositive(epsilon, name) > LARGEST) throw new RangeError(`${name} must be at most ${LARGEST} per metre, got ${epsilon}`);
+  if (asPositive(epsilon, name) > LARGEST)
+    throw new RangeError(`${name} must be at most ${LARGEST} per metre, got ${epsilon}`);
   return Math.ceil(epsilon * UNITS);
 }
 
@@ -136,7 +137,8 @@ export class Budget {
 
   /** @param {Account} account @param {string} name @param {readonly number[]} most @param {readonly number[]} paid */
   #pay(account, name, most, paid) {
-    const units = (/** @type {readonly number[]} */ costs) => costs.reduce((sum, cost) => sum + asUnits(cost, "epsilon"), 0);
+    const units = (/** @type {readonly number[]} */ costs) =>
+      costs.reduce((sum, cost) => sum + asUnits(cost, "epsilon"), 0);
     const [needed, spent] = [units(most), this.#spent(account, name)];
     if (spent + needed > this.#each * SLACK || sumOf(account) + needed > this.#total * SLACK)
       throw new BudgetExceededError(name, needed / UNITS, Math.max(0, this.#remaining(account, name)) / UNITS);
@@ -152,9 +154,18 @@ export class Budget {
     try {
       const { spent, paid, sessions } = JSON.parse(stored);
       if (!Object.values(spent).every((units) => Number.isSafeInteger(units) && units >= 0)) throw new RangeError();
-      if (!Object.values(paid).every((tokens) => tokens.every((/** @type {unknown} */ token) => typeof token === "string"))) throw new RangeError();
+      if (
+        !Object.values(paid).every((tokens) =>
+          tokens.every((/** @type {unknown} */ token) => typeof token === "string"),
+        )
+      )
+        throw new RangeError();
       if (!Object.values(sessions).every((state) => typeof state === "string")) throw new RangeError();
-      return { spent: Object.assign(empty.spent, spent), paid: Object.assign(empty.paid, paid), sessions: Object.assign(empty.sessions, sessions) };
+      return {
+        spent: Object.assign(empty.spent, spent),
+        paid: Object.assign(empty.paid, paid),
+        sessions: Object.assign(empty.sessions, sessions),
+      };
     } catch {
       throw new RangeError(`the item ${JSON.stringify(this.#name)} of the storage is not a budget`);
     }

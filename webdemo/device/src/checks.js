@@ -2,7 +2,8 @@
 
 /** @param {unknown} value @param {string} name @returns {number} */
 export function asNumber(value, name) {
-  if (typeof value !== "number") throw new TypeError(`${name} must be a number, got ${value === null ? "null" : typeof value}`);
+  if (typeof value !== "number")
+    throw new TypeError(`${name} must be a number, got ${value === null ? "null" : typeof value}`);
   return value;
 }
 

@@ -32,14 +32,14 @@ const LOG = series(12, (n) => 2 / (2 * n + 3));
  * @param {number} x */
 export function log(x) {
   let power = 0;
-  for (; x < 0.7071; power -= 1) x *= 2;
-  for (; x > 1.4143; power += 1) x *= 0.5;
+  for (; x < Math.SQRT1_2; power -= 1) x *= 2;
+  for (; x > Math.SQRT2; power += 1) x *= 0.5;
   const f = (x - 1) / (x + 1);
   const z = f * f;
   return power * LN2_HIGH + (2 * f + (f * z * polynomial(LOG, z) + power * LN2_LOW));
 }
 
-/** @param {number} n */
+/** @param {number} n @returns {number} */
 const factorial = (n) => (n < 2 ? 1 : n * factorial(n - 1));
 const SIN = series(8, (n) => (n % 2 ? 1 : -1) / factorial(2 * n + 3));
 const COS = series(8, (n) => (n % 2 ? -1 : 1) / factorial(2 * n + 4));

@@ -24,7 +24,8 @@ export function longitudeDecimals(row, decimals) {
   const fromPole = 90 * scale - Math.abs(row);
   if (fromPole > (90 - POLAR) * scale) return decimals;
   let left = decimals;
-  for (let power = 0; power <= decimals; power += 1) if (fromPole <= Math.floor(POLAR_DEGREES[power] * scale)) left -= 1;
+  for (let power = 0; power <= decimals; power += 1)
+    if (fromPole <= Math.floor(POLAR_DEGREES[power] * scale)) left -= 1;
   return left;
 }
 

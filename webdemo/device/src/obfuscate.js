@@ -22,7 +22,9 @@ export function globe(epsilon, decimals = DECIMALS) {
  * @param {number} epsilon */
 export function enoughNoise(epsilon) {
   if (2 / epsilon < LEAST_MEAN_ERROR)
-    throw new RangeError(`epsilon ${epsilon} per metre moves reports by less than ${LEAST_MEAN_ERROR} m on average: likely a unit error. Epsilon is level / radius with the radius in metres`);
+    throw new RangeError(
+      `epsilon ${epsilon} per metre moves reports by less than ${LEAST_MEAN_ERROR} m on average: likely a unit error. Epsilon is level / radius with the radius in metres`,
+    );
   return epsilon;
 }
 

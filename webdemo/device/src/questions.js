@@ -1,11 +1,11 @@
 // Private questions about a true location. Doubles compare noisy distances; where they are not sure, more bits of the
 // same noise and ball arithmetic decide.
 
-import { ballsOf } from "./balls.js";
-import { atan2, cosSinDegrees, log, sqrt } from "./functions.js";
-import { doubleBlock, cipherOf, blocksOf, utf8 } from "./randomness.js";
-import { blake2b } from "./blake2b.js";
 import { cbcMac } from "./aes.js";
+import { ballsOf } from "./balls.js";
+import { blake2b } from "./blake2b.js";
+import { atan2, cosSinDegrees, log, sqrt } from "./functions.js";
+import { blocksOf, cipherOf, doubleBlock, utf8 } from "./randomness.js";
 import { EARTH_RADIUS, WGS84_FACTOR } from "./spherical.js";
 
 /** @typedef {[number, number]} Place longitude and latitude */
@@ -46,7 +46,11 @@ export class SessionWords {
 
   /** @param {Uint32Array} block @param {Place} place */
   #seed(block, place) {
-    return cbcMac(this.#cipher, block.map((word, i) => word ^ this.#person[i]), doubleBlock(...place));
+    return cbcMac(
+      this.#cipher,
+      block.map((word, i) => word ^ this.#person[i]),
+      doubleBlock(...place),
+    );
   }
 
   /** A pair of words of a seed.
@@ -83,7 +87,8 @@ class Noise {
     this.scale = scale;
     this.next = signed ? 1 : 0;
     this.sign = signed && pairs(0)[0] & 1 ? -1 : 1;
-    [this.bits, this.known] = [0n, 0];
+    this.bits = 0n;
+    this.known = 0;
     this.refine();
   }
 
@@ -161,8 +166,16 @@ function arcBall(balls, here, there) {
 export function hasLeft(words, seed, place, run, limit) {
   const [forLimit, forTests] = shares(run.epsilon);
   const runSeed = words.run(run.number, run.place);
-  const bar = new Noise((counter) => words.pair(runSeed, run.epsilon, LIMIT, 0, counter), WGS84_FACTOR * (1 / forLimit), true);
-  const noise = new Noise((counter) => words.pair(seed, run.epsilon, TEST, 0, counter), WGS84_FACTOR * (2 / forTests), true);
+  const bar = new Noise(
+    (counter) => words.pair(runSeed, run.epsilon, LIMIT, 0, counter),
+    WGS84_FACTOR * (1 / forLimit),
+    true,
+  );
+  const noise = new Noise(
+    (counter) => words.pair(seed, run.epsilon, TEST, 0, counter),
+    WGS84_FACTOR * (2 / forTests),
+    true,
+  );
   const [apart, moved, threshold] = [arcLength(place, run.place), noise.value, limit + bar.value];
   const difference = apart + moved - threshold;
   const size = apart + Math.abs(moved) + Math.abs(threshold) + 2 * limit + bar.scale + noise.scale;
@@ -176,11 +189,19 @@ export function hasLeft(words, seed, place, run, limit) {
 export function nearest(words, seed, here, places, limit, epsilon) {
   const scale = WGS84_FACTOR * (2 / epsilon);
   /** @param {Term} term @param {number} purpose @param {number} number @returns {Sum} */
-  const sum = (term, purpose, number) => ({ ...term, noise: new Noise((counter) => words.pair(seed, epsilon, purpose, number, counter), scale, false) });
-  const terms = [...places.map((place, i) => sum({ places: [here, place] }, CHOICE, i)), sum({ number: limit }, NO_CHOICE, 0)];
+  const sum = (term, purpose, number) => ({
+    ...term,
+    noise: new Noise((counter) => words.pair(seed, epsilon, purpose, number, counter), scale, false),
+  });
+  const terms = [
+    ...places.map((place, i) => sum({ places: [here, place] }, CHOICE, i)),
+    sum({ number: limit }, NO_CHOICE, 0),
+  ];
   const values = terms.map((term) => ("number" in term ? term.number : arcLength(...term.places)) + term.noise.value);
   let best = values.indexOf(Math.min(...values));
-  const isSure = best >= 0 && values.every((value, i) => i === best || value > values[best] + CLOSE + SURE * (values[best] + value + 2 * scale));
+  const isSure =
+    best >= 0 &&
+    values.every((value, i) => i === best || value > values[best] + CLOSE + SURE * (values[best] + value + 2 * scale));
   if (!isSure) {
     best = 0;
     for (let i = 1; i < terms.length; i += 1) if (!exactlyAtLeast(terms[i], terms[best])) best = i;

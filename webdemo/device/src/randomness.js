@@ -23,7 +23,12 @@ export function doubleBlock(first, second) {
   const view = new DataView(new ArrayBuffer(16));
   view.setFloat64(0, first + 0, true);
   view.setFloat64(8, second + 0, true);
-  return Uint32Array.of(view.getUint32(0, true), view.getUint32(4, true), view.getUint32(8, true), view.getUint32(12, true));
+  return Uint32Array.of(
+    view.getUint32(0, true),
+    view.getUint32(4, true),
+    view.getUint32(8, true),
+    view.getUint32(12, true),
+  );
 }
 
 /** Blocks of 16 bytes, the last one filled up with zeros.
@@ -33,7 +38,9 @@ export function blocksOf(bytes) {
   const filled = new Uint8Array(16 * Math.ceil(bytes.length / 16));
   filled.set(bytes);
   const view = new DataView(filled.buffer);
-  return Array.from({ length: filled.length / 16 }, (_, i) => Uint32Array.from({ length: 4 }, (_, j) => view.getUint32(16 * i + 4 * j, true)));
+  return Array.from({ length: filled.length / 16 }, (_, i) =>
+    Uint32Array.from({ length: 4 }, (_, j) => view.getUint32(16 * i + 4 * j, true)),
+  );
 }
 
 /** @param {string} text */
@@ -79,7 +86,8 @@ function labelBlock(key, label) {
 
 /** @param {number | bigint} label */
 function asWhole(label) {
-  if (typeof label === "number" && !Number.isSafeInteger(label)) throw new RangeError("a label that is a number must be whole; use a BigInt beyond 2^53");
+  if (typeof label === "number" && !Number.isSafeInteger(label))
+    throw new RangeError("a label that is a number must be whole; use a BigInt beyond 2^53");
   const whole = BigInt(label);
   if (whole < -(2n ** 63n) || whole >= 2n ** 64n) throw new RangeError("a label that is a number must have 64 bits");
   return whole;

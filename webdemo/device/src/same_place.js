@@ -2,7 +2,7 @@
 
 import { blake2b } from "./blake2b.js";
 import { asEpsilon, asKey, asLonLat, asNumber, asPerson, toHex } from "./checks.js";
-import { DEGREE, HALF_PI, atan2, cosSin, cosSinDegrees, cosSinTurn, sqrt } from "./functions.js";
+import { atan2, cosSin, cosSinDegrees, cosSinTurn, DEGREE, HALF_PI, sqrt } from "./functions.js";
 import { enoughNoise, globe } from "./obfuscate.js";
 import { keyedPairs, keyedWords, utf8 } from "./randomness.js";
 import { EARTH_RADIUS, hexOf } from "./spherical.js";
@@ -20,7 +20,8 @@ export class SamePlace {
    * @param {{ cell?: number }} [options] side of a cell, 1 to 100 000 metres */
   constructor(key, { cell = 100 } = {}) {
     this.#key = asKey(key).slice();
-    if (!(asNumber(cell, "cell") >= 1 && cell <= 100000)) throw new RangeError(`cell must be between 1 and 100000 metres, got ${cell}`);
+    if (!(asNumber(cell, "cell") >= 1 && cell <= 100000))
+      throw new RangeError(`cell must be between 1 and 100000 metres, got ${cell}`);
     this.cell = cell;
   }
 
@@ -84,7 +85,10 @@ function rotation(secret) {
   const [lowW, highW] = words(1, 0);
   // The first 53 bits of each word.
   const u = (high * 2 ** 21 + (low >>> 11)) * 2 ** -53;
-  const [[cosV, sinV], [cosW, sinW]] = [cosSinTurn(highV, (lowV & ~2047) >>> 0), cosSinTurn(highW, (lowW & ~2047) >>> 0)];
+  const [[cosV, sinV], [cosW, sinW]] = [
+    cosSinTurn(highV, (lowV & ~2047) >>> 0),
+    cosSinTurn(highW, (lowW & ~2047) >>> 0),
+  ];
   const [a, b, c, d] = [sqrt(1 - u) * sinV, sqrt(1 - u) * cosV, sqrt(u) * sinW, sqrt(u) * cosW];
   return [
     [1 - 2 * (b * b + c * c), 2 * (a * b - c * d), 2 * (a * c + b * d)],

@@ -5,7 +5,7 @@ import { blake2b } from "./blake2b.js";
 import { asFinite, asKey, asLonLat, asNumber, asPerson, asPositive, asUnit, toHex } from "./checks.js";
 import { log } from "./functions.js";
 import { enoughNoise, globe } from "./obfuscate.js";
-import { FRESH, SEEN, SessionWords, arcLength, hasLeft, nearest } from "./questions.js";
+import { arcLength, FRESH, hasLeft, nearest, SEEN, SessionWords } from "./questions.js";
 import { utf8 } from "./randomness.js";
 import { planarRadius } from "./spherical.js";
 
@@ -28,7 +28,8 @@ export class SparseVector {
     this.fresh = globe(asPositive(fresh, "fresh")).epsilon;
     this.test = asPositive(test, "test");
     this.limit = asPositive(limit, "limit");
-    if (!(asNumber(choice, "choice") >= 0 && choice < Infinity)) throw new RangeError(`choice must be 0 or positive and finite, got ${choice}`);
+    if (!(asNumber(choice, "choice") >= 0 && choice < Infinity))
+      throw new RangeError(`choice must be 0 or positive and finite, got ${choice}`);
     this.choice = choice;
     if (!(Number.isInteger(asNumber(places, "places")) && places >= 1 && places <= ANCHORS))
       throw new RangeError(`places must be a whole number from 1 to ${ANCHORS}, got ${places}`);
@@ -120,7 +121,9 @@ export class TraceSession {
       if (stored !== null) ({ history, seen: before } = parsed(stored));
       if (history && now <= history.time) {
         if (now === history.time && seen === before) return null;
-        throw new RangeError(`${now === history.time ? "another position at the same time" : "a time before the last one"}: the positions of a session come in order`);
+        throw new RangeError(
+          `${now === history.time ? "another position at the same time" : "a time before the last one"}: the positions of a session come in order`,
+        );
       }
       const [next, paid] = this.#step(history, place, now, seed);
       history = next;
@@ -148,28 +151,38 @@ export class TraceSession {
    * @returns {[History, number[]]} the next history and its charges */
   #step(last, place, now, seed) {
     const { test, limit } = this.method;
-    const before = last ?? { time: now, reports: [], anchors: [], run: null, runs: 0, spent: 0, began: now, counted: 0, used_until: null };
+    const before = last ?? {
+      time: now,
+      reports: [],
+      anchors: [],
+      run: null,
+      runs: 0,
+      spent: 0,
+      began: now,
+      counted: 0,
+      used_until: null,
+    };
     const here = before.reports.at(-1);
     const zone = this.#zone;
     /** @type {Place | null} */
     const centre = zone ? [zone.lon, zone.lat] : null;
     const inside = Boolean(centre && before.run && isSame(before.run.place, centre));
     const enters = (/** @type {Place} */ place) => Boolean(zone && centre && arcLength(place, centre) <= zone.radius);
-    const stays = here && before.run && !hasLeft(this.#words, seed, place, before.run, inside && zone ? zone.limit : limit);
+    const stays =
+      here && before.run && !hasLeft(this.#words, seed, place, before.run, inside && zone ? zone.limit : limit);
     if (stays && (inside || !enters([here[1], here[2]])))
       return [{ ...before, time: now, reports: [[now, here[1], here[2], false]] }, []];
     /** @type {[Place, number[]]} */
-    let [report, paid] = stays ? [[here[1], here[2]], []] : this.#moved(before, place, seed);
-    const run = { number: before.runs, epsilon: test, place: report };
-    if (zone && centre && enters(report)) Object.assign(run, { epsilon: zone.test, place: (report = centre) });
-    paid = [...paid, run.epsilon];
+    const [found, asked] = stays ? [[here[1], here[2]], []] : this.#moved(before, place, seed);
+    const [report, epsilon] = zone && centre && enters(found) ? [centre, zone.test] : [found, test];
+    const paid = [...asked, epsilon];
     const others = before.anchors.filter((anchor) => !isSame(anchor, report));
     const next = {
       ...before,
       time: now,
       reports: [/** @type {Report} */ ([now, ...report, others.length === before.anchors.length])],
       anchors: [...others, report].slice(-ANCHORS),
-      run,
+      run: { number: before.runs, epsilon, place: report },
       runs: before.runs + 1,
       spent: exactSum([before.spent, ...paid]),
     };
@@ -182,12 +195,21 @@ export class TraceSession {
   #moved({ reports, anchors }, place, seed) {
     const { fresh, limit, choice, places } = this.method;
     const here = reports.at(-1);
-    const known = here && choice ? anchors.slice(-places - 1).filter((anchor) => !isSame(anchor, [here[1], here[2]])).slice(-places) : [];
-    const number = known.length ? nearest(this.#words, seed, place, known, FAR * limit, choice) : null;
+    const known =
+      here && choice
+        ? anchors
+            .slice(-places - 1)
+            .filter((anchor) => !isSame(anchor, [here[1], here[2]]))
+            .slice(-places)
+        : [];
     const asked = known.length ? [choice] : [];
+    const number = known.length ? nearest(this.#words, seed, place, known, FAR * limit, choice) : null;
     if (number !== null) return [known[number], asked];
     const found = globe(fresh).sample(...place, (counter) => this.#words.pair(seed, fresh, FRESH, 0, counter));
-    return [[found.lon, found.lat], [...asked, fresh]];
+    return [
+      [found.lon, found.lat],
+      [...asked, fresh],
+    ];
   }
 
   /** What `resume` needs in addition to the method and the key, as JSON: what was published and spent, no true position. */
@@ -198,7 +220,8 @@ export class TraceSession {
   /** The session that a state describes; it continues as if it had never stopped.
    * @param {string} state of `state()`, or of Python's `TraceSession.state`
    * @param {SparseVector} method
-   * @param {{ key: Uint8Array | string, person?: string | number, budget?: import("./budget.js").Budget, zone?: import("./zone.js").PrivateZone }} options
+   * @param {{ key: Uint8Array | string, person?: string | number, budget?: import("./budget.js").Budget,
+   *   zone?: import("./zone.js").PrivateZone }} options
    */
   static resume(state, method, options) {
     if (options?.key === undefined) throw new TypeError("resume needs the session's key");
@@ -220,7 +243,10 @@ function exactSum(terms) {
 /** @param {History | null} history @param {string} seen */
 function stateOf(history, seen) {
   const run = history?.run;
-  return JSON.stringify({ history: history && { ...history, run: run ? [run.number, run.epsilon, run.place] : null }, seen });
+  return JSON.stringify({
+    history: history && { ...history, run: run ? [run.number, run.epsilon, run.place] : null },
+    seen,
+  });
 }
 
 /** @param {string} state @returns {{ history: History | null, seen: string }} */
@@ -235,9 +261,17 @@ function parsed(state) {
     return {
       history: {
         time,
-        reports: reports.map((/** @type {unknown[]} */ [when, lon, lat, fresh]) => [asFinite(when, "time"), ...place([lon, lat]), Boolean(fresh)]),
+        reports: reports.map((/** @type {unknown[]} */ [when, lon, lat, fresh]) => [
+          asFinite(when, "time"),
+          ...place([lon, lat]),
+          Boolean(fresh),
+        ]),
         anchors: anchors.map(place),
-        run: run && { number: asFinite(run[0], "number"), epsilon: asPositive(run[1], "epsilon"), place: place(run[2]) },
+        run: run && {
+          number: asFinite(run[0], "number"),
+          epsilon: asPositive(run[1], "epsilon"),
+          place: place(run[2]),
+        },
         runs,
         spent,
         began,

@@ -2,8 +2,8 @@
 
 import { ballsOf } from "./balls.js";
 import { asPositive, asUnit } from "./checks.js";
-import { DEGREE, atan2, cosSin, cosSinDegrees, cosSinTurn, log, polynomial, sqrt } from "./functions.js";
-import { DECIMALS, asDecimals, longitudeDecimals, wrapped } from "./lattice.js";
+import { atan2, cosSin, cosSinDegrees, cosSinTurn, DEGREE, log, polynomial, sqrt } from "./functions.js";
+import { asDecimals, DECIMALS, longitudeDecimals, wrapped } from "./lattice.js";
 
 /** @typedef {import("./balls.js").Ball} Ball */
 /** @typedef {import("./balls.js").Balls} Balls */
@@ -21,12 +21,11 @@ const TEMPERATE = 80;
 
 // r of r - ln(1 + r) = s^2 / 2 as s top(s) / bottom(s), relative error 3.5e-13 for s up to 5.8.
 const TOP = [
-  0.000083982152070149363393, 0.0028833079622012789425, 0.033410581378964008232, 0.19802023679102762322,
-  0.66554872308548963996, 1.2330765861740531745, 0.99999999999967292212,
+  8.398215207014936e-5, 0.002883307962201279, 0.03341058137896401, 0.19802023679102762, 0.6655487230854896,
+  1.2330765861740531, 0.9999999999996729,
 ];
 const BOTTOM = [
-  0.00016803347459220185888, 0.0057558475677500207653, 0.064112226233482673781, 0.33785652824460594122,
-  0.89974325280775638949, 1.0,
+  0.00016803347459220185, 0.005755847567750021, 0.06411222623348267, 0.33785652824460594, 0.8997432528077564, 1.0,
 ];
 
 /** A number in hexadecimal, as C's %a and Python's float.hex print it.
@@ -46,7 +45,9 @@ export class SphericalLaplace {
     asPositive(epsilon, "epsilon");
     const least = (LEAST_SCALES * WGS84_FACTOR) / EARTH_RADIUS;
     if (!(epsilon >= least && epsilon <= EXTREME))
-      throw new RangeError(`epsilon must be between ${least.toPrecision(2)} and ${EXTREME} per metre on the globe, got ${epsilon}`);
+      throw new RangeError(
+        `epsilon must be between ${least.toPrecision(2)} and ${EXTREME} per metre on the globe, got ${epsilon}`,
+      );
     this.epsilon = epsilon;
     this.decimals = asDecimals(decimals);
     this.purpose = `SphericalLaplace ${hexOf(epsilon)}`;
@@ -55,7 +56,11 @@ export class SphericalLaplace {
     this.error = (((2 * RADIUS_ERROR) / this.scales + 2 ** -43) / DEGREE) * 10 ** decimals;
     const [k, h] = [this.scales, this.scales ** -2];
     this.tangent = [
-      (2 / 15) * h * h, (-31 / 180) * h * h, h / 3 - (17 / 36) * h * h, -h / 6 + (5 / 24) * h * h, 1 - h / 2 + (3 / 8) * h * h,
+      (2 / 15) * h * h,
+      (-31 / 180) * h * h,
+      h / 3 - (17 / 36) * h * h,
+      -h / 6 + (5 / 24) * h * h,
+      1 - h / 2 + (3 / 8) * h * h,
     ].map((coefficient) => coefficient / k);
   }
 
@@ -140,7 +145,13 @@ export class SphericalLaplace {
       first = (first << 64n) | (BigInt(words[1]) << 32n) | BigInt(words[0]);
       second = (second << 64n) | (BigInt(words[3]) << 32n) | BigInt(words[2]);
       const balls = ballsOf(64 * known + 128 + Math.max(0, Math.ceil(Math.log2(this.scales))));
-      const found = this.#exactPlace(balls, lon, lat, balls.uniform(first, 64 * known), balls.uniform(second, 64 * known));
+      const found = this.#exactPlace(
+        balls,
+        lon,
+        lat,
+        balls.uniform(first, 64 * known),
+        balls.uniform(second, 64 * known),
+      );
       if (found) return found;
     }
     throw new Error("the random source always returns the same bits");
@@ -159,7 +170,8 @@ export class SphericalLaplace {
     const rise = balls.atan2(height, across);
     const row = rise && balls.nearest(balls.times(balls.div(rise, pi), 180n * 10n ** BigInt(this.decimals)));
     if (row === null) return null;
-    if (row === 90n * 10n ** BigInt(this.decimals) || row === -90n * 10n ** BigInt(this.decimals)) return this.#place(0, 0, Number(row));
+    if (row === 90n * 10n ** BigInt(this.decimals) || row === -90n * 10n ** BigInt(this.decimals))
+      return this.#place(0, 0, Number(row));
     const finest = longitudeDecimals(Number(row), this.decimals);
     const turned = balls.atan2(east, outward);
     if (!turned) return null;
@@ -224,8 +236,9 @@ function globeArc(balls, survival, scales) {
   for (; ; width *= 4n) {
     const [from, to] = [s - width, s + width];
     const fromHolds = from <= 0n || isAbove(falling(from)[0], target);
-    if (fromHolds && (to >= end.m - end.r || isAbove(target, falling(to)[0])))
-      return balls.div(balls.between(from > 0n ? from : 0n, to < end.m + end.r ? to : end.m + end.r), k);
+    const isOutside = to >= end.m - end.r;
+    if (fromHolds && (isOutside || isAbove(target, falling(to)[0])))
+      return balls.div(balls.between(from > 0n ? from : 0n, isOutside ? end.m + end.r : to), k);
   }
 }
 

@@ -16,7 +16,8 @@ export function percent(share) {
 
 /** A factor by which odds change.
  * @param {number} value */
-export const factor = (value) => (value < 9.95 ? value.toFixed(1) : value < 1e4 ? String(Math.round(value)) : `10^${Math.round(Math.log10(value))}`);
+export const factor = (value) =>
+  value < 9.95 ? value.toFixed(1) : value < 1e4 ? String(Math.round(value)) : `10^${Math.round(Math.log10(value))}`;
 
 /** A number of things.
  * @param {number} count
