@@ -1910,7 +1910,9 @@ const [ZONE_CONFIDENCE, ZONE_CELL, LIMIT_RADII, TEST_RADII] = [0.99, 200, 3, 10]
 class PrivateZone {
   /** @param {{ lat: number, lon: number, radius: number }} options the centre, and metres */
   constructor({ lat, lon, radius }) {
-    [this.lon, this.lat] = asLonLat(lat, lon);
+    const [longitude, latitude] = asLonLat(lat, lon);
+    this.lon = longitude;
+    this.lat = latitude;
     this.radius = asPositive(radius, "radius");
     Object.freeze(this);
   }

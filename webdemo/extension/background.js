@@ -1,6 +1,6 @@
 // The service worker (in Firefox: the background page): decides what a site gets, pays, stores, and only then answers.
 
-import { blockPages, draw, isPaused, pauseSite } from "./browser.js";
+import { blockPages, draw, endPauses, isPaused, pauseSite } from "./browser.js";
 import { accuracyOf, sessionOf } from "./method.js";
 import { asSettings } from "./settings.js";
 import * as store from "./store.js";
@@ -26,7 +26,12 @@ function inTurn(change) {
 }
 
 /** @param {store.Seen} seen */
-const asAnswer = ({ lat, lon, accuracy, time }) => ({ latitude: lat, longitude: lon, accuracy, timestamp: Math.round(1000 * time) });
+const asAnswer = ({ lat, lon, accuracy, time }) => ({
+  latitude: lat,
+  longitude: lon,
+  accuracy,
+  timestamp: Math.round(1000 * time),
+});
 
 /**
  * What a site gets for the position.
@@ -35,7 +40,9 @@ const asAnswer = ({ lat, lon, accuracy, time }) => ({ latitude: lat, longitude: 
  */
 async function position(origin, sender) {
   if (await isPaused(origin)) return { paused: true };
-  const kept = await store.load(), { settings } = kept, site = store.siteOf(kept, origin);
+  const kept = await store.load(),
+    { settings } = kept,
+    site = store.siteOf(kept, origin);
   const choice = site.choice ?? settings.newSites;
   await noteAsked(origin, sender, choice === "ask");
   if (choice === "ask") return { pending: true };
@@ -59,7 +66,8 @@ async function position(origin, sender) {
  * @param {store.Kept} kept
  */
 async function step(origin, radius, time, kept) {
-  const { settings, sites, key, month, account } = kept, { budget, zone } = settings;
+  const { settings, sites, key, month, account } = kept,
+    { budget, zone } = settings;
   const dearest = sessionOf(radius, zone, { key, person: origin }).maxCharges.reduce((sum, charge) => sum + charge);
   if (store.budgetOf(kept).remaining(origin) < dearest) return UNAVAILABLE;
   const drawn = await draw({ origin, radius, time, key, account, budget, zone });
@@ -80,8 +88,9 @@ async function step(origin, radius, time, kept) {
 async function noteAsked(origin, sender, undecided) {
   const tabId = sender.tab?.id;
   if (tabId === undefined) return;
-  const name = `tab ${tabId}`, top = sender.tab?.url ? new URL(sender.tab.url).origin : "";
-  const { [name]: kept } = await chrome.storage.session.get(name);
+  const name = `tab ${tabId}`,
+    top = sender.tab?.url ? new URL(sender.tab.url).origin : "";
+  const { [name]: kept } = /** @type {Record<string, store.Asked>} */ (await chrome.storage.session.get(name));
   const asked = kept?.top === top ? kept.asked : [];
   if (!asked.includes(origin)) {
     await chrome.storage.session.set({ [name]: { top, asked: [...asked, origin] } });
@@ -94,7 +103,8 @@ async function noteAsked(origin, sender, undecided) {
 /** @param {string} origin */
 async function permission(origin) {
   if (await isPaused(origin)) return { paused: true };
-  const kept = await store.load(), choice = store.siteOf(kept, origin).choice ?? kept.settings.newSites;
+  const kept = await store.load(),
+    choice = store.siteOf(kept, origin).choice ?? kept.settings.newSites;
   return { state: choice === "ask" ? "prompt" : choice === "off" ? "denied" : "granted" };
 }
 
@@ -103,10 +113,12 @@ async function permission(origin) {
  * @param {number} radius metres within which the centre changes the odds by FACTOR at most
  */
 async function makeZone(radius) {
-  const kept = await store.load(), { settings, key, month, account } = kept;
+  const kept = await store.load(),
+    { settings, key, month, account } = kept;
   const drawn = await draw({ origin: null, radius, time: 0, key, account, budget: settings.budget, zone: null });
   if ("error" in drawn) throw new Error("The position is not available, or the budget does not pay for it.");
-  const { lat, lon, radius: disk } = drawn, zone = { lat, lon, radius: disk };
+  const { lat, lon, radius: disk } = drawn,
+    zone = { lat, lon, radius: disk };
   await store.save({ key, month, account: drawn.account, settings: asSettings({ ...settings, zone }) });
 }
 
@@ -122,9 +134,10 @@ const COMMANDS = {
   zone: ({ radius }) => makeZone(radius),
   forget: async ({ origin }) => {
     if (origin !== undefined) return store.forgetSite(origin);
+    // First the pauses end: their sites must not stay allowed without a record of it.
+    await endPauses();
     await chrome.storage.local.clear();
-    await chrome.storage.session.clear();
-    return blockPages();
+    return chrome.storage.session.clear();
   },
 };
 

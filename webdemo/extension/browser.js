@@ -7,7 +7,7 @@ export const CLOSES = Boolean(chrome.contentSettings);
 
 /** @returns {Promise<string[]>} */
 async function pausedSites() {
-  const { paused = [] } = await chrome.storage.session.get("paused");
+  const { paused = [] } = /** @type {{paused?: string[]}} */ (await chrome.storage.session.get("paused"));
   return paused;
 }
 
@@ -20,12 +20,14 @@ export async function blockPages() {
   const { location } = chrome.contentSettings;
   for (const primaryPattern of PAGES) await location.set({ primaryPattern, setting: "block" });
   const paused = await pausedSites();
-  const { exceptions = [] } = await chrome.storage.local.get("exceptions");
-  // An exception of an earlier run of the browser cannot be removed alone: it is overwritten.
-  for (const origin of new Set([...exceptions, ...paused])) {
+  const { exceptions = [] } = /** @type {{exceptions?: string[]}} */ (await chrome.storage.local.get("exceptions"));
+  const all = [...new Set([...exceptions, ...paused])];
+  // Recorded before a site is allowed: a pause ends with the browser, also if the browser crashes.
+  await chrome.storage.local.set({ exceptions: all });
+  // An exception cannot be removed alone: it is overwritten.
+  for (const origin of all) {
     await location.set({ primaryPattern: `${origin}/*`, setting: paused.includes(origin) ? "allow" : "block" });
   }
-  await chrome.storage.local.set({ exceptions: paused });
 }
 
 /**
@@ -36,6 +38,11 @@ export async function blockPages() {
 export async function pauseSite(origin, pause) {
   const others = (await pausedSites()).filter((one) => one !== origin);
   await chrome.storage.session.set({ paused: pause ? [...others, origin] : others });
+  await blockPages();
+}
+
+export async function endPauses() {
+  await chrome.storage.session.remove("paused");
   await blockPages();
 }
 
@@ -63,14 +70,16 @@ async function createOffscreen() {
 
 /** Open the offscreen document, once. */
 function openOffscreen() {
-  opening ??= createOffscreen().finally(() => { opening = null; });
+  opening ??= createOffscreen().finally(() => {
+    opening = null;
+  });
   return opening;
 }
 
 /**
  * Ask the only place that sees the true position.
  * @param {import("./draw.js").Question} question
- * @returns {Promise<import("./draw.js").Drawn>}
+ * @returns {Promise<import("./draw.js").Drawn | import("./draw.js").Failed>}
  */
 export async function draw(question) {
   if (!chrome.offscreen) return (await import("./draw.js")).draw(question);

@@ -3,7 +3,8 @@
 import { metres } from "./geoind.js";
 import { promise } from "./words.js";
 
-const NAMES = ["street", "neighbourhood", "district", "town", "region"], STOPS = [50, 200, 500, 2000, 10000];
+const NAMES = ["street", "neighbourhood", "district", "town", "region"],
+  STOPS = [50, 200, 500, 2000, 10000];
 const STEP = 0.25;
 
 /** Between two stops the radius grows by the same factor at every step. @param {number} position */
@@ -14,7 +15,10 @@ export function radiusAt(position) {
 
 /** @param {number} radius */
 function positionOf(radius) {
-  const low = Math.max(0, STOPS.findLastIndex((stop, at) => stop <= radius && at < STOPS.length - 1));
+  const low = Math.max(
+    0,
+    STOPS.findLastIndex((stop, at) => stop <= radius && at < STOPS.length - 1),
+  );
   return low + Math.log(radius / STOPS[low]) / Math.log(STOPS[low + 1] / STOPS[low]);
 }
 
@@ -24,8 +28,13 @@ function positionOf(radius) {
  * @param {(radius: number) => void} changed
  */
 export function dialOf(level, radius, changed) {
-  const card = document.createElement("div"), field = document.createElement("div"), label = document.createElement("label");
-  const output = document.createElement("output"), input = document.createElement("input"), ends = document.createElement("div"), words = document.createElement("p");
+  const card = document.createElement("div"),
+    field = document.createElement("div"),
+    label = document.createElement("label");
+  const output = document.createElement("output"),
+    input = document.createElement("input"),
+    ends = document.createElement("div"),
+    words = document.createElement("p");
   Object.assign(input, { type: "range", id: `dial-${level}`, min: 0, max: STOPS.length - 1, step: STEP });
   input.value = String(positionOf(radius));
   label.htmlFor = input.id;

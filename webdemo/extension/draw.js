@@ -1,8 +1,8 @@
 // The true position, from the device to a report. It is not stored, logged or returned.
 
-import { Budget, PrivateZone, TraceSession } from "./geoind.js";
+import { Budget, PrivateZone } from "./geoind.js";
 import { epsilonOf, sessionOf } from "./method.js";
-import { ZONE, holding } from "./store.js";
+import { holding, ZONE } from "./store.js";
 
 /** Milliseconds for the device to find its position. */
 const PATIENCE = 30_000;
@@ -23,8 +23,13 @@ const PATIENCE = 30_000;
 /** @returns {Promise<import("./store.js").Place>} */
 function truth() {
   return new Promise((found, failed) => {
-    const done = (/** @type {GeolocationPosition} */ { coords }) => found({ lat: coords.latitude, lon: coords.longitude });
-    navigator.geolocation.getCurrentPosition(done, failed, { enableHighAccuracy: true, timeout: PATIENCE, maximumAge: 0 });
+    const done = (/** @type {GeolocationPosition} */ { coords }) =>
+      found({ lat: coords.latitude, lon: coords.longitude });
+    navigator.geolocation.getCurrentPosition(done, failed, {
+      enableHighAccuracy: true,
+      timeout: PATIENCE,
+      maximumAge: 0,
+    });
   });
 }
 
@@ -48,9 +53,12 @@ export async function draw(question) {
  * @throws if the budget does not pay for it
  */
 export function reportOf(here, { origin, radius, time, key, account, budget: { site, total }, zone }) {
-  const storage = holding(account), budget = new Budget(storage, { epsilon: site, total });
-  const report = origin === null
-    ? PrivateZone.around({ ...here, person: ZONE, epsilon: epsilonOf(radius), key, budget })
-    : sessionOf(radius, zone, { key, person: origin, budget }).report({ ...here, time });
-  return { ...report, account: String(storage.account) };
+  const storage = holding(account),
+    budget = new Budget(storage, { epsilon: site, total });
+  if (origin !== null) {
+    const report = sessionOf(radius, zone, { key, person: origin, budget }).report({ ...here, time });
+    return { ...report, account: String(storage.account) };
+  }
+  const made = PrivateZone.around({ ...here, person: ZONE, epsilon: epsilonOf(radius), key, budget });
+  return { lat: made.lat, lon: made.lon, radius: made.radius, account: String(storage.account) };
 }

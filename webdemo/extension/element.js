@@ -30,7 +30,7 @@
       Object.assign(state, { position, error });
       element.dispatchEvent(new Event("location"));
     };
-    /** @type {[any, any]} */
+    /** @type {[PositionCallback, PositionErrorCallback]} */
     const calls = [(position) => answer(position, null), (error) => answer(null, error)];
     if (state.watch !== undefined) clearWatch.call(geolocation, state.watch);
     if (element.hasAttribute("watch")) state.watch = watchPosition.apply(geolocation, calls);
@@ -49,15 +49,24 @@
     if (!described?.get) continue;
     const { get: native } = described;
     // The native value is null, unless the site is paused.
-    Object.defineProperty(type.prototype, name, { ...described, get() { return read(this) ?? native.call(this); } });
+    Object.defineProperty(type.prototype, name, {
+      ...described,
+      get() {
+        return read(this) ?? native.call(this);
+      },
+    });
   }
 
-  addEventListener("click", (event) => {
-    const [element] = event.composedPath();
-    if (!(element instanceof type) || !event.isTrusted) return;
-    event.preventDefault();
-    locate(element);
-  }, { capture: true });
+  addEventListener(
+    "click",
+    (event) => {
+      const [element] = event.composedPath();
+      if (!(element instanceof type) || !event.isTrusted) return;
+      event.preventDefault();
+      locate(element);
+    },
+    { capture: true },
+  );
 
   const elements = document.getElementsByTagName("geolocation");
   new MutationObserver(async () => {

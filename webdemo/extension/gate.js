@@ -36,7 +36,10 @@
   }
 
   /** @param {number} milliseconds */
-  const pause = (milliseconds) => new Promise((done) => { setTimeout(done, milliseconds); });
+  const pause = (milliseconds) =>
+    new Promise((done) => {
+      setTimeout(done, milliseconds);
+    });
 
   /**
    * The position, or an error. The page's timeout does not run while the person is asked.
@@ -56,7 +59,8 @@
   /** @param {any} question */
   async function answer(question) {
     if (!isSecureContext) return { error: 1, message: "Only secure origins are allowed." };
-    if (!delegated()) return { error: 1, message: "Geolocation has been disabled in this document by permissions policy." };
+    if (!delegated())
+      return { error: 1, message: "Geolocation has been disabled in this document by permissions policy." };
     return question.kind === "position" ? position(question.timeout) : ask("permission");
   }
 

@@ -2,7 +2,10 @@
 
 import { many, metres } from "./geoind.js";
 
-const WIDTH = 320, HEIGHT = 170, MARGIN = 26, NS = "http://www.w3.org/2000/svg";
+const WIDTH = 320,
+  HEIGHT = 170,
+  MARGIN = 26,
+  NS = "http://www.w3.org/2000/svg";
 const METRES_PER_DEGREE = 111195;
 
 /**
@@ -29,18 +32,27 @@ function round(most) {
  * @returns {SVGElement}
  */
 export function mapOf(seen) {
-  const last = seen[seen.length - 1], shrink = Math.cos((last.lat * Math.PI) / 180);
+  const last = seen[seen.length - 1],
+    shrink = Math.cos((last.lat * Math.PI) / 180);
   const east = (/** @type {number} */ lon) => ((lon - last.lon + 540) % 360) - 180;
-  const points = seen.map(({ lat, lon }) => [east(lon) * METRES_PER_DEGREE * shrink, (last.lat - lat) * METRES_PER_DEGREE]);
+  const points = seen.map(({ lat, lon }) => [
+    east(lon) * METRES_PER_DEGREE * shrink,
+    (last.lat - lat) * METRES_PER_DEGREE,
+  ]);
   const far = (/** @type {0 | 1} */ axis) => Math.max(last.accuracy, ...points.map((point) => Math.abs(point[axis])));
   const scale = Math.min((WIDTH / 2 - MARGIN) / far(0), (HEIGHT / 2 - MARGIN) / far(1));
-  const [x, y] = [(/** @type {number[]} */ point) => WIDTH / 2 + scale * point[0], (/** @type {number[]} */ point) => HEIGHT / 2 + scale * point[1]];
+  const [x, y] = [
+    (/** @type {number[]} */ point) => WIDTH / 2 + scale * point[0],
+    (/** @type {number[]} */ point) => HEIGHT / 2 + scale * point[1],
+  ];
   const label = `Map of ${many(seen.length, "place")} that this site saw. The circle around the last one has a radius of ${metres(last.accuracy)}.`;
   const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "map", "aria-label": label });
   svg.append(element("circle", { cx: WIDTH / 2, cy: HEIGHT / 2, r: scale * last.accuracy, class: "reach" }));
-  for (const point of points.slice(0, -1)) svg.append(element("circle", { cx: x(point), cy: y(point), r: 4, class: "seen" }));
+  for (const point of points.slice(0, -1))
+    svg.append(element("circle", { cx: x(point), cy: y(point), r: 4, class: "seen" }));
   svg.append(element("circle", { cx: WIDTH / 2, cy: HEIGHT / 2, r: 6, class: "last" }));
-  const bar = round(80 / scale), end = 10 + bar * scale;
+  const bar = round(80 / scale),
+    end = 10 + bar * scale;
   svg.append(element("path", { d: `M10 ${HEIGHT - 15}v5H${end}v-5`, class: "scale" }));
   svg.append(element("text", { x: end + 5, y: HEIGHT - 8 }, metres(bar)));
   svg.append(element("text", { x: WIDTH - 20, y: 18 }, "N ↑"));

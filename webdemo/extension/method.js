@@ -1,6 +1,6 @@
 // What a level means: the session of a site, and the accuracy that a page reads.
 
-import { PrivateZone, SparseVector, TraceSession, epsilonFor, reach } from "./geoind.js";
+import { epsilonFor, PrivateZone, reach, SparseVector, TraceSession } from "./geoind.js";
 import { FACTOR } from "./store.js";
 
 /**

@@ -3,11 +3,18 @@
 import { CLOSES } from "./browser.js";
 import { dialOf } from "./dial.js";
 import { many, metres } from "./geoind.js";
-import { CHOICES, LEVELS, budgetOf, load } from "./store.js";
+import { budgetOf, CHOICES, LEVELS, load } from "./store.js";
 import { moves, share } from "./words.js";
 
 const $ = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
-const NAMES = { ask: "Ask me first", off: "Nothing", low: "A report, privacy low", medium: "A report, privacy medium", high: "A report, privacy high", fixed: "The fixed place" };
+const NAMES = {
+  ask: "Ask me first",
+  off: "Nothing",
+  low: "A report, privacy low",
+  medium: "A report, privacy medium",
+  high: "A report, privacy high",
+  fixed: "The fixed place",
+};
 
 /**
  * Ask the background script for a change, and say what came of it.
@@ -23,7 +30,8 @@ async function command(message, said) {
 }
 
 /** @param {Partial<import("./store.js").Settings>} changed */
-const change = async (changed) => command({ kind: "settings", settings: { ...(await load()).settings, ...changed } }, "Saved.");
+const change = async (changed) =>
+  command({ kind: "settings", settings: { ...(await load()).settings, ...changed } }, "Saved.");
 
 /** @param {import("./store.js").Settings} settings */
 function fillNewSites({ newSites }) {
@@ -33,7 +41,8 @@ function fillNewSites({ newSites }) {
     return;
   }
   for (const choice of CHOICES) {
-    const label = document.createElement("label"), input = document.createElement("input");
+    const label = document.createElement("label"),
+      input = document.createElement("input");
     Object.assign(input, { type: "radio", name: "new-sites", value: choice, checked: choice === newSites });
     input.addEventListener("change", () => change({ newSites: choice }));
     label.className = "choice";
@@ -62,32 +71,56 @@ function fillBudgets({ budget, radii, zone }) {
 
 /** @param {import("./store.js").Kept} kept */
 function fillSites(kept) {
-  const budget = budgetOf(kept), rows = Object.entries(kept.sites).sort();
+  const budget = budgetOf(kept),
+    rows = Object.entries(kept.sites).sort();
   $("no-sites").hidden = rows.length > 0;
   $("sites").hidden = !rows.length;
-  $("sites").tBodies[0].replaceChildren(...rows.map(([origin, { choice, seen }]) => {
-    const row = document.createElement("tr"), head = document.createElement("th"), button = document.createElement("button"), last = document.createElement("td");
-    const spent = share(budget.spent(origin), kept.settings.budget.site);
-    head.scope = "row";
-    head.textContent = origin;
-    Object.assign(button, { type: "button", textContent: "Delete" });
-    button.setAttribute("aria-label", `Delete ${origin}`);
-    button.addEventListener("click", () => command({ kind: "forget", origin }, `Deleted what was stored about ${origin}. What it cost stays in the total.`));
-    last.append(button);
-    row.append(head, ...[choice ? NAMES[choice] : "as new sites", seen.length, spent].map((text) => Object.assign(document.createElement("td"), { textContent: String(text) })), last);
-    return row;
-  }));
+  $("sites").tBodies[0].replaceChildren(
+    ...rows.map(([origin, { choice, seen }]) => {
+      const row = document.createElement("tr"),
+        head = document.createElement("th"),
+        button = document.createElement("button"),
+        last = document.createElement("td");
+      const spent = share(budget.spent(origin), kept.settings.budget.site);
+      head.scope = "row";
+      head.textContent = origin;
+      Object.assign(button, { type: "button", textContent: "Delete" });
+      button.setAttribute("aria-label", `Delete ${origin}`);
+      button.addEventListener("click", () =>
+        command(
+          { kind: "forget", origin },
+          `Deleted what was stored about ${origin}. What it cost stays in the total.`,
+        ),
+      );
+      last.append(button);
+      row.append(
+        head,
+        ...[choice ? NAMES[choice] : "as new sites", seen.length, spent].map((text) =>
+          Object.assign(document.createElement("td"), { textContent: String(text) }),
+        ),
+        last,
+      );
+      return row;
+    }),
+  );
 }
 
 async function show() {
-  const kept = await load(), { settings } = kept, { zone, place, radii } = settings;
+  const kept = await load(),
+    { settings } = kept,
+    { zone, place, radii } = settings;
   fillNewSites(settings);
   if (!$("levels").children.length) {
-    $("levels").append(...LEVELS.map((level) => dialOf(level, radii[level], async (radius) => {
-      await change({ radii: { ...(await load()).settings.radii, [level]: radius } });
-    })));
+    $("levels").append(
+      ...LEVELS.map((level) =>
+        dialOf(level, radii[level], async (radius) => {
+          await change({ radii: { ...(await load()).settings.radii, [level]: radius } });
+        }),
+      ),
+    );
   }
-  if (place && document.activeElement?.closest("#place") === null) [$("lat").value, $("lon").value] = [place.lat, place.lon];
+  if (place && document.activeElement?.closest("#place") === null)
+    [$("lat").value, $("lon").value] = [place.lat, place.lon];
   $("zone").textContent = zone ? `There is a zone with a radius of ${metres(zone.radius)}.` : "There is no zone.";
   $("remove-zone").hidden = !zone;
   $("make-zone").hidden = Boolean(zone);

@@ -30,11 +30,12 @@
    * @param {number} [timeout]
    * @returns {Promise<any>}
    */
-  const ask = (kind, timeout = Infinity) => new Promise((resolve) => {
-    asked += 1;
-    waiting.set(asked, resolve);
-    port.postMessage({ id: asked, kind, timeout });
-  });
+  const ask = (kind, timeout = Infinity) =>
+    new Promise((resolve) => {
+      asked += 1;
+      waiting.set(asked, resolve);
+      port.postMessage({ id: asked, kind, timeout });
+    });
 
   /**
    * An object of a browser's class whose values are its own.
@@ -43,15 +44,23 @@
    */
   function made(type, values) {
     const object = Object.create(type?.prototype ?? Object.prototype);
-    for (const [name, value] of Object.entries(values)) Object.defineProperty(object, name, { value, enumerable: true });
-    const json = () => Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value?.toJSON?.() ?? value]));
+    for (const [name, value] of Object.entries(values))
+      Object.defineProperty(object, name, { value, enumerable: true });
+    const json = () =>
+      Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value?.toJSON?.() ?? value]));
     return Object.defineProperty(object, "toJSON", { value: json });
   }
 
   /** @param {any} answer */
   function positionOf({ latitude, longitude, accuracy, timestamp }) {
     const coords = made(globalThis.GeolocationCoordinates, {
-      latitude, longitude, accuracy, altitude: null, altitudeAccuracy: null, heading: null, speed: null,
+      latitude,
+      longitude,
+      accuracy,
+      altitude: null,
+      altitudeAccuracy: null,
+      heading: null,
+      speed: null,
     });
     return made(globalThis.GeolocationPosition, { coords, timestamp });
   }
@@ -60,17 +69,18 @@
   const errorOf = ({ error, message }) => made(globalThis.GeolocationPositionError, { code: error, message });
 
   /**
-   * @param {any} call
+   * The arguments of a call, checked as the browser does.
    * @param {string} name
-   * @param {IArguments | any[]} given
+   * @param {any} success
+   * @param {any} failure
+   * @param {any} options
    */
-  function checked(name, given) {
-    const [success, failure, options] = given;
-    const wrong = (/** @type {string} */ what) => new TypeError(`Failed to execute '${name}' on 'Geolocation': ${what}`);
-    if (given.length < 1) throw wrong("1 argument required, but only 0 present.");
+  function checked(name, success, failure, options) {
+    const wrong = (/** @type {string} */ what) =>
+      new TypeError(`Failed to execute '${name}' on 'Geolocation': ${what}`);
     if (typeof success !== "function") throw wrong("parameter 1 is not of type 'Function'.");
     if (failure != null && typeof failure !== "function") throw wrong("parameter 2 is not of type 'Function'.");
-    if (options != null && typeof options !== "object" && typeof options !== "function") throw wrong("The provided value is not of type 'PositionOptions'.");
+    if (options != null && !/object|function/.test(typeof options)) throw wrong("parameter 3 is not an object.");
     const timeout = options?.timeout === undefined ? Infinity : Math.max(0, Number(options.timeout) || 0);
     return { success, failure, timeout };
   }
@@ -80,26 +90,25 @@
   let watched = 0;
 
   const replaced = {
-    /** @this {Geolocation} */
-    getCurrentPosition() {
-      const { success, failure, timeout } = checked("getCurrentPosition", arguments);
+    /** @this {Geolocation} @param {any} success @param {any[]} others */
+    getCurrentPosition(success, ...others) {
+      const { failure, timeout } = checked("getCurrentPosition", success, others[0], others[1]);
       ask("position", timeout).then((answer) => {
-        if (answer.paused) native.getCurrentPosition.apply(this, /** @type {any} */ (arguments));
-        else if (answer.error) failure?.(errorOf(answer));
-        else success(positionOf(answer));
+        if (answer.paused) native.getCurrentPosition.call(this, success, ...others);
+        else callLater(success, failure, answer);
       });
     },
-    /** @this {Geolocation} */
-    watchPosition() {
-      const { success, failure, timeout } = checked("watchPosition", arguments);
+    /** @this {Geolocation} @param {any} success @param {any[]} others */
+    watchPosition(success, ...others) {
+      const { failure, timeout } = checked("watchPosition", success, others[0], others[1]);
       const watch = { stopped: false, native: undefined };
       watched += 1;
       watches.set(watched, watch);
-      follow(watch, timeout, success, failure, () => native.watchPosition.apply(this, /** @type {any} */ (arguments)));
+      follow(watch, timeout, success, failure, () => native.watchPosition.call(this, success, ...others));
       return watched;
     },
-    /** @this {Geolocation} */
-    clearWatch(/** @type {any} */ id) {
+    /** @this {Geolocation} @param {any} id */
+    clearWatch(id) {
       const watch = watches.get(Number(id));
       if (!watch) return;
       watches.delete(Number(id));
@@ -107,6 +116,16 @@
       if (watch.native !== undefined) native.clearWatch.call(this, watch.native);
     },
   };
+
+  /**
+   * Outside of promises, so that an error in a page's function is the page's.
+   * @param {any} success
+   * @param {any} failure
+   * @param {any} answer
+   */
+  function callLater(success, failure, answer) {
+    setTimeout(() => (answer.error ? failure?.(errorOf(answer)) : success(positionOf(answer))));
+  }
 
   /**
    * Ask by the clock, never by the device's own events: their times depend on the true position.
@@ -128,16 +147,17 @@
       const now = answer.error ? `${answer.error}` : `${answer.latitude} ${answer.longitude}`;
       if (now !== last) {
         last = now;
-        const told = answer.error ? () => failure?.(errorOf(answer)) : () => success(positionOf(answer));
-        setTimeout(told);
+        callLater(success, failure, answer);
       }
-      await new Promise((done) => { setTimeout(done, PERIOD); });
+      await new Promise((done) => {
+        setTimeout(done, PERIOD);
+      });
     }
   }
 
-  /** @this {Permissions} */
-  async function query(/** @type {any} */ descriptor) {
-    const status = await native.query.apply(this, /** @type {any} */ (arguments));
+  /** @this {Permissions} @param {any} descriptor */
+  async function query(descriptor) {
+    const status = await native.query.call(this, descriptor);
     if (descriptor?.name !== "geolocation") return status;
     const answer = await ask("permission");
     if (answer.paused) return status;
@@ -148,7 +168,12 @@
   for (const [name, value] of Object.entries(replaced)) {
     Object.defineProperty(Geolocation.prototype, name, { value, writable: true, enumerable: true, configurable: true });
   }
-  if (native.query) {
-    Object.defineProperty(Permissions.prototype, "query", { value: query, writable: true, enumerable: true, configurable: true });
+  if (globalThis.Permissions) {
+    Object.defineProperty(Permissions.prototype, "query", {
+      value: query,
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    });
   }
 })();

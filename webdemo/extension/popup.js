@@ -3,7 +3,7 @@
 import { CLOSES, isClosed, isPaused } from "./browser.js";
 import { many, metres } from "./geoind.js";
 import { mapOf } from "./map.js";
-import { LEVELS, budgetOf, load, siteOf } from "./store.js";
+import { budgetOf, LEVELS, load, siteOf } from "./store.js";
 import { share, short } from "./words.js";
 
 const $ = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
@@ -14,10 +14,13 @@ const command = (message) => chrome.runtime.sendMessage(message);
 /** The sites of the tab: that of the page, and those that asked. @returns {Promise<string[]>} */
 async function sitesOfTab() {
   const given = new URLSearchParams(location.search).get("tab");
-  const [tab] = given ? [await chrome.tabs.get(Number(given))] : await chrome.tabs.query({ active: true, currentWindow: true });
+  const [tab] = given
+    ? [await chrome.tabs.get(Number(given))]
+    : await chrome.tabs.query({ active: true, currentWindow: true });
+  /** @type {Record<string, import("./store.js").Asked>} */
   const { [`tab ${tab?.id}`]: noted } = await chrome.storage.session.get(`tab ${tab?.id}`);
   const page = /^https?:/.test(tab?.url ?? "") ? [new URL(/** @type {string} */ (tab.url)).origin] : [];
-  const here = !page.length || noted?.top === page[0] ? noted?.asked ?? [] : [];
+  const here = !page.length || noted?.top === page[0] ? (noted?.asked ?? []) : [];
   return [...new Set([...here, ...page])];
 }
 
@@ -27,7 +30,10 @@ async function sitesOfTab() {
  */
 const choicesOf = ({ settings }) => [
   ["off", "Nothing", "the site gets an error"],
-  ...LEVELS.map((level) => /** @type {[string, string, string]} */ ([level, `A report, privacy ${level}`, short(settings.radii[level])])),
+  ...LEVELS.map(
+    (level) =>
+      /** @type {[string, string, string]} */ ([level, `A report, privacy ${level}`, short(settings.radii[level])]),
+  ),
   ["fixed", "A fixed place", settings.place ? "the place of the options" : "set one in the options first"],
 ];
 
@@ -36,13 +42,25 @@ const choicesOf = ({ settings }) => [
  * @param {import("./store.js").Kept} kept
  */
 function fillChoices(origin, kept) {
-  const fieldset = $("choices").querySelector("fieldset"), chosen = siteOf(kept, origin).choice ?? kept.settings.newSites;
-  fieldset.querySelectorAll("label").forEach((/** @type {Element} */ label) => label.remove());
+  const fieldset = $("choices").querySelector("fieldset"),
+    chosen = siteOf(kept, origin).choice ?? kept.settings.newSites;
+  for (const label of fieldset.querySelectorAll("label")) label.remove();
   for (const [choice, name, meaning] of choicesOf(kept)) {
-    const label = document.createElement("label"), input = document.createElement("input"), text = document.createElement("span");
+    const label = document.createElement("label"),
+      input = document.createElement("input"),
+      text = document.createElement("span");
     const note = document.createElement("span");
-    Object.assign(input, { type: "radio", name: "choice", value: choice, checked: choice === chosen, disabled: choice === "fixed" && !kept.settings.place });
-    input.addEventListener("change", async () => { await command({ kind: "choose", origin, choice }); await show(origin); });
+    Object.assign(input, {
+      type: "radio",
+      name: "choice",
+      value: choice,
+      checked: choice === chosen,
+      disabled: choice === "fixed" && !kept.settings.place,
+    });
+    input.addEventListener("change", async () => {
+      await command({ kind: "choose", origin, choice });
+      await show(origin);
+    });
     note.textContent = ` ${meaning}`;
     text.append(name, note);
     label.className = "choice";
@@ -56,14 +74,19 @@ function fillChoices(origin, kept) {
  * @param {import("./store.js").Settings} settings
  */
 function statusOf({ choice, seen, last }, { newSites }) {
-  if ((choice ?? newSites) === "ask") return "This site has no level yet. If it asks for your location, it waits for your choice.";
+  if ((choice ?? newSites) === "ask")
+    return "This site has no level yet. If it asks for your location, it waits for your choice.";
   if (!last) return "This site has seen nothing of your location.";
   return `This site saw ${many(seen.length, "place")}. You were within ${metres(last.accuracy)} of the last one with a probability of 95 % when it was drawn.`;
 }
 
 /** @param {string} origin */
 async function show(origin) {
-  const kept = await load(), site = siteOf(kept, origin), { settings } = kept, budget = budgetOf(kept), paused = await isPaused(origin);
+  const kept = await load(),
+    site = siteOf(kept, origin),
+    { settings } = kept,
+    budget = budgetOf(kept),
+    paused = await isPaused(origin);
   $("title").textContent = origin;
   $("about").hidden = false;
   $("open").hidden = !CLOSES || paused || (await isClosed(origin));
@@ -72,14 +95,24 @@ async function show(origin) {
   fillChoices(origin, kept);
   $("saw").hidden = !site.seen.length;
   if (site.seen.length) $("map").replaceChildren(mapOf(site.seen));
-  for (const [name, spent, limit] of [["site", budget.spent(origin), settings.budget.site], ["total", budget.totalSpent, settings.budget.total]]) {
+  for (const [name, spent, limit] of [
+    ["site", budget.spent(origin), settings.budget.site],
+    ["total", budget.totalSpent, settings.budget.total],
+  ]) {
     $(`${name}-spent`).textContent = `${share(Number(spent), Number(limit))} spent`;
     $(`${name}-bar`).value = Math.min(1, Number(spent) / Number(limit));
   }
   $("pausing").hidden = paused || !CLOSES;
   $("paused").hidden = !paused;
-  $("pause").onclick = async () => { await command({ kind: "pause", origin, pause: true }); await show(origin); $("resume").focus(); };
-  $("resume").onclick = async () => { await command({ kind: "pause", origin, pause: false }); await show(origin); };
+  $("pause").onclick = async () => {
+    await command({ kind: "pause", origin, pause: true });
+    await show(origin);
+    $("resume").focus();
+  };
+  $("resume").onclick = async () => {
+    await command({ kind: "pause", origin, pause: false });
+    await show(origin);
+  };
 }
 
 const sites = await sitesOfTab();

@@ -22,6 +22,7 @@ import { Budget } from "./geoind.js";
  * @property {Choice | null} choice
  * @property {Seen[]} seen the last different places
  * @property {Seen | null} last
+ * @typedef {{top: string, asked: string[]}} Asked the sites that asked in a tab, while it showed this one
  * @typedef {object} Kept
  * @property {Settings} settings
  * @property {Record<string, Site>} sites by origin
@@ -38,7 +39,8 @@ export const CHOICES = ["ask", "off", "low", "medium", "high", "fixed"];
 /** @type {readonly Level[]} */
 export const LEVELS = ["low", "medium", "high"];
 /** Who has paid for the zone, and for sites that were deleted. */
-export const ZONE = "private zone", DELETED = "deleted sites";
+export const ZONE = "private zone",
+  DELETED = "deleted sites";
 
 /** @type {Settings} */
 export const DEFAULTS = {
@@ -49,12 +51,19 @@ export const DEFAULTS = {
   budget: { site: 0.1, total: 0.2 },
 };
 
-const newKey = () => Array.from(crypto.getRandomValues(new Uint8Array(32)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const newKey = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(32)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 const thisMonth = () => new Date().toISOString().slice(0, 7);
 
 /** @returns {Promise<Kept>} */
 export async function load() {
-  const { settings, sites = {}, key = newKey(), month = thisMonth(), account = null } = await chrome.storage.local.get(null);
+  const {
+    settings,
+    sites = {},
+    key = newKey(),
+    month = thisMonth(),
+    account = null,
+  } = /** @type {Partial<Kept>} */ (await chrome.storage.local.get(null));
   const kept = { settings: { ...DEFAULTS, ...settings }, sites, key, month, account };
   return month < thisMonth() ? { ...kept, month: thisMonth(), account: unpaid(account) } : kept;
 }
@@ -67,11 +76,20 @@ export const save = (changed) => chrome.storage.local.set(changed);
  * @param {string | null} account
  */
 export function holding(account) {
-  return { account, getItem() { return this.account; }, setItem(/** @type {string} */ _, /** @type {string} */ text) { this.account = text; } };
+  return {
+    account,
+    getItem() {
+      return this.account;
+    },
+    setItem(/** @type {string} */ _, /** @type {string} */ text) {
+      this.account = text;
+    },
+  };
 }
 
 /** @param {Pick<Kept, "settings" | "account">} kept */
-export const budgetOf = ({ settings: { budget }, account }) => new Budget(holding(account), { epsilon: budget.site, total: budget.total });
+export const budgetOf = ({ settings: { budget }, account }) =>
+  new Budget(holding(account), { epsilon: budget.site, total: budget.total });
 
 /**
  * A new month: the sessions continue, and nothing is spent yet.
@@ -97,7 +115,8 @@ function withoutSite(account, origin) {
  * @param {string} origin
  * @returns {Site}
  */
-export const siteOf = ({ sites }, origin) => (Object.hasOwn(sites, origin) ? sites[origin] : { choice: null, seen: [], last: null });
+export const siteOf = ({ sites }, origin) =>
+  Object.hasOwn(sites, origin) ? sites[origin] : { choice: null, seen: [], last: null };
 
 /**
  * A site that saw one place more.
@@ -106,7 +125,8 @@ export const siteOf = ({ sites }, origin) => (Object.hasOwn(sites, origin) ? sit
  * @returns {Site}
  */
 export function withSeen(site, last) {
-  const before = site.seen.at(-1), same = before && before.lat === last.lat && before.lon === last.lon;
+  const before = site.seen.at(-1),
+    same = before && before.lat === last.lat && before.lon === last.lon;
   return { ...site, last, seen: same ? site.seen : [...site.seen, last].slice(-MOST_SEEN) };
 }
 

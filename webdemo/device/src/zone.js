@@ -10,7 +10,9 @@ const [ZONE_CONFIDENCE, ZONE_CELL, LIMIT_RADII, TEST_RADII] = [0.99, 200, 3, 10]
 export class PrivateZone {
   /** @param {{ lat: number, lon: number, radius: number }} options the centre, and metres */
   constructor({ lat, lon, radius }) {
-    [this.lon, this.lat] = asLonLat(lat, lon);
+    const [longitude, latitude] = asLonLat(lat, lon);
+    this.lon = longitude;
+    this.lat = latitude;
     this.radius = asPositive(radius, "radius");
     Object.freeze(this);
   }
@@ -30,7 +32,10 @@ export class PrivateZone {
   static around({ lat, lon, epsilon, level, radius, key, margin = 200, person = "home", budget }) {
     const cost = enoughNoise(asEpsilon({ epsilon, level, radius }));
     const disk = reach(cost, ZONE_CONFIDENCE) + asPositive(margin, "margin");
-    return new PrivateZone({ ...new SamePlace(key, { cell: ZONE_CELL }).obfuscate({ lat, lon, person, epsilon: cost, budget }), radius: disk });
+    return new PrivateZone({
+      ...new SamePlace(key, { cell: ZONE_CELL }).obfuscate({ lat, lon, person, epsilon: cost, budget }),
+      radius: disk,
+    });
   }
 
   /** How far from the centre the person may go, in metres, before noise. */
