@@ -31,7 +31,7 @@ def manifest(browser: str) -> dict[str, Any]:
     common = {
         "manifest_version": 3,
         "name": "geoind: approximate location",
-        "description": "Pages get a report of your location with a proven privacy guarantee, and never your location.",
+        "description": "Pages get a report with a proven privacy guarantee, and never your location.",
         "version": __version__.partition("+")[0],
         "icons": {"128": "icon.png"},
         "action": {"default_popup": "popup.html", "default_title": "geoind: what this page sees of your location"},

@@ -17,8 +17,7 @@ __all__ = ["add_options", "run"]
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     option(parser, "--out FOLDER", "a new or an empty folder", type=Path, required=True)
-    text = "which browser the manifest is for [%(default)s]"
-    option(parser, "--browser", text, choices=("chromium", "firefox"), default="chromium")
+    option(parser, "--browser chromium|firefox", "which browser the manifest is for", default="chromium")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -31,7 +31,9 @@ FIND = """() => new Promise((done) => {
 STATE = "navigator.permissions.query({name: 'geolocation'}).then(({state}) => state)"
 
 
-OPEN_OFFSCREEN = "chrome.offscreen.createDocument({url: 'offscreen.html', reasons: ['GEOLOCATION'], justification: 'test'})"
+OPEN_OFFSCREEN = (
+    "chrome.offscreen.createDocument({url: 'offscreen.html', reasons: ['GEOLOCATION'], justification: 'test'})"
+)
 """As the extension does before its first report."""
 
 
@@ -40,7 +42,10 @@ class Handler(BaseHTTPRequestHandler):
 
     pages: dict[str, str] = {}  # noqa: RUF012 - one server for all tests
 
+    asked: list[str] = []  # noqa: RUF012 - by any part of the browser
+
     def do_GET(self) -> None:
+        self.asked.append(self.path)
         if "slow" in self.path:
             time.sleep(1)
         body = self.pages.get(self.path, "<!DOCTYPE html><title>page</title><body>").encode()
@@ -156,7 +161,9 @@ class Extended:
 
 
 @contextmanager
-def extended(playwright: Playwright, launch: dict[str, Any], extension: Path, profile: Path, port: int) -> Iterator[Extended]:
+def extended(
+    playwright: Playwright, launch: dict[str, Any], extension: Path, profile: Path, port: int
+) -> Iterator[Extended]:
     """Start Chromium with the extension and a profile in which every site may read the position."""
     preferences = profile / "Default" / "Preferences"
     if not preferences.exists():

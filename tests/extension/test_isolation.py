@@ -116,8 +116,8 @@ def test_even_a_content_script_cannot_command_the_extension(chromium: Extended, 
     for message in FORGED:
         got = in_content_script(
             page,
-            "Promise.race([chrome.runtime.sendMessage(%s).then((got) => got ?? 'nothing', () => 'nothing'),"
-            " new Promise((done) => setTimeout(() => done('nothing'), 500))])" % json.dumps(message),
+            f"Promise.race([chrome.runtime.sendMessage({json.dumps(message)}).then((got) => got ?? 'nothing', "
+            "() => 'nothing'), new Promise((done) => setTimeout(() => done('nothing'), 500))])",
         )
         assert got == "nothing", message
     assert chromium.stored() == before
@@ -143,7 +143,12 @@ def test_a_site_without_a_choice_waits_for_it(chromium: Extended, page: Page) ->
     assert page.evaluate(STATE) == "prompt"
     page.evaluate(f"void (window.answer = ({FIND})())")
     page.wait_for_timeout(1000)
-    assert chromium.worker.evaluate("chrome.tabs.query({active: true}).then(([tab]) => chrome.action.getBadgeText({tabId: tab.id}))") == "?"
+    assert (
+        chromium.worker.evaluate(
+            "chrome.tabs.query({active: true}).then(([tab]) => chrome.action.getBadgeText({tabId: tab.id}))"
+        )
+        == "?"
+    )
     chromium.choose("medium")
     assert metres(*(page.evaluate("answer")[name] for name in ("lat", "lon"))) > 1
     assert page.evaluate(STATE) == "granted"
@@ -189,7 +194,11 @@ def test_a_device_without_a_position_is_an_error(chromium: Extended, page: Page)
 def test_bad_settings_are_refused(chromium: Extended, page: Page) -> None:
     assert page.evaluate("1") == 1
     options = chromium.own_page("options.html")
-    for change in ({"newSites": "truth"}, {"radii": {"low": 1, "medium": 500, "high": 500}}, {"place": {"lat": 91, "lon": 0}}):
+    for change in (
+        {"newSites": "truth"},
+        {"radii": {"low": 1, "medium": 500, "high": 500}},
+        {"place": {"lat": 91, "lon": 0}},
+    ):
         message = {"kind": "settings", "settings": own_settings(chromium, **change)}
         assert options.evaluate("message => chrome.runtime.sendMessage(message)", message)["problem"]
     options.close()

@@ -35,7 +35,8 @@ const loaded = (made) => new Promise((done) => made.addEventListener("load", () 
 ATTEMPTS = {
     "the page itself": "asked(navigator.geolocation)",
     "the native function of a srcdoc frame's first document, applied to the top window's object": """
-        asked(navigator.geolocation, frame({srcdoc: "<p>"}).contentWindow.Geolocation.prototype.getCurrentPosition)""",
+        asked(navigator.geolocation,
+            frame({srcdoc: "<p>"}).contentWindow.Geolocation.prototype.getCurrentPosition)""",
     "a frame whose address loads slowly": "asked(frame({src: '/slow'}).contentWindow.navigator.geolocation)",
     "its watch": """(() => { const {geolocation} = frame({src: "/slow"}).contentWindow.navigator;
         return asked(geolocation, geolocation.watchPosition); })()""",
@@ -68,15 +69,18 @@ ATTEMPTS = {
         asked(made.contentWindow.navigator.geolocation))""",
     "a blob": """loaded(frame({src: URL.createObjectURL(new Blob(["<p>"], {type: "text/html"}))})).then((made) =>
         asked(made.contentWindow.navigator.geolocation))""",
-    "a script inside a srcdoc frame": """new Promise((done) => { addEventListener("message", ({data}) => done(data));
+    "a script inside a srcdoc frame": """new Promise((done) => {
+        addEventListener("message", ({data}) => done(data));
         frame({srcdoc: `<script>navigator.geolocation.getCurrentPosition(
             ({coords}) => parent.postMessage({lat: coords.latitude, lon: coords.longitude}, "*"),
             ({code}) => parent.postMessage({code}, "*"))<\\/script>`}); })""",
-    "a sandboxed frame": """new Promise((done) => { addEventListener("message", ({data}) => done(data));
+    "a sandboxed frame": """new Promise((done) => {
+        addEventListener("message", ({data}) => done(data));
         frame({srcdoc: `<script>navigator.geolocation.getCurrentPosition(
             ({coords}) => parent.postMessage({lat: coords.latitude, lon: coords.longitude}, "*"),
             ({code}) => parent.postMessage({code}, "*"))<\\/script>`}, {sandbox: "allow-scripts"}); })""",
-    "a data: frame with a delegation": """new Promise((done) => { addEventListener("message", ({data}) => done(data));
+    "a data: frame with a delegation": """new Promise((done) => {
+        addEventListener("message", ({data}) => done(data));
         frame({src: `data:text/html,<script>navigator.geolocation.getCurrentPosition(
             ({coords}) => parent.postMessage({lat: coords.latitude, lon: coords.longitude}, "*"),
             ({code}) => parent.postMessage({code}, "*"))<\\/script>`}, {allow: "geolocation *"}); })""",
@@ -85,7 +89,8 @@ ATTEMPTS = {
         return asked(made.contentWindow.navigator.geolocation); })()""",
     "a frame in a frame": """loaded(frame({srcdoc: "<iframe></iframe>"})).then((made) =>
         asked(made.contentWindow.frames[0].navigator.geolocation))""",
-    "a frame that was removed": """(() => { const made = frame({src: "/x"}), {geolocation} = made.contentWindow.navigator;
+    "a frame that was removed": """(() => {
+        const made = frame({src: "/x"}), {geolocation} = made.contentWindow.navigator;
         made.remove(); return asked(geolocation); })()""",
     "a popup": "asked(window.open('about:blank').navigator.geolocation)",
     "a popup that loads slowly": "asked(window.open('/slow').navigator.geolocation)",
@@ -105,13 +110,13 @@ ATTEMPTS = {
         return asked(navigator.geolocation).then((answer) => [answer, got.map((one) => {
             try { return JSON.stringify(one); } catch { return ""; } })]); })()""",
     "the other end of the channel": """(() => { const got = [];
-        addEventListener("geoind-port", ({ports}) => { for (const port of ports) port.onmessage = ({data}) => got.push(data); });
+        addEventListener("geoind-port", ({ports: [port]}) => { port.onmessage = ({data}) => got.push(data); });
         const {port1, port2} = new MessageChannel();
         port1.onmessage = ({data}) => got.push(data);
         dispatchEvent(new MessageEvent("geoind-port", {ports: [port2]}));
         dispatchEvent(new Event("geoind-gate"));
         for (const kind of ["position", "permission", "zone", "step", "offscreen", "settings", "choose"])
-            port1.postMessage({id: 1, kind, timeout: 1000, to: "offscreen", origin: "http://b.localhost", epsilon: 1});
+            port1.postMessage({id: 1, kind, timeout: 1000, to: "offscreen", origin: "http://b.localhost"});
         return asked(navigator.geolocation).then((answer) => [answer, got]); })()""",
     "a worker": """new Promise((done) => { const code = `postMessage(String(navigator.geolocation));
             navigator.permissions.query({name: "geolocation"}).then(({state}) => postMessage(state))`;

@@ -30,7 +30,7 @@ globalThis.reports = async (places, radius) => {
         return [report.lon, report.lat];
     });
 }; 1""".replace("KEY", KEY)
-"""The first report of a new session for each place, by the extension's own code where it sees the true position."""
+"""The first report of a new session for each place, by the code that sees the true position."""
 
 WATCH = """() => {
     const later = setTimeout;
@@ -92,7 +92,9 @@ def state(chromium: Extended) -> tuple[dict[str, Any], float]:
     return session["history"], sum(found["spent"].values()) / 1e15
 
 
-def replayed(chromium: Extended, steps: list[tuple[float, float, float]], zone: PrivateZone | None) -> TraceSession:
+def replayed(
+    chromium: Extended, steps: list[tuple[float, float, float]], zone: PrivateZone | None
+) -> TraceSession:
     method = SparseVector(MEDIUM, MEDIUM, 3 * SphericalLaplace(MEDIUM).reach(0.9), MEDIUM / 2)
     session = TraceSession(
         method, key=bytes.fromhex(chromium.stored()["key"]), person_id=chromium.site("127.0.0.1", ""), zone=zone
