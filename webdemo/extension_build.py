@@ -41,6 +41,8 @@ def manifest(browser: str) -> dict[str, Any]:
             {**every_frame, "js": ["page.js", "element.js"], "world": "MAIN"},
         ],
         "content_security_policy": {"extension_pages": POLICY},
+        # A private window would share sessions, and so reports, with the others.
+        "incognito": "not_allowed",
     }
     if browser == "chromium":
         return {

@@ -31,6 +31,9 @@ FIND = """() => new Promise((done) => {
 STATE = "navigator.permissions.query({name: 'geolocation'}).then(({state}) => state)"
 
 
+INSECURE = "insecure.example"
+"""A name of this machine whose pages are not secure contexts."""
+
 OPEN_OFFSCREEN = (
     "chrome.offscreen.createDocument({url: 'offscreen.html', reasons: ['GEOLOCATION'], justification: 'test'})"
 )
@@ -173,7 +176,12 @@ def extended(
         str(profile),
         executable_path=launch["executable_path"],
         ignore_default_args=["--disable-extensions"],
-        args=[*QUIET, f"--disable-extensions-except={extension}", f"--load-extension={extension}"],
+        args=[
+            *QUIET,
+            f"--host-resolver-rules=MAP {INSECURE} 127.0.0.1",
+            f"--disable-extensions-except={extension}",
+            f"--load-extension={extension}",
+        ],
         timeout=PATIENCE,
     )
     try:

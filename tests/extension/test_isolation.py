@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from tests.extension.browser import FIND, STATE, TRUTH, Extended, Handler, metres
+from tests.extension.browser import FIND, INSECURE, STATE, TRUTH, Extended, Handler, metres
 
 pytestmark = pytest.mark.browser
 
@@ -152,6 +152,13 @@ def test_a_site_without_a_choice_waits_for_it(chromium: Extended, page: Page) ->
     chromium.choose("medium")
     assert metres(*(page.evaluate("answer")[name] for name in ("lat", "lon"))) > 1
     assert page.evaluate(STATE) == "granted"
+
+
+def test_a_page_without_encryption_gets_an_error(chromium: Extended, page: Page) -> None:
+    chromium.choose("medium", INSECURE)
+    page.goto(chromium.site(INSECURE))
+    assert page.evaluate(FIND)["code"] == 1
+    assert account(chromium)["spent"] == {}
 
 
 def test_a_refused_site_gets_an_error(chromium: Extended, page: Page) -> None:

@@ -52,10 +52,9 @@ async function position(origin, sender) {
     if (!settings.place) return UNAVAILABLE;
     return asAnswer({ ...settings.place, accuracy: accuracyOf(settings.radii.medium), time: now });
   }
-  if (site.last && Math.abs(now - site.last.time) < PERIOD) return asAnswer(site.last);
-  // A session's times increase, also after a clock was set back.
-  const time = Math.max(now, site.last ? site.last.time + PERIOD : now);
-  return step(origin, settings.radii[choice], time, kept);
+  // Also after a clock was set back: a session's times increase.
+  if (site.last && now < site.last.time + PERIOD) return asAnswer(site.last);
+  return step(origin, settings.radii[choice], now, kept);
 }
 
 /**
