@@ -49,7 +49,8 @@ def test_the_examples_of_a_page_about_spark_run(document: Path, tmp_path: Path) 
 def test_there_is_no_python_on_a_page_that_does_not_run() -> None:
     for document in PAGES:
         kinds = set(re.findall(r"^```(\w+)$", document.read_text(), re.MULTILINE))
-        assert kinds <= {"python", "console", "sh", "sql"}, document.name
+        # tests/webdemo/device/test_docs.py runs JavaScript.
+        assert kinds <= {"python", "console", "sh", "sql", "javascript"}, document.name
 
 
 def test_the_table_of_epsilons_is_what_the_code_says() -> None:

@@ -33,9 +33,10 @@ def bundles() -> dict[str, str]:
     about = IMPORT.sub("", index).strip()
     body = "\n".join(_inlined(name) for name in order[:-1])
     names = ",\n  ".join(exported)
+    classic = f'var geoind = (() => {{\n"use strict";\n\n{body}\nreturn {{\n  {names},\n}};\n}})();\n'
     return {
         "geoind.js": f"{MADE}\n{about}\n\n{body}\nexport {{\n  {names},\n}};\n",
-        "geoind.classic.js": f'{MADE}\n{about}\n\nvar geoind = (() => {{\n"use strict";\n\n{body}\nreturn {{\n  {names},\n}};\n}})();\n',
+        "geoind.classic.js": f"{MADE}\n{about}\n\n{classic}",
     }
 
 

@@ -127,6 +127,10 @@ function asUnits(epsilon, name) {
   return Math.ceil(epsilon * UNITS);
 }
 
+/** @param {readonly number[]} costs */
+const unitsOf = (costs) => costs.reduce((sum, cost) => sum + asUnits(cost, "epsilon"), 0);
+
+/** What persons, or sites, may spend, and what they have spent. */
 class Budget {
   #storage;
   #name;
@@ -184,7 +188,7 @@ class Budget {
       if (paid.includes(once)) return;
       account.paid[name] = [...paid, once];
     }
-    this.#pay(account, name, [epsilon], [epsilon]);
+    this.#pay(account, name, [epsilon]);
     this.#write(account);
   }
 
@@ -192,15 +196,17 @@ class Budget {
    *
    * @param {string | number} person
    * @param {string} tag names the session's key
-   * @param {readonly number[]} most the charges of the most expensive step: refused unless all of them can be paid
-   * @param {(state: string | null) => { state: string, paid: readonly number[] } | null} step null if nothing changes
+   * @param {readonly number[]} most the charges of the most expensive step
+   * @param {(state: string | null, reserve: () => void) => { state: string, paid: readonly number[] } | null} step calls
+   * `reserve` before it draws, which throws unless `most` can be paid; returns null if nothing changes
    */
   step(person, tag, most, step) {
     const [name, account] = [asPerson(person), this.#read()];
     const place = `${tag} ${name}`;
-    const taken = step(Object.hasOwn(account.sessions, place) ? account.sessions[place] : null);
+    const stored = Object.hasOwn(account.sessions, place) ? account.sessions[place] : null;
+    const taken = step(stored, () => this.#reserve(account, name, most));
     if (!taken) return;
-    this.#pay(account, name, most, taken.paid);
+    this.#pay(account, name, taken.paid);
     account.sessions[place] = taken.state;
     this.#write(account);
   }
@@ -234,14 +240,19 @@ class Budget {
     return Math.min(this.#each - this.#spent(account, name), this.#total - sumOf(account));
   }
 
-  /** @param {Account} account @param {string} name @param {readonly number[]} most @param {readonly number[]} paid */
-  #pay(account, name, most, paid) {
-    const units = (/** @type {readonly number[]} */ costs) =>
-      costs.reduce((sum, cost) => sum + asUnits(cost, "epsilon"), 0);
-    const [needed, spent] = [units(most), this.#spent(account, name)];
-    if (spent + needed > this.#each * SLACK || sumOf(account) + needed > this.#total * SLACK)
-      throw new BudgetExceededError(name, needed / UNITS, Math.max(0, this.#remaining(account, name)) / UNITS);
-    account.spent[name] = spent + units(paid);
+  /** @param {Account} account @param {string} name @param {readonly number[]} costs */
+  #reserve(account, name, costs) {
+    const needed = unitsOf(costs);
+    const isEnough =
+      this.#spent(account, name) + needed <= this.#each * SLACK && sumOf(account) + needed <= this.#total * SLACK;
+    if (isEnough) return;
+    throw new BudgetExceededError(name, needed / UNITS, Math.max(0, this.#remaining(account, name)) / UNITS);
+  }
+
+  /** @param {Account} account @param {string} name @param {readonly number[]} costs */
+  #pay(account, name, costs) {
+    this.#reserve(account, name, costs);
+    account.spent[name] = this.#spent(account, name) + unitsOf(costs);
   }
 
   /** @returns {Account} */
@@ -282,6 +293,7 @@ const sumOf = (account) => Object.values(account.spent).reduce((sum, units) => s
 // The public lattice of degrees: multiples of a power of ten of a degree, with longer steps in longitude near the poles.
 
 const DECIMALS = 5;
+const TENS = [1, 10, 100, 1000, 10000, 100000];
 const POLAR = 84;
 // Degrees from the pole where a step in longitude becomes a tenth, a hundredth, ... of a step in latitude.
 const POLAR_DEGREES = [
@@ -301,7 +313,7 @@ function asDecimals(decimals) {
  * @param {number} row
  * @param {number} decimals */
 function longitudeDecimals(row, decimals) {
-  const scale = 10 ** decimals;
+  const scale = TENS[decimals];
   const fromPole = 90 * scale - Math.abs(row);
   if (fromPole > (90 - POLAR) * scale) return decimals;
   let left = decimals;
@@ -314,7 +326,7 @@ function longitudeDecimals(row, decimals) {
  * @param {number} column
  * @param {number} decimals */
 function wrapped(column, decimals) {
-  const [scale, step] = decimals < 0 ? [1, 10] : [10 ** decimals, 1];
+  const [scale, step] = decimals < 0 ? [1, 10] : [TENS[decimals], 1];
   const half = (180 * scale) / step;
   const turns = Math.ceil((column - half) / (2 * half));
   return (step * (column - 2 * half * turns)) / scale + 0;
@@ -509,6 +521,21 @@ const LN2_HIGH = 0.6931471803691238; // the last 21 bits are zero: a small multi
 const LN2_LOW = 1.9082149292705877e-10;
 const DEGREE = 0.017453292519943295;
 
+/** A power of two, exactly: the standard lets the operator ** round differently.
+ * @param {number} n */
+function twoTo(n) {
+  let power = 1;
+  for (let i = 0; i < Math.abs(n); i += 1) power *= n < 0 ? 0.5 : 2;
+  return power;
+}
+
+/** A number between 0 and 1 from its first 64 bits, as two unsigned halves.
+ * @param {number} high
+ * @param {number} low */
+const unit = (high, low) => high * HIGH + low * LOW;
+const HIGH = twoTo(-32);
+const LOW = twoTo(-64);
+
 /** The value of a polynomial, the coefficient of the highest power first.
  * @param {readonly number[]} coefficients
  * @param {number} x */
@@ -585,7 +612,7 @@ function cosSinDegrees(degrees) {
 function cosSinTurn(high, low) {
   // Quarters are rounded, so that the rest is between -1/2 and 1/2 of one.
   const quarters = (high + 0x20000000) >>> 30;
-  const rest = ((high << 2) + low * 2 ** -30) * 2 ** -32;
+  const rest = ((high << 2) + low * 4 * HIGH) * HIGH;
   return turned(smallCosSin(rest * HALF_PI), quarters);
 }
 
@@ -628,6 +655,7 @@ function rint(x) {
 /** @typedef {(number: number) => Uint32Array} Pairs from 0, 1, 2, ... to the next pair of words of one draw */
 
 const SCHEME = "geoind words 2";
+const FINE = 0x40000000; // 2^30
 const REMEMBERED = 64;
 
 /** The pairs of the browser's cryptographic generator.
@@ -728,7 +756,7 @@ function keyedWords(key, label, place, purpose) {
   const [kind, [a, b, c, d]] = labelBlock(key, label);
   const cipher = cipherOf(key, `${kind} labels: ${purpose}`);
   // Rounded, so that the last bits of a coordinate do not make a second report.
-  const block = doubleBlock(rint(place[0] * 2 ** 30), rint(place[1] * 2 ** 30));
+  const block = doubleBlock(rint(place[0] * FINE), rint(place[1] * FINE));
   return (low, high) => cbcMac(cipher, [a, b, c ^ low, d ^ high], block);
 }
 
@@ -1002,8 +1030,8 @@ const GEODESIC_STRETCH = 1.0045; // and no WGS84 distance longer than this times
 const LEAST_SCALES = 18.25;
 const FLAT = 2000;
 const EXTREME = 1e200;
-const RADIUS_ERROR = 2 ** -36;
-const SMALLEST_SURVIVAL = 2 ** -22;
+const RADIUS_ERROR = twoTo(-36);
+const SMALLEST_SURVIVAL = twoTo(-22);
 const TEMPERATE = 80;
 
 // r of r - ln(1 + r) = s^2 / 2 as s top(s) / bottom(s), relative error 3.5e-13 for s up to 5.8.
@@ -1037,11 +1065,12 @@ class SphericalLaplace {
       );
     this.epsilon = epsilon;
     this.decimals = asDecimals(decimals);
+    this.scale = TENS[decimals];
     this.purpose = `SphericalLaplace ${hexOf(epsilon)}`;
     /** The Earth's radius in units of the noise's scale. */
     this.scales = (epsilon / WGS84_FACTOR) * EARTH_RADIUS;
-    this.error = (((2 * RADIUS_ERROR) / this.scales + 2 ** -43) / DEGREE) * 10 ** decimals;
-    const [k, h] = [this.scales, this.scales ** -2];
+    this.error = (((2 * RADIUS_ERROR) / this.scales + twoTo(-43)) / DEGREE) * this.scale;
+    const [k, h] = [this.scales, 1 / (this.scales * this.scales)];
     this.tangent = [
       (2 / 15) * h * h,
       (-31 / 180) * h * h,
@@ -1060,7 +1089,7 @@ class SphericalLaplace {
    * @param {number} confidence */
   reach(confidence) {
     const excess = -log(1 - asUnit(confidence, "confidence"));
-    const halfDiagonal = Math.SQRT1_2 * EARTH_RADIUS * DEGREE * 10 ** -this.decimals;
+    const halfDiagonal = (Math.SQRT1_2 * EARTH_RADIUS * DEGREE) / this.scale;
     return GEODESIC_STRETCH * (this.#arc(planarRadius(excess), excess) * EARTH_RADIUS + halfDiagonal);
   }
 
@@ -1076,7 +1105,7 @@ class SphericalLaplace {
 
   /** @param {number} lon @param {number} lat @param {Uint32Array} words */
   #inDoubles(lon, lat, words) {
-    const survival = words[1] * 2 ** -32 + words[0] * 2 ** -64;
+    const survival = unit(words[1], words[0]);
     if (!(survival > SMALLEST_SURVIVAL && survival < 1 - SMALLEST_SURVIVAL)) return null;
     const [up, along] = this.#cosSinOfArc(sqrt(-2 * log(survival)));
     const [cos, sin] = cosSinTurn(words[3], words[2]);
@@ -1084,13 +1113,13 @@ class SphericalLaplace {
     const [north, east] = [along * cos, along * sin];
     const [outward, height] = [up * cosLat - north * sinLat, up * sinLat + north * cosLat];
     const rise = atan2(height, sqrt(outward * outward + east * east)) / DEGREE;
-    const steps = rise * 10 ** this.decimals;
+    const steps = rise * this.scale;
     const row = Math.round(steps);
     if (!(Math.abs(steps - row) < 0.5 - this.error)) return null;
-    if (Math.abs(row) === 90 * 10 ** this.decimals) return this.#place(0, 0, row);
+    if (Math.abs(row) === 90 * this.scale) return this.#place(0, 0, row);
     const finest = longitudeDecimals(row, this.decimals);
-    const along2 = lon + atan2(east, outward) / DEGREE;
-    const columns = finest < 0 ? along2 / 10 : along2 * 10 ** finest;
+    const degrees = lon + atan2(east, outward) / DEGREE;
+    const columns = finest < 0 ? degrees / 10 : degrees * TENS[finest];
     const column = Math.round(columns);
     // Up to 80 degrees the error of a longitude is below 6 times that of the point; beyond, in steps of the row, below 20.
     const factor = Math.abs(rise) > TEMPERATE ? 20 : 6;
@@ -1099,7 +1128,7 @@ class SphericalLaplace {
 
   /** @param {number} column @param {number} finest @param {number} row */
   #place(column, finest, row) {
-    return { lat: row / 10 ** this.decimals + 0, lon: wrapped(column, finest) };
+    return { lat: row / this.scale + 0, lon: wrapped(column, finest) };
   }
 
   /** Cosine and sine, up to a common factor, of the arc exceeded with probability exp(-s^2 / 2).
@@ -1155,15 +1184,14 @@ class SphericalLaplace {
     const height = balls.add(balls.mul(cosArc, sinLat), balls.mul(north, cosLat));
     const across = balls.sqrt(balls.add(balls.mul(outward, outward), balls.mul(east, east)));
     const rise = balls.atan2(height, across);
-    const row = rise && balls.nearest(balls.times(balls.div(rise, pi), 180n * 10n ** BigInt(this.decimals)));
+    const row = rise && balls.nearest(balls.times(balls.div(rise, pi), 180n * BigInt(this.scale)));
     if (row === null) return null;
-    if (row === 90n * 10n ** BigInt(this.decimals) || row === -90n * 10n ** BigInt(this.decimals))
-      return this.#place(0, 0, Number(row));
+    if (row === 90n * BigInt(this.scale) || row === -90n * BigInt(this.scale)) return this.#place(0, 0, Number(row));
     const finest = longitudeDecimals(Number(row), this.decimals);
     const turned = balls.atan2(east, outward);
     if (!turned) return null;
     const along = balls.add(balls.of(lon), balls.times(balls.div(turned, pi), 180n));
-    const column = balls.nearest(finest < 0 ? balls.over(along, 10n) : balls.times(along, 10n ** BigInt(finest)));
+    const column = balls.nearest(finest < 0 ? balls.over(along, 10n) : balls.times(along, BigInt(TENS[finest])));
     return column === null ? null : this.#place(Number(column), finest, Number(row));
   }
 }
@@ -1201,8 +1229,8 @@ function globeArc(balls, survival, scales) {
     return [balls.mul(power, balls.add(cos, kSin)), balls.mul(power, balls.add(kSin, balls.div(sin, k)))];
   };
   // From the plane, in doubles; where they have too few bits, halving the interval begins.
-  const share = Number((target.m << 60n) / one) * 2 ** -60;
-  let s = balls.of(planarRadius(Math.max(1e-18, -log(Math.min(1, Math.max(2 ** -60, share)))))).m;
+  const share = Number((target.m << 60n) / one) * twoTo(-60);
+  let s = balls.of(planarRadius(Math.max(1e-18, -log(Math.min(1, Math.max(twoTo(-60), share)))))).m;
   let [low, high, slope] = [0n, end.m, one];
   for (let turn = 0n; turn < 4n * bits; turn += 1n) {
     if (!(low < s && s < high)) s = (low + high) >> 1n;
@@ -1378,7 +1406,7 @@ function rotation(secret) {
   const [low, high, lowV, highV] = words(0, 0);
   const [lowW, highW] = words(1, 0);
   // The first 53 bits of each word.
-  const u = (high * 2 ** 21 + (low >>> 11)) * 2 ** -53;
+  const u = unit(high, (low & ~2047) >>> 0);
   const [[cosV, sinV], [cosW, sinW]] = [
     cosSinTurn(highV, (lowV & ~2047) >>> 0),
     cosSinTurn(highW, (lowW & ~2047) >>> 0),
@@ -1403,7 +1431,7 @@ const TEST = 4;
 const CHOICE = 5;
 const NO_CHOICE = 6;
 const SEEN = 7;
-const [SURE, CLOSE, TAIL] = [1e-9, 1e-7, 2 ** -30];
+const [SURE, CLOSE, TAIL] = [1e-9, 1e-7, twoTo(-30)];
 
 /** The words of all sessions of one person under one key (docs/keyed-noise.md, sessions). */
 class SessionWords {
@@ -1490,7 +1518,7 @@ class Noise {
   get value() {
     const words = this.pairs(0);
     const at = this.next - this.known ? 2 : 0;
-    const uniform = words[at + 1] * 2 ** -32 + words[at] * 2 ** -64;
+    const uniform = unit(words[at + 1], words[at]);
     return uniform < TAIL ? NaN : -this.sign * this.scale * log(uniform);
   }
 
@@ -1702,8 +1730,8 @@ class TraceSession {
     const [a, b, c, d] = this.#words.pair(seed, 0, SEEN);
     const seen = [b, a, d, c].map((half) => half.toString(16).padStart(8, "0")).join("");
     let [history, before] = [this.#history, this.#seen];
-    /** @param {string | null} stored */
-    const step = (stored) => {
+    /** @param {string | null} stored @param {() => void} reserve */
+    const step = (stored, reserve) => {
       if (stored !== null) ({ history, seen: before } = parsed(stored));
       if (history && now <= history.time) {
         if (now === history.time && seen === before) return null;
@@ -1711,12 +1739,13 @@ class TraceSession {
           `${now === history.time ? "another position at the same time" : "a time before the last one"}: the positions of a session come in order`,
         );
       }
+      reserve();
       const [next, paid] = this.#step(history, place, now, seed);
       history = next;
       return { state: stateOf(next, seen), paid };
     };
     if (this.#budget) this.#budget.step(this.#person, this.#tag, this.maxCharges, step);
-    else step(null);
+    else step(null, () => {});
     [this.#history, this.#seen] = [history, seen];
     return this.last;
   }
@@ -1823,7 +1852,7 @@ const isSame = (a, b) => a[0] === b[0] && a[1] === b[1];
 /** The rounded sum of doubles.
  * @param {number[]} terms */
 function exactSum(terms) {
-  return Number(terms.reduce((sum, term) => sum + ballsOf(512).of(term).m, 0n)) * 2 ** -512;
+  return Number(terms.reduce((sum, term) => sum + ballsOf(512).of(term).m, 0n)) * twoTo(-512);
 }
 
 /** @param {History | null} history @param {string} seen */
@@ -1929,7 +1958,10 @@ class PrivateZone {
   static around({ lat, lon, epsilon, level, radius, key, margin = 200, person = "home", budget }) {
     const cost = enoughNoise(asEpsilon({ epsilon, level, radius }));
     const disk = reach(cost, ZONE_CONFIDENCE) + asPositive(margin, "margin");
-    return new PrivateZone({ ...new SamePlace(key, { cell: ZONE_CELL }).obfuscate({ lat, lon, person, epsilon: cost, budget }), radius: disk });
+    return new PrivateZone({
+      ...new SamePlace(key, { cell: ZONE_CELL }).obfuscate({ lat, lon, person, epsilon: cost, budget }),
+      radius: disk,
+    });
   }
 
   /** How far from the centre the person may go, in metres, before noise. */

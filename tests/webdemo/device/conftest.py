@@ -13,7 +13,7 @@ import pytest
 DEVICE = Path(__file__).parents[3] / "webdemo" / "device"
 
 Script = Callable[..., Any]
-"""From the body of a function of `given`, and what is given, to what it returns, as JSON; `source` imports a module."""
+"""From the body of a function of `given`, and what is given, to what it returns; `source` imports a module."""
 
 RUN = """
 import { readFileSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-"""The device has the known answers of Python, in Node and in Chromium, from the module and from the classic script."""
+"""The device has the known answers of Python, in Node and Chromium, from the module and the classic script."""
 
 import json
 from pathlib import Path
@@ -56,7 +56,9 @@ def test_chromium_has_the_known_answers(device_page: Page) -> None:
 
 def test_the_classic_script_has_the_known_answers(device_page: Page) -> None:
     device_page.add_script_tag(url="/geoind.classic.js")
-    assert device_page.evaluate(f"(answers) => {{ {INLINE}; return differences(geoind, answers); }}", ANSWERS) == []
+    assert (
+        device_page.evaluate(f"(answers) => {{ {INLINE}; return differences(geoind, answers); }}", ANSWERS) == []
+    )
 
 
 def test_words_of_every_kind_of_label_are_those_of_python(script: Script) -> None:
@@ -70,7 +72,8 @@ def test_words_of_every_kind_of_label_are_those_of_python(script: Script) -> Non
     run = """
     const { keyedWords } = await source("randomness");
     const key = Uint8Array.from({ length: 32 }, (_, i) => i);
-    const hex = (words, at) => [words[at + 1], words[at]].map((half) => half.toString(16).padStart(8, "0")).join("");
+    const half = (number) => number.toString(16).padStart(8, "0");
+    const hex = (words, at) => half(words[at + 1]) + half(words[at]);
     return Object.fromEntries(Object.entries(given).map(([name, labels]) => [name, labels.map((label, i) => {
         const place = [[0, 0], [2.2945, 48.8584], [-180, -90], [13, 89.99999]][i];
         const big = name.endsWith("numbers") ? BigInt(label) : label;

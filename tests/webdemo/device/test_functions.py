@@ -26,9 +26,13 @@ def off(found: float, value: arb) -> float:
 
 def inputs() -> dict[str, list[Any]]:
     rng = np.random.default_rng(2)
-    angles = np.concatenate([rng.uniform(0, 1.9, 2000), 10 ** rng.uniform(-12, 0, 500), [0.7854, 0.78539816339, 1.5]])
+    angles = np.concatenate(
+        [rng.uniform(0, 1.9, 2000), 10 ** rng.uniform(-12, 0, 500), [0.7854, 0.78539816339, 1.5]]
+    )
     degrees = np.concatenate([rng.uniform(-360, 360, 2000), [0, 45, 90, -90, 180, 44.99999999, 1e-300]])
-    positive = np.concatenate([2 ** rng.uniform(-60, 5, 2000), 1 - 2 ** rng.uniform(-22, -1, 1000), [0.7071, 1.4143]])
+    positive = np.concatenate(
+        [2 ** rng.uniform(-60, 5, 2000), 1 - 2 ** rng.uniform(-22, -1, 1000), [0.7071, 1.4143]]
+    )
     pairs = rng.normal(size=(2000, 2)) * 10 ** rng.uniform(-6, 2, (2000, 2))
     words = rng.integers(0, 2**32, (2000, 2))
     return {
@@ -55,7 +59,11 @@ def found(script: Script) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("name", ["log", "sqrt", "atan2"])
 def test_a_function_in_doubles_is_within_its_bound(found: dict[str, list[Any]], name: str) -> None:
-    exact = {"log": lambda x: arb(x).log(), "sqrt": lambda x: arb(x).sqrt(), "atan2": lambda at: arb.atan2(*map(arb, at))}
+    exact: dict[str, Any] = {
+        "log": lambda x: arb(x).log(),
+        "sqrt": lambda x: arb(x).sqrt(),
+        "atan2": lambda at: arb.atan2(*map(arb, at)),
+    }
     with ctx.workprec(200):
         worst = max(off(value, exact[name](x)) for x, value in zip(inputs()[name], found[name], strict=True))
     assert worst <= MEASURED
@@ -86,7 +94,8 @@ const { Balls } = await source("balls");
 return given.map(([bits, name, ...values]) => {
     const balls = new Balls(bits);
     const big = values.map((value) => (typeof value === "string" ? BigInt(value) : value));
-    const asBalls = name === "log" || name === "expMinus" ? big : big.reduce((made, value, i) => (i % 2 ? made : [...made, { m: value, r: big[i + 1] }]), []);
+    const pairs = big.filter((_, i) => i % 2 === 0).map((m, i) => ({ m, r: big[2 * i + 1] }));
+    const asBalls = name === "log" || name === "expMinus" ? big : pairs;
     const made = name === "pi" ? balls.pi : name === "ln2" ? { m: balls.ln2, r: 2n } : balls[name](...asBalls);
     return [made].flat().map((ball) => ball && [ball.m, ball.r].map(String));
 });

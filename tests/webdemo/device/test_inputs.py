@@ -59,31 +59,37 @@ RANGES = [
     "SparseVector.forAccuracy(500, 1)",
     f"new TraceSession(method).report({{ {GOOD}, time: NaN }})",
     "new SamePlace(new Uint8Array(32), { cell: 0 })",
-    *(f"new TraceSession(method, {{ person: {bad} }})" for bad in ("''", "' ana'", "'a\\nb'", "'a\\u2028b'", "'a\\u00a0b'")),
+    *(
+        f"new TraceSession(method, {{ person: {bad} }})"
+        for bad in ("''", "' ana'", "'a\\nb'", "'a\\u2028b'", "'a\\u00a0b'")
+    ),
     "new Budget(storage, { epsilon: 0 })",
     "new Budget(storage, { epsilon: 10 })",
     "budget.charge('ana', 0)",
     "new Budget({ getItem: () => '{', setItem() {} }, { epsilon: 0.1 })",
-    "new Budget({ getItem: () => '{\"spent\":{\"a\":-1},\"paid\":{},\"sessions\":{}}', setItem() {} }, { epsilon: 0.1 })",
+    'new Budget({ ...storage, getItem: () => `{ "spent": { "a": -1 } }` }, { epsilon: 0.1 })',
 ]
 
 REFUSED = """
-const { obfuscate, reach, epsilonFor, Budget, SamePlace, SparseVector, TraceSession } = geoind;
+const { Budget, SparseVector } = geoind;
 const storage = { getItem: () => null, setItem() { throw new Error("written"); } };
 const budget = new Budget(storage, { epsilon: 0.1 });
 const method = new SparseVector({ fresh: 0.01, test: 0.01, limit: 1000 });
 const draw = crypto.getRandomValues.bind(crypto);
-const names = { obfuscate, reach, epsilonFor, Budget, SamePlace, SparseVector, TraceSession, storage, budget, method };
+const names = { ...geoind, storage, budget, method };
 let drawn = 0;
 crypto.getRandomValues = (array) => { drawn += array.length === 4; return draw(array); };
 return given.map((call) => {
-    try { Function(...Object.keys(names), call)(...Object.values(names)); } catch (error) { return [error.name, error.message, drawn]; }
+    try { Function(...Object.keys(names), call)(...Object.values(names)); }
+    catch (error) { return [error.name, error.message, drawn]; }
     return ["accepted", "", drawn];
 });
 """
 
 
-@pytest.mark.parametrize(("calls", "name"), [(TYPES, "TypeError"), (RANGES, "RangeError")], ids=["types", "ranges"])
+@pytest.mark.parametrize(
+    ("calls", "name"), [(TYPES, "TypeError"), (RANGES, "RangeError")], ids=["types", "ranges"]
+)
 def test_bad_input_is_refused_before_anything_is_drawn(script: Script, calls: list[str], name: str) -> None:
     for call, (found, message, drawn) in zip(calls, script(REFUSED, calls), strict=True):
         assert (found, drawn) == (name, 0), call
@@ -111,7 +117,8 @@ def test_draws_of_the_browsers_generator_follow_the_law(script: Script) -> None:
 
 STORAGE = """
 const store = new Map();
-const storage = { getItem: (name) => store.get(name) ?? null, setItem: (name, value) => { store.set(name, value); } };
+const setItem = (name, value) => { store.set(name, value); };
+const storage = { getItem: (name) => store.get(name) ?? null, setItem };
 const key = new Uint8Array(32);
 const { Budget, BudgetExceededError, SamePlace, SparseVector, TraceSession } = geoind;
 const error = (call) => { try { call(); } catch (error) { return error; } return null; };
@@ -152,12 +159,15 @@ def test_a_session_and_its_charges_are_stored_together(script: Script) -> None:
     const afterStay = budget.spent("maps");
     storage.setItem = () => {{ throw new Error("full"); }};
     const full = error(() => first.report({{ lat: 49, lon: 2, time: 120 }}));
-    storage.setItem = (name, value) => {{ store.set(name, value); }};
+    storage.setItem = setItem;
     const moved = first.report({{ lat: 49, lon: 2, time: 120 }});
     const afterMove = [budget.spent("maps"), first.spent];
     // 0.01 is left, less than the most expensive step: refused whether or not the person has moved.
+    const before = store.get("geoind budget");
     const refused = [48, 49].map((lat) => error(() => first.report({{ lat, lon: 2, time: 180 }}))?.name);
-    return {{ same: JSON.stringify(stayed) === JSON.stringify(repeated), afterStay, full: full.message, afterMove, refused }};
+    const same = JSON.stringify(stayed) === JSON.stringify(repeated);
+    const unchanged = before === store.get("geoind budget");
+    return {{ same, afterStay, full: full.message, afterMove, refused, unchanged }};
     """
     found = script(run)
     assert found["same"]
@@ -165,6 +175,7 @@ def test_a_session_and_its_charges_are_stored_together(script: Script) -> None:
     assert found["full"] == "full"
     assert found["afterMove"] == [0.04, 0.04]
     assert found["refused"] == ["BudgetExceededError"] * 2
+    assert found["unchanged"]
 
 
 def test_a_cell_is_charged_once(script: Script) -> None:
@@ -173,6 +184,7 @@ def test_a_cell_is_charged_once(script: Script) -> None:
     const places = new SamePlace(key, {{ cell: 1000 }});
     const ask = (lat) => places.obfuscate({{ lat, lon: 2.2945, epsilon: 0.01, person: "ana", budget }});
     const reports = [48.8584, 48.8584, 48.9].map(ask);
-    return [JSON.stringify(reports[0]) === JSON.stringify(reports[1]), budget.remaining("ana"), error(() => ask(50)).name];
+    const same = JSON.stringify(reports[0]) === JSON.stringify(reports[1]);
+    return [same, budget.remaining("ana"), error(() => ask(50)).name];
     """
     assert script(run) == [True, 0, "BudgetExceededError"]

@@ -21,7 +21,8 @@ const [epsilon, decimals, start] = options.map(Number);
 const places = new Float64Array(new Uint8Array(readFileSync(file)).buffer);
 const key = Uint8Array.from({ length: 32 }, (_, i) => i);
 for (let i = 0; i < places.length; i += 2) {
-    const { lat, lon } = obfuscate({ lon: places[i], lat: places[i + 1], epsilon, decimals, key, label: start + i / 2 });
+    const place = { lon: places[i], lat: places[i + 1] };
+    const { lat, lon } = obfuscate({ ...place, epsilon, decimals, key, label: start + i / 2 });
     [places[i], places[i + 1]] = [lon, lat];
 }
 writeFileSync(file, new Uint8Array(places.buffer));

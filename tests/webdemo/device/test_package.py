@@ -19,7 +19,8 @@ LARGEST = 15_000
 USE = """
 import { Budget, obfuscate, SparseVector, TraceSession } from "geoind";
 const report: { lat: number; lon: number } = obfuscate({ lat: 48.8584, lon: 2.2945, level: 1.4, radius: 200 });
-new TraceSession(SparseVector.forAccuracy(500), { person: "ana", budget: new Budget(localStorage, { epsilon: 0.1 }) });
+const budget = new Budget(localStorage, { epsilon: 0.1 });
+new TraceSession(SparseVector.forAccuracy(500), { person: "ana", budget });
 // @ts-expect-error: a latitude is a number
 obfuscate({ lat: "48", lon: report.lon, epsilon: 0.01 });
 """
@@ -64,5 +65,7 @@ def test_the_package_is_packed_imported_and_typed(node: str, tools: Path, tmp_pa
     assert done.stdout.strip() == "692"
     (tmp_path / "use.ts").write_text(USE)
     options = ["--strict", "--noEmit", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler"]
-    typed = subprocess.run([tools / "tsc", *options, "use.ts"], cwd=tmp_path, capture_output=True, check=False, text=True)
+    typed = subprocess.run(
+        [tools / "tsc", *options, "use.ts"], cwd=tmp_path, capture_output=True, check=False, text=True
+    )
     assert typed.returncode == 0, typed.stdout

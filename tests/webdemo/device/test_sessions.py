@@ -81,7 +81,8 @@ def test_a_damaged_state_is_refused_on_both_sides(script: Script) -> None:
     run = """
     const method = new geoind.SparseVector(given.method);
     return given.states.map((state) => {
-        try { geoind.TraceSession.resume(state, method, { key: new Uint8Array(32) }); } catch (error) { return error.message; }
+        try { geoind.TraceSession.resume(state, method, { key: new Uint8Array(32) }); }
+        catch (error) { return error.message; }
     });
     """
     message = "state must be what TraceSession.state returned"
@@ -101,7 +102,7 @@ def test_the_method_for_an_accuracy_has_the_parameters_of_python(script: Script)
 def test_cells_are_those_of_python(script: Script) -> None:
     rng = np.random.default_rng(6)
     count = 400
-    given = [
+    given: list[dict[str, Any]] = [
         {
             "lon": float(rng.uniform(-180, 180)),
             "lat": math.degrees(math.asin(rng.uniform(-1, 1))),
@@ -139,7 +140,8 @@ def test_staying_is_free_and_steps_come_in_order(script: Script) -> None:
     const refused = [{ ...at, time: 59 }, { lat: 48, lon: 2, time: 60 }].map((step) => {
         try { session.report(step); } catch (error) { return [error.name, error.message]; }
     });
-    return { same: [...stays, again].every(({ lat, lon }) => lat === first.lat && lon === first.lon), spent: session.spent, refused };
+    const same = [...stays, again].every(({ lat, lon }) => lat === first.lat && lon === first.lon);
+    return { same, spent: session.spent, refused };
     """
     found = script(run)
     assert found["same"]

@@ -28,6 +28,10 @@ function asUnits(epsilon, name) {
   return Math.ceil(epsilon * UNITS);
 }
 
+/** @param {readonly number[]} costs */
+const unitsOf = (costs) => costs.reduce((sum, cost) => sum + asUnits(cost, "epsilon"), 0);
+
+/** What persons, or sites, may spend, and what they have spent. */
 export class Budget {
   #storage;
   #name;
@@ -85,7 +89,7 @@ export class Budget {
       if (paid.includes(once)) return;
       account.paid[name] = [...paid, once];
     }
-    this.#pay(account, name, [epsilon], [epsilon]);
+    this.#pay(account, name, [epsilon]);
     this.#write(account);
   }
 
@@ -93,15 +97,17 @@ export class Budget {
    *
    * @param {string | number} person
    * @param {string} tag names the session's key
-   * @param {readonly number[]} most the charges of the most expensive step: refused unless all of them can be paid
-   * @param {(state: string | null) => { state: string, paid: readonly number[] } | null} step null if nothing changes
+   * @param {readonly number[]} most the charges of the most expensive step
+   * @param {(state: string | null, reserve: () => void) => { state: string, paid: readonly number[] } | null} step calls
+   * `reserve` before it draws, which throws unless `most` can be paid; returns null if nothing changes
    */
   step(person, tag, most, step) {
     const [name, account] = [asPerson(person), this.#read()];
     const place = `${tag} ${name}`;
-    const taken = step(Object.hasOwn(account.sessions, place) ? account.sessions[place] : null);
+    const stored = Object.hasOwn(account.sessions, place) ? account.sessions[place] : null;
+    const taken = step(stored, () => this.#reserve(account, name, most));
     if (!taken) return;
-    this.#pay(account, name, most, taken.paid);
+    this.#pay(account, name, taken.paid);
     account.sessions[place] = taken.state;
     this.#write(account);
   }
@@ -135,14 +141,19 @@ export class Budget {
     return Math.min(this.#each - this.#spent(account, name), this.#total - sumOf(account));
   }
 
-  /** @param {Account} account @param {string} name @param {readonly number[]} most @param {readonly number[]} paid */
-  #pay(account, name, most, paid) {
-    const units = (/** @type {readonly number[]} */ costs) =>
-      costs.reduce((sum, cost) => sum + asUnits(cost, "epsilon"), 0);
-    const [needed, spent] = [units(most), this.#spent(account, name)];
-    if (spent + needed > this.#each * SLACK || sumOf(account) + needed > this.#total * SLACK)
-      throw new BudgetExceededError(name, needed / UNITS, Math.max(0, this.#remaining(account, name)) / UNITS);
-    account.spent[name] = spent + units(paid);
+  /** @param {Account} account @param {string} name @param {readonly number[]} costs */
+  #reserve(account, name, costs) {
+    const needed = unitsOf(costs);
+    const isEnough =
+      this.#spent(account, name) + needed <= this.#each * SLACK && sumOf(account) + needed <= this.#total * SLACK;
+    if (isEnough) return;
+    throw new BudgetExceededError(name, needed / UNITS, Math.max(0, this.#remaining(account, name)) / UNITS);
+  }
+
+  /** @param {Account} account @param {string} name @param {readonly number[]} costs */
+  #pay(account, name, costs) {
+    this.#reserve(account, name, costs);
+    account.spent[name] = this.#spent(account, name) + unitsOf(costs);
   }
 
   /** @returns {Account} */

@@ -7,6 +7,21 @@ const LN2_HIGH = 0.6931471803691238; // the last 21 bits are zero: a small multi
 const LN2_LOW = 1.9082149292705877e-10;
 export const DEGREE = 0.017453292519943295;
 
+/** A power of two, exactly: the standard lets the operator ** round differently.
+ * @param {number} n */
+export function twoTo(n) {
+  let power = 1;
+  for (let i = 0; i < Math.abs(n); i += 1) power *= n < 0 ? 0.5 : 2;
+  return power;
+}
+
+/** A number between 0 and 1 from its first 64 bits, as two unsigned halves.
+ * @param {number} high
+ * @param {number} low */
+export const unit = (high, low) => high * HIGH + low * LOW;
+const HIGH = twoTo(-32);
+const LOW = twoTo(-64);
+
 /** The value of a polynomial, the coefficient of the highest power first.
  * @param {readonly number[]} coefficients
  * @param {number} x */
@@ -83,7 +98,7 @@ export function cosSinDegrees(degrees) {
 export function cosSinTurn(high, low) {
   // Quarters are rounded, so that the rest is between -1/2 and 1/2 of one.
   const quarters = (high + 0x20000000) >>> 30;
-  const rest = ((high << 2) + low * 2 ** -30) * 2 ** -32;
+  const rest = ((high << 2) + low * 4 * HIGH) * HIGH;
   return turned(smallCosSin(rest * HALF_PI), quarters);
 }
 

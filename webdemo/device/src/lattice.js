@@ -1,6 +1,7 @@
 // The public lattice of degrees: multiples of a power of ten of a degree, with longer steps in longitude near the poles.
 
 export const DECIMALS = 5;
+export const TENS = [1, 10, 100, 1000, 10000, 100000];
 const POLAR = 84;
 // Degrees from the pole where a step in longitude becomes a tenth, a hundredth, ... of a step in latitude.
 const POLAR_DEGREES = [
@@ -20,7 +21,7 @@ export function asDecimals(decimals) {
  * @param {number} row
  * @param {number} decimals */
 export function longitudeDecimals(row, decimals) {
-  const scale = 10 ** decimals;
+  const scale = TENS[decimals];
   const fromPole = 90 * scale - Math.abs(row);
   if (fromPole > (90 - POLAR) * scale) return decimals;
   let left = decimals;
@@ -33,7 +34,7 @@ export function longitudeDecimals(row, decimals) {
  * @param {number} column
  * @param {number} decimals */
 export function wrapped(column, decimals) {
-  const [scale, step] = decimals < 0 ? [1, 10] : [10 ** decimals, 1];
+  const [scale, step] = decimals < 0 ? [1, 10] : [TENS[decimals], 1];
   const half = (180 * scale) / step;
   const turns = Math.ceil((column - half) / (2 * half));
   return (step * (column - 2 * half * turns)) / scale + 0;

@@ -4,7 +4,7 @@
 import { cbcMac } from "./aes.js";
 import { ballsOf } from "./balls.js";
 import { blake2b } from "./blake2b.js";
-import { atan2, cosSinDegrees, log, sqrt } from "./functions.js";
+import { atan2, cosSinDegrees, log, sqrt, twoTo, unit } from "./functions.js";
 import { blocksOf, cipherOf, doubleBlock, utf8 } from "./randomness.js";
 import { EARTH_RADIUS, WGS84_FACTOR } from "./spherical.js";
 
@@ -18,7 +18,7 @@ const TEST = 4;
 const CHOICE = 5;
 const NO_CHOICE = 6;
 export const SEEN = 7;
-const [SURE, CLOSE, TAIL] = [1e-9, 1e-7, 2 ** -30];
+const [SURE, CLOSE, TAIL] = [1e-9, 1e-7, twoTo(-30)];
 
 /** The words of all sessions of one person under one key (docs/keyed-noise.md, sessions). */
 export class SessionWords {
@@ -105,7 +105,7 @@ class Noise {
   get value() {
     const words = this.pairs(0);
     const at = this.next - this.known ? 2 : 0;
-    const uniform = words[at + 1] * 2 ** -32 + words[at] * 2 ** -64;
+    const uniform = unit(words[at + 1], words[at]);
     return uniform < TAIL ? NaN : -this.sign * this.scale * log(uniform);
   }
 

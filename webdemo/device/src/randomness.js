@@ -9,6 +9,7 @@ import { rint } from "./functions.js";
 /** @typedef {import("./aes.js").Cipher} Cipher */
 
 const SCHEME = "geoind words 2";
+const FINE = 0x40000000; // 2^30
 const REMEMBERED = 64;
 
 /** The pairs of the browser's cryptographic generator.
@@ -109,7 +110,7 @@ export function keyedWords(key, label, place, purpose) {
   const [kind, [a, b, c, d]] = labelBlock(key, label);
   const cipher = cipherOf(key, `${kind} labels: ${purpose}`);
   // Rounded, so that the last bits of a coordinate do not make a second report.
-  const block = doubleBlock(rint(place[0] * 2 ** 30), rint(place[1] * 2 ** 30));
+  const block = doubleBlock(rint(place[0] * FINE), rint(place[1] * FINE));
   return (low, high) => cbcMac(cipher, [a, b, c ^ low, d ^ high], block);
 }
 

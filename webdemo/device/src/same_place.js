@@ -2,7 +2,7 @@
 
 import { blake2b } from "./blake2b.js";
 import { asEpsilon, asKey, asLonLat, asNumber, asPerson, toHex } from "./checks.js";
-import { atan2, cosSin, cosSinDegrees, cosSinTurn, DEGREE, HALF_PI, sqrt } from "./functions.js";
+import { atan2, cosSin, cosSinDegrees, cosSinTurn, DEGREE, HALF_PI, sqrt, unit } from "./functions.js";
 import { enoughNoise, globe } from "./obfuscate.js";
 import { keyedPairs, keyedWords, utf8 } from "./randomness.js";
 import { EARTH_RADIUS, hexOf } from "./spherical.js";
@@ -84,7 +84,7 @@ function rotation(secret) {
   const [low, high, lowV, highV] = words(0, 0);
   const [lowW, highW] = words(1, 0);
   // The first 53 bits of each word.
-  const u = (high * 2 ** 21 + (low >>> 11)) * 2 ** -53;
+  const u = unit(high, (low & ~2047) >>> 0);
   const [[cosV, sinV], [cosW, sinW]] = [
     cosSinTurn(highV, (lowV & ~2047) >>> 0),
     cosSinTurn(highW, (lowW & ~2047) >>> 0),

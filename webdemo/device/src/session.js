@@ -3,7 +3,7 @@
 import { ballsOf } from "./balls.js";
 import { blake2b } from "./blake2b.js";
 import { asFinite, asKey, asLonLat, asNumber, asPerson, asPositive, asUnit, toHex } from "./checks.js";
-import { log } from "./functions.js";
+import { log, twoTo } from "./functions.js";
 import { enoughNoise, globe } from "./obfuscate.js";
 import { arcLength, FRESH, hasLeft, nearest, SEEN, SessionWords } from "./questions.js";
 import { utf8 } from "./randomness.js";
@@ -116,8 +116,8 @@ export class TraceSession {
     const [a, b, c, d] = this.#words.pair(seed, 0, SEEN);
     const seen = [b, a, d, c].map((half) => half.toString(16).padStart(8, "0")).join("");
     let [history, before] = [this.#history, this.#seen];
-    /** @param {string | null} stored */
-    const step = (stored) => {
+    /** @param {string | null} stored @param {() => void} reserve */
+    const step = (stored, reserve) => {
       if (stored !== null) ({ history, seen: before } = parsed(stored));
       if (history && now <= history.time) {
         if (now === history.time && seen === before) return null;
@@ -125,12 +125,13 @@ export class TraceSession {
           `${now === history.time ? "another position at the same time" : "a time before the last one"}: the positions of a session come in order`,
         );
       }
+      reserve();
       const [next, paid] = this.#step(history, place, now, seed);
       history = next;
       return { state: stateOf(next, seen), paid };
     };
     if (this.#budget) this.#budget.step(this.#person, this.#tag, this.maxCharges, step);
-    else step(null);
+    else step(null, () => {});
     [this.#history, this.#seen] = [history, seen];
     return this.last;
   }
@@ -237,7 +238,7 @@ const isSame = (a, b) => a[0] === b[0] && a[1] === b[1];
 /** The rounded sum of doubles.
  * @param {number[]} terms */
 function exactSum(terms) {
-  return Number(terms.reduce((sum, term) => sum + ballsOf(512).of(term).m, 0n)) * 2 ** -512;
+  return Number(terms.reduce((sum, term) => sum + ballsOf(512).of(term).m, 0n)) * twoTo(-512);
 }
 
 /** @param {History | null} history @param {string} seen */

@@ -2,8 +2,8 @@
 
 import { ballsOf } from "./balls.js";
 import { asPositive, asUnit } from "./checks.js";
-import { atan2, cosSin, cosSinDegrees, cosSinTurn, DEGREE, log, polynomial, sqrt } from "./functions.js";
-import { asDecimals, DECIMALS, longitudeDecimals, wrapped } from "./lattice.js";
+import { atan2, cosSin, cosSinDegrees, cosSinTurn, DEGREE, log, polynomial, sqrt, twoTo, unit } from "./functions.js";
+import { asDecimals, DECIMALS, longitudeDecimals, TENS, wrapped } from "./lattice.js";
 
 /** @typedef {import("./balls.js").Ball} Ball */
 /** @typedef {import("./balls.js").Balls} Balls */
@@ -15,8 +15,8 @@ const GEODESIC_STRETCH = 1.0045; // and no WGS84 distance longer than this times
 const LEAST_SCALES = 18.25;
 const FLAT = 2000;
 const EXTREME = 1e200;
-const RADIUS_ERROR = 2 ** -36;
-const SMALLEST_SURVIVAL = 2 ** -22;
+const RADIUS_ERROR = twoTo(-36);
+const SMALLEST_SURVIVAL = twoTo(-22);
 const TEMPERATE = 80;
 
 // r of r - ln(1 + r) = s^2 / 2 as s top(s) / bottom(s), relative error 3.5e-13 for s up to 5.8.
@@ -50,11 +50,12 @@ export class SphericalLaplace {
       );
     this.epsilon = epsilon;
     this.decimals = asDecimals(decimals);
+    this.scale = TENS[decimals];
     this.purpose = `SphericalLaplace ${hexOf(epsilon)}`;
     /** The Earth's radius in units of the noise's scale. */
     this.scales = (epsilon / WGS84_FACTOR) * EARTH_RADIUS;
-    this.error = (((2 * RADIUS_ERROR) / this.scales + 2 ** -43) / DEGREE) * 10 ** decimals;
-    const [k, h] = [this.scales, this.scales ** -2];
+    this.error = (((2 * RADIUS_ERROR) / this.scales + twoTo(-43)) / DEGREE) * this.scale;
+    const [k, h] = [this.scales, 1 / (this.scales * this.scales)];
     this.tangent = [
       (2 / 15) * h * h,
       (-31 / 180) * h * h,
@@ -73,7 +74,7 @@ export class SphericalLaplace {
    * @param {number} confidence */
   reach(confidence) {
     const excess = -log(1 - asUnit(confidence, "confidence"));
-    const halfDiagonal = Math.SQRT1_2 * EARTH_RADIUS * DEGREE * 10 ** -this.decimals;
+    const halfDiagonal = (Math.SQRT1_2 * EARTH_RADIUS * DEGREE) / this.scale;
     return GEODESIC_STRETCH * (this.#arc(planarRadius(excess), excess) * EARTH_RADIUS + halfDiagonal);
   }
 
@@ -89,7 +90,7 @@ export class SphericalLaplace {
 
   /** @param {number} lon @param {number} lat @param {Uint32Array} words */
   #inDoubles(lon, lat, words) {
-    const survival = words[1] * 2 ** -32 + words[0] * 2 ** -64;
+    const survival = unit(words[1], words[0]);
     if (!(survival > SMALLEST_SURVIVAL && survival < 1 - SMALLEST_SURVIVAL)) return null;
     const [up, along] = this.#cosSinOfArc(sqrt(-2 * log(survival)));
     const [cos, sin] = cosSinTurn(words[3], words[2]);
@@ -97,13 +98,13 @@ export class SphericalLaplace {
     const [north, east] = [along * cos, along * sin];
     const [outward, height] = [up * cosLat - north * sinLat, up * sinLat + north * cosLat];
     const rise = atan2(height, sqrt(outward * outward + east * east)) / DEGREE;
-    const steps = rise * 10 ** this.decimals;
+    const steps = rise * this.scale;
     const row = Math.round(steps);
     if (!(Math.abs(steps - row) < 0.5 - this.error)) return null;
-    if (Math.abs(row) === 90 * 10 ** this.decimals) return this.#place(0, 0, row);
+    if (Math.abs(row) === 90 * this.scale) return this.#place(0, 0, row);
     const finest = longitudeDecimals(row, this.decimals);
-    const along2 = lon + atan2(east, outward) / DEGREE;
-    const columns = finest < 0 ? along2 / 10 : along2 * 10 ** finest;
+    const degrees = lon + atan2(east, outward) / DEGREE;
+    const columns = finest < 0 ? degrees / 10 : degrees * TENS[finest];
     const column = Math.round(columns);
     // Up to 80 degrees the error of a longitude is below 6 times that of the point; beyond, in steps of the row, below 20.
     const factor = Math.abs(rise) > TEMPERATE ? 20 : 6;
@@ -112,7 +113,7 @@ export class SphericalLaplace {
 
   /** @param {number} column @param {number} finest @param {number} row */
   #place(column, finest, row) {
-    return { lat: row / 10 ** this.decimals + 0, lon: wrapped(column, finest) };
+    return { lat: row / this.scale + 0, lon: wrapped(column, finest) };
   }
 
   /** Cosine and sine, up to a common factor, of the arc exceeded with probability exp(-s^2 / 2).
@@ -168,15 +169,14 @@ export class SphericalLaplace {
     const height = balls.add(balls.mul(cosArc, sinLat), balls.mul(north, cosLat));
     const across = balls.sqrt(balls.add(balls.mul(outward, outward), balls.mul(east, east)));
     const rise = balls.atan2(height, across);
-    const row = rise && balls.nearest(balls.times(balls.div(rise, pi), 180n * 10n ** BigInt(this.decimals)));
+    const row = rise && balls.nearest(balls.times(balls.div(rise, pi), 180n * BigInt(this.scale)));
     if (row === null) return null;
-    if (row === 90n * 10n ** BigInt(this.decimals) || row === -90n * 10n ** BigInt(this.decimals))
-      return this.#place(0, 0, Number(row));
+    if (row === 90n * BigInt(this.scale) || row === -90n * BigInt(this.scale)) return this.#place(0, 0, Number(row));
     const finest = longitudeDecimals(Number(row), this.decimals);
     const turned = balls.atan2(east, outward);
     if (!turned) return null;
     const along = balls.add(balls.of(lon), balls.times(balls.div(turned, pi), 180n));
-    const column = balls.nearest(finest < 0 ? balls.over(along, 10n) : balls.times(along, 10n ** BigInt(finest)));
+    const column = balls.nearest(finest < 0 ? balls.over(along, 10n) : balls.times(along, BigInt(TENS[finest])));
     return column === null ? null : this.#place(Number(column), finest, Number(row));
   }
 }
@@ -214,8 +214,8 @@ function globeArc(balls, survival, scales) {
     return [balls.mul(power, balls.add(cos, kSin)), balls.mul(power, balls.add(kSin, balls.div(sin, k)))];
   };
   // From the plane, in doubles; where they have too few bits, halving the interval begins.
-  const share = Number((target.m << 60n) / one) * 2 ** -60;
-  let s = balls.of(planarRadius(Math.max(1e-18, -log(Math.min(1, Math.max(2 ** -60, share)))))).m;
+  const share = Number((target.m << 60n) / one) * twoTo(-60);
+  let s = balls.of(planarRadius(Math.max(1e-18, -log(Math.min(1, Math.max(twoTo(-60), share)))))).m;
   let [low, high, slope] = [0n, end.m, one];
   for (let turn = 0n; turn < 4n * bits; turn += 1n) {
     if (!(low < s && s < high)) s = (low + high) >> 1n;
