@@ -13,10 +13,16 @@
   /** @type {Map<string, Promise<any>>} */
   const open = new Map();
 
-  /** Whether the embedding pages have delegated geolocation to this frame; Firefox does not say. */
+  /** Whether the embedding pages have delegated geolocation to this frame. */
   function delegated() {
     const policy = /** @type {any} */ (document).featurePolicy ?? /** @type {any} */ (document).permissionsPolicy;
-    return policy ? policy.allowsFeature("geolocation") : true;
+    if (policy) return policy.allowsFeature("geolocation");
+    // Firefox does not say: there, only frames of the page's own origin are answered.
+    try {
+      return Boolean(window.top?.document);
+    } catch {
+      return false;
+    }
   }
 
   /**

@@ -4,7 +4,7 @@ import { many, metres } from "./geoind.js";
 
 const WIDTH = 320,
   HEIGHT = 170,
-  MARGIN = 26,
+  MARGIN = 22,
   NS = "http://www.w3.org/2000/svg";
 const METRES_PER_DEGREE = 111195;
 
@@ -39,18 +39,23 @@ export function mapOf(seen) {
     east(lon) * METRES_PER_DEGREE * shrink,
     (last.lat - lat) * METRES_PER_DEGREE,
   ]);
-  const far = (/** @type {0 | 1} */ axis) => Math.max(last.accuracy, ...points.map((point) => Math.abs(point[axis])));
-  const scale = Math.min((WIDTH / 2 - MARGIN) / far(0), (HEIGHT / 2 - MARGIN) / far(1));
-  const [x, y] = [
-    (/** @type {number[]} */ point) => WIDTH / 2 + scale * point[0],
-    (/** @type {number[]} */ point) => HEIGHT / 2 + scale * point[1],
-  ];
+  /** The least and the greatest coordinate of the places and the circle. @param {0 | 1} axis */
+  const bounds = (axis) => {
+    const all = [-last.accuracy, last.accuracy, ...points.map((point) => point[axis])];
+    return [Math.min(...all), Math.max(...all)];
+  };
+  const [left, right] = bounds(0),
+    [top, bottom] = bounds(1);
+  const scale = Math.min((WIDTH - 2 * MARGIN) / (right - left), (HEIGHT - 2 * MARGIN) / (bottom - top));
+  const at = (/** @type {number[]} */ [x, y]) => ({
+    cx: WIDTH / 2 + scale * (x - (left + right) / 2),
+    cy: HEIGHT / 2 + scale * (y - (top + bottom) / 2),
+  });
   const label = `Map of ${many(seen.length, "place")} that this site saw. The circle around the last one has a radius of ${metres(last.accuracy)}.`;
   const svg = element("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img", class: "map", "aria-label": label });
-  svg.append(element("circle", { cx: WIDTH / 2, cy: HEIGHT / 2, r: scale * last.accuracy, class: "reach" }));
-  for (const point of points.slice(0, -1))
-    svg.append(element("circle", { cx: x(point), cy: y(point), r: 4, class: "seen" }));
-  svg.append(element("circle", { cx: WIDTH / 2, cy: HEIGHT / 2, r: 6, class: "last" }));
+  svg.append(element("circle", { ...at([0, 0]), r: scale * last.accuracy, class: "reach" }));
+  for (const point of points.slice(0, -1)) svg.append(element("circle", { ...at(point), r: 4, class: "seen" }));
+  svg.append(element("circle", { ...at([0, 0]), r: 6, class: "last" }));
   const bar = round(80 / scale),
     end = 10 + bar * scale;
   svg.append(element("path", { d: `M10 ${HEIGHT - 15}v5H${end}v-5`, class: "scale" }));
