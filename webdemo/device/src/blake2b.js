@@ -29,14 +29,22 @@ function add(a, low, high) {
   v[a] = sum;
 }
 
-/** v[a] = (v[a] ^ v[b]) rotated right by less than 32 bits, or by 32 and more.
+/** v[a] = (v[a] ^ v[b]) with its halves exchanged, and then rotated right by less than 32 bits.
+ * @param {number} a @param {number} b @param {number} bits */
+function xorExchanged(a, b, bits) {
+  const low = v[a + 1] ^ v[b + 1];
+  const high = v[a] ^ v[b];
+  v[a] = bits ? (low >>> bits) | (high << (32 - bits)) : low;
+  v[a + 1] = bits ? (high >>> bits) | (low << (32 - bits)) : high;
+}
+
+/** v[a] = (v[a] ^ v[b]) rotated right by less than 32 bits.
  * @param {number} a @param {number} b @param {number} bits */
 function xorRotated(a, b, bits) {
-  let [low, high] = [v[a] ^ v[b], v[a + 1] ^ v[b + 1]];
-  if (bits >= 32) [low, high] = [high, low];
-  const by = bits % 32;
-  v[a] = by ? (low >>> by) | (high << (32 - by)) : low;
-  v[a + 1] = by ? (high >>> by) | (low << (32 - by)) : high;
+  const low = v[a] ^ v[b];
+  const high = v[a + 1] ^ v[b + 1];
+  v[a] = (low >>> bits) | (high << (32 - bits));
+  v[a + 1] = (high >>> bits) | (low << (32 - bits));
 }
 
 /** @param {Uint32Array} h @param {number} length @param {boolean} isLast */
@@ -48,20 +56,28 @@ function compress(h, length, isLast) {
     v[28] = ~v[28];
     v[29] = ~v[29];
   }
-  for (const order of ORDERS)
-    MIXES.forEach(([a, b, c, d], i) => {
-      const [x, y] = [order[2 * i], order[2 * i + 1]];
+  for (let round = 0; round < ORDERS.length; round += 1) {
+    const order = ORDERS[round];
+    for (let i = 0; i < 8; i += 1) {
+      const mix = MIXES[i];
+      const a = mix[0];
+      const b = mix[1];
+      const c = mix[2];
+      const d = mix[3];
+      const x = order[2 * i];
+      const y = order[2 * i + 1];
       add(a, v[b], v[b + 1]);
       add(a, m[x], m[x + 1]);
-      xorRotated(d, a, 32);
+      xorExchanged(d, a, 0);
       add(c, v[d], v[d + 1]);
       xorRotated(b, c, 24);
       add(a, v[b], v[b + 1]);
       add(a, m[y], m[y + 1]);
       xorRotated(d, a, 16);
       add(c, v[d], v[d + 1]);
-      xorRotated(b, c, 63);
-    });
+      xorExchanged(b, c, 31);
+    }
+  }
   for (let i = 0; i < 16; i += 1) h[i] ^= v[i] ^ v[i + 16];
 }
 

@@ -70,12 +70,19 @@ export class SphericalLaplace {
     return (2 * EARTH_RADIUS) / (this.scales + 1 / this.scales);
   }
 
+  /** The great-circle metres within which a report lies of its truth with this probability.
+   * @param {number} p */
+  radiusQuantile(p) {
+    const excess = -log(1 - asUnit(p, "p"));
+    return this.#arc(planarRadius(excess), excess) * EARTH_RADIUS;
+  }
+
   /** The WGS84 metres within which a report lies of its truth with at least this probability.
    * @param {number} confidence */
   reach(confidence) {
-    const excess = -log(1 - asUnit(confidence, "confidence"));
+    asUnit(confidence, "confidence");
     const halfDiagonal = (Math.SQRT1_2 * EARTH_RADIUS * DEGREE) / this.scale;
-    return GEODESIC_STRETCH * (this.#arc(planarRadius(excess), excess) * EARTH_RADIUS + halfDiagonal);
+    return GEODESIC_STRETCH * (this.radiusQuantile(confidence) + halfDiagonal);
   }
 
   /** The report of one valid location, from pairs of random words.

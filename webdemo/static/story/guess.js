@@ -1,6 +1,12 @@
 // Teacher mode: somebody hides, the class guesses, and so does an observer who computes.
 
-const guess = (() => {
+import { noise } from "./noise.js";
+import { $, words } from "./page.js";
+import { posterior } from "./posterior.js";
+import { scene } from "./scene.js";
+import { homes } from "./town_map.js";
+
+export const guess = (() => {
   const rounds = [];
   let hidden = null, reports = [], clicked = null, revealed = false;
 

@@ -1,6 +1,12 @@
 // What all parts of the story share: you, the other place, the dial, one report, and the two maps.
 
-const scene = (() => {
+import { put } from "../js/words.js";
+import { noise } from "./noise.js";
+import { $, words } from "./page.js";
+import { posterior } from "./posterior.js";
+import { TownMap, homes } from "./town_map.js";
+
+export const scene = (() => {
   const FACTOR = 4;
   const STOPS = ["street", "block", "neighbourhood", "town"].map((name, i) => ({ name, radius: TOWN.stops[i] }));
   const BOXES = ["dial", "near", "remedy", "budget", "way", "gauge", "play", "draw", "guess"];
