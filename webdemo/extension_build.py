@@ -5,7 +5,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from geoind import InvalidInputError, __version__
+from geoind import __version__
+
+from .folders import write_folder
 
 __all__ = ["extension_files", "write_extension"]
 
@@ -72,10 +74,4 @@ def extension_files(browser: str) -> dict[str, bytes]:
 
 def write_extension(folder: Path, browser: str) -> list[Path]:
     """Write the extension into a new or empty folder and return its files."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidInputError(f"--out: {str(folder)!r} must be a new or an empty folder")
-    parts = extension_files(browser)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in parts.items():
-        folder.joinpath(name).write_bytes(content)
-    return [folder / name for name in sorted(parts)]
+    return write_folder(folder, lambda: extension_files(browser), "--out")

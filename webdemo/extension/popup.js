@@ -4,7 +4,7 @@ import { CLOSES, isClosed, isPaused } from "./browser.js";
 import { many, metres } from "./geoind.js";
 import { mapOf } from "./map.js";
 import { budgetOf, LEVELS, load, siteOf } from "./store.js";
-import { share, short } from "./words.js";
+import { moves, share, short } from "./words.js";
 
 const $ = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
 
@@ -72,12 +72,16 @@ function fillChoices(origin, kept) {
 /**
  * @param {import("./store.js").Site} site
  * @param {import("./store.js").Settings} settings
+ * @param {number} left of the budget
  */
-function statusOf({ choice, seen, last }, { newSites }) {
+function statusOf({ choice, seen, last }, { newSites, radii, zone }, left) {
+  const level = LEVELS.find((one) => one === (choice ?? newSites));
   if ((choice ?? newSites) === "ask")
     return "This site has no level yet. If it asks for your location, it waits for your choice.";
+  if (level && moves(left, radii[level], zone) < 1)
+    return "The budget of this month does not pay for another report: this site gets an error.";
   if (!last) return "This site has seen nothing of your location.";
-  return `This site saw ${many(seen.length, "place")}. You were within ${metres(last.accuracy)} of the last one with a probability of 95 % when it was drawn.`;
+  return `This site saw ${many(seen.length, "place")}. A fresh report is within ${metres(last.accuracy)} of you with a probability of 95 %.`;
 }
 
 /** @param {string} origin */
@@ -90,7 +94,7 @@ async function show(origin) {
   $("title").textContent = origin;
   $("about").hidden = false;
   $("open").hidden = !CLOSES || paused || (await isClosed(origin));
-  $("status").textContent = paused ? "" : statusOf(site, settings);
+  $("status").textContent = paused ? "" : statusOf(site, settings, budget.remaining(origin));
   $("choices").hidden = paused;
   fillChoices(origin, kept);
   $("saw").hidden = !site.seen.length;
