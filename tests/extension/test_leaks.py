@@ -186,6 +186,26 @@ def test_the_attempts_find_the_truth_where_the_block_is_lifted(asking: Extended)
     assert found == REAL
 
 
+def test_a_native_watch_ends_with_the_pause_in_which_it_began(asking: Extended) -> None:
+    origin = asking.site("127.0.0.1", "")
+    asking.send(kind="pause", origin=origin, pause=True)
+    page = asking.open()
+    page.evaluate("""() => {
+        window.seen = [];
+        navigator.geolocation.watchPosition(({coords}) => seen.push(coords.latitude), ({code}) => seen.push(code));
+    }""")
+    page.wait_for_function("seen.length === 1")
+    assert page.evaluate("seen") == [TRUTH[0]]
+    asking.send(kind="pause", origin=origin, pause=False)
+    page.bring_to_front()
+    page.wait_for_function("seen.length === 2")
+    asking.context.set_geolocation({"latitude": 10, "longitude": 2})
+    page.wait_for_timeout(1000)
+    assert page.evaluate("seen") == [TRUTH[0], 1]
+    asking.context.set_geolocation({"latitude": TRUTH[0], "longitude": TRUTH[1], "accuracy": 7})
+    page.close()
+
+
 def test_a_script_at_the_very_beginning_of_a_page_gets_a_report(asking: Extended) -> None:
     Handler.pages["/early"] = EARLY
     page = asking.open(path="/early")

@@ -92,11 +92,11 @@ def test_the_popup_shows_what_the_site_saw_and_what_it_cost(popup: Page, chromiu
 
 
 def test_the_popup_says_that_a_budget_is_spent(popup: Page, chromium: Extended) -> None:
-    expect(popup.get_by_role("status")).to_contain_text("saw 1 place. A fresh report is within 1.7 km of you")
+    expect(popup.locator("#status")).to_contain_text("saw 1 place. A fresh report is within 1.7 km of you")
     settings = popup.evaluate("import('./store.js').then(async ({load}) => (await load()).settings)")
     chromium.send(kind="settings", settings={**settings, "budget": {"site": 0.01, "total": 0.2}})
     popup.reload()
-    expect(popup.get_by_role("status")).to_contain_text("this site gets an error")
+    expect(popup.locator("#status")).to_contain_text("this site gets an error")
 
 
 def test_a_choice_in_the_popup_is_made_with_the_keyboard(popup: Page, site: Page) -> None:
