@@ -95,7 +95,7 @@ def test_the_popup_says_that_a_budget_is_spent(popup: Page, chromium: Extended) 
     expect(popup.locator("#status")).to_contain_text("saw 1 place. A fresh report is within 1.7 km of you")
     settings = popup.evaluate("import('./store.js').then(async ({load}) => (await load()).settings)")
     chromium.send(kind="settings", settings={**settings, "budget": {"site": 0.01, "total": 0.2}})
-    popup.reload()
+    popup.get_by_role("radio", name="privacy low").check()
     expect(popup.locator("#status")).to_contain_text("this site gets an error")
 
 
