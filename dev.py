@@ -167,7 +167,7 @@ def check(*, collect: bool = False) -> None:
     sh(PYTHON, "-m", "mypy", collect=collect)
     sh(BIN / "lint-imports", collect=collect)
     if install_javascript():
-        for tool in (["biome", "ci", "--error-on-warnings"], ["tsc"]):
+        for tool in (["biome", "ci", "--error-on-warnings"], ["tsc"], ["tsc", "-p", "webdemo/static"]):
             sh("npm", "exec", "--offline", "--", *tool, collect=collect)
 
 

@@ -12,7 +12,7 @@ const DARK_BASE = {
   buildings: { color: "#3a414d", fillColor: buildings },
 };
 
-export let colour = {};
+export const colour = {};
 export function paint() {
   for (const name of ["truth", "report", "remapped", "ring", "naive", "budgeted", "kept", "missed", "retrieved", "there", "panel"]) colour[name] = css(name);
   const dark = document.documentElement.dataset.theme === "dark";

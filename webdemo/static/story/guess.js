@@ -33,6 +33,7 @@ export const guess = (() => {
 
   function draw() {
     const { belief, best } = observed(), shown = revealed || $("show-belief").checked;
+    /** @type {object[]} */
     const marks = reports.map((at) => ({ kind: "dot", at, colour: "report", text: reports.length === 1 && !revealed ? "report" : "" }));
     if (revealed) {
       marks.push({ kind: "line", at: hidden, to: clicked, colour: "truth" }, { kind: "diamond", at: best, colour: "remapped", text: "the observer’s guess" }, { kind: "dot", at: hidden, colour: "truth" });

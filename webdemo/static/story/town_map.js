@@ -1,6 +1,6 @@
 // A map on a canvas: the town, what is believed of its buildings, and marks. Metres to the east and north of its centre.
 
-import { palette } from "./page.js";
+import { palette, words } from "./page.js";
 import { posterior } from "./posterior.js";
 
 export const homes = (() => {
@@ -104,7 +104,7 @@ export class TownMap {
     [this.#base.width, this.#base.height] = size;
     const pen = this.#base.getContext("2d");
     pen.fillStyle = colour.outside;
-    pen.fillRect(0, 0, ...size);
+    pen.fillRect(0, 0, size[0], size[1]);
     this.#toMetres(pen, dense);
     const [west, south, east, north] = TownMap.bounds;
     pen.fillStyle = colour.ground;
