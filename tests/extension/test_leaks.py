@@ -186,6 +186,19 @@ def test_the_attempts_find_the_truth_where_the_block_is_lifted(asking: Extended)
     assert found == REAL
 
 
+def test_a_pause_is_for_one_port(asking: Extended) -> None:
+    origin = "http://127.0.0.1"
+    setting = "chrome.contentSettings.location"
+    # As an earlier version allowed it: for every port.
+    asking.worker.evaluate(f"{setting}.set({{primaryPattern: '{origin}/*', setting: 'allow'}})")
+    asking.send(kind="pause", origin=origin, pause=True)
+    assert asking.worker.evaluate(f"{setting}.get({{primaryUrl: '{origin}/'}})")["setting"] == "allow"
+    assert attempt(asking.open(), ATTEMPTS["a frame whose address loads slowly"]) == {"code": 1}
+    asking.send(kind="pause", origin=origin, pause=False)
+    assert asking.worker.evaluate(f"{setting}.get({{primaryUrl: '{origin}/'}})")["setting"] == "block"
+    close_all(asking)
+
+
 def test_a_native_watch_ends_with_the_pause_in_which_it_began(asking: Extended) -> None:
     origin = asking.site("127.0.0.1", "")
     asking.send(kind="pause", origin=origin, pause=True)

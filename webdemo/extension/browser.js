@@ -6,13 +6,35 @@ const PAGES = ["http://*/*", "https://*/*"];
 export const CLOSES = Boolean(chrome.contentSettings);
 
 /** @returns {Promise<string[]>} */
-async function pausedSites() {
+export async function pausedSites() {
   const { paused = [] } = /** @type {{paused?: string[]}} */ (await chrome.storage.session.get("paused"));
   return paused;
 }
 
 /** @param {string} origin */
 export const isPaused = async (origin) => (await pausedSites()).includes(origin);
+
+/**
+ * The pattern of one origin. It always has a port: without one it would be that of every port of the host.
+ * @param {string} origin
+ */
+function patternOf(origin) {
+  const { protocol, hostname, port } = new URL(origin);
+  return `${protocol}//${hostname}:${port || (protocol === "https:" ? 443 : 80)}/*`;
+}
+
+/**
+ * Allow or block the browser's own geolocation for one origin.
+ * @param {string} origin
+ * @param {"allow" | "block"} setting
+ */
+async function setOne(origin, setting) {
+  const { location } = chrome.contentSettings,
+    primaryPattern = patternOf(origin);
+  // A pattern without a port, from an earlier version of the extension, may still allow every port.
+  if (primaryPattern !== `${origin}/*`) await location.set({ primaryPattern: `${origin}/*`, setting: "block" });
+  await location.set({ primaryPattern, setting });
+}
 
 /** Deny the browser's own geolocation to every page, but to the paused sites. */
 export async function blockPages() {
@@ -25,9 +47,7 @@ export async function blockPages() {
   // Recorded before a site is allowed: a pause ends with the browser, also if the browser crashes.
   await chrome.storage.local.set({ exceptions: all });
   // An exception cannot be removed alone: it is overwritten.
-  for (const origin of all) {
-    await location.set({ primaryPattern: `${origin}/*`, setting: paused.includes(origin) ? "allow" : "block" });
-  }
+  for (const origin of all) await setOne(origin, paused.includes(origin) ? "allow" : "block");
 }
 
 /**
