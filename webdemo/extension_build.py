@@ -21,6 +21,15 @@ POLICY = (
 )
 """No page of the extension can send a request to any server."""
 
+PUBLIC_KEY = (
+    "MIIBIjANBgkqhkiG9w0BAQEFAAOCAQ8AMIIBCgKCAQEAzC8SiqxbUvwNOARFPJH4lrFPh71QktJ8ckytx4vusAOmiiOmcOiCEn"
+    "7bqxtj77g/KlQl5hh6lPH8f7qegPEuY+QtyGFwXe0h5GOet4VTvijBj7XhESg6Bk3BN1f06B11wmsVTfuCybjEoA6RbKFedu29"
+    "ebMDgnPOaOEeBFR20UyXmM8ElpgPQwpvV5lWnEpJCbQrTC4z0NCs2axXojSgcqlKlFgW/YrQqhGCKOICrgErXhIXsQSI+zilNK"
+    "JSX668NNmAZ9QRWrGVB8NAYP+iPDvHzYRV49rqxVC8swG/EMmB1/ELxNJs+cGxGEs/DZQaVYrqfzo7e3VvA8lBaEkpfQIDAQAB"
+)
+"""Chromium derives the extension's id from it, and keeps what is stored by id: without it the id is that of the folder,
+and an update in another folder would start new sessions. Its private key was not kept; nothing is signed."""
+
 
 def manifest(browser: str) -> dict[str, Any]:
     """Return the manifest of the extension for a browser, "chromium" or "firefox"."""
@@ -49,6 +58,7 @@ def manifest(browser: str) -> dict[str, Any]:
     if browser == "chromium":
         return {
             **common,
+            "key": PUBLIC_KEY,
             "minimum_chrome_version": "116",
             "permissions": ["activeTab", "contentSettings", "geolocation", "offscreen", "storage"],
             "background": {"service_worker": "background.js", "type": "module"},

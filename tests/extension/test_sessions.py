@@ -2,6 +2,7 @@
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -166,10 +167,12 @@ def test_a_private_zone_answers_as_that_of_python(chromium: Extended) -> None:
     page.close()
 
 
-def test_a_restart_of_the_browser_keeps_session_and_budget_and_ends_a_pause(
+def test_an_update_in_another_folder_keeps_session_and_budget_and_a_restart_ends_a_pause(
     playwright: Playwright, browser_type_launch_args: dict[str, Any], folder: Path, port: int, tmp_path: Path
 ) -> None:
-    with extended(playwright, browser_type_launch_args, folder, tmp_path, port) as first:
+    profile, update = tmp_path / "profile", tmp_path / "update"
+    shutil.copytree(folder, update)
+    with extended(playwright, browser_type_launch_args, folder, profile, port) as first:
         first.is_at()
         first.choose("medium")
         page = first.open()
@@ -178,7 +181,7 @@ def test_a_restart_of_the_browser_keeps_session_and_budget_and_ends_a_pause(
         paused = page.evaluate(FIND)
         assert metres(paused["lat"], paused["lon"]) < 1
         kept = first.stored()
-    with extended(playwright, browser_type_launch_args, folder, tmp_path, port) as second:
+    with extended(playwright, browser_type_launch_args, update, profile, port) as second:
         second.is_at()
         page = second.open()
         after = page.evaluate(FIND)
