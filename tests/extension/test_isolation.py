@@ -195,7 +195,55 @@ def test_a_device_without_a_position_is_an_error(chromium: Extended, page: Page)
     assert page.evaluate(FIND)["code"] == 2
     assert account(chromium)["spent"] == {}
     chromium.is_at()
+    chromium.worker.evaluate("globalThis.clock = Date.now; Date.now = () => clock() + 6000; 1")
     assert metres(*(page.evaluate(FIND)[name] for name in ("lat", "lon"))) > 1
+    chromium.worker.evaluate("Date.now = clock; 1")
+
+
+HOLD = """
+globalThis.held = [];
+globalThis.timers = [];
+globalThis.later = setTimeout;
+globalThis.setTimeout = (call) => timers.push(call);
+navigator.geolocation.getCurrentPosition = (found) => held.push(found); 1"""
+"""The device finds no position, and says nothing."""
+RELEASE = "globalThis.setTimeout = later; delete navigator.geolocation.getCurrentPosition; 1"
+
+
+def waits_for_device(chromium: Extended, page: Page, asks: int) -> None:
+    """Let a page ask, and return when the device is asked."""
+    page.evaluate(f"() => {{ window.answer = null; ({FIND})().then((got) => {{ window.answer = got; }}); }}")
+    while chromium.in_offscreen("held.length") < asks:
+        page.wait_for_timeout(20)
+
+
+def test_commands_and_other_sites_do_not_wait_for_the_device(chromium: Extended, page: Page) -> None:
+    other = chromium.open("localhost")
+    chromium.choose("medium")
+    chromium.in_offscreen(HOLD)
+    try:
+        waits_for_device(chromium, page, 1)
+        chromium.choose("off", "localhost")
+        assert other.evaluate(FIND)["code"] == 1
+        for pause in (True, False):
+            chromium.send(kind="pause", origin=chromium.site("localhost", ""), pause=pause)
+        assert page.evaluate("answer") is None
+        # The site loses its level during the draw: it gets no report, and nothing is paid.
+        chromium.choose("off")
+        chromium.in_offscreen("held[0]({coords: {latitude: 1, longitude: 2}})")
+        page.wait_for_function("answer")
+        assert page.evaluate("answer.code") == 1
+        assert account(chromium)["spent"] == {}
+        # A device that stays silent is an error after a while, which is repeated without asking the device.
+        chromium.choose("medium")
+        waits_for_device(chromium, page, 2)
+        chromium.in_offscreen("timers.at(-1)()")
+        page.wait_for_function("answer")
+        assert page.evaluate("answer.code") == page.evaluate(FIND)["code"] == 2
+        assert chromium.in_offscreen("held.length") == 2
+    finally:
+        chromium.in_offscreen(RELEASE)
+        other.close()
 
 
 def test_bad_settings_are_refused(chromium: Extended, page: Page) -> None:

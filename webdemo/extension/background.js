@@ -10,20 +10,27 @@ const PERIOD = 5;
 const DENIED = { error: 1, message: "User denied Geolocation" };
 const UNAVAILABLE = { error: 2, message: "The position is not available." };
 
-/** @type {Promise<any>} */
-let queue = Promise.resolve();
-
 /**
- * Run one change after the other: sessions and budgets have one writer.
- * @template T
- * @param {() => Promise<T>} change
- * @returns {Promise<T>}
+ * A function that runs one task after the other.
+ * @returns {<T>(task: () => Promise<T>) => Promise<T>}
  */
-function inTurn(change) {
-  const done = queue.then(change);
-  queue = done.catch(() => undefined);
-  return done;
+function queue() {
+  /** @type {Promise<any>} */
+  let last = Promise.resolve();
+  return (task) => {
+    const done = last.then(task);
+    last = done.catch(() => undefined);
+    return done;
+  };
 }
+
+/** Short changes of what is stored. They never wait for the device. */
+const inTurn = queue();
+/** Draws, which may wait for the device. Sessions and budgets have one writer. */
+const inDraw = queue();
+
+/** When a draw for a site failed. @type {Map<string, number>} */
+const failures = new Map();
 
 /** @param {store.Seen} seen */
 const asAnswer = ({ lat, lon, accuracy, time }) => ({
@@ -34,48 +41,72 @@ const asAnswer = ({ lat, lon, accuracy, time }) => ({
 });
 
 /**
- * What a site gets for the position.
+ * What a site gets without a draw; null if a report has to be drawn.
  * @param {string} origin
- * @param {chrome.runtime.MessageSender} sender
+ * @param {store.Kept} kept
+ * @param {number} now
  */
-async function position(origin, sender) {
-  if (await isPaused(origin)) return { paused: true };
-  const kept = await store.load(),
-    { settings } = kept,
-    site = store.siteOf(kept, origin);
-  const choice = site.choice ?? settings.newSites;
-  await noteAsked(origin, sender, choice === "ask");
+function atOnce(origin, kept, now) {
+  const { settings } = kept,
+    { last } = store.siteOf(kept, origin),
+    choice = store.choiceOf(kept, origin);
   if (choice === "ask") return { pending: true };
   if (choice === "off") return DENIED;
-  const now = Date.now() / 1000;
   if (choice === "fixed") {
     if (!settings.place) return UNAVAILABLE;
     return asAnswer({ ...settings.place, accuracy: accuracyOf(settings.radii.medium), time: now });
   }
   // Also after a clock was set back: a session's times increase.
-  if (site.last && now < site.last.time + PERIOD) return asAnswer(site.last);
-  return step(origin, settings.radii[choice], now, kept);
+  if (last && now < last.time + PERIOD) return asAnswer(last);
+  return Math.abs(now - (failures.get(origin) ?? -Infinity)) < PERIOD ? UNAVAILABLE : null;
+}
+
+/**
+ * What a site gets for the position.
+ * @param {string} origin
+ * @param {chrome.runtime.MessageSender} sender
+ */
+async function position(origin, sender) {
+  const answer = await inTurn(async () => {
+    if (await isPaused(origin)) return { paused: true };
+    const found = atOnce(origin, await store.load(), Date.now() / 1000);
+    await noteAsked(origin, sender, found !== null && "pending" in found);
+    return found;
+  });
+  return answer ?? inDraw(() => step(origin));
 }
 
 /**
  * One step of a site's session. Nothing is asked about the position unless both budgets pay for the dearest step.
  * @param {string} origin
- * @param {number} radius
- * @param {number} time
- * @param {store.Kept} kept
  */
-async function step(origin, radius, time, kept) {
-  const { settings, sites, key, month, account } = kept,
+async function step(origin) {
+  const time = Date.now() / 1000,
+    kept = await store.load(),
+    { settings, key, account } = kept,
     { budget, zone } = settings;
+  // The draws before this one may have been for the same site.
+  const answer = atOnce(origin, kept, time);
+  if (answer) return answer;
+  const radius = settings.radii[/** @type {store.Level} */ (store.choiceOf(kept, origin))];
   const dearest = sessionOf(radius, zone, { key, person: origin }).maxCharges.reduce((sum, charge) => sum + charge);
   if (store.budgetOf(kept).remaining(origin) < dearest) return UNAVAILABLE;
   const drawn = await draw({ origin, radius, time, key, account, budget, zone });
-  if ("error" in drawn) return { ...UNAVAILABLE, error: drawn.error };
-  const last = { lat: drawn.lat, lon: drawn.lon, accuracy: accuracyOf(radius), time };
-  const site = store.withSeen(store.siteOf(kept, origin), last);
-  // Stored before it is answered: what a site saw is always paid for.
-  await store.save({ key, month, account: drawn.account, sites: { ...sites, [origin]: site } });
-  return asAnswer(last);
+  if ("error" in drawn) {
+    failures.set(origin, time);
+    return UNAVAILABLE;
+  }
+  return inTurn(async () => {
+    const now = await store.load(),
+      same = store.choiceOf(now, origin) === store.choiceOf(kept, origin) && now.account === account;
+    // A command came during the draw: the report is dropped, and the page asks again.
+    if (!same || JSON.stringify(now.settings) !== JSON.stringify(settings)) return { pending: true };
+    const last = { lat: drawn.lat, lon: drawn.lon, accuracy: accuracyOf(radius), time };
+    const site = store.withSeen(store.siteOf(now, origin), last);
+    // Handed to the browser's storage before it is answered.
+    await store.save({ key, month: kept.month, account: drawn.account, sites: { ...now.sites, [origin]: site } });
+    return asAnswer(last);
+  });
 }
 
 /**
@@ -102,8 +133,7 @@ async function noteAsked(origin, sender, undecided) {
 /** @param {string} origin */
 async function permission(origin) {
   if (await isPaused(origin)) return { paused: true };
-  const kept = await store.load(),
-    choice = store.siteOf(kept, origin).choice ?? kept.settings.newSites;
+  const choice = store.choiceOf(await store.load(), origin);
   return { state: choice === "ask" ? "prompt" : choice === "off" ? "denied" : "granted" };
 }
 
@@ -112,13 +142,16 @@ async function permission(origin) {
  * @param {number} radius metres within which the centre changes the odds by FACTOR at most
  */
 async function makeZone(radius) {
-  const kept = await store.load(),
-    { settings, key, month, account } = kept;
+  const { settings, key, month, account } = await store.load();
   const drawn = await draw({ origin: null, radius, time: 0, key, account, budget: settings.budget, zone: null });
   if ("error" in drawn) throw new Error("The position is not available, or the budget does not pay for it.");
   const { lat, lon, radius: disk } = drawn,
     zone = { lat, lon, radius: disk };
-  await store.save({ key, month, account: drawn.account, settings: asSettings({ ...settings, zone }) });
+  await inTurn(async () => {
+    const now = await store.load();
+    if (now.account !== account) throw new Error("What is stored changed during the draw. Please try again.");
+    await store.save({ key, month, account: drawn.account, settings: asSettings({ ...now.settings, zone }) });
+  });
 }
 
 /** What the popup and the options page may ask for. @type {Record<string, (message: any) => Promise<any>>} */
@@ -135,6 +168,7 @@ const COMMANDS = {
     if (origin !== undefined) return store.forgetSite(origin);
     // First the pauses end: their sites must not stay allowed without a record of it.
     await endPauses();
+    failures.clear();
     await chrome.storage.local.clear();
     return chrome.storage.session.clear();
   },
@@ -155,11 +189,12 @@ function siteOf(sender) {
  */
 function answer(message, sender) {
   if (sender.origin === location.origin) {
-    return inTurn(async () => ({ done: await COMMANDS[message.kind](message) }));
+    const run = async () => ({ done: await COMMANDS[message.kind](message) });
+    return message.kind === "zone" ? inDraw(run) : inTurn(run);
   }
   const origin = siteOf(sender);
   if (origin === null) return Promise.resolve(DENIED);
-  return message.kind === "position" ? inTurn(() => position(origin, sender)) : permission(origin);
+  return message.kind === "position" ? position(origin, sender) : permission(origin);
 }
 
 chrome.runtime.onMessage.addListener((message, sender, reply) => {

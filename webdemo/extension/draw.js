@@ -17,7 +17,7 @@ const PATIENCE = 30_000;
  * @property {{site: number, total: number}} budget
  * @property {import("./store.js").Zone | null} zone
  * @typedef {{lat: number, lon: number, radius?: number, account: string}} Drawn the report, and the account that has paid for it
- * @typedef {{error: number}} Failed a code of GeolocationPositionError
+ * @typedef {{error: 2}} Failed a code of GeolocationPositionError
  */
 
 /** @returns {Promise<import("./store.js").Place>} */
@@ -25,6 +25,8 @@ function truth() {
   return new Promise((found, failed) => {
     const done = (/** @type {GeolocationPosition} */ { coords }) =>
       found({ lat: coords.latitude, lon: coords.longitude });
+    // The browser's own timeout does not run while it waits for a permission.
+    setTimeout(failed, PATIENCE + 1000);
     navigator.geolocation.getCurrentPosition(done, failed, {
       enableHighAccuracy: true,
       timeout: PATIENCE,
@@ -40,8 +42,9 @@ function truth() {
 export async function draw(question) {
   try {
     return reportOf(await truth(), question);
-  } catch (error) {
-    return { error: error instanceof GeolocationPositionError && error.code === 3 ? 3 : 2 };
+  } catch {
+    // Always the same code: the reason may depend on the place.
+    return { error: 2 };
   }
 }
 

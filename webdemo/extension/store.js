@@ -119,6 +119,13 @@ export const siteOf = ({ sites }, origin) =>
   Object.hasOwn(sites, origin) ? sites[origin] : { choice: null, seen: [], last: null };
 
 /**
+ * What a site gets: its own choice, or that for new sites.
+ * @param {Kept} kept
+ * @param {string} origin
+ */
+export const choiceOf = (kept, origin) => siteOf(kept, origin).choice ?? kept.settings.newSites;
+
+/**
  * A site that saw one place more.
  * @param {Site} site
  * @param {Seen} last
