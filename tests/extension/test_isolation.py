@@ -154,6 +154,29 @@ def test_a_site_without_a_choice_waits_for_it(chromium: Extended, page: Page) ->
     assert page.evaluate(STATE) == "granted"
 
 
+@pytest.mark.parametrize(
+    ("name", "hidden", "shown", "event"),
+    [
+        ("visibilityState", "'hidden'", "'visible'", "visibilitychange"),
+        ("prerendering", "true", "false", "prerenderingchange"),
+    ],
+)
+def test_a_page_that_is_not_shown_waits(
+    chromium: Extended, page: Page, name: str, hidden: str, shown: str, event: str
+) -> None:
+    # A browser without a screen shows every tab: the script of the extension reads another state.
+    define = f"Object.defineProperty(document, '{name}', {{value: VALUE, configurable: true}}); 1"
+    in_content_script(page, define.replace("VALUE", hidden))
+    chromium.choose("medium")
+    page.evaluate(f"() => {{ window.answer = null; ({FIND})().then((got) => {{ window.answer = got; }}); }}")
+    page.wait_for_timeout(700)
+    assert page.evaluate("answer") is None
+    assert account(chromium)["spent"] == {}
+    in_content_script(page, define.replace("VALUE", shown) + f"; document.dispatchEvent(new Event('{event}'))")
+    page.wait_for_function("answer")
+    assert metres(*(page.evaluate("answer")[name] for name in ("lat", "lon"))) > 1
+
+
 def test_a_page_without_encryption_gets_an_error(chromium: Extended, page: Page) -> None:
     chromium.choose("medium", INSECURE)
     page.goto(chromium.site(INSECURE))

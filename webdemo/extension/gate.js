@@ -47,17 +47,29 @@
       setTimeout(done, milliseconds);
     });
 
+  /** Wait until the page is shown: tabs in the background and prerendered pages get no position. */
+  async function shown() {
+    while (document.visibilityState !== "visible" || /** @type {any} */ (document).prerendering) {
+      await new Promise((done) => {
+        for (const name of ["visibilitychange", "prerenderingchange"])
+          document.addEventListener(name, done, { once: true });
+      });
+    }
+  }
+
   /**
-   * The position, or an error. The page's timeout does not run while the person is asked.
+   * The position, or an error. The page's timeout does not run while the page is hidden or the person is asked.
    * @param {number} timeout
    */
   async function position(timeout) {
+    await shown();
     const patience = Math.min(timeout, LONGEST_WAIT);
     const until = Date.now() + LONGEST_WAIT;
     while (Date.now() < until) {
       const answer = await Promise.race([ask("position"), pause(patience).then(() => TIMEOUT)]);
       if (!answer.pending) return answer;
       await pause(RETRY);
+      await shown();
     }
     return DENIED;
   }
