@@ -27,8 +27,8 @@ PUBLIC_KEY = (
     "ebMDgnPOaOEeBFR20UyXmM8ElpgPQwpvV5lWnEpJCbQrTC4z0NCs2axXojSgcqlKlFgW/YrQqhGCKOICrgErXhIXsQSI+zilNK"
     "JSX668NNmAZ9QRWrGVB8NAYP+iPDvHzYRV49rqxVC8swG/EMmB1/ELxNJs+cGxGEs/DZQaVYrqfzo7e3VvA8lBaEkpfQIDAQAB"
 )
-"""Chromium derives the extension's id from it, and keeps what is stored by id: without it the id is that of the folder,
-and an update in another folder would start new sessions. Its private key was not kept; nothing is signed."""
+"""Chromium derives the extension's id from it, and keeps what is stored by id. Without it the id is that of the
+folder, and an update in another folder would start new sessions. Its private key was not kept; nothing is signed."""
 
 
 def manifest(browser: str) -> dict[str, Any]:

@@ -17,8 +17,19 @@ from tests.conftest import PATIENCE, QUIET
 TRUTH = (48.858370123456, 2.294481987654)
 """With digits that no report has."""
 
-ALLOWED = {"profile": {"default_content_setting_values": {"geolocation": 1}}}
-"""The person has allowed every site to read the position. DevTools' own grant would ignore content settings."""
+
+def allowed(port: int) -> dict[str, Any]:
+    """Return preferences that let every site, and one by name, read the position.
+
+    DevTools' own grant would ignore content settings.
+    """
+    return {
+        "profile": {
+            "default_content_setting_values": {"geolocation": 1},
+            "content_settings": {"exceptions": {"geolocation": {f"http://127.0.0.1:{port},*": {"setting": 1}}}},
+        }
+    }
+
 
 FIND = """() => new Promise((done) => {
     navigator.geolocation.getCurrentPosition(
@@ -171,7 +182,7 @@ def extended(
     preferences = profile / "Default" / "Preferences"
     if not preferences.exists():
         preferences.parent.mkdir(parents=True)
-        preferences.write_text(json.dumps(ALLOWED))
+        preferences.write_text(json.dumps(allowed(port)))
     context = playwright.chromium.launch_persistent_context(
         str(profile),
         executable_path=launch["executable_path"],

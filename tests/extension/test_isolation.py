@@ -177,6 +177,72 @@ def test_a_page_that_is_not_shown_waits(
     assert metres(*(page.evaluate("answer")[name] for name in ("lat", "lon"))) > 1
 
 
+FAIL = """() => {
+    const {location} = chrome.contentSettings, {set} = location;
+    globalThis.repair = () => { location.set = set; };
+    location.set = (given) => given.primaryPattern.includes("bad.example") ? Promise.reject(new Error("refused"))
+        : set.call(location, given);
+}"""
+
+
+def test_a_setting_that_fails_is_an_error_for_pages_and_leaves_no_other_site_open(
+    chromium: Extended, page: Page
+) -> None:
+    chromium.choose("medium")
+    name = chromium.site("127.0.0.1", "")
+    options = chromium.own_page("options.html")
+
+    def pause(origin: str, pause: bool) -> Any:
+        message = {"kind": "pause", "origin": origin, "pause": pause}
+        return options.evaluate("message => chrome.runtime.sendMessage(message)", message)
+
+    def setting() -> Any:
+        question = f"chrome.contentSettings.location.get({{primaryUrl: '{name}/'}})"
+        return chromium.worker.evaluate(question)["setting"]
+
+    chromium.worker.evaluate(FAIL)
+    assert pause("http://bad.example", True)["problem"]
+    pause(name, True)
+    assert setting() == "allow"
+    pause(name, False)
+    assert setting() == "block"
+    assert chromium.worker.evaluate("chrome.action.getBadgeText({})") == "!"
+    assert page.evaluate(FIND)["code"] == 1
+    assert page.evaluate(STATE) == "denied"
+    chromium.worker.evaluate("repair()")
+    assert "problem" not in pause("http://bad.example", False)
+    assert chromium.worker.evaluate("chrome.action.getBadgeText({})") == ""
+    assert metres(*(page.evaluate(FIND)[name] for name in ("lat", "lon"))) > 1
+    options.close()
+
+
+def test_a_tab_remembers_fifty_sites_that_asked(chromium: Extended, page: Page) -> None:
+    chromium.choose("medium")
+    page.evaluate(FIND)
+    fill = """async () => {
+        const [[name, {top}]] = Object.entries(await chrome.storage.session.get(null));
+        const asked = Array.from({length: 70}, (_, number) => `https://site-${number}.example`);
+        await chrome.storage.session.set({[name]: {top, asked}});
+    }"""
+    chromium.worker.evaluate(fill)
+    page.evaluate(FIND)
+    [noted] = chromium.worker.evaluate("chrome.storage.session.get(null).then(Object.values)")
+    assert len(noted["asked"]) == 50
+    assert noted["asked"][-1] == chromium.site("127.0.0.1", "")
+
+
+def test_a_place_keeps_its_accuracy_when_the_level_changes(chromium: Extended, page: Page) -> None:
+    chromium.choose("medium")
+    before = page.evaluate(FIND)
+    chromium.choose("high")
+    chromium.worker.evaluate("globalThis.clock = Date.now; Date.now = () => clock() + 6000; 1")
+    after = page.evaluate(FIND)
+    chromium.worker.evaluate("Date.now = clock; 1")
+    assert after["timestamp"] > before["timestamp"]
+    # A fresh report of the new level has another accuracy; it is rare, because the device has not moved.
+    assert (after["lat"] == before["lat"]) == (after["accuracy"] == before["accuracy"])
+
+
 def test_a_page_without_encryption_gets_an_error(chromium: Extended, page: Page) -> None:
     chromium.choose("medium", INSECURE)
     page.goto(chromium.site(INSECURE))
@@ -195,8 +261,7 @@ def test_a_fixed_place_does_not_depend_on_the_truth(chromium: Extended, page: Pa
     assert page.evaluate("1") == 1
     chromium.choose("fixed")
     assert page.evaluate(FIND)["code"] == 2
-    settings = own_settings(chromium, place={"lat": -33.9, "lon": 18.4})
-    chromium.send(kind="settings", settings=settings)
+    chromium.send(kind="settings", settings={"place": {"lat": -33.9, "lon": 18.4}})
     got = page.evaluate(FIND)
     assert (got["lat"], got["lon"]) == (-33.9, 18.4)
     assert account(chromium)["spent"] == {}
@@ -204,10 +269,10 @@ def test_a_fixed_place_does_not_depend_on_the_truth(chromium: Extended, page: Pa
 
 def test_a_spent_budget_is_an_error_and_nothing_is_drawn(chromium: Extended, page: Page) -> None:
     chromium.choose("medium")
-    chromium.send(kind="settings", settings=own_settings(chromium, budget={"site": 0.005, "total": 0.2}))
+    chromium.send(kind="settings", settings={"budget": {"site": 0.005}})
     assert page.evaluate(FIND)["code"] == 2
     assert account(chromium)["spent"] == {}
-    chromium.send(kind="settings", settings=own_settings(chromium, budget={"site": 0.1, "total": 0.005}))
+    chromium.send(kind="settings", settings={"budget": {"site": 0.1, "total": 0.005}})
     assert page.evaluate(FIND)["code"] == 2
     assert account(chromium)["spent"] == {}
 
@@ -276,18 +341,13 @@ def test_bad_settings_are_refused(chromium: Extended, page: Page) -> None:
         {"newSites": "truth"},
         {"radii": {"low": 1, "medium": 500, "high": 500}},
         {"place": {"lat": 91, "lon": 0}},
+        {"budget": {"site": 0}},
+        {"budget": {"total": 9.5}},
     ):
-        message = {"kind": "settings", "settings": own_settings(chromium, **change)}
+        message = {"kind": "settings", "settings": change}
         assert options.evaluate("message => chrome.runtime.sendMessage(message)", message)["problem"]
     options.close()
     assert "settings" not in chromium.stored()
-
-
-def own_settings(chromium: Extended, **changes: Any) -> dict[str, Any]:
-    page = chromium.own_page("options.html")
-    kept: dict[str, Any] = page.evaluate("import('./store.js').then(async ({load}) => (await load()).settings)")
-    page.close()
-    return {**kept, **changes}
 
 
 def test_messages_to_pages_have_no_digits_of_the_truth(chromium: Extended, page: Page) -> None:

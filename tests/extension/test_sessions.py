@@ -164,6 +164,10 @@ def test_a_private_zone_answers_as_that_of_python(chromium: Extended) -> None:
     assert state(chromium)[0] == json.loads(session.state())["history"]
     # A report that falls into a zone of 10 km is replaced by its centre.
     assert page.evaluate("seen")[0] == [zone.lat, zone.lon]
+    saw = chromium.stored()["sites"][chromium.site("127.0.0.1", "")]["seen"]
+    assert [one["accuracy"] == zone.radius for one in saw] == [
+        (one["lat"], one["lon"]) == (zone.lat, zone.lon) for one in saw
+    ]
     page.close()
 
 

@@ -1,12 +1,14 @@
 // The service worker (in Firefox: the background page): decides what a site gets, pays, stores, and only then answers.
 
-import { blockPages, draw, endPauses, isPaused, pauseSite } from "./browser.js";
+import { blockPages, draw, endPauses, isBlocked, isPaused, pauseSite } from "./browser.js";
 import { accuracyOf, sessionOf } from "./method.js";
 import { asSettings } from "./settings.js";
 import * as store from "./store.js";
 
 /** Seconds within which a site's last answer is repeated: by the clock, so that it reveals nothing. */
 const PERIOD = 5;
+/** Sites that asked in a tab, as many as are kept. */
+const MOST_ASKED = 50;
 const DENIED = { error: 1, message: "User denied Geolocation" };
 const UNAVAILABLE = { error: 2, message: "The position is not available." };
 
@@ -68,6 +70,7 @@ function atOnce(origin, kept, now) {
  */
 async function position(origin, sender) {
   const answer = await inTurn(async () => {
+    if (!isBlocked()) return DENIED;
     if (await isPaused(origin)) return { paused: true };
     const found = atOnce(origin, await store.load(), Date.now() / 1000);
     await noteAsked(origin, sender, found !== null && "pending" in found);
@@ -101,11 +104,10 @@ async function step(origin) {
       same = store.choiceOf(now, origin) === store.choiceOf(kept, origin) && now.account === account;
     // A command came during the draw: the report is dropped, and the page asks again.
     if (!same || JSON.stringify(now.settings) !== JSON.stringify(settings)) return { pending: true };
-    const last = { lat: drawn.lat, lon: drawn.lon, accuracy: accuracyOf(radius), time };
-    const site = store.withSeen(store.siteOf(now, origin), last);
-    // Handed to the browser's storage before it is answered.
+    const site = store.withSeen(store.siteOf(now, origin), { ...drawn, accuracy: accuracyOf(radius), time }, zone);
+    // Handed to the browser's storage before it is answered. A power cut can still lose it.
     await store.save({ key, month: kept.month, account: drawn.account, sites: { ...now.sites, [origin]: site } });
-    return asAnswer(last);
+    return asAnswer(/** @type {store.Seen} */ (site.last));
   });
 }
 
@@ -123,15 +125,17 @@ async function noteAsked(origin, sender, undecided) {
   const { [name]: kept } = /** @type {Record<string, store.Asked>} */ (await chrome.storage.session.get(name));
   const asked = kept?.top === top ? kept.asked : [];
   if (!asked.includes(origin)) {
-    await chrome.storage.session.set({ [name]: { top, asked: [...asked, origin] } });
+    await chrome.storage.session.set({ [name]: { top, asked: [...asked, origin].slice(-MOST_ASKED) } });
     // Not every browser and window lets an extension open its popup: the sign on its icon stays.
-    if (undecided) chrome.action.openPopup?.().catch(() => undefined);
+    if (undecided && sender.tab?.active) chrome.action.openPopup?.().catch(() => undefined);
   }
-  await chrome.action.setBadgeText({ tabId, text: undecided ? "?" : "" });
+  // Without a text of its own, a tab has that of all tabs.
+  await chrome.action.setBadgeText({ tabId, text: /** @type {any} */ (undecided ? "?" : null) });
 }
 
 /** @param {string} origin */
 async function permission(origin) {
+  if (!isBlocked()) return DENIED;
   if (await isPaused(origin)) return { paused: true };
   const choice = store.choiceOf(await store.load(), origin);
   return { state: choice === "ask" ? "prompt" : choice === "off" ? "denied" : "granted" };
@@ -162,7 +166,14 @@ const COMMANDS = {
     await store.save({ sites: { ...kept.sites, [origin]: { ...store.siteOf(kept, origin), choice } } });
   },
   pause: ({ origin, pause }) => pauseSite(origin, pause === true),
-  settings: ({ settings }) => store.save({ settings: asSettings(settings) }),
+  settings: async ({ settings }) => {
+    const { settings: before } = await store.load(),
+      [radii, budget] = [
+        { ...before.radii, ...settings.radii },
+        { ...before.budget, ...settings.budget },
+      ];
+    await store.save({ settings: asSettings({ ...before, ...settings, radii, budget }) });
+  },
   zone: ({ radius }) => makeZone(radius),
   forget: async ({ origin }) => {
     if (origin !== undefined) return store.forgetSite(origin);
@@ -194,7 +205,7 @@ function answer(message, sender) {
   }
   const origin = siteOf(sender);
   if (origin === null) return Promise.resolve(DENIED);
-  return message.kind === "position" ? position(origin, sender) : permission(origin);
+  return message.kind === "position" ? position(origin, sender) : inTurn(() => permission(origin));
 }
 
 chrome.runtime.onMessage.addListener((message, sender, reply) => {
@@ -210,8 +221,7 @@ chrome.runtime.onInstalled.addListener(({ reason }) => {
 // Runs at every start of this script; the event makes the browser start it.
 chrome.runtime.onStartup.addListener(() => undefined);
 chrome.tabs.onRemoved.addListener((tabId) => chrome.storage.session.remove(`tab ${tabId}`));
-inTurn(async () => {
-  // Content scripts, and a renderer that was taken over, cannot read sessions and keys.
-  await chrome.storage.local.setAccessLevel?.({ accessLevel: "TRUSTED_CONTEXTS" });
-  await blockPages();
-});
+// If it fails, pages get an error, and the icon shows it.
+inTurn(blockPages).catch(() => undefined);
+// Content scripts, and a renderer that was taken over, cannot read sessions and keys.
+inTurn(async () => chrome.storage.local.setAccessLevel?.({ accessLevel: "TRUSTED_CONTEXTS" }));

@@ -36,9 +36,8 @@ async function setOne(origin, setting) {
   await location.set({ primaryPattern, setting });
 }
 
-/** Deny the browser's own geolocation to every page, but to the paused sites. */
-export async function blockPages() {
-  if (!CLOSES) return;
+/** Set the block of every page, and the exceptions of the paused sites. */
+async function setAll() {
   const { location } = chrome.contentSettings;
   for (const primaryPattern of PAGES) await location.set({ primaryPattern, setting: "block" });
   const paused = await pausedSites();
@@ -47,7 +46,30 @@ export async function blockPages() {
   // Recorded before a site is allowed: a pause ends with the browser, also if the browser crashes.
   await chrome.storage.local.set({ exceptions: all });
   // An exception cannot be removed alone: it is overwritten.
-  for (const origin of all) await setOne(origin, paused.includes(origin) ? "allow" : "block");
+  const done = await Promise.allSettled(
+    all.map((origin) => setOne(origin, paused.includes(origin) ? "allow" : "block")),
+  );
+  if (done.some(({ status }) => status === "rejected")) throw new Error("A site setting could not be changed.");
+}
+
+let blocked = false;
+
+/** Whether every setting of `blockPages` could be made, as far as the browser allows. */
+export const isBlocked = () => blocked;
+
+/**
+ * Deny the browser's own geolocation to every page, but to the paused sites. The icon shows "!" while a site is paused
+ * or a setting failed.
+ */
+export async function blockPages() {
+  blocked = false;
+  try {
+    if (CLOSES) await setAll();
+    blocked = true;
+  } finally {
+    const quiet = blocked && !(await pausedSites()).length;
+    await chrome.action.setBadgeText({ text: quiet ? "" : "!" });
+  }
 }
 
 /**

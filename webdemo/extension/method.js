@@ -1,13 +1,13 @@
 // What a level means: the session of a site, and the accuracy that a page reads.
 
 import { epsilonFor, PrivateZone, reach, SparseVector, TraceSession } from "./geoind.js";
-import { FACTOR } from "./store.js";
+import { LOG_FACTOR } from "./store.js";
 
 /**
  * Epsilon with which a report changes the odds between places within the radius by FACTOR at most.
  * @param {number} radius metres
  */
-export const epsilonOf = (radius) => epsilonFor({ level: Math.log(FACTOR), radius });
+export const epsilonOf = (radius) => epsilonFor({ level: LOG_FACTOR, radius });
 
 /**
  * A session whose fresh reports have this epsilon; tests and choices are those of `SparseVector.forAccuracy`.

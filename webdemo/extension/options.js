@@ -1,9 +1,9 @@
 // The options: new sites, levels, fixed place, private zone, budgets, and what is stored.
 
-import { CLOSES } from "./browser.js";
+import { CLOSES, pausedSites } from "./browser.js";
 import { dialOf } from "./dial.js";
 import { many, metres } from "./geoind.js";
-import { budgetOf, CHOICES, LEVELS, load } from "./store.js";
+import { budgetOf, CHOICES, LEVELS, learntBy, load } from "./store.js";
 import { moves, share } from "./words.js";
 
 const $ = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
@@ -29,9 +29,8 @@ async function command(message, said) {
   await show();
 }
 
-/** @param {Partial<import("./store.js").Settings>} changed */
-const change = async (changed) =>
-  command({ kind: "settings", settings: { ...(await load()).settings, ...changed } }, "Saved.");
+/** @param {Record<string, any>} changed the settings that change */
+const change = (changed) => command({ kind: "settings", settings: changed }, "Saved.");
 
 /** @param {import("./store.js").Settings} settings */
 function fillNewSites({ newSites }) {
@@ -64,7 +63,7 @@ function fillBudgets({ budget, radii, zone }) {
     };
     input.value = Math.log10(budget[name]);
     input.oninput = words;
-    input.onchange = () => change({ budget: { ...budget, [name]: words() } });
+    input.onchange = () => change({ budget: { [name]: words() } });
     words();
   }
 }
@@ -81,7 +80,7 @@ function fillSites(kept) {
         head = document.createElement("th"),
         button = document.createElement("button"),
         last = document.createElement("td");
-      const spent = share(budget.spent(origin), kept.settings.budget.site);
+      const spent = share(learntBy(budget, origin), kept.settings.budget.site);
       head.scope = "row";
       head.textContent = origin;
       Object.assign(button, { type: "button", textContent: "Delete" });
@@ -105,6 +104,24 @@ function fillSites(kept) {
   );
 }
 
+/** @param {string[]} paused */
+function fillPaused(paused) {
+  $("paused").hidden = !paused.length;
+  $("paused-sites").replaceChildren(
+    ...paused.map((origin) => {
+      const item = document.createElement("li"),
+        button = document.createElement("button");
+      Object.assign(button, { type: "button", textContent: "End" });
+      button.setAttribute("aria-label", `End the pause of ${origin}`);
+      button.addEventListener("click", () =>
+        command({ kind: "pause", origin, pause: false }, `The pause of ${origin} has ended.`),
+      );
+      item.append(origin, " ", button);
+      return item;
+    }),
+  );
+}
+
 async function show() {
   const kept = await load(),
     { settings } = kept,
@@ -112,11 +129,7 @@ async function show() {
   fillNewSites(settings);
   if (!$("levels").children.length) {
     $("levels").append(
-      ...LEVELS.map((level) =>
-        dialOf(level, radii[level], async (radius) => {
-          await change({ radii: { ...(await load()).settings.radii, [level]: radius } });
-        }),
-      ),
+      ...LEVELS.map((level) => dialOf(level, radii[level], (radius) => change({ radii: { [level]: radius } }))),
     );
   }
   if (place && document.activeElement?.closest("#place") === null)
@@ -126,6 +139,7 @@ async function show() {
   $("make-zone").hidden = Boolean(zone);
   fillBudgets(settings);
   fillSites(kept);
+  fillPaused(await pausedSites());
 }
 
 $("place").addEventListener("submit", (/** @type {Event} */ event) => {

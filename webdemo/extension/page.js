@@ -5,6 +5,10 @@
 
 (() => {
   const PERIOD = 5000;
+  /** Milliseconds for which the gate waits at most for a person, and for a position. */
+  const LONGEST_WAIT = 120_000;
+  const TIMEOUT = { error: 3, message: "Timeout expired" };
+  const later = setTimeout;
   const native = {
     getCurrentPosition: Geolocation.prototype.getCurrentPosition,
     watchPosition: Geolocation.prototype.watchPosition,
@@ -26,6 +30,7 @@
   };
 
   /**
+   * Ask the gate. Where it is silent, for example because the extension was removed, the answer is an error.
    * @param {"position" | "permission"} kind
    * @param {number} [timeout]
    * @returns {Promise<any>}
@@ -34,6 +39,10 @@
     new Promise((resolve) => {
       asked += 1;
       waiting.set(asked, resolve);
+      const wait = LONGEST_WAIT + Math.min(timeout, LONGEST_WAIT) + 1000;
+      // A hidden page waits until it is shown.
+      const expire = () => (document.hidden ? later(expire, wait) : resolve(TIMEOUT));
+      later(expire, wait);
       port.postMessage({ id: asked, kind, timeout });
     });
 

@@ -3,7 +3,7 @@
 import { CLOSES, isClosed, isPaused } from "./browser.js";
 import { many, metres } from "./geoind.js";
 import { mapOf } from "./map.js";
-import { budgetOf, LEVELS, load, siteOf } from "./store.js";
+import { budgetOf, choiceOf, LEVELS, learntBy, load, siteOf } from "./store.js";
 import { moves, share, short } from "./words.js";
 
 const $ = (/** @type {string} */ id) => /** @type {any} */ (document.getElementById(id));
@@ -21,7 +21,7 @@ async function sitesOfTab() {
   const { [`tab ${tab?.id}`]: noted } = await chrome.storage.session.get(`tab ${tab?.id}`);
   const page = /^https?:/.test(tab?.url ?? "") ? [new URL(/** @type {string} */ (tab.url)).origin] : [];
   const here = !page.length || noted?.top === page[0] ? (noted?.asked ?? []) : [];
-  return [...new Set([...here, ...page])];
+  return [...new Set([...page, ...here])];
 }
 
 /**
@@ -43,7 +43,7 @@ const choicesOf = ({ settings }) => [
  */
 function fillChoices(origin, kept) {
   const fieldset = $("choices").querySelector("fieldset"),
-    chosen = siteOf(kept, origin).choice ?? kept.settings.newSites;
+    chosen = choiceOf(kept, origin);
   for (const label of fieldset.querySelectorAll("label")) label.remove();
   for (const [choice, name, meaning] of choicesOf(kept)) {
     const label = document.createElement("label"),
@@ -81,7 +81,7 @@ function statusOf({ choice, seen, last }, { newSites, radii, zone }, left) {
   if (level && moves(left, radii[level], zone) < 1)
     return "The budget of this month does not pay for another report: this site gets an error.";
   if (!last) return "This site has seen nothing of your location.";
-  return `This site saw ${many(seen.length, "place")}. A fresh report is within ${metres(last.accuracy)} of you with a probability of 95 %.`;
+  return `This site saw ${many(seen.length, "place")}. The page reads an accuracy of ${metres(last.accuracy)}: 95 % of fresh reports are within it. In your private zone, and after you moved, you can be further away.`;
 }
 
 /** @param {string} origin */
@@ -100,7 +100,7 @@ async function show(origin) {
   $("saw").hidden = !site.seen.length;
   if (site.seen.length) $("map").replaceChildren(mapOf(site.seen));
   for (const [name, spent, limit] of [
-    ["site", budget.spent(origin), settings.budget.site],
+    ["site", learntBy(budget, origin), settings.budget.site],
     ["total", budget.totalSpent, settings.budget.total],
   ]) {
     $(`${name}-spent`).textContent = `${share(Number(spent), Number(limit))} spent`;
@@ -119,6 +119,10 @@ async function show(origin) {
   };
 }
 
+/** Milliseconds without input: a page that makes the popup open under the mouse must not get a click in it. */
+const DEAF = 500;
+
+document.body.inert = true;
 const sites = await sitesOfTab();
 $("firefox").hidden = CLOSES;
 if (sites.length) {
@@ -130,3 +134,6 @@ if (sites.length) {
   $("status").textContent = "This page cannot ask for your location through the extension.";
 }
 document.documentElement.dataset.ready = "yes";
+setTimeout(() => {
+  document.body.inert = false;
+}, DEAF);

@@ -35,8 +35,8 @@ export function asSettings(given) {
     place: given.place && asPlace(given.place),
     zone: given.zone && { ...asPlace(given.zone), radius: within(given.zone.radius, 1, 1e6, "The radius of the zone") },
     budget: {
-      site: within(given.budget.site, 0, 10, "The budget of a site"),
-      total: within(given.budget.total, 0, 10, "The budget of all sites"),
+      site: within(given.budget.site, 0.001, 9, "The budget of a site"),
+      total: within(given.budget.total, 0.001, 9, "The budget of all sites"),
     },
   };
 }

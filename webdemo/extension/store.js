@@ -17,7 +17,7 @@ import { Budget } from "./geoind.js";
  * @property {number} time seconds since 1970
  * @property {number} lat
  * @property {number} lon
- * @property {number} accuracy
+ * @property {number} accuracy metres: 95 % of fresh reports of its level, or the radius of the zone
  * @typedef {object} Site
  * @property {Choice | null} choice
  * @property {Seen[]} seen the last different places
@@ -32,6 +32,8 @@ import { Budget } from "./geoind.js";
  */
 
 export const FACTOR = 4;
+/** ln FACTOR, as a constant: the last bit of `Math.log` may differ between browsers. */
+export const LOG_FACTOR = 1.3862943611198906;
 /** Places of a site that are kept for its map. */
 const MOST_SEEN = 60;
 /** @type {readonly Choice[]} */
@@ -92,6 +94,13 @@ export const budgetOf = ({ settings: { budget }, account }) =>
   new Budget(holding(account), { epsilon: budget.site, total: budget.total });
 
 /**
+ * What a site may have learnt in a month, per metre: its own reports, and the centre of the zone.
+ * @param {Budget} budget
+ * @param {string} origin
+ */
+export const learntBy = (budget, origin) => budget.spent(origin) + budget.spent(ZONE);
+
+/**
  * A new month: the sessions continue, and nothing is spent yet.
  * @param {string | null} account
  */
@@ -126,15 +135,18 @@ export const siteOf = ({ sites }, origin) =>
 export const choiceOf = (kept, origin) => siteOf(kept, origin).choice ?? kept.settings.newSites;
 
 /**
- * A site that saw one place more.
+ * A site that saw one place more. A place that it saw before keeps its accuracy: the level may have changed since.
  * @param {Site} site
- * @param {Seen} last
+ * @param {Seen} report with the accuracy of a fresh one
+ * @param {Zone | null} zone
  * @returns {Site}
  */
-export function withSeen(site, last) {
-  const before = site.seen.at(-1),
-    same = before && before.lat === last.lat && before.lon === last.lon;
-  return { ...site, last, seen: same ? site.seen : [...site.seen, last].slice(-MOST_SEEN) };
+export function withSeen(site, { lat, lon, accuracy, time }, zone) {
+  const same = (/** @type {Place} */ place) => place.lat === lat && place.lon === lon,
+    known = site.seen.findLast(same)?.accuracy ?? accuracy;
+  const last = { lat, lon, accuracy: zone && same(zone) ? zone.radius : known, time },
+    before = site.seen.at(-1);
+  return { ...site, last, seen: before && same(before) ? site.seen : [...site.seen, last].slice(-MOST_SEEN) };
 }
 
 /** @param {string} origin */
