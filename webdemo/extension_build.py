@@ -28,7 +28,7 @@ PUBLIC_KEY = (
     "JSX668NNmAZ9QRWrGVB8NAYP+iPDvHzYRV49rqxVC8swG/EMmB1/ELxNJs+cGxGEs/DZQaVYrqfzo7e3VvA8lBaEkpfQIDAQAB"
 )
 """Chromium derives the extension's id from it, and keeps what is stored by id. Without it the id is that of the
-folder, and an update in another folder would start new sessions. Its private key was not kept; nothing is signed."""
+folder, and an update in another folder would start new sessions. Its private key was not kept."""
 
 
 def manifest(browser: str) -> dict[str, Any]:
