@@ -50,6 +50,7 @@ ESTIMATE = ["estimate", "reports.csv", "--grid", "500", "--quiet", "--out"]
 WORKS = {
     "obfuscate": ["obfuscate", "places.csv", "other.csv", *PRIVACY, *EACH],
     "map": ["map", "reports.csv"],
+    "assess": ["assess", "reports.csv"],
     "estimate": [*ESTIMATE, "people.geojson", "--out", "p.html", "--out", "p.parquet", "--out", "p.csv"],
     "explain": ["explain", *PRIVACY],
     "audit": ["audit", *PRIVACY, "--draws", "2000"],
