@@ -156,7 +156,7 @@ def weighted_median(xy: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the geometric median, within a metre of the least mean distance or a thousandth of it."""
     apart = float(weights @ np.hypot(*(xy - weights @ xy).T))
     try:
-        return np.asarray(geometricweighted_median(xy, weights[None], tolerance=max(1.0, apart / 1000))[0])
+        return np.asarray(geometric_median(xy, weights[None], tolerance=max(1.0, apart / 1000))[0])
     except SolverError:
         # Slow where a point is almost the median: then the best of the heaviest points is as good.
         some = xy[np.argsort(-weights, kind="stable")[:500]]
