@@ -1,4 +1,4 @@
-"""The documentation as a site: `python3 dev.py docs` writes docs/_build/html, from files of this repository alone."""
+"""The documentation as a site: `python3 dev.py docs` writes docs/_build/html and loads nothing from elsewhere."""
 
 import argparse
 import ast
@@ -69,7 +69,8 @@ html_theme_options = {
 }
 
 ENGINES = ("geopandas", "polars", "duckdb", "dask", "spark")
-PLACES = ["geoind", *(f"geoind.{subject}" for subject in geoind.SUBJECTS), *(f"geoind.adapters.{e}" for e in ENGINES)]
+SUBJECTS = (*geoind.SUBJECTS, *(f"adapters.{engine}" for engine in ENGINES))
+PLACES = ["geoind", *(f"geoind.{subject}" for subject in SUBJECTS)]
 """Every module that users import from; its `__all__` is its page of the reference."""
 
 
@@ -89,9 +90,8 @@ def comment_of(constant: str) -> str:
         text = path.read_text(encoding="utf-8")
         if re.search(rf"^{constant}\b.*=", text, re.MULTILINE):
             for assigned, after in pairwise(ast.parse(text).body):
-                named = isinstance(assigned, ast.Assign | ast.AnnAssign) and ast.unparse(assigned).startswith(constant)
-                if named and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-                    return " ".join(str(after.value.value).split())
+                if re.match(rf"{constant}\b.*=", ast.unparse(assigned)) and isinstance(after, ast.Expr):
+                    return " ".join(str(ast.literal_eval(after.value)).split())
     raise ValueError(f"{constant} has no description below its assignment")
 
 
@@ -121,26 +121,22 @@ def options_of_commands() -> str:
     """Return the options of every command, from its parser."""
     lines = []
     for name, parser in command_parsers().items():
-        lines += [f"## geoind {name}", "", parser.description or "", ""]
-        for group in parser._action_groups:
-            shown = [action for action in group._group_actions if action.help != argparse.SUPPRESS]
-            if not shown:
-                continue
-            lines += ["| option | meaning |", "| --- | --- |"]
-            for action in shown:
-                value = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 else ""
-                values = " ".join(value) if isinstance(value, tuple) else value
-                written = ", ".join(f"`{option}{values}`" for option in action.option_strings) or f"`{values.strip()}`"
-                meaning = (action.help or "") % {**vars(action), "prog": f"geoind {name}"}
-                lines += [f"| {written} | {meaning.replace('|', chr(92) + '|')} |"]
-            lines += [""]
+        lines += [f"## geoind {name}", "", parser.description or "", "", "| option | meaning |", "| --- | --- |"]
+        formatter = parser._get_formatter()
+        for action in parser._actions:
+            if action.help != argparse.SUPPRESS:
+                written = formatter._format_action_invocation(action)
+                meaning = formatter._expand_help(action).replace("|", r"\|")
+                lines += [f"| `{written}` | {meaning} |"]
+        lines += [""]
     return "\n".join(lines)
 
 
-def fill_in(app: Sphinx, name: str, source: list[str]) -> None:
-    """Put what is generated in the place of its comment."""
-    if name == "command-line":
-        source[0] = source[0].replace("<!-- the options of every command -->", options_of_commands())
+def fill_in(_: Sphinx, name: str, source: list[str]) -> None:
+    """Put the options in the place of their comment, and let links to notebooks lead to their pages."""
+    source[0] = source[0].replace("<!-- the options of every command -->", options_of_commands())
+    copies = "../" * name.count("/") + "gallery/notebooks/"
+    source[0] = re.sub(r"\]\((\.\./)+notebooks/", f"]({copies}", source[0])
 
 
 def visit_inline(self: object, node: nodes.math) -> None:
