@@ -254,7 +254,8 @@ def main() -> None:
         for line in SECTIONS[name](share):
             print(line, flush=True)
             lines.append(line)
-        tables = OUT.read_text().removeprefix(TITLE).rstrip("\n").split(RULE) if OUT.exists() else [""] * len(SECTIONS)
+        written = OUT.read_text().removeprefix(TITLE).rstrip("\n") if OUT.exists() else RULE * (len(SECTIONS) - 1)
+        tables = written.split(RULE)
         tables[list(SECTIONS).index(name)] = "\n".join(lines)
         OUT.write_text(f"{TITLE}{RULE.join(tables)}\n")
 

@@ -44,7 +44,8 @@ numpydoc_show_class_members = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 90
 add_module_names = False
-toc_object_entries_show_parents = "hide"
+# Each name has a heading of its own.
+toc_object_entries = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"geoind {__version__}"
@@ -60,7 +61,7 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 9,
+    "header_links_before_dropdown": 6,
     "show_toc_level": 2,
     "navigation_depth": 3,
     "secondary_sidebar_items": ["page-toc"],
@@ -103,14 +104,18 @@ def write_api() -> None:
     for place in PLACES:
         module = importlib.import_module(place)
         names = [name for name in module.__all__ if name != "__version__"]
+        table = [
+            name for name in names if inspect.isclass(value := getattr(module, name)) or inspect.isroutine(value)
+        ]
         lines = [place, "=" * len(place), "", f".. automodule:: {place}", "   :no-members:", ""]
-        lines += [f".. currentmodule:: {place}", "", ".. autosummary::", "", *(f"   {name}" for name in names), ""]
+        lines += [f".. currentmodule:: {place}", "", ".. autosummary::", "   :nosignatures:", ""]
+        lines += [*(f"   {name}" for name in table), ""]
         for name in names:
             value = getattr(module, name)
             lines += [name, "-" * len(name), ""]
             if inspect.isclass(value):
                 lines += [f".. autoclass:: {name}", "   :members:", ""]
-            elif inspect.isroutine(value):
+            elif name in table:
                 lines += [f".. autofunction:: {name}", ""]
             else:
                 lines += [f".. py:data:: {name}", "", f"   {comment_of(name)}", ""]
