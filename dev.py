@@ -9,7 +9,8 @@ python3 dev.py bench    the benchmarks of benchmarks/, by name (without a name: 
 python3 dev.py notebooks  run the notebooks and store them with their pictures
 python3 dev.py docs     build the documentation as a site: docs/_build/html/index.html
 python3 dev.py mutants  change the named files at random places and count the changes that the tests detect
-python3 dev.py ci       run in a new clone, the built packages, every test, and the fast tests on other Pythons
+python3 dev.py ci       run in a new clone, the built packages, every test; on the newest Python the fast tests,
+                        on other Pythons the examples of the library
 
 More arguments of `test` go to pytest: python3 dev.py test tests/mechanisms -x
 """
@@ -42,6 +43,8 @@ ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,polars,duckdb,opendp]", "-
 TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
 FAST = ["-m", "not slow"]
 SITE = ["-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto"]
+EXAMPLES = ["geoind"]
+"""The doctests: every public name has one, and a Python between two that are tested needs no more."""
 COVERAGE = ["--cov=geoind", "--cov-report=term:skip-covered", "--cov-fail-under=96"]
 
 # Behind a proxy with its own certificates: pip uses those of the system, uv only with this variable.
@@ -194,7 +197,7 @@ def docs() -> None:
 
 
 def ci() -> None:
-    """Run a new clone, the built packages, every test, and the fast tests on other Pythons."""
+    """Run a new clone, the built packages, every test, and on other Pythons the fast tests or the examples."""
     # Packages that are installed elsewhere must not be found.
     for variable in ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV"):
         os.environ.pop(variable, None)
@@ -225,10 +228,12 @@ def ci() -> None:
         os.environ["COVERAGE_CORE"] = "sysmon"
         # Random draws do not depend on the interpreter: a fifth of the trials is enough.
         os.environ["GEOIND_TRIALS"] = "0.2"
-        newest = max(others, default="")
+        newest = max(others, key=_numbers, default="")
         for version, made in others.items():
-            sh(made.result(), *TESTS, *FAST, *(COVERAGE if version == newest > "3.11" else []))
-            done(f"the fast tests on Python {version}")
+            counted = COVERAGE if _numbers(version) > (3, 11) else []
+            what, tests = ("fast tests", [*FAST, *counted]) if version == newest else ("examples", EXAMPLES)
+            sh(made.result(), *TESTS, *tests)
+            done(f"the {what} on Python {version}")
         # Built wheels of earlier runs are not removed by themselves and would fill the disk.
         subprocess.run([PYTHON, "-m", "uv", "cache", "prune", "-q"], check=False)
 
@@ -267,6 +272,10 @@ def make_environment(python: str, folder: Path) -> Path:
     return made
 
 
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
 def promised_pythons() -> set[str]:
     """Return the versions that pyproject.toml names."""
     import tomllib
@@ -284,7 +293,7 @@ def other_pythons() -> dict[str, str]:
         ask = [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
         version = subprocess.run(ask, capture_output=True, text=True, check=False).stdout.strip()
         # A shim of pyenv for a version that is not selected prints no version.
-        if version and (3, 11) <= tuple(map(int, version.split("."))) != sys.version_info[:2]:
+        if version and (3, 11) <= _numbers(version) != sys.version_info[:2]:
             found[version] = python
     return found
 

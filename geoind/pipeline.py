@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from numbers import Integral
 from struct import Struct
-from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from geoind.mechanisms.protocol import Mechanism, check_truths, require_space
 from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.randomness import RandomnessLike, as_randomness
 from geoind.space.lattice import snap_lonlat
+
+if TYPE_CHECKING:
+    from geoind.accounting.calibration import Family
 
 __all__ = ["Location", "choose_mechanism", "enough_noise", "epsilon_for", "obfuscate", "obfuscate_lonlat"]
 
@@ -100,77 +103,73 @@ def choose_mechanism(
     delta: float | None = None,
     reports: int | None = None,
     mechanism: Mechanism | None = None,
+    family: "Family" = "best",
+    least_error: float = LEAST_MEAN_ERROR,
 ) -> Mechanism:
     """Return the mechanism of exactly one of: epsilon, level and radius, or mechanism.
 
-    With delta, the level is that of all reports together: the mechanism of least noise for it is returned, or the
-    given mechanism if it has this level.
+    With delta, the level is that of all reports together: the mechanism of least noise for it, of the family asked
+    for, is returned, or the given mechanism if it has this level. A mechanism that is not given and whose mean
+    noise is less than `least_error` metres is an error.
     """
-    if delta is not None or reports is not None:
-        return _for_reports(epsilon, level, radius, delta, reports, mechanism)
+    if delta is None and reports is not None:
+        raise InvalidInputError(
+            "`reports=` goes with `delta=`, the probability that the level of all reports is exceeded"
+        )
+    if delta is not None:
+        if epsilon is not None or level is None or radius is None:
+            raise InvalidInputError("`delta=` goes with `level=` and `radius=`, not with `epsilon=`")
+        together: dict[str, Any] = {"reports": 1 if reports is None else reports, "level": level, "radius": radius}
+        if mechanism is None:
+            from geoind.accounting.calibration import mechanism_for_reports
+
+            noise = mechanism_for_reports(**together, delta=delta, family=family, space="lonlat")
+            enough_noise(2 / noise.mean_radius, least_error)
+            return noise
+        from geoind.accounting.accountant import delta_of_reports
+
+        kept = delta_of_reports(require_space("lonlat", mechanism), **together)
+        if kept > as_unit(delta, "delta"):
+            raise InvalidInputError(
+                f"the delta of {plural(together['reports'], 'report')} of this mechanism at this level within "
+                f"{radius:g} m is {kept:.3g}, more than {delta:g}: use a mechanism from mechanism_for_reports"
+            )
+        return mechanism
     if mechanism is not None:
         if not (epsilon is level is radius is None):
-            raise InvalidInputError("give a mechanism, or epsilon, or level and radius, not several of them")
+            raise InvalidInputError("give a mechanism, `epsilon=`, or `level=` and `radius=`, not several of them")
         return require_space("lonlat", mechanism)
     try:
-        return _globe(epsilon, level, radius)
+        return _globe(epsilon, level, radius, least_error)
     except TypeError as error:  # a list, for example, cannot be hashed
         raise InvalidInputError("epsilon, level and radius must be numbers") from error
 
 
-def _for_reports(
-    epsilon: float | None,
-    level: float | None,
-    radius: float | None,
-    delta: float | None,
-    reports: int | None,
-    mechanism: Mechanism | None,
-) -> Mechanism:
-    if delta is None:
-        raise InvalidInputError(
-            "reports goes with delta, the probability that the level of all reports is exceeded"
-        )
-    if epsilon is not None or level is None or radius is None:
-        raise InvalidInputError("delta goes with level and radius, not with epsilon")
-    from geoind.accounting.accountant import delta_of_reports
-    from geoind.accounting.calibration import mechanism_for_reports
-
-    count = 1 if reports is None else reports
-    if mechanism is None:
-        noise = mechanism_for_reports(reports=count, level=level, radius=radius, delta=delta, space="lonlat")
-        if noise.mean_radius < LEAST_MEAN_ERROR:
-            raise InvalidInputError(
-                f"this level moves reports by {noise.mean_radius:.2g} m on average, less than "
-                f"{LEAST_MEAN_ERROR:g} m: likely a unit error. For so little noise, pass mechanism="
-            )
-        return noise
-    kept = delta_of_reports(require_space("lonlat", mechanism), reports=count, radius=radius, level=level)
-    if kept > as_unit(delta, "delta"):
-        raise InvalidInputError(
-            f"the delta of {plural(count, 'report')} of this mechanism at this level within {radius:g} m is "
-            f"{kept:.3g}, more than {delta:g}: use a mechanism from mechanism_for_reports"
-        )
-    return mechanism
-
-
 @lru_cache(maxsize=256, typed=True)
-def _globe(epsilon: float | None, level: float | None, radius: float | None) -> SphericalLaplace:
-    if epsilon is not None:
-        if level is not None or radius is not None:
-            raise InvalidInputError("give epsilon, or level and radius, not both")
-        return SphericalLaplace(enough_noise(as_positive(epsilon, "epsilon")))
-    if level is None or radius is None:
-        raise InvalidInputError("give epsilon, or both level and radius, or a mechanism")
-    return SphericalLaplace(enough_noise(epsilon_for(level, radius)))
+def _globe(
+    epsilon: float | None, level: float | None, radius: float | None, least_error: float
+) -> SphericalLaplace:
+    if epsilon is not None and (level is not None or radius is not None):
+        raise InvalidInputError("give `epsilon=`, or `level=` and `radius=`, not both")
+    if epsilon is None:
+        if level is None or radius is None:
+            raise InvalidInputError("give `epsilon=`, or `level=` and `radius=`")
+        epsilon = epsilon_for(level, radius)
+    return SphericalLaplace(enough_noise(as_positive(epsilon, "epsilon"), least_error))
 
 
-def enough_noise(epsilon: float, *, otherwise: str = "pass mechanism=SphericalLaplace(epsilon)") -> float:
+def enough_noise(
+    epsilon: float,
+    least_error: float = LEAST_MEAN_ERROR,
+    *,
+    otherwise: str = "pass `mechanism=SphericalLaplace(epsilon)`",
+) -> float:
     """Return epsilon; raise if the mean noise is under 10 m, which is likely a unit error.
 
     `otherwise` is the part of the message that says how to get so little noise.
     """
     mean = 2 / epsilon
-    if mean < LEAST_MEAN_ERROR:
+    if mean < least_error:
         raise InvalidInputError(
             f"epsilon {epsilon:.3g} per metre moves reports by {mean:.2g} m on average, less than "
             f"{LEAST_MEAN_ERROR:g} m: likely a unit error. Epsilon is level / radius with the radius in metres "

@@ -14,7 +14,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
-from typing import Protocol, TypeAlias, cast, runtime_checkable
+from typing import Protocol, TypeAlias, TypeVar, cast, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from geoind.keys import KEY_BYTES, KeyLike, as_key
 __all__ = [
     "BLOCK_BYTES",
     "BlockCipher",
+    "Blocks",
     "KeyedRandomness",
     "Randomness",
     "RandomnessLike",
@@ -39,8 +40,17 @@ __all__ = [
 
 Words: TypeAlias = npt.NDArray[np.uint64]
 
-BlockCipher: TypeAlias = Callable[[Words], Words]
-"""From (n, 2) words to (n, 2) words: each row is one enciphered block of 16 bytes."""
+Blocks = TypeVar("Blocks", int, Words)
+"""Blocks of 16 bytes: (n, 2) words, or one block as a whole number whose low 64 bits are the first word."""
+
+
+class BlockCipher(Protocol):
+    """From blocks to as many enciphered blocks."""
+
+    def __call__(self, blocks: Blocks, /) -> Blocks:
+        """Encipher each block."""
+        ...
+
 
 Labels: TypeAlias = Sequence[int] | Sequence[str] | Sequence[bytes] | npt.NDArray[np.generic]
 
@@ -237,7 +247,9 @@ def block_cipher(key: bytes) -> BlockCipher:
     # ECB repeats itself on equal blocks; no stream is enciphered here, and the inputs never repeat by design.
     update = Cipher(algorithms.AES256(key), modes.ECB()).encryptor().update
 
-    def encipher(blocks: Words) -> Words:
+    def encipher(blocks: Blocks) -> Blocks:
+        if isinstance(blocks, int):  # a fifth of the time of an array with one row
+            return int.from_bytes(update(blocks.to_bytes(BLOCK_BYTES, "little")), "little")
         # A view without rows cannot be cast.
         plain = blocks.data.cast("B") if blocks.size else b""
         return np.frombuffer(update(plain), np.uint64).reshape(-1, 2)
@@ -245,8 +257,8 @@ def block_cipher(key: bytes) -> BlockCipher:
     return encipher
 
 
-def cbc_mac(cipher: BlockCipher, *blocks: Words) -> Words:
-    """Return (n, 2) words: CBC-MAC over the blocks of each row.
+def cbc_mac(cipher: BlockCipher, *blocks: Blocks) -> Blocks:
+    """Return CBC-MAC over the blocks of each row.
 
     Pseudo-random if all messages under one key have the same number of blocks, or none begins another.
     """

@@ -13,15 +13,18 @@ from urllib.parse import urlsplit
 import hypothesis
 import pytest
 from playwright.sync_api import ConsoleMessage, Page, Request, expect
+from xdist.remote import Producer
+from xdist.scheduler import LoadFileScheduling
 
 from tests.postgres import Server, find_programs, running_server
 from tests.spark_session import events, spark  # noqa: F401
+from tests.trials import trials
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
 # The same examples in every run, and no verdict about speed.
-hypothesis.settings.register_profile("geoind", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("geoind", deadline=None, derandomize=True, max_examples=trials(100))
 hypothesis.settings.load_profile("geoind")
 
 KINDS = {"browser": pytest.mark.browser, "spark": pytest.mark.jvm}
@@ -31,30 +34,37 @@ SLOW_FIXTURES = {"browser", "spark", "server", "demo_app"}
 """A browser, a JVM, a PostgreSQL server, the demo with its town."""
 
 SLOW = [
-    "adapters/test_dask.py",
-    "adapters/test_engines.py",
     "adapters/test_spark.py",
+    "adapters/test_engines.py",
+    "webdemo",
+    "docs/test_notebooks.py",
+    "docs/test_docs.py",
     "audits/test_audit.py",
+    "files/test_paid_once.py",
+    "files/test_paid_model.py",
+    "traces/test_payment.py",
+    "test_hostile_text.py",
+    "adapters/test_dask.py",
     "cli/test_demo.py",
     "docs/test_commands.py",
-    "docs/test_docs.py",
-    "docs/test_notebooks.py",
     "evaluation/test_report.py",
     "files/test_fuzz.py",
-    "files/test_paid_model.py",
-    "files/test_paid_once.py",
     "files/test_planted.py",
     "files/test_private.py",
     "files/test_vector.py",
     "files/test_what_leaves.py",
     "files/test_writers.py",
     "space/test_vector_files.py",
-    "test_hostile_text.py",
-    "traces/test_payment.py",
-    "webdemo",
 ]
 """Files and folders whose tests start servers, clusters, kernels or a process of GDAL per file, kill processes, or
-draw for long. Single slow tests have the marker in their own files."""
+draw for long; the longest first. Single slow tests have the marker in their own files."""
+
+ONE_WORKER = {
+    "tests/adapters/test_spark.py": "JVM",
+    "tests/adapters/test_engines.py": "JVM",
+    "tests/webdemo/": "demo",
+}
+"""Files that share a costly fixture, by the beginning of their path: one worker runs all of a group."""
 
 FOLDER = Path(__file__).parent
 FAST = "not slow"
@@ -76,9 +86,28 @@ QUIET = [
 ]
 
 
+def slow_rank(path: Path) -> int:
+    """Return where `SLOW` lists a file, or the folder that it is in; its length if it does not."""
+    return next((rank for rank, slow in enumerate(SLOW) if path.is_relative_to(FOLDER / slow)), len(SLOW))
+
+
 def is_slow(path: Path) -> bool:
     """Return whether a file is listed as slow, or in a folder that is."""
-    return any(path.is_relative_to(FOLDER / slow) for slow in SLOW)
+    return slow_rank(path) < len(SLOW)
+
+
+class _ByFile(LoadFileScheduling):
+    """Give whole files to workers, and files that share a fixture to one worker."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return next((group for start, group in ONE_WORKER.items() if file.startswith(start)), file)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """Return the scheduler of `--dist loadfile`."""
+    return _ByFile(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -103,7 +132,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if fixtures & SLOW_FIXTURES or kinds or on_postgresql or is_slow(item.path):
             item.add_marker(pytest.mark.slow)
     # Files are handed out in this order: a long one at the end would leave a worker without work.
-    items.sort(key=lambda item: not is_slow(item.path))
+    items.sort(key=lambda item: slow_rank(item.path))
 
 
 @pytest.fixture(scope="session")

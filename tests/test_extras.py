@@ -69,6 +69,7 @@ def test_every_command_is_tried_without_extras() -> None:
     assert {*WORKS, *(words.split()[0] for words in NEEDS)} == {*command_parsers()}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("plain")
 @pytest.mark.parametrize("name", WORKS)
 def test_a_command_that_needs_no_extra_works_without_any(name: str) -> None:

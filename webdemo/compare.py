@@ -1,9 +1,13 @@
 """Compare: the stored 9 x 9 comparison."""
 
+from collections import Counter
+from typing import Any
+
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from geoind.evaluation import stored_comparison
+from geoind.evaluation.comparison import EQUAL
 
 __all__ = ["compare_router"]
 
@@ -40,6 +44,16 @@ class Row(BaseModel):
     bayes_vulnerability: float
 
 
+class Tally(BaseModel):
+    """In how many priors planar Laplace leaves a larger, smaller or equal adversary error than a rival."""
+
+    equalised: str
+    mechanism: str = Field(description="The rival")
+    wins: int
+    losses: int
+    ties: int
+
+
 class Comparison(BaseModel):
     """Every mechanism under every prior."""
 
@@ -50,12 +64,14 @@ class Comparison(BaseModel):
     measures: dict[str, Measure]
     mechanisms: list[str]
     rows: list[Row]
+    tallies: list[Tally]
 
 
 def compare_router() -> APIRouter:
     """Return the tab's part of the API."""
     router = APIRouter(prefix="/api", tags=["Compare"])
-    stored = Comparison.model_validate(stored_comparison())
+    found = stored_comparison()
+    stored = Comparison.model_validate({**found, "tallies": _tallies(found["rows"])})
 
     @router.get("/compare")
     def compare() -> Comparison:
@@ -63,3 +79,16 @@ def compare_router() -> APIRouter:
         return stored
 
     return router
+
+
+def _tallies(rows: list[dict[str, Any]]) -> list[Tally]:
+    """Return planar Laplace against every other mechanism, for both ways of equalising costs."""
+    error = {(row["equalised"], row["prior"], row["mechanism"]): row["adversary_error"] for row in rows}
+    counted: dict[tuple[str, str], Counter[int]] = {}
+    for (way, prior, rival), other in error.items():
+        more = error[way, prior, "planar Laplace"] - other
+        counted.setdefault((way, rival), Counter())[0 if abs(more) <= EQUAL else 1 if more > 0 else -1] += 1
+    return [
+        Tally(equalised=way, mechanism=rival, wins=found[1], losses=found[-1], ties=found[0])
+        for (way, rival), found in counted.items()
+    ]

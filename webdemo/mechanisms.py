@@ -9,7 +9,16 @@ import numpy as np
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from geoind import Channel, Grid, Prior, adversary_error, cloaking, expected_loss, min_loss_given_epsilon
+from geoind import (
+    Channel,
+    Grid,
+    Prior,
+    adversary_error,
+    cloaking,
+    expected_loss,
+    max_adversary_error_given_loss,
+    min_loss_given_epsilon,
+)
 from geoind.arrays import FloatArray
 from geoind.evaluation.contenders import FAMILIES, epsilon_for_loss
 
@@ -37,6 +46,7 @@ class OnMap(BaseModel):
     reports: list[float] = Field(description="Probability of a report in each cell, from the south-west")
     report: list[int] = Field(description="The cells that were reported this time: one, or a zone")
     belief: list[float] = Field(description="Probability of each cell after that report")
+    excluded: list[int] = Field(description="The cells of people that the report rules out for certain")
     cost: float = Field(description="Expected loss over the town, in metres")
     adversary_error: float = Field(description="Adversary error, in metres")
     epsilon: float | None = Field(description="Measured, per metre; None: a report excludes a cell")
@@ -77,17 +87,16 @@ class Lineup:
 
     @cached_property
     def channels(self) -> dict[str, Channel]:
-        """Each mechanism; the optimal one is solved here, which takes some seconds."""
+        """Each mechanism; the optimal ones are solved here, which takes some seconds."""
         zones = cloaking(self.grid, zone=(ZONE, ZONE))
         wanted = expected_loss(zones, self.prior)
-        tuned = {
-            name: epsilon_for_loss(partial(FAMILIES[name], self.grid), self.prior, loss=wanted)
-            for name in ("Gaussian", "planar Laplace")
-        }
+        laplace = partial(FAMILIES["planar Laplace"], self.grid)
+        epsilon = epsilon_for_loss(laplace, self.prior, loss=wanted)
         return {
             "cloaking": zones,
-            **{name: FAMILIES[name](self.grid, epsilon) for name, epsilon in tuned.items()},
-            "optimal": self._optimal(tuned["planar Laplace"], wanted),
+            "optimal for the prior": max_adversary_error_given_loss(self.prior, max_loss=wanted),
+            "planar Laplace": laplace(epsilon),
+            "optimal geo-ind": self._optimal(epsilon, wanted),
         }
 
     def _optimal(self, epsilon: float, wanted: float) -> Channel:
@@ -116,6 +125,7 @@ class Lineup:
             reports=_plain(row[report_of] / sizes[report_of]),
             report=np.flatnonzero(report_of == drawn).tolist(),
             belief=_plain(joint / joint.sum()),
+            excluded=np.flatnonzero((self.prior.mass > 0) & (channel.matrix[:, drawn] == 0)).tolist(),
             cost=expected_loss(channel, self.prior),
             adversary_error=adversary_error(channel, self.prior),
             epsilon=epsilon if math.isfinite(epsilon) else None,

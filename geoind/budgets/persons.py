@@ -1,9 +1,8 @@
 """Names of persons, and the reports that a ledger charges them for."""
 
-import hashlib
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral
 
@@ -100,34 +99,15 @@ class PersonReports:
             made.tags.update(dict(zip(names, packed, strict=True)))
         return made
 
-    @classmethod
-    def of_rows(cls, rows: Iterable[tuple[str, int, int, int]]) -> "PersonReports":
-        """Return the sum of rows that `rows` returned."""
-        made = cls()
-        for name, count, first, second in rows:
-            made.update(cls(Counter({name: int(count)}), Counter({name: int(first) | int(second) << LANE})))
-        return made
-
-    def rows(self) -> list[tuple[str, int, int, int]]:
-        """Return person, number of reports and the two words of the sum of tags, for another process."""
-        return [
-            (name, count, self.tags[name] & WORD, self.tags[name] >> LANE & WORD)
-            for name, count in self.counts.items()
-        ]
-
     def update(self, other: "PersonReports") -> None:
         """Add further reports."""
         self.counts.update(other.counts)
         self.tags.update(other.tags)
 
     @property
-    def digest(self) -> str:
-        """A digest of persons, numbers of reports and sums of tags."""
-        return hashlib.blake2b(repr(sorted(self.rows())).encode(), digest_size=16).hexdigest()
-
-    @property
     def tokens(self) -> dict[str, str] | None:
         """For each person, the token of these reports for a ledger; None without a key."""
         if not self.tags:
             return None
-        return {name: f"reports {first:016x}{second:016x}" for name, _, first, second in self.rows()}
+        both = {name: (self.tags[name] & WORD, self.tags[name] >> LANE & WORD) for name in self.counts}
+        return {name: f"reports {first:016x}{second:016x}" for name, (first, second) in both.items()}

@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from geoind.cli import audit, demo, estimate, evaluate, example, explain, obfuscate, optimal, report_map
 from geoind.errors import MOST_SAID, GeoindError, printable
@@ -28,6 +28,7 @@ Begin with `geoind example` for a map, `geoind explain --factor 4 --radius 200` 
 
 OPTIONS = {
     **{name: f"--{name} COLUMN" for name in ("lon", "lat", "geometry", "person")},
+    "level": "--level (or --factor)",
     "id_column": "--id COLUMN",
     "key": "--key-file FILE",
     "time": "--trace PERSON,TIME",
@@ -37,7 +38,12 @@ OPTIONS = {
     "header": "--no-header",
 }
 """Options whose name differs from the parameter of the library, or that need a value."""
-UNITS = {"EACH_ROW": "--each-row-a-person", "EACH_FILE": "--person-per-file"}
+PHRASES = {
+    r"\bEACH_ROW\b": "--each-row-a-person",
+    r"\bEACH_FILE\b": "--person-per-file",
+    r"pass `mechanism=[^`]*`": "add --little-noise",
+}
+"""What other texts of the library are on the command line."""
 STANDARD_ERROR = 2
 
 
@@ -70,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options) or 0)
     except GeoindError as error:
-        reason = printable(_with_options(str(error)), MOST_SAID)
+        reason = printable(_with_options(str(error), vars(options)), MOST_SAID)
     except MemoryError:
         reason = "there is not enough memory"
     except KeyboardInterrupt:
@@ -88,13 +94,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2
 
 
-def _with_options(message: str) -> str:
+def _with_options(message: str, names: Collection[str] = ()) -> str:
     """Return a message of the library with options in place of parameters.
+
+    `names` are the parameters that have an option of this name: a message may begin with them.
 
     Examples
     --------
     >>> _with_options("give `order='shuffle'`, or name the column with `lon=`")
     'give --order shuffle, or name the column with --lon COLUMN'
+    >>> _with_options("max_loss must not be negative, got -1.0", ["max_loss"])
+    '--max-loss must not be negative, got -1.0'
     """
 
     def option(found: re.Match[str]) -> str:
@@ -102,8 +112,13 @@ def _with_options(message: str) -> str:
         usual = OPTIONS.get(name, f"--{name.replace('_', '-')}")
         return f"{usual.partition(' ')[0]} {value}" if value not in ("", "False") else usual
 
-    message = re.sub(r"\bEACH_(ROW|FILE)\b", lambda found: UNITS[found[0]], message)
-    return re.sub(r"`(\w+)=([^`]*)`", option, message)
+    for phrase, text in PHRASES.items():
+        message = re.sub(phrase, text, message)
+    message = re.sub(r"`(\w+)=([^`]*)`", option, message)
+    subject, must, rest = message.partition(" must ")
+    if must and all(name in names for name in subject.split(" / ")):
+        subject = " / ".join(f"--{name.replace('_', '-')}" for name in subject.split(" / "))
+    return f"{subject}{must}{rest}"
 
 
 def _fill_closed_streams() -> None:

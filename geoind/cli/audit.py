@@ -15,18 +15,22 @@ from geoind.cli.shared import add_privacy, epsilon_of, option
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.mechanisms.spherical import SphericalLaplace
 
-__all__ = ["add_options", "run"]
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    text = "globe (SphericalLaplace), plane (PlanarLaplace), or module:callable for (n, 2) arrays [%(default)s]"
+    text = "globe (SphericalLaplace), plane (PlanarLaplace), or module:callable for (n, 2) arrays"
     option(parser, "mechanism", text, nargs="?", default="globe")
     add_privacy(parser)
-    option(parser, "--place X Y", "metres, or lon lat; repeatable [0 0]", action="append", nargs=2, type=float)
-    option(parser, "--lonlat", "a callable takes and returns degrees")
-    option(parser, "--draws N", "reports per location [%(default)s]", type=int, default=100_000)
-    option(parser, "--confidence P", "[%(default)s]", type=float, default=0.95)
+    option(
+        parser,
+        "--place X Y",
+        "a true location, in metres or as lon lat; repeatable [0 0]",
+        action="append",
+        nargs=2,
+    )
+    option(parser, "--lonlat", "the callable takes and returns degrees of longitude and latitude")
+    option(parser, "--draws N", "reports per location", default=100_000)
+    option(parser, "--confidence P", "probability that a promise that holds is not refuted", default=0.95)
 
 
 def run(options: argparse.Namespace) -> int:

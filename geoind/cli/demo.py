@@ -18,8 +18,6 @@ from geoind.cli.shared import option
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 
-__all__ = ["add_options", "run"]
-
 HOST = "127.0.0.1"
 TILES_WARNING = (
     "Warning: with --online-tiles your browser asks openstreetmap.org for each map tile. Its server sees your "
@@ -29,11 +27,11 @@ TILES_WARNING = (
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    option(parser, "--port PORT", "port on this machine, 0 for any [%(default)s]", type=int, default=8765)
-    option(parser, "--basemap FILE", "another town: .osm.pbf, GeoPackage or GeoJSON [Helsinki]", type=Path)
+    option(parser, "--port N", "port on this machine, 0 for any", default=8765)
+    option(parser, "--basemap FILE", "another town: .osm.pbf, GeoPackage or GeoJSON [Helsinki]")
     option(parser, "--online-tiles", "draw tiles of openstreetmap.org: its server then sees where you look")
     option(parser, "--static FOLDER", "write the story as files for any web server, and serve nothing", type=Path)
-    option(parser, "--no-browser", "print the address, open nothing")
+    option(parser, "--no-browser", "print the address, and open no browser")
 
 
 def run(options: argparse.Namespace) -> None:

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from geoind.evaluation import Setting
     from geoind.space.projection import Projection
 
-__all__ = ["add_options", "prior_of", "run"]
-
 CITY = "synthetic city"
 CITY_CELLS, CITY_SIDE = 64, 6400.0
 
@@ -33,14 +31,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "check-ins, GeoLife), or 'city' for a synthetic one; may be repeated [all regions and the city]"
     )
     option(parser, "--prior WHAT", text, action="append")
-    option(parser, "--cell M", "side of a cell [%(default)g m]", type=float, default=100.0)
-    option(parser, "--loss M", "expected distance of every mechanism [that of cloaking]", type=float)
-    option(parser, "--out FILE", "write a page, and CSV files next to it", type=Path)
+    option(parser, "--cell M", "side of a cell in metres", default=100.0)
+    option(parser, "--loss M", "expected distance in metres of every mechanism [that of cloaking]")
+    option(parser, "--out FILE", "write an HTML page, and CSV files next to it")
     text = "compare sessions of moving people: a GeoLife folder, SNAP check-ins or a CSV [synthetic commuters]"
     option(parser, "--traces WHAT", text, nargs="?", const="commuters")
     option(parser, "--trace PERSON,TIME", "columns of the CSV, with --lat and --lon [usual names]")
-    option(parser, "--every S", "seconds between two positions of a trace [300, 60 of a file]", type=float)
-    option(parser, "--drives N", "number of drives, the longest ones [%(default)d]", type=int, default=20)
+    option(parser, "--every S", "seconds between two positions of a trace [300, 60 of a file]")
+    option(parser, "--drives N", "number of drives: the longest ones", default=20)
     add_reading(parser, "where in a file the locations are")
 
 
@@ -129,7 +127,7 @@ def prior_of(what: str, options: argparse.Namespace) -> "tuple[str, FloatArray, 
     """Return the name of a prior, its weights on the 9 x 9 cells of the paper, and their projection."""
     from geoind.evaluation import PAPER_SETTING, synthetic_city
     from geoind.evaluation.windows import busiest_window, window_of
-    from geoind.files.datasets import read_lonlat
+    from geoind.files import read_lonlat
 
     cell, size = options.cell, {"columns": PAPER_SETTING.grid.columns, "rows": PAPER_SETTING.grid.rows}
     if what in PAPER_SETTING.weights:

@@ -15,8 +15,6 @@ from geoind.arrays import FloatArray
 from geoind.cli.shared import add_privacy, option, print_rows, privacy_of
 from geoind.errors import InvalidInputError
 
-__all__ = ["add_options", "run"]
-
 SEED = 2026
 """Of the people of the city, never of the noise, which is fresh in every run."""
 SHOWN = 500
@@ -27,8 +25,8 @@ MOST = 1_000_000
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    option(parser, "--out FOLDER", "where to write [%(default)s]", default="output")
-    option(parser, "--people N", "how many [%(default)s]", type=int, default=5000)
+    option(parser, "--out FOLDER", "where to write", default="output")
+    option(parser, "--people N", "number of people", default=5000)
     add_privacy(parser, reports=True)
 
 

@@ -7,14 +7,14 @@ noise that several reports of this level need.
 
 import argparse
 import math
+from typing import TypeAlias
 
-from geoind.arrays import as_count, as_positive, as_unit
+from geoind.arrays import as_positive
 from geoind.cli.shared import add_privacy, epsilon_of, option, print_rows
 from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.spherical import SphericalLaplace
 
-__all__ = ["add_options", "run"]
-
+Rows: TypeAlias = list[tuple[str, str]]
 PROBABILITIES = (0.5, 0.9, 0.95, 0.99)
 DISTANCES = (10, 50, 100, 200, 500, 1000, 5000)
 
@@ -22,68 +22,61 @@ DISTANCES = (10, 50, 100, 200, 500, 1000, 5000)
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_privacy(parser, several=True)
-    option(parser, "--interest M", "radius of interest of a query [%(default)g m]", type=float, default=300.0)
-    option(parser, "--confidence P", "that the query misses nothing [%(default)g]", type=float, default=0.95)
+    option(parser, "--interest M", "a query asks for everything within this many metres", default=300.0)
+    option(parser, "--confidence P", "probability that the query misses nothing", default=0.95)
 
 
 def run(options: argparse.Namespace) -> None:
     """Print the tables."""
     globe = SphericalLaplace(epsilon_of(options))
-    several = options.reports is not None or options.delta is not None
-    if several:
-        if None in (options.reports, options.delta, options.level):
-            raise InvalidInputError("--reports and --delta go together, with --level and --radius")
-        as_count(options.reports, "--reports")
-        as_unit(options.delta, "--delta")
-    interest = as_positive(options.interest, "--interest")
-    confidence = as_unit(options.confidence, "--confidence")
-    retrieval = interest + globe.reach(confidence)
+    interest = as_positive(options.interest, "interest")
+    retrieval = interest + globe.reach(options.confidence)
     wider = retrieval / interest
     chosen = "" if options.level is None else f" = level {options.level:g} / {options.radius:g} m"
-    print(f"epsilon = {globe.epsilon:.6g} per metre{chosen}")
     within = [(f"{p:.0%} of reports within", _metres(float(globe.radius_quantile(p)))) for p in PROBABILITIES]
-    _print("Distance of a report from the true location", ("mean", _metres(globe.mean_radius)), *within)
-    _print(
-        f"A query for everything within {interest:g} m of the true location",
-        (f"radius around the report ({confidence:.10g} sure)", _metres(retrieval)),
-        ("times the area", f"{wider * wider:.1f}" if wider < 1e4 else f"{wider * wider:.2g}"),
-    )
-    factors = [(f"{distance} m", _factor(globe.epsilon * distance)) for distance in DISTANCES]
-    _print("A report changes the odds between two places this far apart by at most a factor of", *factors)
-    if several:
-        _print_several(globe, options.level, options.radius, options.reports, options.delta)
+    tables: dict[str, Rows] = {
+        "Distance of a report from the true location": [("mean", _metres(globe.mean_radius)), *within],
+        f"A query for everything within {interest:g} m of the true location": [
+            (f"radius around the report ({options.confidence:.10g} sure)", _metres(retrieval)),
+            ("times the area", f"{wider * wider:.1f}" if wider < 1e4 else f"{wider * wider:.2g}"),
+        ],
+        "A report changes the odds between two places this far apart by at most a factor of": [
+            (f"{distance} m", _factor(globe.epsilon * distance)) for distance in DISTANCES
+        ],
+    }
+    if options.reports is not None or options.delta is not None:
+        if None in (options.reports, options.delta, options.level):
+            raise InvalidInputError("--reports and --delta go together, with --level and --radius")
+        tables |= _several(globe, options.level, options.radius, options.reports, options.delta)
+    print(f"epsilon = {globe.epsilon:.6g} per metre{chosen}")
+    for title, rows in tables.items():
+        print(f"\n{title}")
+        print_rows(rows, labels=44, values=12)
 
 
-def _print_several(globe: SphericalLaplace, level: float, radius: float, reports: int, delta: float) -> None:
-    """Print the level of several reports together, and the noise with which they have the level of one."""
+def _several(globe: SphericalLaplace, level: float, radius: float, reports: int, delta: float) -> dict[str, Rows]:
+    """Return the level of several reports together, and the noise with which they have the level of one."""
     from geoind.accounting.accountant import level_of_reports
-    from geoind.accounting.calibration import Family, gaussian_is_smaller_from, mechanism_for_reports
+    from geoind.accounting.calibration import gaussian_is_smaller_from, mechanism_for_reports
 
+    promise = {"level": level, "radius": radius, "delta": delta}
     accounted = level_of_reports(globe, reports=reports, radius=radius, delta=delta)
-    _print(
-        f"Level of {plural(reports, 'such report')} together, within {radius:g} m",
-        ("plain sum", f"{reports * level:.2f}"),
-        (f"at most, except with probability {delta:g}", f"{accounted:.2f}"),
-    )
-    families: tuple[tuple[Family, str], ...] = (("laplace", "Laplace noise"), ("gaussian", "Gaussian noise"))
-    rows = [("Laplace noise, by the plain sum", _metres(reports * globe.mean_radius))]
-    for family, name in families:
-        noise = mechanism_for_reports(
-            reports=reports, level=level, radius=radius, delta=delta, family=family, space="lonlat"
-        )
-        rows.append((f"{name}, up to delta {delta:g}", _metres(noise.mean_radius)))
-    _print(f"Mean distance of each report if {plural(reports, 'report')} together have level {level:.4g}", *rows)
-    first, second = (
-        gaussian_is_smaller_from(level=level, radius=radius, delta=delta, summed=summed)
-        for summed in (True, False)
-    )
-    print(f"  from {plural(first, 'report')} on, Gaussian noise is smaller than Laplace noise by the plain sum;")
-    print(f"  from {plural(second, 'report')} on, it is the smallest")
-
-
-def _print(title: str, *rows: tuple[str, str]) -> None:
-    print(f"\n{title}")
-    print_rows(rows, labels=44, values=12)
+    noise = [("Laplace noise, by the plain sum", _metres(reports * globe.mean_radius))]
+    for family in ("laplace", "gaussian"):
+        mean = mechanism_for_reports(reports=reports, **promise, family=family, space="lonlat").mean_radius
+        noise.append((f"{family.capitalize()} noise, up to delta {delta:g}", _metres(mean)))
+    first, second = (gaussian_is_smaller_from(**promise, summed=summed) for summed in (True, False))
+    return {
+        f"Level of {plural(reports, 'such report')} together, within {radius:g} m": [
+            ("plain sum", f"{reports * level:.2f}"),
+            (f"at most, except with probability {delta:g}", f"{accounted:.2f}"),
+        ],
+        f"Mean distance of each report if {plural(reports, 'report')} together have level {level:.4g}": noise,
+        "Gaussian noise is smaller than Laplace noise": [
+            ("by the plain sum, from", plural(first, "report")),
+            ("up to delta, from", plural(second, "report")),
+        ],
+    }
 
 
 def _metres(distance: float) -> str:

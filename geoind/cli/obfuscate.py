@@ -2,7 +2,8 @@
 
 Write a file in which each true location is replaced by a report with the promise of geo-indistinguishability. Only
 the reports and the columns of --keep are written. The output is complete or does not exist. Its release record is
-in its Parquet metadata, or in OUT.geoind.json.
+in its Parquet metadata, or in OUT.geoind.json. Example: geoind obfuscate trips.csv reports.csv --person rider
+--factor 4 --radius 200.
 """
 
 import argparse
@@ -20,8 +21,6 @@ from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from geoind.budgets.ledger import Ledger
-
-__all__ = ["add_options", "run"]
 
 SAME_NAME = ("method", "reports_per_person", "same_place", "allow_total", "missing", "order", "rejects", "job")
 """Options with the name of their parameter in `obfuscate_file`."""
@@ -41,41 +40,45 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_reading(parser, "where the locations are")
     option(parser, "--spreadsheet-safe", "in CSV and TSV, put a ' before texts that begin with =, +, - or @")
     group = parser.add_argument_group("bad records")
-    option(group, "--rejects FILE", "write them to this file, with true locations, instead of stopping")
-    option(group, "--missing", "records without a location [raise]", choices=("raise", "keep"), default="raise")
+    text = "write them to this file, with their true locations, instead of stopping"
+    option(group, "--rejects FILE", text, type=str)
+    option(group, "--missing raise|keep", "records without a location: an error, or kept without", default="raise")
     group = parser.add_argument_group("the same noise again for the same record")
-    text = "64 hexadecimal digits, or 32 bytes. It can undo the noise: keep it secret, delete it when done."
+    text = "a secret of 64 hexadecimal digits or 32 bytes; anyone who has it can undo the noise"
     option(group, "--key-file FILE", text)
-    option(group, "--id COLUMN", "identifies the record [its file and row]")
+    option(group, "--id COLUMN", "column that identifies a record [its file and row]")
     group = parser.add_argument_group("budgets")
     option(group, "--ledger URL", "charge the persons in this database, such as sqlite:///budgets.db")
-    option(group, "--budget E", "epsilon per metre that a person may spend", type=float)
-    option(group, "--days N", "the budget is for this many days [unlimited]", type=float)
+    option(group, "--budget E", "epsilon per metre that a person may spend")
+    option(group, "--days N", "the budget is for this many days [for ever]", type=float)
     option(group, "--job NAME", "the label of the charge [the name of OUT]")
     option(parser, "--cancel", "remove the unfinished work for OUT, and do nothing else; charges stay")
-    option(parser, "--workers N", "processes, for a folder [one per core]", type=int)
-    option(parser, "--quiet", "no summary")
+    option(parser, "--workers N", "number of processes, for a folder [one per core]")
+    option(parser, "--quiet", "print no summary")
 
 
 def _add_declarations(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("whose reports they are (required)")
     unit = group.add_mutually_exclusive_group()
-    option(unit, "--person COLUMN", "names the person")
+    option(unit, "--person COLUMN", "this column names the person of a row")
     option(unit, "--each-row-a-person", "no person has two rows")
     option(unit, "--person-per-file", "each file is one person, with the file's name")
-    option(group, "--reports-per-person N", "at most this many of each person, chosen at random", type=int)
-    text = "one report for all rows of a person in the same cell of this many metres [100]"
-    option(group, "--same-place METRES", text, type=float, nargs="?", const=100.0)
-    option(group, "--allow-total EPSILON", "accept this total of one person per metre", type=float)
+    group = parser.add_argument_group("if the reports of a person reveal too much together")
+    option(group, "--reports-per-person N", "use at most this many rows of each person, chosen at random")
+    text = "one report for all rows of a person in the same square of this many metres [100]"
+    option(group, "--same-place M", text, nargs="?", const=100.0)
+    option(group, "--allow-total E", "accept this total epsilon per metre of one person")
     group = parser.add_argument_group("people who move")
-    text = "columns of person and time: rows are steps of traces, in order; with --person-per-file only TIME"
+    text = "these columns make traces of the rows, in order of time; with --person-per-file only TIME"
     option(group, "--trace PERSON,TIME", text)
     text = "sparse: free while a person stays; switching: with fewer tests; independent: fresh noise [switching]"
-    option(group, "--method", text, choices=("switching", "sparse", "predictive", "independent"))
+    option(group, "--method switching|sparse|predictive|independent", text)
     group = parser.add_argument_group("which columns are released with the reports")
-    option(group, "--keep A,B,C", "these; for traces also person and time", action="append", default=[])
-    text = "if the order of rows shows where they are: an error, random order (in memory), or as it is [raise]"
-    option(group, "--order", text, choices=("raise", "shuffle", "keep"), default="raise")
+    option(
+        group, "--keep A,B,C", "these, unchanged [none; of traces person and time]", action="append", default=[]
+    )
+    text = "if the order of the rows shows where they are: an error, random order (in memory), or as it is"
+    option(group, "--order raise|shuffle|keep", text, default="raise")
 
 
 def run(options: argparse.Namespace) -> None:

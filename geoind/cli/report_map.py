@@ -11,14 +11,12 @@ from pathlib import Path
 from geoind.cli.shared import add_reading, check_target, find_sources, option, reading_of
 from geoind.errors import InvalidInputError
 
-__all__ = ["add_options", "run"]
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    option(parser, "sources IN", "reports of `geoind obfuscate`: files, folders, patterns", nargs="+")
-    option(parser, "--out FILE", "[%(default)s]", type=Path, default=Path("map.html"))
-    option(parser, "--basemap FILE", "streets and buildings: .osm.pbf, GeoPackage or GeoJSON", type=Path)
+    option(parser, "sources IN", "files or folders that `geoind obfuscate` wrote", nargs="+")
+    option(parser, "--out FILE", "where to write the page", default=Path("map.html"))
+    option(parser, "--basemap FILE", "streets and buildings: .osm.pbf, GeoPackage or GeoJSON")
     add_reading(parser, "where the reports are")
 
 

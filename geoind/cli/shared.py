@@ -11,23 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from geoind.arrays import as_count, as_positive, as_unit
 from geoind.errors import MOST_SAID, InvalidInputError, plural, printable
-from geoind.mechanisms.spherical import SphericalLaplace
-from geoind.pipeline import enough_noise
-
-__all__ = [
-    "add_privacy",
-    "add_reading",
-    "check_target",
-    "epsilon_of",
-    "find_sources",
-    "option",
-    "print_rows",
-    "privacy_of",
-    "progress_line",
-    "reading_of",
-]
+from geoind.pipeline import LEAST_MEAN_ERROR, choose_mechanism
 
 FORMATS = ("csv", "tsv", "ndjson", "geojson", "gpx", "parquet", "plt", "google", "vector")
 """As `geoind.files` has them, which takes too long to import for a help text."""
@@ -35,19 +20,29 @@ LOGARITHM = re.compile(r"ln\s*([^\s()]+)|(?:ln|log)\s*\(\s*([^\s()]+)\s*\)", re.
 """A natural logarithm. `log` needs parentheses, because log10 is another logarithm."""
 NAMED = 10
 """At most this many files that were not read are named."""
+TYPES: dict[str, type] = dict.fromkeys(["E", "M", "S", "P", "X", "WEST"], float) | {"N": int, "FILE": Path}
+"""What the placeholders of options are: of probabilities and epsilons, metres, seconds, coordinates, ..."""
 PAUSE = 0.1
 """Seconds between two updates of the progress line."""
 WIDTH = 30
 
 
 def option(parser: argparse._ActionsContainer, name: str, text: str, **settings: Any) -> None:
-    """Add an argument; its name is as in a help text: `--radius M`, `IN`, or `--quiet` for a flag."""
-    flag, _, metavar = name.partition(" ")
-    if metavar:
-        settings["metavar"] = tuple(metavar.split()) if "nargs" in settings and " " in metavar else metavar
-    elif flag.startswith("-") and "choices" not in settings:
+    """Add an argument, named as in a help text: `--radius M`, `--order raise|keep`, `--quiet`, `sources IN`.
+
+    The placeholder is the type (`TYPES`), and a default is added to the text.
+    """
+    flag, _, value = name.partition(" ")
+    if "|" in value:
+        settings["choices"] = value.split("|")
+    elif value:
+        settings["metavar"] = tuple(value.split()) if " " in value else value
+        settings.setdefault("type", TYPES.get(value.split()[0], str))
+    elif flag.startswith("-"):
         settings["action"] = "store_true"
-    parser.add_argument(flag, help=text, **settings)
+    default = settings.get("default")
+    shown = f" [{default:g}]" if isinstance(default, float) else f" [{default}]"
+    parser.add_argument(flag, help=f"{text}{shown if default else ''}", **settings)
 
 
 def add_privacy(parser: argparse.ArgumentParser, *, reports: bool = False, several: bool = False) -> None:
@@ -56,24 +51,22 @@ def add_privacy(parser: argparse.ArgumentParser, *, reports: bool = False, sever
     `reports=True`, for commands that draw noise, adds --little-noise; `several=True` adds --reports and --delta;
     both together add --mechanism.
     """
-    text = "either --epsilon, or --radius with one of --level and --factor"
+    text = "either --factor (or --level) and --radius, or --epsilon"
     group = parser.add_argument_group("how much privacy", text)
-    option(group, "--epsilon E", "privacy loss per metre", type=float)
     level = group.add_mutually_exclusive_group()
-    text = "a report changes the odds between two places by a factor of at most e^L: a number, ln4 or log(4)"
-    option(level, "--level L", text, type=_level)
-    option(level, "--factor F", "the same as --level lnF", type=_level_of_factor, dest="level")
-    option(group, "--radius M", "if the places are at most this many metres apart", type=float)
+    text = "a report changes the odds between two places by this factor at most, for example 4"
+    option(level, "--factor F", text, type=_level_of_factor, dest="level")
+    option(level, "--level L", "the logarithm of the factor: a number, ln4 or log(4)", type=_level)
+    option(group, "--radius M", "if the two places are at most this many metres apart, for example 200")
+    option(group, "--epsilon E", "the level divided by the radius: privacy loss per metre")
     if reports:
-        text = "allow an epsilon above 0.2, which moves reports by less than 10 metres on average"
-        option(group, "--little-noise", text)
+        option(group, "--little-noise", "allow noise that moves reports by less than 10 metres on average")
     if several:
-        group = parser.add_argument_group("several reports of a person", "with --level and --radius")
-        option(group, "--reports N", "number of reports; --level then is the level of all of them", type=int)
-        option(group, "--delta P", "probability with which the level may be exceeded, such as 1e-5", type=float)
+        group = parser.add_argument_group("several reports of a person", "with --level (or --factor) and --radius")
+        option(group, "--reports N", "the level is that of this many reports together")
+        option(group, "--delta P", "probability with which the level may be exceeded, for example 1e-5")
     if several and reports:
-        text = "with --delta: Laplace noise, Gaussian noise, or the smaller of both [best]"
-        option(group, "--mechanism", text, choices=("best", "laplace", "gaussian"))
+        option(group, "--mechanism best|laplace|gaussian", "kind of noise, with --delta; best is the smaller one")
 
 
 def _level(text: str) -> float:
@@ -84,7 +77,7 @@ def _level(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be a number, ln4 or log(4), got {_quoted(text)}") from None
+        raise argparse.ArgumentTypeError("must be a number, ln4 or log(4)") from None
 
 
 def _level_of_factor(text: str) -> float:
@@ -93,67 +86,46 @@ def _level_of_factor(text: str) -> float:
     except ValueError:
         factor = math.nan
     if not 1 < factor < math.inf:
-        raise argparse.ArgumentTypeError(f"the factor must be greater than 1 and finite, got {_quoted(text)}")
+        raise argparse.ArgumentTypeError("the factor must be greater than 1 and finite")
     return math.log(factor)
-
-
-def _quoted(text: str) -> str:
-    return printable(repr(text), MOST_SAID)
 
 
 def privacy_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the noise that the options of a command that makes reports select, as keywords of a table."""
-    if getattr(options, "delta", None) is not None:
-        return _privacy_of_several(options)
-    if getattr(options, "reports", None) is not None or getattr(options, "mechanism", None) is not None:
-        raise InvalidInputError("--reports and --mechanism need --delta, --level and --radius")
-    epsilon = epsilon_of(options)
-    if options.little_noise:
-        return {"mechanism": SphericalLaplace(epsilon)}
-    enough_noise(epsilon, otherwise="add --little-noise")
-    return {"epsilon": options.epsilon, "level": options.level, "radius": options.radius}
-
-
-def _privacy_of_several(options: argparse.Namespace) -> dict[str, Any]:
-    if options.level is None or options.radius is None or options.epsilon is not None:
-        raise InvalidInputError("--delta needs --level and --radius, not --epsilon")
-    from geoind.accounting.calibration import mechanism_for_reports
-
-    promise: dict[str, Any] = {
-        "level": as_positive(options.level, "--level"),
-        "radius": as_positive(options.radius, "--radius"),
-        "delta": as_unit(options.delta, "--delta"),
-        "reports": as_count(1 if options.reports is None else options.reports, "--reports"),
-    }
-    noise = mechanism_for_reports(**promise, family=options.mechanism or "best", space="lonlat")
-    if not options.little_noise:
-        enough_noise(2 / noise.mean_radius, otherwise="add --little-noise")
-    return {**promise, "mechanism": noise}
+    names = ("epsilon", "level", "radius", "delta", "reports")
+    promise = {name: given for name in names if (given := getattr(options, name, None)) is not None}
+    family = getattr(options, "mechanism", None)
+    if family is not None and "delta" not in promise:
+        raise InvalidInputError("--mechanism needs --delta, --level and --radius")
+    least = 0.0 if options.little_noise else LEAST_MEAN_ERROR
+    noise = choose_mechanism(**promise, family=family or "best", least_error=least)
+    if "delta" in promise:
+        return {**promise, "mechanism": noise}
+    return {"mechanism": noise} if options.little_noise else promise
 
 
 def epsilon_of(options: argparse.Namespace) -> float:
     """Return the epsilon that the options give, however large."""
-    if options.epsilon is not None:
-        if options.level is not None or options.radius is not None:
-            raise InvalidInputError("give --epsilon, or --level (or --factor) and --radius, not both")
-        return as_positive(options.epsilon, "--epsilon")
-    if options.level is None or options.radius is None:
-        raise InvalidInputError("give --epsilon, or --level (or --factor) and --radius")
-    level, radius = as_positive(options.level, "--level"), as_positive(options.radius, "--radius")
-    return as_positive(level / radius, "--level / --radius")
+    given = {name: getattr(options, name) for name in ("epsilon", "level", "radius")}
+    return choose_mechanism(**given, least_error=0.0).epsilon
 
 
 def add_reading(parser: argparse.ArgumentParser, title: str) -> None:
     """Add the options for how a file is read and where its locations are."""
     group = parser.add_argument_group(title)
-    option(group, "--lat COLUMN", "degrees [lat or latitude]; again for a second location", action="append")
-    option(group, "--lon COLUMN", "degrees [lon, lng, long or longitude]; as often as --lat", action="append")
-    option(group, "--geometry COLUMN", "points [the geometry column of the file]")
-    option(group, "--crs CRS", "of the points, such as EPSG:4326, if the file does not declare it")
-    option(group, "--layer NAME", "of a GeoPackage or another file with layers")
-    option(group, "--format", "of the input, if its name does not show it; vector is GDAL", choices=FORMATS)
-    option(group, "--delimiter CHARACTER", "of a CSV file, or 'tab' [detected from its first line]")
-    option(group, "--no-header", "the first line is a record; columns are numbers, from 1")
+    text = "column of latitudes in degrees [lat or latitude]; repeat it for a second location"
+    option(group, "--lat COLUMN", text, action="append")
+    text = "column of longitudes in degrees [lon, lng, long or longitude]; as often as --lat"
+    option(group, "--lon COLUMN", text, action="append")
+    option(group, "--geometry COLUMN", "column of points [the geometry column of the file]")
+    option(
+        group, "--crs CRS", "coordinate system of the points, such as EPSG:4326, if the file does not declare it"
+    )
+    option(group, "--layer NAME", "layer of a GeoPackage or another file with layers [the only one]")
+    text = "format of the input, if its name does not show it; vector is any format of GDAL"
+    option(group, f"--format {'|'.join(FORMATS)}", text)
+    option(group, "--delimiter CHARACTER", "between the fields of a CSV file, or 'tab' [detected]")
+    option(group, "--no-header", "the first line of a CSV file is a record; columns are numbers, from 1")
 
 
 def reading_of(options: argparse.Namespace) -> dict[str, Any]:

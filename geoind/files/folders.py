@@ -1,18 +1,17 @@
 """The files of folders: which are read, and where their reports and rejects go."""
 
 import glob
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from geoind.atomic import STANDARD, AtomicWriter
 from geoind.errors import InvalidInputError
-from geoind.files.formats import READ_ONLY, is_known, kind_of
+from geoind.files.formats import READ_ONLY, is_known, kind_of, refuse_addresses
 from geoind.space.vector_files import DRIVERS
 from geoind.tables.columns import named_path
 from geoind.tables.record import SIDECAR
 
-__all__ = ["files_in", "others_in", "refuse_addresses", "refuse_folders", "rejects_of", "sources_in", "targets_of"]
+__all__ = ["files_in", "others_in", "refuse_folders", "rejects_of", "sources_in", "targets_of"]
 
 REJECTS = ".rejects.ndjson"
 """What is added to a file's path for its rejects."""
@@ -53,17 +52,6 @@ def _visible_in(folder: Path) -> list[Path]:
         and not file.name.endswith(SIDECAR)
         and not any(part[0] in "._" for part in file.relative_to(folder).parts)
     )
-
-
-def refuse_addresses(*paths: str | Path) -> None:
-    """Raise if a path is an address such as s3://bucket/trips, which would be taken for a local folder."""
-    for path in map(str, paths):
-        # A Path has one slash of two; a drive of Windows has one letter.
-        if re.match(r"[a-z][a-z0-9+.-]+:/", path, re.IGNORECASE):
-            raise InvalidInputError(
-                f"{path!r} is an address, and only local files are read and written: copy or mount them, or give "
-                "the table of another reader to geoind.tables.obfuscate"
-            )
 
 
 def sources_in(sources: Sequence[str | Path]) -> dict[str, Path]:

@@ -38,6 +38,7 @@ __all__ = [
     "is_known",
     "kind_of",
     "open_source",
+    "refuse_addresses",
     "text_schema",
 ]
 
@@ -256,6 +257,17 @@ def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
         with Bytes(path, compression).opened() as stream:
             found = "google" if GOOGLE.match(stream.read(1 << 16)) else found
     return Kind(found, compression)
+
+
+def refuse_addresses(*paths: str | Path) -> None:
+    """Raise if a path is an address such as s3://bucket/trips, which would be taken for a local folder."""
+    for path in map(str, paths):
+        # A Path has one slash of two; a drive of Windows has one letter.
+        if re.match(r"[a-z][a-z0-9+.-]+:/", path, re.IGNORECASE):
+            raise InvalidInputError(
+                f"{path!r} is an address, and only local files are read and written: copy or mount them, or give "
+                "the table of another reader to geoind.tables.obfuscate"
+            )
 
 
 def is_known(path: Path) -> bool:

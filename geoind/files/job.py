@@ -16,8 +16,17 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.atomic import STANDARD, AtomicWriter, private_folder
 from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
-from geoind.files.folders import refuse_addresses, refuse_folders, rejects_of, sources_in, targets_of
-from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, kind_of, open_source
+from geoind.files.folders import refuse_folders, rejects_of, sources_in, targets_of
+from geoind.files.formats import (
+    READ_ONLY,
+    BadRecord,
+    Kind,
+    Reading,
+    Source,
+    kind_of,
+    open_source,
+    refuse_addresses,
+)
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
@@ -259,7 +268,7 @@ class _File:
 
     @cached_property
     def table(self) -> Table:
-        return Table(self.job.recipe, self.source.schema, self.path, self.one_of_several, numbers=True)
+        return Table(self.job.recipe, self.source.schema, self.path, self.one_of_several)
 
     @cached_property
     def needed(self) -> list[str]:
@@ -312,7 +321,8 @@ class _File:
         record = release.record.to_json().encode()
 
         def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
-            drawn = part.draw(self.batches(rejects), release, on_problems=self._on_problems(rejects))
+            on_problems = self._on_problems(rejects)
+            drawn = part.draw(self.batches(rejects), release, on_problems=on_problems, places=False)
             for batch, _, reports in drawn:
                 yield batch, reports
                 if self.job.progress is not None and not self.job.several:

@@ -1,20 +1,33 @@
-"""The places of files of any format, and the reports of files with the epsilon that they were made with."""
+"""The places of files of any format, traces for research, and reports with the epsilon of their release."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from geoind.arrays import FloatArray, as_lonlat, as_positive
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.files.folders import files_in
-from geoind.files.formats import Reading, kind_of, open_source
+from geoind.files.formats import Bytes, Reading, kind_of, open_source
+from geoind.tables.columns import NO_TIME, empty, listed, seconds_of, values_of
 from geoind.tables.places import LonLat, Points, degrees_of, places_in, places_of
 from geoind.tables.record import read_promise, record_of
 
-__all__ = ["FileReports", "read_places", "read_reports"]
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["FileReports", "read_lonlat", "read_places", "read_reports", "read_traces"]
+
+SNAP = {"1": "person", "2": "time", "3": "lat", "4": "lon", "5": "venue"}
+NAMES = {
+    "person": ("person", "uid", "user", "user_id", "id"),
+    "time": ("time", "datetime", "timestamp", "date"),
+    "lat": ("lat", "latitude", "y"),
+    "lon": ("lon", "lng", "long", "longitude", "x"),
+}
 
 
 def read_places(
@@ -75,6 +88,154 @@ def _recorded(path: str | Path, reading: Reading, names: Sequence[str]) -> tuple
     if not {name for place in places for name in place} <= set(names):
         return ()
     return tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in places)
+
+
+def read_lonlat(
+    path: str | Path,
+    reading: Reading | None = None,
+    *,
+    lon: str | Sequence[str] | None = None,
+    lat: str | Sequence[str] | None = None,
+    geometry: str | None = None,
+    crs: str | None = None,
+) -> FloatArray:
+    r"""Return the positions of a GeoLife folder, a SNAP file, or any file or folder that `geoind obfuscate` reads.
+
+    Parameters
+    ----------
+    path : path
+        A file or a folder.
+    reading, lon, lat, geometry, crs
+        As in `geoind.files.read_places`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "trips.csv")
+    ...     _ = file.write_text("lat,lon\n48.86,2.35\n")
+    ...     read_lonlat(file)
+    array([[ 2.35, 48.86]])
+    """
+    place, batches = Path(path), [np.empty((0, 2))]
+    if reading in (None, Reading()) and not any((lon, lat, geometry, crs)):
+        is_geolife = place.is_dir() and next(place.rglob("*.plt"), None) is not None
+        if is_geolife or _is_snap(place):
+            return np.asarray(read_traces(place)[["lon", "lat"]].to_numpy(np.float64))
+    for file in files_in([place]):
+        batches += read_places(file, reading, lon=lon, lat=lat, geometry=geometry, crs=crs)
+    return np.concatenate(batches)
+
+
+def read_traces(path: str | Path, columns: Mapping[str, str] | None = None) -> "DataFrame":
+    r"""Return person, time, lat and lon of a GeoLife folder, a SNAP file, or a table in another file.
+
+    In a GeoLife folder the person is the folder that holds `Trajectory/*.plt`. A SNAP file (Gowalla, Brightkite)
+    has tabs, no header, and a fifth column, the venue. Rows of both without a valid position are left out.
+
+    Parameters
+    ----------
+    path : path
+        The folder or the file; it may be compressed.
+    columns : mapping, optional
+        What the columns of a table are called where they have other names, such as {"person": "driver"}. Times are
+        dates, UTC without a zone, or seconds since 1970.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "check-ins.txt")
+    ...     _ = file.write_text("007\t2010-10-12T00:21:28Z\t40.5\t-73.75\t23261\n")
+    ...     read_traces(file)["person"].tolist()
+    ['007']
+    """
+    import pandas as pd
+
+    path, called = Path(path), dict(columns or {})
+    if not path.exists():
+        raise InvalidInputError(f"{path} does not exist")
+    if not path.is_dir() and not _is_snap(path):
+        return _traces(path, Reading(), _columns(path, called))
+    if called:
+        raise InvalidInputError(f"{path} has no names of columns, as a CSV has: leave out {', '.join(called)}")
+    if path.is_file():
+        return _traces(path, Reading(format="tsv", header=False), SNAP, research=True)
+    tables = []
+    for file in sorted(path.rglob("*.plt")):
+        table = _traces(file, Reading(), {name: name for name in ("lat", "lon", "time")}, research=True)
+        table["person"] = (file.parent.parent if file.parent.name == "Trajectory" else file.parent).name
+        tables.append(table[["person", "time", "lat", "lon"]])
+    if not tables:
+        raise InvalidInputError(f"{path} holds no .plt files")
+    return pd.concat(tables, ignore_index=True)
+
+
+def _is_snap(path: Path) -> bool:
+    """Return whether a file begins like check-ins: tabs, no header, a place in the third and fourth field."""
+    if not path.is_file() or not path.name.endswith((".txt", ".csv", ".tsv", ".gz")):
+        return False
+    try:
+        with Bytes(path, "gzip" if path.suffix == ".gz" else "").opened() as stream:
+            fields = stream.readline(1 << 16).split(b"\t")
+        return len(fields) == len(SNAP) and all(abs(float(field)) <= 180 for field in fields[2:4])
+    except ValueError:
+        # A header, or bytes that are not compressed.
+        return False
+
+
+def _traces(path: Path, reading: Reading, names: Mapping[str, str], *, research: bool = False) -> "DataFrame":
+    """Return some columns of a file under other names.
+
+    A row without a person, a time or a place is an error. Of research data, rows without a position are left out:
+    Brightkite has 0, 0 for none, and a GeoLife trajectory has latitude 400.
+    """
+    import pandas as pd
+
+    source, tables = open_source(path, reading), []
+    called = {wanted: name for name, wanted in names.items()}
+    for rows in source.rows(list(names)):
+        flaws = {bad.row: bad.reason for bad in rows.bad}
+        (places,), problems = degrees_of([LonLat(called["lon"], called["lat"])], rows.batch, missing=research)
+        gone = np.isnan(places[:, 0]) | ~places.any(axis=1) | (np.abs(places) > (180, 90)).any(axis=1)
+        values = {wanted: values_of(rows.batch, name) for name, wanted in names.items()}
+        seconds, missing, bad = seconds_of(values["time"])
+        unnamed = empty(values["person"]) if "person" in values else np.zeros(len(seconds), bool)
+        wrong = {*np.flatnonzero(missing | bad | unnamed).tolist(), *problems}
+        left = np.flatnonzero(gone) if research else np.arange(0)
+        flaws |= {int(rows.numbers[row]): "" for row in wrong - {*left.tolist()}}
+        if flaws:
+            raise InvalidInputError(
+                f"{source.unit} {min(flaws)} of {path} lacks a person, a time or a place "
+                f"({plural(len(flaws), 'such row')}); {NO_TIME}"
+            )
+        table = pd.DataFrame({name: column.to_pylist() for name, column in values.items()})
+        table[["lon", "lat"]] = places
+        table["time"] = pd.to_datetime(seconds, unit="s", utc=True)
+        tables.append(table.drop(index=left.tolist()))
+    if research and not sum(map(len, tables)):
+        raise InvalidInputError(f"{path} holds no positions")
+    joined: DataFrame = pd.concat(tables, ignore_index=True)
+    return joined
+
+
+def _columns(path: Path, called: Mapping[str, str]) -> dict[str, str]:
+    """Return the names of the columns of persons, times, latitudes and longitudes, and which is which."""
+    there, found = open_source(path, Reading()).schema.names, dict[str, str]()
+    for wanted, usual in NAMES.items():
+        names = [name for name in there if name == called.get(wanted) or name.lower() in usual]
+        names = [name for name in names if name == called.get(wanted, name)]
+        if wanted in called and not names:
+            raise InvalidInputError(f"{path} has no column {called[wanted]!r}: it has {listed(there)}")
+        if len(names) != 1:
+            raise InvalidInputError(
+                f"{path} must have one column for the {wanted}, called one of {', '.join(usual)}: "
+                "say which it is with --trace PERSON,TIME, --lat and --lon"
+            )
+        found[names[0]] = wanted
+    if len(found) < len(NAMES):
+        raise InvalidInputError(f"person, time, lat and lon of {path} must be four different columns")
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,5 +1,6 @@
 """Writers of reports in every format: record batches and reports in, bytes out."""
 
+import html
 import io
 import json
 import tempfile
@@ -7,22 +8,21 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any, TypeAlias
-from xml.sax.saxutils import escape
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet as pq
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
 from geoind.files.formats import Kind, compressed, empty_batch
-from geoind.space.crs import LONLAT, from_lonlat, parsed_crs
+from geoind.space.crs import LONLAT, parsed_crs
 from geoind.space.vector_files import SEQUENCES, driver_of, gdal_path
-from geoind.tables.places import LonLat, Points, crs_of
+from geoind.tables.places import LonLat, Points, crs_of, decimal_text, numbers_of
 
 __all__ = ["check_writable", "write"]
 
@@ -44,8 +44,6 @@ BLANK = r"[\x00 \x{a0}\x{ad}\x{2000}-\x{200f}\x{2028}-\x{202f}\x{205f}-\x{206f}\
 FORMULA = rf'^"?{BLANK}*[=+\-@＝＋－＠\t\r\n]'
 """The beginning of a text that a spreadsheet takes for a formula, in quotes or not."""
 NUMBER = r'^"?[+-]?[0-9]+([.,][0-9]+)*([eE][+-]?[0-9]+)?"?$'
-
-WKB_POINT = np.dtype([("head", "u1", 5), ("xy", "<f8", 2)])
 
 GPX = b'<?xml version="1.0" encoding="UTF-8"?>\n<gpx version="1.1" creator="geoind" %s>\n'
 GPX %= b'xmlns="http://www.topografix.com/GPX/1/1"'
@@ -107,11 +105,10 @@ def write(
     kind : Kind
         The format and the compression.
     parts : iterator of (pyarrow.RecordBatch, list of (n, 2) arrays)
-        Kept columns and columns of places, and the reports of each place in degrees, longitude first, NaN where
-        a row has none. Columns of lon and lat in a Parquet file are those of the batch; everything else is written
-        from the reports.
+        Kept columns, and the reports of each place in degrees, longitude first, NaN where a row has none.
     schema : pyarrow.Schema
-        The schema of the batches. Of its metadata, only b"geoind" is written, and only to Parquet files.
+        The columns of the file: those kept, and those of places. Of its metadata, only b"geoind" is written, and
+        only to Parquet files.
     places : sequence of LonLat or Points
         The columns of the places.
     decimals : int
@@ -165,13 +162,14 @@ class _Layout:
 
     def __post_init__(self) -> None:
         self.spots: dict[str, list[tuple[str, int, int]]] = {}
+        for name, after in pairwise(sorted(self.schema.names)):
+            if name == after:
+                raise InvalidInputError(f"the output would have two columns {name!r}: keep only one")
         for number, place in enumerate(self.places):
             sources = place.names if isinstance(place, LonLat) else place.names * 2
             names = place.names if isinstance(place, LonLat) else ("lon", "lat")
             for axis, (source, name) in enumerate(zip(sources, names, strict=True)):
                 self.spots.setdefault(source, []).append((name, number, axis))
-                if self.schema.names.count(source) != 1:
-                    raise InvalidInputError(f"column {source!r} of a place must be there once")
 
     def only_place(self) -> LonLat | Points:
         """Return the place, for a format with one per record."""
@@ -186,37 +184,26 @@ class _Layout:
     def columns(self, part: Part, *, places: bool = True) -> dict[str, Column]:
         """Return the columns of a part: with places as lon and lat, or without places."""
         columns: dict[str, Column] = {}
-        for field, column in zip(self.schema, part[0].columns, strict=True):
-            found: list[tuple[str, Column]] = [(field.name, (field, column))]
+        for field in self.schema:
             if field.name in self.spots:
                 spots = self.spots[field.name] if places else []
-                found = [(name, (None, self.degrees(part[1][at][:, axis]))) for name, at, axis in spots]
+                found = [(name, (None, self.degrees(part, at, axis))) for name, at, axis in spots]
+            else:
+                found = [(field.name, (field, part[0].column(field.name)))]
             for name, one in found:
                 if name in columns:
                     raise InvalidInputError(f"the output would have two columns {name!r}: keep only one")
                 columns[name] = one
         return columns
 
-    def degrees(self, values: FloatArray) -> pa.Array:
-        """Return numbers as text, null where they are NaN."""
-        whole = np.rint(np.nan_to_num(values) * 10.0**self.decimals).astype(np.int64)
-        buffers = [_valid(values), pa.py_buffer(np.column_stack([whole, whole >> 63]))]
-        return pa.Array.from_buffers(pa.decimal128(18, self.decimals), len(whole), buffers).cast(TEXT)
+    def degrees(self, part: Part, place: int, axis: int) -> pa.Array:
+        """Return longitudes or latitudes of a place as text, null where there is none."""
+        return decimal_text(part[1][place][:, axis], self.decimals)
 
     def shapes(self, part: Part, place: LonLat | Points) -> pa.Array:
         """Return the reports of a place as WKB in its CRS."""
-        lonlat = part[1][self.places.index(place)]
-        points = np.zeros(len(lonlat), WKB_POINT)
-        points["head"][:, :2] = 1
-        points["xy"] = from_lonlat(lonlat, crs_of(place))
-        buffers = [_valid(lonlat[:, 0]), pa.py_buffer(points)]
-        return pa.Array.from_buffers(pa.binary(WKB_POINT.itemsize), len(points), buffers).cast(pa.binary())
-
-
-def _valid(values: FloatArray) -> pa.Buffer | None:
-    """Return Arrow's bits of the values that are not NaN; None if all are."""
-    gone = np.isnan(values)
-    return pa.py_buffer(np.packbits(~gone, bitorder="little")) if gone.any() else None
+        points = place if isinstance(place, Points) else Points()
+        return points.wkb(part[1][self.places.index(place)])
 
 
 def _is_json(field: pa.Field) -> bool:
@@ -307,14 +294,19 @@ def _delimited(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
             between = [piece for field in fields for piece in (layout.delimiter, field)]
             return _bytes(_joined(*between[1:], "\n"))
 
-    # pa.repeat, because pa.array imports pandas.
-    yield lines({name: pa.repeat(pa.scalar(name, TEXT), 1) for name in layout.columns(layout.empty())})
+    yield lines({name: _one(name) for name in layout.columns(layout.empty())})
     for part in parts:
         texts = {}
         for name, (field, column) in layout.columns(part).items():
             comma = field is None and layout.decimal_comma
             texts[name] = pc.replace_substring(column, ".", ",") if comma else _text(field, column)
         yield lines(texts)
+
+
+def _one(text: str) -> pa.Array:
+    """Return a column with one text; pa.array would import pandas, which takes long."""
+    data = text.encode()
+    return pa.Array.from_buffers(TEXT, 1, [None, pa.py_buffer(np.array([0, len(data)])), pa.py_buffer(data)])
 
 
 def _field(name: str, column: pa.Array, layout: _Layout) -> pa.Array:
@@ -370,7 +362,7 @@ def _features(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
     yield b'{"type": "FeatureCollection", "features": [' if collection else b""
     first = True
     for part in parts:
-        lon, lat = map(layout.degrees, part[1][number].T)
+        lon, lat = (layout.degrees(part, number, axis) for axis in range(2))
         point = pc.fill_null(_joined('{"type": "Point", "coordinates": [', lon, ", ", lat, "]}"), "null")
         members = {name: _json(*column) for name, column in layout.columns(part, places=False).items()}
         pieces = ['{"type": "Feature", "properties": ', *_object(members), ', "geometry": ', point, "}"]
@@ -381,14 +373,19 @@ def _features(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
 
 
 def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) -> None:
+    # It loads file systems of several clouds.
+    import pyarrow.parquet as pq
+
     points = [place for place in layout.places if isinstance(place, Points)]
 
     def converted(part: Part) -> pa.Table:
-        columns = dict(zip(layout.schema.names, part[0].columns, strict=True))
+        columns = {}
         for name, (field, column) in layout.columns(part, places=False).items():
             columns[name] = _text(field, column).cast(pa.string()) if _is_json(field) else column
-        columns |= {name: layout.shapes(part, place) for place in points for name in place.names}
-        return pa.table(columns)
+        for place, reports in zip(layout.places, part[1], strict=True):
+            made = [place.wkb(reports)] if isinstance(place, Points) else map(numbers_of, reports.T)
+            columns |= dict(zip(place.names, made, strict=True))
+        return pa.table({name: columns[name] for name in layout.schema.names})
 
     metadata = {key: value for key, value in (layout.schema.metadata or {}).items() if key == b"geoind"}
     if points:
@@ -493,7 +490,7 @@ def _gpx(parts: Iterator[Part], layout: _Layout) -> Iterator[Buffer]:
     yield GPX
     track: str | None = None
     for part in parts:
-        lon, lat = (layout.degrees(values).to_pylist() for values in part[1][number].T)
+        lon, lat = (layout.degrees(part, number, axis).to_pylist() for axis in range(2))
         texts = {name: _elements(*column) for name, column in layout.columns(part, places=False).items()}
         nothing = [""] * len(lon)
         lines = []
@@ -518,7 +515,7 @@ def _elements(field: pa.Field, column: pa.Array) -> list[str]:
     if pc.any(pc.match_substring_regex(texts, r"[\x00-\x08\x0b\x0c\x0e-\x1f\x{fffe}\x{ffff}]")).as_py():
         raise InvalidInputError(f"column {field.name!r} holds control characters, which GPX cannot hold")
     tag = "time" if field.name == "time" else "name"
-    escaped = (text if text is None else escape(text, {"\r": "&#13;"}) for text in texts.to_pylist())
+    escaped = (text and html.escape(text, quote=False).replace("\r", "&#13;") for text in texts.to_pylist())
     return ["" if text is None else f"<{tag}>{text}</{tag}>" for text in escaped]
 
 

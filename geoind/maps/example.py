@@ -8,7 +8,7 @@ import numpy as np
 from geoind.arrays import FloatArray
 from geoind.evaluation.synthetic import City
 from geoind.maps.colours import REPORT, TRUTH
-from geoind.maps.offline import add_html
+from geoind.maps.legend import add_legend
 from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.pictures.page import fill
 
@@ -21,30 +21,14 @@ LINE = "#8d99ae"
 CONNECTED = 60
 """How many true locations are connected to their reports."""
 
-TITLE = "A synthetic city, obfuscated"
-
-STYLE = """
-.legend { position: fixed; z-index: 900; left: 12px; bottom: 60px; max-width: 300px; padding: 10px 14px;
-  background: white; color: #1c2333; border-radius: 10px; box-shadow: 0 1px 5px #0005;
-  font: 13px/1.5 system-ui, sans-serif; }
-.legend summary { font-weight: 600; cursor: pointer; }
-.legend svg { width: 0.95em; height: 0.95em; vertical-align: -0.1em; }
-@media (max-width: 600px) {
-  .legend { right: 12px; max-width: none; padding: 6px 10px; font-size: 12px; }
-  .leaflet-control-layers label { font-size: 12px; }
-}
-"""
-
-LEGEND = """
-<details class="legend" open><summary>{{ title }}</summary>
-<svg viewBox="0 0 8 8"><circle cx="4" cy="4" r="3" fill="{{ truth }}"/></svg> true locations<br>
-<svg viewBox="0 0 8 8"><circle cx="4" cy="4" r="3" fill="{{ report }}"/></svg> reports<br>
-<svg viewBox="0 0 8 8"><path d="M0 4h8" stroke="{{ line }}" stroke-width="1.5"/></svg>
+LINES = """
+<svg width="10" height="10"><circle cx="5" cy="5" r="4" fill="{{ truth }}"/></svg> true locations<br>
+<svg width="10" height="10"><circle cx="5" cy="5" r="4" fill="{{ report }}"/></svg> reports<br>
+<svg width="10" height="10"><path d="M0 5h10" stroke="{{ line }}" stroke-width="1.5"/></svg>
 from true location to report, for {{ connected }} people<br>
-<svg viewBox="0 0 8 8"><circle cx="4" cy="4" r="3" fill="none" stroke="{{ truth }}"/></svg>
+<svg width="10" height="10"><circle cx="5" cy="5" r="4" fill="none" stroke="{{ truth }}"/></svg>
 95 % of one person's reports are in this circle<br>
 epsilon {{ epsilon }} per metre: the mean distance is {{ mean }} m
-</details>
 """
 
 
@@ -71,10 +55,10 @@ def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: Spherica
     folium.Circle(
         [truth[0, 1], truth[0, 0]], radius=float(noise.radius_quantile(0.95)), color=TRUTH, weight=2, fill=False
     ).add_to(page)
-    folium.LayerControl(collapsed=False).add_to(page)
-    legend = fill(
-        LEGEND,
-        title=TITLE,
+    # The legend is at the top.
+    folium.LayerControl(position="bottomright", collapsed=False).add_to(page)
+    lines = fill(
+        LINES,
         truth=TRUTH,
         report=REPORT,
         line=LINE,
@@ -82,8 +66,7 @@ def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: Spherica
         epsilon=f"{noise.epsilon:.4g}",
         mean=f"{noise.mean_radius:.0f}",
     )
-    page.get_root().title = TITLE
-    add_html(page, legend, STYLE)
+    add_legend(page, "A synthetic city, obfuscated", [lines])
     return page
 
 

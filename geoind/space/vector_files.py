@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 import pyarrow as pa
-import shapely
 
 from geoind.errors import InvalidInputError
 from geoind.space.crs import parsed_crs
@@ -209,6 +208,7 @@ class VectorFile:
     def frame(self, layer: str) -> "GeoDataFrame":
         """Return all rows of a layer; invalid shapes are missing."""
         import geopandas
+        import shapely
 
         about, reader = self.read(layer)
         frame = reader.read_all().to_pandas()

@@ -16,12 +16,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import shapely
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.errors import InvalidInputError
 from geoind.randomness import Words
-from geoind.tables.columns import finite, is_text, nulls, picked, plain, seconds_of
+from geoind.tables.columns import finite, floats_of, indices_of, is_text, nulls, picked, plain, seconds_of
 from geoind.tables.places import geometry_columns
 
 __all__ = ["RowOrder", "clock_columns", "refuse_copies", "refuse_geometries", "sampled_rows"]
@@ -38,7 +37,7 @@ HEX = re.compile(r"(?:\\x|0[xX])?([0-9A-Fa-f]{42,})")
 
 def sampled_rows(count: int) -> IntArray:
     """Return numbers of rows from all over a batch of so many."""
-    return np.unique(np.linspace(0, count - 1, min(ROWS, count)).astype(np.int64))
+    return np.linspace(0, count - 1, min(ROWS, count)).astype(np.int64)
 
 
 def refuse_geometries(schema: pa.Schema, kept: Iterable[str]) -> None:
@@ -126,6 +125,9 @@ def _is_wkb(column: pa.Array) -> bool:
     found = [shape for value in values for shape in _wkb_in(value)]
     if not found:
         return False
+    # Slow to import, and seldom needed.
+    import shapely
+
     shapes = shapely.from_wkb(np.asarray(found, dtype=object), on_invalid="ignore")
     return sum(shape is not None for shape in shapes) >= SHARE * len(values)
 
@@ -144,18 +146,19 @@ def _wkb_in(value: Any) -> list[bytes]:
 BLOCK = 1024
 """Consecutive rows that are also tested by themselves: a table may be sorted in a part only."""
 EVERY_BLOCK = 64
-"""So many blocks of a part are tested, and of the others one in sixteen, which counts for all of them."""
+"""So many blocks of a part are tested, and of the others"""
+RARE = 16
+"""one of so many, which counts for all of them."""
 SAMPLE = 2048
 """Rows that stand for the whole table, or for a part of it, where it is permuted."""
 MIXERS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 SHUFFLE = "give `order='shuffle'`"
 """The remedy for rows that are sorted by place, unless an engine has its own."""
 LEAST_PAIRS = 24
+MOST_PERMUTED = 16384
 NEARER = 0.15
 """Difference of mean logarithms that is tolerated: consecutive places 14 % nearer. Rows sorted by one coordinate
 have 0.6 to 0.7, by cells of a 10 x 10 grid 2.3."""
-TURNS = np.random.default_rng(0).random((2, 16384))
-"""Random rows, as shares of a table: a fixed choice, which needs no secret."""
 ERRORS = 4.0
 """Standard errors beyond that: a random order passes with probability 1 - 3e-5 in each test."""
 MOST_CLOCKS = 4
@@ -215,7 +218,7 @@ class RowOrder:
     ends: tuple[FloatArray, FloatArray] | None = field(default=None, repr=False)
     _explained: FloatArray = field(default_factory=lambda: np.zeros(3), repr=False)
     _ranges: FloatArray = field(default_factory=lambda: np.empty((0, 4)), repr=False)
-    _blocks: int = 0
+    _rows: int = 0
     _waiting: list[tuple[FloatArray, list[pa.Array], IntArray]] = field(default_factory=list, repr=False)
 
     def add(self, places: FloatArray, clocks: Sequence[pa.Array] = (), persons: IntArray | None = None) -> None:
@@ -231,38 +234,39 @@ class RowOrder:
             Whose rows they are: each person may have a clock of their own.
         """
         codes = np.arange(len(places)) if persons is None else persons
-        for start in range(0, len(places), BLOCK):
-            part = slice(start, start + BLOCK)
-            self._waiting.append((places[part], [clock[part] for clock in clocks], codes[part]))
-            if sum(len(rows) for rows, _, _ in self._waiting) >= BLOCK:
+        present = finite(places)
+        if not present.all():
+            places, codes, rows = places[present], codes[present], pa.array(present)
+            clocks = [clock.filter(rows) for clock in clocks]
+        if not len(places):
+            return
+        self._sample(places, _turns(places, self._rows), self.below)
+        self.ends = (places[:1] if self.ends is None else self.ends[0], places[-1:])
+        start = 0
+        while start < len(places):
+            block, inside = divmod(self._rows, BLOCK)
+            part = slice(start, start + BLOCK - inside)
+            if not self.shuffled and (block < EVERY_BLOCK or block % RARE == 0):
+                self._waiting.append((places[part], [clock[part] for clock in clocks], codes[part]))
+            self._rows += len(places[part])
+            start += BLOCK - inside
+            if self._rows % BLOCK == 0:
                 self.settle()
 
     def settle(self) -> None:
         """Count the rows that wait for a block to be full: the part ends."""
-        if not self._waiting:
+        waiting, self._waiting = self._waiting, []
+        if sum(len(rows) for rows, _, _ in waiting) < 2:
             return
-        places = np.concatenate([rows for rows, _, _ in self._waiting])
-        codes = np.concatenate([codes for _, _, codes in self._waiting])
-        present = finite(places)
-        places, codes = places[present], codes[present]
-        columns = [
-            pa.chunked_array(parts) for parts in zip(*(clocks for _, clocks, _ in self._waiting), strict=True)
-        ]
-        self._waiting = []
-        self._sample(places, _turns(places), self.below)
-        if len(places):
-            self.ends = (places[:1] if self.ends is None else self.ends[0], places[-1:])
-        if len(places) < 2 or self.shuffled:
-            return
-        self._blocks += 1
-        weight = 1 if self._blocks <= EVERY_BLOCK else 16
-        if self._blocks % weight:
-            return
+        rows, clocks, persons = zip(*waiting, strict=True)
+        places, codes = np.concatenate(rows), np.concatenate(persons)
+        columns = [pa.chunked_array(parts) for parts in zip(*clocks, strict=True)]
+        weight = 1 if self._rows <= EVERY_BLOCK * BLOCK else RARE
         permuted, monotone = _permuted(places, BLOCK), _is_monotone(places)
         lags = {lag: _logs(places[:-lag], places[lag:]) for lag in (1, *LAGS) if lag < len(places)}
         times = list[FloatArray]()
         if columns and (monotone or any(permuted.mean() - logs.mean() > NEARER for logs in lags.values())):
-            times = [_moments(column.combine_chunks())[present] for column in columns]
+            times = [_moments(column.combine_chunks()) for column in columns]
             self._follow(times, codes)
             times = [moments for moments in times if _follows(_range(moments, codes))]
         for lag, logs in lags.items():
@@ -357,13 +361,21 @@ def _logs(first: FloatArray, second: FloatArray) -> FloatArray:
     return np.asarray(np.log1p(METRES * np.hypot(east, step[:, 1])))
 
 
-def _turns(places: FloatArray) -> Words:
+def _turns(places: FloatArray, first: int) -> Words:
     """Return a number for each row that depends on its place and its position, whatever the other parts are."""
     words = np.ascontiguousarray(places).view(np.uint64) * MIXERS[:2]
-    mixed = words[:, 0] + words[:, 1] + np.arange(len(places), dtype=np.uint64) * MIXERS[2]
+    return _mixed(words[:, 0] + words[:, 1] + np.arange(first, first + len(places), dtype=np.uint64) * MIXERS[2])
+
+
+def _mixed(words: Words) -> Words:
+    """Return pseudo-random words of words: a fixed choice, which needs no secret."""
     for mixer in MIXERS[1:]:
-        mixed = (mixed ^ (mixed >> np.uint64(31))) * mixer
-    return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+        words = (words ^ (words >> np.uint64(31))) * mixer
+    return np.asarray(words ^ (words >> np.uint64(31)))
+
+
+TURNS = _mixed(np.arange(1, 2 * MOST_PERMUTED + 1, dtype=np.uint64) * MIXERS[0]).reshape(2, -1) / 2.0**64
+"""Random rows, as shares of a table."""
 
 
 def _permuted(places: FloatArray, pairs: int = 2048) -> FloatArray:
@@ -417,7 +429,7 @@ def _follows(clock: FloatArray) -> bool:
 def _moments(column: pa.Array) -> FloatArray:
     """Return times that can be compared; whole numbers may count milliseconds."""
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        return np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+        return floats_of(column)
     return seconds_of(column)[0]
 
 
@@ -431,7 +443,7 @@ def clock_columns(batch: pa.RecordBatch) -> list[str]:
     ['begun', 'time']
     """
     # From all over the batch: rows that are sorted by a number begin in a narrow range of it.
-    rows = pa.array(np.unique(np.linspace(0, len(batch) - 1, min(len(batch), 64)).astype(np.int64)))
+    rows = indices_of(sampled_rows(len(batch)))
     columns = zip(batch.schema.names, batch.columns, strict=True)
     found = [name for name, column in columns if _may_be_clock(column.type) and _is_clock(name, column, rows)]
     return found[:MOST_CLOCKS]

@@ -24,6 +24,8 @@ __all__ = [
     "compacted",
     "empty",
     "finite",
+    "floats_of",
+    "indices_of",
     "is_binary",
     "is_text",
     "labels_of",
@@ -80,8 +82,13 @@ def column_of(batch: pa.RecordBatch, name: str) -> pa.Array:
 
 def rows_of(batch: pa.RecordBatch, rows: IntArray) -> pa.RecordBatch:
     """Return some rows of a batch."""
-    indices = pa.array(rows)
+    indices = indices_of(rows)
     return pa.RecordBatch.from_arrays([picked(column, indices) for column in batch.columns], schema=batch.schema)
+
+
+def indices_of(rows: IntArray) -> pa.Array:
+    """Return numbers of rows for Arrow; pa.array would import pandas, which takes long."""
+    return pa.Array.from_buffers(pa.int64(), len(rows), [None, pa.py_buffer(np.ascontiguousarray(rows, np.int64))])
 
 
 def picked(column: pa.Array, indices: pa.Array) -> pa.Array:
@@ -116,6 +123,13 @@ def finite(coordinates: FloatArray) -> Flags:
     """Return which of the (n, 2) coordinates are numbers, both of them."""
     # Not all(axis=1), which numpy does row by row.
     return np.asarray(np.isfinite(coordinates[:, 0]) & np.isfinite(coordinates[:, 1]))
+
+
+def floats_of(column: pa.Array) -> FloatArray:
+    """Return numbers, NaN where they are null. Where none is, without pandas, which Arrow would import."""
+    numbers = column.cast(pa.float64(), safe=False)
+    made = numbers.to_numpy(zero_copy_only=False) if numbers.null_count else np.from_dlpack(numbers)
+    return np.asarray(made, np.float64)
 
 
 def nulls(column: pa.Array) -> Flags:
@@ -155,7 +169,7 @@ def compacted(column: pa.Array) -> pa.Array:
     if any(_shares(kind.field(number).type) for number in range(kind.num_fields)):
         return pa.array(column.to_pylist(), kind)
     shares = column.null_count or kind.num_fields or column.nbytes < column.get_total_buffer_size()
-    return column.take(pa.array(np.arange(len(column)))) if shares else column
+    return column.take(indices_of(np.arange(len(column)))) if shares else column
 
 
 def check_type(name: str, kind: pa.DataType) -> None:
@@ -231,7 +245,8 @@ def empty(column: pa.Array) -> Flags:
     """Return which rows of a column in plain types are null, or empty text."""
     if not pa.types.is_large_string(column.type):
         return nulls(column)
-    return np.asarray(pc.equal(column, "").fill_null(True).to_numpy(zero_copy_only=False), bool)
+    # A null has the length NaN.
+    return ~np.asarray(floats_of(pc.binary_length(column)) > 0)
 
 
 def values_of(batch: pa.RecordBatch, name: str, *, names: bool = False) -> pa.Array:
@@ -325,7 +340,7 @@ def seconds_of(column: pa.Array) -> tuple[FloatArray, Flags, Flags]:
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         seconds = _of_timestamps(column)
     elif pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
-        seconds = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), np.float64)
+        seconds = floats_of(column)
     elif pa.types.is_large_string(kind):
         seconds = _of_text(column)
     else:
@@ -338,8 +353,7 @@ def _of_timestamps(column: pa.Array) -> FloatArray:
     zone = getattr(column.type, "tz", None)
     whole = column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64())
     # One division, as datetime.timestamp() does it: the same moment is the same number everywhere.
-    values = np.asarray(whole.fill_null(0).to_numpy(zero_copy_only=False), np.float64) / 1e6
-    return np.where(nulls(column), np.nan, values)
+    return floats_of(whole) / 1e6
 
 
 def _of_text(column: pa.Array) -> FloatArray:
@@ -349,7 +363,7 @@ def _of_text(column: pa.Array) -> FloatArray:
         except pa.ArrowInvalid:
             continue
         if kind == pa.float64():
-            return np.asarray(made.to_numpy(zero_copy_only=False), np.float64)
+            return floats_of(made)
         return _of_timestamps(made)
     return np.array([_of_one(text) for text in column.to_pylist()], np.float64)
 

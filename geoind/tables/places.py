@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import shapely
 
 from geoind.arrays import FloatArray
 from geoind.errors import InvalidInputError
@@ -20,6 +19,7 @@ from geoind.tables.columns import (
     Flags,
     column_of,
     finite,
+    floats_of,
     is_binary,
     is_text,
     listed,
@@ -34,9 +34,11 @@ __all__ = [
     "Points",
     "column_names",
     "crs_of",
+    "decimal_text",
     "declared_crs",
     "degrees_of",
     "geometry_columns",
+    "numbers_of",
     "places_in",
     "places_of",
     "published_schema",
@@ -49,9 +51,9 @@ EMPTY = " is empty"
 """The end of the reason why a row has no place."""
 SWAPPED = "are lat and lon swapped?"
 
-WKB_POINT = np.frombuffer(b"\x01\x01\x00\x00\x00", np.uint8)
-"""How a little-endian WKB point begins; its two doubles follow."""
-WKB_BYTES = 21
+WKB_POINT = np.dtype([("head", "u1", 5), ("xy", "<f8", 2)])
+"""A little-endian WKB point."""
+WKB_HEAD = (1, 1, 0, 0, 0)
 
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 """What other readers of a text file take for a number, too."""
@@ -91,18 +93,13 @@ class LonLat:
             flaws.append((far, f"{name} must be between -{limit} and {limit}: {SWAPPED}"))
         return degrees, flaws
 
-    def written(self, batch: pa.RecordBatch, degrees: FloatArray, decimals: int | None) -> dict[str, pa.Array]:
-        """Return both columns with other places: where they are text, with so many decimals or as numbers."""
+    def written(self, batch: pa.RecordBatch, degrees: FloatArray, decimals: int) -> dict[str, pa.Array]:
+        """Return both columns with other places: where they are text, with so many decimals."""
         result = {}
         for name, values in zip(self.names, degrees.T, strict=True):
             kind = column_of(batch, name).type
-            gone = np.isnan(values)
-            if is_text(kind) and decimals is not None:
-                result[name] = _decimal_text(values, gone, decimals).cast(kind)
-            else:
-                mask = gone if gone.any() else None
-                column = pa.array(np.ascontiguousarray(values), pa.float64(), mask=mask)
-                result[name] = column if is_text(kind) else column.cast(kind)
+            made = decimal_text(values, decimals).fill_null("") if is_text(kind) else numbers_of(values)
+            result[name] = made.cast(kind)
         return result
 
 
@@ -126,7 +123,11 @@ class Points:
         storage = self._storage(batch)
         gone, flaws = nulls(storage), Flaws()
         if is_binary(storage.type) and _plain_wkb(storage) is None:
-            shapes = _shapes(storage)
+            # Slow to import, and seldom needed.
+            import shapely
+
+            texts = np.asarray(storage.to_pylist(), dtype=object)
+            shapes = np.asarray(shapely.force_2d(shapely.from_wkb(texts, on_invalid="ignore")), dtype=object)
             if any(
                 not same_crs(crs_of(self), f"EPSG:{srid}")
                 for srid in np.unique(shapely.get_srid(shapes))
@@ -156,15 +157,37 @@ class Points:
             (finite(values) & ~on_earth, "point must lie on Earth in its CRS"),
         ]
 
-    def written(self, batch: pa.RecordBatch, degrees: FloatArray, decimals: int | None) -> dict[str, pa.Array]:  # noqa: ARG002
-        """Return the column with other places, without heights."""
+    def written(self, batch: pa.RecordBatch, degrees: FloatArray, decimals: int) -> dict[str, pa.Array]:  # noqa: ARG002
+        """Return the column with other places, without heights; an empty point is null."""
+        storage, kind = self._storage(batch), column_of(batch, self.names[0]).type
+        made = self.wkb(degrees).cast(storage.type) if is_binary(storage.type) else self._native(storage, degrees)
+        extended = isinstance(kind, pa.BaseExtensionType)
+        return {self.names[0]: pa.ExtensionArray.from_storage(kind, made) if extended else made}
+
+    def wkb(self, degrees: FloatArray) -> pa.Array:
+        """Return places as WKB in the CRS of the column, null where they are NaN."""
+        points = np.zeros(len(degrees), WKB_POINT)
+        points["head"], points["xy"] = WKB_HEAD, self._projected(degrees)
+        buffers = [_valid(degrees[:, 0]), pa.py_buffer(points)]
+        return pa.Array.from_buffers(pa.binary(WKB_POINT.itemsize), len(points), buffers).cast(pa.binary())
+
+    def _projected(self, degrees: FloatArray) -> FloatArray:
         coordinates = from_lonlat(degrees, crs_of(self))
         if np.isinf(coordinates).any():
             raise InvalidInputError("the CRS has no coordinates for some reports: use one that covers them")
-        storage, kind = self._storage(batch), column_of(batch, self.names[0]).type
-        made = _wkb(storage, coordinates) if is_binary(storage.type) else _native(storage, coordinates)
-        extended = isinstance(kind, pa.BaseExtensionType)
-        return {self.names[0]: pa.ExtensionArray.from_storage(kind, made) if extended else made}
+        return coordinates
+
+    def _native(self, storage: pa.Array, degrees: FloatArray) -> pa.Array:
+        """Return GeoArrow points with other coordinates."""
+        kind, coordinates = storage.type, self._projected(degrees)
+        gone = pa.array(np.isnan(degrees[:, 0]))
+        if pa.types.is_struct(kind):
+            axes = [
+                numbers_of(values).cast(kind.field(number).type) for number, values in enumerate(coordinates.T)
+            ]
+            return pa.StructArray.from_arrays(axes, fields=[kind.field(0), kind.field(1)], mask=gone)
+        flat = pa.array(np.ascontiguousarray(coordinates).ravel()).cast(kind.value_type)
+        return pa.FixedSizeListArray.from_arrays(flat, type=kind, mask=gone)
 
     def _storage(self, batch: pa.RecordBatch) -> pa.Array:
         column = column_of(batch, self.geometry or "")
@@ -177,16 +200,14 @@ class Points:
         refusal = f"column {self.geometry!r} must hold points of x and y only, got "
         plain = _plain_wkb(storage) if is_binary(kind) else None
         if plain is not None:
-            present = np.ascontiguousarray(plain[:, 5:]).view("<f8")
-            values = np.full((len(storage), 2), np.nan) if storage.null_count else present.copy()
-            values[~nulls(storage)] = present
+            values = np.full((len(storage), 2), np.nan)
+            values[~nulls(storage)] = plain["xy"]
             return values
         if pa.types.is_struct(kind):
             names = [kind.field(number).name for number in range(kind.num_fields)]
             if names != ["x", "y"]:
                 raise InvalidInputError(f"{refusal}a struct of {names}")
-            parts = [storage.field(number).cast(pa.float64()) for number in range(2)]
-            return np.column_stack([part.to_numpy(zero_copy_only=False) for part in parts])
+            return np.column_stack([floats_of(storage.field(number)) for number in range(2)])
         if pa.types.is_fixed_size_list(kind):
             if not pa.types.is_floating(kind.value_type) or kind.list_size != 2:
                 size = kind.list_size if pa.types.is_floating(kind.value_type) else kind.value_type
@@ -310,7 +331,7 @@ def _numbers(batch: pa.RecordBatch, name: str) -> tuple[FloatArray, Flags]:
     # Whole numbers cannot hold the reports; half floats cannot hold degrees.
     if not (pa.types.is_float32(kind) or pa.types.is_float64(kind) or pa.types.is_decimal(kind)):
         raise InvalidInputError(f"column {name!r} must be float, decimal or text, got {kind}")
-    return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64), nulls(column)
+    return floats_of(column), nulls(column)
 
 
 def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
@@ -318,7 +339,7 @@ def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
     column = column.cast(pa.large_string())
     try:
         # Nearly always all rows are numbers; a column that has others is looked at a second time.
-        return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False)), nulls(column)
+        return floats_of(column.cast(pa.float64())), nulls(column)
     except pa.ArrowInvalid:
         # JSON members are texts in quotes where they are texts.
         trimmed = pc.utf8_trim(column, characters=' "\t')
@@ -326,66 +347,36 @@ def _parsed(column: pa.Array) -> tuple[FloatArray, Flags]:
         empty = np.asarray(pc.equal(trimmed, "").fill_null(True).to_numpy(zero_copy_only=False), bool)
         number = pc.match_substring_regex(trimmed, NUMBER)
         values = pc.if_else(number, trimmed, None).cast(pa.float64())
-        return np.asarray(values.to_numpy(zero_copy_only=False), np.float64), empty
+        return floats_of(values), empty
 
 
-def _decimal_text(values: FloatArray, gone: Flags, decimals: int) -> pa.Array:
-    """Return numbers written with so many decimals, empty text where they are gone."""
-    whole = np.rint(np.where(gone, 0.0, values) * 10.0**decimals).astype(np.int64)
-    words = np.column_stack([whole, whole >> 63])
-    text = pa.Array.from_buffers(pa.decimal128(18, decimals), len(whole), [None, pa.py_buffer(words)])
-    text = text.cast(pa.string())
-    return pc.if_else(pa.array(gone), "", text) if gone.any() else text
+def decimal_text(values: FloatArray, decimals: int) -> pa.Array:
+    """Return numbers as text with so many decimals, null where they are NaN."""
+    whole = np.rint(np.nan_to_num(values) * 10.0**decimals).astype(np.int64)
+    buffers = [_valid(values), pa.py_buffer(np.column_stack([whole, whole >> 63]))]
+    return pa.Array.from_buffers(pa.decimal128(18, decimals), len(whole), buffers).cast(pa.large_string())
 
 
-def _native(storage: pa.Array, coordinates: FloatArray) -> pa.Array:
-    """Return GeoArrow points with other coordinates."""
-    kind, gone = storage.type, nulls(storage)
-    mask = pa.array(gone) if gone.any() else None
-    if pa.types.is_struct(kind):
-        fields = [kind.field(0), kind.field(1)]
-        axes = zip(coordinates.T, fields, strict=True)
-        parts = [pa.array(np.ascontiguousarray(values)).cast(field.type) for values, field in axes]
-        return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
-    flat = pa.array(np.ascontiguousarray(coordinates).ravel()).cast(kind.value_type)
-    return pa.FixedSizeListArray.from_arrays(flat, type=kind, mask=mask)
+def numbers_of(values: FloatArray) -> pa.Array:
+    """Return numbers, null where they are NaN."""
+    buffers = [_valid(values), pa.py_buffer(np.ascontiguousarray(values))]
+    return pa.Array.from_buffers(pa.float64(), len(values), buffers)
 
 
-def _plain_wkb(storage: pa.Array) -> npt.NDArray[np.uint8] | None:
-    """Return the bytes of the values that are not null, in rows of 21; None unless all are plain points."""
+def _valid(values: FloatArray) -> pa.Buffer | None:
+    """Return Arrow's bits of the values that are not NaN; None if all are."""
+    gone = np.isnan(values)
+    return pa.py_buffer(np.packbits(~gone, bitorder="little")) if gone.any() else None
+
+
+def _plain_wkb(storage: pa.Array) -> npt.NDArray[np.void] | None:
+    """Return the values that are not null; None unless all are plain points."""
     array = storage.cast(pa.large_binary()).drop_null()
     offsets = np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array) + 1]
-    if not (np.diff(offsets) == WKB_BYTES).all():
+    if not (np.diff(offsets) == WKB_POINT.itemsize).all():
         return None
-    data = np.frombuffer(array.buffers()[2] or b"", np.uint8)[offsets[0] : offsets[-1]].reshape(-1, WKB_BYTES)
-    return data if (data[:, :5] == WKB_POINT).all() else None
-
-
-def _shapes(storage: pa.Array) -> npt.NDArray[np.object_]:
-    """Return the geometries, None where the bytes are null or no WKB."""
-    texts = np.asarray(storage.to_pylist(), dtype=object)
-    return np.asarray(shapely.force_2d(shapely.from_wkb(texts, on_invalid="ignore")), dtype=object)
-
-
-def _wkb(storage: pa.Array, coordinates: FloatArray) -> pa.Array:
-    """Return WKB of other coordinates: an empty point stays one, and EWKB has its SRID."""
-    gone = nulls(storage)
-    if _plain_wkb(storage) is not None:
-        present = coordinates[~gone] if gone.any() else coordinates
-        data = np.empty((len(present), WKB_BYTES), np.uint8)
-        data[:, :5] = WKB_POINT
-        data[:, 5:] = np.ascontiguousarray(present, "<f8").view(np.uint8)
-        offsets = np.concatenate([[0], np.cumsum(np.where(gone, 0, WKB_BYTES))]).astype(np.int64)
-        valid = pa.array(~gone).buffers()[1] if gone.any() else None
-        buffers = [valid, pa.py_buffer(offsets), pa.py_buffer(data)]
-        return pa.Array.from_buffers(pa.large_binary(), len(gone), buffers).cast(storage.type)
-    old = _shapes(storage)
-    shapes = np.asarray(shapely.points(coordinates), dtype=object)
-    shapes = shapely.set_srid(shapes, shapely.get_srid(np.where(gone, shapes, old)))
-    empty = np.asarray(shapely.is_empty(old)) & ~gone
-    shapes[empty] = old[empty]
-    shapes[gone] = None
-    return pa.array(shapely.to_wkb(shapes, include_srid=True), storage.type)
+    points = np.frombuffer(array.buffers()[2] or b"", WKB_POINT, len(array), int(offsets[0]))
+    return points if (points["head"] == WKB_HEAD).all() else None
 
 
 def geometry_columns(schema: pa.Schema) -> list[str]:

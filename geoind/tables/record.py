@@ -11,8 +11,8 @@ import math
 import re
 import reprlib
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -43,39 +43,99 @@ MOST_BYTES = 1 << 20
 """No record is longer."""
 LONGEST = 1000
 """Characters of a column's name."""
-Ranges = Mapping[str, tuple[float, float, tuple[object, ...]]]
-"""The smallest and the largest value of members, and other values that they may have.
+MOST_LEVEL = 700.0
+"""The odds may change by a factor of e^level: a float holds no larger one."""
+CLASS = r"[^\W\d]\w{0,99}"
 
-Members whose limits are whole numbers are whole numbers.
-"""
-RANGES: Ranges = {
-    "epsilon": (1e-12, 1e12, (math.inf,)),
-    "level": (1e-12, 700.0, (None,)),
-    "radius": (1e-6, 1e9, (None,)),
-    "reports": (1, 10**12, ()),
-    "delta": (0.0, 1 - 1e-12, ()),
-    "sigma": (1e-6, 1e9, (None,)),
-    "off_site_level": (0.0, 1e12, (math.inf,)),
-    "decimals": (0, 15, ()),
-    "persons": (0, 10**12, (None,)),
-    "fresh": (1e-12, 1e12, (None,)),
-}
-OF_A_TOTAL: Ranges = {
-    "reports": (0, 10**12, ()),
-    "epsilon": (0.0, math.inf, ()),
-    "level": (0.0, 1e12, (None,)),
-    "radius": (0.0, 1e9, (None,)),
-    "delta": (0.0, 1.0, (None,)),
-}
-AS_IN_JSON = ("mechanism", "level", "radius", "reports", "delta", "sigma", "session", "fresh", "version")
-"""Members that are the same in JSON; it may lack those that have a default."""
-UNITS = ("column", "each row", "each file")
-VERSION = re.compile(r"[0-9A-Za-z.+!_-]{1,64}")
-SESSION = re.compile(r"\w[\w.+=(), -]{0,1999}")
+
+def _number(least: float, most: float, *others: object) -> dict[str, Any]:
+    """Return the rule for numbers between two limits, whole ones if these are, and for other values."""
+    whole = isinstance(least, int)
+    kinds, name, show = (int, "a whole number", "d") if whole else ((int, float), "a number", "g")
+
+    def valid(value: Any) -> bool:
+        known = isinstance(value, kinds) and not isinstance(value, bool)
+        return value in others or (known and least <= value <= most)
+
+    # JSON has no infinity: null stands for it.
+    read = (lambda value: math.inf if value is None else value) if math.inf in (*others, most) else None
+    return {"valid": valid, "rule": f"{name} from {least:{show}} to {most:{show}}", "read": read}
+
+
+def _text(rule: str, pattern: str, *others: object) -> dict[str, Any]:
+    """Return the rule for texts of a pattern, and for other values."""
+    known = re.compile(pattern)
+    return {
+        "rule": rule,
+        "valid": lambda text: text in others or (isinstance(text, str) and known.fullmatch(text)),
+    }
+
+
+def _list(valid: Callable[[Any], bool], read: Callable[[Any], Any]) -> dict[str, Any]:
+    """Return the rule for lists, whose items JSON has in another form."""
+    rule = f"a list of names of columns, at most {LONGEST} characters each"
+    return {"rule": rule, "valid": lambda items: isinstance(items, tuple) and all(map(valid, items)), "read": read}
+
+
+def _is_name(value: object) -> bool:
+    # A lone surrogate has no bytes in UTF-8.
+    return isinstance(value, str) and len(value) <= LONGEST and re.search("[\ud800-\udfff]", value) is None
+
+
+def _names_of(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _places_of(value: Any) -> Any:
+    """Return the columns of places: longitude and latitude, or a geometry."""
+    kinds = {("lat", "lon"): ("lon", "lat"), ("geometry",): ("geometry",)}
+    if not isinstance(value, list) or not all(
+        isinstance(place, dict) and tuple(sorted(place)) in kinds for place in value
+    ):
+        return None
+    return tuple(tuple(place[name] for name in kinds[tuple(sorted(place))]) for place in value)
+
+
+class _Checked:
+    """Members that are checked by the rules of their fields, however they came here."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if "valid" in each.metadata:
+                _check(each.name, value, each.metadata["valid"](value), each.metadata["rule"])
+
+    @classmethod
+    def _read(cls, found: dict[str, Any]) -> Self:
+        """Return what JSON has; members that it may lack have a default."""
+        known: dict[str, Any] = {}
+        for each in fields(cls):  # type: ignore[arg-type]
+            *parents, name = each.metadata.get("at", each.name).split(".")
+            inside: Any = found
+            for parent in parents:
+                inside = found.get(parent)
+                _check(parent, inside, isinstance(inside, dict), f"an object with {name}")
+            if name in inside:
+                read = each.metadata.get("read")
+                known[each.name] = inside[name] if read is None else read(inside[name])
+            elif each.default is MISSING or parents == ["lattice"]:
+                raise InvalidInputError(f"{name} must be there")
+        return cls(**known)
+
+    def _written(self, without: Iterable[str] = ()) -> dict[str, Any]:
+        """Return the members for JSON."""
+        members: dict[str, Any] = {}
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            if value is not None and each.name not in without:
+                *parents, name = each.metadata.get("at", each.name).split(".")
+                inside = members.setdefault(parents[0], {}) if parents else members
+                inside[name] = None if value == math.inf else value
+        return members
 
 
 @dataclass(frozen=True, kw_only=True)
-class PersonTotal:
+class PersonTotal(_Checked):
     """What the reports of one person add up to.
 
     Attributes
@@ -94,14 +154,14 @@ class PersonTotal:
     10 reports, epsilon 0.1 per metre together (level 9.5 within 100 m, delta 1e-06)
     """
 
-    reports: int
-    epsilon: float
-    level: float | None = None
-    radius: float | None = None
-    delta: float | None = None
+    reports: int = field(metadata=_number(0, 10**12))
+    epsilon: float = field(metadata=_number(0.0, math.inf))
+    level: float | None = field(default=None, metadata=_number(0.0, 1e12, None))
+    radius: float | None = field(default=None, metadata=_number(0.0, 1e9, None))
+    delta: float | None = field(default=None, metadata=_number(0.0, 1.0, None))
 
     def __post_init__(self) -> None:
-        _check_ranges(self, OF_A_TOTAL)
+        super().__post_init__()
         known = [value is not None for value in (self.level, self.radius, self.delta)]
         _check("level, radius and delta", None, len(set(known)) == 1, "there together")
 
@@ -110,13 +170,11 @@ class PersonTotal:
         """Return the total that a record has."""
         if not isinstance(members, dict):
             raise InvalidInputError("the total of a person must be an object")
-        known: dict[str, Any] = {name: members.get(name) for name in OF_A_TOTAL}
-        return cls(**known | {"epsilon": _or_infinite(members, "epsilon")})
+        return cls._read(members)
 
     def to_json(self) -> dict[str, Any]:
         """Return the members of a record."""
-        members = {name: value for name, value in asdict(self).items() if value is not None}
-        return members | {"epsilon": _or_null(self.epsilon)}
+        return self._written()
 
     def __str__(self) -> str:
         text = plural(self.reports, "report")
@@ -129,7 +187,7 @@ class PersonTotal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseRecord:
+class ReleaseRecord(_Checked):
     """What a release contains and promises.
 
     Parameters
@@ -178,24 +236,36 @@ class ReleaseRecord:
     True
     """
 
-    mechanism: str
-    epsilon: float
-    level: float | None = None
-    radius: float | None = None
-    reports: int = 1
-    delta: float = 0.0
-    sigma: float | None = None
-    off_site_level: float = 0.0
-    decimals: int = DECIMALS
-    places: tuple[tuple[str, ...], ...] = ()
-    kept: tuple[str, ...] = ()
-    unit: str
-    persons: int | None = None
-    busiest: PersonTotal | None = None
-    median: PersonTotal | None = None
-    session: str | None = None
-    fresh: float | None = None
-    version: str
+    mechanism: str = field(
+        metadata=_text("a class name, such as SphericalLaplace", rf"({CLASS}\(){{0,9}}{CLASS}\){{0,9}}")
+    )
+    epsilon: float = field(metadata=_number(1e-12, 1e12, math.inf))
+    level: float | None = field(default=None, metadata=_number(1e-12, MOST_LEVEL, None))
+    radius: float | None = field(default=None, metadata=_number(1e-6, 1e9, None))
+    reports: int = field(default=1, metadata=_number(1, 10**12))
+    delta: float = field(default=0.0, metadata=_number(0.0, 1 - 1e-12))
+    sigma: float | None = field(default=None, metadata=_number(1e-6, 1e9, None))
+    off_site_level: float = field(default=0.0, metadata=_number(0.0, 1e12, math.inf))
+    decimals: int = field(default=DECIMALS, metadata=_number(0, 15) | {"at": "lattice.decimals"})
+    places: tuple[tuple[str, ...], ...] = field(
+        default=(), metadata=_list(lambda place: len(place) in (1, 2) and all(map(_is_name, place)), _places_of)
+    )
+    kept: tuple[str, ...] = field(default=(), metadata=_list(_is_name, _names_of))
+    unit: str = field(
+        metadata=_text("column, each row or each file", "column|each row|each file") | {"at": "person.unit"}
+    )
+    persons: int | None = field(default=None, metadata=_number(0, 10**12, None) | {"at": "person.count"})
+    busiest: PersonTotal | None = field(
+        default=None, metadata={"at": "person.busiest", "read": PersonTotal.from_json}
+    )
+    median: PersonTotal | None = field(
+        default=None, metadata={"at": "person.median", "read": PersonTotal.from_json}
+    )
+    session: str | None = field(
+        default=None, metadata=_text("a method's numbers", r"\w[\w.+=(), -]{0,1999}", None)
+    )
+    fresh: float | None = field(default=None, metadata=_number(1e-12, 1e12, None))
+    version: str = field(metadata=_text("a version", r"[0-9A-Za-z.+!_-]{1,64}"))
 
     @classmethod
     def of(cls, mechanism: Mechanism, *, unit: str, **members: Any) -> Self:
@@ -213,23 +283,13 @@ class ReleaseRecord:
         )
 
     def __post_init__(self) -> None:
-        rule = "a class name, such as SphericalLaplace or Projected(PlanarLaplace)"
-        _check("mechanism", self.mechanism, _is_mechanism(self.mechanism), rule)
-        _check("version", self.version, _matches(VERSION, self.version), "a version")
-        _check_ranges(self, RANGES)
-        _check("unit", self.unit, self.unit in UNITS, f"one of {', '.join(UNITS)}")
-        named = all(len(place) in (1, 2) for place in self.places)
-        _check("places", self.places, named, "one or two columns each")
-        for text in (*self.kept, *(column for place in self.places for column in place)):
-            _check("places and kept", text, _is_text(text), f"names of at most {LONGEST} characters")
-        known = self.session is None or _matches(SESSION, self.session)
-        _check("session", self.session, known, "a method's numbers")
+        super().__post_init__()
+        closed = self.mechanism.count("(") == self.mechanism.count(")")
+        _check("mechanism", self.mechanism, closed, "a class name, such as Projected(PlanarLaplace)")
         _check("fresh", self.fresh, (self.fresh is None) == (self.session is None), "there with session only")
         _check("busiest", None, (self.busiest is None) == (self.median is None), "there with median only")
         if self.session is None and self.radius is not None and self.epsilon != math.inf:
-            # The odds may change by a factor of exp(epsilon * radius): a float holds no larger one.
-            within = self.epsilon * self.radius <= RANGES["level"][1]
-            _check("radius", self.radius, within, "at most 700 / epsilon")
+            _check("radius", self.radius, self.epsilon * self.radius <= MOST_LEVEL, "at most 700 / epsilon")
 
     @classmethod
     def from_json(cls, text: str | bytes, file: str | None = None) -> Self:
@@ -244,23 +304,12 @@ class ReleaseRecord:
         """
         try:
             found = _loaded(text)
-            lattice: Any = found.get("lattice")
-            _check("lattice", lattice, isinstance(lattice, dict), "an object with decimals")
             _check("unit", found.get("unit"), found.get("unit") == "1/m", "'1/m'")
             both = (found.get("level") is None) == (found.get("radius") is None)
             _check("level", found.get("level"), both, "there with radius only")
             several = found.get("reports", 1) == 1 or bool(found.get("delta"))
             _check("reports", found.get("reports"), several, "1 without delta")
-            known = {name: found[name] for name in AS_IN_JSON if name in found}
-            return cls(
-                **{"mechanism": "", "version": ""} | known,
-                **_persons_of(found.get("person")),
-                epsilon=_or_infinite(found, "epsilon"),
-                off_site_level=_or_infinite({"off_site_level": 0.0} | found, "off_site_level"),
-                decimals=lattice.get("decimals"),
-                places=tuple(_columns(place) for place in _listed(found, "places")),
-                kept=tuple(_listed(found, "kept")),
-            )
+            return cls._read(found)
         except InvalidInputError as error:
             raise InvalidInputError(f"release record{'' if file is None else f' of {file!r}'}: {error}") from None
 
@@ -287,34 +336,14 @@ class ReleaseRecord:
 
     def to_json(self) -> str:
         """Return one line of JSON."""
-        several, chosen = bool(self.delta), self.level is not None and self.radius is not None
-        person: dict[str, Any] = {"unit": self.unit, "count": self.persons}
-        if self.busiest is not None and self.median is not None:
-            person |= {"busiest": self.busiest.to_json(), "median": self.median.to_json()}
-        members: dict[str, Any] = {
-            "mechanism": self.mechanism,
-            "epsilon": _or_null(self.epsilon),
-            "unit": "1/m",
-            "sigma": self.sigma,
-            "level": self.level if chosen else None,
-            "radius": self.radius if chosen else None,
-            "reports": self.reports if several else None,
-            "delta": self.delta if several else None,
-            "off_site_level": _or_null(self.off_site_level),
-            "lattice": {"decimals": self.decimals},
-            "places": [_named(place) for place in self.places] or None,
-            "kept": list(self.kept),
-            "person": {name: value for name, value in person.items() if value is not None},
-            "session": self.session,
-            "fresh": self.fresh,
-            "version": self.version,
-        }
-        if not self.off_site_level:
-            del members["off_site_level"]
-        unbounded = ("epsilon", "off_site_level")
-        return json.dumps(
-            {name: value for name, value in members.items() if value is not None or name in unbounded}
-        )
+        absent = {name for name in ("places", "off_site_level", "delta") if not getattr(self, name)}
+        absent |= set() if self.delta else {"reports"}
+        absent |= {"level", "radius"} if self.level is None or self.radius is None else set()
+        members = self._written(absent) | {"unit": "1/m"}
+        if self.places:
+            named = {2: ("lon", "lat"), 1: ("geometry",)}
+            members["places"] = [dict(zip(named[len(place)], place, strict=True)) for place in self.places]
+        return json.dumps(members, default=PersonTotal.to_json)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -538,63 +567,11 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _listed(found: dict[str, Any], name: str) -> list[Any]:
-    value = found.get(name, [])
-    _check(name, value, isinstance(value, list), "a list")
-    return cast("list[Any]", value)
-
-
-def _persons_of(person: object) -> dict[str, Any]:
-    """Return the members about persons."""
-    if not isinstance(person, dict):
-        raise InvalidInputError("person must be an object with unit")
-    totals = {name: person.get(name) for name in ("busiest", "median")}
-    made = {name: None if total is None else PersonTotal.from_json(total) for name, total in totals.items()}
-    return {"unit": person.get("unit"), "persons": person.get("count"), **made}
-
-
-def _columns(place: object) -> tuple[str, ...]:
-    for names in (("lon", "lat"), ("geometry",)):
-        if isinstance(place, dict) and set(place) == set(names):
-            return tuple(place[name] for name in names)
-    raise InvalidInputError("places must be objects with lon and lat, or with geometry")
-
-
 def _check(name: str, value: object, valid: bool, rule: str) -> None:
     if not valid:
         # Shortened before it is shown: what is not valid may be long, and deep.
         shown = reprlib.repr(value) if isinstance(value, (str, int, float, type(None))) else type(value).__name__
         raise InvalidInputError(f"{name} must be {rule}, got {shown}")
-
-
-def _check_ranges(checked: object, ranges: Ranges) -> None:
-    for name, (least, most, others) in ranges.items():
-        value, whole = getattr(checked, name), isinstance(least, int)
-        known = isinstance(value, int if whole else (int, float)) and not isinstance(value, bool)
-        number, show = ("a whole number", "d") if whole else ("a number", "g")
-        valid = value in others or (known and least <= value <= most)
-        _check(name, value, valid, f"{number} from {least:{show}} to {most:{show}}")
-
-
-def _is_text(value: object) -> bool:
-    # A lone surrogate has no bytes in UTF-8.
-    return isinstance(value, str) and len(value) <= LONGEST and re.search("[\ud800-\udfff]", value) is None
-
-
-def _matches(rule: re.Pattern[str], value: object) -> bool:
-    return isinstance(value, str) and rule.fullmatch(value) is not None
-
-
-def _is_mechanism(value: object) -> bool:
-    if not isinstance(value, str) or len(value) > LONGEST:
-        return False
-    names = value.rstrip(")").split("(")
-    closed = "(".join(names) + ")" * (len(names) - 1) == value
-    return closed and all(name.isidentifier() and len(name) <= 100 for name in names)
-
-
-def _named(place: tuple[str, ...]) -> dict[str, str]:
-    return dict(zip(("lon", "lat") if len(place) == 2 else ("geometry",), place, strict=True))
 
 
 def _name(mechanism: Mechanism) -> str:
@@ -608,14 +585,3 @@ def _sigma(mechanism: Mechanism) -> float | None:
     inner = getattr(mechanism, "mechanism", None)
     sigma = getattr(mechanism, "sigma", None) if inner is None else _sigma(inner)
     return None if sigma is None else float(sigma / getattr(mechanism, "largest_scale", 1.0))
-
-
-def _or_infinite(found: Mapping[str, Any], name: str) -> Any:
-    """Return a member that is infinite where it is null: JSON has no infinity."""
-    if name not in found:
-        raise InvalidInputError(f"{name} must be there")
-    return math.inf if found[name] is None else found[name]
-
-
-def _or_null(value: float) -> float | None:
-    return None if value == math.inf else value

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,9 +27,6 @@ from geoind.tables.recipe import EACH_ROW, Recipe, described
 from geoind.tables.record import PersonTotal, ReleaseRecord, Summary
 from geoind.tables.table import Examined, Table
 from geoind.tables.unfinished import CHANGED
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["BOUNDING", "Count", "Release", "turns_of"]
 
@@ -82,7 +78,8 @@ class Count:
     def merge(self, other: "Count", most: int | None) -> None:
         """Add another part, of which at most so many rows of a person are reported."""
         self.rows.update(other.rows)
-        self.persons.update(other.persons)
+        if other.persons.counts:
+            self.persons.update(other.persons)
         for person, tags in other.smallest.items():
             self.smallest[person] = heapq.nsmallest((most or 0) + 1, [*self.smallest.get(person, []), *tags])
         for person, tokens in other.seen.items():

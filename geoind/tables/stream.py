@@ -166,9 +166,14 @@ class Part:
         return total
 
     def draw(
-        self, batches: Iterable[pa.RecordBatch], release: "Release", *, on_problems: OnProblems | None = None
+        self,
+        batches: Iterable[pa.RecordBatch],
+        release: "Release",
+        *,
+        on_problems: OnProblems | None = None,
+        places: bool = True,
     ) -> Iterator[Reports]:
-        """Yield the reports; the rows must be those that were counted.
+        """Yield the reports; the rows must be those that were counted. A writer needs no columns of places.
 
         `drawn` is the number of reports so far, and `corners` what `corners_of` returns for them.
         """
@@ -178,7 +183,7 @@ class Part:
         for _, examined, source in self._examined(batches, on_problems, sessions):
             chosen, keyed = release.chosen(examined, source)
             reports = self._drawn(chosen, keyed, sessions)
-            batch = self.table.reported(chosen, reports).replace_schema_metadata(about)
+            batch = self.table.reported(chosen, reports if places else ()).replace_schema_metadata(about)
             self.drawn += int(chosen.reports_per_row.sum())
             self.corners = corners_of([self.corners, *reports])
             if release.recipe.order == "shuffle":

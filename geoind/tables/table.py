@@ -24,7 +24,6 @@ from geoind.tables.columns import (
     column_of,
     compacted,
     empty,
-    is_text,
     labels_of,
     only_column,
     persons_in,
@@ -130,8 +129,6 @@ class Table:
         Whether a kept column may be missing here, because another file has it.
     position : str, optional
         The column with the number of each row in its file, from 0, where batches are not all of its rows.
-    numbers : bool
-        Whether coordinates that are text become numbers, because a writer formats them.
 
     Examples
     --------
@@ -149,7 +146,6 @@ class Table:
     path: str = ""
     one_of_several: bool = False
     position: str | None = None
-    numbers: bool = False
 
     def __post_init__(self) -> None:
         names = self.schema.names
@@ -194,11 +190,7 @@ class Table:
     def reported_schema(self) -> pa.Schema:
         """The schema of the batches of reports, without a record."""
         names = {*self._place_names, *self.recipe.published}
-        schema = published_schema(self.schema, names, self._place_names)
-        for number, column in enumerate(schema if self.numbers else ()):
-            if column.name in self._place_names and is_text(column.type):
-                schema = schema.set(number, pa.field(column.name, pa.float64()))
-        return schema
+        return published_schema(self.schema, names, self._place_names)
 
     @property
     def decimals(self) -> int:
@@ -220,7 +212,8 @@ class Table:
         examined = Examined(batch, np.arange(len(batch)), {}, tuple(truths), names, codes, times)
         examined = examined.without(misplaced | unnamed)
         for truth in examined.truths:
-            check_truths(self.recipe.mechanism, truth[~np.isnan(truth[:, 0])])
+            gone = np.isnan(truth[:, 0])
+            check_truths(self.recipe.mechanism, truth[~gone] if gone.any() else truth)
         return examined
 
     def randomness(self, examined: Examined, first: int) -> KeyedRandomness:
@@ -246,14 +239,19 @@ class Table:
         return KeyedRandomness(self.recipe.key.for_file(self.path), rows)
 
     def reported(self, examined: Examined, reports: Sequence[FloatArray]) -> pa.RecordBatch:
-        """Return the columns that leave, with reports in place of true locations."""
+        """Return the columns that leave, with reports in place of true locations, or without any places."""
         changed, schema = dict[str, pa.Array](), self.reported_schema
-        for place, made in zip(self.places, reports, strict=True):
-            changed |= place.written(examined.batch, made, None if self.numbers else self.decimals)
-        arrays = [
-            changed[name] if name in changed else compacted(column_of(examined.batch, name))
-            for name in schema.names
-        ]
+        for place, made in zip(self.places, reports, strict=False):
+            changed |= place.written(examined.batch, made, self.decimals)
+        if not reports:
+            schema = pa.schema([field for field in schema if field.name not in self._place_names])
+        for name in schema.names:
+            if name not in changed:
+                column = column_of(examined.batch, name)
+                # A file has the values of flat columns only, not their memory.
+                flat = not reports and not column.type.num_fields and not pa.types.is_dictionary(column.type)
+                changed[name] = column if flat else compacted(column)
+        arrays = [changed[name] for name in schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def refuse_copies(self, examined: Examined) -> None:
@@ -265,7 +263,7 @@ class Table:
         places = []
         for place, truth in zip(self.places, examined.truths, strict=True):
             places.append((truth[chosen], 3))
-            if not same_crs(crs_of(place), LONLAT):
+            if isinstance(place, Points) and not same_crs(crs_of(place), LONLAT):
                 places.append((from_lonlat(truth[chosen], crs_of(place)), 0))
         refuse_copies(rows_of(examined.batch.select(names), chosen), places)
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from geoind.arrays import FloatArray, IntArray, as_positive
+from geoind.arrays import as_positive
 from geoind.distances import EARTH_RADIUS
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.spherical import WGS84_FACTOR, SphericalLaplace
 from geoind.randomness import Words
 from geoind.traces.laws import shares
-from geoind.traces.words import CHOICE, FRESH, LIMIT, NEAR, NO_CHOICE, TEST, SessionWords
+from geoind.traces.words import CHOICE, FRESH, LIMIT, NEAR, NO_CHOICE, TEST, Block, SessionWords, as_words
 
 if TYPE_CHECKING:
     from flint import arb
@@ -112,20 +112,25 @@ def distance_exceeds(apart: Numbers, noise: Numbers, threshold: Numbers, size: f
     return difference > 0, abs(difference) > CLOSE + SURE * (apart + abs(noise) + abs(threshold) + size)
 
 
-def noisy_argmin(scores: FloatArray, words: Words, scale: float) -> tuple[IntArray, Flags]:
-    """Return in which column a score plus exponential noise is the smallest, and where doubles are sure of it.
+def noisy_argmin(scores: Sequence[Numbers], words: Sequence[Numbers], scale: float) -> tuple[Numbers, Numbers]:
+    """Return the number of the smallest of some scores plus exponential noise, and where doubles are sure of it.
 
-    `scores` and `words` are (n, k), two or more of each row's scores finite.
+    Two or more of the scores are finite.
     """
-    sums = scores + _exponential_noise(words, scale)
-    ordered = np.sort(sums, axis=1)
-    best, second = ordered[:, 0], ordered[:, 1]
-    # No sum of the other columns is nearer to the best than the second. NaN, of a word with too few bits, is last.
-    return sums.argmin(axis=1), _surely_less(best, second, scale) & ~np.isnan(ordered[:, -1])
+    arrays = isinstance(scores[0], np.ndarray)
+    least, most, where = (np.minimum, np.maximum, np.where) if arrays else (min, max, _either)
+    number, best, second, known = 0, math.inf, math.inf, True
+    for candidate, (score, word) in enumerate(zip(scores, words, strict=True)):
+        total = score + _exponential_noise(word, scale)
+        known = known & (total == total)  # NaN, of a word with too few bits, is not known
+        number = where(total < best, candidate, number)
+        second, best = least(second, most(best, total)), least(best, total)
+    # No other sum is nearer to the best than the second.
+    return number, known & (second > best + CLOSE + SURE * (best + second + 2 * scale))
 
 
-def _surely_less(best: Numbers, second: Numbers, scale: float) -> Numbers:
-    return second > best + CLOSE + SURE * (best + second + 2 * scale)
+def _either(condition: bool, yes: int, no: int) -> int:
+    return yes if condition else no
 
 
 # The same comparisons in exact arithmetic
@@ -235,8 +240,8 @@ class GuardedPlace:
     Examples
     --------
     >>> words = SessionWords(bytes(32))
-    >>> person = words.persons(["ana"])
-    >>> seed = words.steps(person, np.array([0.0]), np.array([[2.2945, 48.8584]]))
+    >>> person = words.person("ana")
+    >>> seed = words.steps(person, 0.0, (2.2945, 48.8584))
     >>> place = GuardedPlace(2.2945, 48.8584, words, person, seed, lambda epsilon, label: None)
     >>> place, place.is_near((2.2945, 48.8584), limit=5000.0, epsilon=0.01)
     (GuardedPlace(...), True)
@@ -249,8 +254,8 @@ class GuardedPlace:
         lon: float,
         lat: float,
         words: SessionWords,
-        person: Words,
-        seed: Words,
+        person: Block,
+        seed: Block,
         charge: Callable[[float, str], None],
         run: AboveThreshold | None = None,
     ) -> None:
@@ -272,8 +277,8 @@ class GuardedPlace:
         """Return a fresh report of the place; costs epsilon."""
         self._ask(FRESH, epsilon)
         self._charge(epsilon, "fresh report")
-        [[first, second]] = self._words.pairs(self._seed, epsilon, FRESH).tolist()
-        further = self._words.fresh(self._seed, epsilon)
+        first, second = as_words(self._words.pairs(self._seed, epsilon, FRESH))
+        further = self._words.fresh(np.array([as_words(self._seed)], np.uint64), epsilon)
         return _globe(epsilon).sample_one(*self._place, first, second, further=further)
 
     def is_near(self, other: Place, limit: float, epsilon: float) -> bool:
@@ -284,8 +289,7 @@ class GuardedPlace:
         self._ask(NEAR, epsilon, (other,), limit)
         self._charge(epsilon, "test")
         scale = WGS84_FACTOR * (1 / epsilon)
-        [words] = self._words.pairs(self._seed, epsilon, NEAR).tolist()
-        threshold = limit + laplace_noise(words, scale)
+        threshold = limit + laplace_noise(as_words(self._words.pairs(self._seed, epsilon, NEAR)), scale)
         far, sure = distance_exceeds(arc_length(*self._place, *other), 0.0, threshold, 2 * limit + scale)
         if not sure:
             noise = _Noise(self._words.stream(self._seed, epsilon, NEAR), scale, signed=True)
@@ -306,8 +310,8 @@ class GuardedPlace:
         self._charge(0.0, "test of a run")
         limit_scale, test_scale = scales_of_tests(run.epsilon)
         run_seed = self._words.runs(self._person, run.number, run.place)
-        [bar] = self._words.pairs(run_seed, run.epsilon, LIMIT).tolist()
-        [noise] = self._words.pairs(self._seed, run.epsilon, TEST).tolist()
+        bar = as_words(self._words.pairs(run_seed, run.epsilon, LIMIT))
+        noise = as_words(self._words.pairs(self._seed, run.epsilon, TEST))
         left, sure = distance_exceeds(
             arc_length(*self._place, *run.place),
             laplace_noise(noise, test_scale),
@@ -333,11 +337,7 @@ class GuardedPlace:
         count, scale = len(places), WGS84_FACTOR * (2 / epsilon)
         words = self._words.choices(self._seed, epsilon, count).tolist()
         scores = [*(arc_length(*self._place, *place) for place in places), limit]
-        # `noisy_argmin` of one row, without arrays.
-        sums = [score + _exponential_noise(word, scale) for score, word in zip(scores, words, strict=True)]
-        best = min(range(count + 1), key=sums.__getitem__)
-        others = sums[:best] + sums[best + 1 :]
-        sure = all(_surely_less(sums[best], other, scale) for other in others)
+        best, sure = noisy_argmin(scores, words, scale)
         if not sure:
             best = self._nearest_exactly(places, limit, epsilon, scale)
         return best if best < count else None

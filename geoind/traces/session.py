@@ -15,10 +15,9 @@ from geoind.budgets.persons import as_person
 from geoind.errors import InvalidInputError
 from geoind.keys import KEY_BYTES, KeyLike, as_key
 from geoind.pipeline import Location
-from geoind.randomness import Words
 from geoind.traces.methods import History, Report, TraceMethod
 from geoind.traces.questions import AboveThreshold, GuardedPlace, check_question
-from geoind.traces.words import SEEN, SessionWords
+from geoind.traces.words import SEEN, Block, SessionWords, as_words
 
 if TYPE_CHECKING:
     from geoind.traces.zones import PrivateZone
@@ -133,7 +132,7 @@ class TraceSession:
         secret = secrets.token_bytes(KEY_BYTES) if key is None else as_key(key).read()
         self._words = SessionWords(secret)
         # Two persons under one key must not share the noise of a run's limit.
-        self._person_words = self._words.persons(["" if person_id is None else as_person(person_id)])
+        self._person_words = self._words.person("" if person_id is None else as_person(person_id))
         self._ledger, self._person, self._zone = ledger, person_id, zone
         self._tag = "" if ledger is None or person_id is None else session_tag(secret, person_id)
         self._history: History | None = None
@@ -178,7 +177,7 @@ class TraceSession:
         now = as_seconds(time)
         with self._lock:
             seed = self._words.steps(self._person_words, now, (lon, lat))
-            [[first, second]] = self._words.pairs(seed, 0.0, SEEN).tolist()
+            first, second = as_words(self._words.pairs(seed, 0.0, SEEN))
             seen = f"{first:016x}{second:016x}"
             if self._ledger is None or self._person is None:
                 step = self._step(lon, lat, now, seed, seen, None)
@@ -204,7 +203,7 @@ class TraceSession:
             last = self._history.last
             return Location(last.lat, last.lon)
 
-    def _step(self, lon: float, lat: float, now: float, seed: Words, seen: str, account: Account | None) -> Step:
+    def _step(self, lon: float, lat: float, now: float, seed: Block, seen: str, account: Account | None) -> Step:
         """Return the session's next step, which is not yet taken; an error of the ledger is raised."""
         method, zone, last = self.method, self._zone, self._history
         if last is not None and now <= last.time:

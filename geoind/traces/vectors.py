@@ -31,7 +31,7 @@ from geoind.traces.questions import (
     scales_of_tests,
 )
 from geoind.traces.sparse import FAR, SparseVector, Switching
-from geoind.traces.words import CHOICE, LIMIT, NO_CHOICE, TEST, SessionWords
+from geoind.traces.words import CHOICE, LIMIT, NO_CHOICE, TEST, SessionWords, as_block
 
 __all__ = ["array_sessions"]
 
@@ -322,7 +322,7 @@ class _Batch:
         words = np.full(scores.shape, ANY_WORD, np.uint64)
         words[who, which] = self.words.pairs(self.seeds[rows[who]], method.choice, CHOICE, number)[:, 0]
         words[:, -1] = self.words.pairs(self.seeds[rows], method.choice, NO_CHOICE)[:, 0]
-        best, sure = noisy_argmin(scores, words, WGS84_FACTOR * (2 / method.choice))
+        best, sure = noisy_argmin(scores.T, words.T, WGS84_FACTOR * (2 / method.choice))
         for row in np.flatnonzero(~sure).tolist():
             offered = np.flatnonzero(known[row])
             places = tuple((lon, lat) for lon, lat in anchors[row, offered].tolist())
@@ -336,8 +336,8 @@ class _Batch:
     def _guarded(self, person: int, row: int, run: AboveThreshold | None = None) -> GuardedPlace:
         """Return one step as the person's own session has it; its costs are counted elsewhere."""
         lon, lat = self.lonlat[row].tolist()
-        words = self.sessions.state["person"][[person]]
-        return GuardedPlace(lon, lat, self.words, words, self.seeds[[row]], _charge_nothing, run)
+        words, seed = as_block(self.sessions.state["person"][person]), as_block(self.seeds[row])
+        return GuardedPlace(lon, lat, self.words, words, seed, _charge_nothing, run)
 
 
 def _charge_nothing(epsilon: float, label: str) -> None:

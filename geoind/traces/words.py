@@ -13,18 +13,34 @@ Each last block gives two words. The first three blocks of a step or a run are e
 
 import hashlib
 import itertools
+import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.keys import KEY_BYTES
-from geoind.randomness import BLOCK_BYTES, Randomness, Words, block_cipher, cbc_mac
+from geoind.randomness import BLOCK_BYTES, Blocks, Randomness, Words, block_cipher, cbc_mac
 
-__all__ = ["CHOICE", "FRESH", "LIMIT", "NEAR", "NO_CHOICE", "SEEN", "TEST", "SessionWords"]
+__all__ = [
+    "CHOICE",
+    "FRESH",
+    "LIMIT",
+    "NEAR",
+    "NO_CHOICE",
+    "SEEN",
+    "TEST",
+    "Block",
+    "SessionWords",
+    "as_block",
+    "as_words",
+]
+
+Block: TypeAlias = int
+"""One block of 16 bytes, as a whole number: its low 64 bits are the first word."""
 
 FRESH, NEAR, LIMIT, TEST, CHOICE, NO_CHOICE, SEEN = range(1, 8)
 """What words are for."""
@@ -32,9 +48,35 @@ FRESH, NEAR, LIMIT, TEST, CHOICE, NO_CHOICE, SEEN = range(1, 8)
 RUN = 1
 """Second word of the second block of a run; that of a moment is 0."""
 
+WORD = 64
+_TWO_FLOATS = struct.Struct("<dd")
+
+
+def as_words(block: Block) -> tuple[int, int]:
+    """Return the two words of a block.
+
+    Examples
+    --------
+    >>> as_words(2 << 64 | 1)
+    (1, 2)
+    """
+    return block & (1 << WORD) - 1, block >> WORD
+
+
+def as_block(words: Words) -> Block:
+    """Return the block of two words.
+
+    Examples
+    --------
+    >>> as_words(as_block(np.array([1, 2], np.uint64)))
+    (1, 2)
+    """
+    first, second = words.tolist()
+    return first | second << WORD
+
 
 class SessionWords:
-    """The words of all sessions under one key, in arrays of n rows; a single session has one row.
+    """The words of all sessions under one key: for one step as a `Block`, for n steps as (n, 2) arrays.
 
     Parameters
     ----------
@@ -44,9 +86,10 @@ class SessionWords:
     Examples
     --------
     >>> words = SessionWords(bytes(32))
-    >>> seeds = words.steps(words.persons(["ana"]), np.array([60.0]), np.array([[2.2945, 48.8584]]))
-    >>> words.pairs(seeds, 0.01, FRESH).shape
-    (1, 2)
+    >>> step = words.steps(words.person("ana"), 60.0, (2.2945, 48.8584))
+    >>> steps = words.steps(words.persons(["ana"]), np.array([60.0]), np.array([[2.2945, 48.8584]]))
+    >>> as_words(words.pairs(step, 0.01, FRESH)) == (*words.pairs(steps, 0.01, FRESH)[0].tolist(),)
+    True
     """
 
     def __init__(self, key: bytes) -> None:
@@ -54,74 +97,82 @@ class SessionWords:
         subkey = hashlib.blake2b(key=key, digest_size=KEY_BYTES, person=b"geoind steps").digest()
         self._cipher = block_cipher(subkey)
 
+    def person(self, name: str) -> Block:
+        """Return the block that stands for a person; the name "" is a session without a person."""
+        return self._cipher(int.from_bytes(self._digest(name), "little"))
+
     def persons(self, names: Sequence[str]) -> Words:
-        """Return (n, 2) words that stand for persons; the name "" is a session without a person."""
-        digests = [
-            hashlib.blake2b(
-                name.encode(), key=self._key, digest_size=BLOCK_BYTES, person=b"geoind traveller"
-            ).digest()
-            for name in names
-        ]
-        return self._cipher(np.frombuffer(b"".join(digests), np.uint64).reshape(-1, 2))
+        """Return (n, 2) words that stand for persons."""
+        digests = b"".join(map(self._digest, names))
+        return self._cipher(np.frombuffer(digests, np.uint64).reshape(-1, 2))
 
-    def steps(self, persons: Words, times: npt.ArrayLike, lonlat: npt.ArrayLike) -> Words:
-        """Return (n, 2) seeds of steps: persons at times, in seconds, at their true places."""
-        return self._seeds(persons, times, lonlat)
+    def steps(self, persons: Blocks, times: Any, lonlat: Any) -> Blocks:
+        """Return the seeds of steps: persons at times, in seconds, at their true places."""
+        return self._seeds(persons, _floats(persons, times, 0.0), lonlat)
 
-    def runs(self, persons: Words, numbers: npt.ArrayLike, lonlat: npt.ArrayLike) -> Words:
-        """Return (n, 2) seeds of runs of tests against reported places."""
-        return self._seeds(persons, 0.0, lonlat, numbers)
+    def runs(self, persons: Blocks, numbers: Any, lonlat: Any) -> Blocks:
+        """Return the seeds of runs of tests against reported places."""
+        if isinstance(persons, int):
+            return self._seeds(persons, RUN << WORD | numbers, lonlat)
+        blocks = np.full_like(persons, RUN)
+        blocks[:, 0] = numbers
+        return self._seeds(persons, blocks, lonlat)
 
     def pairs(
-        self, seeds: Words, epsilon: float, purpose: int, numbers: IntArray | int = 0, *, counter: int = 0
-    ) -> Words:
+        self, seeds: Blocks, epsilon: float, purpose: int, numbers: IntArray | int = 0, *, counter: int = 0
+    ) -> Blocks:
         """Return two words of each seed for a purpose: the first ones, or those with that counter."""
-        blocks = seeds ^ _last_block(epsilon, purpose, counter)
-        if not isinstance(numbers, int) or numbers:
-            blocks[:, 1] ^= np.asarray(numbers, np.uint64) << np.uint64(32)
+        last = _last_block(epsilon, purpose, counter)
+        if isinstance(seeds, int):
+            return self._cipher(seeds ^ last ^ int(numbers) << WORD + 32)
+        blocks = seeds ^ np.array(as_words(last), np.uint64)
+        blocks[:, 1] ^= np.asarray(numbers, np.uint64) << np.uint64(32)
         return self._cipher(blocks)
 
-    def choices(self, seed: Words, epsilon: float, count: int) -> Words:
+    def choices(self, seed: Block, epsilon: float, count: int) -> Words:
         """Return (count + 1,) words of one seed for a choice among places, the last for none of them."""
-        return self._cipher(seed ^ _choice_blocks(epsilon, count))[:, 0]
+        return self._cipher(_choice_blocks(epsilon, count) ^ np.array(as_words(seed), np.uint64))[:, 0]
 
-    def stream(self, seed: Words, epsilon: float, purpose: int, number: int = 0) -> Iterator[int]:
-        """Yield the words of one seed, (1, 2), for a purpose, without end."""
+    def stream(self, seed: Block, epsilon: float, purpose: int, number: int = 0) -> Iterator[int]:
+        """Yield the words of one seed for a purpose, without end."""
         for counter in itertools.count():
-            yield from self.pairs(seed, epsilon, purpose, number, counter=counter)[0].tolist()
+            yield from as_words(self.pairs(seed, epsilon, purpose, number, counter=counter))
 
     def fresh(self, seeds: Words, epsilon: float) -> Randomness:
         """Return the source of the words of fresh reports, one per seed."""
         return _FreshWords(self, seeds, epsilon)
 
-    def _seeds(
-        self, persons: Words, times: npt.ArrayLike, lonlat: npt.ArrayLike, runs: npt.ArrayLike | None = None
-    ) -> Words:
-        # The second and third block of all rows in one array: for a single row, each call of numpy counts.
-        numbers = np.zeros((2, len(persons), 2))
-        numbers[0, :, 0], numbers[1] = times, lonlat
-        numbers += 0.0  # 0.0 and -0.0 are one number
-        blocks = numbers.view(np.uint64)
-        if runs is not None:
-            blocks[0, :, 0], blocks[0, :, 1] = runs, RUN
-        return cbc_mac(self._cipher, persons ^ blocks[0], blocks[1])
+    def _digest(self, name: str) -> bytes:
+        hashed = hashlib.blake2b(name.encode(), key=self._key, digest_size=BLOCK_BYTES, person=b"geoind traveller")
+        return hashed.digest()
+
+    def _seeds(self, persons: Blocks, second: Blocks, lonlat: Any) -> Blocks:
+        lon, lat = lonlat if isinstance(persons, int) else np.transpose(lonlat)
+        return cbc_mac(self._cipher, persons ^ second, _floats(persons, lon, lat))
+
+
+def _floats(like: Blocks, first: Any, second: Any) -> Blocks:
+    """Return a block of two numbers for each row of `like`; 0.0 and -0.0 are one number."""
+    if isinstance(like, int):
+        return int.from_bytes(_TWO_FLOATS.pack(first + 0.0, second + 0.0), "little")
+    numbers = np.empty(like.shape)
+    numbers[:, 0], numbers[:, 1] = first, second
+    numbers += 0.0
+    return numbers.view(np.uint64)
 
 
 @lru_cache(maxsize=1024)
-def _last_block(epsilon: float, purpose: int, counter: int) -> Words:
+def _last_block(epsilon: float, purpose: int, counter: int) -> Block:
     """Return the fourth block of a question, without its number: 16 bits above the counter's 32."""
-    block = np.array((0, purpose << 48 | counter), np.uint64)
-    block[0] = np.float64(epsilon).view(np.uint64)
-    return block
+    [word] = struct.unpack("<Q", struct.pack("<d", epsilon))
+    return word | (purpose << 48 | counter) << WORD
 
 
 @lru_cache(maxsize=1024)
 def _choice_blocks(epsilon: float, count: int) -> Words:
     """Return the fourth blocks of a choice among so many places, and that of none of them."""
-    blocks = np.tile(_last_block(epsilon, CHOICE, 0), (count + 1, 1))
-    blocks[:, 1] |= np.arange(count + 1, dtype=np.uint64) << np.uint64(32)
-    blocks[-1] = _last_block(epsilon, NO_CHOICE, 0)
-    return blocks
+    places = [_last_block(epsilon, CHOICE, 0) | number << WORD + 32 for number in range(count)]
+    return np.array([as_words(block) for block in (*places, _last_block(epsilon, NO_CHOICE, 0))], np.uint64)
 
 
 @dataclass(frozen=True)
@@ -134,6 +185,5 @@ class _FreshWords:
         return self.session_words.pairs(self.seeds, self.epsilon, FRESH)
 
     def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:  # noqa: ARG002
-        seed = self.seeds[row : row + 1]
-        first, second = self.session_words.pairs(seed, self.epsilon, FRESH, counter=1 + number)[0].tolist()
-        return first, second
+        seed = as_block(self.seeds[row])
+        return as_words(self.session_words.pairs(seed, self.epsilon, FRESH, counter=1 + number))

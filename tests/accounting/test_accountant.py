@@ -133,6 +133,7 @@ def test_a_channel_of_one_input_tells_nothing() -> None:
     assert level_of_reports(Channel(here, there, [[0.5, 0.5]]), reports=5, radius=1, delta=1e-5) == 0
 
 
+@pytest.mark.slow
 def test_mixtures_agree_with_the_sum_of_drawn_losses() -> None:
     rng = np.random.default_rng(3)
     draws = 400_000

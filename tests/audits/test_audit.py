@@ -257,8 +257,9 @@ def test_a_seed_repeats_an_audit_and_another_one_does_not() -> None:
     def findings(rng: RandomnessLike) -> tuple[Finding, ...]:
         return audit(PlanarLaplace(EPSILON), draws=2000, rng=rng).findings
 
-    assert findings(1) == findings(1) == findings(np.random.default_rng(1))
-    assert findings(1) != findings(2)
+    once = findings(1)
+    assert once == findings(np.random.default_rng(1))
+    assert once != findings(2)
     assert findings(None) != findings(None)
 
 
@@ -311,8 +312,8 @@ def test_what_is_called_visible_is_seen() -> None:
 
 def test_bounds_of_several_places_share_the_confidence() -> None:
     once = audit(PlanarLaplace(EPSILON), draws=5000, rng=1)
-    often = audit(PlanarLaplace(EPSILON), draws=5000, rng=1, places=np.zeros((6, 2)))
-    assert len(often.findings) == 6 * len(once.findings)
+    often = audit(PlanarLaplace(EPSILON), draws=5000, rng=1, places=np.zeros((3, 2)))
+    assert len(often.findings) == 3 * len(once.findings)
     assert often.smallest_visible > once.smallest_visible
 
 

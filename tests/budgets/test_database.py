@@ -125,6 +125,7 @@ print(codes, ledger.remaining("ana"))
 """
 
 
+@pytest.mark.slow
 def test_a_ledger_in_memory_is_not_silently_two_ledgers() -> None:
     done = subprocess.run([sys.executable, "-c", FORKED, "sqlite://"], capture_output=True, text=True, check=True)
     assert done.stdout == "[3, 3, 3, 3] 0.75\n"
@@ -176,6 +177,7 @@ except LedgerError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_an_error_before_any_noise_and_loses_nothing(tmp_path: Path) -> None:
     """The kernel refuses to let the file grow, as a full disk or a quota does."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
@@ -188,6 +190,7 @@ def test_a_full_disk_is_an_error_before_any_noise_and_loses_nothing(tmp_path: Pa
         ledger.charge("ana", 0.001)
 
 
+@pytest.mark.slow
 def test_a_server_that_vanished_is_an_error_before_any_noise(programs: Path) -> None:
     with running_server(programs) as short_lived:
         ledger = Ledger(short_lived.url(), budget=1)

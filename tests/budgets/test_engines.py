@@ -18,6 +18,7 @@ from tests.budgets.test_database import DAY, EPSILON, FORKED
 from tests.postgres import Server
 
 
+@pytest.mark.slow
 def test_a_forked_worker_uses_connections_of_its_own(url: str) -> None:
     done = subprocess.run([sys.executable, "-c", FORKED, url], capture_output=True, text=True, check=True)
     assert done.stdout == "[0, 0, 0, 0] 0.25\n"

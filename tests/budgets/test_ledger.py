@@ -98,6 +98,7 @@ def test_what_is_recorded_is_never_less_than_what_was_spent(charges: list[float]
     assert recorded <= sum(Fraction(repr(epsilon)) for epsilon in charges) + Fraction(len(charges), 10**15)
 
 
+@pytest.mark.slow
 @given(
     budget=st.floats(1e-9, 900),
     parts=st.lists(st.floats(1e-3, 0.9), min_size=1, max_size=12),

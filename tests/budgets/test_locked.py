@@ -124,6 +124,7 @@ def test_an_epsilon_that_the_budget_cannot_count_is_refused() -> None:
 COSTS = st.lists(st.sampled_from([0.001, 0.002, 0.004, 0.01]), max_size=12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BUDGETS)
 @settings(max_examples=300, deadline=None)
 @given(before=COSTS, bill=COSTS, kept=st.lists(st.booleans(), min_size=12, max_size=12))

@@ -65,6 +65,7 @@ def test_reports_of_one_place_at_three_epsilons_are_three_reports_and_cost_their
     assert len(tokens) == 3
 
 
+@pytest.mark.slow
 def test_the_grid_is_turned_by_a_uniformly_random_rotation() -> None:
     """Each entry of a uniform rotation has mean 0 and second moment 1/3, and no two are correlated."""
     turned = np.array([_rotation(secret(number)) for number in range(trials(20_000))])
@@ -184,6 +185,7 @@ def centres(lat: float, count: int, cell: float) -> tuple[np.ndarray, np.ndarray
     return np.asarray(apart), np.radians(bearing)
 
 
+@pytest.mark.slow
 def test_without_the_secret_a_cells_centre_is_noise_that_looks_the_same_everywhere() -> None:
     """What the proof of the promise rests on: borders that are public would fail it."""
     equator, _ = centres(0.0, 4000, 1000.0)
@@ -197,6 +199,7 @@ def test_without_the_secret_a_cells_centre_is_noise_that_looks_the_same_everywhe
     assert equator.mean() == pytest.approx(1000 * 0.3826, rel=0.02)
 
 
+@pytest.mark.slow
 def test_a_step_across_a_border_does_not_cost_a_cell() -> None:
     """Over the secrets, reports from two places 20 m apart fall beyond a line about equally often.
 
@@ -218,6 +221,7 @@ def test_a_step_across_a_border_does_not_cost_a_cell() -> None:
     assert ratio <= math.exp(20 * EPSILON) * (1 + 4.5 * math.sqrt(2 / (count / 2)))
 
 
+@pytest.mark.slow
 def test_given_the_cell_the_noise_is_the_mechanisms() -> None:
     globe = SphericalLaplace(EPSILON)
     truth, reports = [], []

@@ -73,6 +73,7 @@ def test_some_prior_shows_all_of_epsilon_in_each_reading(distance: Distance, cha
     assert epsilon_within_balls(channel, rare, distance=distance) == pytest.approx(worst, rel=1e-6, abs=1e-9)
 
 
+@pytest.mark.slow
 @given(matrices, priors)
 def test_a_ball_is_what_bayes_makes_of_knowing_it(channel: Channel, prior: Prior) -> None:
     posterior, apart = channel.posterior(prior), euclidean(GRID.xy, GRID.xy)

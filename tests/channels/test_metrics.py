@@ -162,6 +162,7 @@ def test_a_report_never_makes_guessing_worse_nor_better_than_the_capacity(
     assert multiplicative_leakage(channel, Prior.uniform(BLOCK)) == pytest.approx(capacity)
 
 
+@pytest.mark.slow
 @given(matrices, matrices, masses, gains)
 def test_post_processing_never_raises_a_vulnerability(
     channel: Channel, step: Channel, prior: Prior, gain: FloatArray

@@ -29,7 +29,7 @@ def masses(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize("options", [[], ["--closed"], ["--method", "inversion"], ["--smoothing", "300"]])
+@pytest.mark.parametrize("options", [[], ["--closed"]])
 def test_the_recovered_population_is_where_the_people_are(
     reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str]
 ) -> None:
@@ -65,6 +65,7 @@ def test_people_on_both_sides_of_180_degrees_are_in_one_grid(tmp_path: Path, bou
     assert all(max(lon for lon, _ in ring) - min(lon for lon, _ in ring) < 0.01 for ring in rings)
 
 
+@pytest.mark.slow
 def test_several_outputs_with_intervals_over_the_reports_own_bounds(
     reports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,10 +89,6 @@ def test_several_outputs_with_intervals_over_the_reports_own_bounds(
         (
             ["--grid", "100", "--out", "people.csv", "--bounds", "5", "48", "5.1", "48.1"],
             "20,000 of 20,000 reports are too far away",
-        ),
-        (
-            ["--grid", "100", "--out", "people.csv", "--method", "inversion", "--converged"],
-            "need --method update",
         ),
         (["--grid", "400", "--out", "people.csv", "--intervals", "3"], "--intervals must be at least 11, got 3"),
         (["--grid", "400", "--out", "people.csv", "--intervals", "0"], "--intervals must be a positive whole"),
@@ -118,7 +115,7 @@ def test_an_error_is_one_sentence(
 def test_the_promise_of_reports_that_an_estimate_replaces_goes_with_them(reports: Path, tmp_path: Path) -> None:
     out = tmp_path / "cells.csv"
     sidecar_of(out).write_text(sidecar_of(reports).read_text())
-    run = ["estimate", str(reports), "--grid", "1000", "--method", "inversion", "--quiet", "--out", str(out)]
+    run = ["estimate", str(reports), "--grid", "1000", "--quiet", "--out", str(out)]
     assert main(run) == 0
     assert [path.name for path in tmp_path.iterdir()] == ["cells.csv"]
     assert sidecar_of(reports).exists()

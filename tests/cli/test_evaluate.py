@@ -28,6 +28,7 @@ def small_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 1)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_setting")
 def test_the_command_prints_tables_and_writes_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -54,6 +55,7 @@ def test_a_prior_comes_from_a_file_of_check_ins(tmp_path: Path, capsys: pytest.C
     assert "90 positions in the busiest 3 x 3 cells, between 2.3" in err
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_setting")
 def test_a_prior_from_a_file_whose_name_is_no_text_gets_a_name_that_is(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -64,6 +66,7 @@ def test_a_prior_from_a_file_whose_name_is_no_text_gets_a_name_that_is(
     assert "a?" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_setting")
 @pytest.mark.parametrize("name", ["trips.csv", "trips.gpkg", "trips.parquet", "trips"])
 def test_a_prior_comes_from_whatever_obfuscate_reads(

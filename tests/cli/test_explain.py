@@ -1,4 +1,5 @@
 import math
+import re
 import subprocess
 import sys
 
@@ -89,7 +90,7 @@ def test_several_reports_are_compared_with_the_plain_sum_and_with_gaussian_noise
         said = rows[f"{family.capitalize()} noise, up to delta 1e-05"]
         assert metres(said) == pytest.approx(noise.mean_radius, abs=0.05)
     assert main(["explain", "--level", "1.386", "--radius", "200", "--reports", "3", "--delta", "1e-5"]) == 0
-    assert "from 6 reports on, Gaussian noise is smaller" in capsys.readouterr().out
+    assert re.search(r"by the plain sum, from +6 reports\n", capsys.readouterr().out)
 
 
 @pytest.mark.parametrize(
@@ -109,10 +110,10 @@ def test_several_reports_are_compared_with_the_plain_sum_and_with_gaussian_noise
             "--reports must be a number",
         ),
         (["--epsilon", "1", "--level", "1", "--radius", "1"], "not both"),
-        (["--epsilon", "0"], "epsilon must be positive and finite"),
-        (["--epsilon", "nan"], "epsilon must be positive and finite"),
+        (["--epsilon", "0"], "--epsilon must be positive and finite"),
+        (["--epsilon", "nan"], "--epsilon must be positive and finite"),
         (["--epsilon", "1e-9"], "reach round the Earth"),
-        (["--level", "1", "--radius", "inf"], "radius must be positive and finite"),
+        (["--level", "1", "--radius", "inf"], "--radius must be positive and finite"),
         (["--epsilon", "1", "--interest", "0"], "--interest must be positive"),
         (["--epsilon", "1", "--confidence", "1"], "--confidence must lie strictly between"),
     ],

@@ -35,6 +35,7 @@ def several_days(folder: Path) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_folder_becomes_a_folder_and_only_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source = several_days(tmp_path / "in")
     (tmp_path / "key").write_text(secrets.token_hex(32))
@@ -68,6 +69,7 @@ def test_the_totals_of_a_person_are_those_of_all_files(tmp_path: Path, capfd: py
         assert len(read_reports(out).lonlat) == files
 
 
+@pytest.mark.slow
 def test_a_folder_has_the_promise_of_its_files(tmp_path: Path) -> None:
     source, out = several_days(tmp_path / "in"), tmp_path / "out"
     points = geopandas.GeoDataFrame(geometry=geopandas.points_from_xy([2.3, 2.4], [48.8, 48.9]), crs=4326)
@@ -166,6 +168,7 @@ def test_what_is_not_for_folders_is_refused(tmp_path: Path, capfd: pytest.Captur
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_files_of_a_folder_that_are_not_read_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source = tmp_path / "in"
     (source / "deep").mkdir(parents=True)

@@ -375,9 +375,9 @@ def test_a_ledger_lets_a_person_spend_the_level_up_to_delta(
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        (["--epsilon", "0.01", "--delta", "1e-5"], "--delta needs --level and --radius"),
-        (["--level", "1", "--radius", "200", "--reports", "5"], "need --delta"),
-        (["--epsilon", "0.01", "--mechanism", "gaussian"], "need --delta"),
+        (["--epsilon", "0.01", "--delta", "1e-5"], "--delta goes with --level (or --factor) and --radius"),
+        (["--level", "1", "--radius", "200", "--reports", "5"], "--reports goes with --delta"),
+        (["--epsilon", "0.01", "--mechanism", "gaussian"], "--mechanism needs --delta"),
         (["--level", "1", "--radius", "200", "--delta", "1"], "--delta must lie strictly between"),
         (["--level", "1", "--radius", "200", "--delta", "0.1", "--reports", "0"], "--reports must be"),
         (["--level", "1", "--radius", "0.2", "--delta", "0.1"], "add --little-noise"),

@@ -33,7 +33,7 @@ def test_counts_are_read_from_south_to_north(tmp_path: Path) -> None:
     counts.write_text("1,0,0\n0,0,3\n")
     out = tmp_path / "best.npz"
     arguments = ["optimal", "--max-loss", "0", *GRID, "--counts", str(counts), "--out", str(out)]
-    assert main([*arguments, "--adversary-loss", "discrete"]) == 0
+    assert main(arguments) == 0
     np.testing.assert_allclose(np.diag(Channel.load(out).matrix)[[0, 5]], 1)
 
 
@@ -42,15 +42,13 @@ def test_counts_are_read_from_south_to_north(tmp_path: Path) -> None:
     [
         (["--out", "best.npz"], "either a promise"),
         (["--epsilon", "0.01", "--max-loss", "10", "--out", "best.npz"], "either a promise"),
-        (["--epsilon", "0", "--out", "best.npz"], "epsilon must be positive"),
+        (["--epsilon", "0", "--out", "best.npz"], "--epsilon must be positive"),
         (["--epsilon", "0.01", "--out", "best.csv"], "must end in .npz"),
         (["--epsilon", "0.01", "--out", "nowhere/best.npz"], "in a folder that exists"),
         (["--epsilon", "0.01", "--out", "best.npz", "--counts", "missing.csv"], "--counts"),
-        (["--max-loss", "-1", "--out", "best.npz"], "max_loss must not be negative"),
-        (["--max-loss", "50", "--out", "best.npz", "--dilation", "1.1"], "need a promise"),
-        (["--max-loss", "50", "--out", "best.npz", "--time-limit", "9"], "need a promise"),
-        (["--epsilon", "0.01", "--out", "best.npz", "--choose", "entropy"], "need --max-loss"),
-        (["--epsilon", "0.01", "--out", "best.npz", "--adversary-loss", "squared"], "need --max-loss"),
+        (["--max-loss", "-1", "--out", "best.npz"], "--max-loss must not be negative"),
+        (["--max-loss", "50", "--out", "best.npz", "--time-limit", "9"], "needs a promise"),
+        (["--epsilon", "0.01", "--out", "best.npz", "--choose", "entropy"], "needs --max-loss"),
     ],
 )
 def test_a_wrong_request_is_one_sentence_and_no_file(

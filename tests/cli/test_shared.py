@@ -132,11 +132,11 @@ def test_half_a_promise_and_two_of_them_are_refused(arguments: list[str]) -> Non
 
 
 def test_little_noise_needs_its_option() -> None:
-    with pytest.raises(InvalidInputError, match="add --little-noise"):
+    with pytest.raises(InvalidInputError, match="For so little noise, pass"):
         privacy_of(options("--epsilon", "1"))
     assert privacy_of(options("--epsilon", "1", "--little-noise")) == {"mechanism": SphericalLaplace(1.0)}
     together = ["--delta", "1e-5", "--level", "50", "--radius", "1", "--reports", "1"]
-    with pytest.raises(InvalidInputError, match="add --little-noise"):
+    with pytest.raises(InvalidInputError, match="For so little noise, pass"):
         privacy_of(options(*together))
     assert "mechanism" in privacy_of(options(*together, "--little-noise"))
 

@@ -141,6 +141,7 @@ def test_a_quantile_keeps_epsilon_between_every_two_neighbouring_tables(share: F
     assert 0.3 * epsilon < measured <= epsilon + 1e-12
 
 
+@pytest.mark.slow
 def test_quantiles_are_drawn_from_that_law() -> None:
     values = (0, 1, 1, 3, 3)
     drawn = [

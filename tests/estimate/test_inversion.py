@@ -59,6 +59,7 @@ def test_the_inverse_of_randomised_response_is_its_formula() -> None:
     assert projected.mass == pytest.approx(nearest_distribution(by_hand))
 
 
+@pytest.mark.slow
 def test_more_outputs_than_inputs_are_solved_by_least_squares() -> None:
     inputs, outputs = Grid(0, 0, cell=1, columns=3, rows=1), Grid(0, 0, cell=1, columns=5, rows=1)
     channel = Channel(inputs, outputs, np.random.default_rng(2).dirichlet(np.ones(5), size=3))

@@ -24,6 +24,7 @@ def test_total_variation_is_a_share() -> None:
     assert total_variation(random_prior(1), random_prior(1)) == 0
 
 
+@pytest.mark.slow
 def test_one_pile_moves_in_a_straight_line() -> None:
     assert earth_movers_distance(point(0), point(9)) == pytest.approx(np.hypot(300, 100))
     assert earth_movers_distance(point(0), point(9), exact=False) == pytest.approx(np.hypot(300, 100), rel=1e-3)

@@ -52,6 +52,7 @@ def test_the_optimal_mechanism_costs_less_than_the_laplace_at_the_same_epsilon(s
             assert best["expected_loss"] < laplace["expected_loss"]
 
 
+@pytest.mark.slow
 def test_two_processes_find_what_one_finds(small: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(compare(SMALL, workers=2), small)
 
@@ -110,6 +111,7 @@ def evaluation(steps: list[object]) -> Evaluation:
     return evaluate(SETTING, progress=lambda *step: steps.append(step))
 
 
+@pytest.mark.slow
 def test_the_table_is_what_the_channels_measure(evaluation: Evaluation) -> None:
     keys = zip(*(evaluation.table[name] for name in ("equalised", "prior", "mechanism")), strict=True)
     rows = dict(zip(keys, evaluation.table.to_dict("records"), strict=True))

@@ -39,6 +39,7 @@ def test_data_is_binned_where_most_of_it_lies(lon: float) -> None:
     assert len(prior.mass) == 81
 
 
+@pytest.mark.slow
 def test_the_cells_of_the_prior_are_the_cells_of_the_city() -> None:
     city = synthetic_city(64)
     truth = busiest_window(city.prior, columns=9, rows=9)

@@ -61,6 +61,7 @@ def tables(draw: st.DrawFn) -> list[list[str]]:
     return draw(st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1, max_size=12))
 
 
+@pytest.mark.slow
 @given(tables(), st.sampled_from("\t;|, "), st.sampled_from(["\n", "\r\n", "\r"]), st.booleans(), st.booleans())
 @example([["a", 'x"y'], ["", ""]], ",", "\n", False, False)
 def test_any_table_is_read_to_the_values_that_the_csv_module_reads(

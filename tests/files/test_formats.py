@@ -282,6 +282,7 @@ def test_a_file_gives_the_same_compressed_or_from_standard_input_and_at_each_rea
         assert records(source) == expected
 
 
+@pytest.mark.slow
 def test_geojson_is_read_compressed_and_from_standard_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

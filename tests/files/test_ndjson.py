@@ -35,6 +35,7 @@ VALUES = st.recursive(
 NAMES = st.text(st.characters(codec="utf-8", exclude_characters="."), max_size=5)
 
 
+@pytest.mark.slow
 @given(st.lists(st.dictionaries(NAMES, VALUES, max_size=4), min_size=1, max_size=6), st.booleans())
 def test_every_value_can_be_parsed_back_from_its_column(records: list[dict[str, Any]], escaped: bool) -> None:
     source = objects("\n".join(json.dumps(record, ensure_ascii=escaped) for record in records))

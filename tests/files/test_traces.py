@@ -98,6 +98,7 @@ def test_every_format_gives_the_same_answers(tmp_path: Path, suffix: str) -> Non
     assert read_promise(target).session is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", ["geojson", "gpkg", "geo.parquet"])
 def test_files_of_geometries_give_the_same_answers(tmp_path: Path, suffix: str) -> None:
     table = rows()

@@ -82,6 +82,7 @@ def test_csv_holds_the_middle_of_each_cell(tmp_path: Path) -> None:
     assert sum(float(row["mass"]) for row in rows) == pytest.approx(1, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_picture_is_a_picture_and_the_map_needs_no_network(tmp_path: Path) -> None:
     import matplotlib.image
 

@@ -58,6 +58,7 @@ def words_of(rng: np.random.Generator, n: int) -> Words:
     return words
 
 
+@pytest.mark.slow
 def test_radius_and_direction_are_within_their_errors() -> None:
     """Against 50 digits, for both ends of the interval that the words mean."""
     words = words_of(np.random.default_rng(3), 800)

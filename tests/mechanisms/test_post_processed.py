@@ -80,6 +80,7 @@ def test_equal_parts_make_equal_mechanisms() -> None:
     )
 
 
+@pytest.mark.slow
 def test_truncation_to_a_region_with_a_gap_can_double_the_error_and_is_allowed_for() -> None:
     """An island in a ring: a report that falls half way between them moves to the ring."""
     noise = PlanarLaplace(EPSILON)

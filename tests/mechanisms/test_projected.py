@@ -34,6 +34,7 @@ WEB = Projection.from_crs("EPSG:3857")
 OSLO = shapely.box(10, 59.8, 11.5, 60.2)
 
 
+@pytest.mark.slow
 def test_web_mercator_says_what_it_gives_on_the_ground() -> None:
     oslo = Projected(NOISE, WEB, domain=OSLO)
     assert oslo.epsilon == pytest.approx(0.01 / math.cos(math.radians(60.2)), rel=0.003)
@@ -168,6 +169,7 @@ def mechanisms() -> list[tuple[str, Mechanism, float]]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "mechanism", "tight"), mechanisms(), ids=lambda value: str(value)[:15])
 def test_planar_mechanisms_keep_the_promise_wherever_the_truth_is(
     name: str, mechanism: Mechanism, tight: float
@@ -185,6 +187,7 @@ def test_planar_mechanisms_keep_the_promise_wherever_the_truth_is(
             assert share_within(mechanism, lon, lat, tight * reach) < CONFIDENCE
 
 
+@pytest.mark.slow
 def test_the_lattice_of_degrees_and_the_cell_are_part_of_the_reach() -> None:
     """Cells of a metre and no noise: how far a report is depends on the cell and the lattice alone."""
     grid = Grid(0, 0, cell=1.0, columns=50, rows=50)

@@ -134,6 +134,7 @@ def test_next_to_nothing_is_left_to_exact_arithmetic(decimals: int) -> None:
     assert len(undecided) <= 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("globe", GLOBES, ids=repr)
 def test_a_single_place_takes_its_further_words_from_the_source_it_is_given(
     globe: SphericalLaplace | SphericalGaussian,

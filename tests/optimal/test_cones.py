@@ -118,6 +118,7 @@ def test_on_a_grid_the_steps_without_a_common_divisor_are_needed() -> None:
     np.testing.assert_array_equal(unchained_pairs(manhattan(GRID.xy, GRID.xy)), neighbours)
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1000))
 def test_pairs_left_out_are_no_shorter_than_a_way_over_the_others(seed: int) -> None:
     # Distances of a graph: most pairs are chains of its edges.
@@ -134,6 +135,7 @@ def test_pairs_left_out_are_no_shorter_than_a_way_over_the_others(seed: int) -> 
         assert along(others, apart)[i, k] > apart[i, k]
 
 
+@pytest.mark.slow
 @given(st.integers(0, 1000), st.floats(1, 3))
 def test_a_spanner_is_as_good_as_it_says_and_as_was_asked(seed: int, dilation: float) -> None:
     apart = scattered(seed)

@@ -65,26 +65,36 @@ def test_doubles_and_200_bits_agree_on_thousands_of_comparisons() -> None:
 def test_doubles_are_not_sure_of_sums_that_nearly_agree(near: float) -> None:
     _, sure = distance_exceeds(1000.0, 0.0, 1000.0 + near, 2000.0)
     assert not sure
-    _, sure = noisy_argmin(np.array([[100.0, 100.0 + near]]), np.full((1, 2), 1 << 62, np.uint64), 30.0)
-    assert not sure[0]
+    assert not noisy_argmin([100.0, 100.0 + near], [1 << 62, 1 << 62], 30.0)[1]
 
 
 def test_doubles_are_not_sure_of_noise_whose_first_bits_are_few() -> None:
     few = 1 << 20
     assert np.isnan(laplace_noise((0, few), 30.0))
     assert not distance_exceeds(1000.0, laplace_noise((0, few), 30.0), 2.0, 1.0)[1]
-    word = np.array([[1 << 63, 1 << 63, few]], np.uint64)
-    assert not noisy_argmin(np.array([[1.0, 500.0, 900.0]]), word, 30.0)[1][0]
+    for words in itertools.permutations([1 << 63, 1 << 63, few]):
+        assert not noisy_argmin([1.0, 500.0, 900.0], words, 30.0)[1]
 
 
 def test_the_noisy_minimum_leaves_out_what_is_infinitely_far() -> None:
     words = np.random.default_rng(2).integers(1 << 40, 2**64, (500, 4), dtype=np.uint64)
     scores = np.tile([np.inf, 200.0, 100.0, np.inf], (500, 1))
-    best, sure = noisy_argmin(scores, words, 100.0)
+    best, sure = noisy_argmin(scores.T, words.T, 100.0)
     sums = scores[:, 1:3] - 100.0 * np.log(words[:, 1:3] / 2.0**64)
     assert sure.all()
     assert (best == 1 + sums.argmin(axis=1)).all()
     assert set(best.tolist()) == {1, 2}
+
+
+def test_the_noisy_minimum_of_a_row_is_that_of_a_row_among_many() -> None:
+    rng = np.random.default_rng(3)
+    words, scores = rng.integers(0, 2**64, (300, 5), dtype=np.uint64), rng.uniform(0, 300, (300, 5))
+    words[::7, 2], words[::5, 0] = 1 << 20, 1
+    best, sure = noisy_argmin(scores.T, words.T, 100.0)
+    alone = [noisy_argmin(*row, 100.0) for row in zip(scores.tolist(), words.tolist(), strict=True)]
+    assert [bool(certain) for _, certain in alone] == sure.tolist()
+    assert [number for number, certain in alone if certain] == best[sure].tolist()
+    assert 0 < sure.sum() < 300
 
 
 def test_what_doubles_cannot_decide_is_decided_by_more_bits() -> None:

@@ -4,19 +4,18 @@ from itertools import islice
 
 import numpy as np
 
-from geoind.randomness import Words
-from geoind.traces.words import CHOICE, FRESH, LIMIT, TEST, SessionWords
+from geoind.traces.words import CHOICE, FRESH, LIMIT, NO_CHOICE, TEST, Block, SessionWords, as_words
 
 KEY = bytes(range(32))
 HERE = (2.2945, 48.8584)
 
 
-def step(words: SessionWords, name: str, time: float, lon: float, lat: float) -> Words:
-    return words.steps(words.persons([name]), np.array([time]), np.array([[lon, lat]]))
+def step(words: SessionWords, name: str, time: float, lon: float, lat: float) -> Block:
+    return words.steps(words.person(name), time, (lon, lat))
 
 
-def run(words: SessionWords, name: str, number: int, lon: float, lat: float) -> Words:
-    return words.runs(words.persons([name]), np.array([number]), np.array([[lon, lat]]))
+def run(words: SessionWords, name: str, number: int, lon: float, lat: float) -> Block:
+    return words.runs(words.person(name), number, (lon, lat))
 
 
 def test_a_row_among_many_has_the_words_of_a_row_alone() -> None:
@@ -25,31 +24,37 @@ def test_a_row_among_many_has_the_words_of_a_row_alone() -> None:
     steps = words.steps(words.persons(names), times, lonlat)
     runs = words.runs(words.persons(names), np.array([3, 4]), lonlat)
     for row, name in enumerate(names):
+        lon, lat = lonlat[row].tolist()
+        seed = step(words, name, float(times[row]), lon, lat)
         # No place and no time has a sign of zero.
-        lon, lat = (lonlat[row] + 0.0).tolist()
-        seed = step(words, name, float(times[row]) + 0.0, lon, lat)
+        assert seed == step(words, name, float(times[row]) + 0.0, lon + 0.0, lat + 0.0)
         for counter in range(3):
             many = words.pairs(steps, 0.01, CHOICE, np.array([row, row]), counter=counter)[row].tolist()
             assert many == list(islice(words.stream(seed, 0.01, CHOICE, row), 2 * counter, 2 * counter + 2))
-        alone = words.pairs(run(words, name, 3 + row, lon, lat), 0.02, LIMIT)[0]
-        assert words.pairs(runs, 0.02, LIMIT)[row].tolist() == alone.tolist()
+        alone = as_words(words.pairs(run(words, name, 3 + row, lon, lat), 0.02, LIMIT))
+        assert words.pairs(runs, 0.02, LIMIT)[row].tolist() == [*alone]
+
+
+def test_the_words_of_a_choice_are_those_of_its_places_and_of_none_of_them() -> None:
+    words = SessionWords(KEY)
+    seed = step(words, "ana", 60.0, *HERE)
+    alone = [words.pairs(seed, 0.01, CHOICE, number) for number in range(3)]
+    alone.append(words.pairs(seed, 0.01, NO_CHOICE))
+    assert words.choices(seed, 0.01, 3).tolist() == [as_words(pair)[0] for pair in alone]
 
 
 def test_another_key_person_moment_place_epsilon_purpose_or_number_gives_other_words() -> None:
     words = SessionWords(KEY)
     seeds = {
-        seed.tobytes()
-        for seed in (
-            step(words, "ana", 0.0, *HERE),
-            step(words, "ana", 1.0, *HERE),
-            step(words, "ana", 0.0, HERE[0], 48.0),
-            step(words, "ana", 0.0, 2.0, HERE[1]),
-            run(words, "ana", 0, *HERE),
-            run(words, "ana", 1, *HERE),
-            step(words, "bea", 0.0, *HERE),
-            step(words, "", 0.0, *HERE),
-            step(SessionWords(bytes(32)), "ana", 0.0, *HERE),
-        )
+        step(words, "ana", 0.0, *HERE),
+        step(words, "ana", 1.0, *HERE),
+        step(words, "ana", 0.0, HERE[0], 48.0),
+        step(words, "ana", 0.0, 2.0, HERE[1]),
+        run(words, "ana", 0, *HERE),
+        run(words, "ana", 1, *HERE),
+        step(words, "bea", 0.0, *HERE),
+        step(words, "", 0.0, *HERE),
+        step(SessionWords(bytes(32)), "ana", 0.0, *HERE),
     }
     assert len(seeds) == 9
     seed = step(words, "ana", 0.0, *HERE)
@@ -62,9 +67,10 @@ def test_the_words_are_frozen() -> None:
     words = SessionWords(KEY)
     seed = step(words, "ana", 60.0, *HERE)
     assert list(islice(words.stream(seed, 0.01, FRESH), 3)) == FROZEN
-    assert words.fresh(seed, 0.01).words(np.array([HERE]), 2, "").tolist() == [FROZEN[:2]]
-    assert words.fresh(seed, 0.01).further(0, np.array(HERE), "", 0)[0] == FROZEN[2]
-    [[first, _]] = words.pairs(run(words, "ana", 7, *HERE), 0.02, LIMIT).tolist()
+    source = words.fresh(np.array([[0, 0], as_words(seed)], np.uint64), 0.01)
+    assert source.words(np.array([HERE] * 2), 2, "")[1].tolist() == FROZEN[:2]
+    assert source.further(1, np.array(HERE), "", 0)[0] == FROZEN[2]
+    first, _ = as_words(words.pairs(run(words, "ana", 7, *HERE), 0.02, LIMIT))
     assert (first, next(words.stream(seed, 0.01, CHOICE, 5))) == FROZEN_RUN_AND_CHOICE
 
 

@@ -225,8 +225,7 @@ def test_what_was_asked_again_of_a_lost_server_is_answered_when_it_is_found(page
     expect(page.get_by_role("alert")).to_be_hidden()
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("tab", ["explore", "compare"])
+@pytest.mark.parametrize(("tab", "width"), [("explore", 360), ("compare", 1280)])
 def test_a_slow_answer_shows_that_it_is_awaited_and_hides_nothing(
     watched: Page, demo_url: str, tab: str, width: int
 ) -> None:

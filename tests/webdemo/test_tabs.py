@@ -117,41 +117,49 @@ def test_a_drawn_walk_is_compared(watched: Page, demo_url: str) -> None:
     expect(watched.locator(".dot-truth")).to_have_count(2)
 
 
-def test_compare_opens_where_cloaking_fails_and_switches_priors_mechanisms_and_measures(
-    watched: Page, demo_url: str
-) -> None:
+def test_compare_opens_on_a_city_and_shows_cost_against_privacy(watched: Page, demo_url: str) -> None:
     watched.set_viewport_size({"width": 820, "height": 1180})
     show(watched, demo_url, "compare")
     finding = watched.locator("#compare-finding")
-    expect(finding).to_contain_text("planar Laplace keeps the observer 55 m off, cloaking 0 m")
+    expect(finding).to_contain_text(
+        "planar Laplace costs 111 m and keeps the observer 111 m off; cloaking costs 110 m"
+    )
     # Readable on a tablet: no word is smaller than 12 px.
-    sizes = watched.locator(".bars span, .bars b").evaluate_all(
+    sizes = watched.locator(".scatter text, .reasons li").evaluate_all(
         "words => words.map(word => parseFloat(getComputedStyle(word).fontSize))"
     )
     assert min(sizes) >= 12
+    points = watched.locator(".scatter .point")
+    expect(watched.locator(".scatter .point:not(.other)")).to_have_count(5)
+    # Each point lies at its cost and its privacy: none above the diagonal, on which the report is the best guess.
+    diagonal = watched.locator(".scatter .limit").evaluate(
+        "line => [line.x1, line.y1, line.x2, line.y2].map(at => at.baseVal.value)"
+    )
+    slope = (diagonal[3] - diagonal[1]) / (diagonal[2] - diagonal[0])
+    for x, y in points.evaluate_all("all => all.map(one => [one.cx.baseVal.value, one.cy.baseVal.value])")[:-1]:
+        assert y >= diagonal[1] + slope * (x - diagonal[0]) - 1 or x == diagonal[0], "dummies cost no distance"
     asked: list[str] = []
     watched.on("request", lambda request: asked.extend([request.url] if "/api/" in request.url else []))
-    watched.get_by_label("uniform", exact=True).check()
-    expect(finding).to_have_text("Uniform: cloaking and planar Laplace both keep the observer 107 m off.")
-    watched.get_by_label("In detail").select_option("cloaking")
-    expect(watched.locator("#comparison .card h2").nth(2)).to_have_text("Cloaking")
-    watched.get_by_label("Measure").select_option("measured epsilon")
-    expect(watched.locator("#comparison .card h2").first).to_have_text("Measured epsilon of each mechanism")
-    expect(watched.locator("#comparison .card").first).to_contain_text("∞")
-    watched.get_by_label("the prior at hand").check()
-    # The bars are a list of choices, for keys as well.
-    first = watched.get_by_role("list", name="measured epsilon by mechanism")
-    first.get_by_role("button", name="cloaking").focus()
-    watched.keyboard.press("End")
+    watched.get_by_label("zone centres", exact=True).check()
+    expect(finding).to_have_text(
+        "Zone centres: planar Laplace costs 113 m and keeps the observer 55 m off; "
+        "cloaking costs 0 m and keeps the observer 0 m off."
+    )
+    reasons = watched.get_by_role("list", name="Why each mechanism exists")
+    expect(reasons.get_by_role("listitem")).to_have_count(5)
+    expect(reasons.get_by_role("listitem").first).to_contain_text("ε unbounded")
+    reasons.get_by_role("button", name="cloaking").focus()
     watched.keyboard.press("Enter")
-    expect(watched.locator("#mechanism")).to_have_value("dummies")
-    expect(watched.get_by_role("button", name="dummies")).to_be_focused()
-    watched.get_by_role("list", name="measured epsilon by prior").get_by_role(
-        "button", name="four corners"
-    ).click()
-    expect(watched.get_by_label("four corners", exact=True)).to_be_checked()
+    expect(reasons.get_by_role("button", name="cloaking")).to_be_focused()
+    expect(watched.locator("#mechanism")).to_have_value("cloaking")
+    expect(watched.locator("#comparison .card h2").nth(2)).to_have_text("Cloaking")
+    watched.get_by_label("In detail").select_option("dummies")
+    expect(watched.locator("#comparison .card h2").nth(2)).to_have_text("Dummies")
+    expect(watched.get_by_role("row", name="cloaking")).to_contain_text("5 – 4 – 1")
+    expect(watched.get_by_role("row", name="cloaking")).to_contain_text("3 – 6 – 1")
+    watched.get_by_label("the prior at hand").check()
     expect(watched).to_have_url(
-        re.compile(r"(?=.*prior=four\+corners)(?=.*mechanism=dummies)(?=.*equalised=evaluated)(?=.*measure=)")
+        re.compile(r"(?=.*prior=zone\+centres)(?=.*mechanism=dummies)(?=.*equalised=evaluated)")
     )
     assert asked == []
 
@@ -160,20 +168,28 @@ def test_four_mechanisms_meet_the_same_place_at_the_same_cost(watched: Page, dem
     with answered(watched, "/api/mechanisms") as first:
         show(watched, demo_url, "compare")
     found = first.value.json()["mechanisms"]
-    assert [one["name"] for one in found] == ["cloaking", "Gaussian", "planar Laplace", "optimal"]
+    names = ["cloaking", "optimal for the prior", "planar Laplace", "optimal geo-ind"]
+    assert [one["name"] for one in found] == names
     assert {round(one["cost"]) for one in found} <= {round(found[0]["cost"]) + step for step in (-1, 0, 1)}
-    assert found[0]["epsilon"] is None
-    assert found[3]["epsilon"] < found[2]["epsilon"] < found[1]["epsilon"]
+    assert found[0]["epsilon"] is found[1]["epsilon"] is None
+    assert found[3]["epsilon"] < found[2]["epsilon"]
     for one in found:
         for share in ("reports", "belief"):
             assert sum(one[share]) == pytest.approx(1, abs=1e-4)
     expect(watched.locator("#four svg")).to_have_count(4)
     expect(watched.locator("#four .truth")).to_have_count(4)
     expect(watched.locator("#four figcaption").first).to_contain_text("ε unbounded")
-    expect(watched.locator("#four .falls").first).to_be_visible()
-    watched.get_by_label("what an observer believes after one").check()
-    expect(watched.locator("#four .falls")).to_have_count(0)
     expect(watched.get_by_role("img", name=re.compile("cloaking: what an observer believes"))).to_be_visible()
+    # Only mechanisms without an epsilon rule cells out.
+    crosses = watched.locator("#four figure").evaluate_all(
+        "all => all.map(figure => figure.querySelectorAll('.excluded').length)"
+    )
+    assert crosses == [len(one["excluded"]) for one in found]
+    assert crosses[0] > 60
+    assert crosses[2:] == [0, 0]
+    watched.get_by_label("where your reports fall").check()
+    expect(watched.locator("#four .falls").first).to_be_visible()
+    expect(watched.locator("#four .excluded")).to_have_count(0)
     with answered(watched, "/api/mechanisms") as second:
         watched.locator("#mechanisms-place").click()
     settle(watched)

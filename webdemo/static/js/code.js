@@ -58,8 +58,8 @@ print(session.spent)  # fresh noise each time: their epsilons add up`,
   compare: () => `from geoind.evaluation import stored_comparison
 
 for row in stored_comparison()["rows"]:
-    if row["equalised"] == "uniform" and row["prior"] == "${document.querySelector("input[name=prior]:checked")?.value ?? "zone centres"}":
-        print(row["mechanism"], round(row["adversary_error"]), "m")`,
+    if row["equalised"] == "uniform" and row["prior"] == "${document.querySelector("input[name=prior]:checked")?.value ?? "synthetic city"}":
+        print(row["mechanism"], round(row["expected_loss"]), "m,", round(row["adversary_error"]), "m")`,
 };
 
 export function showCode(tab, view) {

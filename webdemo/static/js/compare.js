@@ -1,16 +1,25 @@
-// Compare: the 9x9 comparison as figures, from results that were computed beforehand.
+// Compare: the 9x9 comparison, cost against privacy, from results that were computed beforehand.
 
 import { adopt } from "./address.js";
 import { get, retry, say } from "./ask.js";
-import { canvas, element, roundUp } from "./chart.js";
+import { canvas, element } from "./chart.js";
 import { mechanisms } from "./mechanisms.js";
 import { put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const chosen = (name) => document.querySelector(`input[name=${name}]:checked`)?.value;
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-// The prior under which cloaking hides nothing.
-const USUAL = "planar Laplace", OPENS_WITH = "zone centres";
+// People are everywhere, more of them in some cells: no mechanism is favoured.
+const USUAL = "planar Laplace", OPENS_WITH = "synthetic city";
+// The mechanisms of the literature, in the order of their numbers in the figure.
+const NAMED = {
+  cloaking: "Reports the zone of 3 × 3 cells. Simple, and exact about the zone: where people are in a few cells only, the zone gives them away. (Gruteser and Grunwald 2003)",
+  "optimal for uniform": "The largest error of an observer who believes that people are everywhere. An observer who knows better finds more. (Shokri et al. 2012)",
+  "optimal for the prior": "The largest error of an observer with this very prior: nothing above it at this cost. It must be solved again for each prior. (Shokri et al. 2012)",
+  "planar Laplace": "Bounds the change of anybody’s odds between two places, whatever they know. It needs no prior. (Andrés et al. 2013)",
+  "optimal geo-ind": "The same bound as planar Laplace at the least cost for this prior. Cheaper for the user, so the observer is closer as well. (Bordenabe et al. 2014)",
+};
+const WIDTH = 430, HEIGHT = 330, LEFT = 52, RIGHT = 416, TOP = 14, BOTTOM = 282, TOUCH = 9;
 let data = null, app = null, loading = null;
 
 function number(value, unit) {
@@ -19,56 +28,74 @@ function number(value, unit) {
   return unit && unit !== "1/m" ? `${text} ${unit}` : unit ? `${text} per m` : text;
 }
 
-function card(title, words, figure, wide = false) {
+function card(title, words, ...content) {
   const box = document.createElement("figure"), head = document.createElement("h2"), text = document.createElement("p");
-  box.className = wide ? "card wide" : "card";
+  box.className = "card";
   head.textContent = title;
   text.textContent = words;
-  box.append(head, text, figure);
+  box.append(head, text, ...content);
   return box;
 }
 
-// Horizontal bars: name, bar, number, each a button that chooses it.
-function bars(title, entries, unit, choose) {
-  const list = document.createElement("ol"), most = roundUp(Math.max(1e-9, ...entries.map((entry) => entry.value ?? 0)));
-  list.className = "bars";
-  list.setAttribute("aria-label", title);
-  list.append(...entries.map((entry) => {
-    const item = document.createElement("li"), button = document.createElement("button"), name = document.createElement("span"), bar = document.createElement("i"), value = document.createElement("b");
-    button.type = "button";
-    button.setAttribute("aria-pressed", entry.strong);
-    button.dataset.name = entry.name;
-    button.addEventListener("click", () => { choose(entry.key); [...document.querySelectorAll(".bars button")].find((other) => other.dataset.name === entry.name)?.focus(); });
-    name.textContent = entry.name;
-    value.textContent = number(entry.value, unit);
-    bar.className = entry.value === null ? "endless" : "";
-    bar.style.setProperty("--share", entry.value === null ? 1 : entry.value / most);
-    button.append(name, bar, value);
-    item.append(button);
-    return item;
-  }));
-  // Up and down go through the bars, as in any list of choices.
-  list.addEventListener("keydown", (event) => {
-    const buttons = [...list.querySelectorAll("button")], at = buttons.indexOf(document.activeElement);
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: buttons.length - 1 }[event.key];
-    if (to === undefined || at < 0) return;
-    event.preventDefault();
-    buttons[Math.min(buttons.length - 1, Math.max(0, to))].focus();
-  });
-  return list;
-}
-
-function chooseMechanism(name) {
+function choose(name) {
   $("mechanism").value = name;
   $("mechanism").dispatchEvent(new Event("input", { bubbles: true }));
   $("mechanism").dispatchEvent(new Event("change", { bubbles: true }));
 }
 
-function choosePrior(name) {
-  const radio = document.querySelector(`input[name=prior][value="${name}"]`);
-  radio.checked = true;
-  radio.dispatchEvent(new Event("input", { bubbles: true }));
-  radio.dispatchEvent(new Event("change", { bubbles: true }));
+// Cost to the right, privacy upwards; a hollow point has no epsilon. Nothing lies above the diagonal: an observer can
+// always take the report itself as the guess.
+function scatter(all, mechanism) {
+  const names = Object.keys(NAMED), far = (row) => Math.max(row.expected_loss, row.adversary_error);
+  // As far as the named mechanisms and the chosen one go: the others may be anywhere.
+  const end = 20 * Math.ceil(Math.max(...all.filter((row) => names.includes(row.mechanism) || row.mechanism === mechanism).map(far)) / 18);
+  const rows = all.filter((row) => far(row) <= end);
+  const x = (metres) => LEFT + (metres / end) * (RIGHT - LEFT), y = (metres) => BOTTOM - (metres / end) * (BOTTOM - TOP);
+  const said = rows.map((row) => `${row.mechanism} costs ${number(row.expected_loss, "m")} and leaves ${number(row.adversary_error, "m")}`);
+  const svg = canvas(WIDTH, HEIGHT, `Cost against adversary error: ${said.join("; ")}.`);
+  svg.setAttribute("class", "scatter");
+  for (const tick of [0, 0.5, 1].map((share) => share * end)) {
+    svg.append(
+      element("line", { x1: LEFT, x2: RIGHT, y1: y(tick), y2: y(tick), class: "axis" }), element("line", { x1: x(tick), x2: x(tick), y1: TOP, y2: BOTTOM, class: "axis" }),
+      element("text", { x: LEFT - 6, y: y(tick) + 4, "text-anchor": "end", class: "soft" }, Math.round(tick)), element("text", { x: x(tick), y: BOTTOM + 17, "text-anchor": "middle", class: "soft" }, Math.round(tick)),
+    );
+  }
+  svg.append(
+    element("line", { x1: x(0), y1: y(0), x2: x(end), y2: y(end), class: "limit" }),
+    element("text", { x: (LEFT + RIGHT) / 2, y: HEIGHT - 10, "text-anchor": "middle" }, "cost: expected distance of the report (m)"),
+    element("text", { transform: `translate(14 ${(TOP + BOTTOM) / 2}) rotate(-90)`, "text-anchor": "middle" }, "privacy: adversary error (m)"),
+  );
+  const spots = [];
+  // The named ones are drawn last, over the others.
+  for (const row of [...rows].sort((a, b) => names.includes(a.mechanism) - names.includes(b.mechanism))) {
+    const at = { x: x(row.expected_loss), y: y(row.adversary_error) }, known = names.indexOf(row.mechanism);
+    const point = element("circle", { cx: at.x, cy: at.y, r: known < 0 ? 3.5 : 6.5, class: `point${known < 0 ? " other" : ""}${row.measured_epsilon === null ? " hollow" : ""}${row.mechanism === mechanism ? " strong" : ""}` });
+    point.append(element("title", {}, said[rows.indexOf(row)]));
+    point.addEventListener("click", () => choose(row.mechanism));
+    svg.append(point);
+    if (known < 0) continue;
+    const spot = spots.find((other) => Math.hypot(other.x - at.x, other.y - at.y) < TOUCH);
+    if (spot) spot.numbers.push(known + 1);
+    else spots.push({ ...at, numbers: [known + 1] });
+  }
+  for (const spot of spots) svg.append(element("text", { x: spot.x > RIGHT - 60 ? spot.x - 10 : spot.x + 10, y: spot.y - 8, "text-anchor": spot.x > RIGHT - 60 ? "end" : "start", class: "number" }, spot.numbers.sort().join(", ")));
+  return svg;
+}
+
+function reasons(rows, mechanism) {
+  const list = document.createElement("ol");
+  list.className = "reasons";
+  list.setAttribute("aria-label", "Why each mechanism exists");
+  list.append(...Object.entries(NAMED).map(([name, reason]) => {
+    const item = document.createElement("li"), button = document.createElement("button"), row = rows.find((one) => one.mechanism === name);
+    button.type = "button";
+    button.textContent = name;
+    button.setAttribute("aria-pressed", name === mechanism);
+    button.addEventListener("click", () => { choose(name); [...document.querySelectorAll(".reasons button")].find((other) => other.textContent === name).focus(); });
+    item.append(button, ` ${reason} ${row.measured_epsilon === null ? "ε unbounded." : `ε = ${number(row.measured_epsilon, "1/m")}.`}`);
+    return item;
+  }));
+  return list;
 }
 
 function town(name) {
@@ -87,47 +114,48 @@ function town(name) {
   return svg;
 }
 
-function profile(row) {
-  const table = document.createElement("table"), body = document.createElement("tbody");
-  for (const [key, measure] of Object.entries(data.measures)) {
-    const line = document.createElement("tr"), head = document.createElement("th"), cell = document.createElement("td");
-    head.scope = "row";
-    head.textContent = `${measure.title} (${measure.good})`;
-    cell.textContent = number(row[key], measure.unit);
-    line.append(head, cell);
-    body.append(line);
+// Rows of cells, the first of each a heading.
+function table(head, lines) {
+  const made = document.createElement("table"), body = made.createTBody();
+  if (head) made.createTHead().insertRow().append(...head.map((text) => Object.assign(document.createElement("th"), { scope: "col", textContent: text })));
+  for (const [name, ...values] of lines) {
+    const line = body.insertRow();
+    line.append(Object.assign(document.createElement("th"), { scope: "row", textContent: name }));
+    for (const value of values) line.insertCell().textContent = value;
   }
-  table.append(body);
-  return table;
+  return made;
+}
+
+const profile = (row) => table(null, Object.entries(data.measures).map(([key, measure]) => [`${measure.title} (${measure.good})`, number(row[key], measure.unit)]));
+
+function tallies() {
+  const rivals = Object.keys(NAMED).filter((name) => name !== USUAL);
+  const score = (rival, way) => { const { wins, losses, ties } = data.tallies.find((one) => one.mechanism === rival && one.equalised === way); return `${wins} – ${losses} – ${ties}`; };
+  return table(["planar Laplace against", "same cost if uniform", "same cost under each prior"], rivals.map((rival) => [rival, score(rival, "uniform"), score(rival, "evaluated")]));
 }
 
 function draw() {
   if (!data) return;
-  const prior = chosen("prior"), mechanism = $("mechanism").value, equalised = chosen("equalised"), measure = $("measure").value;
-  const { title, unit, good } = data.measures[measure];
-  const rows = data.rows.filter((row) => row.equalised === equalised);
-  const here = rows.filter((row) => row.prior === prior), row = here.find((one) => one.mechanism === mechanism);
-  const acrossMechanisms = here.map((one) => ({ key: one.mechanism, name: one.mechanism + (one.knows_prior ? " *" : ""), value: one[measure], strong: one.mechanism === mechanism }));
-  const acrossPriors = rows.filter((one) => one.mechanism === mechanism).map((one) => ({ key: one.prior, name: one.prior, value: one[measure], strong: one.prior === prior }));
+  const prior = chosen("prior"), mechanism = $("mechanism").value, equalised = chosen("equalised");
+  const here = data.rows.filter((row) => row.equalised === equalised && row.prior === prior), row = here.find((one) => one.mechanism === mechanism);
+  const main = card("Cost and privacy of each mechanism", `People: ${prior}. Higher is more private, further left is cheaper. Small points: other mechanisms of the comparison.`,
+    scatter(here, mechanism), reasons(here, mechanism),
+    Object.assign(document.createElement("p"), { textContent: "A hollow point has no bound: a single report can rule out a place for certain, and two such reports together can leave one place. A full point keeps every place possible, after any number of reports." }));
+  main.classList.add("wide", "with-reasons");
   const pictured = card("Where people usually are", prior, town(prior));
   pictured.classList.add("town");
-  $("comparison").replaceChildren(
-    card(`${upper(title)} of each mechanism`, `People: ${prior}. ${upper(good)}. A star: built for this very prior.`, bars(`${title} by mechanism`, acrossMechanisms, unit, chooseMechanism), true),
-    pictured,
-    card(upper(mechanism), `People: ${prior}. All that is measured.`, profile(row)),
-    card(`${upper(mechanism)} under each prior`, `${upper(title)}: ${good}.`, bars(`${title} by prior`, acrossPriors, unit, choosePrior), true),
-  );
-  const laplace = here.find((one) => one.mechanism === USUAL).adversary_error, cloaking = here.find((one) => one.mechanism === "cloaking").adversary_error;
-  put("compare-finding", finding(prior, laplace, cloaking));
+  const score = card(`Over all ${Object.keys(data.priors).length} priors`, "In how many priors planar Laplace leaves the observer a larger – smaller – equal error.", tallies());
+  score.classList.add("wide", "tallies");
+  $("comparison").replaceChildren(main, pictured, card(upper(mechanism), `People: ${prior}. All that is measured.`, profile(row)), score);
+  put("compare-finding", finding(prior, here));
 }
 
 const upper = (text) => text[0].toUpperCase() + text.slice(1);
 
-function finding(prior, laplace, cloaking) {
-  const [a, b] = [Math.round(laplace), Math.round(cloaking)];
-  if (a === b) return `${upper(prior)}: cloaking and planar Laplace both keep the observer ${a} m off.`;
-  const [better, worse] = laplace > cloaking ? ["planar Laplace", "cloaking"] : ["cloaking", "planar Laplace"];
-  return `${upper(prior)}: ${better} keeps the observer ${Math.max(a, b)} m off, ${worse} ${Math.min(a, b)} m.`;
+function finding(prior, here) {
+  const [laplace, cloaking] = [USUAL, "cloaking"].map((name) => here.find((one) => one.mechanism === name));
+  const both = (row) => `costs ${number(row.expected_loss, "m")} and keeps the observer ${number(row.adversary_error, "m")} off`;
+  return `${upper(prior)}: planar Laplace ${both(laplace)}; cloaking ${both(cloaking)}.`;
 }
 
 function radios(holder, name, values, usual) {
@@ -141,17 +169,15 @@ function radios(holder, name, values, usual) {
 }
 
 async function load() {
-  const told = await get("/api/compare");
-  data = told;
+  data = await get("/api/compare");
   radios($("compare-priors"), "prior", Object.keys(data.priors), OPENS_WITH);
   for (const name of data.mechanisms) $("mechanism").add(new Option(name, name, name === USUAL, name === USUAL));
-  for (const [key, measure] of Object.entries(data.measures)) $("measure").add(new Option(measure.title, key));
   adopt($("part-compare"));
   app.remember();
   $("part-compare").addEventListener("input", draw);
 }
 
-// Whoever comes twice while it loads waits for the same answer.
+// A second visit while it loads waits for the same answer.
 async function enter() {
   try {
     loading ??= load();

@@ -9,10 +9,10 @@ import { metres, percent, put, small } from "./words.js";
 const $ = (id) => document.getElementById(id);
 const CELL = 20;
 const SAYS = {
-  cloaking: "reports the zone of 3 × 3 cells that you are in: whoever knows it rules out everything else",
-  Gaussian: "normal noise: near places stay alike, far ones can be told apart almost surely",
-  "planar Laplace": "the noise of this demo: the odds between places change by their distance alone",
-  optimal: "solved for this very town: of all mechanisms of this cost the smallest ε",
+  cloaking: "reports the zone of 3 × 3 cells that you are in",
+  "optimal for the prior": "the largest error of an observer who knows this town (Shokri et al. 2012)",
+  "planar Laplace": "the noise of this demo: a bound for every two places (Andrés et al. 2013)",
+  "optimal geo-ind": "such a bound, solved for this town: of all mechanisms of this cost the smallest ε (Bordenabe et al. 2014)",
 };
 
 let app = null, told = null, known = [], active = false;
@@ -47,6 +47,13 @@ function smallMap(mechanism, ground, most) {
   for (let line = 0; line <= told.columns; line += 3) {
     svg.append(element("line", { x1: line * CELL, x2: line * CELL, y1: 0, y2: size, class: "zone" }), element("line", { y1: line * CELL, y2: line * CELL, x1: 0, x2: size, class: "zone" }));
   }
+  // A cross: the report rules this cell out for certain.
+  if (chosen() === "belief") {
+    for (const cell of mechanism.excluded) {
+      const { x, y } = box(cell);
+      svg.append(element("path", { d: `M${x + 6} ${y + 6}l8 8m0 -8l-8 8`, class: "excluded" }));
+    }
+  }
   for (const cell of mechanism.report) svg.append(element("rect", { ...box(cell), class: "reported" }));
   svg.append(element("rect", { ...box(told.truth), class: "truth" }));
   return svg;
@@ -60,13 +67,14 @@ function draw() {
     name.textContent = mechanism.name;
     words.textContent = SAYS[mechanism.name];
     numbers.className = "numbers";
-    numbers.textContent = `ε ${mechanism.epsilon === null ? "unbounded" : small(mechanism.epsilon)} · observer off by ${metres(mechanism.adversary_error)}`;
+    const bound = mechanism.epsilon === null ? `ε unbounded: this report rules out ${mechanism.excluded.length} cells` : `ε ${small(mechanism.epsilon)}: no report rules out a cell`;
+    numbers.textContent = `${bound} · observer off by ${metres(mechanism.adversary_error)}`;
     caption.append(name, words, numbers);
     figure.append(smallMap(mechanism, ground, most), caption);
     return figure;
   }));
   const where = told.inside ? "" : " You are beyond these cells: the nearest one was taken.";
-  put("mechanisms-words", `Each costs its users ${metres(told.mechanisms[0].cost)} on average over this town. Red: you. Blue outline: this time’s report.${where}`);
+  put("mechanisms-words", `Each costs its users ${metres(told.mechanisms[0].cost)} on average over this town. Red: you. Blue outline: this time’s report.${chosen() === "belief" ? " A cross: ruled out for certain." : ""}${where}`);
 }
 
 export const mechanisms = {
