@@ -42,7 +42,6 @@ autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
 python_use_unqualified_type_names = True
-python_maximum_signature_line_length = 90
 add_module_names = False
 # Each name has a heading of its own.
 toc_object_entries = False
@@ -51,6 +50,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"geoind {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["geoind.css"]
+html_context = {"default_mode": "auto"}
 html_copy_source = False
 html_show_sourcelink = False
 # Summaries of search results are fetched, which a browser refuses to a page that is opened from a disk.

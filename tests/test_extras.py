@@ -16,6 +16,7 @@ from geoind.cli import command_parsers, main
 from geoind.errors import MissingExtraError
 from geoind.extras import EXTRAS, require
 from geoind.queries import plot_retrieval_radius
+from tests.docs.pages import PAGES, name_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -220,7 +221,7 @@ def test_a_part_that_imports_a_package_of_an_extra_asks_for_it(part: str) -> Non
         assert any(re.match(rf"require\(.*'{package}'", call) for call in asked), package
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize("page", map(name_of, PAGES))
 def test_the_docs_install_from_a_clone_because_no_index_has_geoind(page: str) -> None:
     text = (ROOT / page).read_text()
     assert not re.search(r"pip install '?\"?geoind", text)
