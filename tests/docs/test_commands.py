@@ -51,7 +51,7 @@ SAMPLER = """
 import geoind
 
 def sample(points):
-    degrees = abs(points).max() < 200
+    degrees = abs(points - [10, 60]).max() < 5
     return (geoind.SphericalLaplace if degrees else geoind.PlanarLaplace)(0.01).sample(points)
 """
 
