@@ -29,6 +29,7 @@ release = version = __version__
 
 extensions = ["sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc", "myst_nb"]
 exclude_patterns = ["_build"]
+suppress_warnings = ["toc.empty_glob"]
 # A name in single backticks, as docstrings have it, is a link if it is a public name, else code.
 default_role = "py:obj"
 

@@ -14,7 +14,7 @@ from geoind import EACH_ROW, obfuscate_file
 from geoind.cli import main
 from tests.docs.pages import PAGES, ROOT, name_of
 
-COMMANDS = ("obfuscate", "map", "estimate", "explain", "audit", "optimal", "demo --static")
+COMMANDS = ("obfuscate", "map", "estimate", "explain", "assess", "audit", "optimal", "demo --static")
 
 ELSEWHERE = {
     "python3 dev.py run": "dev.py",

@@ -49,7 +49,8 @@ def test_the_examples_of_a_page_about_spark_run(document: Path, tmp_path: Path) 
 def test_there_is_no_python_on_a_page_that_does_not_run() -> None:
     for document in PAGES:
         kinds = set(re.findall(r"^```(.+)$", document.read_text(), re.MULTILINE))
-        known = {"python", "console", "sql", "{toctree}"}
+        # tests/webdemo/device/test_docs.py runs JavaScript.
+        known = {"python", "console", "sql", "javascript", "{toctree}"}
         assert {kind for kind in kinds if not kind.startswith("{include}")} <= known, document.name
 
 
