@@ -103,14 +103,14 @@ def choose_mechanism(
     delta: float | None = None,
     reports: int | None = None,
     mechanism: Mechanism | None = None,
-    family: "Family" = "best",
-    least_error: float = LEAST_MEAN_ERROR,
+    family: "Family | None" = None,
+    little_noise: bool | None = None,
 ) -> Mechanism:
     """Return the mechanism of exactly one of: epsilon, level and radius, or mechanism.
 
     With delta, the level is that of all reports together: the mechanism of least noise for it, of the family asked
     for, is returned, or the given mechanism if it has this level. A mechanism that is not given and whose mean
-    noise is less than `least_error` metres is an error.
+    noise is less than 10 metres is an error, unless `little_noise` allows it.
     """
     if delta is None and reports is not None:
         raise InvalidInputError(
@@ -123,8 +123,9 @@ def choose_mechanism(
         if mechanism is None:
             from geoind.accounting.calibration import mechanism_for_reports
 
-            noise = mechanism_for_reports(**together, delta=delta, family=family, space="lonlat")
-            enough_noise(2 / noise.mean_radius, least_error)
+            noise = mechanism_for_reports(**together, delta=delta, family=family or "best", space="lonlat")
+            if not little_noise:
+                enough_noise(2 / noise.mean_radius)
             return noise
         from geoind.accounting.accountant import delta_of_reports
 
@@ -140,14 +141,14 @@ def choose_mechanism(
             raise InvalidInputError("give a mechanism, `epsilon=`, or `level=` and `radius=`, not several of them")
         return require_space("lonlat", mechanism)
     try:
-        return _globe(epsilon, level, radius, least_error)
+        return _globe(epsilon, level, radius, little_noise)
     except TypeError as error:  # a list, for example, cannot be hashed
         raise InvalidInputError("epsilon, level and radius must be numbers") from error
 
 
 @lru_cache(maxsize=256, typed=True)
 def _globe(
-    epsilon: float | None, level: float | None, radius: float | None, least_error: float
+    epsilon: float | None, level: float | None, radius: float | None, little_noise: bool | None
 ) -> SphericalLaplace:
     if epsilon is not None and (level is not None or radius is not None):
         raise InvalidInputError("give `epsilon=`, or `level=` and `radius=`, not both")
@@ -155,21 +156,17 @@ def _globe(
         if level is None or radius is None:
             raise InvalidInputError("give `epsilon=`, or `level=` and `radius=`")
         epsilon = epsilon_for(level, radius)
-    return SphericalLaplace(enough_noise(as_positive(epsilon, "epsilon"), least_error))
+    epsilon = as_positive(epsilon, "epsilon")
+    return SphericalLaplace(epsilon if little_noise else enough_noise(epsilon))
 
 
-def enough_noise(
-    epsilon: float,
-    least_error: float = LEAST_MEAN_ERROR,
-    *,
-    otherwise: str = "pass `mechanism=SphericalLaplace(epsilon)`",
-) -> float:
+def enough_noise(epsilon: float, *, otherwise: str = "pass `mechanism=SphericalLaplace(epsilon)`") -> float:
     """Return epsilon; raise if the mean noise is under 10 m, which is likely a unit error.
 
     `otherwise` is the part of the message that says how to get so little noise.
     """
     mean = 2 / epsilon
-    if mean < least_error:
+    if mean < LEAST_MEAN_ERROR:
         raise InvalidInputError(
             f"epsilon {epsilon:.3g} per metre moves reports by {mean:.2g} m on average, less than "
             f"{LEAST_MEAN_ERROR:g} m: likely a unit error. Epsilon is level / radius with the radius in metres "

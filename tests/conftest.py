@@ -97,11 +97,11 @@ def is_slow(path: Path) -> bool:
     return slow_rank(path) < len(SLOW)
 
 
-class _ByFile(LoadFileScheduling):
+class _ByFile(LoadFileScheduling):  # type: ignore[misc]
     """Give whole files to workers, and files that share a fixture to one worker."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = super()._split_scope(nodeid)
+        file: str = super()._split_scope(nodeid)
         return next((group for start, group in ONE_WORKER.items() if file.startswith(start)), file)
 
 

@@ -101,16 +101,20 @@ def test_every_public_name_is_documented(place: str) -> None:
     assert [name for name, value in callables(place).items() if not inspect.getdoc(value)] == []
 
 
-@pytest.mark.parametrize("place", ["geoind", *SUBJECTS])
-def test_every_public_function_and_class_has_an_example(place: str) -> None:
-    # A value that a function takes or returns is shown by that function's example.
-    shown = "\n".join(
+@pytest.fixture(scope="module")
+def shown() -> str:
+    """What functions with examples take and return: these examples show it."""
+    return "\n".join(
         annotation
         for each in ["geoind", *SUBJECTS]
         for value in callables(each).values()
         if ">>> " in documentation(value)
         for annotation in annotated(value)
     )
+
+
+@pytest.mark.parametrize("place", ["geoind", *SUBJECTS])
+def test_every_public_function_and_class_has_an_example(place: str, shown: str) -> None:
     missing = [
         name
         for name, value in callables(place).items()

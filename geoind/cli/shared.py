@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from geoind.errors import MOST_SAID, InvalidInputError, plural, printable
-from geoind.pipeline import LEAST_MEAN_ERROR, choose_mechanism
+from geoind.pipeline import choose_mechanism
 
 FORMATS = ("csv", "tsv", "ndjson", "geojson", "gpx", "parquet", "plt", "google", "vector")
 """As `geoind.files` has them, which takes too long to import for a help text."""
@@ -97,8 +97,7 @@ def privacy_of(options: argparse.Namespace) -> dict[str, Any]:
     family = getattr(options, "mechanism", None)
     if family is not None and "delta" not in promise:
         raise InvalidInputError("--mechanism needs --delta, --level and --radius")
-    least = 0.0 if options.little_noise else LEAST_MEAN_ERROR
-    noise = choose_mechanism(**promise, family=family or "best", least_error=least)
+    noise = choose_mechanism(**promise, family=family, little_noise=options.little_noise)
     if "delta" in promise:
         return {**promise, "mechanism": noise}
     return {"mechanism": noise} if options.little_noise else promise
@@ -107,7 +106,7 @@ def privacy_of(options: argparse.Namespace) -> dict[str, Any]:
 def epsilon_of(options: argparse.Namespace) -> float:
     """Return the epsilon that the options give, however large."""
     given = {name: getattr(options, name) for name in ("epsilon", "level", "radius")}
-    return choose_mechanism(**given, least_error=0.0).epsilon
+    return choose_mechanism(**given, little_noise=True).epsilon
 
 
 def add_reading(parser: argparse.ArgumentParser, title: str) -> None:

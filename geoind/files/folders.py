@@ -6,7 +6,7 @@ from pathlib import Path
 
 from geoind.atomic import STANDARD, AtomicWriter
 from geoind.errors import InvalidInputError
-from geoind.files.formats import READ_ONLY, is_known, kind_of, refuse_addresses
+from geoind.files.formats import READ_ONLY, is_known, kind_of, refuse_urls
 from geoind.space.vector_files import DRIVERS
 from geoind.tables.columns import named_path
 from geoind.tables.record import SIDECAR
@@ -56,7 +56,7 @@ def _visible_in(folder: Path) -> list[Path]:
 
 def sources_in(sources: Sequence[str | Path]) -> dict[str, Path]:
     """Return the files that sources stand for, by the paths that their reports get in a folder."""
-    refuse_addresses(*sources)
+    refuse_urls(*sources)
     found: dict[str, Path] = {}
     for source in map(str, sources):
         names = [source]

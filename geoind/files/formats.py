@@ -38,7 +38,7 @@ __all__ = [
     "is_known",
     "kind_of",
     "open_source",
-    "refuse_addresses",
+    "refuse_urls",
     "text_schema",
 ]
 
@@ -259,7 +259,7 @@ def kind_of(name: str | Path, chosen: str | None = None) -> Kind:
     return Kind(found, compression)
 
 
-def refuse_addresses(*paths: str | Path) -> None:
+def refuse_urls(*paths: str | Path) -> None:
     """Raise if a path is an address such as s3://bucket/trips, which would be taken for a local folder."""
     for path in map(str, paths):
         # A Path has one slash of two; a drive of Windows has one letter.

@@ -17,16 +17,7 @@ from geoind.atomic import STANDARD, AtomicWriter, private_folder
 from geoind.budgets.persons import PersonReports
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.files.folders import refuse_folders, rejects_of, sources_in, targets_of
-from geoind.files.formats import (
-    READ_ONLY,
-    BadRecord,
-    Kind,
-    Reading,
-    Source,
-    kind_of,
-    open_source,
-    refuse_addresses,
-)
+from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, kind_of, open_source, refuse_urls
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
@@ -123,7 +114,7 @@ def obfuscate_file(
     (1, 'day,lat,lon\nMonday,4', 1)
     """
     given = [source] if isinstance(source, (str, Path)) else list(source)
-    refuse_addresses(*given, target, *([] if rejects is None else [rejects]))
+    refuse_urls(*given, target, *([] if rejects is None else [rejects]))
     several = not isinstance(source, (str, Path)) or is_several([source])
     work = _Job(
         recipe=Recipe.of(**options),

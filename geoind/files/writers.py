@@ -22,7 +22,7 @@ from geoind.errors import InvalidInputError
 from geoind.files.formats import Kind, compressed, empty_batch
 from geoind.space.crs import LONLAT, parsed_crs
 from geoind.space.vector_files import SEQUENCES, driver_of, gdal_path
-from geoind.tables.places import LonLat, Points, crs_of, decimal_text, numbers_of
+from geoind.tables.places import LonLat, Points, crs_of, decimal_text, geo_metadata, numbers_of
 
 __all__ = ["check_writable", "write"]
 
@@ -389,9 +389,12 @@ def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) ->
 
     metadata = {key: value for key, value in (layout.schema.metadata or {}).items() if key == b"geoind"}
     if points:
-        columns = {name: _geoparquet(crs_of(place)) for place in points for name in place.names}
-        geo = {"version": "1.1.0", "primary_column": next(iter(columns)), "columns": columns}
-        metadata[b"geo"] = json.dumps(geo).encode()
+        # No CRS means lon/lat.
+        crs = {name: crs_of(place) for place in points for name in place.names}
+        about = {
+            name: {} if code == LONLAT else {"crs": parsed_crs(code).to_json_dict()} for name, code in crs.items()
+        }
+        metadata |= geo_metadata(about)
     fields = converted(layout.empty()).schema
     schema = pa.schema([(field.name, field.type) for field in fields], metadata)
     # A dictionary of numbers that are all different takes more time and space than the numbers.
@@ -400,14 +403,6 @@ def _write_parquet(stream: IO[bytes], parts: Iterator[Part], layout: _Layout) ->
     with pq.ParquetWriter(stream, schema, use_dictionary=repeated) as writer:
         for part in parts:
             writer.write_table(converted(part))
-
-
-def _geoparquet(crs: str) -> dict[str, Any]:
-    """Return the metadata of a column of WKB points; no CRS in it means lon/lat."""
-    about: dict[str, Any] = {"encoding": "WKB", "geometry_types": ["Point"]}
-    if crs != LONLAT:
-        about["crs"] = parsed_crs(crs).to_json_dict()
-    return about
 
 
 def _write_vector(target: Path | IO[bytes], parts: Iterator[Part], layout: _Layout) -> None:

@@ -57,7 +57,7 @@ def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: Spherica
     ).add_to(page)
     # The legend is at the top.
     folium.LayerControl(position="bottomright", collapsed=False).add_to(page)
-    lines = fill(
+    about = fill(
         LINES,
         truth=TRUTH,
         report=REPORT,
@@ -66,7 +66,7 @@ def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: Spherica
         epsilon=f"{noise.epsilon:.4g}",
         mean=f"{noise.mean_radius:.0f}",
     )
-    add_legend(page, "A synthetic city, obfuscated", [lines])
+    add_legend(page, "A synthetic city, obfuscated", [about])
     return page
 
 

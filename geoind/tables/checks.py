@@ -236,8 +236,8 @@ class RowOrder:
         codes = np.arange(len(places)) if persons is None else persons
         present = finite(places)
         if not present.all():
-            places, codes, rows = places[present], codes[present], pa.array(present)
-            clocks = [clock.filter(rows) for clock in clocks]
+            places, codes, rows = places[present], codes[present], indices_of(np.flatnonzero(present))
+            clocks = [picked(clock, rows) for clock in clocks]
         if not len(places):
             return
         self._sample(places, _turns(places, self._rows), self.below)

@@ -1,8 +1,7 @@
 """The places of a table: their columns are found by the schema, read to degrees, written with reports."""
 
 import json
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +36,7 @@ __all__ = [
     "decimal_text",
     "declared_crs",
     "degrees_of",
+    "geo_metadata",
     "geometry_columns",
     "numbers_of",
     "places_in",
@@ -58,10 +58,6 @@ WKB_HEAD = (1, 1, 0, 0, 0)
 NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 """What other readers of a text file take for a number, too."""
 DECIMAL_COMMA = r"^([+-]?[0-9]+),([0-9]+)$"
-
-ENCODINGS = ("WKB", "point")
-EDGES = ("planar", "spherical")
-VERSION = re.compile(r"[0-9.]{1,16}")
 
 Flaws = list[tuple[Flags, str]]
 """Which rows have no valid place, and why."""
@@ -416,22 +412,20 @@ def published_schema(schema: pa.Schema, names: Iterable[str], places: Iterable[s
     fields = [_bare(field, geometry=field.name in points) for field in schema if field.name in wanted]
     geo = _geo(schema)
     about = {name: _about(column) for name, column in _columns(geo).items() if name in points}
-    if not about:
-        return pa.schema(fields)
-    primary = geo["primary_column"] if geo.get("primary_column") in about else next(iter(about))
-    version = geo.get("version")
-    known = isinstance(version, str) and VERSION.fullmatch(version)
-    kept = {"version": version if known else "1.1.0", "primary_column": primary, "columns": about}
-    return pa.schema(fields, {b"geo": json.dumps(kept).encode()})
+    return pa.schema(fields, geo_metadata(about, geo.get("primary_column")) if about else None)
+
+
+def geo_metadata(columns: Mapping[str, dict[str, Any]], primary: object = None) -> dict[bytes, bytes]:
+    """Return the metadata of GeoParquet for columns of points, with what is not usual about each."""
+    first = primary if isinstance(primary, str) and primary in columns else next(iter(columns))
+    about = {name: {"encoding": "WKB", "geometry_types": ["Point"]} | column for name, column in columns.items()}
+    return {b"geo": json.dumps({"version": "1.1.0", "primary_column": first, "columns": about}).encode()}
 
 
 def _about(column: dict[str, Any]) -> dict[str, Any]:
-    """Return what GeoParquet says of a column that is true of its reports, too, in values that it defines."""
-    about = {"encoding": column.get("encoding"), "geometry_types": ["Point"]}
-    if about["encoding"] not in ENCODINGS:
-        about["encoding"] = ENCODINGS[0]
-    about |= {"crs": _without_notes(column["crs"])} if "crs" in column else {}
-    return about | {key: column[key] for key in ("edges",) if column.get(key) in EDGES}
+    """Return what GeoParquet says of a column that is true of its reports: GeoArrow's encoding, the CRS."""
+    native = {"encoding": "point"} if column.get("encoding") == "point" else {}
+    return native | ({"crs": _without_notes(column["crs"])} if "crs" in column else {})
 
 
 def _bare(field: pa.Field, *, geometry: bool) -> pa.Field:
@@ -444,7 +438,6 @@ def _bare(field: pa.Field, *, geometry: bool) -> pa.Field:
     ):
         known = _extension_metadata(field)
         about = {"crs": _without_notes(known["crs"])} if "crs" in known else {}
-        about |= {"edges": known["edges"]} if known.get("edges") in EDGES else {}
         metadata = {"ARROW:extension:name": _extension_of(field), "ARROW:extension:metadata": json.dumps(about)}
     return pa.field(field.name, plain_type(field.type), field.nullable, metadata or None)
 

@@ -183,8 +183,9 @@ class Recipe:
             raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
         if given.get("person") is None:
             raise InvalidInputError(WHOSE)
-        noise = ("epsilon", "level", "radius", "delta", "reports", "mechanism")
-        mechanism = choose_mechanism(**{name: given.get(name) for name in noise})
+        names = ("epsilon", "level", "radius", "delta", "reports", "mechanism")
+        noise: dict[str, Any] = {name: given.get(name) for name in names}
+        mechanism = choose_mechanism(**noise)
         if given.get("time") is None and given.get("method") is not None:
             raise InvalidInputError("`method=` is for traces: give `time=`")
         given.pop("epsilon", None)

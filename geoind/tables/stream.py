@@ -99,14 +99,14 @@ class Part:
         recipe, table = self.table.recipe, self.table
         found = Count(orders=[RowOrder(shuffled=recipe.order == "shuffle") for _ in table.places])
         sessions, clocks = self._new_sessions(), None
-        for number, (batch, examined, source) in enumerate(self._examined(batches, on_problems, sessions), 1):
+        for number, (examined, source) in enumerate(self._examined(batches, on_problems, sessions), 1):
             if number & (number - 1) == 0:
                 # Of many batches the first, second, fourth, eighth, ...: a column of coordinates shows it soon.
                 table.refuse_copies(examined)
             found.rows.update(dict(enumerate(np.bincount(examined.reports_per_row).tolist())))
             if recipe.order != "keep" and recipe.time is None:
-                clocks = table.clocks(batch) if clocks is None else clocks
-                times = rows_of(batch.select(clocks), examined.rows).columns
+                clocks = table.clocks(examined.batch) if clocks is None else clocks
+                times = examined.batch.select(clocks).columns
                 for order, truth in zip(found.orders, examined.truths, strict=True):
                     order.add(truth, times, examined.codes)
             if sessions is not None:
@@ -157,7 +157,7 @@ class Part:
         They are computed and not kept.
         """
         total = PersonReports()
-        for _, examined, source in self._examined(batches, _ignore, None):
+        for examined, source in self._examined(batches, _ignore, None):
             chosen, keyed = release.chosen(examined, source)
             tags = tags_of(chosen.truths, self._drawn(chosen, keyed), release.recipe.mechanism, keyed)
             if chosen.codes is not None:
@@ -180,7 +180,7 @@ class Part:
         sessions = self._new_sessions()
         made, turns = list[Reports](), list[Words]()
         about = {**(self.table.reported_schema.metadata or {}), PARQUET_KEY: release.record.to_json().encode()}
-        for _, examined, source in self._examined(batches, on_problems, sessions):
+        for examined, source in self._examined(batches, on_problems, sessions):
             chosen, keyed = release.chosen(examined, source)
             reports = self._drawn(chosen, keyed, sessions)
             batch = self.table.reported(chosen, reports if places else ()).replace_schema_metadata(about)
@@ -215,15 +215,14 @@ class Part:
 
     def _examined(
         self, batches: Iterable[pa.RecordBatch], on_problems: OnProblems | None, sessions: "TraceSessions | None"
-    ) -> Iterator[tuple[pa.RecordBatch, Examined, KeyedRandomness]]:
-        """Yield batches, their good rows and the randomness of these; keep a digest of all.
+    ) -> Iterator[tuple[Examined, KeyedRandomness]]:
+        """Yield the good rows of batches and their randomness; keep a digest of all.
 
         Rows that were counted and fit into memory are not read again.
         """
         total, rows, self._first = 0, 0, 0
         if self._remembered is not None:
-            for examined, source in self._remembered:
-                yield examined.batch, examined, source
+            yield from self._remembered
             return
         size, kept = 0, list[tuple[Examined, KeyedRandomness]]()
         for batch in batches:
@@ -243,7 +242,7 @@ class Part:
                 size, kept = REMEMBERED + 1, []
             else:
                 kept.append((examined, source))
-            yield batch, examined, source
+            yield examined, source
             self._first += len(batch)
         self._digest = self._digested(rows, total)
         self._remembered = kept if size <= REMEMBERED else None

@@ -24,6 +24,7 @@ from geoind.tables.columns import (
     column_of,
     compacted,
     empty,
+    is_text,
     labels_of,
     only_column,
     persons_in,
@@ -249,7 +250,7 @@ class Table:
             if name not in changed:
                 column = column_of(examined.batch, name)
                 # A file has the values of flat columns only, not their memory.
-                flat = not reports and not column.type.num_fields and not pa.types.is_dictionary(column.type)
+                flat = not reports and (pa.types.is_primitive(column.type) or is_text(column.type))
                 changed[name] = column if flat else compacted(column)
         arrays = [changed[name] for name in schema.names]
         return pa.RecordBatch.from_arrays(arrays, schema=schema)

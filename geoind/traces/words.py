@@ -71,8 +71,7 @@ def as_block(words: Words) -> Block:
     >>> as_words(as_block(np.array([1, 2], np.uint64)))
     (1, 2)
     """
-    first, second = words.tolist()
-    return first | second << WORD
+    return int(words[0]) | int(words[1]) << WORD
 
 
 class SessionWords:
@@ -113,7 +112,7 @@ class SessionWords:
     def runs(self, persons: Blocks, numbers: Any, lonlat: Any) -> Blocks:
         """Return the seeds of runs of tests against reported places."""
         if isinstance(persons, int):
-            return self._seeds(persons, RUN << WORD | numbers, lonlat)
+            return self._seeds(persons, RUN << WORD | int(numbers), lonlat)
         blocks = np.full_like(persons, RUN)
         blocks[:, 0] = numbers
         return self._seeds(persons, blocks, lonlat)
@@ -164,7 +163,7 @@ def _floats(like: Blocks, first: Any, second: Any) -> Blocks:
 @lru_cache(maxsize=1024)
 def _last_block(epsilon: float, purpose: int, counter: int) -> Block:
     """Return the fourth block of a question, without its number: 16 bits above the counter's 32."""
-    [word] = struct.unpack("<Q", struct.pack("<d", epsilon))
+    word = int.from_bytes(struct.pack("<d", epsilon), "little")
     return word | (purpose << 48 | counter) << WORD
 
 

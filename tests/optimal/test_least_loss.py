@@ -224,6 +224,7 @@ def test_a_spanner_costs_some_loss_and_no_privacy(dilation: float) -> None:
     assert sparse.epsilon > 0.9999 * 0.007
 
 
+@pytest.mark.slow
 def test_a_near_optimal_answer_is_private_and_its_bound_holds() -> None:
     prior = skewed(6)
     exact = min_loss_given_epsilon(prior, epsilon=0.005).certificate.objective
@@ -246,6 +247,7 @@ def test_groups_of_one_bound_the_loss_by_what_each_place_alone_would_lose() -> N
     assert_kept(near, 0.005)
 
 
+@pytest.mark.slow
 def test_out_of_time_the_best_so_far_is_returned_with_its_gap() -> None:
     best = min_loss_given_epsilon(skewed(8), epsilon=0.01, time_limit=1e-3)
     assert not best.certificate.optimal

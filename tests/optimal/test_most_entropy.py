@@ -81,6 +81,7 @@ def test_a_general_solver_finds_the_same_entropy(adversary_loss: Distance, seed:
     assert best.short < 1e-6
 
 
+@pytest.mark.slow
 @given(
     seed=st.integers(0, 10_000),
     size=st.sampled_from([(2, 2), (3, 2), (3, 3)]),
@@ -113,6 +114,7 @@ def test_where_expost_is_optimal_it_is_the_answer() -> None:
     assert best.entropy == pytest.approx(posterior_entropy(rival, prior), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_a_large_skewed_problem_is_solved_to_the_last_digits() -> None:
     prior = random_prior(9, 9, 1)
     best = max_adversary_error_given_loss(prior, max_loss=107, choose="entropy")

@@ -132,6 +132,7 @@ def test_the_picture_of_an_audit_marks_what_breaks_the_promise() -> None:
     assert np.asarray(broken.lines[0].get_xdata())[0] == 0.01
 
 
+@pytest.mark.slow
 def test_a_map_shows_the_cells_without_asking_a_server() -> None:
     for view in (CITY.prior.explore(CITY.projection), CHANNEL.explore(Projection(2.35, 48.86), 3)):
         page = view.get_root().render()

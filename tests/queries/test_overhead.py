@@ -57,6 +57,7 @@ def test_the_table_has_a_row_per_pair_and_the_radius_falls_with_epsilon() -> Non
 def test_the_plot_shows_the_radius_from_both_sides() -> None:
     figure = plot_retrieval_radius(300, epsilons=[0.005, 0.01], confidences=[0.9])
     left, right = figure.axes
+    assert left.get_xlim() == (0, 1)
     assert len(left.lines) == 3  # two epsilons and the area of interest
     assert np.asarray(left.lines[0].get_ydata())[-1] == pytest.approx(retrieval_radius(300, 0.995, 0.005))
     assert right.get_xlabel() == "epsilon (per metre)"

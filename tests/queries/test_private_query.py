@@ -74,6 +74,7 @@ def test_on_the_globe_the_radius_is_the_textbooks_and_less_than_two_per_cent() -
     assert textbook + 0.786 < private_query(**ASK).radius < 1.02 * textbook
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lat", [0.0, 89.999])
 def test_the_area_of_interest_is_inside_as_often_as_promised(lat: float) -> None:
     """By simulation, in WGS84 metres: everything within 300 m of the truth is within the radius of the report."""

@@ -44,6 +44,7 @@ def of(found: TraceEvaluation, approach: str, accuracy: float) -> "pd.Series[flo
     return rows[rows["traces"] != "one drive"].iloc[0]
 
 
+@pytest.mark.slow
 def test_every_approach_is_measured_on_one_drive_and_on_all(found: TraceEvaluation) -> None:
     assert len(found.table) == 2 * len(APPROACHES) * 2
     assert found.table.groupby("traces")["positions"].max().to_dict() == {"one drive": 288, "all 2 drives": 576}
@@ -87,6 +88,7 @@ def test_a_page_a_figure_and_json_are_written(found: TraceEvaluation, tmp_path: 
     assert "sparse vector" in found.text()
 
 
+@pytest.mark.slow
 def test_the_command_reads_a_table_of_traces(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +113,7 @@ def test_the_command_reads_a_table_of_traces(
     assert main(["evaluate", "--traces", str(tmp_path / "nowhere")]) == 2
 
 
+@pytest.mark.slow
 def test_columns_with_other_names_and_times_in_seconds_are_read_when_they_are_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +192,7 @@ def _without_noise(self: GuardedPlace, limit: float) -> bool:
     return bool(arc_length(*self._place, *run.place) >= limit + bar)
 
 
+@pytest.mark.slow
 def test_an_audit_of_sequences_refutes_tests_without_noise() -> None:
     # Silent where the second trace is farther than where its test says yes: impossible if only the limit is noisy.
     traces = (walk([0, 295, 305]), walk([0, 305, 295]))

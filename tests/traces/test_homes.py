@@ -13,6 +13,7 @@ def found() -> pd.DataFrame:
     return days_until_home_is_known(persons=3, days=4, every=1200.0)
 
 
+@pytest.mark.slow
 def test_fresh_noise_and_tests_at_every_step_are_gone_first(found: pd.DataFrame) -> None:
     errors = found.set_index("defence")["error"]
     assert errors["fresh noise per report"] < 60
@@ -38,6 +39,7 @@ def test_a_home_is_known_from_the_day_on_which_the_guess_stays_near() -> None:
     assert _until_known(np.array([50.0, 120.0])) == np.inf
 
 
+@pytest.mark.slow
 def test_the_times_of_leaving_find_the_home_behind_an_exact_border_and_not_behind_a_private_one() -> None:
     found = [zone_attack(person, days=30) for person in range(4)]
     last = {name: np.median([errors[name][-1] for errors in found]) for name in found[0]}
@@ -46,6 +48,7 @@ def test_the_times_of_leaving_find_the_home_behind_an_exact_border_and_not_behin
     assert last["private zone, times of leaving"] > 3 * last["exact circle, times of leaving"]
 
 
+@pytest.mark.slow
 def test_a_centre_per_measurement_finds_the_home_and_a_centre_per_cell_does_not() -> None:
     found = [jitter_attack(person) for person in range(40)]
     each, ours = (

@@ -36,6 +36,7 @@ def words(*first: int) -> Iterator[int]:
     return itertools.chain(first, random_words(0))
 
 
+@pytest.mark.slow
 def test_doubles_and_200_bits_agree_on_thousands_of_comparisons() -> None:
     rng = np.random.default_rng(0)
     decided = 0

@@ -75,6 +75,7 @@ def test_back_home_the_centre_is_published_again_however_often_one_leaves() -> N
     assert history.anchors.count((zone.lon, zone.lat)) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("every", [1.0, 15.0])
 def test_a_night_at_home_rarely_leaves_the_zone(every: float) -> None:
     """At home, the noise of 12 hours of tests passes the limit in at most 15 of 100 nights."""
@@ -245,6 +246,7 @@ def test_the_centre_of_a_zone_is_noise_around_home_and_mostly_within_the_radius(
     assert 0.97 < np.mean(np.array(apart) <= zone_of().radius - 100) <= 1
 
 
+@pytest.mark.slow
 def test_a_home_that_is_measured_again_has_the_same_centre_or_one_of_four() -> None:
     plane = Projection(LON, LAT)
     rng = np.random.default_rng(5)
