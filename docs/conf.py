@@ -159,7 +159,7 @@ def visit_inline(self: object, node: nodes.math) -> None:
 def visit_block(self: object, node: nodes.math_block) -> None:
     """Write a formula of its own as MathML."""
     formula = latex2mathml.converter.convert(node.astext(), display="block")
-    self.body.append(f'<div class="math" tabindex="0">{formula}</div>')  # type: ignore[attr-defined]
+    self.body.append(f'<div class="formula" tabindex="0">{formula}</div>')  # type: ignore[attr-defined]
     raise nodes.SkipNode
 
 
