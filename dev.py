@@ -3,7 +3,7 @@
 python3 dev.py run      install into .venv and run the example: reports and a map under output/
 python3 dev.py test     install into .venv, then every check and every test
 python3 dev.py test --fast    the tests that are not marked `slow`, with a fifth of the random trials; no checks
-python3 dev.py check    ruff, mypy and import-linter only
+python3 dev.py check    ruff, mypy and import-linter; Biome and tsc for the JavaScript
 python3 dev.py demo     the map demo in the browser
 python3 dev.py bench    the benchmarks of benchmarks/, by name (without a name: list them)
 python3 dev.py notebooks  run the notebooks and store them with their pictures
@@ -35,9 +35,10 @@ VENV = ROOT / ".venv"
 BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMP = VENV / "installed"
+NODE_STAMP = ROOT / "node_modules" / "installed"
 CORE = ["-e", "."]
 EVERYTHING = ["-e", ".[all]", "--group", "dev"]
-ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,polars,duckdb,opendp]", "--group", "dev"]
+ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,polars,duckdb,opendp,h3]", "--group", "dev"]
 """For the fast tests on other Pythons, which start no JVM: Spark is half a gigabyte."""
 # tests/conftest.py puts the slow files first: no worker is left with a long file at the end.
 TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
@@ -56,6 +57,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 DEBIAN_PACKAGES = {
     "chromium": "chromium",
     "java": "default-jre-headless",
+    "node": "nodejs",
+    "npm": "npm",
 }
 """Commands that the tests use, and the packages of Debian that have them."""
 
@@ -137,6 +140,21 @@ def install_system() -> None:
             print(f"!!! {tool} is not on this machine: the tests that need it WILL BE SKIPPED", flush=True)
 
 
+def install_javascript() -> bool:
+    """Install the tools that package.json names into node_modules; return whether they are there."""
+    if not (shutil.which("node") and shutil.which("npm")):
+        apt_install([DEBIAN_PACKAGES["node"], DEBIAN_PACKAGES["npm"]])
+    npm = shutil.which("npm")
+    if not npm:
+        print("!!! npm is not on this machine: THE JAVASCRIPT WAS NOT CHECKED", flush=True)
+        return False
+    wanted = hashlib.sha256((ROOT / "package.json").read_bytes()).hexdigest()
+    if not (NODE_STAMP.exists() and NODE_STAMP.read_text() == wanted):
+        sh(npm, "install", "--no-package-lock", "--no-audit", "--no-fund", "--silent")
+        NODE_STAMP.write_text(wanted)
+    return True
+
+
 def run() -> None:
     """Obfuscate the example data and draw a map."""
     install(CORE)
@@ -144,12 +162,15 @@ def run() -> None:
 
 
 def check(*, collect: bool = False) -> None:
-    """Check format, lint, types and layers."""
+    """Check format, lint, types and layers, and the JavaScript."""
     install(EVERYTHING)
     sh(PYTHON, "-m", "ruff", "format", "--check", ".", collect=collect)
     sh(PYTHON, "-m", "ruff", "check", ".", collect=collect)
     sh(PYTHON, "-m", "mypy", collect=collect)
     sh(BIN / "lint-imports", collect=collect)
+    if install_javascript():
+        for tool in (["biome", "ci", "--error-on-warnings"], ["tsc"], ["tsc", "-p", "webdemo/static"]):
+            sh("npm", "exec", "--offline", "--", *tool, collect=collect)
 
 
 def test() -> None:
@@ -162,6 +183,7 @@ def test() -> None:
         sh(PYTHON, *TESTS, *FAST, *arguments)
         return
     install_system()
+    install_javascript()
     with ThreadPoolExecutor(1) as side:
         checked = side.submit(check, collect=True)
         sh(PYTHON, *TESTS, *arguments)

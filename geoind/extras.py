@@ -21,6 +21,7 @@ EXTRAS = {
     "polars": "polars",
     "duckdb": "duckdb",
     "opendp": "opendp",
+    "h3": "h3",
 }
 """From the import name of a package to the extra that installs it."""
 
@@ -29,6 +30,7 @@ TITLES = {
     "ot": "POT",
     "fastapi": "FastAPI",
     "opendp": "OpenDP",
+    "h3": "H3",
     "polars": "Polars",
     "duckdb": "DuckDB",
 }

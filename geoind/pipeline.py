@@ -58,8 +58,15 @@ class Budget(Protocol):
         """Charge each person for a number of the mechanism's reports: all persons or none."""
         ...
 
-    def charge_all(self, costs: Costs, *, label: str = "", once: Mapping[str, str] | None = None) -> None:
-        """Charge each person for the answers of a session: all persons or none."""
+    def charge_all(
+        self,
+        costs: Costs,
+        *,
+        label: str = "",
+        once: Mapping[str, str] | None = None,
+        places: Mapping[str, tuple[Mechanism, str]] | None = None,
+    ) -> None:
+        """Charge each person for the answers of a session, and once for a place: all persons or none."""
         ...
 
 

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -25,14 +26,17 @@ from geoind import (
     PlanarLaplace,
     SphericalGaussian,
     SphericalLaplace,
+    TraceSession,
     parallel,
 )
+from geoind.arrays import FloatArray
 from geoind.budgets.same_place import SamePlace
 from geoind.channels.dummies import Dummies
 from geoind.channels.priors import Prior
 from geoind.keys import Key, key_of_place
-from geoind.randomness import Labels
-from geoind.traces import PrivateZone
+from geoind.mechanisms import exact
+from geoind.randomness import Labels, Words
+from geoind.traces import PrivateZone, SparseVector
 
 FOLDER = Path(__file__).parent
 ANSWERS = json.loads((FOLDER / "known_answers.json").read_text())
@@ -141,6 +145,49 @@ def test_reports_of_a_record_are_for_ever(name: str) -> None:
 
 def test_keys_of_engines_are_for_ever() -> None:
     assert of_engines() == ANSWERS["engines"]
+
+
+@pytest.mark.parametrize("case", ANSWERS["lonlat"], ids=lambda case: f"{case['why']} {case['label']}")
+def test_reports_of_the_device_are_for_ever(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    source = CountedWords(KeyedRandomness(KEY, [case["label"]]))
+    decided = Mock(wraps=exact.decided)
+    monkeypatch.setattr(exact, "decided", decided)
+    globe = SphericalLaplace(case["epsilon"], case["decimals"])
+    assert globe.sample([[case["lon"], case["lat"]]], rng=source).tolist() == [case["report"]]
+    # The searched cases are what they are called: doubles, or 64 bits of both numbers, do not decide them.
+    assert decided.called or case["why"] in ("anywhere", "at an edge")
+    assert source.asked == (case["why"] == "more than 64 bits")
+
+
+class CountedWords:
+    """A source that notes how many further words were needed."""
+
+    def __init__(self, source: KeyedRandomness) -> None:
+        self.source, self.asked = source, 0
+
+    def words(self, points: FloatArray, count: int, purpose: str) -> Words:
+        return self.source.words(points, count, purpose)
+
+    def further(self, row: int, point: FloatArray, purpose: str, number: int) -> tuple[int, int]:
+        self.asked += 1
+        return self.source.further(row, point, purpose, number)
+
+
+@pytest.mark.parametrize("case", ANSWERS["sessions"], ids=lambda case: case["why"])
+def test_answers_of_a_session_are_for_ever(case: dict[str, Any]) -> None:
+    session = TraceSession(SparseVector(**case["method"]), key=KEY, person_id=case["person"])
+    for time, lon, lat, *answer in case["steps"]:
+        report = session.report(lat=lat, lon=lon, time=time)
+        assert [report.lon, report.lat] == answer
+    assert json.loads(session.state()) == case["state"]
+
+
+@pytest.mark.parametrize("case", ANSWERS["same places"], ids=lambda case: f"{case['person']} {case['cell']:g} m")
+def test_reports_of_a_cell_are_for_ever(case: dict[str, Any]) -> None:
+    report = SamePlace(KEY, cell=case["cell"]).obfuscate(
+        lat=case["lat"], lon=case["lon"], person_id=case["person"], epsilon=case["epsilon"]
+    )
+    assert [report.lon, report.lat] == case["report"]
 
 
 def by_the_page(label: int | str | bytes, place: list[float], counter: int) -> list[str]:

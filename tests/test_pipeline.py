@@ -255,8 +255,8 @@ class Purse:
     left: float = 1.0
     notes: list[str] = field(default_factory=list)
 
-    def charge_all(self, costs: Costs, *, label: str = "", once: Mapping[str, str] | None = None) -> None:
-        raise AssertionError(f"these are no traces: {costs} {label} {once}")
+    def charge_all(self, costs: Costs, **more: Any) -> None:
+        raise AssertionError(f"these are no traces: {costs} {more}")
 
     def charge_counts(
         self, reports: ReportCounts, cost: Mechanism, *, label: str = "", once: Mapping[str, str] | None = None

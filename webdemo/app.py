@@ -100,8 +100,9 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
     ]
     for router in routers:
         app.include_router(router)
-    with as_file(files(__package__).joinpath("static")) as static:
-        app.mount("/static", StaticFiles(directory=static))
+    for folder_name in ("static", "device"):
+        with as_file(files(__package__).joinpath(folder_name)) as served:
+            app.mount(f"/{folder_name}", StaticFiles(directory=served))
     return app
 
 

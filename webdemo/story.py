@@ -15,20 +15,24 @@ from geoind.mechanisms.spherical import WGS84_FACTOR
 from geoind.pictures.page import content_policy, fill, script_json
 
 from .page import stops_of
+from .scripts import bundle
 from .town import Town
 
 __all__ = ["story_files", "story_router", "town_data"]
 
-STATIC = files(__package__).joinpath("static")
+PACKAGE = files(__package__)
 
 MEDIA_TYPES = {"html": "text/html", "js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
 
-SHARED = ("app.css", "icon.svg", "js/theme.js")
-"""Files that the story shares with the tabs of the server."""
+PLAIN = (
+    *("static/app.css", "static/icon.svg", "static/js/theme.js", "static/story/story.css"),
+    "device/geoind.classic.js",
+)
+"""Files that are given as they are."""
 
 AREAS = ("green", "water", "buildings")
 
-INDEX = files(__package__).joinpath("static/story/index.html").read_text("utf-8")
+INDEX = PACKAGE.joinpath("static/story/index.html").read_text("utf-8")
 
 POLICY = content_policy(
     {"script-src": "'self'", "style-src": "'self'", "img-src": "'self'", "connect-src": "'none'"}
@@ -38,9 +42,9 @@ POLICY = content_policy(
 
 def story_files(town: Town, *, with_server: bool) -> dict[str, bytes]:
     """Return the story as files: names that are relative to each other, scripts that run from a disk."""
-    pages = {item.name: item.read_bytes() for item in STATIC.joinpath("story").iterdir()}
-    for name in SHARED:
-        pages[name.rpartition("/")[2]] = STATIC.joinpath(name).read_bytes()
+    pages = {name.rpartition("/")[2]: PACKAGE.joinpath(name).read_bytes() for name in PLAIN}
+    parts, _ = bundle("static/story/story.js", ready="device/geoind.js", as_name="geoind")
+    pages["story.js"] = "\n".join(parts).encode()
     # The tabs need the server: a folder has no link to them.
     pages["index.html"] = fill(INDEX, policy=POLICY, with_server=with_server).encode()
     # A script, not JSON: a page that was opened from a disk may not fetch anything.
@@ -80,6 +84,7 @@ def town_data(town: Town) -> dict[str, Any]:
         "bounds": _flat(town.extent),
         "stops": stops_of(town),
         "margin": WGS84_FACTOR,
+        "centre": town.projection.to_lonlat([[0.0, 0.0]])[0].tolist(),
         "home": _flat(town.projection.to_xy([[lon, lat]])),
         "shapes": {
             kind: {"area": kind in AREAS, "rings": [[_flat(line) for line in _lines(shape)] for shape in shapes]}

@@ -218,7 +218,14 @@ class Ledger:
         self._limit.check(of_kind)
         self._charge({person: {of_kind: count} for person, count in reports.items()}, label, once)
 
-    def charge_all(self, costs: Costs, *, label: str = "", once: Mapping[str, str] | None = None) -> None:
+    def charge_all(
+        self,
+        costs: Costs,
+        *,
+        label: str = "",
+        once: Mapping[str, str] | None = None,
+        places: Mapping[str, tuple[CostLike, str]] | None = None,
+    ) -> None:
         """Charge each person for reports of several costs: all of them, or raise and charge none.
 
         Parameters
@@ -229,6 +236,9 @@ class Ledger:
             Purpose, stored in the history. Never a location.
         once : mapping, optional
             A token per person, as in `charge_counts`.
+        places : mapping, optional
+            The cost and the token of one more report of some of these persons, such as the centre of a private
+            zone. It is charged if its token is new, in the same transaction.
 
         Examples
         --------
@@ -244,7 +254,10 @@ class Ledger:
             for epsilon, count in counts.items():
                 of_person[as_costs(epsilon)] += as_count(count, "reports")
             reports[person] = of_person
-        self._charge(reports, label, once)
+        fixed = places or {}
+        zones = {as_person(person): {as_cost(cost): 1} for person, (cost, _) in fixed.items()}
+        tokens = {as_person(person): token for person, (_, token) in fixed.items()}
+        self._charge(reports, label, once, (zones, tokens))
 
     def remaining(self, person: Person) -> float:
         """Return the budget that remains now: epsilon per metre, or a level."""
@@ -353,9 +366,13 @@ class Ledger:
         wanted: Mapping[str, Mapping[Cost, int]] | Mapping[Person, Mapping[Cost, int]],
         label: str,
         once: Mapping[str, str] | None,
+        further: tuple[Mapping[str, Mapping[Cost, int]], Mapping[str, str]] = ({}, {}),
     ) -> dict[str, dict[Cost, int]]:
-        """Charge all persons whose token is not known, or none, and return the reports of each person."""
-        for cost in {cost for counts in wanted.values() for cost in counts}:
+        """Charge all persons whose token is not known, or none, and return the reports of each person.
+
+        `further` has more reports of some of these persons, with a token of their own.
+        """
+        for cost in {cost for counts in (*wanted.values(), *further[0].values()) for cost in counts}:
             self._limit.check(cost)
         reports: dict[str, Counter[Cost]] = {}
         for person, counts in wanted.items():
@@ -373,14 +390,15 @@ class Ledger:
             for some in _batches(names):
                 database.lock(connection, some)
                 counted |= database.counted(connection, some, self._window)
-                due = {name: reports[name] for name in some}
-                if once is not None:
-                    known = database.paid(connection, {name: once[name] for name in some})
-                    due = {name: counts for name, counts in due.items() if not counts.items() <= known[name]}
-                    database.remember(connection, due, once)
-                for name, counts in due.items():
-                    self._add(name, counted[name], counts)
-                database.write(connection, due, label)
+                for asked, tokens in ((reports, once), further):
+                    due = {name: asked[name] for name in some if name in asked}
+                    if tokens is not None and due:
+                        known = database.paid(connection, {name: tokens[name] for name in due})
+                        due = {name: counts for name, counts in due.items() if not counts.items() <= known[name]}
+                        database.remember(connection, due, tokens)
+                    for name, counts in due.items():
+                        self._add(name, counted[name], counts)
+                    database.write(connection, due, label)
         return counted
 
     def _add(self, name: str, reports: dict[Cost, int], wanted: Mapping[Cost, int]) -> None:

@@ -5,6 +5,7 @@ write a page and CSV files.
 """
 
 import argparse
+import importlib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from geoind.extras import require
 
 if TYPE_CHECKING:
     from geoind.arrays import FloatArray
-    from geoind.evaluation import Setting
+    from geoind.evaluation import Contender, Setting
     from geoind.space.projection import Projection
 
 CITY = "synthetic city"
@@ -33,6 +34,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--prior WHAT", text, action="append")
     option(parser, "--cell M", "side of a cell in metres", default=100.0)
     option(parser, "--loss M", "expected distance in metres of every mechanism [that of cloaking]")
+    text = (
+        "a mechanism of your own, from Python code that is imported and run: a Contender, a Mechanism, a Channel "
+        "or a function from a prior to a Channel; MODULE:NAME=LABEL names it; may be repeated"
+    )
+    option(parser, "--mechanism MODULE:NAME", text, action="append")
     option(parser, "--out FILE", "write an HTML page, and CSV files next to it")
     text = "compare sessions of moving people: a GeoLife folder, SNAP check-ins or a CSV [synthetic commuters]"
     option(parser, "--traces WHAT", text, nargs="?", const="commuters")
@@ -59,13 +65,16 @@ def run(options: argparse.Namespace) -> None:
         for file in (report_files if options.traces is None else trace_report_files)(options.out):
             check_target(file, inputs)
     if options.traces is not None:
+        if options.mechanism:
+            raise InvalidInputError("--mechanism and --traces do not go together")
         written = _evaluate_traces(options)
     elif options.trace is not None:
         raise InvalidInputError("--trace names columns of --traces FILE: give --traces, too")
     else:
         setting = _setting_of(options)
+        contenders = [_contender(text) for text in options.mechanism or []]
         with progress_line() as show:
-            evaluation = evaluate(setting, workers=available_cores(), progress=show)
+            evaluation = evaluate(setting, contenders=contenders, workers=available_cores(), progress=show)
         print(terminal_tables(evaluation))
         written = [] if options.out is None else write_report(evaluation, options.out)
     if written:
@@ -102,6 +111,27 @@ def _trace_columns(options: argparse.Namespace) -> dict[str, str]:
         raise InvalidInputError("--lat and --lon of --traces are one column each")
     places = {name: given[0] for name, given in (("lat", options.lat), ("lon", options.lon)) if given}
     return dict(zip(("person", "time"), names, strict=False)) | places
+
+
+def _contender(text: str) -> "Contender":
+    """Return the mechanism that MODULE:NAME[=LABEL] names; its module is imported, which runs its code."""
+    from geoind.evaluation import Contender
+
+    where, _, label = text.partition("=")
+    module, _, name = where.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), name)):
+        raise InvalidInputError(f"--mechanism must be MODULE:NAME or MODULE:NAME=LABEL, got {text!r}")
+    # At the end, so that no file of this folder replaces an installed module.
+    sys.path.append(str(Path.cwd()))
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except Exception as error:
+        raise InvalidInputError(
+            f"--mechanism {where} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
+    if isinstance(found, Contender):
+        return replace(found, name=label or found.name)
+    return Contender(label or name, found)
 
 
 def _setting_of(options: argparse.Namespace) -> "Setting":

@@ -2,11 +2,14 @@
 
 Print the distance of a report from the true location, the radius that a query must ask for, and how much a report
 changes the odds between two places; with --reports and --delta also the level of several reports together, and the
-noise that several reports of this level need.
+noise that several reports of this level need; with --trace what the traces of a file would cost by each method.
 """
 
 import argparse
+import csv
 import math
+import secrets
+from pathlib import Path
 from typing import TypeAlias
 
 from geoind.arrays import as_positive
@@ -17,11 +20,18 @@ from geoind.mechanisms.spherical import SphericalLaplace
 Rows: TypeAlias = list[tuple[str, str]]
 PROBABILITIES = (0.5, 0.9, 0.95, 0.99)
 DISTANCES = (10, 50, 100, 200, 500, 1000, 5000)
+TRACE = ("person", "time", "lat", "lon")
+RADIUS = 200.0
+"""Metres of the level of a trace, if --radius is not given."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
     add_privacy(parser, several=True)
+    group = parser.add_argument_group("before traces are released")
+    text = "a GeoLife folder, SNAP check-ins or a table: cost and error of each method on it; nothing is written"
+    option(group, "--trace FILE", text)
+    option(group, "--columns PERSON,TIME,LAT,LON", "of the table [usual names]")
     option(parser, "--interest M", "a query asks for everything within this many metres", default=300.0)
     option(parser, "--confidence P", "probability that the query misses nothing", default=0.95)
 
@@ -48,10 +58,12 @@ def run(options: argparse.Namespace) -> None:
         if None in (options.reports, options.delta, options.level):
             raise InvalidInputError("--reports and --delta go together, with --level and --radius")
         tables |= _several(globe, options.level, options.radius, options.reports, options.delta)
+    lines = _traces(globe, options.trace, options.columns, options.radius or RADIUS)
     print(f"epsilon = {globe.epsilon:.6g} per metre{chosen}")
     for title, rows in tables.items():
         print(f"\n{title}")
         print_rows(rows, labels=44, values=12)
+    print(*lines, sep="\n", end="")
 
 
 def _several(globe: SphericalLaplace, level: float, radius: float, reports: int, delta: float) -> dict[str, Rows]:
@@ -77,6 +89,36 @@ def _several(globe: SphericalLaplace, level: float, radius: float, reports: int,
             ("up to delta, from", plural(second, "report")),
         ],
     }
+
+
+def _traces(globe: SphericalLaplace, path: Path | None, columns: str | None, radius: float) -> list[str]:
+    """Return the lines about cost and error of each method on the traces of a file."""
+    names = [] if columns is None else next(csv.reader([columns]), [])
+    if columns is not None and (path is None or len(names) != len(TRACE) or not all(names)):
+        raise InvalidInputError("--columns must be PERSON,TIME,LAT,LON of --trace FILE")
+    if path is None:
+        return []
+    from geoind.files import read_traces
+    from geoind.tables.recipe import METHODS, method_of
+    from geoind.traces import trace_costs
+
+    traces = read_traces(path, dict(zip(TRACE, names, strict=False)))
+    methods = {str(name): method_of(name, globe) for name in METHODS}
+    # The noise of a real release is under another key.
+    costs = trace_costs(traces, methods, key=secrets.token_bytes(32))
+    lines = [
+        f"\n{plural(len(traces), 'position')} of {plural(traces['person'].nunique(), 'person')}, by each method",
+        f"{'':<14}{'error':>10}{'':>12}   level within {radius:g} m of a whole trace    of fresh",
+        f"{'':<14}{'mean':>10}{'90 %':>12}{'median person':>18}{'largest':>16}{'noise':>14}",
+    ]
+    for row in costs.to_dict("records"):
+        errors = f"{_metres(row['mean_error']):>10}{_metres(row['error_90']):>12}"
+        levels = f"{row['median'] * radius:>18.4g}{row['largest'] * radius:>16.4g}"
+        lines.append(f"  {row['method']:<12}{errors}{levels}{row['share']:>14.0%}")
+    sessions = costs[costs["method"] != "independent"]
+    if sessions["share"].min() > 0.5:
+        lines.append("  These persons seldom stay: every session costs more than half of fresh noise.")
+    return [*lines, "  The numbers are computed from the true traces: do not publish those of private data.", ""]
 
 
 def _metres(distance: float) -> str:

@@ -8,15 +8,27 @@ in its Parquet metadata, or in OUT.geoind.json. Example: geoind obfuscate trips.
 
 import argparse
 import csv
+import math
+import re
 import signal
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from geoind.cli.shared import add_privacy, add_reading, find_sources, option, privacy_of, progress_line, reading_of
+from geoind.cli.shared import (
+    add_privacy,
+    add_reading,
+    find_sources,
+    level_of,
+    option,
+    privacy_of,
+    progress_line,
+    reading_of,
+)
 from geoind.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,6 +37,8 @@ if TYPE_CHECKING:
 SAME_NAME = ("method", "reports_per_person", "same_place", "allow_total", "missing", "order", "rejects", "job")
 """Options with the name of their parameter in `obfuscate_file`."""
 MOST_DAYS = 1_000_000
+STEPS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+STEP = re.compile(rf"(\d{{1,6}})\s*({'|'.join(STEPS)})")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -73,6 +87,18 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
     option(group, "--trace PERSON,TIME", text)
     text = "sparse: free while a person stays; switching: with fewer tests; independent: fresh noise [switching]"
     option(group, "--method switching|sparse|predictive|independent", text)
+    text = "never more than this level within this radius in an hour, with a day saved up; such as 2/200/hour"
+    option(group, "--rate LEVEL/RADIUS/hour", text)
+    text = (
+        "a table of homes (person, lat, lon; perhaps margin, epsilon): near a home its zone's centre is reported"
+    )
+    option(group, "--zones FILE", text)
+    text = "key of the zones in all releases, not that of a release: the same home has the same centre"
+    option(group, "--zones-key FILE", text)
+    text = (
+        "round times that are released down to multiples of 15min, 30s, 1h or 1d; COLUMN=15min for a kept column"
+    )
+    option(parser, "--time-step STEP", text, action="append", default=[])
     group = parser.add_argument_group("which columns are released with the reports")
     option(
         group, "--keep A,B,C", "these, unchanged [none; of traces person and time]", action="append", default=[]
@@ -119,8 +145,9 @@ def _keywords(options: argparse.Namespace) -> dict[str, Any]:
     from geoind.keys import Key
 
     person, time_column = _person_and_time(options)
+    privacy = privacy_of(options)
     return {
-        **privacy_of(options),
+        **privacy,
         **reading_of(options),
         **{name: getattr(options, name) for name in SAME_NAME},
         "person": person,
@@ -129,7 +156,60 @@ def _keywords(options: argparse.Namespace) -> dict[str, Any]:
         "key": None if options.key_file is None else Key.in_file(options.key_file),
         "id_column": options.id,
         "spreadsheet_safe": options.spreadsheet_safe,
+        "time_step": _time_steps(options.time_step, time_column),
+        **_moving(options, privacy, time_column),
     }
+
+
+def _moving(options: argparse.Namespace, privacy: dict[str, Any], time_column: str | None) -> dict[str, Any]:
+    """Return the rationed method and the private zones of traces."""
+    if options.rate is None and options.zones is None and options.zones_key is None:
+        return {}
+    if time_column is None or (options.zones is None) != (options.zones_key is None):
+        raise InvalidInputError("--rate and --zones need --trace, and --zones needs --zones-key")
+    from geoind.files import read_zones
+    from geoind.keys import Key
+    from geoind.pipeline import choose_mechanism
+    from geoind.tables.recipe import method_of
+    from geoind.traces import Rationed
+
+    mechanism, made = choose_mechanism(**privacy), dict[str, Any]()
+    if options.rate is not None:
+        made["method"] = Rationed(method_of(options.method, mechanism), _rate(options.rate))
+    if options.zones is not None:
+        for used in (options.zones, options.zones_key):
+            if used.exists() and Path(options.target).exists() and used.samefile(options.target):
+                raise InvalidInputError("OUT would overwrite --zones or --zones-key")
+        key = Key.in_file(options.zones_key)
+        made["zones"] = read_zones(options.zones, key=key, epsilon=mechanism.epsilon)
+    return made
+
+
+def _rate(text: str) -> float:
+    """Return epsilon per metre and hour of a text such as 2/200/hour."""
+    level, *rest = text.split("/")
+    try:
+        radius, unit = float(rest[0]), rest[1:]
+        rate = level_of(level) / radius
+    except (ArithmeticError, IndexError, ValueError, argparse.ArgumentTypeError):
+        rate, unit = math.nan, []
+    if not 0 < rate < math.inf or unit != ["hour"]:
+        raise InvalidInputError("--rate must be LEVEL/RADIUS/hour, such as 2/200/hour or ln4/200/hour")
+    return rate
+
+
+def _time_steps(texts: list[str], time_column: str | None) -> dict[str, float] | None:
+    """Return the seconds of each column of --time-step."""
+    steps: dict[str, float] = {}
+    for text in texts:
+        column, _, step = text.rpartition("=")
+        column, found = column or time_column or "", STEP.fullmatch(step)
+        if not column or found is None or column in steps:
+            raise InvalidInputError(
+                "--time-step must be 15min for the time of --trace, or COLUMN=15min, once each"
+            )
+        steps[column] = int(found[1]) * STEPS[found[2]]
+    return steps or None
 
 
 def _person_and_time(options: argparse.Namespace) -> tuple[Any, str | None]:

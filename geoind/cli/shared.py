@@ -56,7 +56,7 @@ def add_privacy(parser: argparse.ArgumentParser, *, reports: bool = False, sever
     level = group.add_mutually_exclusive_group()
     text = "a report changes the odds between two places by this factor at most, for example 4"
     option(level, "--factor F", text, type=_level_of_factor, dest="level")
-    option(level, "--level L", "the logarithm of the factor: a number, ln4 or log(4)", type=_level)
+    option(level, "--level L", "the logarithm of the factor: a number, ln4 or log(4)", type=level_of)
     option(group, "--radius M", "if the two places are at most this many metres apart, for example 200")
     option(group, "--epsilon E", "the level divided by the radius: privacy loss per metre")
     if reports:
@@ -69,7 +69,7 @@ def add_privacy(parser: argparse.ArgumentParser, *, reports: bool = False, sever
         option(group, "--mechanism best|laplace|gaussian", "kind of noise, with --delta; best is the smaller one")
 
 
-def _level(text: str) -> float:
+def level_of(text: str) -> float:
     """Return a level from a number or a natural logarithm: 1.386, ln4, ln 4, ln(4) or log(4)."""
     logarithm = LOGARITHM.fullmatch(text.strip())
     if logarithm is not None:

@@ -9,14 +9,16 @@ import numpy as np
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_count, as_unit
 from geoind.channels.priors import Prior
 from geoind.curator.contributions import Persons, as_level, as_names, bounded, charge_release
+from geoind.curator.h3_cells import H3Cells
 from geoind.curator.noise import GeometricNoise, as_fresh_randomness
 from geoind.errors import InvalidInputError, plural
 from geoind.estimate.inversion import nearest_distribution
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new, draw_density, thumbnail
 from geoind.randomness import RandomnessLike
+from geoind.space.crs import points_lonlat
 from geoind.space.projection import points_xy
-from geoind.space.sites import Grid, Outside, inside
+from geoind.space.sites import Grid, Outside, inside, inside_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,22 +34,27 @@ class ReleasedCounts:
 
     Attributes
     ----------
-    grid : Grid
+    grid : Grid or H3Cells
     counts : array of int
-        One per cell, in the grid's numbering. Noise makes some negative; their sum has no bias.
+        One per cell, in the grid's numbering. Without `at_least` noise makes some negative, and their sum has no
+        bias.
     level : float
         The epsilon of the release, per person and not per metre.
     reports_per_person : int
         Largest number of counted reports of one person.
+    at_least : int, optional
+        Noisy counts below this number were suppressed: they are 0.
     """
 
-    grid: Grid
+    grid: Grid | H3Cells
     counts: IntArray
     level: float
     reports_per_person: int
+    at_least: int | None = None
 
     def __repr__(self) -> str:
-        return f"ReleasedCounts({self.grid!r}, {plural(len(self.counts), 'count')}, level={self.level:g})"
+        below = "" if self.at_least is None else f", those below {self.at_least} suppressed"
+        return f"ReleasedCounts({self.grid!r}, {plural(len(self.counts), 'count')}, level={self.level:g}{below})"
 
     def _repr_html_(self) -> str:
         facts = {
@@ -57,7 +64,10 @@ class ReleasedCounts:
             "sum of the counts": int(self.counts.sum()),
             "noise of a cell, 95 %": f"within {self.margin(0.95)}",
         }
-        return card("ReleasedCounts", facts, thumbnail(self.grid, self._shown) if self._shown.any() else None)
+        if self.at_least is not None:
+            facts["suppressed, shown as 0"] = f"noisy counts below {self.at_least}"
+        drawn = isinstance(self.grid, Grid) and self._shown.any()
+        return card("ReleasedCounts", facts, thumbnail(self._plane, self._shown) if drawn else None)
 
     def plot(self, axes: "Axes | None" = None, *, largest: float | None = None) -> "Axes":
         """Draw the count per hectare of each cell, brightness its root, and return the axes.
@@ -76,8 +86,14 @@ class ReleasedCounts:
         'km east'
         """
         axes = axes_or_new(axes)
-        draw_density(self.grid, self._shown, axes, largest=largest)
+        draw_density(self._plane, self._shown, axes, largest=largest)
         return axes
+
+    @property
+    def _plane(self) -> Grid:
+        if not isinstance(self.grid, Grid):
+            raise InvalidInputError("pictures and populations need counts on a Grid, not on cells of H3")
+        return self.grid
 
     @property
     def _shown(self) -> FloatArray:
@@ -108,19 +124,20 @@ class ReleasedCounts:
         >>> ReleasedCounts(grid, np.array([60, 40, -5]), 1.0, 1).population().mass.round(3)
         array([0.605, 0.395, 0.   ])
         """
-        total = self.counts.sum()
+        grid, total = self._plane, self.counts.sum()
         if not total > 0:
             raise InvalidInputError("the released counts have no positive sum: too few people for this noise")
-        return Prior.from_counts(self.grid, nearest_distribution(self.counts / total))
+        return Prior.from_counts(grid, nearest_distribution(self.counts / total))
 
 
 def release_counts(
     points: ArrayLike,
-    grid: Grid,
+    grid: Grid | H3Cells,
     *,
     epsilon: float,
     person: Persons,
     reports_per_person: int = 1,
+    at_least: int | None = None,
     outside: Outside = "raise",
     ledger: "Ledger | None" = None,
     label: str = "release_counts",
@@ -136,8 +153,8 @@ def release_counts(
     ----------
     points : (n, 2) array
         True locations, one per row, in metres of the grid's plane: `projection.to_xy` converts degrees, and frames
-        with a CRS.
-    grid : Grid
+        with a CRS. For cells of H3: degrees, longitude first, or a frame with a CRS.
+    grid : Grid or H3Cells
         Public: chosen independently of the points.
     epsilon : float
         Level per person, without a unit; 1 is usual, at most 20.
@@ -146,6 +163,10 @@ def release_counts(
     reports_per_person : int
         Largest number of points of one person that count, the first ones in the table. The noise is proportional
         to it.
+    at_least : int, optional
+        Noisy counts below this number are published as 0, which then means "below". It is applied after the noise,
+        so it costs nothing and hides no one: the guarantee is that of epsilon. Sums of the counts are then too
+        small.
     outside : "raise" or "drop"
         Whether points outside of the grid are an error or left out.
     ledger : Ledger, optional
@@ -166,15 +187,23 @@ def release_counts(
     """
     level, source = as_level(epsilon), as_fresh_randomness(rng)
     most = as_count(reports_per_person, "reports_per_person")
-    if not isinstance(grid, Grid):
-        raise InvalidInputError(f"grid must be a Grid, got {type(grid).__name__}")
-    xy = points_xy(points, None, "points")
-    names = as_names(person, len(xy))
-    rows = np.flatnonzero(inside(grid, xy, outside))
+    least = None if at_least is None else as_count(at_least, "at_least")
+    if isinstance(grid, H3Cells):
+        cells = grid.numbers(points_lonlat(points, "points"))
+        covered = inside_of(cells >= 0, outside)
+    elif isinstance(grid, Grid):
+        xy = points_xy(points, None, "points")
+        cells, covered = grid.nearest(xy), inside(grid, xy, outside)
+    else:
+        raise InvalidInputError(f"grid must be a Grid or H3Cells, got {type(grid).__name__}")
+    names = as_names(person, len(cells))
+    rows = np.flatnonzero(covered)
     counted = rows[bounded((names[row] for row in rows.tolist()), most)]
     noise = GeometricNoise(level, most)
     charge_release(ledger, names, level, label)
-    truth = np.bincount(grid.nearest(xy[counted]), minlength=len(grid))
+    truth = np.bincount(cells[counted], minlength=len(grid))
     counts = noise.added_to(truth, source)
+    if least is not None:
+        counts[counts < least] = 0
     counts.flags.writeable = False
-    return ReleasedCounts(grid, counts, level, most)
+    return ReleasedCounts(grid, counts, level, most, least)

@@ -1,6 +1,7 @@
 """The comparison of mechanisms of Andrés et al. (CCS 2013), for any grid, prior and loss."""
 
 from geoind.evaluation.comparison import compare
+from geoind.evaluation.own import Contender
 from geoind.evaluation.plain import as_plain_data, stored_comparison
 from geoind.evaluation.setting import PAPER_SETTING, Setting, from_picture
 from geoind.evaluation.synthetic import City, synthetic_city
@@ -8,6 +9,7 @@ from geoind.evaluation.synthetic import City, synthetic_city
 __all__ = [
     "PAPER_SETTING",
     "City",
+    "Contender",
     "Setting",
     "as_plain_data",
     "compare",

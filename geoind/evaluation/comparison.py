@@ -1,5 +1,6 @@
 """The comparison: every mechanism under every prior at equal quality loss, curves over epsilon, and claims."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -8,7 +9,6 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pandas as pd
 
-from geoind import min_loss_given_epsilon
 from geoind.arrays import FloatArray, as_count, as_positive
 from geoind.channels.channel import Channel
 from geoind.channels.metrics import (
@@ -18,17 +18,16 @@ from geoind.channels.metrics import (
     posterior_entropy,
     worst_case_loss,
 )
-from geoind.channels.remap import bayes_remap
-from geoind.evaluation.contenders import FAMILIES, TOLERANCE, Lineup
+from geoind.distances import Distance
+from geoind.evaluation.contenders import FAMILIES, Equalised, Lineup, Tuned
+from geoind.evaluation.own import Contender, Contending, as_contenders, own_entries
+from geoind.evaluation.plain import MEASURES
 from geoind.evaluation.setting import PAPER_SETTING, Setting
 from geoind.parallel import OnShare, in_processes
 from geoind.space.sites import Grid
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from geoind.channels.channel import Channel
-    from geoind.evaluation.contenders import Contender, Equalised
 
 __all__ = [
     "CLAIMS",
@@ -42,7 +41,7 @@ __all__ = [
     "evaluate",
 ]
 
-Contest: TypeAlias = "tuple[Equalised, str, Contender]"
+Contest: TypeAlias = tuple[Equalised, str, Tuned]
 """The prior under which losses are equal, the name of the prior of the measurement, and the mechanism."""
 
 
@@ -50,6 +49,7 @@ def compare(
     setting: Setting | None = None,
     *,
     priors: Iterable[str] | None = None,
+    contenders: Iterable[Contending] = (),
     workers: int = 1,
     progress: OnShare | None = None,
 ) -> "DataFrame":
@@ -61,6 +61,9 @@ def compare(
         Grid, cloaking zones, priors and the wanted loss; default: `PAPER_SETTING`.
     priors : iterable of str, optional
         Names of the setting's priors; default: all.
+    contenders : iterable of Contender, Mechanism, Channel or function
+        Mechanisms of one's own: see `Contender`. They are evaluated in this process. One that fails has NaN in its
+        rows, and the reason in `note`.
     workers : int
         Number of processes, including this one. With more than one, a script must protect its entry point with
         `if __name__ == "__main__"`, as for `multiprocessing`.
@@ -73,7 +76,8 @@ def compare(
         Columns: `equalised` ("uniform": mechanisms are tuned to the wanted loss under the uniform prior, as in the
         paper; "evaluated": under the row's prior), `prior`, `mechanism`, `knows_prior` (built for this prior),
         `parameter` (its epsilon per metre), `expected_loss` (m), `adversary_error` (m),
-        `measured_epsilon` (per metre), `worst_case_loss` (m), `posterior_entropy` (bits), `bayes_vulnerability`.
+        `measured_epsilon` (per metre), `worst_case_loss` (m), `posterior_entropy` (bits), `bayes_vulnerability`,
+        `note` (what is wrong with a mechanism of one's own, or how its numbers were found; otherwise empty).
 
     Examples
     --------
@@ -85,11 +89,17 @@ def compare(
     """
     setting = PAPER_SETTING if setting is None else setting
     names = list(setting.weights) if priors is None else list(priors)
-    return as_table(setting, contests(setting, priors=names, workers=workers, progress=progress))
+    own = as_contenders(contenders)
+    return as_table(setting, contests(setting, priors=names, own=own, workers=workers, progress=progress))
 
 
 def contests(
-    setting: Setting, *, priors: list[str], workers: int = 1, progress: OnShare | None = None
+    setting: Setting,
+    *,
+    priors: list[str],
+    own: Iterable[Contender] = (),
+    workers: int = 1,
+    progress: OnShare | None = None,
 ) -> Iterator[Contest]:
     """Yield all mechanisms to be measured, prior by prior."""
     workers = as_count(workers, "workers")
@@ -97,15 +107,18 @@ def contests(
         setting.prior(name)
     if progress is not None:
         progress("started", 0.0)
-    done: dict[str, list[tuple[Equalised, Contender]]] = {}
+    done: dict[str, list[Contest]] = {}
     # The last ones first, because real populations have no symmetry and take longest.
-    for name, contenders in in_processes(workers, _round, [(setting, name) for name in reversed(priors)]):
-        done[name] = contenders
+    for name, found in in_processes(workers, _round, [(setting, name) for name in reversed(priors)]):
+        done[name] = found
         if progress is not None:
             progress(name, len(done) / len(priors))
+    # In this process, because a function of the user's own may not be picklable.
+    for contender in own:
+        for contest in own_entries(contender, setting, priors):
+            done[contest[1]].append(contest)
     for name in priors:
-        for way, contender in done[name]:
-            yield way, name, contender
+        yield from done[name]
 
 
 def as_table(setting: Setting, found: Iterable[Contest]) -> "DataFrame":
@@ -114,31 +127,37 @@ def as_table(setting: Setting, found: Iterable[Contest]) -> "DataFrame":
     return table.sort_values("equalised", ascending=False, kind="stable", ignore_index=True)
 
 
-def _round(setting: Setting, name: str) -> "tuple[str, list[tuple[Equalised, Contender]]]":
-    lineup = _lineup(setting.grid, setting.zone, setting.wanted_loss)
-    return name, list(lineup.against(setting.prior(name)))
+def _round(setting: Setting, name: str) -> tuple[str, list[Contest]]:
+    lineup = _lineup(setting.grid, setting.zone, setting.wanted_loss, setting.metric)
+    return name, [(way, name, tuned) for way, tuned in lineup.against(setting.prior(name))]
 
 
 @lru_cache(maxsize=1)
-def _lineup(grid: Grid, zone: tuple[int, int], wanted_loss: float | None) -> Lineup:
+def _lineup(grid: Grid, zone: tuple[int, int], wanted_loss: float | None, metric: Distance) -> Lineup:
     """Return the mechanisms for all priors of a setting; each process builds them once."""
-    return Lineup(Setting(grid, zone=zone, wanted_loss=wanted_loss))
+    return Lineup(Setting(grid, zone=zone, wanted_loss=wanted_loss, metric=metric))
 
 
-def _measured(setting: Setting, way: str, name: str, contender: "Contender") -> dict[str, object]:
-    prior, channel = setting.prior(name), contender.channel
+def _measured(setting: Setting, way: str, name: str, tuned: Tuned) -> dict[str, object]:
+    prior, channel, loss = setting.prior(name), tuned.channel, setting.metric
+    measures = dict.fromkeys(MEASURES, math.nan)
+    if channel is not None:
+        measures = {
+            "expected_loss": 0.0 if tuned.exact_answer else expected_loss(channel, prior, loss=loss),
+            "adversary_error": adversary_error(channel, prior, loss=loss, guesses=setting.grid),
+            "measured_epsilon": float(channel.epsilon) if tuned.epsilon is None else tuned.epsilon,
+            "worst_case_loss": 0.0 if tuned.exact_answer else worst_case_loss(channel, prior, loss=loss),
+            "posterior_entropy": posterior_entropy(channel, prior),
+            "bayes_vulnerability": bayes_vulnerability(channel, prior),
+        }
     return {
         "equalised": way,
         "prior": name,
-        "mechanism": contender.name,
-        "knows_prior": contender.knows_prior,
-        "parameter": contender.parameter,
-        "expected_loss": 0.0 if contender.exact_answer else expected_loss(channel, prior),
-        "adversary_error": adversary_error(channel, prior, guesses=setting.grid),
-        "measured_epsilon": float(channel.epsilon),
-        "worst_case_loss": 0.0 if contender.exact_answer else worst_case_loss(channel, prior),
-        "posterior_entropy": posterior_entropy(channel, prior),
-        "bayes_vulnerability": bayes_vulnerability(channel, prior),
+        "mechanism": tuned.name,
+        "knows_prior": tuned.knows_prior,
+        "parameter": tuned.parameter,
+        **measures,
+        "note": tuned.note,
     }
 
 
@@ -164,15 +183,9 @@ def curves(setting: Setting, *, prior: str, epsilons: Iterable[float]) -> "DataF
     [88.39, 39.54]
     """
     known, lineup = setting.prior(prior), Lineup(setting)
-    laplace = lineup.family("planar Laplace")
-
-    def remapped(epsilon: float) -> "Channel":
-        channel = laplace(epsilon)
-        return channel @ bayes_remap(channel, known)
-
     makers: dict[str, Callable[[float], Channel]] = {name: lineup.family(name) for name in FAMILIES}
-    makers["remapped Laplace"] = remapped
-    makers["optimal geo-ind"] = lambda epsilon: min_loss_given_epsilon(known, epsilon=epsilon, tolerance=TOLERANCE)
+    makers["remapped Laplace"] = lambda epsilon: lineup.remapped(epsilon, known)
+    makers["optimal geo-ind"] = lambda epsilon: lineup.least_loss(epsilon, known)
     rows = []
     for epsilon in epsilons:
         as_positive(epsilon, "epsilon")
@@ -184,8 +197,8 @@ def curves(setting: Setting, *, prior: str, epsilons: Iterable[float]) -> "DataF
                     "mechanism": name,
                     "epsilon": epsilon,
                     "measured_epsilon": float(channel.epsilon),
-                    "expected_loss": expected_loss(channel, known),
-                    "adversary_error": adversary_error(channel, known),
+                    "expected_loss": expected_loss(channel, known, loss=setting.metric),
+                    "adversary_error": adversary_error(channel, known, loss=setting.metric),
                 }
             )
     return pd.DataFrame(rows).sort_values(["mechanism", "epsilon"], kind="stable", ignore_index=True)
@@ -208,7 +221,7 @@ class Evaluation:
     curves : DataFrame
         As `curves` returns it, for the first and the last prior.
     channels : dict
-        From (equalised, prior, mechanism) to the measured channel.
+        From (equalised, prior, mechanism) to the measured channel, without mechanisms that failed.
     """
 
     setting: Setting
@@ -218,8 +231,14 @@ class Evaluation:
     channels: dict[tuple[str, str, str], Channel]
 
 
-def evaluate(setting: Setting, *, workers: int = 1, progress: OnShare | None = None) -> Evaluation:
-    """Return the whole evaluation of a setting; `workers` and `progress` as for `compare`.
+def evaluate(
+    setting: Setting,
+    *,
+    contenders: Iterable[Contending] = (),
+    workers: int = 1,
+    progress: OnShare | None = None,
+) -> Evaluation:
+    """Return the whole evaluation of a setting; `contenders`, `workers` and `progress` as for `compare`.
 
     Examples
     --------
@@ -228,14 +247,15 @@ def evaluate(setting: Setting, *, workers: int = 1, progress: OnShare | None = N
     >>> evaluate(small).claims["verdict"].iloc[-1]
     'holds'
     """
+    own = as_contenders(contenders)
     names = list(setting.weights)
     ends = list(dict.fromkeys([names[0], names[-1]]))
     epsilons = np.geomspace(0.2, 5, CURVE_POINTS) / setting.grid.cell
-    found = list(contests(setting, priors=names, workers=workers, progress=progress))
+    found = list(contests(setting, priors=names, own=own, workers=workers, progress=progress))
     drawn = dict(in_processes(workers, _curves, [(setting, name, epsilons) for name in ends]))
     shown = pd.concat([drawn[name] for name in ends], ignore_index=True)
     channels: dict[tuple[str, str, str], Channel] = {
-        (way, name, contender.name): contender.channel for way, name, contender in found
+        (way, name, tuned.name): tuned.channel for way, name, tuned in found if tuned.channel is not None
     }
     table = as_table(setting, found)
     return Evaluation(setting, table, check_claims(table), shown, channels)
@@ -338,7 +358,7 @@ def check_claims(table: "DataFrame") -> "DataFrame":
         `detail`.
     """
     rows = []
-    for (way, prior), part in table.groupby(["equalised", "prior"], sort=False):
+    for (way, prior), part in table.dropna(subset="adversary_error").groupby(["equalised", "prior"], sort=False):
         errors = dict(zip(part["mechanism"], part["adversary_error"], strict=True))
         knowing = set(part.loc[part["knows_prior"], "mechanism"])
         for name, claim in CLAIMS.items():

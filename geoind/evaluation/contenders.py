@@ -1,4 +1,4 @@
-"""The mechanisms of the comparison, each tuned to an expected loss under a prior."""
+"""The library's mechanisms in the comparison, each tuned to an expected loss under a prior."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -18,13 +18,25 @@ from geoind.channels.formulas import cloaking, exponential, planar_geometric, ra
 from geoind.channels.metrics import adversary_error, expected_loss
 from geoind.channels.priors import Prior
 from geoind.channels.remap import bayes_remap
+from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError
 from geoind.evaluation.setting import Setting
 from geoind.mechanisms.planar import PlanarLaplace
 from geoind.optimal import optimal_error_range
+from geoind.optimal.adversary_error import Choice
 from geoind.space.sites import Grid, Places
 
-__all__ = ["EQUALISED", "FAMILIES", "TOLERANCE", "Contender", "Equalised", "Family", "Lineup", "epsilon_for_loss"]
+__all__ = [
+    "BUILT_IN",
+    "EQUALISED",
+    "FAMILIES",
+    "TOLERANCE",
+    "Equalised",
+    "Family",
+    "Lineup",
+    "Tuned",
+    "epsilon_for_loss",
+]
 
 Family: TypeAlias = Callable[[float], Channel]
 """From a privacy parameter to a channel; the larger the parameter, the smaller the expected loss."""
@@ -40,26 +52,33 @@ OPTIMAL_FOR_UNIFORM = "optimal for uniform"
 
 
 @dataclass(frozen=True, eq=False)
-class Contender:
+class Tuned:
     """A mechanism ready to be measured.
 
     Attributes
     ----------
     name : str
-    channel : Channel
+    channel : Channel or None
+        None if a mechanism of the user's own failed.
     parameter : float
         Its epsilon per metre; NaN where there is none.
     knows_prior : bool
         Whether it was built for the prior that it is measured under.
     exact_answer : bool
         Whether the service answers for the true location, so that the loss is zero.
+    epsilon : float, optional
+        Per metre; default: measured on the channel.
+    note : str
+        What is wrong with it, or how its numbers were found.
     """
 
     name: str
-    channel: Channel
+    channel: Channel | None
     parameter: float = float("nan")
     knows_prior: bool = False
     exact_answer: bool = False
+    epsilon: float | None = None
+    note: str = ""
 
 
 def _flat(grid: Grid, epsilon: float) -> Channel:
@@ -107,13 +126,25 @@ FAMILIES: dict[str, Callable[[Grid, float], Channel]] = {
 }
 """Mechanisms with one parameter, epsilon per metre (Gaussian: 1 / sigma), that do not depend on the prior."""
 
+BUILT_IN = (
+    "cloaking",
+    OPTIMAL_FOR_UNIFORM,
+    *(f"{OPTIMAL_FOR_UNIFORM}, {which}" for which in ("most entropy", "least error", "most error")),
+    *FAMILIES,
+    "remapped Laplace",
+    "optimal geo-ind",
+    "optimal for the prior",
+    "dummies",
+)
+"""Names of the library's mechanisms."""
+
 
 class Lineup:
     """All mechanisms of the comparison on one setting; those that do not depend on the prior are built once."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
-        self.loss = setting.loss
+        self.loss, self.metric = setting.loss, setting.metric
         self._families: dict[str, Family] = {}
 
     def family(self, name: str) -> Family:
@@ -123,43 +154,36 @@ class Lineup:
         return self._families[name]
 
     @cached_property
-    def optimal_for_uniform(self) -> list[Contender]:
+    def optimal_for_uniform(self) -> list[Tuned]:
         """Two of the many mechanisms of largest adversary error under the uniform prior at the wanted loss."""
-        choices: dict[str, Literal["symmetric", "entropy"]] = {
+        choices: dict[str, Choice] = {
             OPTIMAL_FOR_UNIFORM: "symmetric",
             f"{OPTIMAL_FOR_UNIFORM}, most entropy": "entropy",
         }
-        return [
-            Contender(
-                name, max_adversary_error_given_loss(self.setting.uniform, max_loss=self.loss, choose=choose)
-            )
-            for name, choose in choices.items()
-        ]
+        return [Tuned(name, self._most_error(self.setting.uniform, choose)) for name, choose in choices.items()]
 
-    def optimal_for(self, prior: Prior) -> list[Contender]:
+    def optimal_for(self, prior: Prior) -> list[Tuned]:
         """Return the optimum for the prior, and the extremes of all optima for the uniform prior under it."""
-        optima: list[Channel] = [contender.channel for contender in self.optimal_for_uniform]
+        optima = [tuned.channel for tuned in self.optimal_for_uniform if tuned.channel is not None]
         if not np.array_equal(prior.mass, self.setting.uniform.mass):
-            found = optimal_error_range(self.setting.uniform, prior, max_loss=self.loss)
+            found = optimal_error_range(
+                self.setting.uniform, prior, max_loss=self.loss, loss=self.metric, adversary_loss=self.metric
+            )
             optima += [found.lowest_channel, found.highest_channel]
         # The lowest error found is an upper estimate of the minimum; another known optimum may be lower.
-        optima.sort(key=lambda channel: adversary_error(channel, prior))
+        optima.sort(key=lambda channel: adversary_error(channel, prior, loss=self.metric))
         return [
-            Contender(f"{OPTIMAL_FOR_UNIFORM}, least error", optima[0]),
-            Contender(f"{OPTIMAL_FOR_UNIFORM}, most error", optima[-1]),
-            Contender(
-                "optimal for the prior",
-                max_adversary_error_given_loss(prior, max_loss=self.loss),
-                knows_prior=True,
-            ),
+            Tuned(f"{OPTIMAL_FOR_UNIFORM}, least error", optima[0]),
+            Tuned(f"{OPTIMAL_FOR_UNIFORM}, most error", optima[-1]),
+            Tuned("optimal for the prior", self._most_error(prior, "symmetric"), knows_prior=True),
         ]
 
     @cached_property
-    def for_uniform(self) -> dict[str, Contender]:
+    def for_uniform(self) -> dict[str, Tuned]:
         """The families tuned to the wanted loss under the uniform prior."""
         return self._families_for(self.setting.uniform)
 
-    def against(self, prior: Prior) -> Iterator[tuple[Equalised, Contender]]:
+    def against(self, prior: Prior) -> Iterator[tuple[Equalised, Tuned]]:
         """Yield the mechanisms to measure under a prior, each with the prior under which losses are equal.
 
         Mechanisms without a parameter to tune come twice: cloaking, dummies, and the optimal mechanisms, whose
@@ -167,39 +191,49 @@ class Lineup:
         """
         grid = self.setting.grid
         *extremes, best = self.optimal_for(prior)
-        zones = Contender("cloaking", cloaking(grid, zone=self.setting.zone))
+        zones = Tuned("cloaking", cloaking(grid, zone=self.setting.zone))
         fixed_first = [zones, *self.optimal_for_uniform, *extremes]
-        fixed_last = [best, Contender("dummies", _decoy(grid), exact_answer=True)]
+        fixed_last = [best, Tuned("dummies", _decoy(grid), exact_answer=True)]
         for way in EQUALISED:
             tuned = self.for_uniform if way == "uniform" else self._families_for(prior)
             laplace = tuned["planar Laplace"]
             if way == "uniform":
-                remapped = replace(laplace, channel=self._remapped(laplace.parameter, prior))
+                remapped = replace(laplace, channel=self.remapped(laplace.parameter, prior))
             else:
-                remapped = self._tuned("", lambda epsilon: self._remapped(epsilon, prior), prior)
-            private = min_loss_given_epsilon(prior, epsilon=laplace.parameter, tolerance=TOLERANCE)
+                remapped = self._tuned("", lambda epsilon: self.remapped(epsilon, prior), prior)
+            private = self.least_loss(laplace.parameter, prior)
             informed = [
                 replace(remapped, name="remapped Laplace", knows_prior=True),
-                Contender("optimal geo-ind", private, laplace.parameter, knows_prior=True),
+                Tuned("optimal geo-ind", private, laplace.parameter, knows_prior=True),
             ]
             for contender in (*fixed_first, *tuned.values(), *informed, *fixed_last):
                 yield way, contender
 
-    def _families_for(self, prior: Prior) -> dict[str, Contender]:
+    def _families_for(self, prior: Prior) -> dict[str, Tuned]:
         return {name: self._tuned(name, self.family(name), prior) for name in FAMILIES}
 
-    def _remapped(self, epsilon: float, prior: Prior) -> Channel:
+    def remapped(self, epsilon: float, prior: Prior) -> Channel:
+        """Return the planar Laplace followed by the best remapping for a prior."""
         channel = self.family("planar Laplace")(epsilon)
-        return channel @ bayes_remap(channel, prior)
+        return channel @ bayes_remap(channel, prior, loss=self.metric)
 
-    def _tuned(self, name: str, family: Family, prior: Prior) -> Contender:
+    def least_loss(self, epsilon: float, prior: Prior) -> Channel:
+        """Return the mechanism of least loss for a prior and an epsilon per metre."""
+        return min_loss_given_epsilon(prior, epsilon=epsilon, loss=self.metric, tolerance=TOLERANCE)
+
+    def _most_error(self, prior: Prior, choose: Choice) -> Channel:
+        return max_adversary_error_given_loss(
+            prior, max_loss=self.loss, loss=self.metric, adversary_loss=self.metric, choose=choose
+        )
+
+    def _tuned(self, name: str, family: Family, prior: Prior) -> Tuned:
         try:
-            epsilon = epsilon_for_loss(family, prior, loss=self.loss)
+            epsilon = epsilon_for_loss(family, prior, loss=self.loss, metric=self.metric)
         except InfeasibleError:
             # The loss after remapping is at most the error of the prior alone; then the noise is as wide as
             # allowed.
             epsilon = 1 / (100 * float(np.ptp(prior.sites.xy, axis=0).max()))
-        return Contender(name, family(epsilon), epsilon)
+        return Tuned(name, family(epsilon), epsilon)
 
 
 RELATIVE = 1e-10
@@ -207,7 +241,7 @@ WIDEST = 4000.0
 """Largest ratio of the noise's scale to the extent of the sites, and of the extent to the scale."""
 
 
-def epsilon_for_loss(family: Family, prior: Prior, *, loss: float) -> float:
+def epsilon_for_loss(family: Family, prior: Prior, *, loss: float, metric: Distance = euclidean) -> float:
     """Return the epsilon at which a family of mechanisms has the wanted expected distance.
 
     Parameters
@@ -218,6 +252,8 @@ def epsilon_for_loss(family: Family, prior: Prior, *, loss: float) -> float:
         The prior of the expectation.
     loss : float
         Wanted expected distance between truth and report, in metres.
+    metric : Distance
+        The distance.
 
     Raises
     ------
@@ -243,7 +279,7 @@ def epsilon_for_loss(family: Family, prior: Prior, *, loss: float) -> float:
     low, high = 1 / (WIDEST * size), WIDEST / size
 
     def excess(log_epsilon: float) -> float:
-        return expected_loss(family(math.exp(log_epsilon)), prior) / loss - 1
+        return expected_loss(family(math.exp(log_epsilon)), prior, loss=metric) / loss - 1
 
     # Widen the bracket from a likely value, because channels at the extremes are slow to compute.
     near = far = min(max(2 / loss, low), high)

@@ -1,7 +1,8 @@
 """The figures of the evaluation, titled by their finding, readable in black and white and by the colour-blind."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
 from geoind.errors import plural
+from geoind.evaluation.contenders import BUILT_IN
 from geoind.evaluation.setting import Setting
 from geoind.extras import require
 
@@ -18,9 +20,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
-__all__ = ["STYLES", "draw_bars", "draw_channels", "draw_curves", "draw_priors", "draw_scatter", "new_figure"]
+__all__ = [
+    "STYLES",
+    "draw_bars",
+    "draw_channels",
+    "draw_curves",
+    "draw_priors",
+    "draw_scatter",
+    "new_figure",
+    "styles_of",
+]
 
 INK = "#222222"
+COST, PRIVACY = "expected distance (m): cost", "adversary's expected error (m): privacy"
 # The colours of Okabe and Ito are distinct for colour-blind readers; hatches and markers differ as well.
 STYLES: dict[str, dict[str, Any]] = {
     "cloaking": {"color": "#999999", "hatch": "", "marker": "s", "linestyle": ":"},
@@ -35,6 +47,22 @@ STYLES: dict[str, dict[str, Any]] = {
     "Gaussian": {"color": "#7F3C8D", "hatch": "||", "marker": ">", "linestyle": (0, (8, 2))},
     "dummies": {"color": "#FFFFFF", "hatch": "oo", "marker": "h", "linestyle": (0, (2, 4))},
 }
+OWN_COLOURS = ("#882255", "#44AA99", "#AA4499", "#661100")
+OWN_MARKERS = ("d", "p", "X", "8", "H")
+
+
+def styles_of(mechanisms: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return the style of each mechanism that is drawn: the library's, then those of one's own.
+
+    "optimal for uniform, most error" and the like are drawn as a range of "optimal for uniform".
+    """
+    names = list(dict.fromkeys(mechanisms))
+    own = [name for name in names if name not in BUILT_IN]
+    new = {
+        name: {"color": colour, "hatch": "**", "marker": marker, "linestyle": (0, (4, 1, 1, 1, 1, 1))}
+        for name, colour, marker in zip(own, cycle(OWN_COLOURS), cycle(OWN_MARKERS), strict=False)
+    }
+    return {name: style for name, style in STYLES.items() if name in names} | new
 
 
 def new_figure(width: float, height: float, title: str, **layout: Any) -> "Figure":
@@ -89,11 +117,12 @@ def draw_bars(table: "DataFrame", *, mechanisms: Sequence[str], title: str) -> "
     errors = table.set_index(["prior", "mechanism"])["adversary_error"]
     figure = new_figure(max(10.0, 1.15 * len(priors)), 4.3, title)
     axes = figure.subplots()
-    shown = [name for name in mechanisms if (priors[0], name) in errors.index]
+    styles = styles_of(table["mechanism"])
+    shown = [name for name in mechanisms if name in styles]
     width = 0.84 / len(shown)
     ranges: list[tuple[Any, FloatArray, FloatArray]] = []
     for place, name in enumerate(shown):
-        style = STYLES[name]
+        style = styles[name]
         at = np.arange(len(priors)) + (place - (len(shown) - 1) / 2) * width
         height = np.array([errors[prior, name] for prior in priors])
         axes.bar(
@@ -116,7 +145,7 @@ def draw_bars(table: "DataFrame", *, mechanisms: Sequence[str], title: str) -> "
     axes.set_xticks(np.arange(len(priors)), labels=words, fontsize=9, parse_math=False)
     axes.set_ylabel("adversary's expected error (m)")
     _plain_frame(axes)
-    figure.legend(loc="outside lower center", ncols=min(5, len(shown) + 1), frameon=False, fontsize=9)
+    _legend(figure, axes, loc="outside lower center", ncols=min(5, len(shown) + 1))
     return figure
 
 
@@ -130,7 +159,7 @@ def draw_channels(channels: Mapping[str, Channel], prior: Prior, setting: Settin
         cells = setting.grid.nearest(channel.outputs.xy)
         reports = np.zeros(len(setting.grid))
         np.add.at(reports, cells, channel.matrix[middle])
-        axes[0, column].set_title(name, fontsize=9, color=INK)
+        axes[0, column].set_title(name, fontsize=9, color=INK, parse_math=False, wrap=True)
         _square(axes[0, column], reports, setting)
         axes[0, column].set_xlabel(f"largest {reports.max():.2f}", fontsize=8)
         joint = channel.joint(prior)
@@ -143,52 +172,56 @@ def draw_channels(channels: Mapping[str, Channel], prior: Prior, setting: Settin
     return figure
 
 
-def draw_curves(curves: "DataFrame", *, title: str, mark: float | None = None) -> "Figure":
+def draw_curves(curves: "DataFrame", *, title: str) -> "Figure":
     """Return expected distance and adversary error against the measured epsilon, a line for each mechanism."""
     figure = new_figure(9.6, 4.2, title)
     left, right = figure.subplots(1, 2)
+    styles = styles_of(curves["mechanism"])
     for name, part in curves.groupby("mechanism", sort=False):
-        style = {key: value for key, value in STYLES[str(name)].items() if key != "hatch"}
+        style = {key: value for key, value in styles[str(name)].items() if key != "hatch"}
         for axes, column in ((left, "expected_loss"), (right, "adversary_error")):
             axes.plot(part["measured_epsilon"], part[column], label=name, markersize=4, linewidth=1.4, **style)
-    for axes, what in ((left, "expected distance (m): cost"), (right, "adversary's expected error (m): privacy")):
+    for axes, what in ((left, COST), (right, PRIVACY)):
         axes.set_xscale("log")
         axes.set_xlabel("measured epsilon (1/m)")
         axes.set_ylabel(what)
         axes.set_ylim(bottom=0)
-        if mark is not None:
-            axes.axvline(mark, color="#888888", linewidth=0.8, linestyle=":")
         _plain_frame(axes)
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
+    _legend(figure, left, loc="outside lower center", ncols=5)
     return figure
 
 
-def draw_scatter(table: "DataFrame", *, prior: str, title: str) -> "Figure":
-    """Return loss against adversary error under one prior: a point for each mechanism."""
-    figure = new_figure(6.4, 4.4, title)
-    axes = figure.subplots()
-    for _, row in table[table["prior"] == prior].iterrows():
-        if row["mechanism"] not in STYLES:
-            continue
-        style = STYLES[row["mechanism"]]
-        axes.scatter(
-            row["expected_loss"],
-            row["adversary_error"],
-            s=70,
-            color=style["color"],
-            marker=style["marker"],
-            edgecolors=None if style["marker"] == "x" else INK,
-            label=row["mechanism"],
-        )
-    axes.set_xlabel("expected distance (m): cost")
-    axes.set_ylabel("adversary's expected error (m): privacy")
-    limit = max(axes.get_xlim()[1], axes.get_ylim()[1])
-    axes.plot([0, limit], [0, limit], color="#888888", linewidth=0.8, linestyle=":")
-    axes.text(limit * 0.6, limit * 0.62, "error = loss", fontsize=8, color="#555555", rotation=38)
-    _plain_frame(axes)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
+def draw_scatter(table: "DataFrame", *, title: str) -> "Figure":
+    """Return cost against privacy, a panel for each way of equalising.
+
+    A large mark is the mean of a mechanism over the priors, a small one is a single prior.
+    """
+    ways = list(dict.fromkeys(table["equalised"]))
+    figure = new_figure(4.4 * len(ways) + 2.4, 4.6, title)
+    panels = figure.subplots(1, len(ways), squeeze=False, sharex=True, sharey=True)[0]
+    for axes, way in zip(panels, ways, strict=True):
+        part = table[table["equalised"] == way]
+        for name, style in styles_of(part["mechanism"]).items():
+            rows = part.loc[part["mechanism"] == name, ["expected_loss", "adversary_error"]].dropna()
+            look = {"color": style["color"], "marker": style["marker"]}
+            edge = {} if style["marker"] == "x" else {"edgecolors": INK}
+            if len(rows):
+                axes.scatter(*rows.to_numpy().T, s=9, alpha=0.45, **look)
+                axes.scatter(*rows.mean(), s=75, label=name, zorder=3, **look, **edge)
+        axes.set_xlabel(COST)
+        axes.set_title(f"equal under {way}", fontsize=9, color=INK)
+        axes.axline((0, 0), slope=1, color="#888888", linewidth=0.8, linestyle=":")
+        _plain_frame(axes)
+    panels[0].set_ylabel(PRIVACY)
+    _legend(figure, panels[0], loc="outside right upper")
     return figure
+
+
+def _legend(figure: "Figure", axes: "Axes", **place: Any) -> None:
+    """Add the legend of some axes; the names of mechanisms are no formulas."""
+    legend = figure.legend(*axes.get_legend_handles_labels(), frameon=False, fontsize=9, **place)
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def _plain_frame(axes: "Axes") -> None:

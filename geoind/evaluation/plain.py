@@ -42,7 +42,8 @@ DIGITS = 8
 def as_plain_data(table: "DataFrame", setting: Setting) -> PlainComparison:
     """Return a comparison as dictionaries, lists, strings and numbers, for JSON.
 
-    `rows` has one entry per row of the table; an infinite epsilon and a missing parameter are None.
+    `rows` has one entry per row of the table; an infinite epsilon and a missing number are None. An empty note is
+    left out.
 
     Examples
     --------
@@ -62,7 +63,10 @@ def as_plain_data(table: "DataFrame", setting: Setting) -> PlainComparison:
             name: {"title": title, "unit": unit, "good": good} for name, (title, unit, good) in MEASURES.items()
         },
         "mechanisms": list(dict.fromkeys(table["mechanism"])),
-        "rows": [{str(key): _plain(value) for key, value in row.items()} for row in table.to_dict("records")],
+        "rows": [
+            {str(key): _plain(value) for key, value in row.items() if (key, value) != ("note", "")}
+            for row in table.to_dict("records")
+        ],
     }
 
 

@@ -6,11 +6,14 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+import pandas as pd
 from markupsafe import Markup
 
 from geoind.errors import plural
 from geoind.evaluation import figures
-from geoind.evaluation.comparison import CLAIMS, Evaluation
+from geoind.evaluation.comparison import CLAIMS, EQUAL, NOT_COMPARED, Evaluation
+from geoind.evaluation.contenders import BUILT_IN
 from geoind.evaluation.plain import MEASURES
 from geoind.extras import require
 from geoind.pictures.page import fill, html_page
@@ -32,6 +35,7 @@ __all__ = [
     "pivot",
     "render_html",
     "report_files",
+    "standings",
     "terminal_tables",
     "write_report",
 ]
@@ -68,18 +72,44 @@ def pivot(table: "DataFrame", way: str, measure: str) -> "DataFrame":
     return wide.loc[list(dict.fromkeys(part["mechanism"])), list(dict.fromkeys(part["prior"]))]
 
 
+def standings(table: "DataFrame", way: str) -> "DataFrame":
+    """Return in how many priors each mechanism wins, loses and ties against each other one, such as "5-4-1".
+
+    The mechanism of the row wins where it leaves more adversary error than that of the column; less than 0.05 m is
+    a tie. Priors under which one of the two failed do not count.
+    """
+    wide = pivot(table, way, "adversary_error")
+    wide = wide[[not name.startswith(NOT_COMPARED) for name in wide.index]]
+    ahead = wide.to_numpy()[:, None] - wide.to_numpy()
+    counts = [part.sum(axis=2) for part in (ahead > EQUAL, ahead < -EQUAL, np.abs(ahead) <= EQUAL)]
+    cells = [["-".join(map(str, cell)) for cell in zip(*row, strict=True)] for row in zip(*counts, strict=True)]
+    return pd.DataFrame(cells, index=wide.index, columns=list(wide.index))
+
+
+def _notes(table: "DataFrame") -> list[str]:
+    """Return one sentence for each note of a mechanism, with the priors that it is about."""
+    noted = table[table["note"] != ""].groupby(["mechanism", "note"], sort=False)
+    return [f"{name}: {note} ({', '.join(dict.fromkeys(part['prior']))})" for (name, note), part in noted]
+
+
 def terminal_tables(evaluation: Evaluation) -> str:
     """Return the main tables as text."""
     lines = [f"Expected distance wanted: {evaluation.setting.loss:.3f} m."]
     for way, words in WAYS.items():
         lines += ["", f"Adversary's expected error in metres, at {words}:"]
-        lines.append(pivot(evaluation.table, way, "adversary_error").to_string(float_format="%.1f"))
+        lines.append(pivot(evaluation.table, way, "adversary_error").to_string(float_format="%.1f", na_rep="-"))
     first = evaluation.table["prior"].iloc[0]
     part = _where(evaluation.table, equalised="uniform", prior=first).set_index("mechanism")
     lines += ["", f"Every measure under the {first} prior:"]
     lines.append(part[["parameter", *MEASURES]].to_string(float_format="%.4g", na_rep="-"))
+    rows = ["planar Laplace", *_own(evaluation.table)]
+    for way, words in WAYS.items():
+        lines += ["", f"Priors in which the column has more error than the row, less, or the same, at {words}:"]
+        lines.append(standings(evaluation.table, way).loc[rows].T.to_string())
     lines += ["", "Claims of the paper and the lectures:"]
     lines += [f"  {sentence}" for sentence in findings(evaluation)]
+    if notes := _notes(evaluation.table):
+        lines += ["", "Notes:", *(f"  {note}" for note in notes)]
     return "\n".join(line.rstrip() for line in "\n".join(lines).split("\n"))
 
 
@@ -112,9 +142,14 @@ def report_files(page: Path) -> list[Path]:
     return [page, numbers, *(numbers.with_stem(f"{numbers.stem}-{what}") for what in ("curves", "claims"))]
 
 
+def _own(table: "DataFrame") -> list[str]:
+    """Return the names of the mechanisms of the user's own."""
+    return [name for name in dict.fromkeys(table["mechanism"]) if name not in BUILT_IN]
+
+
 def pictures(evaluation: Evaluation) -> dict[str, Picture]:
     """Return every figure of the report by name."""
-    setting, claims = evaluation.setting, evaluation.claims
+    setting, claims, own = evaluation.setting, evaluation.claims, _own(evaluation.table)
     found = {
         "priors": Picture(
             figures.draw_priors(setting), "Priors: darker is likelier; lines separate the cloaking zones."
@@ -128,18 +163,23 @@ def pictures(evaluation: Evaluation) -> dict[str, Picture]:
             "range of their errors.",
         )
         found[f"others-{way}"] = Picture(
-            figures.draw_bars(table, mechanisms=OTHER_MECHANISMS, title=_rival_finding(claims, way)),
-            "Further mechanisms. The last two were built for the prior that they are measured under.",
+            figures.draw_bars(table, mechanisms=(*OTHER_MECHANISMS, *own), title=_rival_finding(claims, way)),
+            "Further mechanisms. The remapped Laplace and the optimal geo-ind mechanism were built for the prior "
+            "that they are measured under.",
         )
         last = table["prior"].iloc[-1]
-        wanted = [name for name in figures.STYLES if name != "dummies"]
-        channels = {name: evaluation.channels[way, last, name] for name in wanted}
+        wanted = [(way, last, name) for name in figures.styles_of(table["mechanism"]) if name != "dummies"]
+        channels = {key[2]: evaluation.channels[key] for key in wanted if key in evaluation.channels}
         found[f"channels-{way}"] = Picture(
             figures.draw_channels(
                 channels, setting.prior(last), setting, title=f"Reports and posteriors of each mechanism ({last})"
             ),
             "Top: the distribution of reports of the middle cell. Bottom: the posterior after a report there.",
         )
+    found["scatter"] = Picture(
+        figures.draw_scatter(evaluation.table, title="Cost and privacy of each mechanism, over all priors"),
+        "Large marks: means over the priors. Small marks: single priors. On the line error and cost are equal.",
+    )
     for prior, part in evaluation.curves.groupby("prior", sort=False):
         found[f"curves-{prior}".replace(" ", "-")] = Picture(
             figures.draw_curves(part, title=_curve_finding(part)), f"Under the {prior} prior."
@@ -162,6 +202,13 @@ def render_html(evaluation: Evaluation) -> str:
     for way, words in WAYS.items():
         parts.append(html_heading(2, f"At {words}"))
         parts += [drawn[f"{name}-{way}"] for name in ("paper", "others", "channels")]
+    parts += [html_heading(2, "Cost and privacy"), drawn["scatter"]]
+    parts.append(html_heading(2, "Wins, losses and ties"))
+    for way, words in WAYS.items():
+        parts.append(html_heading(3, f"Row against column, priors with more, less and the same error; at {words}"))
+        parts.append(html_table(standings(evaluation.table, way), ""))
+    if notes := _notes(evaluation.table):
+        parts += [html_heading(2, "Notes on mechanisms"), fill(NOTES, notes=notes)]
     parts.append(html_heading(2, "Cost and privacy against epsilon"))
     parts += [figure for name, figure in drawn.items() if name.startswith("curves")]
     parts += [html_heading(2, "Which claims hold"), _claims_table(evaluation.claims)]
@@ -193,7 +240,8 @@ def _cloaking_finding(claims: "DataFrame", way: str) -> str:
     counts = part["verdict"].value_counts()
     return (
         "Planar Laplace against cloaking: more error under "
-        f"{counts.get('holds', 0)} of {plural(len(part), 'prior')}, less under {counts.get('fails', 0)}"
+        f"{counts.get('holds', 0)} of {plural(len(part), 'prior')}, less under {counts.get('fails', 0)}, "
+        f"the same under {counts.get('equal', 0)}"
     )
 
 
@@ -227,7 +275,7 @@ def html_table(wide: "DataFrame", digits: str) -> Markup:
     def shown(value: object) -> str:
         if not isinstance(value, float):
             return str(value)
-        return "∞" if value == math.inf else digits % value
+        return "∞" if value == math.inf else "–" if math.isnan(value) else digits % value
 
     rows = [
         (label if isinstance(label, tuple) else (label,), map(shown, row))
@@ -277,6 +325,10 @@ FIGURE = """
 <figure><div class="wide" role="region" tabindex="0" aria-label="{{ title }}">
 <img alt="{{ title }}" width="{{ width }}" src="data:image/png;base64,{{ data }}">
 </div><figcaption>{{ caption }}</figcaption></figure>
+"""
+
+NOTES = """
+<ul>{% for note in notes %}<li>{{ note }}</li>{% endfor %}</ul>
 """
 
 TABLE = """

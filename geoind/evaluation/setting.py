@@ -12,6 +12,7 @@ from geoind.arrays import ArrayLike, FloatArray, as_positive
 from geoind.channels.formulas import cloaking
 from geoind.channels.metrics import expected_loss
 from geoind.channels.priors import Prior
+from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError
 from geoind.evaluation.windows import window_of
 from geoind.space.projection import Projection
@@ -139,12 +140,15 @@ class Setting:
     zone : (int, int)
         Columns and rows of a cloaking zone.
     weights : mapping from name to (len(grid),) array
-        The priors, up to a factor.
+        The priors, up to a factor; or masks, for priors that are uniform over the marked cells.
     wanted_loss : float, optional
         The expected distance between truth and report, in metres, that mechanisms are tuned to. Default: that of
         cloaking under the uniform prior.
     projections : mapping from name to Projection
         From degrees to the grid's metres, for priors of real places.
+    metric : Distance
+        Distance of truth and report, and of truth and the adversary's guess, in metres: for example along streets.
+        Epsilon is per metre of the straight line.
 
     Examples
     --------
@@ -162,6 +166,7 @@ class Setting:
     weights: Mapping[str, ArrayLike] = field(default_factory=dict)
     wanted_loss: float | None = None
     projections: Mapping[str, Projection] = field(default_factory=dict)
+    metric: Distance = euclidean
 
     def __post_init__(self) -> None:
         columns, rows = self.zone
@@ -169,7 +174,9 @@ class Setting:
             raise InvalidInputError(f"zone must divide the grid into whole zones, got {self.zone!r}")
         if self.wanted_loss is not None:
             as_positive(self.wanted_loss, "wanted_loss")
-        masses = {name: Prior.from_counts(self.grid, weights).mass for name, weights in self.weights.items()}
+        if not callable(self.metric):
+            raise InvalidInputError(f"metric must be a distance, got {type(self.metric).__name__}")
+        masses = {name: _as_prior(self.grid, weights).mass for name, weights in self.weights.items()}
         object.__setattr__(self, "weights", MappingProxyType(masses))
 
     def __repr__(self) -> str:
@@ -183,6 +190,7 @@ class Setting:
             weights=dict(self.weights),
             wanted_loss=self.wanted_loss,
             projections=dict(self.projections),
+            metric=self.metric,
         )
         return again, (self.grid,)
 
@@ -252,7 +260,13 @@ class Setting:
         """
         if self.wanted_loss is not None:
             return float(self.wanted_loss)
-        return expected_loss(cloaking(self.grid, zone=self.zone), self.uniform)
+        return expected_loss(cloaking(self.grid, zone=self.zone), self.uniform, loss=self.metric)
+
+
+def _as_prior(grid: Grid, weights: ArrayLike) -> Prior:
+    """Return the prior of weights or of a mask."""
+    masked = np.asarray(weights).dtype.kind == "b"
+    return Prior.over(grid, weights) if masked else Prior.from_counts(grid, weights)
 
 
 PAPER_SETTING = Setting(

@@ -7,19 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from geoind.arrays import FloatArray, as_lonlat, as_positive
 from geoind.errors import InvalidInputError, plural
 from geoind.files.folders import files_in
 from geoind.files.formats import Bytes, Reading, kind_of, open_source
-from geoind.tables.columns import NO_TIME, empty, listed, seconds_of, values_of
+from geoind.keys import KeyLike
+from geoind.tables.columns import NO_TIME, empty, listed, persons_in, plain, seconds_of, values_of
 from geoind.tables.places import LonLat, Points, degrees_of, places_in, places_of
 from geoind.tables.record import read_promise, record_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["FileReports", "read_lonlat", "read_places", "read_reports", "read_traces"]
+    from geoind.traces.zones import Zones
+
+__all__ = ["FileReports", "read_lonlat", "read_places", "read_reports", "read_traces", "read_zones"]
 
 SNAP = {"1": "person", "2": "time", "3": "lat", "4": "lon", "5": "venue"}
 NAMES = {
@@ -219,10 +223,11 @@ def _traces(path: Path, reading: Reading, names: Mapping[str, str], *, research:
     return joined
 
 
-def _columns(path: Path, called: Mapping[str, str]) -> dict[str, str]:
+def _columns(path: Path, called: Mapping[str, str], needed: Sequence[str] = tuple(NAMES)) -> dict[str, str]:
     """Return the names of the columns of persons, times, latitudes and longitudes, and which is which."""
     there, found = open_source(path, Reading()).schema.names, dict[str, str]()
-    for wanted, usual in NAMES.items():
+    for wanted in needed:
+        usual = NAMES[wanted]
         names = [name for name in there if name == called.get(wanted) or name.lower() in usual]
         names = [name for name in names if name == called.get(wanted, name)]
         if wanted in called and not names:
@@ -233,9 +238,83 @@ def _columns(path: Path, called: Mapping[str, str]) -> dict[str, str]:
                 "say which it is with --trace PERSON,TIME, --lat and --lon"
             )
         found[names[0]] = wanted
-    if len(found) < len(NAMES):
-        raise InvalidInputError(f"person, time, lat and lon of {path} must be four different columns")
+    if len(found) < len(needed):
+        raise InvalidInputError(f"{', '.join(needed)} of {path} must be different columns")
     return found
+
+
+def read_zones(path: str | Path, *, key: KeyLike, epsilon: float, margin: float = 200.0) -> "Zones":
+    r"""Return private zones of persons from a table of homes: person, lat, lon, and perhaps margin and epsilon.
+
+    Parameters
+    ----------
+    path : path
+        A file that `obfuscate_file` can read. Columns have the usual names; other columns are not read. No person
+        has two rows.
+    key : Key or bytes
+        32 secret bytes for zones alone: under one key the same home has the same centre in every release.
+    epsilon, margin : float
+        Per metre, and in metres, for rows without their own.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "zones.csv")
+    ...     _ = file.write_text("person,lat,lon,margin\nana,48.8584,2.2945,300\n")
+    ...     list(read_zones(file, key=bytes(32), epsilon=0.01).of)
+    ['ana']
+    """
+    if not Path(path).is_file():
+        raise InvalidInputError(f"zones: {path} does not exist")
+    try:
+        return _zones(Path(path), key, {"epsilon": epsilon, "margin": margin})
+    except InvalidInputError as error:
+        raise InvalidInputError(f"zones of {path}: {error}") from None
+
+
+def _zones(file: Path, key: KeyLike, usual: dict[str, float]) -> "Zones":
+    from geoind.traces.zones import Home, Zones
+
+    homes, columns = dict[str, Home](), _columns(file, {}, ("person", "lat", "lon"))
+    own = {wanted: name for name, wanted in columns.items()}
+    source = open_source(file, Reading())
+    further = [name for name in ("epsilon", "margin") if name in source.schema.names]
+    for rows in source.rows([*columns, *further]):
+        (places,), problems = degrees_of([LonLat(own["lon"], own["lat"])], rows.batch, missing=False)
+        names, codes, nameless = persons_in(values_of(rows.batch, own["person"], names=True), own["person"])
+        flaws = {bad.row: bad.reason for bad in rows.bad}
+        flaws |= {int(rows.numbers[row]): reason for row, reason in (problems | nameless).items()}
+        numbers = {name: _numbers(rows.batch, name) for name in further}
+        for row, (number, code) in enumerate(zip(rows.numbers.tolist(), codes.tolist(), strict=True)):
+            if number in flaws:
+                continue
+            given = {name: value for name, values in numbers.items() if (value := values[row]) is not None}
+            if names[code] in homes:
+                flaws[number] = f"person {names[code]!r} has a second zone"
+            homes[names[code]] = Home(float(places[row, 1]), float(places[row, 0]), **(usual | given))
+            try:
+                Zones({names[code]: homes[names[code]]}, key=key)
+            except InvalidInputError as error:
+                flaws[number] = str(error)
+        if flaws:
+            first = min(flaws)
+            raise InvalidInputError(f"{source.unit} {first}: {flaws[first]}")
+    return Zones(homes, key=key)
+
+
+def _numbers(batch: pa.RecordBatch, name: str) -> list[float | None]:
+    """Return the numbers of a column, NaN for other texts, None for no value."""
+    column = plain(values_of(batch, name))
+    missing = empty(column)
+    return [None if gone else _number(value) for gone, value in zip(missing, column.to_pylist(), strict=True)]
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return math.nan
 
 
 @dataclass(frozen=True, eq=False)

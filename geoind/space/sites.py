@@ -284,12 +284,18 @@ def inside(sites: Sites, points: FloatArray, outside: Outside) -> npt.NDArray[np
     >>> inside(grid, np.array([[10.0, 20.0], [900.0, 0.0]]), "drop").tolist()
     [True, False]
     """
+    return inside_of(
+        sites.contains(points) if isinstance(sites, Grid) else np.ones(len(points), dtype=bool), outside
+    )
+
+
+def inside_of(found: npt.NDArray[np.bool_], outside: Outside) -> npt.NDArray[np.bool_]:
+    """Return which points lie inside; with "raise", others are an error."""
     if outside not in get_args(Outside):
         raise InvalidInputError(f"outside must be 'raise' or 'drop', got {outside!r}")
-    found = sites.contains(points) if isinstance(sites, Grid) else np.ones(len(points), dtype=bool)
     if outside == "raise" and not found.all():
         raise InvalidInputError(
-            f"the grid does not cover {len(points) - found.sum():,} of {plural(len(points), 'point')}: "
+            f"the grid does not cover {len(found) - found.sum():,} of {plural(len(found), 'point')}: "
             "choose a grid that covers them, or drop them with outside='drop'"
         )
     return found

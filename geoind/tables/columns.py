@@ -1,6 +1,7 @@
 """Arrow columns: their rows, names of persons and records, times, and copies without the values of other rows."""
 
 import json
+import math
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
@@ -319,6 +320,10 @@ NO_TIME = "the time must be a date and time (ISO 8601), or seconds since 1970"
 LATEST = 1e11
 """Seconds; a larger number counts milliseconds, or is no time."""
 
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+ZONED = re.compile(r".*\d[T ]\d.*([zZ]|[-+]\d\d(:?\d\d){0,2})")
+"""A text of a time that names its zone; a date alone, such as 2024-05-01, does not."""
+
 MICROSECOND = timedelta(microseconds=1)
 BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -347,6 +352,42 @@ def seconds_of(column: pa.Array) -> tuple[FloatArray, Flags, Flags]:
         seconds = np.full(len(column), np.nan)
     bad = ~missing & ~(np.abs(seconds) <= LATEST)
     return seconds, missing, bad
+
+
+def floored(column: pa.Array, step: float) -> pa.Array:
+    """Return a column of times, each rounded down to a multiple of so many seconds since 1970, UTC.
+
+    A text with a zone becomes one in UTC.
+
+    Examples
+    --------
+    >>> floored(pa.array(["2024-05-01T08:14:59+02:00", "2024-05-01 08:14", "901.5", None]), 900).to_pylist()
+    ['2024-05-01T06:00:00Z', '2024-05-01T08:00:00', '900', None]
+    """
+    kind, values = column.type, plain(column)
+    if pa.types.is_large_string(values.type):
+        encoded = values.dictionary_encode()
+        seconds, _, _ = seconds_of(encoded.dictionary)
+        texts = [_floored_text(*pair, step) for pair in zip(encoded.dictionary.to_pylist(), seconds, strict=True)]
+        made = pa.DictionaryArray.from_arrays(encoded.indices, pa.array(texts, pa.large_string()))
+        return made.dictionary_decode().cast(pa.string()).cast(kind)
+    seconds, missing, _ = seconds_of(values)
+    whole = np.floor(np.where(missing, 0.0, seconds) / step) * step
+    if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
+        zone = getattr(values.type, "tz", None)
+        moments = pa.array((whole * 1e6).astype(np.int64), pa.timestamp("us", zone), mask=missing)
+        return moments.cast(values.type).cast(kind)
+    return pa.array(whole, pa.float64(), mask=missing).cast(values.type).cast(kind)
+
+
+def _floored_text(text: str, seconds: float, step: float) -> str | None:
+    if np.isnan(seconds):
+        return None
+    whole = math.floor(seconds / step) * step
+    if NUMBER.fullmatch(text.strip()):
+        return f"{whole:.0f}"
+    moment = (BEGIN + timedelta(seconds=whole)).replace(tzinfo=None).isoformat()
+    return f"{moment}Z" if ZONED.fullmatch(text.strip()) else moment
 
 
 def _of_timestamps(column: pa.Array) -> FloatArray:

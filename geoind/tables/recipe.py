@@ -2,7 +2,7 @@
 
 import inspect
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, Unpack
@@ -19,6 +19,7 @@ from geoind.tables.places import LonLat, Points, column_names, places_of
 if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
     from geoind.traces.methods import TraceMethod
+    from geoind.traces.zones import Zones
 
 __all__ = [
     "EACH_FILE",
@@ -82,6 +83,8 @@ class Options(TypedDict, total=False):
     crs: str | None
     time: str | None
     method: "MethodName | TraceMethod | None"
+    zones: "Zones | None"
+    time_step: float | Mapping[str, float] | None
     same_place: float | None
     reports_per_person: int | None
     allow_total: float | None
@@ -116,6 +119,8 @@ class Recipe:
     places: tuple[LonLat | Points, ...] = ()
     time: str | None = None
     method: "TraceMethod | None" = None
+    zones: "Zones | None" = None
+    time_step: tuple[tuple[str, float], ...] | None = None
     same_place: float | None = None
     reports_per_person: int | None = None
     allow_total: float | None = None
@@ -158,6 +163,11 @@ class Recipe:
             session per person answers them.
         method : "switching", "sparse", "predictive", "independent" or TraceMethod, optional
             How sessions answer; by default "switching".
+        zones : geoind.traces.Zones, optional
+            Of traces: private zones of some of the persons.
+        time_step : float, or mapping from column to float, optional
+            Seconds to whose multiples (since 1970, UTC) times that leave are rounded down: the time of traces, or
+            the kept columns that are named.
         same_place : float, optional
             Side of cells in metres: rows of a person in the same cell get the same report, which counts once. It
             shows that they are in the same cell.
@@ -194,6 +204,7 @@ class Recipe:
         given["keep"] = column_names(given.get("keep", ()), "keep")
         if given.get("time") is not None:
             given["method"] = method_of(given.get("method"), mechanism)
+        given["time_step"] = _steps_of(given.get("time_step"), given.get("time"))
         if given.get("key") is not None:
             given |= {"key": as_key(given["key"]), "key_given": True}
         return cls(**given)
@@ -221,6 +232,11 @@ class Recipe:
         if self.same_place is not None:
             as_positive(self.same_place, "`same_place=`")
             self._check_same_place()
+        if self.zones is not None and self.time is None:
+            raise InvalidInputError("`zones=` is for traces: give `time=`")
+        for name in self.steps:
+            if name not in self.published:
+                raise InvalidInputError(f"`time_step=`: column {name!r} does not leave, so it has no step")
         if self.time is not None:
             self._check_trace()
 
@@ -251,6 +267,11 @@ class Recipe:
                 "`delta=`, `reports=` and `reports_per_person=` are for single places: the total of a trace is "
                 "that of its session"
             )
+
+    @property
+    def steps(self) -> dict[str, float]:
+        """The columns of times that are rounded down, and the seconds to whose multiples."""
+        return dict(self.time_step or ())
 
     @property
     def unit(self) -> str:
@@ -285,7 +306,7 @@ class Recipe:
             return None
         from geoind.traces.many import TraceSessions
 
-        return TraceSessions(self.method, self.key.read())
+        return TraceSessions(self.method, self.key.read(), self.zones)
 
     def with_key(self) -> "Recipe":
         """Return the recipe with its key, or with one made for this release."""
@@ -306,6 +327,20 @@ class Recipe:
                 f"{purpose} needs `key=` for traces and for `same_place=`: their cost must be the same at a "
                 "second attempt"
             )
+
+
+def _steps_of(step: float | Mapping[str, float] | None, time: str | None) -> tuple[tuple[str, float], ...] | None:
+    """Return the columns of times that are rounded down, and the seconds to whose multiples."""
+    if step is None:
+        return None
+    if not isinstance(step, Mapping):
+        if time is None:
+            raise InvalidInputError("`time_step=` must name the columns of times, such as {'started_at': 900}")
+        step = {time: step}
+    steps = tuple((str(name), as_positive(seconds, "`time_step=`")) for name, seconds in step.items())
+    if not all(seconds >= 1 and seconds == int(seconds) for _, seconds in steps):
+        raise InvalidInputError("`time_step=` must be a whole number of seconds")
+    return steps
 
 
 def described(value: object) -> str:

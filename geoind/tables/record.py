@@ -86,6 +86,14 @@ def _names_of(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _is_step(value: Any) -> bool:
+    return len(value) == 2 and _is_name(value[0]) and _number(1.0, 1e9)["valid"](value[1])
+
+
+def _steps_of(value: Any) -> Any:
+    return tuple(value.items()) if isinstance(value, dict) else value
+
+
 def _places_of(value: Any) -> Any:
     """Return the columns of places: longitude and latitude, or a geometry."""
     kinds = {("lat", "lon"): ("lon", "lat"), ("geometry",): ("geometry",)}
@@ -223,6 +231,10 @@ class ReleaseRecord(_Checked):
         among all persons; infinite where it is not known yet.
     fresh : float, optional
         Of traces: epsilon of one fresh report.
+    zones : int, optional
+        Of traces: how many persons have a private zone. Its centre is part of their totals.
+    time_step : tuple of (str, float)
+        Columns of times, and the seconds to whose multiples these are rounded down. Other times are exact.
     version : str
         The geoind that made the reports.
 
@@ -265,6 +277,8 @@ class ReleaseRecord(_Checked):
         default=None, metadata=_text("a method's numbers", r"\w[\w.+=(), -]{0,1999}", None)
     )
     fresh: float | None = field(default=None, metadata=_number(1e-12, 1e12, None))
+    zones: int | None = field(default=None, metadata=_number(1, 10**12, None))
+    time_step: tuple[tuple[str, float], ...] = field(default=(), metadata=_list(_is_step, _steps_of))
     version: str = field(metadata=_text("a version", r"[0-9A-Za-z.+!_-]{1,64}"))
 
     @classmethod
@@ -336,10 +350,12 @@ class ReleaseRecord(_Checked):
 
     def to_json(self) -> str:
         """Return one line of JSON."""
-        absent = {name for name in ("places", "off_site_level", "delta") if not getattr(self, name)}
+        absent = {name for name in ("places", "off_site_level", "delta", "time_step") if not getattr(self, name)}
         absent |= set() if self.delta else {"reports"}
         absent |= {"level", "radius"} if self.level is None or self.radius is None else set()
         members = self._written(absent) | {"unit": "1/m"}
+        if self.time_step:
+            members["time_step"] = dict(self.time_step)
         if self.places:
             named = {2: ("lon", "lat"), 1: ("geometry",)}
             members["places"] = [dict(zip(named[len(place)], place, strict=True)) for place in self.places]
@@ -369,6 +385,8 @@ class Summary:
         Bad records that got no report.
     charged : bool
         Whether a ledger was charged; reports that it had recorded as paid are free.
+    exact_times : tuple of str
+        Columns of times that left as they are.
     """
 
     reports: int
@@ -380,6 +398,7 @@ class Summary:
     reports_left_out: int = 0
     rejected: int = 0
     charged: bool = False
+    exact_times: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         record, lines = self.record, [f"{plural(self.reports, 'report')}, {self.record}"]
@@ -401,6 +420,11 @@ class Summary:
             lines.append(
                 "the ledger was charged; persons whose reports are those of an earlier charge pay nothing"
             )
+        if record.zones is not None:
+            lines.append(f"{plural(record.zones, 'person')} with a private zone, whose centre is in the totals")
+        lines += [f"times in {name!r} are rounded down to {step:g} s" for name, step in record.time_step]
+        if self.exact_times:
+            lines.append(f"exact times are public: {', '.join(self.exact_times)} (--time-step makes them coarse)")
         if record.kept:
             lines.append(f"columns kept: {', '.join(record.kept)}")
         if self.left_out:

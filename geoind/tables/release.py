@@ -58,6 +58,8 @@ class Count:
         One for each part.
     kept : frozenset of str
         The kept columns that exist.
+    exact_times : frozenset of str
+        The columns of times that leave as they are.
     """
 
     rows: Counter[int] = field(default_factory=Counter)
@@ -69,6 +71,7 @@ class Count:
     spent: dict[str, float] = field(default_factory=dict)
     digests: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
+    exact_times: frozenset[str] = frozenset()
 
     @property
     def reports(self) -> int:
@@ -91,6 +94,7 @@ class Count:
         self.spent |= other.spent
         self.digests |= other.digests
         self.kept |= other.kept
+        self.exact_times |= other.exact_times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +117,8 @@ class Release:
         The smallest tag of the rows of a person that are left out.
     digests : frozenset of str
         One for each part, which must be the same when reports are drawn.
+    exact_times : frozenset of str
+        The columns of times that leave as they are.
     """
 
     recipe: Recipe
@@ -123,6 +129,7 @@ class Release:
     left_out: int = 0
     first_left_out: Mapping[str, int] = field(default_factory=dict, repr=False)
     digests: frozenset[str] = field(default=frozenset(), repr=False)
+    exact_times: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, recipe: Recipe, count: Count, table: Table, shuffle: str = SHUFFLE) -> "Release":
@@ -158,6 +165,7 @@ class Release:
             left_out=left_out,
             first_left_out=cut,
             digests=count.digests,
+            exact_times=count.exact_times,
         )
 
     def chosen(self, examined: Examined, source: KeyedRandomness) -> tuple[Examined, KeyedRandomness]:
@@ -196,7 +204,18 @@ class Release:
         if self.recipe.time is None:
             ledger.charge_counts(persons.counts, self.recipe.mechanism, label=label, once=persons.tokens)
         else:
-            ledger.charge_all(dict(self.costs), label=label, once=persons.tokens)
+            ledger.charge_all(dict(self.costs), label=label, once=persons.tokens, **self._places)
+
+    @property
+    def _places(self) -> dict[str, dict[str, tuple[Mechanism, str]]]:
+        """What is charged once for the centres of private zones."""
+        zones = self.recipe.zones
+        if zones is None:
+            return {}
+        from geoind.mechanisms.spherical import SphericalLaplace
+
+        known = [name for name in zones.costs if name in self.costs]
+        return {"places": {name: (SphericalLaplace(zones.costs[name]), zones.tokens[name]) for name in known}}
 
     def summary(
         self, corners: FloatArray, left_out: Sequence[str], *, rejected: int = 0, charged: bool = False
@@ -215,6 +234,7 @@ class Release:
             reports_left_out=self.left_out,
             rejected=rejected,
             charged=charged,
+            exact_times=tuple(sorted(self.exact_times)),
         )
 
 
@@ -228,7 +248,15 @@ def mean_error(mechanism: Mechanism) -> float:
 
 def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) -> ReleaseRecord:
     """Return the record; raise if the busiest person's total is refused."""
-    mechanism = recipe.mechanism
+    mechanism, zones = recipe.mechanism, 0
+    if recipe.zones is not None:
+        # The centre is one more report of the home in every release, although it is charged once.
+        centres = {name: epsilon for name, epsilon in recipe.zones.costs.items() if name in count.costs}
+        if not (zones := len(centres)):
+            raise InvalidInputError("no person of `zones=` has a row: are the names the same?")
+        costs = {name: Counter(count.costs[name]) + Counter([epsilon]) for name, epsilon in centres.items()}
+        spent = {name: count.spent[name] + epsilon for name, epsilon in centres.items()}
+        count = replace(count, costs=count.costs | costs, spent=count.spent | spent)
     totals: list[tuple[int, Mapping[float, int] | None]]
     if recipe.time is not None:
         names = sorted(count.spent, key=count.spent.__getitem__)
@@ -251,6 +279,8 @@ def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) 
         places=tuple(place.names for place in table.places),
         kept=recipe.published,
         persons=many,
+        zones=zones or None,
+        time_step=recipe.time_step or (),
     )
     empty = PersonTotal(reports=0, epsilon=0.0)
     busiest, median = [_total(recipe, *total) for total in totals] or (empty, empty)

@@ -100,6 +100,8 @@ class Part:
         found = Count(orders=[RowOrder(shuffled=recipe.order == "shuffle") for _ in table.places])
         sessions, clocks = self._new_sessions(), None
         for number, (examined, source) in enumerate(self._examined(batches, on_problems, sessions), 1):
+            if number == 1:
+                found.exact_times = frozenset(table.exact_times(examined.batch))
             if number & (number - 1) == 0:
                 # Of many batches the first, second, fourth, eighth, ...: a column of coordinates shows it soon.
                 table.refuse_copies(examined)

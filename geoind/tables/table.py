@@ -24,6 +24,7 @@ from geoind.tables.columns import (
     column_of,
     compacted,
     empty,
+    floored,
     is_text,
     labels_of,
     only_column,
@@ -206,6 +207,12 @@ class Table:
         others = {*self._place_names, self.recipe.id_column, self.recipe.person_column}
         return [name for name in clock_columns(batch) if name not in others]
 
+    def exact_times(self, batch: pa.RecordBatch) -> list[str]:
+        """Return the columns of times that leave as they are."""
+        kept = [name for name in self.recipe.published if name in batch.schema.names]
+        times = {*clock_columns(batch.select(kept)), self.recipe.time}
+        return [name for name in kept if name in times and name not in self.recipe.steps]
+
     def examine(self, batch: pa.RecordBatch) -> Examined:
         """Return the batch without its bad rows; nothing is drawn."""
         truths, misplaced = degrees_of(self.places, batch, missing=self.recipe.missing == "keep")
@@ -241,7 +248,7 @@ class Table:
 
     def reported(self, examined: Examined, reports: Sequence[FloatArray]) -> pa.RecordBatch:
         """Return the columns that leave, with reports in place of true locations, or without any places."""
-        changed, schema = dict[str, pa.Array](), self.reported_schema
+        changed, schema, steps = dict[str, pa.Array](), self.reported_schema, self.recipe.steps
         for place, made in zip(self.places, reports, strict=False):
             changed |= place.written(examined.batch, made, self.decimals)
         if not reports:
@@ -249,6 +256,8 @@ class Table:
         for name in schema.names:
             if name not in changed:
                 column = column_of(examined.batch, name)
+                if name in steps:
+                    column = floored(column, steps[name])
                 # A file has the values of flat columns only, not their memory.
                 flat = not reports and (pa.types.is_primitive(column.type) or is_text(column.type))
                 changed[name] = column if flat else compacted(column)
@@ -290,6 +299,9 @@ class Table:
             times, missing, bad = seconds_of(values_of(batch, name))
             for row in np.flatnonzero(missing | bad).tolist():
                 flaws.setdefault(row, f"time is missing in column {name!r}" if missing[row] else NO_TIME)
+        for name in ({*recipe.steps} - {recipe.time}) & {*batch.schema.names}:
+            _, _, bad = seconds_of(values_of(batch, name))
+            flaws |= {row: NO_TIME for row in np.flatnonzero(bad).tolist() if row not in flaws}
         return names, codes, times, flaws
 
 

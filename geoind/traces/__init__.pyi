@@ -6,6 +6,7 @@ from .adversary import most_likely_places as most_likely_places
 from .adversary import smooth as smooth
 from .adversary import trace_adversary_error as trace_adversary_error
 from .adversary import trace_beliefs as trace_beliefs
+from .costs import trace_costs as trace_costs
 from .drives import commuter as commuter
 from .drives import commuters as commuters
 from .drives import drives_of as drives_of
@@ -34,4 +35,6 @@ from .questions import AboveThreshold as AboveThreshold
 from .questions import GuardedPlace as GuardedPlace
 from .sparse import SparseVector as SparseVector
 from .sparse import Switching as Switching
+from .zones import Home as Home
 from .zones import PrivateZone as PrivateZone
+from .zones import Zones as Zones

@@ -2,9 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from geoind.traces.methods import TraceMethod
 from geoind.traces.session import TraceSession
 from geoind.traces.vectors import array_sessions
 from geoind.traces.words import SEEN, SessionWords
+
+if TYPE_CHECKING:
+    from geoind.traces.zones import PrivateZone, Zones
 
 __all__ = ["Positions", "TraceSessions", "obfuscate_traces", "tags_of_answers"]
 
@@ -70,6 +74,8 @@ class TraceSessions:
         How the sessions answer.
     key : Key or bytes
         32 secret bytes: the same rows get the same answers again, however they are cut into batches.
+    zones : Zones, optional
+        Private zones of some of the persons. Their own cost is not part of `costs`.
 
     Examples
     --------
@@ -81,9 +87,10 @@ class TraceSessions:
     ({}, (2, 2), {'ana': 0.02})
     """
 
-    def __init__(self, method: TraceMethod, key: KeyLike) -> None:
+    def __init__(self, method: TraceMethod, key: KeyLike, zones: "Zones | None" = None) -> None:
         secret = as_key(key).read()
-        self._answers = array_sessions(method, secret) or _EachSession(method, secret)
+        arrays = array_sessions(method, secret) if zones is None else None
+        self._answers = arrays or _EachSession(method, secret, {} if zones is None else zones.of)
         self._numbers: dict[str, int] = {}
         # When and where each person was last, and what was answered.
         self._times = np.empty(0)
@@ -181,12 +188,14 @@ class TraceSessions:
 class _EachSession:
     """The interface of sessions in arrays, for methods that have none: each session on its own."""
 
-    def __init__(self, method: TraceMethod, key: bytes) -> None:
-        self._method, self._key = method, key
+    def __init__(self, method: TraceMethod, key: bytes, zones: "Mapping[str, PrivateZone]") -> None:
+        self._method, self._key, self._zones = method, key, zones
         self._sessions: list[TraceSession] = []
 
     def add(self, names: Sequence[str]) -> None:
-        self._sessions += [TraceSession(self._method, key=self._key, person_id=name) for name in names]
+        self._sessions += [
+            TraceSession(self._method, key=self._key, person_id=name, zone=self._zones.get(name)) for name in names
+        ]
 
     def report(self, persons: IntArray, starts: IntArray, times: FloatArray, lonlat: FloatArray) -> FloatArray:
         reports = np.empty_like(lonlat)

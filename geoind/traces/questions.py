@@ -119,11 +119,9 @@ def noisy_argmin(scores: Numbers, words: Numbers, scale: float) -> tuple[Numbers
     `scores` and `words` are k numbers, or (k, n) arrays. Two or more of the scores are finite.
     """
     sums = [score + _exponential_noise(word, scale) for score, word in zip(scores, words, strict=True)]
-    if isinstance(sums[0], np.ndarray):
-        ordered, number = np.sort(sums, axis=0), np.argmin(sums, axis=0)
-    else:
-        ordered = sorted(sums)
-        number = sums.index(ordered[0])
+    arrays = isinstance(sums[0], np.ndarray)
+    ordered: Numbers = np.sort(sums, axis=0) if arrays else sorted(sums)
+    number = np.argmin(sums, axis=0) if arrays else sums.index(ordered[0])
     best, second, total = ordered[0], ordered[1], sum(sums)
     # No other sum is nearer to the best than the second. NaN, of a word with too few bits, differs from itself.
     return number, (total == total) & (second > best + CLOSE + SURE * (best + second + 2 * scale))

@@ -310,7 +310,12 @@ def _parsed(state: str) -> tuple[History | None, str]:
         seen, values = str(stored["seen"]), stored["history"]
         if values is None:
             return None, seen
-        values["reports"] = tuple(Report(*report) for report in values["reports"])
+        # JavaScript writes 60 for 60.0.
+        for name in ("time", "spent", "began", "counted"):
+            values[name] = float(values[name])
+        values["reports"] = tuple(
+            Report(float(time), float(lon), float(lat), bool(fresh)) for time, lon, lat, fresh in values["reports"]
+        )
         values["anchors"] = tuple((float(lon), float(lat)) for lon, lat in values["anchors"])
         if values["run"] is not None:
             number, epsilon, (lon, lat) = values["run"]

@@ -1,17 +1,21 @@
 """A zone around a home: inside, a session answers with one place, and entering and leaving are private events."""
 
+import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from geoind.arrays import as_location, as_positive
 from geoind.budgets.ledger import Ledger
+from geoind.budgets.persons import as_person
 from geoind.budgets.same_place import SamePlace
-from geoind.errors import InvalidInputError
+from geoind.errors import InvalidInputError, plural
 from geoind.keys import KeyLike, as_key
 from geoind.pipeline import choose_mechanism
 from geoind.traces.methods import History, TraceMethod
 from geoind.traces.questions import GuardedPlace, Place, arc_length
 
-__all__ = ["PrivateZone"]
+__all__ = ["Home", "PrivateZone", "Zones"]
 
 CONFIDENCE = 0.99
 CELL = 200.0
@@ -131,3 +135,66 @@ class PrivateZone:
         if place.questions == asked or arc_length(*report, *centre) > self.radius:
             return after, report
         return history.with_run(self.test, centre), centre
+
+
+class Home(NamedTuple):
+    """A true home, and the epsilon and the margin of its zone.
+
+    Examples
+    --------
+    >>> Home(lat=48.8584, lon=2.2945, epsilon=0.01).margin
+    200.0
+    """
+
+    lat: float
+    lon: float
+    epsilon: float
+    margin: float = 200.0
+
+
+class Zones:
+    """The private zones of several persons, for tables of traces; the true homes are not kept.
+
+    The centre of a zone depends on the key, the person, the cell of the home and epsilon: the same home has the
+    same centre in every release, which is charged once. So this key is not that of a release, which changes.
+
+    Parameters
+    ----------
+    homes : mapping from person to Home
+    key : Key or bytes
+        32 secret bytes, used for zones alone.
+
+    Examples
+    --------
+    >>> zones = Zones({"ana": Home(48.8584, 2.2945, epsilon=0.01)}, key=bytes(32))
+    >>> zones == Zones({"ana": Home(48.8585, 2.2946, epsilon=0.01)}, key=bytes(32))
+    True
+    """
+
+    def __init__(self, homes: Mapping[str, Home], *, key: KeyLike) -> None:
+        if not homes:
+            raise InvalidInputError("there must be at least one zone")
+        memory = SamePlace(as_key(key).read(), cell=CELL)
+        self.of: dict[str, PrivateZone] = {}
+        self.costs: dict[str, float] = {}
+        self.tokens: dict[str, str] = {}
+        for person, home in homes.items():
+            name, globe = as_person(person), choose_mechanism(epsilon=home.epsilon)
+            if name in self.of:
+                raise InvalidInputError(f"person {name!r} must have one zone")
+            radius = globe.reach(CONFIDENCE) + as_positive(home.margin, "margin")
+            token, cell = memory.cell_of(name, *as_location(lon=home.lon, lat=home.lat), globe)
+            [[lon, lat]] = memory.reports(name, [token], [cell], globe).tolist()
+            self.of[name] = PrivateZone(lon, lat, radius)
+            self.costs[name], self.tokens[name] = float(globe.epsilon), token
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Zones) and (self.of, self.tokens) == (other.of, other.tokens)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def __repr__(self) -> str:
+        # Tokens are keyed, so a digest of them shows nothing of the homes.
+        digest = hashlib.sha256(repr((sorted(self.tokens.items()), sorted(self.of.items(), key=str))).encode())
+        return f"Zones({plural(len(self.of), 'person')}, {digest.hexdigest()[:8]})"

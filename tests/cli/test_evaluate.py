@@ -91,9 +91,48 @@ def test_a_prior_comes_from_whatever_obfuscate_reads(
     assert "of 200 positions in the busiest 3 x 3 cells" in err
 
 
+OWN = """
+import numpy as np
+from geoind import Channel
+from geoind.evaluation import Contender
+
+def coarse(prior):
+    return Channel(prior.sites, prior.sites, np.full((len(prior.sites),) * 2, 1 / len(prior.sites)))
+
+def mixed(prior, share):
+    matrix = share * np.eye(len(prior.sites)) + (1 - share) * coarse(prior).matrix
+    return Channel(prior.sites, prior.sites, matrix)
+
+tuned = Contender("tuned", mixed, tune=(0.001, 0.01))
+"""
+
+
+@pytest.mark.usefixtures("small_setting")
+def test_a_mechanism_comes_from_a_module_that_the_user_names(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "own_mechanisms.py").write_text(OWN)
+    named = ["--mechanism", "own_mechanisms:coarse=one for all", "--mechanism", "own_mechanisms:tuned"]
+    assert main(["evaluate", "--prior", "middle row", "--loss", "60", *named]) == 0
+    out = capsys.readouterr().out
+    assert re.search(r"^one for all +66.7", out, re.MULTILINE)
+    assert re.search(r"^tuned +\d", out, re.MULTILINE)
+    assert "Notes:" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--mechanism", "own.py"], "--mechanism must be MODULE:NAME"),
+        (["--mechanism", "os:system('true')"], "--mechanism must be MODULE:NAME"),
+        (["--mechanism", "/tmp/own:noise"], "--mechanism must be MODULE:NAME"),
+        (["--mechanism", "no_such_module:noise"], "cannot be imported: ModuleNotFoundError"),
+        (["--mechanism", "math:noise"], "cannot be imported: AttributeError"),
+        (["--mechanism", "math:pi"], "'pi' must be a Mechanism, a Channel or a function, got float"),
+        (["--mechanism", "math:cos=cloaking"], "two mechanisms are called 'cloaking'"),
+        (["--mechanism", "math:cos", "--traces"], "do not go together"),
         (["--prior", "nowhere"], "central zone"),
         (["--cell", "0"], "cell must be positive"),
         (["--loss", "nan"], "wanted_loss must be positive"),

@@ -2,6 +2,7 @@ import math
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -138,3 +139,48 @@ def test_a_closed_pipe_is_no_error() -> None:
         job.stdout.close()
         assert job.stderr.read() == b""
     assert job.returncode == 141
+
+
+def trace_rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, dict[str, list[str]]]:
+    assert main(["explain", "--level", "ln4", "--radius", "200", *arguments]) == 0
+    out = capsys.readouterr().out.partition("by each method")[2]
+    return out, {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.endswith("%")}
+
+
+def test_what_traces_would_cost_by_each_method(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Persons who stay pay a small part of fresh noise; persons who always move pay more than half of it."""
+    for name, step in (("stays", 0.0), ("moves", 0.02)):
+        lines = [f"ana,{1_700_000_000 + 60 * k},{48.0 + step * k},2.35" for k in range(100)]
+        (tmp_path / f"{name}.csv").write_text("\n".join(["person,time,lat,lon", *lines]))
+    said, stays = trace_rows(capsys, "--trace", str(tmp_path / "stays.csv"))
+    assert set(stays) == {"switching", "sparse", "predictive", "independent"}
+    assert float(stays["independent"][-2]) == pytest.approx(100 * math.log(4), rel=1e-3)
+    assert stays["independent"][-1] == "100%"
+    assert float(stays["sparse"][-1][:-1]) < 10
+    assert "seldom stay" not in said
+    said, moves = trace_rows(capsys, "--trace", str(tmp_path / "moves.csv"))
+    assert min(float(row[-1][:-1]) for row in moves.values()) > 50
+    assert "every session costs more than half of fresh noise" in said
+    assert "do not publish" in said
+    assert "48." not in said
+
+
+def test_columns_of_traces_may_have_any_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "t.csv").write_text("who,when,north,east,x\nana,2024-05-01T08:00:00Z,48.86,2.35,7\n")
+    _, rows = trace_rows(capsys, "--trace", str(tmp_path / "t.csv"), "--columns", "who,when,north,east")
+    assert rows["independent"][-1] == "100%"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--trace", "nowhere.csv"], "does not exist"),
+        (["--columns", "a,b,c,d"], "--columns must be PERSON,TIME,LAT,LON of --trace FILE"),
+        (["--trace", "nowhere.csv", "--columns", "a,b"], "--columns must be PERSON,TIME,LAT,LON"),
+    ],
+)
+def test_bad_options_of_a_trace_are_one_sentence(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert main(["explain", "--level", "ln4", "--radius", "200", *arguments]) == 2
+    assert message in capsys.readouterr().err

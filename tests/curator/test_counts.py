@@ -3,15 +3,17 @@ import math
 from typing import Any, cast
 
 import geopandas
+import h3
 import numpy as np
 import pytest
 
 from geoind import BudgetExceededError, Grid, InvalidInputError, Ledger, Projection, SphericalLaplace
 from geoind.accounting import PersonLevel
-from geoind.curator import ReleasedCounts, release_counts
+from geoind.curator import H3Cells, ReleasedCounts, release_counts
 from geoind.curator.noise import GeometricNoise, as_fresh_randomness
 
 STREET = Grid(0, 0, cell=100, columns=3, rows=1)
+PARIS = H3Cells(h3.grid_disk(h3.latlng_to_cell(48.86, 2.35, 8), 3))
 
 
 def test_no_person_changes_the_counts_by_more_than_their_share_of_the_noise_allows() -> None:
@@ -51,7 +53,7 @@ def test_the_noise_of_a_release_has_the_rate_epsilon_over_the_reports_of_a_perso
 
 def test_a_release_holds_nothing_but_what_is_public() -> None:
     released = release_counts([[0, 0]], STREET, epsilon=1.0, person=["ana"])
-    assert set(vars(released)) == {"grid", "counts", "level", "reports_per_person"}
+    assert set(vars(released)) == {"grid", "counts", "level", "reports_per_person", "at_least"}
     assert released.level == 1.0
     with pytest.raises(ValueError, match="read-only"):
         released.counts[0] = 0
@@ -85,6 +87,10 @@ class _Never:
         ({"points": [[math.nan, 0]]}, "points must be finite"),
         ({"points": [], "person": []}, "at least one record"),
         ({"grid": [[0, 0]]}, "grid must be a Grid"),
+        ({"at_least": 0}, "at_least must be"),
+        ({"at_least": 2.5}, "at_least must be"),
+        ({"grid": PARIS, "points": [[9.9, 48.8]]}, "does not cover 1 of 1 point"),
+        ({"grid": PARIS, "points": [[200, 48.8]]}, "points"),
         ({"epsilon": 0.0}, "epsilon must be positive"),
         ({"epsilon": 1e-13}, "only noise would be left"),
         ({"reports_per_person": 0}, "reports_per_person must be"),
@@ -142,3 +148,42 @@ def test_the_margin_is_the_least_that_holds_the_noise_as_often_as_it_says(confid
 def test_counts_without_a_positive_sum_are_no_population() -> None:
     with pytest.raises(InvalidInputError, match="too few people"):
         ReleasedCounts(STREET, np.array([-3, 1, 0]), 0.8, 1).population()
+
+
+def test_small_counts_are_suppressed_after_the_noise() -> None:
+    wide = Grid(0, 0, cell=10, columns=50, rows=40)
+    how: dict[str, Any] = {"epsilon": 0.5, "person": range(300), "rng": 3}
+    points = np.repeat(wide.xy[[5, 80, 900]], 100, axis=0)
+    every, large = (release_counts(points, wide, at_least=least, **how) for least in (None, 7))
+    np.testing.assert_array_equal(large.counts, np.where(every.counts < 7, 0, every.counts))
+    # What is left is not only what is true: the noise exceeds the limit in some of the empty cells.
+    assert np.count_nonzero(large.counts) > 3
+    assert (large.at_least, every.at_least) == (7, None)
+    assert "those below 7 suppressed" in repr(large)
+    assert "noisy counts below 7" in large._repr_html_()
+    assert "suppressed" not in repr(every) + every._repr_html_()
+
+
+def test_counts_on_cells_of_h3_are_those_of_h3() -> None:
+    lonlat = np.random.default_rng(5).normal([2.35, 48.86], 0.01, (400, 2))
+    cells = [h3.latlng_to_cell(lat, lon, 8) for lon, lat in lonlat.tolist()]
+    how: dict[str, Any] = {"epsilon": 20.0, "person": range(400), "outside": "drop", "rng": 1}
+    released = release_counts(lonlat, PARIS, **how)
+    truth = np.array([cells.count(cell) for cell in PARIS.cells])
+    assert truth.sum() < 400
+    assert abs(released.counts - truth).max() <= 1
+    frame = geopandas.GeoSeries.from_xy(*lonlat.T, crs=4326).to_crs(2154)
+    np.testing.assert_array_equal(release_counts(frame, PARIS, **how).counts, released.counts)
+    assert "37 cells of resolution 8" in repr(released)
+    assert "ReleasedCounts" in released._repr_html_()
+    with pytest.raises(InvalidInputError, match="need counts on a Grid"):
+        released.population()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [[], ["nowhere"], [7], "881fb4662dfffff", ["881fb4662dfffff"] * 2, ["881fb4662dfffff", "8001fffffffffff"]],
+)
+def test_cells_that_are_not_of_one_resolution_are_refused(cells: Any) -> None:
+    with pytest.raises(InvalidInputError, match="cells must be"):
+        H3Cells(cells)

@@ -76,8 +76,10 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     pd.DataFrame({"name": [f"p{n}" for n in range(300)], "age": 36, "lat": lat, "lon": lon}).to_csv(
         "people.csv", index=False
     )
-    Path("trips.key").write_text(secrets.token_hex(32))
-    Path("trips.key").chmod(0o600)
+    for key in ("trips.key", "zones.key"):
+        Path(key).write_text(secrets.token_hex(32))
+        Path(key).chmod(0o600)
+    Path("zones.csv").write_text("person,lat,lon\nr1,48.86,2.33\n")
     np.savetxt("counts.csv", np.ones((9, 9)), delimiter=",")
     Path("mypackage").mkdir()
     Path("mypackage/noise.py").write_text(SAMPLER)

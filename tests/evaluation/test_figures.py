@@ -16,6 +16,7 @@ from geoind.evaluation.figures import (
     draw_priors,
     draw_scatter,
     new_figure,
+    styles_of,
 )
 
 GRID = Grid(0, 0, cell=100, columns=3, rows=2)
@@ -118,22 +119,31 @@ def test_curves_are_lines_over_the_measured_epsilon() -> None:
             "adversary_error": [90.0, 60.0, 80.0, 40.0],
         }
     )
-    left, right = draw_curves(curves, title="Curves", mark=0.015).axes
+    left, right = draw_curves(curves, title="Curves").axes
     for axes, column in ((left, "expected_loss"), (right, "adversary_error")):
         lines = {str(line.get_label()): line for line in axes.lines}
         for name, part in curves.groupby("mechanism"):
             np.testing.assert_array_equal(lines[str(name)].get_xdata(), part["measured_epsilon"])
             np.testing.assert_array_equal(lines[str(name)].get_ydata(), part[column])
-        assert [0.015, 0.015] in [list(np.asarray(line.get_xdata())) for line in axes.lines]
         assert (axes.get_xscale(), axes.get_ylim()[0]) == ("log", 0)
-    assert len(draw_curves(curves, title="No mark").axes[0].lines) == 2
 
 
-def test_a_scatter_has_a_point_for_each_mechanism_of_its_prior() -> None:
-    ends = TABLE.assign(mechanism="cloaking, least error")
-    (axes,) = draw_scatter(pd.concat([TABLE, ends]), prior="a corner", title="Cost and privacy").axes
-    points = {str(dots.get_label()): dots.get_offsets().tolist() for dots in axes.collections}  # type: ignore[union-attr]
-    assert points == {"cloaking": [[90.0, 10.0]], "planar Laplace": [[80.0, 40.0]]}
+def test_a_scatter_has_the_mean_of_each_mechanism_and_leaves_out_what_failed() -> None:
+    ends = TABLE.assign(mechanism="optimal for uniform, least error")
+    failed = TABLE[:1].assign(mechanism="mine", adversary_error=np.nan)
+    both = pd.concat([TABLE, ends, failed]).assign(equalised="uniform")
+    (axes,) = draw_scatter(both, title="Cost and privacy").axes
+    labelled = [dots for dots in axes.collections if not str(dots.get_label()).startswith("_")]
+    points = {str(dots.get_label()): dots.get_offsets().tolist() for dots in labelled}  # type: ignore[union-attr]
+    assert points == {"cloaking": [[95.0, 40.0]], "planar Laplace": [[100.0, 75.0]]}
+
+
+def test_mechanisms_of_ones_own_have_styles_of_their_own() -> None:
+    styles = styles_of([*TABLE["mechanism"], "optimal for uniform, most error", "mine", "yours"])
+    assert list(styles) == ["cloaking", "planar Laplace", "mine", "yours"]
+    assert (
+        len({style["marker"] for style in [*STYLES.values(), styles["mine"], styles["yours"]]}) == len(STYLES) + 2
+    )
 
 
 def test_every_mechanism_is_distinct_without_colour() -> None:

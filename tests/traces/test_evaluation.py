@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
 
@@ -29,7 +28,7 @@ from geoind.traces import (
 from geoind.traces.evaluation import APPROACHES
 from geoind.traces.laws import shares
 from geoind.traces.questions import GuardedPlace, arc_length, laplace_noise
-from geoind.traces.words import LIMIT
+from geoind.traces.words import LIMIT, as_words
 from tests.traces.walks import LAT, LON, METRE
 
 
@@ -187,8 +186,8 @@ class Leaking(SparseVector):
 def _without_noise(self: GuardedPlace, limit: float) -> bool:
     run = self.run
     assert run is not None
-    seed = self._words.runs(self._person, np.array([run.number]), np.array([run.place]))
-    bar = laplace_noise(self._words.pairs(seed, run.epsilon, LIMIT)[0].tolist(), 1 / shares(run.epsilon)[0])
+    seed = self._words.runs(self._person, run.number, run.place)
+    bar = laplace_noise(as_words(self._words.pairs(seed, run.epsilon, LIMIT)), 1 / shares(run.epsilon)[0])
     return bool(arc_length(*self._place, *run.place) >= limit + bar)
 
 

@@ -108,8 +108,10 @@ def test_the_choice_among_known_places_follows_its_law() -> None:
     assert 30 < counts < 290
 
 
-def test_silence_and_a_fresh_report_are_all_that_can_happen() -> None:
-    method = SparseVector(0.01, 0.01, 500)
+@pytest.mark.parametrize(
+    "method", [SparseVector(0.01, 0.01, 500), Predictive(0.01, 0.01, 500)], ids=["sparse", "predictive"]
+)
+def test_silence_and_a_fresh_report_are_all_that_can_happen(method: TraceMethod) -> None:
     here = (0.0, 0.0)
     last = Report(0.0, *here, fresh=True)
     history = History(60.0, reports=(last,), anchors=(here,), run=AboveThreshold(0, 0.01, here))
@@ -124,7 +126,7 @@ def test_silence_and_a_fresh_report_are_all_that_can_happen() -> None:
 
     median = np.array([[0.5]])
     fresh = float(method.likelihood(history, report, apart, median).sum()) * step**2
-    silent = float(method.likelihood(history, here, apart, median)[0, 0])
+    silent = float(method.likelihood(history, here, apart, median).ravel()[0])
     assert fresh + silent == pytest.approx(1, abs=1e-3)
 
 

@@ -172,6 +172,11 @@ def test_predictions_see_the_past_only() -> None:
     assert shown <= published
 
 
+def test_two_reports_of_one_moment_have_no_direction() -> None:
+    reports = (Report(0.0, 2.0, 48.0, fresh=True), Report(0.0, 2.5, 48.5, fresh=True))
+    assert straight_on(History(60.0, reports=reports)) == (2.5, 48.5)
+
+
 def test_a_predictor_goes_straight_on_however_long_the_way() -> None:
     asked: list[tuple[History, tuple[float, float]]] = []
 

@@ -1,8 +1,11 @@
 """A person who stays pays once, coming back is cheaper than going on, and switching stops testing."""
 
+import math
+from typing import Any
+
 import pytest
 
-from geoind import TraceSession
+from geoind import InvalidInputError, TraceSession
 from geoind.traces import Independent, SparseVector, Switching
 from tests.traces.walks import KEY, LAT, LON, walk_north
 
@@ -51,3 +54,21 @@ def test_switching_goes_back_to_silence_in_the_next_hour() -> None:
     for step in range(12, 36):
         session.report(lat=LAT, lon=LON, time=300.0 * step)
     assert session.spent - before <= sparse.choice + sparse.fresh + sparse.test + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"choice": math.inf}, "choice must be 0 or positive and finite"),
+        ({"choice": -0.01}, "choice must be 0 or positive and finite"),
+        ({"choice": math.nan}, "choice must be 0 or positive and finite"),
+        ({"places": 65}, "places must be at most 64"),
+    ],
+    ids=str,
+)
+def test_a_choice_is_finite_and_among_places_that_a_session_remembers(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        SparseVector(0.01, 0.01, 1000.0, **options)
+    SparseVector(0.01, 0.01, 1000.0, choice=0.0, places=64)

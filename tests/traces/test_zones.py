@@ -78,7 +78,7 @@ def test_back_home_the_centre_is_published_again_however_often_one_leaves() -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("every", [1.0, 15.0])
 def test_a_night_at_home_rarely_leaves_the_zone(every: float) -> None:
-    """At home, the noise of 12 hours of tests passes the limit in at most 15 of 100 nights."""
+    """At home, the noise of 12 hours of tests passes the limit in about 13 of 100 nights."""
     leaves = []
     for number in range(60):
         zone = zone_of(number)
@@ -86,6 +86,7 @@ def test_a_night_at_home_rarely_leaves_the_zone(every: float) -> None:
         walk_north(session, [0.0] * int(720 / every), every=60 * every)
         leaves.append(session.costs[zone.test] > 1)
     assert np.mean(leaves) <= (0.25 if every == 1 else 0.06)
+    assert every != 1 or np.mean(leaves) >= 0.03
 
 
 def test_a_departure_is_noticed_within_a_few_steps() -> None:

@@ -8,7 +8,7 @@ const usualOption = (select) => ([...select.options].find((option) => option.def
 // What the address says about controls that do not exist yet: Compare makes its own when it is opened.
 let later = new Map();
 
-const valueOf = (control) => (control.type === "checkbox" ? (control.checked ? "1" : "0") : control.value);
+const valueIn = (control) => (control.type === "checkbox" ? (control.checked ? "1" : "0") : control.value);
 function usualOf(control) {
   if (control.type === "checkbox") return control.defaultChecked ? "1" : "0";
   return control.tagName === "SELECT" ? usualOption(control) : control.defaultValue;
@@ -59,7 +59,7 @@ export function adopt(root) {
 export function write(first, last, { step = false } = {}) {
   const state = new URLSearchParams({ ...first, ...Object.fromEntries(later) });
   for (const control of controls($("panel"))) {
-    if (control.type === "radio" ? control.checked && !control.defaultChecked : valueOf(control) !== usualOf(control)) state.set(nameOf(control), valueOf(control));
+    if (control.type === "radio" ? control.checked && !control.defaultChecked : valueIn(control) !== usualOf(control)) state.set(nameOf(control), valueIn(control));
   }
   for (const [name, value] of Object.entries(last)) state.set(name, value);
   const address = `#${state}`;

@@ -133,6 +133,6 @@ export const again = {
   },
   enter() { active = true; reset(); askPromise(app.privacy()); },
   leave() { active = false; running += 1; },
-  update(shell, why) { reset(); if (why === "privacy") askPromise(app.privacy()); },
+  update(_, why) { reset(); if (why === "privacy") askPromise(app.privacy()); },
   redraw: draw,
 };

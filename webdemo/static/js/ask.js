@@ -78,7 +78,7 @@ export function retry(error, again) {
 }
 
 // One question at a time: while it is under way only the newest one waits, so a slider never queues up.
-export function asker(path, show, refused = () => {}) {
+export function asker(path, show, refused = (_body) => {}) {
   let busy = false, next = null;
   const again = () => { if (next) { const waiting = next; next = null; ask(waiting); } };
   async function ask(body) {

@@ -1,22 +1,13 @@
 // Where an observer looks: buildings coloured by probability, with outlines around 50 and 90 % of the belief.
 
+import { RAMPS, shadeOf } from "./colours.js";
 import { map } from "./map.js";
 import { percent } from "./words.js";
 import { buildings } from "./town.js";
 
 const $ = (id) => document.getElementById(id);
-// From unlikely to likely: away from the map's own ground, which is light or dark.
-const RAMPS = {
-  light: ["#fbe6cf", "#f6ac6b", "#dd6a1d", "#a13a05", "#5d1a00"],
-  dark: ["#4a3525", "#8a4f22", "#d0762b", "#ffb46b", "#fff3df"],
-};
 const ramp = () => RAMPS[document.documentElement.dataset.theme] ?? RAMPS.light;
-const channel = (colour, at) => parseInt(colour.slice(1 + 2 * at, 3 + 2 * at), 16);
-
-export function shade(share) {
-  const colours = ramp(), at = Math.min(colours.length - 1.001, Math.max(0, share) * (colours.length - 1)), low = Math.floor(at);
-  return `rgb(${[0, 1, 2].map((part) => Math.round(channel(colours[low], part) + (at - low) * (channel(colours[low + 1], part) - channel(colours[low], part)))).join(" ")})`;
-}
+export const shade = (share) => shadeOf(ramp(), share);
 
 // Half of the colours for the lowest quarter: an observer's second and third guesses are seen, too.
 const scaled = (chance, most) => Math.sqrt(chance / most);

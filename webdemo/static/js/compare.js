@@ -67,7 +67,7 @@ function scatter(all, mechanism) {
   );
   const spots = [];
   // The named ones are drawn last, over the others.
-  for (const row of [...rows].sort((a, b) => names.includes(a.mechanism) - names.includes(b.mechanism))) {
+  for (const row of [...rows].sort((a, b) => Number(names.includes(a.mechanism)) - Number(names.includes(b.mechanism)))) {
     const at = { x: x(row.expected_loss), y: y(row.adversary_error) }, known = names.indexOf(row.mechanism);
     const point = element("circle", { cx: at.x, cy: at.y, r: known < 0 ? 3.5 : 6.5, class: `point${known < 0 ? " other" : ""}${row.measured_epsilon === null ? " hollow" : ""}${row.mechanism === mechanism ? " strong" : ""}` });
     point.append(element("title", {}, said[rows.indexOf(row)]));

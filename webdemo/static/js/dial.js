@@ -54,7 +54,7 @@ export function prepareDial(changed) {
   $("stops").append(...NAMES.map((name, at) => {
     const button = document.createElement("button");
     Object.assign(button, { type: "button", textContent: name });
-    button.dataset.stop = at;
+    button.dataset.stop = String(at);
     button.addEventListener("click", () => { dial.value = at; turn(); dial.dispatchEvent(new Event("change", { bubbles: true })); });
     return button;
   }));

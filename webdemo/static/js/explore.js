@@ -148,6 +148,6 @@ export const explore = {
   restore(state, pointOf) { other = pointOf(state.get("there")); },
   enter() { active = refit = true; draw(); question(); },
   leave() { active = false; pin.remove(); hideBelief(); },
-  update(shell, why) { if (why === "place") app.newSeed(); question(); },
+  update(_, why) { if (why === "place") app.newSeed(); question(); },
   redraw: draw,
 };

@@ -6,7 +6,7 @@ const WIDTH = 300, HEIGHT = 118, MIDDLE = [150, 108], RADIUS = 84, END = 75;
 
 const turn = (degrees, radius) => {
   const angle = ((degrees - 90) * Math.PI) / 180;
-  return [MIDDLE[0] + radius * Math.cos(angle), MIDDLE[1] + radius * Math.sin(angle)].map((at) => at.toFixed(1));
+  return [MIDDLE[0] + radius * Math.cos(angle), MIDDLE[1] + radius * Math.sin(angle)].map((at) => at.toFixed(4));
 };
 
 function arc(from, to, radius, className) {

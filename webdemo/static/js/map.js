@@ -1,17 +1,18 @@
 // The base map that folium drew, and what the tabs draw on it.
 
+import { MAPS, css } from "./colours.js";
+
 export const map = window.demo_map;
 const base = window.demo_base;
 
+const { ground, green, water, rivers, paths, streets, main, rails, buildings } = MAPS.dark;
 const DARK_BASE = {
-  extent: { fillColor: "#1d222b" }, green: { fillColor: "#22332b" }, water: { fillColor: "#1d3a50" }, rivers: { color: "#1d3a50" },
-  paths: { color: "#2b323d" }, streets: { color: "#39424f" }, main: { color: "#5a5240" }, rails: { color: "#4a4658" },
-  buildings: { color: "#3a414d", fillColor: "#2b313b" },
+  extent: { fillColor: ground }, green: { fillColor: green }, water: { fillColor: water }, rivers: { color: rivers },
+  paths: { color: paths }, streets: { color: streets }, main: { color: main }, rails: { color: rails },
+  buildings: { color: "#3a414d", fillColor: buildings },
 };
 
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
-
-export let colour = {};
+export const colour = {};
 export function paint() {
   for (const name of ["truth", "report", "remapped", "ring", "naive", "budgeted", "kept", "missed", "retrieved", "there", "panel"]) colour[name] = css(name);
   const dark = document.documentElement.dataset.theme === "dark";

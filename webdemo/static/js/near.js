@@ -68,6 +68,6 @@ export const near = {
   },
   enter() { active = refit = true; draw(); question(); },
   leave() { active = false; },
-  update(shell, why) { if (why === "place") app.newSeed(); question(); },
+  update(_, why) { if (why === "place") app.newSeed(); question(); },
   redraw: draw,
 };

@@ -18,7 +18,7 @@ function imageOf(svg) {
   copy.removeAttribute("style");
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   const { width, height } = svg.getBoundingClientRect(), image = new Image();
-  Object.entries({ width, height }).forEach(([name, value]) => copy.setAttribute(name, value));
+  for (const [name, value] of Object.entries({ width, height })) copy.setAttribute(name, value);
   return new Promise((done, failed) => {
     image.onload = () => done(image);
     image.onerror = failed;
@@ -40,6 +40,7 @@ function write(pen, text, x, y, { size = 13, weight = 500, align = "left", groun
 }
 
 // A sheet of that size with a caption, and how to finish it.
+/** @returns {[CanvasRenderingContext2D, () => Promise<any>]} */
 function sheetOf(width, height, ground, sentence, attribution) {
   const sheet = document.createElement("canvas"), pen = sheet.getContext("2d");
   sheet.width = width * SCALE;

@@ -84,7 +84,7 @@ export const trace = {
     const corners = (state.get("path") ?? "").split(" ").map(pointOf);
     if (corners.every(Boolean)) path = corners.slice(0, 100);
   },
-  click(shell, at) { path = [...path, app.asInLink(at)]; question(); },
+  click(_, at) { path = [...path, app.asInLink(at)]; question(); },
   update() { question(); },
   redraw: draw,
 };

@@ -1,6 +1,14 @@
 // The six cards, and free play after them: what each shows, and the one thing to drag.
 
-const cards = (() => {
+import { gauge } from "../js/gauge.js";
+import { noise } from "./noise.js";
+import { $, words } from "./page.js";
+import { play } from "./play.js";
+import { posterior } from "./posterior.js";
+import { scene } from "./scene.js";
+import { TownMap, homes } from "./town_map.js";
+
+export const cards = (() => {
   const { state, yours, theirs } = scene;
   const CONFIDENCE = 0.95;
   const line = (report) => [{ kind: "line", at: state.me, to: report, colour: "report" }, { kind: "dot", at: report, colour: "report", text: "report" }];
@@ -32,7 +40,7 @@ const cards = (() => {
       pins: { there: { at: there, text: "there", move: (at) => { state.there = at; hereOrThere(); } }, you: { ...scene.you(hereOrThere), text: "here" } },
       words: `Here and there, ${far} apart, and the report.`,
     });
-    gauge.show($("gauge"), change, limit);
+    $("gauge").replaceChildren(gauge({ change, limit, left: "there", right: "here" }));
     scene.tell(`If both were equally likely before, the report makes it ${change >= 1 ? `${words.factor(change)} : 1 for here` : `${words.factor(1 / change)} : 1 for there`}. Here and there are ${far} apart: no report can make it more than ${words.factor(limit)} : 1.`);
   }
 

@@ -1,6 +1,13 @@
 // Your own day: the file, the verdict, and each remedy.
 
-const dayView = (() => {
+import { put } from "../js/words.js";
+import { noise } from "./noise.js";
+import { ownDay } from "./own_day.js";
+import { dayFiles } from "./own_day_files.js";
+import { $, words } from "./page.js";
+import { scene } from "./scene.js";
+
+export const dayView = (() => {
   const NAMES = { fresh: "fresh noise each time", same: "same place, same report", budget: "a budget", session: "a session", zone: "a zone around home" };
   let fixes = null, told = null, way = "fresh";
 

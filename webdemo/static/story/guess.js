@@ -1,6 +1,12 @@
 // Teacher mode: somebody hides, the class guesses, and so does an observer who computes.
 
-const guess = (() => {
+import { noise } from "./noise.js";
+import { $, words } from "./page.js";
+import { posterior } from "./posterior.js";
+import { scene } from "./scene.js";
+import { homes } from "./town_map.js";
+
+export const guess = (() => {
   const rounds = [];
   let hidden = null, reports = [], clicked = null, revealed = false;
 
@@ -27,6 +33,7 @@ const guess = (() => {
 
   function draw() {
     const { belief, best } = observed(), shown = revealed || $("show-belief").checked;
+    /** @type {object[]} */
     const marks = reports.map((at) => ({ kind: "dot", at, colour: "report", text: reports.length === 1 && !revealed ? "report" : "" }));
     if (revealed) {
       marks.push({ kind: "line", at: hidden, to: clicked, colour: "truth" }, { kind: "diamond", at: best, colour: "remapped", text: "the observer’s guess" }, { kind: "dot", at: hidden, colour: "truth" });

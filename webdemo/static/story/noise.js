@@ -1,28 +1,34 @@
-// Planar Laplace noise in metres. Doubles, for teaching: their last bits can tell, so this is no promise; the library's draws are exact.
+// Noise in the town's plane: reports are drawn by the module for devices, exactly, and shown in metres around the centre.
 
-const noise = (() => {
-  const STEP = 1; // reports end on a public lattice of this many metres
+import { SphericalLaplace, epsilonFor } from "../../device/geoind.js";
 
-  // The branch W_-1 of w e^w = z, for -1/e <= z < 0: Halley's method from two well-known beginnings.
-  function lambertMinusOne(z) {
-    const above = 1 + Math.E * z;
-    if (above <= 0) return -1;
-    const root = -Math.sqrt(2 * above), far = Math.log(-z);
-    let w = z < -0.25 ? -1 + root - root ** 2 / 3 + (11 / 72) * root ** 3 : far - Math.log(-far) + Math.log(-far) / far;
-    for (let turn = 0; turn < 40; turn += 1) {
-      const power = Math.exp(w), off = w * power - z;
-      const step = off / (power * (w + 1) - ((w + 2) * off) / (2 * w + 2));
-      if (!Number.isFinite(step)) break;
-      w -= step;
-      if (Math.abs(step) <= 1e-15 * Math.abs(w)) break;
-    }
-    return w;
+export const noise = (() => {
+  const RADIUS = 6371008.8, DEGREE = Math.PI / 180;
+  const [lon0, lat0] = TOWN.centre, [cos0, sin0] = [Math.cos(lat0 * DEGREE), Math.sin(lat0 * DEGREE)];
+
+  // Metres to the east and north of the centre, along great circles from it, and back.
+  function toDegrees({ x, y }) {
+    const far = Math.hypot(x, y), arc = far / RADIUS, [north, east] = far ? [y / far, x / far] : [1, 0];
+    const [sin, cos] = [Math.sin(arc), Math.cos(arc)], height = cos * sin0 + sin * cos0 * north, outward = cos * cos0 - sin * sin0 * north;
+    const lat = Math.atan2(height, Math.hypot(outward, sin * east)), lon = lon0 * DEGREE + Math.atan2(sin * east, outward);
+    return { lat: lat / DEGREE, lon: ((lon / DEGREE + 540) % 360) - 180 };
+  }
+  function toMetres({ lat, lon }) {
+    const turn = (lon - lon0) * DEGREE, [cos, sin] = [Math.cos(lat * DEGREE), Math.sin(lat * DEGREE)];
+    const east = cos * Math.sin(turn), north = cos0 * sin - sin0 * cos * Math.cos(turn), across = Math.hypot(east, north);
+    const far = RADIUS * Math.atan2(across, sin0 * sin + cos0 * cos * Math.cos(turn)), scale = across ? far / across : 0;
+    return { x: east * scale, y: north * scale };
   }
 
-  // The radius that holds this share of all reports.
-  const radiusQuantile = (share, epsilon) => -(lambertMinusOne((share - 1) / Math.E) + 1) / epsilon;
-  const radiusShare = (radius, epsilon) => 1 - (1 + epsilon * radius) * Math.exp(-epsilon * radius);
-  const meanRadius = (epsilon) => 2 / epsilon;
+  // An epsilon of the plane, per metre along a great circle, as the library's, per metre on the ellipsoid.
+  const promised = (epsilon) => epsilon * TOWN.margin;
+  let last = null;
+  function globe(epsilon) {
+    if (last?.epsilon !== promised(epsilon)) last = new SphericalLaplace(promised(epsilon));
+    return last;
+  }
+  const radiusQuantile = (share, epsilon) => globe(epsilon).radiusQuantile(share);
+  const meanRadius = (epsilon) => globe(epsilon).meanRadius;
 
   // Uniform in the open interval from 0 to 1, from the browser's cryptographic generator.
   function uniform() {
@@ -31,24 +37,16 @@ const noise = (() => {
   }
 
   // What a report needs by chance. Kept while a dial turns, so that the same noise grows and shrinks.
-  const draw = () => ({ share: uniform(), angle: 2 * Math.PI * uniform() });
+  const draw = () => crypto.getRandomValues(new Uint32Array(4));
 
   function report(truth, epsilon, dice = draw()) {
-    const radius = radiusQuantile(dice.share, epsilon);
-    const snap = (value) => Math.round(value / STEP) * STEP;
-    return { x: snap(truth.x + radius * Math.cos(dice.angle)), y: snap(truth.y + radius * Math.sin(dice.angle)) };
+    const { lat, lon } = toDegrees(truth);
+    return toMetres(globe(epsilon).sample(lon, lat, (number) => (number ? draw() : dice)));
   }
 
-  // Noise on a line, for the tests of a session.
-  function laplace(scale) {
-    const share = uniform();
-    return share < 0.5 ? scale * Math.log(2 * share) : -scale * Math.log(2 - 2 * share);
-  }
-  const exponential = (scale) => -scale * Math.log(uniform());
-
-  const epsilonFor = (factor, radius) => Math.log(factor) / radius;
+  const epsilonOf = (factor, radius) => epsilonFor({ level: Math.log(factor), radius });
   // Asked for a circle this large around the report, a service misses nothing with this confidence.
   const retrievalRadius = (interest, confidence, epsilon) => interest + radiusQuantile(confidence, epsilon);
 
-  return { lambertMinusOne, radiusQuantile, radiusShare, meanRadius, uniform, draw, report, laplace, exponential, epsilonFor, retrievalRadius };
+  return { toDegrees, toMetres, promised, radiusQuantile, meanRadius, uniform, draw, report, epsilonFor: epsilonOf, retrievalRadius };
 })();

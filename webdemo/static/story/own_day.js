@@ -1,6 +1,10 @@
 // When would somebody who sees every report find the home of this person? With fresh noise, and with each remedy.
 
-const ownDay = (() => {
+import { noise } from "./noise.js";
+import { posterior } from "./posterior.js";
+import { remedies } from "./remedies.js";
+
+export const ownDay = (() => {
   const EVERY = 900, DAY = 86400, MOST_DAYS = 365, NIGHT = [0, 6], HOME = 100, FOUND = 50, SAMPLES = 30000, NEAR = 200, STAY = 16 * 3600;
   const { apart, middle } = posterior;
 

@@ -1,6 +1,7 @@
 // Reads somebody's own files in the page: GPX, GeoJSON, and the exports of a Timeline. Fixes are { lat, lon, time } in seconds.
 
-const dayFiles = (() => {
+
+export const dayFiles = (() => {
   const seconds = (text) => {
     const number = Number(text);
     if (text !== "" && text !== null && Number.isFinite(number)) return number > 1e11 ? number / 1000 : number;

@@ -1,6 +1,15 @@
 // Asked again and again: each answer changes the observer's belief, until one building glows or the remedy holds.
 
-const play = (() => {
+import { gauge } from "../js/gauge.js";
+import { put } from "../js/words.js";
+import { $, words } from "./page.js";
+import { posterior } from "./posterior.js";
+import { remedies } from "./remedies.js";
+import { scene } from "./scene.js";
+import { homes } from "./town_map.js";
+import { watcher } from "./watcher.js";
+
+export const play = (() => {
   const SURE = 0.9, MOST = 400;
   const remedy = () => document.querySelector("input[name=remedy]:checked").value;
   let run = null, playing = 0, free = false;
@@ -70,7 +79,8 @@ const play = (() => {
     const { me, there } = scene.state, two = run.watch({ x: [me.x, there.x], y: [me.y, there.y], mass: [0.5, 0.5] });
     run.seen.forEach(two.see);
     const [here, away] = two.logs();
-    gauge.show($("gauge"), Math.exp(here - away), posterior.oddsLimit(me, there, Math.max(1, run.answerer.paid()), scene.epsilon()));
+    const limit = posterior.oddsLimit(me, there, Math.max(1, run.answerer.paid()), scene.epsilon());
+    $("gauge").replaceChildren(gauge({ change: Math.exp(here - away), limit, left: "there", right: "here" }));
   }
 
   function pause() { playing = 0; }

@@ -1,6 +1,7 @@
 // What somebody believes who sees reports, knows the method, and knows where people may be.
 
-const posterior = (() => {
+
+export const posterior = (() => {
   const apart = (a, b) => Math.hypot(a.x - b.x, a.y - b.y);
 
   // A belief over places is kept as logarithms: a hundred reports make numbers that a double cannot hold.

@@ -1,11 +1,17 @@
 // What all parts of the story share: you, the other place, the dial, one report, and the two maps.
 
-const scene = (() => {
+import { put } from "../js/words.js";
+import { noise } from "./noise.js";
+import { $, words } from "./page.js";
+import { posterior } from "./posterior.js";
+import { TownMap, homes } from "./town_map.js";
+
+export const scene = (() => {
   const FACTOR = 4;
   const STOPS = ["street", "block", "neighbourhood", "town"].map((name, i) => ({ name, radius: TOWN.stops[i] }));
   const BOXES = ["dial", "near", "remedy", "budget", "way", "gauge", "play", "draw", "guess"];
 
-  const nearestHome = (at, allowed = () => true) => {
+  const nearestHome = (at, allowed = (_) => true) => {
     let best = -1, least = Infinity;
     homes.x.forEach((x, i) => {
       const far = Math.hypot(x - at.x, homes.y[i] - at.y);
@@ -18,7 +24,7 @@ const scene = (() => {
   const state = { me: homeAt(nearestHome({ x: TOWN.home[0] / 10, y: TOWN.home[1] / 10 })), dice: noise.draw() };
   state.there = homeAt(nearestHome({ x: state.me.x + 100, y: state.me.y + 60 }));
 
-  let listener = () => {};
+  let listener = (_) => {};
   const yours = new TownMap(document.querySelector("#yours .ground"), { click: (at) => listener(at) });
   const theirs = new TownMap(document.querySelector("#theirs .ground"), { bar: false });
 
@@ -40,7 +46,7 @@ const scene = (() => {
     state.me = homeAt(to);
   }
 
-  function setUp({ boxes, maps, click }) {
+  function setUp({ boxes, maps, click = null }) {
     for (const box of BOXES) $(`${box}-box`).hidden = !boxes.includes(box);
     $("theirs").hidden = maps < 2;
     put("caption", maps < 2 ? "The town" : "What you know");

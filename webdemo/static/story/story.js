@@ -1,6 +1,15 @@
 // The shell: parts, cards, controls, dark and light, and the address, which never holds a place.
 
-const story = (() => {
+import { put } from "../js/words.js";
+import { cards } from "./cards.js";
+import { dayView } from "./day_view.js";
+import { guess } from "./guess.js";
+import { noise } from "./noise.js";
+import { $, palette } from "./page.js";
+import { play } from "./play.js";
+import { scene } from "./scene.js";
+
+(() => {
   const OTHERS = { free: () => cards.open(cards.FREE), day: dayView.open, guess: guess.open };
   let part = "card", number = 0;
   const card = () => (part === "card" ? cards.LIST[number] : cards.FREE);

@@ -1,6 +1,9 @@
 // A map on a canvas: the town, what is believed of its buildings, and marks. Metres to the east and north of its centre.
 
-const homes = (() => {
+import { palette, words } from "./page.js";
+import { posterior } from "./posterior.js";
+
+export const homes = (() => {
   const { xy, building, mass } = TOWN.homes, sum = mass.reduce((a, b) => a + b, 0);
   return {
     x: Float64Array.from(building, (_, i) => xy[2 * i] / 10), y: Float64Array.from(building, (_, i) => xy[2 * i + 1] / 10),
@@ -8,7 +11,7 @@ const homes = (() => {
   };
 })();
 
-class TownMap {
+export class TownMap {
   static LINES = { rivers: 3, paths: 0.6, streets: 2, main: 3.4, rails: 0.6 };
   static ORDER = ["green", "water", "rivers", "paths", "streets", "main", "rails", "buildings"];
   static #paths = {};
@@ -101,7 +104,7 @@ class TownMap {
     [this.#base.width, this.#base.height] = size;
     const pen = this.#base.getContext("2d");
     pen.fillStyle = colour.outside;
-    pen.fillRect(0, 0, ...size);
+    pen.fillRect(0, 0, size[0], size[1]);
     this.#toMetres(pen, dense);
     const [west, south, east, north] = TownMap.bounds;
     pen.fillStyle = colour.ground;

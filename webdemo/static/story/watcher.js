@@ -1,6 +1,8 @@
 // Somebody who watches every answer of somebody who stays: what they believe after each, for every way of answering.
 
-const watcher = (() => {
+import { posterior } from "./posterior.js";
+
+export const watcher = (() => {
   const QUANTILES = Array.from({ length: 15 }, (_, i) => (i + 0.5) / 15);
 
   const exceeds = (bar, scale) => (bar > 0 ? 0.5 * Math.exp(-bar / scale) : 1 - 0.5 * Math.exp(bar / scale));
@@ -8,8 +10,8 @@ const watcher = (() => {
 
   // The probability that a test says "left" at this distance, for each quantile of the limit's noise.
   function leaves(distance, limit, epsilon) {
-    const split = remedies.shares(epsilon);
-    return QUANTILES.map((p) => exceeds(limit + laplaceQuantile(p, 1 / split.limit) - distance, 2 / split.test));
+    const forLimit = epsilon / (1 + 2 ** (2 / 3)), forTests = epsilon - forLimit;
+    return QUANTILES.map((p) => exceeds(limit + laplaceQuantile(p, 1 / forLimit) - distance, 2 / forTests));
   }
 
   // Independent reports: each new one counts; one that is repeated tells nothing new.

@@ -1,0 +1,133 @@
+"""What a release record promises: the law of its noise, and what the reports of one person add up to."""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from geoind.accounting.accountant import level_of_reports
+from geoind.arrays import FloatArray, IntArray
+from geoind.mechanisms.protocol import Mechanism
+from geoind.mechanisms.spherical import SphericalGaussian, SphericalLaplace
+
+__all__ = ["DELTA", "HUGE", "RADII", "Noise", "Promised", "Record", "noise_of", "promised_by"]
+
+DELTA = 1e-6
+RADII = (50.0, 200.0, 1000.0)
+HUGE = 100.0
+"""How much wider the noise of the control with huge noise is."""
+
+
+class Total(Protocol):
+    """What the reports of one person add up to, as a release record has it."""
+
+    @property
+    def reports(self) -> int: ...
+    @property
+    def epsilon(self) -> float: ...
+
+
+class Record(Protocol):
+    """What `geoind.tables.read_promise` returns."""
+
+    @property
+    def mechanism(self) -> str: ...  # noqa: D102
+    @property
+    def epsilon(self) -> float: ...  # noqa: D102
+    @property
+    def sigma(self) -> float | None: ...  # noqa: D102
+    @property
+    def decimals(self) -> int: ...  # noqa: D102
+    @property
+    def places(self) -> tuple[tuple[str, ...], ...]: ...  # noqa: D102
+    @property
+    def kept(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def unit(self) -> str: ...  # noqa: D102
+    @property
+    def persons(self) -> int | None: ...  # noqa: D102
+    @property
+    def busiest(self) -> Total | None: ...  # noqa: D102
+    @property
+    def median(self) -> Total | None: ...  # noqa: D102
+    @property
+    def session(self) -> str | None: ...  # noqa: D102
+    @property
+    def fresh(self) -> float | None: ...  # noqa: D102
+    @property
+    def version(self) -> str: ...  # noqa: D102
+
+
+class Noise(NamedTuple):
+    """The law of the noise. It is exact where the record describes it, else fitted to the mean distance."""
+
+    mechanism: SphericalLaplace | SphericalGaussian
+    exact: bool
+
+    def law(self, metres: FloatArray) -> FloatArray:
+        """Return the density at a distance, up to a factor."""
+        if isinstance(self.mechanism, SphericalGaussian):
+            return np.asarray(np.exp(-((metres / self.mechanism.sigma) ** 2) / 2))
+        return np.asarray(np.exp(-self.mechanism.noise_epsilon * metres))
+
+    def share_within(self, metres: float) -> float:
+        """Return the probability of a report within a distance."""
+        if isinstance(self.mechanism, SphericalGaussian):
+            return 1 - math.exp(-((metres / self.mechanism.sigma) ** 2) / 2)
+        return float(self.mechanism.radius_cdf(metres))
+
+    def wider(self) -> "Noise":
+        """Return the same noise, a hundred times as wide, or as wide as the globe allows."""
+        if isinstance(self.mechanism, SphericalGaussian):
+            return Noise(SphericalGaussian(min(5e5, HUGE * self.mechanism.sigma)), True)
+        return Noise(SphericalLaplace(max(3e-6, self.mechanism.epsilon / HUGE)), True)
+
+
+def noise_of(record: Record) -> Noise | None:
+    """Return the noise of one report as the record describes it; of a session, that of a fresh report."""
+    if record.session is not None and record.fresh is not None:
+        return Noise(SphericalLaplace(record.fresh, record.decimals), False)
+    if record.mechanism == "SphericalLaplace":
+        return Noise(SphericalLaplace(record.epsilon, record.decimals), True)
+    if record.mechanism == "SphericalGaussian" and record.sigma is not None:
+        return Noise(SphericalGaussian(record.sigma, record.decimals), True)
+    return None
+
+
+class Promised(NamedTuple):
+    """What some reports of one person promise: for each radius the level up to delta, and the sum of levels."""
+
+    who: str
+    reports: int
+    epsilon: float
+    levels: Mapping[float, float]
+    sums: Mapping[float, float]
+
+
+def promised_by(record: Record, noise: Noise | None, counts: IntArray | None) -> tuple[Promised, ...]:
+    """Return the promise of one report, and of the median and the busiest person."""
+    totals = [("one report", 1, record.epsilon)]
+    if record.session is not None:
+        totals = [("one fresh report", 1, record.fresh or math.inf)]
+    if record.unit != "each row":
+        for who, total in (("the median person", record.median), ("the busiest person", record.busiest)):
+            if total is not None:
+                totals.append((who, total.reports, total.epsilon))
+        if record.busiest is None and counts is not None:
+            each = record.epsilon
+            median = int(np.sort(counts)[len(counts) // 2])
+            totals += [("the median person", median, median * each)]
+            totals += [("the busiest person", int(counts.max()), int(counts.max()) * each)]
+    mechanism = None if noise is None or record.session is not None else noise.mechanism
+    return tuple(_levels(who, reports, epsilon, mechanism) for who, reports, epsilon in totals)
+
+
+def _levels(who: str, reports: int, epsilon: float, mechanism: Mechanism | None) -> Promised:
+    sums = {radius: epsilon * radius for radius in RADII}
+    levels = dict(sums)
+    if mechanism is not None and reports and (reports > 1 or epsilon == math.inf):
+        for radius in RADII:
+            level = level_of_reports(mechanism, reports=reports, radius=radius, delta=DELTA)
+            levels[radius] = min(level, sums[radius])
+    return Promised(who, reports, epsilon, levels, sums)

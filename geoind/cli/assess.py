@@ -1,0 +1,332 @@
+"""A statement about a release: what it promises, and which attacks succeed.
+
+Compare a file of reports with the true file that it was made from, run attacks on it, and write one page that the
+owner of the data can file. With REPORTS alone, state what its release record says. The exit code is 1 if a rule of
+--fail-if holds.
+"""
+
+import argparse
+import hashlib
+import sys
+from collections import deque
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from geoind.cli.shared import add_reading, check_target, option, progress_line, reading_of
+from geoind.errors import MOST_SAID, InvalidInputError, printable
+
+if TYPE_CHECKING:
+    from geoind.arrays import FloatArray
+    from geoind.audits.attempts import Guess
+    from geoind.files import Reading
+    from geoind.tables import ReleaseRecord
+    from geoind.tables.places import LonLat, Points
+
+__all__ = ["add_options", "run"]
+
+SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
+RASTERS = (".tif", ".tiff", ".asc", ".vrt", ".nc", ".img", ".hgt", ".jp2")
+SIDE = 51
+"""Cells of the trace adversary's grid in each direction."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    option(parser, "files FILE", "TRUTH and REPORTS, or REPORTS alone", nargs="+", type=Path)
+    text = "the statement: .html, .md or .json; may be repeated [statement.html]"
+    option(parser, "--out FILE", text, action="append", type=Path)
+    group = parser.add_argument_group("the true file")
+    option(group, "--person COLUMN", "names the person; required if the release was made with --person")
+    option(group, "--time COLUMN", "when; for homes, sequences and the trace adversary")
+    text = "in both files, to match rows [their order]; required if rows were left out or shuffled"
+    option(group, "--id COLUMN", text)
+    group = parser.add_argument_group("what is stated")
+    text = "stop a pipeline: exit code 1 if this holds, such as 'unique4 > 0.05'; may be repeated"
+    option(group, "--fail-if RULE", text, action="append", default=[])
+    option(group, "--k N", "counts of fewer persons are not shown [%(default)d]", type=int, default=10)
+    text = "a distance that a law names; may be repeated, and replaces the usual ones"
+    option(group, "--distance NAME=METRES", text, action="append", default=[])
+    text = "places of people (points in any format but a raster), instead of the persons of the data"
+    option(group, "--population FILE", text, type=Path)
+    option(group, "--weight COLUMN", "people at each place of the population file [1]")
+    option(group, "--sample N", "reports, and persons, that are attacked [%(default)d]", type=int, default=1000)
+    option(group, "--seed N", "of the random choices [%(default)d]", type=int, default=0)
+    add_reading(parser, "where the locations are")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Write the statement, print the verdicts, and return the exit code."""
+    from geoind.atomic import AtomicWriter
+    from geoind.audits import LEGAL_DISTANCES, assess
+    from geoind.audits.rules import parse_rule
+    from geoind.tables import read_promise
+
+    if len(options.files) > 2:
+        raise InvalidInputError(f"give TRUTH and REPORTS, or REPORTS alone, not {len(options.files)} files")
+    *before, reports = options.files
+    targets = options.out or [Path("statement.html")]
+    for file in [*options.files, *([] if options.population is None else [options.population])]:
+        if not file.is_file():
+            raise InvalidInputError(f"no such file: {str(file)!r}")
+    for target in targets:
+        if target.suffix.lower() not in SUFFIXES:
+            raise InvalidInputError(f"--out must end in {', '.join(SUFFIXES)}, got {target.name!r}")
+        check_target(target, options.files)
+    for rule in options.fail_if:
+        parse_rule(rule)
+    distances = _distances(options.distance) or LEGAL_DISTANCES
+    record = read_promise(reports)
+    with progress_line() as show:
+        show("reading", 0.0)
+        keywords = _tables(options, before[0] if before else None, reports, record)
+        result = assess(
+            record=record,
+            population=_population(options),
+            k=options.k,
+            distances=distances,
+            fail_if=options.fail_if,
+            files={file.name: _digest(file) for file in options.files},
+            guesses=_trace_adversary(record),
+            sample=options.sample,
+            seed=options.seed,
+            progress=show,
+            **keywords,
+        )
+    with AtomicWriter() as writer:
+        for target in targets:
+            content: str = getattr(result, SUFFIXES[target.suffix.lower()])
+            writer.open(target).write(content.encode())
+    for verdict in result.verdicts:
+        line = f"{'FAILED' if verdict.failed else 'passed'}: {verdict.rule}"
+        print(printable(line, MOST_SAID), file=sys.stderr)
+    print(f"written: {', '.join(map(str, targets))}", file=sys.stderr)
+    return int(result.failed)
+
+
+def _distances(given: list[str]) -> dict[str, float]:
+    found = {}
+    for text in given:
+        name, _, metres = text.rpartition("=")
+        try:
+            found[name.strip()] = float(metres)
+        except ValueError:
+            raise InvalidInputError(f"--distance must be NAME=METRES, got {text!r}") from None
+        if not name.strip():
+            raise InvalidInputError(f"--distance must be NAME=METRES, got {text!r}")
+    return found
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _tables(
+    options: argparse.Namespace, truth: Path | None, reports: Path, record: "ReleaseRecord"
+) -> dict[str, Any]:
+    """Return the arrays of both files, row by row, as keywords of `assess`."""
+    import numpy as np
+
+    from geoind.files import Reading
+    from geoind.tables.places import LonLat, Points, places_of
+
+    about = reading_of(options)
+    wanted = {"id": options.id} if truth is not None and options.id is not None else {}
+    recorded = tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in record.places)
+    how = Reading(header=about["reading"].header)
+    released = _read(reports, how if not how.header else Reading(), recorded, wanted, optional=True)
+    if truth is None:
+        return {"reports": np.concatenate(released["places"])}
+    if record.unit == "column" and options.person is None:
+        raise InvalidInputError("the release record declares persons by a column: name it with --person COLUMN")
+    if record.unit == "each file":
+        raise InvalidInputError(
+            "the release record says one person per file: a statement needs the persons in one file"
+        )
+    columns = {name: value for name in ("person", "time", "id") if (value := getattr(options, name)) is not None}
+    given = places_of(about["lon"], about["lat"], about["geometry"], about["crs"])
+    true = _read(truth, about["reading"], given, columns)
+    if len(true["places"]) != len(released["places"]):
+        raise InvalidInputError("truth and reports have different numbers of places in a row")
+    rows = _matched(true, released, options.id)
+    repeat = len(true["places"])
+    public = {name for name in ("person", "time") if getattr(options, name) in record.kept or record.session}
+    return {
+        "reports": np.concatenate([_picked(places, rows) for places in released["places"]]),
+        "truth": np.concatenate(true["places"]),
+        "person": np.tile(true["person"], repeat) if "person" in true else np.tile(np.arange(len(rows)), repeat),
+        "time": np.tile(true["time"], repeat) if "time" in true else None,
+        "public": public,
+    }
+
+
+def _picked(places: "FloatArray", rows: Any) -> "FloatArray":
+    """Return the places of rows, NaN where the row is -1."""
+    import numpy as np
+
+    return np.where((rows >= 0)[:, None], places[np.maximum(rows, 0)], np.nan) if len(places) else places
+
+
+def _matched(true: Mapping[str, Any], released: Mapping[str, Any], column: str | None) -> Any:
+    """Return for each row of the truth the row of its report, -1 for none."""
+    import numpy as np
+
+    rows, reports = len(true["places"][0]), len(released["places"][0])
+    if column is None:
+        if rows != reports:
+            raise InvalidInputError(
+                f"the true file has {rows:,} rows and the reports have {reports:,}: rows were left out. Keep a "
+                "column that identifies the row (--keep COLUMN of `geoind obfuscate`) and name it here with --id "
+                "COLUMN"
+            )
+        return np.arange(rows)
+    numbers = {name: number for number, name in enumerate(released["id"])}
+    if len(numbers) < reports or len(set(true["id"])) < rows:
+        raise InvalidInputError(f"column {column!r} must identify the row: some values occur twice")
+    found = np.array([numbers.get(name, -1) for name in true["id"]])
+    if int((found >= 0).sum()) < reports:
+        raise InvalidInputError(f"some reports have a value of {column!r} that the true file does not have")
+    return found
+
+
+def _read(
+    path: Path,
+    reading: "Reading",
+    given: "tuple[LonLat | Points, ...]",
+    columns: Mapping[str, str],
+    *,
+    optional: bool = False,
+) -> dict[str, Any]:
+    """Return the places of a file, NaN in rows without one, and named columns: person, time, id, weight.
+
+    With `optional`, given places whose columns the file lacks are looked for under the usual names.
+    """
+    import numpy as np
+
+    from geoind.files.formats import open_source
+    from geoind.tables.columns import NO_TIME, only_column, persons_in, seconds_of, values_of
+    from geoind.tables.places import degrees_of, places_in
+
+    try:
+        source = open_source(path, reading)
+        if optional and not {name for place in given for name in place.names} <= set(source.schema.names):
+            given = ()
+        places = places_in(source.schema, given)
+        parts: dict[str, list[Any]] = {name: [] for name in columns}
+        lonlats: list[list[FloatArray]] = [[np.empty((0, 2))] for _ in places]
+        names: dict[str, int] = {}
+        for name in columns.values():
+            only_column(source.schema, name)
+        wanted = {*columns.values(), *(name for place in places for name in place.names)}
+        for rows in source.rows(sorted(wanted)):
+            for bad in rows.bad:
+                raise InvalidInputError(f"{source.unit} {bad.row}: {bad.reason}")
+            degrees, problems = degrees_of(places, rows.batch, missing=True)
+            for what, name in columns.items():
+                values = values_of(rows.batch, name)
+                if what == "person":
+                    found, codes, problems_here = persons_in(values_of(rows.batch, name, names=True), name)
+                    problems |= problems_here
+                    numbers = np.array([names.setdefault(person, len(names)) for person in found], np.int64)
+                    parts[what].append(numbers[codes] if len(found) else codes)
+                elif what == "id":
+                    parts[what] += map(str, values.to_pylist())
+                else:
+                    seconds, missing, wrong = seconds_of(values) if what == "time" else _weights(values)
+                    reason = (
+                        NO_TIME if what == "time" else f"column {name!r} must be numbers that are not negative"
+                    )
+                    problems |= dict.fromkeys(np.flatnonzero(missing | wrong).tolist(), reason)
+                    parts[what].append(seconds)
+            for row, reason in problems.items():
+                raise InvalidInputError(f"{source.unit} {rows.numbers[row]}: {reason}")
+            for kept, degree in zip(lonlats, degrees, strict=True):
+                kept.append(degree)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from None
+    table: dict[str, Any] = {
+        name: part if name == "id" else np.concatenate([[], *part]) for name, part in parts.items()
+    }
+    table["places"] = [np.concatenate(kept) for kept in lonlats]
+    if not len(table["places"][0]):
+        raise InvalidInputError(f"{path}: there are no rows")
+    return table
+
+
+def _weights(values: Any) -> tuple[Any, Any, Any]:
+    import numpy as np
+    import pyarrow as pa
+
+    try:
+        numbers = np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False), float)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        numbers = np.full(len(values), np.nan)
+    return numbers, np.isnan(numbers), ~((numbers >= 0) & (numbers < np.inf))
+
+
+def _population(options: argparse.Namespace) -> "tuple[FloatArray, FloatArray] | None":
+    import numpy as np
+
+    from geoind.files import Reading
+
+    if options.population is None:
+        if options.weight is not None:
+            raise InvalidInputError("--weight needs --population")
+        return None
+    if options.population.suffix.lower() in RASTERS:
+        raise InvalidInputError(
+            "--population must be points: rasters are not read. Convert it, such as with `gdal_translate -of XYZ "
+            "-co ADD_HEADER_LINE=YES -co COLUMN_SEPARATOR=,`, and name its columns lon, lat and people (--weight "
+            "people)"
+        )
+    found = _read(options.population, Reading(), (), {} if options.weight is None else {"weight": options.weight})
+    places = found["places"][0]
+    weights = found.get("weight", np.ones(len(places)))
+    present = ~np.isnan(places[:, 0])
+    return places[present], weights[present]
+
+
+def _trace_adversary(record: "ReleaseRecord") -> "dict[str, Guess]":
+    """Return the Bayesian of `geoind.traces.home_beliefs` as a guess about a home, if the method is known."""
+    import numpy as np
+
+    from geoind.audits.visits import at_night
+    from geoind.channels.remap import geometric_median
+    from geoind.mechanisms.spherical import SphericalLaplace
+    from geoind.space.projection import Projection
+    from geoind.space.sites import Grid
+    from geoind.tables.recipe import METHODS, described, method_of
+    from geoind.traces import Independent, Mobility, TraceMethod, home_beliefs, middle
+
+    if record.mechanism != "SphericalLaplace" and record.session is None:
+        return {}
+    noise = SphericalLaplace(record.epsilon if record.session is None else record.fresh or record.epsilon)
+    known: dict[str | None, TraceMethod] = {None: Independent(noise.epsilon)}
+    if record.session is not None:
+        known |= {described(method): method for method in (method_of(name, noise) for name in METHODS)}
+    if record.session not in known:
+        return {}
+    method = known[record.session]
+
+    def guess(reports: "FloatArray", seconds: "FloatArray") -> "FloatArray":
+        night = at_night(reports, seconds)
+        night = night if night.any() else np.ones(len(reports), bool)
+        centre = middle(reports[night])
+        plane, cell = Projection(*centre), noise.reach(0.95) / 12
+        corner = -cell * (SIDE // 2)
+        grid = Grid(corner, corner, cell=cell, columns=SIDE, rows=SIDE)
+        # Times must increase: rows of the same second follow each other by a millisecond.
+        times = seconds + 1e-3 * np.arange(len(seconds))
+        # Nights elsewhere are not at home.
+        here = night & (np.hypot(*plane.to_xy(reports).T) < -corner)
+        beliefs = home_beliefs(reports, times, at_home=here, method=method, mobility=Mobility(grid, plane))
+        try:
+            [belief] = deque(beliefs, maxlen=1)
+        except InvalidInputError:
+            # No cell of the grid explains the answers of a session.
+            return centre
+        best = geometric_median(grid.xy, belief.reshape(1, -1), tolerance=1.0)
+        return np.asarray(plane.to_lonlat(best)[0])
+
+    return {"trace adversary at night": guess}

@@ -1,0 +1,160 @@
+"""A document of sections, with sentences, tables and figures, as an HTML page or as Markdown."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from geoind.errors import printable
+from geoind.pictures.charts import CHART_STYLE
+from geoind.pictures.page import fill, html_page
+from geoind.version import __version__
+
+__all__ = ["Figure", "Section", "Table", "as_html", "as_markdown"]
+
+
+class Table(NamedTuple):
+    """Rows of text under a head, with a caption and a note below it."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+class Figure(NamedTuple):
+    """A picture with its caption."""
+
+    svg: Markup
+    caption: str
+
+
+class Section(NamedTuple):
+    """A heading and what follows: sentences, tables and figures."""
+
+    title: str
+    parts: Sequence[str | Table | Figure]
+
+
+def as_html(title: str, sections: Sequence[Section], *, verdict: str = "") -> str:
+    """Return a page that loads nothing, for screens and for print.
+
+    Parameters
+    ----------
+    title : str
+    sections : sequence of Section
+    verdict : {"", "passed", "failed"}
+        Shown below the title.
+
+    Examples
+    --------
+    >>> page = as_html("Statement", [Section("Persons", ["1 < 2"])])
+    >>> "<p>1 &lt; 2</p>" in page, "http" in page.replace("http-equiv", "")
+    (True, False)
+    """
+    drawn = [(section.title, [_html(part) for part in section.parts]) for section in sections]
+    body = fill(BODY, title=title, sections=drawn, version=__version__, verdict=verdict)
+    return html_page(title, body, styles=[STYLE, CHART_STYLE])
+
+
+def _html(part: str | Table | Figure) -> Markup:
+    if isinstance(part, Table):
+        return fill(TABLE, table=part._replace(rows=[[printable(cell) for cell in row] for row in part.rows]))
+    if isinstance(part, Figure):
+        return fill(FIGURE, **part._asdict())
+    return fill("<p>{{ text }}</p>", text=part)
+
+
+def as_markdown(title: str, sections: Sequence[Section]) -> str:
+    r"""Return Markdown, without figures.
+
+    Examples
+    --------
+    >>> print(as_markdown("Statement", [Section("Persons", ["1 < 2"])]).split("geoind")[0].strip())
+    # Statement
+    <BLANKLINE>
+    ## Persons
+    <BLANKLINE>
+    1 \< 2
+    """
+    lines = [f"# {title}"]
+    for section in sections:
+        lines += ["", f"## {section.title}"]
+        for part in section.parts:
+            if isinstance(part, Table):
+                lines += ["", f"**{_escaped(part.caption)}**"]
+                lines += ["", _escaped(part.note)] if part.note else []
+                lines += ["", _row(part.head), _row(["---"] * len(part.head))]
+                lines += [_row([_escaped(cell) for cell in row]) for row in part.rows]
+            elif isinstance(part, str):
+                lines += ["", _escaped(part)]
+    return "\n".join([*lines, "", f"geoind {__version__}", ""])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Return text that Markdown shows as it is."""
+    return re.sub(r"([\\`*_{}\[\]<>#|!~$])", r"\\\1", printable(text).encode("utf-8", "replace").decode())
+
+
+BODY = """
+<main>
+<h1>{{ title }}</h1>
+{% if verdict %}<p class="verdict {{ verdict }}">Checks {{ verdict }}</p>{% endif %}
+{% for title, parts in sections %}
+<section><h2>{{ title }}</h2>
+{% for part in parts %}
+{{ part }}
+{% endfor %}
+</section>
+{% endfor %}
+<footer>geoind {{ version }}</footer>
+</main>
+"""
+
+FIGURE = """
+<figure><div class="wide" role="region" tabindex="0" aria-label="{{ caption }}">{{ svg }}</div>
+<figcaption>{{ caption }}</figcaption></figure>
+"""
+
+TABLE = """
+<h3>{{ table.caption }}</h3>
+{% if table.note %}<p>{{ table.note }}</p>{% endif %}
+<div class="wide" role="region" tabindex="0" aria-label="{{ table.caption }}"><table>
+{% if table.head | join %}
+<thead><tr>{% for cell in table.head %}<th scope="col">{{ cell }}</th>{% endfor %}</tr></thead>
+{% endif %}
+<tbody>
+{% for row in table.rows %}
+<tr>{% for cell in row %}{% if loop.first %}<th scope="row">{{ cell }}</th>{% else %}<td>{{ cell }}</td>{% endif %}
+{% endfor %}</tr>
+{% endfor %}
+</tbody></table></div>
+"""
+
+STYLE = """
+:root { --ink: #222; --paper: #fff; --soft: #555; --rule: #ccc; --one: #0072b2; --two: #d55e00; --few: #cfe3f1;
+  --some: #7fb2d9; --grey: #888; --good: #e2f2e6; --bad: #fbe3d6 }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --paper: #16181c; --soft: #b0b0b0; --rule: #444;
+  --one: #56b4e9; --two: #f0913a; --few: #1f3a4d; --some: #2f6d94; --grey: #999;
+  --good: #1d3b26; --bad: #4a2614 } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 }
+main { max-width: 56rem; margin: 0 auto; padding: 1rem }
+h1, h2 { line-height: 1.2 } h2 { margin-top: 2rem; border-top: 1px solid var(--rule); padding-top: 1rem }
+.verdict { font-weight: 600; padding: 0.5rem 1rem }
+.passed { background: var(--good) } .failed { background: var(--bad) }
+figure { margin: 1.2rem 0 } figcaption, footer { color: var(--soft); font-size: 0.9rem }
+.wide { overflow-x: auto; margin: 0.5rem 0 1rem } table { border-collapse: collapse; font-size: 0.9rem }
+h3 { font-size: 1rem; margin: 1.2rem 0 0.3rem } h3 + p { margin: 0 }
+th, td { padding: 0.25rem 0.8rem 0.25rem 0; text-align: left; vertical-align: top; overflow-wrap: anywhere;
+  border-bottom: 1px solid var(--rule); min-width: 5rem }
+tbody th { font-weight: 400; min-width: 11rem }
+@media print { :root { --ink: #000; --paper: #fff; --soft: #333; --rule: #999; --one: #005a8e; --two: #b34700;
+  --few: #cfe3f1; --some: #7fb2d9; --grey: #777; --good: #fff; --bad: #fff } body { font-size: 10.5pt }
+  main { max-width: none; padding: 0 } figure, tr { break-inside: avoid } h2, h3 { break-after: avoid }
+  .wide { overflow: visible } .verdict { border: 1px solid #000 } }
+"""

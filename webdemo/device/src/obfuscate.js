@@ -1,0 +1,67 @@
+// One report of a true location.
+
+import { asEpsilon, asKey, asLonLat } from "./checks.js";
+import { DECIMALS } from "./lattice.js";
+import { keyedPairs, systemPairs } from "./randomness.js";
+import { SphericalLaplace } from "./spherical.js";
+
+const LEAST_MEAN_ERROR = 10;
+
+/** @type {SphericalLaplace | null} */
+let last = null;
+
+/** The mechanism of a call; the last one is kept.
+ * @param {number} epsilon
+ * @param {number} [decimals] */
+export function globe(epsilon, decimals = DECIMALS) {
+  if (last?.epsilon !== epsilon || last.decimals !== decimals) last = new SphericalLaplace(epsilon, decimals);
+  return last;
+}
+
+/** Epsilon; noise of less than 10 m on average is likely a unit error.
+ * @param {number} epsilon */
+export function enoughNoise(epsilon) {
+  if (2 / epsilon < LEAST_MEAN_ERROR)
+    throw new RangeError(
+      `epsilon ${epsilon} per metre moves reports by less than ${LEAST_MEAN_ERROR} m on average: likely a unit error. Epsilon is level / radius with the radius in metres`,
+    );
+  return epsilon;
+}
+
+/** A geo-indistinguishable report of a true location: the exact rounding of a draw from the spherical Laplace law.
+ *
+ * @param {object} options
+ * @param {number} options.lat the true latitude, in degrees
+ * @param {number} options.lon the true longitude, in degrees
+ * @param {number} [options.level] with `radius`: epsilon = level / radius
+ * @param {number} [options.radius] in metres
+ * @param {number} [options.epsilon] privacy loss per metre, instead of level and radius
+ * @param {number} [options.decimals] of a degree, 0 to 5
+ * @param {Uint8Array | string} [options.key] 32 secret bytes, or 64 hexadecimal digits: the same record gets the same report
+ * @param {import("./randomness.js").Label} [options.label] the record's identity, with a key
+ * @returns {{ lat: number, lon: number }} on the public lattice
+ * @throws {TypeError | RangeError} before anything is drawn
+ */
+export function obfuscate({ lat, lon, level, radius, epsilon, decimals, key, label }) {
+  const mechanism = globe(enoughNoise(asEpsilon({ epsilon, level, radius })), decimals);
+  const [longitude, latitude] = asLonLat(lat, lon);
+  if (key === undefined) {
+    if (label !== undefined) throw new TypeError("label goes with a key");
+    return mechanism.sample(longitude, latitude, systemPairs);
+  }
+  if (label === undefined) throw new TypeError("key needs a label: the identity of the record");
+  return mechanism.sample(longitude, latitude, keyedPairs(asKey(key), label, [longitude, latitude], mechanism.purpose));
+}
+
+/** The metres within which a report lies of the truth with at least this probability.
+ * @param {number} epsilon per metre
+ * @param {number} confidence between 0 and 1
+ * @param {number} [decimals]
+ */
+export function reach(epsilon, confidence, decimals) {
+  return globe(epsilon, decimals).reach(confidence);
+}
+
+/** Epsilon per metre: level / radius.
+ * @param {{ level: number, radius: number }} options */
+export const epsilonFor = ({ level, radius }) => asEpsilon({ level, radius });

@@ -1,0 +1,54 @@
+"""One script out of ES modules, for pages that are opened from a disk: a browser loads no module from there."""
+
+import posixpath
+import re
+from importlib.resources import files
+
+__all__ = ["Bundle", "bundle"]
+
+IMPORT = re.compile(r'^(?:import|export) \{([^}]*)\} from "(\.[\w./]+\.js)";\n', re.MULTILINE)
+"""A statement such as `import { a, b } from "./c.js";`: the only form that the sources use."""
+TYPE_ALIAS = re.compile(r'^/\*\* @typedef \{import\("[\w./]+\.js"\)\.\w+\} \w+ \*/\n', re.MULTILINE)
+TYPE_IMPORT = re.compile(r'import\("[\w./]+\.js"\)\.')
+EXPORT = re.compile(r"^export (?=\w)", re.MULTILINE)
+
+Bundle = tuple[list[str], list[str]]
+"""The texts of modules, the first module last, and the names that it exports from others."""
+
+
+def bundle(entry: str, *, ready: str = "", as_name: str = "") -> Bundle:
+    """Return a module and the modules that it imports as texts without imports and exports.
+
+    Parameters
+    ----------
+    entry : str
+        A file of this package, such as `static/story/story.js`.
+    ready, as_name : str
+        A module that another script has loaded already, and the global variable that holds its exports.
+    """
+    texts: dict[str, str] = {}
+    used: set[str] = set()
+
+    def visit(name: str) -> None:
+        text = files(__package__).joinpath(name).read_text("utf-8")
+        for names, wanted in IMPORT.findall(text):
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), wanted))
+            if path == ready:
+                used.update(_names(names))
+            elif path not in texts:
+                visit(path)
+        texts[name] = text
+
+    visit(entry)
+    exported = [name for names, _ in IMPORT.findall(texts[entry]) for name in _names(names)]
+    parts = [f"const {{ {', '.join(sorted(used))} }} = {as_name};\n"] if used else []
+    parts += map(_inlined, texts.values())
+    return parts, sorted(exported)
+
+
+def _names(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def _inlined(text: str) -> str:
+    return TYPE_IMPORT.sub("", EXPORT.sub("", TYPE_ALIAS.sub("", IMPORT.sub("", text)))).strip() + "\n"
