@@ -18,13 +18,10 @@ from tests.webdemo.test_access import violations
 MAIN = [
     "index",
     "start/index",
-    "start/quickstart",
     "guides",
     "files",
     "explanations/epsilon",
-    "reference/index",
     "reference/api/geoind.budgets",
-    "gallery/index",
 ]
 """A page of each kind."""
 
