@@ -76,6 +76,8 @@ def try_plain() -> None:
             command("map", str(folder / target), "--out", str(folder / "map.html"))
         lines = (folder / "reports.csv").read_text().splitlines()
         expect(len(lines) == 3 and lines[1].startswith("Eiffel,48."), "a CSV file has other rows or columns")
+        command("extension", "--out", str(folder / "extension"))
+        expect((folder / "extension" / "geoind.js").is_file(), "the extension has no noise")
         printed = command("demo", code=2)
         expect(
             printed.count("\n") == 1 and 'pip install ".[demo]"' in printed,

@@ -49,6 +49,7 @@ SLOW = [
     "cli/test_demo.py",
     "docs/test_commands.py",
     "evaluation/test_report.py",
+    "extension",
     "files/test_fuzz.py",
     "files/test_planted.py",
     "files/test_private.py",

@@ -6,13 +6,25 @@ import re
 import sys
 from collections.abc import Collection, Sequence
 
-from geoind.cli import assess, audit, demo, estimate, evaluate, example, explain, obfuscate, optimal, report_map
+from geoind.cli import (
+    assess,
+    audit,
+    demo,
+    estimate,
+    evaluate,
+    example,
+    explain,
+    extension,
+    obfuscate,
+    optimal,
+    report_map,
+)
 from geoind.errors import MOST_SAID, GeoindError, printable
 from geoind.version import __version__
 
 __all__ = ["command_parsers", "main"]
 
-COMMANDS = (obfuscate, report_map, assess, estimate, explain, audit, optimal, evaluate, example, demo)
+COMMANDS = (obfuscate, report_map, assess, estimate, explain, audit, optimal, evaluate, example, demo, extension)
 
 DESCRIPTION = """
 Publish approximate locations instead of true ones. geoind moves each location by random noise, with a promise in

@@ -1708,6 +1708,7 @@ class TraceSession {
   #words;
   #person;
   #budget;
+  #zone;
   /** @type {History | null} */
   #history = null;
   #seen = "";
@@ -1718,14 +1719,16 @@ class TraceSession {
    * @param {Uint8Array | string} [options.key] 32 secret bytes; without it one is made
    * @param {string | number} [options.person] whose positions these are, and whose budget pays
    * @param {Budget} [options.budget] pays, and stores the newest state for each person and key
+   * @param {PrivateZone} [options.zone] near the home, the answer is its centre
    */
-  constructor(method, { key, person, budget } = {}) {
+  constructor(method, { key, person, budget, zone } = {}) {
     if (!(method instanceof SparseVector)) throw new TypeError("method must be a SparseVector");
     if (budget !== undefined && person === undefined) throw new TypeError("budget needs person: whose budget pays");
     this.method = method;
     this.#key = key === undefined ? crypto.getRandomValues(new Uint8Array(32)) : asKey(key).slice();
     this.#person = person === undefined ? "" : asPerson(person);
     this.#budget = budget;
+    this.#zone = zone;
     this.#words = new SessionWords(this.#key, this.#person);
     this.#tag = toHex(blake2b(utf8(this.#person), { key: this.#key, size: 16, person: "geoind session" }));
   }
@@ -1764,10 +1767,15 @@ class TraceSession {
       history = next;
       return { state: stateOf(next, seen), paid };
     };
-    if (this.#budget) this.#budget.step(this.#person, this.#tag, this.method.maxCharges, step);
+    if (this.#budget) this.#budget.step(this.#person, this.#tag, this.maxCharges, step);
     else step(null, () => {});
     [this.#history, this.#seen] = [history, seen];
     return this.last;
+  }
+
+  /** The charges of the most expensive step: those of the method, and the next run of tests of a zone. */
+  get maxCharges() {
+    return [...this.method.maxCharges, ...(this.#zone ? [this.#zone.test] : [])];
   }
 
   /** The last answer. */
@@ -1780,7 +1788,7 @@ class TraceSession {
   /** @param {History | null} last @param {Place} place @param {number} now @param {Uint32Array} seed
    * @returns {[History, number[]]} the next history and its charges */
   #step(last, place, now, seed) {
-    const { fresh, test, limit, choice, places } = this.method;
+    const { test, limit } = this.method;
     const before = last ?? {
       time: now,
       reports: [],
@@ -1793,41 +1801,53 @@ class TraceSession {
       used_until: null,
     };
     const here = before.reports.at(-1);
-    if (here && before.run && !hasLeft(this.#words, seed, place, before.run, limit))
+    const zone = this.#zone;
+    /** @type {Place | null} */
+    const centre = zone ? [zone.lon, zone.lat] : null;
+    const inside = Boolean(centre && before.run && isSame(before.run.place, centre));
+    const enters = (/** @type {Place} */ place) => Boolean(zone && centre && arcLength(place, centre) <= zone.radius);
+    const stays =
+      here && before.run && !hasLeft(this.#words, seed, place, before.run, inside && zone ? zone.limit : limit);
+    if (stays && (inside || !enters([here[1], here[2]])))
       return [{ ...before, time: now, reports: [[now, here[1], here[2], false]] }, []];
-    /** @type {number[]} */
-    const paid = [];
-    const known =
-      here && choice
-        ? before.anchors
-            .slice(-places - 1)
-            .filter((anchor) => !isSame(anchor, [here[1], here[2]]))
-            .slice(-places)
-        : [];
-    let number = null;
-    if (known.length) {
-      paid.push(choice);
-      number = nearest(this.#words, seed, place, known, FAR * limit, choice);
-    }
-    /** @type {Place} */
-    let report;
-    if (number === null) {
-      paid.push(fresh);
-      const found = globe(fresh).sample(...place, (counter) => this.#words.pair(seed, fresh, FRESH, 0, counter));
-      report = [found.lon, found.lat];
-    } else report = known[number];
-    paid.push(test);
+    /** @type {[Place, number[]]} */
+    const [found, asked] = stays ? [[here[1], here[2]], []] : this.#moved(before, place, seed);
+    const [report, epsilon] = zone && centre && enters(found) ? [centre, zone.test] : [found, test];
+    const paid = [...asked, epsilon];
     const others = before.anchors.filter((anchor) => !isSame(anchor, report));
     const next = {
       ...before,
       time: now,
       reports: [/** @type {Report} */ ([now, ...report, others.length === before.anchors.length])],
       anchors: [...others, report].slice(-ANCHORS),
-      run: { number: before.runs, epsilon: test, place: report },
+      run: { number: before.runs, epsilon, place: report },
       runs: before.runs + 1,
       spent: exactSum([before.spent, ...paid]),
     };
     return [next, paid];
+  }
+
+  /** A place reported earlier, or a fresh report, and its charges.
+   * @param {History} before @param {Place} place @param {Uint32Array} seed
+   * @returns {[Place, number[]]} */
+  #moved({ reports, anchors }, place, seed) {
+    const { fresh, limit, choice, places } = this.method;
+    const here = reports.at(-1);
+    const known =
+      here && choice
+        ? anchors
+            .slice(-places - 1)
+            .filter((anchor) => !isSame(anchor, [here[1], here[2]]))
+            .slice(-places)
+        : [];
+    const asked = known.length ? [choice] : [];
+    const number = known.length ? nearest(this.#words, seed, place, known, FAR * limit, choice) : null;
+    if (number !== null) return [known[number], asked];
+    const found = globe(fresh).sample(...place, (counter) => this.#words.pair(seed, fresh, FRESH, 0, counter));
+    return [
+      [found.lon, found.lat],
+      [...asked, fresh],
+    ];
   }
 
   /** What `resume` needs in addition to the method and the key, as JSON: what was published and spent, no true position. */
@@ -1838,7 +1858,8 @@ class TraceSession {
   /** The session that a state describes; it continues as if it had never stopped.
    * @param {string} state of `state()`, or of Python's `TraceSession.state`
    * @param {SparseVector} method
-   * @param {{ key: Uint8Array | string, person?: string | number, budget?: Budget }} options
+   * @param {{ key: Uint8Array | string, person?: string | number, budget?: Budget,
+   *   zone?: PrivateZone }} options
    */
   static resume(state, method, options) {
     if (options?.key === undefined) throw new TypeError("resume needs the session's key");
@@ -1929,9 +1950,58 @@ const factor = (value) =>
  * @param {string} [more] */
 const many = (count, one, more = `${one}s`) => `${count} ${count === 1 ? one : more}`;
 
+// A zone around a home: inside, a session answers with one place, and entering and leaving are private events.
+
+
+const [ZONE_CONFIDENCE, ZONE_CELL, LIMIT_RADII, TEST_RADII] = [0.99, 200, 3, 10]; // as in geoind.traces.zones
+
+/** A disk around a noisy home, in which a session answers with the centre. Centre and radius may be public. */
+class PrivateZone {
+  /** @param {{ lat: number, lon: number, radius: number }} options the centre, and metres */
+  constructor({ lat, lon, radius }) {
+    const [longitude, latitude] = asLonLat(lat, lon);
+    this.lon = longitude;
+    this.lat = latitude;
+    this.radius = asPositive(radius, "radius");
+    Object.freeze(this);
+  }
+
+  /** A zone around a home; costs epsilon, once: the centre is a report of the cell of 200 m in which the home lies.
+   * @param {object} options
+   * @param {number} options.lat of the home
+   * @param {number} options.lon
+   * @param {number} [options.epsilon] of the centre, per metre, or level and radius
+   * @param {number} [options.level]
+   * @param {number} [options.radius]
+   * @param {Uint8Array | string} options.key 32 secret bytes: the same home gets the same zone again, free of charge
+   * @param {number} [options.margin] metres by which the zone's radius exceeds the noise of the centre
+   * @param {string | number} [options.person] who pays
+   * @param {Budget} [options.budget]
+   */
+  static around({ lat, lon, epsilon, level, radius, key, margin = 200, person = "home", budget }) {
+    const cost = enoughNoise(asEpsilon({ epsilon, level, radius }));
+    const disk = reach(cost, ZONE_CONFIDENCE) + asPositive(margin, "margin");
+    return new PrivateZone({
+      ...new SamePlace(key, { cell: ZONE_CELL }).obfuscate({ lat, lon, person, epsilon: cost, budget }),
+      radius: disk,
+    });
+  }
+
+  /** How far from the centre the person may go, in metres, before noise. */
+  get limit() {
+    return LIMIT_RADII * this.radius;
+  }
+
+  /** Epsilon of all tests until the session leaves the zone, per metre. */
+  get test() {
+    return TEST_RADII / this.radius;
+  }
+}
+
 export {
   Budget,
   BudgetExceededError,
+  PrivateZone,
   SamePlace,
   SparseVector,
   SphericalLaplace,

@@ -28,3 +28,4 @@ export { SamePlace } from "./same_place.js";
 export { SparseVector, TraceSession } from "./session.js";
 export { SphericalLaplace } from "./spherical.js";
 export { factor, many, metres, percent } from "./words.js";
+export { PrivateZone } from "./zone.js";

@@ -5,7 +5,7 @@ import { blake2b } from "./blake2b.js";
 import { asFinite, asKey, asLonLat, asNumber, asPerson, asPositive, asUnit, toHex } from "./checks.js";
 import { log, twoTo } from "./functions.js";
 import { enoughNoise, globe } from "./obfuscate.js";
-import { FRESH, hasLeft, nearest, SEEN, SessionWords } from "./questions.js";
+import { arcLength, FRESH, hasLeft, nearest, SEEN, SessionWords } from "./questions.js";
 import { utf8 } from "./randomness.js";
 import { planarRadius } from "./spherical.js";
 
@@ -71,6 +71,7 @@ export class TraceSession {
   #words;
   #person;
   #budget;
+  #zone;
   /** @type {History | null} */
   #history = null;
   #seen = "";
@@ -81,14 +82,16 @@ export class TraceSession {
    * @param {Uint8Array | string} [options.key] 32 secret bytes; without it one is made
    * @param {string | number} [options.person] whose positions these are, and whose budget pays
    * @param {import("./budget.js").Budget} [options.budget] pays, and stores the newest state for each person and key
+   * @param {import("./zone.js").PrivateZone} [options.zone] near the home, the answer is its centre
    */
-  constructor(method, { key, person, budget } = {}) {
+  constructor(method, { key, person, budget, zone } = {}) {
     if (!(method instanceof SparseVector)) throw new TypeError("method must be a SparseVector");
     if (budget !== undefined && person === undefined) throw new TypeError("budget needs person: whose budget pays");
     this.method = method;
     this.#key = key === undefined ? crypto.getRandomValues(new Uint8Array(32)) : asKey(key).slice();
     this.#person = person === undefined ? "" : asPerson(person);
     this.#budget = budget;
+    this.#zone = zone;
     this.#words = new SessionWords(this.#key, this.#person);
     this.#tag = toHex(blake2b(utf8(this.#person), { key: this.#key, size: 16, person: "geoind session" }));
   }
@@ -127,10 +130,15 @@ export class TraceSession {
       history = next;
       return { state: stateOf(next, seen), paid };
     };
-    if (this.#budget) this.#budget.step(this.#person, this.#tag, this.method.maxCharges, step);
+    if (this.#budget) this.#budget.step(this.#person, this.#tag, this.maxCharges, step);
     else step(null, () => {});
     [this.#history, this.#seen] = [history, seen];
     return this.last;
+  }
+
+  /** The charges of the most expensive step: those of the method, and the next run of tests of a zone. */
+  get maxCharges() {
+    return [...this.method.maxCharges, ...(this.#zone ? [this.#zone.test] : [])];
   }
 
   /** The last answer. */
@@ -143,7 +151,7 @@ export class TraceSession {
   /** @param {History | null} last @param {Place} place @param {number} now @param {Uint32Array} seed
    * @returns {[History, number[]]} the next history and its charges */
   #step(last, place, now, seed) {
-    const { fresh, test, limit, choice, places } = this.method;
+    const { test, limit } = this.method;
     const before = last ?? {
       time: now,
       reports: [],
@@ -156,41 +164,53 @@ export class TraceSession {
       used_until: null,
     };
     const here = before.reports.at(-1);
-    if (here && before.run && !hasLeft(this.#words, seed, place, before.run, limit))
+    const zone = this.#zone;
+    /** @type {Place | null} */
+    const centre = zone ? [zone.lon, zone.lat] : null;
+    const inside = Boolean(centre && before.run && isSame(before.run.place, centre));
+    const enters = (/** @type {Place} */ place) => Boolean(zone && centre && arcLength(place, centre) <= zone.radius);
+    const stays =
+      here && before.run && !hasLeft(this.#words, seed, place, before.run, inside && zone ? zone.limit : limit);
+    if (stays && (inside || !enters([here[1], here[2]])))
       return [{ ...before, time: now, reports: [[now, here[1], here[2], false]] }, []];
-    /** @type {number[]} */
-    const paid = [];
-    const known =
-      here && choice
-        ? before.anchors
-            .slice(-places - 1)
-            .filter((anchor) => !isSame(anchor, [here[1], here[2]]))
-            .slice(-places)
-        : [];
-    let number = null;
-    if (known.length) {
-      paid.push(choice);
-      number = nearest(this.#words, seed, place, known, FAR * limit, choice);
-    }
-    /** @type {Place} */
-    let report;
-    if (number === null) {
-      paid.push(fresh);
-      const found = globe(fresh).sample(...place, (counter) => this.#words.pair(seed, fresh, FRESH, 0, counter));
-      report = [found.lon, found.lat];
-    } else report = known[number];
-    paid.push(test);
+    /** @type {[Place, number[]]} */
+    const [found, asked] = stays ? [[here[1], here[2]], []] : this.#moved(before, place, seed);
+    const [report, epsilon] = zone && centre && enters(found) ? [centre, zone.test] : [found, test];
+    const paid = [...asked, epsilon];
     const others = before.anchors.filter((anchor) => !isSame(anchor, report));
     const next = {
       ...before,
       time: now,
       reports: [/** @type {Report} */ ([now, ...report, others.length === before.anchors.length])],
       anchors: [...others, report].slice(-ANCHORS),
-      run: { number: before.runs, epsilon: test, place: report },
+      run: { number: before.runs, epsilon, place: report },
       runs: before.runs + 1,
       spent: exactSum([before.spent, ...paid]),
     };
     return [next, paid];
+  }
+
+  /** A place reported earlier, or a fresh report, and its charges.
+   * @param {History} before @param {Place} place @param {Uint32Array} seed
+   * @returns {[Place, number[]]} */
+  #moved({ reports, anchors }, place, seed) {
+    const { fresh, limit, choice, places } = this.method;
+    const here = reports.at(-1);
+    const known =
+      here && choice
+        ? anchors
+            .slice(-places - 1)
+            .filter((anchor) => !isSame(anchor, [here[1], here[2]]))
+            .slice(-places)
+        : [];
+    const asked = known.length ? [choice] : [];
+    const number = known.length ? nearest(this.#words, seed, place, known, FAR * limit, choice) : null;
+    if (number !== null) return [known[number], asked];
+    const found = globe(fresh).sample(...place, (counter) => this.#words.pair(seed, fresh, FRESH, 0, counter));
+    return [
+      [found.lon, found.lat],
+      [...asked, fresh],
+    ];
   }
 
   /** What `resume` needs in addition to the method and the key, as JSON: what was published and spent, no true position. */
@@ -201,7 +221,8 @@ export class TraceSession {
   /** The session that a state describes; it continues as if it had never stopped.
    * @param {string} state of `state()`, or of Python's `TraceSession.state`
    * @param {SparseVector} method
-   * @param {{ key: Uint8Array | string, person?: string | number, budget?: import("./budget.js").Budget }} options
+   * @param {{ key: Uint8Array | string, person?: string | number, budget?: import("./budget.js").Budget,
+   *   zone?: import("./zone.js").PrivateZone }} options
    */
   static resume(state, method, options) {
     if (options?.key === undefined) throw new TypeError("resume needs the session's key");

@@ -1,0 +1,29 @@
+"""Write the browser extension as an unpacked folder.
+
+Pages that ask for the location get a report, and never the true location. Load the folder in the browser's page of
+extensions (docs/extension.md).
+"""
+
+import argparse
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+
+from geoind.cli.shared import option
+
+__all__ = ["add_options", "run"]
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the command."""
+    option(parser, "--out FOLDER", "a new or an empty folder", type=Path, required=True)
+    option(parser, "--browser chromium|firefox", "which browser the manifest is for", default="chromium")
+
+
+def run(options: argparse.Namespace) -> None:
+    """Write the extension."""
+    # Imported by name, because the library must not depend on the demo. In a clone it is next to the library.
+    home = "geoind.webdemo" if find_spec("geoind.webdemo") else "webdemo"
+    written = import_module(f"{home}.extension_build").write_extension(options.out, options.browser)
+    page = "chrome://extensions" if options.browser == "chromium" else "about:debugging"
+    print(f"Wrote {len(written)} files: open {page} and load {options.out}")
