@@ -70,7 +70,7 @@ html_theme_options = {
 }
 
 ENGINES = ("geopandas", "polars", "duckdb", "dask", "spark")
-SUBJECTS = (*geoind.SUBJECTS, *(f"adapters.{engine}" for engine in ENGINES))
+SUBJECTS = (*vars(geoind)["SUBJECTS"], *(f"adapters.{engine}" for engine in ENGINES))
 PLACES = ["geoind", *(f"geoind.{subject}" for subject in SUBJECTS)]
 """Every module that users import from; its `__all__` is its page of the reference."""
 
@@ -141,11 +141,6 @@ def fill_in(_: Sphinx, name: str, source: list[str]) -> None:
     """Put the options in the place of their comment, and let links to notebooks lead to their pages."""
     if name == "command-line":
         source[0] = source[0].replace("<!-- the options of every command -->", options_of_commands())
-    # Sphinx warns of a pattern without a page; features that are not installed have none.
-    folder = (DOCS / name).parent
-    source[0] = re.sub(
-        r"^([\w./-]+\*)\n", lambda line: line[0] if any(folder.glob(line[1])) else "", source[0], flags=re.M
-    )
     copies = "../" * name.count("/") + "gallery/notebooks/"
     source[0] = re.sub(r"\]\((\.\./)+notebooks/", f"]({copies}", source[0])
 

@@ -9,8 +9,8 @@ A distribution is given as atoms: positive masses at losses, from Gauss-Legendre
 grid, so that rounding the atoms to the grid rounds the distribution itself.
 
 For noise with a log-concave density that is moved to the truth, and so for planar Laplace and Gaussian noise, the
-worst pair is the one at the full radius, at every level (docs/explanations/accounting.md has the proof). For a finite channel
-all pairs are tried.
+worst pair is the one at the full radius, at every level (docs/explanations/accounting.md has the proof).
+For a finite channel all pairs are tried.
 """
 
 import math
@@ -232,8 +232,8 @@ class _LaplaceLoss:
 class _GlobeLoss:
     """Laplace noise on the globe, `scales` times narrower than the Earth's radius, between places `arc` apart.
 
-    Except for the curvature the loss is that of the plane (docs/explanations/accounting.md): every probability is the plane's
-    within a factor exp(doubt), except for reports more than 2 - arc radii away.
+    Except for the curvature the loss is that of the plane (docs/explanations/accounting.md): every
+    probability is the plane's within a factor exp(doubt), except for reports more than 2 - arc radii away.
 
     Parameters
     ----------
