@@ -387,7 +387,7 @@ class SphericalGaussian:
 
     Like `PlanarGaussian` it has no epsilon: its guarantee holds except with probability delta. `level_of_reports`
     computes it, including the effect of the Earth's curvature (docs/explanations/accounting.md). The noise is
-    wider by 0.57 %, so that the guarantee holds for WGS84 metres, and every report is the exact rounding of a draw.
+    wider by 0.57 %, so that the guarantee holds for WGS84 metres, and each report is the exact rounding of a draw.
 
     Parameters
     ----------
