@@ -7,6 +7,7 @@ python3 dev.py check    ruff, mypy and import-linter; Biome and tsc for the Java
 python3 dev.py demo     the map demo in the browser
 python3 dev.py bench    the benchmarks of benchmarks/, by name (without a name: list them)
 python3 dev.py notebooks  run the notebooks and store them with their pictures
+python3 dev.py docs     build the documentation as a site: docs/_build/html/index.html
 python3 dev.py mutants  change the named files at random places and count the changes that the tests detect
 python3 dev.py ci       run in a new clone, the built packages, every test; on the newest Python the fast tests,
                         on other Pythons the examples of the library
@@ -42,6 +43,7 @@ ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,polars,duckdb,opendp,h3]",
 # tests/conftest.py puts the slow files first: no worker is left with a long file at the end.
 TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]
 FAST = ["-m", "not slow"]
+SITE = ["-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", "-j", "auto"]
 EXAMPLES = ["geoind"]
 """The doctests: every public name has one, and a Python between two that are tested needs no more."""
 COVERAGE = ["--cov=geoind", "--cov-report=term:skip-covered", "--cov-fail-under=96"]
@@ -209,6 +211,13 @@ def notebooks() -> None:
     sh(PYTHON, ROOT / "notebooks" / "refresh.py", *sys.argv[2:])
 
 
+def docs() -> None:
+    """Build the documentation as a site, with warnings as errors."""
+    install(EVERYTHING)
+    sh(PYTHON, *SITE, "-d", "docs/_build/doctrees", "docs", "docs/_build/html")
+    print(f"open {ROOT / 'docs' / '_build' / 'html' / 'index.html'}")
+
+
 def ci() -> None:
     """Run a new clone, the built packages, every test, and on other Pythons the fast tests or the examples."""
     # Packages that are installed elsewhere must not be found.
@@ -265,7 +274,9 @@ def try_packages(folder: Path) -> None:
     uv: list[str | Path] = [PYTHON, "-m", "uv"]
     constraints = ROOT / "constraints.txt"
     sh(*uv, "build", "-q", "--out-dir", folder / "dist", folder=folder / "clone", collect=True)
-    for package in sorted((folder / "dist").glob("geoind-*")):
+    packages = sorted((folder / "dist").glob("geoind-*"))
+    sh(PYTHON, "-m", "twine", "check", "--strict", *packages, collect=True)
+    for package in packages:
         empty = folder / f"empty-{package.suffix[1:]}"
         python = empty / PYTHON.relative_to(VENV)
         sh(*uv, "venv", "-q", "--python", sys.executable, empty, collect=True)
@@ -322,6 +333,7 @@ COMMANDS: dict[str, Callable[[], None]] = {
     "demo": demo,
     "bench": bench,
     "notebooks": notebooks,
+    "docs": docs,
     "mutants": mutants,
     "ci": ci,
 }

@@ -120,6 +120,8 @@ def main() -> None:
     memory = peak_memory(lambda: obfuscate(lat=lat, lon=lon, epsilon=EPSILON)) / lonlat.nbytes
     geoind_import, numpy_import = import_seconds("geoind"), import_seconds("numpy")
     lines = [
+        "# The time of a call",
+        "",
         "One million points, as ratios to the baseline, which takes one core in both columns (best of 15 runs;",
         f"baseline {one[baseline] * 1e3:.0f} ms on this machine):",
         "",

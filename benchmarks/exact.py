@@ -29,6 +29,7 @@ EPSILON = math.log(4) / 200
 PLANAR = (PlanarLaplace(EPSILON), PlanarLaplace(5.0), PlanarGaussian(300.0))
 GLOBES = (SphericalLaplace(EPSILON), SphericalLaplace(1e-3), SphericalLaplace(3e-6))
 BLOCK = 1_000_000
+TITLE = "# Exact draws: measured\n\n"
 RULE = "\n\n---\n\n"
 """Separator of the tables of the page; a table that is measured again replaces the old one."""
 
@@ -253,9 +254,10 @@ def main() -> None:
         for line in SECTIONS[name](share):
             print(line, flush=True)
             lines.append(line)
-        tables = OUT.read_text().rstrip("\n").split(RULE) if OUT.exists() else [""] * len(SECTIONS)
+        written = OUT.read_text().removeprefix(TITLE).rstrip("\n") if OUT.exists() else RULE * (len(SECTIONS) - 1)
+        tables = written.split(RULE)
         tables[list(SECTIONS).index(name)] = "\n".join(lines)
-        OUT.write_text(RULE.join(tables) + "\n")
+        OUT.write_text(f"{TITLE}{RULE.join(tables)}\n")
 
 
 if __name__ == "__main__":

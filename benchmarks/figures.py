@@ -3,7 +3,7 @@
 python3 dev.py bench figures
 
 Writes the pictures docs/figures/evaluation-*.png that the pages show, the tables between the markers of
-docs/evaluation.md and README.md, and geoind/evaluation/paper_comparison.json, which the demo shows.
+docs/benchmarks/evaluation.md, and geoind/evaluation/paper_comparison.json, which the demo shows.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from geoind.parallel import available_cores
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures"
-PAGES = (ROOT / "docs" / "evaluation.md", ROOT / "README.md")
+PAGE = ROOT / "docs" / "benchmarks" / "evaluation.md"
 
 
 def markdown_table(header: list[str], rows: list[list[str]]) -> str:
@@ -110,7 +110,7 @@ def main() -> None:
     with progress_line() as show:
         evaluation = evaluate(setting, workers=available_cores(), progress=show)
     print(f"evaluated in {time.perf_counter() - start:.0f} s")
-    shown = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    shown = PAGE.read_text(encoding="utf-8")
     for name, picture in report.pictures(evaluation).items():
         if (file := f"evaluation-{name}.png") in shown:
             picture.figure.savefig(FIGURES / file, dpi=100)
@@ -123,8 +123,7 @@ def main() -> None:
         "measures": measures(evaluation),
         "verdicts": verdicts(evaluation),
     }
-    for page in PAGES:
-        fill(page, parts)
+    fill(PAGE, parts)
 
 
 if __name__ == "__main__":

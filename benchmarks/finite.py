@@ -91,6 +91,8 @@ def main() -> None:
         ("`PosteriorRemap`, Euclidean loss", seconds(lambda: PosteriorRemap(prior, noise)(reports))),
     ]
     lines = [
+        "# Mechanisms on a grid: measured",
+        "",
         "A grid of 50 x 50 cells (2 500 sites):",
         "",
         "| job | processor seconds | time / baseline |",

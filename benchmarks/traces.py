@@ -41,8 +41,7 @@ from geoind.traces import (
 from geoind.traces.drives import HOME, WORK
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "traces.md"
-OUT, FIGURE = ROOT / "docs" / "benchmarks" / "traces.md", ROOT / "docs" / "figures" / "traces.png"
+PAGE, FIGURE = ROOT / "docs" / "benchmarks" / "traces.md", ROOT / "docs" / "figures" / "traces.png"
 PLANE = Projection(*HOME)
 ACCURACY = 500.0
 EPSILON = Independent.for_accuracy(ACCURACY).epsilon
@@ -283,68 +282,13 @@ def main() -> None:
     }
     if sys.argv[1:]:
         tables["geolife"] = evaluated(sys.argv[1])
-    page = f"""# What people who move pay, and what their reports reveal
-
-Written by `python3 dev.py bench traces`. Fresh reports are within {ACCURACY:.0f} m nine times in ten.
-
-Errors and rates are averages over {WEEKS} persons.
-
-## A commuter, a week, a position every five minutes
-
-{tables["commuter"]}
-
-Fresh reports within 1 000 m nine times in ten:
-
-{tables["commuter within 1 km"]}
-
-The session with memory over {CROWD} persons:
-
-{tables["crowd"]}
-
-## A person who never stays, a day, a position every five minutes
-
-{tables["driver"]}
-
-## What the attacks learn about each moment
-
-A commuter, two days, a position every ten minutes; 60 x 50 cells of 200 m.
-
-{tables["learned"]}
-
-## Days until home is known to 100 m
-
-{PERSONS} commuters, {DAYS} days, a position every {EVERY / 60:.0f} minutes.
-Each defence has a mean error of about {2 / EPSILON:.0f} m. The attacker averages what was reported at night, or is
-the Bayesian of `home_beliefs`: the attack that does best against all persons.
-
-{tables["homes"]}
-
-## What the border of a zone reveals
-
-{ZONES} persons leave home once a day, at a time, with a speed (5 m/s, a position every 30 s) and in a direction
-that the observer knows. The guess is the most likely home given the centre and the answers. Fresh reports are
-within {ACCURACY:.0f} m nine times in ten.
-
-{tables["zones"]}
-
-{tables["jitter"]}
-
-{tables["nights"]}
-
-## The speed of the adversary
-
-100 x 100 cells, 1 000 steps.
-
-{tables["speed"]}
-"""
-    OUT.write_text(page)
     text = PAGE.read_text()
     for name, rows in tables.items():
         begin, end = f"<!-- {name} -->\n", f"\n<!-- end of {name} -->"
         before, _, rest = text.partition(begin)
         text = before + begin + rows + end + rest.partition(end)[2]
     PAGE.write_text(text)
-    print(page)
+    print(*tables.values(), sep="\n\n")
 
 
 if __name__ == "__main__":

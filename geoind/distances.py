@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 Distance: TypeAlias = Callable[[FloatArray, FloatArray], FloatArray]
+"""A function from (n, k) and (m, k) coordinates to the (n, m) matrix of their distances."""
 
 EARTH_RADIUS = 6_371_008.8
 """Mean radius of the Earth in metres (IUGG)."""

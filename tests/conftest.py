@@ -38,6 +38,7 @@ SLOW = [
     "adapters/test_engines.py",
     "webdemo",
     "docs/test_notebooks.py",
+    "docs/test_site.py",
     "docs/test_docs.py",
     "audits/test_audit.py",
     "files/test_paid_once.py",

@@ -71,7 +71,7 @@ def test_the_fast_tests_are_those_that_are_not_slow(
     monkeypatch.setenv("GEOIND_TRIALS", "1")
     monkeypatch.setattr(sys, "argv", ["dev.py", "test", *arguments])
     monkeypatch.setattr(dev, "sh", lambda *command, **_: ran.append(command))
-    for step in ("install", "install_system"):
+    for step in ("install", "install_system", "install_javascript"):
         monkeypatch.setattr(dev, step, lambda *_: None)
     dev.test()
     [tests] = [command for command in ran if "pytest" in command]

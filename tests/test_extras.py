@@ -17,6 +17,7 @@ from geoind.curator import H3Cells
 from geoind.errors import MissingExtraError
 from geoind.extras import EXTRAS, require
 from geoind.queries import plot_retrieval_radius
+from tests.docs.pages import PAGES, name_of
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -50,6 +51,7 @@ ESTIMATE = ["estimate", "reports.csv", "--grid", "500", "--quiet", "--out"]
 WORKS = {
     "obfuscate": ["obfuscate", "places.csv", "other.csv", *PRIVACY, *EACH],
     "map": ["map", "reports.csv"],
+    "assess": ["assess", "reports.csv"],
     "estimate": [*ESTIMATE, "people.geojson", "--out", "p.html", "--out", "p.parquet", "--out", "p.csv"],
     "explain": ["explain", *PRIVACY],
     "audit": ["audit", *PRIVACY, "--draws", "2000"],
@@ -222,7 +224,7 @@ def test_a_part_that_imports_a_package_of_an_extra_asks_for_it(part: str) -> Non
         assert any(re.match(rf"require\(.*'{package}'", call) for call in asked), package
 
 
-@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md"))])
+@pytest.mark.parametrize("page", [name_of(page) for page in PAGES])
 def test_the_docs_install_from_a_clone_because_no_index_has_geoind(page: str) -> None:
     text = (ROOT / page).read_text()
     assert not re.search(r"pip install '?\"?geoind", text)

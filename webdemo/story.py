@@ -32,7 +32,7 @@ PLAIN = (
 
 AREAS = ("green", "water", "buildings")
 
-INDEX = PACKAGE.joinpath("static/story/index.html").read_text("utf-8")
+INDEX = files(__package__).joinpath("static/story/index.html").read_text("utf-8")
 
 POLICY = content_policy(
     {"script-src": "'self'", "style-src": "'self'", "img-src": "'self'", "connect-src": "'none'"}

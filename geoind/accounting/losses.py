@@ -9,8 +9,8 @@ A distribution is given as atoms: positive masses at losses, from Gauss-Legendre
 grid, so that rounding the atoms to the grid rounds the distribution itself.
 
 For noise with a log-concave density that is moved to the truth, and so for planar Laplace and Gaussian noise, the
-worst pair is the one at the full radius, at every level (docs/accounting.md has the proof). For a finite channel
-all pairs are tried.
+worst pair is the one at the full radius, at every level (docs/explanations/accounting.md has the proof).
+For a finite channel all pairs are tried.
 """
 
 import math
@@ -36,7 +36,7 @@ from geoind.mechanisms.spherical import WGS84_FACTOR, SphericalGaussian, Spheric
 __all__ = ["Atoms", "Loss", "Losses", "bounded_loss", "excess", "loss_of", "merged", "scale_and_width"]
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(10)
-"""Ten nodes per cell: exact to rounding for the cells used here (docs/accounting.md)."""
+"""Ten nodes per cell: exact to rounding for the cells used here (docs/explanations/accounting.md)."""
 
 PIECES = 64
 """Cells of a loss where the grid is coarse."""
@@ -156,7 +156,7 @@ def _(mechanism: SphericalGaussian, radius: float) -> Loss:
     arc, noise, reach = _arc(radius), mechanism.noise_arc, FARTHEST * mechanism.noise_arc
     # Upper bound: an arc to a report is at most as long as the third side of the plane's triangle, and the area
     # elements around two places differ by (1 / x - cot x) per radius at most, x the longer arc. Lower bound: how
-    # much shorter that third side can be (docs/accounting.md).
+    # much shorter that third side can be (docs/explanations/accounting.md).
     bend = 1 / (reach + arc) - 1 / math.tan(reach + arc)
     shorter = (1 - ATTAINED) * arc / noise * (arc / noise + 2 * FARTHEST) + (reach + arc) ** 2 * (arc / noise) ** 2
     return _GaussianLoss(arc / noise, arc * bend, arc * bend + shorter, math.exp(-(FARTHEST**2) / 2))
@@ -232,8 +232,8 @@ class _LaplaceLoss:
 class _GlobeLoss:
     """Laplace noise on the globe, `scales` times narrower than the Earth's radius, between places `arc` apart.
 
-    Except for the curvature the loss is that of the plane (docs/accounting.md): every probability is the plane's
-    within a factor exp(doubt), except for reports more than 2 - arc radii away.
+    Except for the curvature the loss is that of the plane (docs/explanations/accounting.md): every
+    probability is the plane's within a factor exp(doubt), except for reports more than 2 - arc radii away.
 
     Parameters
     ----------

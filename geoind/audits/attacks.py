@@ -16,6 +16,7 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.audits.visits import MILLIMETRE, Flags, Visits, Within, on_sphere, plane_around, snapped
 from geoind.channels.remap import geometric_median
 from geoind.distances import haversine
+from geoind.errors import SolverError
 
 __all__ = [
     "FOUND",
@@ -32,6 +33,7 @@ __all__ = [
     "nearest_report",
     "uniqueness",
     "usual_places",
+    "weighted_median",
 ]
 
 Law: TypeAlias = Callable[[FloatArray], FloatArray]
@@ -87,7 +89,7 @@ def bayesian(
             weights = (apart == apart.min()).astype(float)
         weights = weights / weights.sum()
         [true] = plane_around(report, place[None])
-        [guess] = geometric_median(xy, weights[None], tolerance=1.0)
+        guess = weighted_median(xy, weights)
         errors[number] = np.hypot(*(guess - true))
         posterior = np.zeros(len(places))
         posterior[rows] = weights
@@ -147,7 +149,19 @@ def mean_of(xy: FloatArray, law: Law) -> FloatArray:  # noqa: ARG001
 
 def median_of(xy: FloatArray, law: Law) -> FloatArray:  # noqa: ARG001
     """Return the geometric median of reports: the most likely place if all are of one place (Laplace noise)."""
-    return np.asarray(geometric_median(xy, np.full((1, len(xy)), 1 / len(xy)), tolerance=1.0)[0])
+    return weighted_median(xy, np.full(len(xy), 1 / len(xy)))
+
+
+def weighted_median(xy: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the geometric median, within a metre of the least mean distance or a thousandth of it."""
+    apart = float(weights @ np.hypot(*(xy - weights @ xy).T))
+    try:
+        return np.asarray(geometric_median(xy, weights[None], tolerance=max(1.0, apart / 1000))[0])
+    except SolverError:
+        # Slow where a point is almost the median: then the best of the heaviest points is as good.
+        some = xy[np.argsort(-weights, kind="stable")[:500]]
+        mean = weights @ np.hypot(xy[:, None, 0] - some[None, :, 0], xy[:, None, 1] - some[None, :, 1])
+        return np.asarray(some[int(mean.argmin())])
 
 
 def mode_of(xy: FloatArray, law: Law) -> FloatArray:

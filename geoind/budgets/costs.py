@@ -2,7 +2,7 @@
 
 A sum of epsilons holds however each report's mechanism was chosen, also from the earlier reports. A level up to
 delta does not: the accountant needs to know in advance which reports will be made. `_LevelLimit` therefore allows
-what one of two rules allows; docs/budgets.md has the proof.
+what one of two rules allows; docs/explanations/budgets.md has the proof.
 """
 
 import math

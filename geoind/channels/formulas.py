@@ -218,7 +218,7 @@ def _counting_quadrature(size: int) -> tuple[FloatArray, FloatArray]:
 
 
 def geometric(n: int, *, epsilon: float, cell: float = 1.0, beyond: int = 0) -> Channel:
-    """Return the geometric mechanism on n values: report z at x has probability c e^(-epsilon |z - x|).
+    """Return the geometric mechanism on n values: report z at x has probability `c e^(-epsilon |z - x|)`.
 
     The coefficient c is (e^epsilon - 1) / (e^epsilon + 1), as on an infinite line. The range of reports extends
     `beyond` steps beyond the values; the first and the last report take the mass of all farther ones, with the
@@ -250,7 +250,7 @@ def geometric(n: int, *, epsilon: float, cell: float = 1.0, beyond: int = 0) -> 
 
 
 def linear_laplace(n: int, *, epsilon: float, cell: float = 1.0, beyond: int = 0) -> Channel:
-    """Return Laplace noise on a line, density epsilon / 2 * e^(-epsilon |r|), rounded to the closest value.
+    """Return Laplace noise on a line, density `epsilon / 2 * e^(-epsilon |r|)`, rounded to the closest value.
 
     Rounding is post-processing, so it does not change epsilon. With beyond 0, the default, the noise is truncated
     to the values: reports beyond an end become the end.

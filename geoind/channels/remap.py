@@ -75,7 +75,7 @@ BLOCK = 100_000
 class PosteriorRemap:
     """A step for `PostProcessed` that moves a report to the location of smallest expected loss.
 
-    After report z the truth is at place p with probability proportional to mass(p) * exp(-epsilon |z - p|). The
+    After report z the truth is at place p with probability proportional to `mass(p) * exp(-epsilon |z - p|)`. The
     best report is the posterior's geometric median (Euclidean loss) or mean (squared loss). It depends on z only,
     so epsilon is unchanged (Chatzikokolakis et al., PoPETs 2017).
 

@@ -291,13 +291,13 @@ def _trace_adversary(record: "ReleaseRecord") -> "dict[str, Guess]":
     """Return the Bayesian of `geoind.traces.home_beliefs` as a guess about a home, if the method is known."""
     import numpy as np
 
+    from geoind.audits.attacks import weighted_median
     from geoind.audits.visits import at_night
-    from geoind.channels.remap import geometric_median
     from geoind.mechanisms.spherical import SphericalLaplace
     from geoind.space.projection import Projection
     from geoind.space.sites import Grid
     from geoind.tables.recipe import METHODS, described, method_of
-    from geoind.traces import Independent, Mobility, TraceMethod, home_beliefs, middle
+    from geoind.traces import Independent, Mobility, TraceMethod, home_beliefs
 
     if record.mechanism != "SphericalLaplace" and record.session is None:
         return {}
@@ -312,21 +312,22 @@ def _trace_adversary(record: "ReleaseRecord") -> "dict[str, Guess]":
     def guess(reports: "FloatArray", seconds: "FloatArray") -> "FloatArray":
         night = at_night(reports, seconds)
         night = night if night.any() else np.ones(len(reports), bool)
-        centre = middle(reports[night])
-        plane, cell = Projection(*centre), noise.reach(0.95) / 12
-        corner = -cell * (SIDE // 2)
-        grid = Grid(corner, corner, cell=cell, columns=SIDE, rows=SIDE)
+        plane, cell = Projection(*reports[night][0]), noise.reach(0.95) / 12
+        xy = plane.to_xy(reports)
+        centre = weighted_median(xy[night], np.full(night.sum(), 1 / night.sum()))
+        west, south = centre - cell * (SIDE // 2)
+        grid = Grid(west, south, cell=cell, columns=SIDE, rows=SIDE)
+        # Nights elsewhere are not at home.
+        here = night & (np.hypot(*(xy - centre).T) < cell * (SIDE // 2))
         # Times must increase: rows of the same second follow each other by a millisecond.
         times = seconds + 1e-3 * np.arange(len(seconds))
-        # Nights elsewhere are not at home.
-        here = night & (np.hypot(*plane.to_xy(reports).T) < -corner)
         beliefs = home_beliefs(reports, times, at_home=here, method=method, mobility=Mobility(grid, plane))
         try:
             [belief] = deque(beliefs, maxlen=1)
+            best = weighted_median(grid.xy, belief.ravel())
         except InvalidInputError:
             # No cell of the grid explains the answers of a session.
-            return centre
-        best = geometric_median(grid.xy, belief.reshape(1, -1), tolerance=1.0)
-        return np.asarray(plane.to_lonlat(best)[0])
+            best = centre
+        return np.asarray(plane.to_lonlat(best[None])[0])
 
     return {"trace adversary at night": guess}

@@ -386,8 +386,8 @@ class SphericalGaussian:
     """Gaussian noise on the globe: a uniform direction, and the radius of a normal pair as an arc.
 
     Like `PlanarGaussian` it has no epsilon: its guarantee holds except with probability delta. `level_of_reports`
-    computes it, including the effect of the Earth's curvature (docs/accounting.md). The noise is wider by 0.57 %,
-    so that the guarantee holds for WGS84 metres, and every report is the exact rounding of a draw.
+    computes it, including the effect of the Earth's curvature (docs/explanations/accounting.md). The noise is
+    wider by 0.57 %, so that the guarantee holds for WGS84 metres, and each report is the exact rounding of a draw.
 
     Parameters
     ----------

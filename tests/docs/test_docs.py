@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from geoind import SphericalLaplace, epsilon_for
+from geoind import PlanarLaplace, SphericalLaplace, epsilon_for
+from geoind.errors import __all__ as errors
 from tests.apart import apart
+from tests.docs.pages import PAGES, ROOT, name_of
 from tests.spark_session import require_java
 
-ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 JVM = [ROOT / "docs" / "spark.md"]
 
 
@@ -23,7 +23,7 @@ def blocks(document: Path) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore:The inplace keyword")  # Dask's, in its reader of Parquet
-@pytest.mark.parametrize("document", [page for page in PAGES if page not in JVM], ids=lambda path: path.name)
+@pytest.mark.parametrize("document", [page for page in PAGES if page not in JVM and blocks(page)], ids=name_of)
 def test_the_examples_of_a_page_run_one_after_the_other(
     document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -35,7 +35,7 @@ def test_the_examples_of_a_page_run_one_after_the_other(
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("document", JVM, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", JVM, ids=name_of)
 def test_the_examples_of_a_page_about_spark_run(document: Path, tmp_path: Path) -> None:
     require_java()
     # In a process of its own: a Java machine stays in the folder where it was started.
@@ -48,14 +48,18 @@ def test_the_examples_of_a_page_about_spark_run(document: Path, tmp_path: Path) 
 
 def test_there_is_no_python_on_a_page_that_does_not_run() -> None:
     for document in PAGES:
-        kinds = set(re.findall(r"^```(\w+)$", document.read_text(), re.MULTILINE))
+        kinds = set(re.findall(r"^```(.+)$", document.read_text(), re.MULTILINE))
         # tests/webdemo/device/test_docs.py runs JavaScript.
-        assert kinds <= {"python", "console", "sh", "sql", "javascript"}, document.name
+        known = {"python", "console", "sql", "javascript", "{toctree}"}
+        assert {kind for kind in kinds if not kind.startswith("{include}")} <= known, document.name
+
+
+EPSILON = ROOT / "docs" / "explanations" / "epsilon.md"
 
 
 def test_the_table_of_epsilons_is_what_the_code_says() -> None:
     rows = re.findall(
-        r"^\| ln (\d+) \| (\d+) m \| ([\d.]+) \| ([\d,]+) m \| ([\d,]+) m \|$", PAGES[0].read_text(), re.M
+        r"^\| ln (\d+) \| (\d+) m \| ([\d.]+) \| ([\d,]+) m \| ([\d,]+) m \|$", EPSILON.read_text(), re.M
     )
     assert len(rows) == 9
     for level, radius, epsilon, mean, quantile in rows:
@@ -65,7 +69,34 @@ def test_the_table_of_epsilons_is_what_the_code_says() -> None:
         assert f"{float(globe.radius_quantile(0.95)):,.0f}" == quantile
 
 
-@pytest.mark.parametrize("document", PAGES, ids=lambda path: path.name)
+def test_the_mean_errors_of_the_examples_of_a_choice_are_what_the_code_says() -> None:
+    rows = re.findall(r"^\| [^|]+ \| ln (\d+) within (\d+) m \| ([\d,]+) m \|", EPSILON.read_text(), re.M)
+    assert len(rows) == 4
+    for level, radius, mean in rows:
+        globe = SphericalLaplace(epsilon_for(math.log(int(level)), int(radius)))
+        assert f"{globe.mean_radius:,.0f}" == mean
+
+
+def test_the_shares_within_the_radii_of_laws_are_what_the_code_says() -> None:
+    row = re.compile(r"= (\d+) m \| (\d+) % \| ln 4 within ([\d,]+) m \| ln 4 within ([\d,]+) m \|$", re.M)
+    rows = row.findall(EPSILON.read_text())
+    assert len(rows) == 2
+    for metres, share, half, twentieth in rows:
+        for wanted, radius in ((int(share) / 100, "200"), (0.5, half), (0.05, twentieth)):
+            noise = PlanarLaplace(epsilon_for(math.log(4), float(radius.replace(",", ""))))
+            assert float(noise.radius_quantile(wanted)) == pytest.approx(int(metres), rel=0.01)
+
+
+def test_the_quickstart_has_less_than_60_lines() -> None:
+    assert len((ROOT / "docs" / "start" / "quickstart.md").read_text().splitlines()) < 60
+
+
+@pytest.mark.parametrize("error", ["GeoindError", "InvalidInputError", "BudgetExceededError", *errors])
+def test_the_page_of_errors_has_every_error(error: str) -> None:
+    assert f"`{error}`" in (ROOT / "docs" / "reference" / "errors.md").read_text()
+
+
+@pytest.mark.parametrize("document", PAGES, ids=name_of)
 def test_links_to_files_of_the_repository_lead_somewhere(document: Path) -> None:
     for target in re.findall(r"\]\((?!https?://|#|mailto:)([^)#\s]+)", document.read_text()):
         assert (document.parent / target).exists(), target
