@@ -100,7 +100,7 @@ def test_the_popup_says_that_a_budget_is_spent(popup: Page, chromium: Extended) 
 
 def test_a_choice_in_the_popup_is_made_with_the_keyboard(popup: Page, site: Page) -> None:
     # A click or a key that was meant for a page has no effect in a popup that opens under it.
-    popup.wait_for_function("!document.body.inert")
+    popup.wait_for_function("() => !document.body.inert")
     popup.get_by_role("radio", name="privacy medium").focus()
     popup.keyboard.press("ArrowDown")
     expect(popup.get_by_role("radio", name="privacy high")).to_be_checked()
