@@ -158,6 +158,7 @@ def test_a_trace_is_attacked_by_the_adversary_of_its_session(tmp_path: Path) -> 
         (["--person", "nobody"], "column 'nobody' must exist once"),
         (["--id", "fare"], "column 'fare' must exist once"),
         (["--weight", "people"], "--weight needs --population"),
+        (["--population", "people.asc"], "no such file: 'people.asc'"),
         (["--k", "31"], "fewer than k = 31"),
         (["--time", "rider"], "the time must be"),
     ],
@@ -189,7 +190,7 @@ def test_bad_files_are_a_sentence_and_nothing_is_written(
         (one, reports): "1 rows and the reports have 180",
         (truth, tmp_path / "none.csv"): "no such file",
         (truth, reports, reports): "not 3 files",
-        (truth, reports, "--population", raster): "rasters are not read",
+        (truth, reports, "--population", raster): "GDAL cannot read 'people.tif' as GTiff",
     }
     for case, sentence in cases.items():
         assert run("assess", *case, "--person", "rider", "--out", out) == 2
