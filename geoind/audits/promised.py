@@ -56,6 +56,8 @@ class Record(Protocol):
     @property
     def fresh(self) -> float | None: ...  # noqa: D102
     @property
+    def key(self) -> str | None: ...  # noqa: D102
+    @property
     def version(self) -> str: ...  # noqa: D102
 
 

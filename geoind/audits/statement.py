@@ -31,6 +31,12 @@ Parts: TypeAlias = Iterator[str | Table | Figure]
 
 TITLE = "Privacy statement of a release"
 MOST_PLACES = 10
+KEYS = {
+    "given": "given by the owner of the data; it can undo the noise: delete it when the release is final",
+    "discarded": "none: made for this release, and discarded",
+    None: "not in the record; if the noise was drawn with a key, the key can undo it: delete it",
+}
+"""What the statement says for `ReleaseRecord.key`."""
 
 ADVERSARIES = {
     "bayes": (
@@ -151,7 +157,7 @@ def _leaves(found: Assessment) -> Parts:
         ("Epsilon", "none (Gaussian noise)" if record.epsilon == math.inf else f"{record.epsilon:.6g} per metre"),
         *([("Sigma", f"{record.sigma:g} m")] if record.sigma is not None else []),
         ("Lattice", f"{record.decimals} decimals of a degree"),
-        ("Key", "not in the record; if the noise was drawn with a key, the key can undo it: delete it"),
+        ("Key", KEYS[record.key]),
         ("Made by", f"geoind {record.version}"),
         *((f"SHA-256 of {name}", digest) for name, digest in found.files.items()),
     ]
@@ -406,6 +412,7 @@ def json_of(found: Assessment) -> str:
         "kept": [named(name) for name in found.record.kept],
         "mechanism": found.record.mechanism,
         "epsilon": _finite(found.record.epsilon),
+        "key": found.record.key,
         "promised": [
             {
                 "who": promised.who,
