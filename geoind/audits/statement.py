@@ -22,7 +22,7 @@ from geoind.audits.wording import (
 )
 from geoind.errors import plural, printable
 from geoind.pictures.charts import bars, curves, intervals, squares
-from geoind.pictures.document import Figure, Section, Table, as_html, as_markdown
+from geoind.pictures.document import Figure, Sections, Table, as_html, as_markdown
 from geoind.version import __version__
 
 __all__ = ["html_of", "json_of", "markdown_of"]
@@ -76,22 +76,24 @@ ADVERSARIES = {
 def html_of(found: Assessment) -> str:
     """Return the statement as one page that loads nothing."""
     verdict = "" if not found.verdicts else "failed" if found.failed else "passed"
-    return as_html(TITLE, list(_sections(found)), verdict=verdict)
+    return as_html(TITLE, _sections(found), verdict=verdict)
 
 
 def markdown_of(found: Assessment) -> str:
     """Return the statement as Markdown, without figures."""
-    return as_markdown(TITLE, list(_sections(found)))
+    return as_markdown(TITLE, _sections(found))
 
 
-def _sections(found: Assessment) -> Iterator[Section]:
-    yield Section("In short", list(_summary(found)))
-    yield Section("What leaves", list(_leaves(found)))
-    yield Section("What is promised to each person", list(_promise(found)))
-    yield Section("How far reports are from the truth", list(_distances(found)))
-    yield Section("How many people share the place", list(_sharing(found)))
-    yield Section("Attacks, run on this release", list(_attacks(found)))
-    yield Section("What this statement does not say", list(_limits(found)))
+def _sections(found: Assessment) -> Sections:
+    return {
+        "In short": list(_summary(found)),
+        "What leaves": list(_leaves(found)),
+        "What is promised to each person": list(_promise(found)),
+        "How far reports are from the truth": list(_distances(found)),
+        "How many people share the place": list(_sharing(found)),
+        "Attacks, run on this release": list(_attacks(found)),
+        "What this statement does not say": list(_limits(found)),
+    }
 
 
 def _summary(found: Assessment) -> Parts:
