@@ -21,7 +21,7 @@ RASTERS: Mapping[str, str] = {".tif": "GTiff", ".tiff": "GTiff", ".asc": "AAIGri
 
 MOST_PIXELS = 2 * 10**9
 MOST_PLACES = 10**7
-"""Pixels with people: about 1 GB of memory."""
+"""Pixels with people, which are held in memory."""
 MOST_OF_A_BLOCK = 1 << 25
 """Pixels of a block, which is decoded as a whole."""
 
