@@ -38,7 +38,7 @@ STAMP = VENV / "installed"
 NODE_STAMP = ROOT / "node_modules" / "installed"
 CORE = ["-e", "."]
 EVERYTHING = ["-e", ".[all]", "--group", "dev"]
-ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,polars,duckdb,opendp,h3]", "--group", "dev"]
+ALL_BUT_SPARK = ["-e", ".[postgres,estimate,demo,dask,polars,duckdb,opendp,h3,raster]", "--group", "dev"]
 """For the fast tests on other Pythons, which start no JVM: Spark is half a gigabyte."""
 # tests/conftest.py puts the slow files first: no worker is left with a long file at the end.
 TESTS = ["-m", "pytest", "-n", "2", "--dist", "loadfile", "--no-loadscope-reorder"]

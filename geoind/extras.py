@@ -22,6 +22,7 @@ EXTRAS = {
     "duckdb": "duckdb",
     "opendp": "opendp",
     "h3": "h3",
+    "rasterio": "raster",
 }
 """From the import name of a package to the extra that installs it."""
 

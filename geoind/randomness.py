@@ -26,7 +26,6 @@ from geoind.keys import KEY_BYTES, KeyLike, as_key
 
 __all__ = [
     "BLOCK_BYTES",
-    "BlockCipher",
     "Blocks",
     "KeyedRandomness",
     "Randomness",
@@ -44,7 +43,7 @@ Blocks = TypeVar("Blocks", int, Words)
 """Blocks of 16 bytes: (n, 2) words, or one block as a whole number whose low 64 bits are the first word."""
 
 
-class BlockCipher(Protocol):
+class _BlockCipher(Protocol):
     """From blocks to as many enciphered blocks."""
 
     def __call__(self, blocks: Blocks, /) -> Blocks:
@@ -240,7 +239,7 @@ class KeyedRandomness:
         return first, second
 
 
-def block_cipher(key: bytes) -> BlockCipher:
+def block_cipher(key: bytes) -> _BlockCipher:
     """Return AES-256 under a key, one block at a time: a pseudo-random function of 128 bits."""
     from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
@@ -257,7 +256,7 @@ def block_cipher(key: bytes) -> BlockCipher:
     return encipher
 
 
-def cbc_mac(cipher: BlockCipher, *blocks: Blocks) -> Blocks:
+def cbc_mac(cipher: _BlockCipher, *blocks: Blocks) -> Blocks:
     """Return CBC-MAC over the blocks of each row.
 
     Pseudo-random if all messages under one key have the same number of blocks, or none begins another.
@@ -318,5 +317,5 @@ def _place_blocks(points: FloatArray) -> Words:
     return np.ascontiguousarray(rounded).view(np.uint64).reshape(-1, 2)
 
 
-def _label_cipher(key: bytes, purpose: str) -> BlockCipher:
+def _label_cipher(key: bytes, purpose: str) -> _BlockCipher:
     return block_cipher(hashlib.blake2b(purpose.encode(), key=key, digest_size=KEY_BYTES, person=SCHEME).digest())

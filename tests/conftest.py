@@ -57,6 +57,7 @@ SLOW = [
     "files/test_what_leaves.py",
     "files/test_writers.py",
     "space/test_vector_files.py",
+    "space/test_raster_files.py",
 ]
 """Files and folders whose tests start servers, clusters, kernels or a process of GDAL per file, kill processes, or
 draw for long; the longest first. Single slow tests have the marker in their own files."""

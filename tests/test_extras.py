@@ -17,6 +17,7 @@ from geoind.curator import H3Cells
 from geoind.errors import MissingExtraError
 from geoind.extras import EXTRAS, require
 from geoind.queries import plot_retrieval_radius
+from geoind.space.raster_files import read_raster
 from tests.docs.pages import PAGES, name_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -148,6 +149,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Path], object], str]] = {
     "earth_movers_distance": (_earth_movers_distance, "estimate"),
     "Ledger": (lambda _: geoind.Ledger("sqlite://", budget=1), "ledger"),
     "read_basemap": (_read_basemap, "demo"),
+    "read_raster": (lambda folder: read_raster(folder / "people.tif"), "raster"),
 }
 
 

@@ -18,7 +18,6 @@ from geoind.accounting.losses import Atoms
 from geoind.arrays import FloatArray, IntArray
 
 __all__ = [
-    "ComposedLoss",
     "LossPmf",
     "composed",
     "infinite_mass",
@@ -221,7 +220,7 @@ def _rising(reached: Callable[[float], bool]) -> float:
 
 
 @dataclass(frozen=True)
-class ComposedLoss:
+class _ComposedLoss:
     """The tilted distribution of a sum of losses on a grid, with bounds of its numerical errors.
 
     Attributes
@@ -281,7 +280,7 @@ def infinite_mass(parts: Sequence[LossPmf]) -> float:
     return min(1.0, 1 - stays + small)
 
 
-def composed(parts: Sequence[LossPmf], tilt: float) -> ComposedLoss:
+def composed(parts: Sequence[LossPmf], tilt: float) -> _ComposedLoss:
     """Return the tilted distribution of the sum of all parts' losses."""
     step = parts[0].step
     cumulants = _Cumulants(parts)
@@ -313,7 +312,7 @@ def composed(parts: Sequence[LossPmf], tilt: float) -> ComposedLoss:
     deviation = math.sqrt(variance + step * step)
     growth = sum(part.reports * (part.doubt + MASS_ERROR) for part in parts) + 1e-13 * abs(value)
     window = np.asarray(np.arange(low, high + 1) * step)
-    return ComposedLoss(
+    return _ComposedLoss(
         window, ordered, mean, deviation, tilt, value, noise, 2 * LOST, infinite_mass(parts), growth
     )
 

@@ -22,7 +22,6 @@ __all__ = [
     "FOUND",
     "MATCHING",
     "TOLERANCE",
-    "Known",
     "Law",
     "bayesian",
     "known_visits",
@@ -174,7 +173,7 @@ def mode_of(xy: FloatArray, law: Law) -> FloatArray:
 # (c) Which persons fit what is known about one of them.
 
 
-class Known(NamedTuple):
+class _Known(NamedTuple):
     """What an adversary knows about a person.
 
     Attributes
@@ -200,13 +199,13 @@ Near: TypeAlias = Sequence[IntArray]
 """The rows of the release near each known place."""
 
 
-def location(known: Known, near: Near, release: Visits, tolerance: float) -> Flags:  # noqa: ARG001
+def location(known: _Known, near: Near, release: Visits, tolerance: float) -> Flags:  # noqa: ARG001
     """Return the persons with at least as many rows near each place as visits to it are known."""
     needed = np.bincount(known.place, minlength=len(near))
     return np.asarray(np.all([_counted(rows, release) >= n for rows, n in zip(near, needed, strict=True)], axis=0))
 
 
-def time(known: Known, near: Near, release: Visits, tolerance: float) -> Flags:  # noqa: ARG001
+def time(known: _Known, near: Near, release: Visits, tolerance: float) -> Flags:  # noqa: ARG001
     """Return the persons with a row near each place within the hour of each known visit."""
     visits, needed = np.unique(np.column_stack([known.place, known.hour]), axis=0, return_counts=True)
     found = [
@@ -216,7 +215,7 @@ def time(known: Known, near: Near, release: Visits, tolerance: float) -> Flags: 
     return np.asarray(np.all(found, axis=0))
 
 
-def sequence(known: Known, near: Near, release: Visits, tolerance: float) -> Flags:  # noqa: ARG001
+def sequence(known: _Known, near: Near, release: Visits, tolerance: float) -> Flags:  # noqa: ARG001
     """Return the persons with rows near the places in the order of the known visits."""
     last = np.full(release.persons, -1.0)
     for place in known.place:
@@ -228,19 +227,19 @@ def sequence(known: Known, near: Near, release: Visits, tolerance: float) -> Fla
     return np.asarray(last < np.inf)
 
 
-def frequency(known: Known, near: Near, release: Visits, tolerance: float) -> Flags:
+def frequency(known: _Known, near: Near, release: Visits, tolerance: float) -> Flags:
     """Return the persons who were near each place about as often as the known person."""
     counts = np.array([_counted(rows, release) for rows in near], float)
     return _alike(counts, known.frequency[:, None], tolerance)
 
 
-def probability(known: Known, near: Near, release: Visits, tolerance: float) -> Flags:
+def probability(known: _Known, near: Near, release: Visits, tolerance: float) -> Flags:
     """Return the persons who were near each place for about the same share of their rows."""
     counts = np.array([_counted(rows, release) for rows in near], float)
     return _alike(counts / np.maximum(release.counts, 1), known.frequency[:, None] / known.total, tolerance)
 
 
-def proportion(known: Known, near: Near, release: Visits, tolerance: float) -> Flags:
+def proportion(known: _Known, near: Near, release: Visits, tolerance: float) -> Flags:
     """Return the persons who were near the places in about the same proportion to each other."""
     counts = np.array([_counted(rows, release) for rows in near], float)
     most = np.maximum(counts.max(axis=0), 1)
@@ -249,7 +248,7 @@ def proportion(known: Known, near: Near, release: Visits, tolerance: float) -> F
     )
 
 
-MATCHING: Mapping[str, Callable[[Known, Near, Visits, float], Flags]] = {
+MATCHING: Mapping[str, Callable[[_Known, Near, Visits, float], Flags]] = {
     "location": location,
     "sequence": sequence,
     "time": time,
@@ -270,14 +269,14 @@ def _alike(values: FloatArray, known: FloatArray, tolerance: float) -> Flags:
     return np.asarray(alike.all(axis=0) & (values > 0).all(axis=0))
 
 
-def known_visits(truth: Visits, rows: IntArray) -> Known:
+def known_visits(truth: Visits, rows: IntArray) -> _Known:
     """Return what is known from some rows of one person, in the order of time."""
     person = int(truth.person[rows[0]])
     own = truth.place[truth.rows_of(person)]
     rows = rows[np.argsort(truth.rank[rows])]
     numbers, first, place = np.unique(truth.place[rows], return_index=True, return_inverse=True)
     visits = np.array([(own == number).sum() for number in numbers], float)
-    return Known(truth.lonlat[rows[first]], place, truth.hour[rows], visits, len(own))
+    return _Known(truth.lonlat[rows[first]], place, truth.hour[rows], visits, len(own))
 
 
 def uniqueness(

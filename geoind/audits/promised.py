@@ -19,7 +19,7 @@ HUGE = 100.0
 """How much wider the noise of the control with huge noise is."""
 
 
-class Total(Protocol):
+class _Total(Protocol):
     """What the reports of one person add up to, as a release record has it."""
 
     @property
@@ -48,13 +48,15 @@ class Record(Protocol):
     @property
     def persons(self) -> int | None: ...  # noqa: D102
     @property
-    def busiest(self) -> Total | None: ...  # noqa: D102
+    def busiest(self) -> _Total | None: ...  # noqa: D102
     @property
-    def median(self) -> Total | None: ...  # noqa: D102
+    def median(self) -> _Total | None: ...  # noqa: D102
     @property
     def session(self) -> str | None: ...  # noqa: D102
     @property
     def fresh(self) -> float | None: ...  # noqa: D102
+    @property
+    def key(self) -> str | None: ...  # noqa: D102
     @property
     def version(self) -> str: ...  # noqa: D102
 

@@ -22,7 +22,7 @@ from geoind.audits.wording import (
 )
 from geoind.errors import plural, printable
 from geoind.pictures.charts import bars, curves, intervals, squares
-from geoind.pictures.document import Figure, Section, Table, as_html, as_markdown
+from geoind.pictures.document import Figure, Sections, Table, as_html, as_markdown
 from geoind.version import __version__
 
 __all__ = ["html_of", "json_of", "markdown_of"]
@@ -31,6 +31,12 @@ Parts: TypeAlias = Iterator[str | Table | Figure]
 
 TITLE = "Privacy statement of a release"
 MOST_PLACES = 10
+KEYS = {
+    "given": "given by the owner of the data; it can undo the noise: delete it when the release is final",
+    "discarded": "none: made for this release, and discarded",
+    None: "not in the record; if the noise was drawn with a key, the key can undo it: delete it",
+}
+"""What the statement says for `ReleaseRecord.key`."""
 
 ADVERSARIES = {
     "bayes": (
@@ -70,22 +76,24 @@ ADVERSARIES = {
 def html_of(found: Assessment) -> str:
     """Return the statement as one page that loads nothing."""
     verdict = "" if not found.verdicts else "failed" if found.failed else "passed"
-    return as_html(TITLE, list(_sections(found)), verdict=verdict)
+    return as_html(TITLE, _sections(found), verdict=verdict)
 
 
 def markdown_of(found: Assessment) -> str:
     """Return the statement as Markdown, without figures."""
-    return as_markdown(TITLE, list(_sections(found)))
+    return as_markdown(TITLE, _sections(found))
 
 
-def _sections(found: Assessment) -> Iterator[Section]:
-    yield Section("In short", list(_summary(found)))
-    yield Section("What leaves", list(_leaves(found)))
-    yield Section("What is promised to each person", list(_promise(found)))
-    yield Section("How far reports are from the truth", list(_distances(found)))
-    yield Section("How many people share the place", list(_sharing(found)))
-    yield Section("Attacks, run on this release", list(_attacks(found)))
-    yield Section("What this statement does not say", list(_limits(found)))
+def _sections(found: Assessment) -> Sections:
+    return {
+        "In short": list(_summary(found)),
+        "What leaves": list(_leaves(found)),
+        "What is promised to each person": list(_promise(found)),
+        "How far reports are from the truth": list(_distances(found)),
+        "How many people share the place": list(_sharing(found)),
+        "Attacks, run on this release": list(_attacks(found)),
+        "What this statement does not say": list(_limits(found)),
+    }
 
 
 def _summary(found: Assessment) -> Parts:
@@ -151,7 +159,7 @@ def _leaves(found: Assessment) -> Parts:
         ("Epsilon", "none (Gaussian noise)" if record.epsilon == math.inf else f"{record.epsilon:.6g} per metre"),
         *([("Sigma", f"{record.sigma:g} m")] if record.sigma is not None else []),
         ("Lattice", f"{record.decimals} decimals of a degree"),
-        ("Key", "not in the record; if the noise was drawn with a key, the key can undo it: delete it"),
+        ("Key", KEYS[record.key]),
         ("Made by", f"geoind {record.version}"),
         *((f"SHA-256 of {name}", digest) for name, digest in found.files.items()),
     ]
@@ -406,6 +414,7 @@ def json_of(found: Assessment) -> str:
         "kept": [named(name) for name in found.record.kept],
         "mechanism": found.record.mechanism,
         "epsilon": _finite(found.record.epsilon),
+        "key": found.record.key,
         "promised": [
             {
                 "who": promised.who,

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["add_options", "run"]
 
 SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
-RASTERS = (".tif", ".tiff", ".asc", ".vrt", ".nc", ".img", ".hgt", ".jp2")
 SIDE = 51
 """Cells of the trace adversary's grid in each direction."""
 
@@ -47,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(group, "--k N", "counts of fewer persons are not shown [%(default)d]", type=int, default=10)
     text = "a distance that a law names; may be repeated, and replaces the usual ones"
     option(group, "--distance NAME=METRES", text, action="append", default=[])
-    text = "places of people (points in any format but a raster), instead of the persons of the data"
+    text = "places of people (points, or a raster: .tif, .asc), instead of the persons of the data"
     option(group, "--population FILE", text, type=Path)
     option(group, "--weight COLUMN", "people at each place of the population file [1]")
     option(group, "--sample N", "reports, and persons, that are attacked [%(default)d]", type=int, default=1000)
@@ -79,10 +78,11 @@ def run(options: argparse.Namespace) -> int:
     record = read_promise(reports)
     with progress_line() as show:
         show("reading", 0.0)
+        population = _population(options)
         keywords = _tables(options, before[0] if before else None, reports, record)
         result = assess(
             record=record,
-            population=_population(options),
+            population=population,
             k=options.k,
             distances=distances,
             fail_if=options.fail_if,
@@ -269,17 +269,16 @@ def _population(options: argparse.Namespace) -> "tuple[FloatArray, FloatArray] |
     import numpy as np
 
     from geoind.files import Reading
+    from geoind.space.raster_files import RASTERS, read_raster
 
     if options.population is None:
         if options.weight is not None:
             raise InvalidInputError("--weight needs --population")
         return None
     if options.population.suffix.lower() in RASTERS:
-        raise InvalidInputError(
-            "--population must be points: rasters are not read. Convert it, such as with `gdal_translate -of XYZ "
-            "-co ADD_HEADER_LINE=YES -co COLUMN_SEPARATOR=,`, and name its columns lon, lat and people (--weight "
-            "people)"
-        )
+        if options.weight is not None:
+            raise InvalidInputError("--weight is for points: the pixels of a raster have their values")
+        return read_raster(options.population)
     found = _read(options.population, Reading(), (), {} if options.weight is None else {"weight": options.weight})
     places = found["places"][0]
     weights = found.get("weight", np.ones(len(places)))

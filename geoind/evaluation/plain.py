@@ -23,7 +23,7 @@ MEASURES = {
 """Title, unit and interpretation of each measure."""
 
 
-class PlainComparison(TypedDict):
+class _PlainComparison(TypedDict):
     """A comparison in the types of JSON."""
 
     grid: dict[str, float]
@@ -39,7 +39,7 @@ STORED = "paper_comparison.json"
 DIGITS = 8
 
 
-def as_plain_data(table: "DataFrame", setting: Setting) -> PlainComparison:
+def as_plain_data(table: "DataFrame", setting: Setting) -> _PlainComparison:
     """Return a comparison as dictionaries, lists, strings and numbers, for JSON.
 
     `rows` has one entry per row of the table; an infinite epsilon and a missing number are None. An empty note is
@@ -70,7 +70,7 @@ def as_plain_data(table: "DataFrame", setting: Setting) -> PlainComparison:
     }
 
 
-def stored_comparison() -> PlainComparison:
+def stored_comparison() -> _PlainComparison:
     """Return the stored comparison on `PAPER_SETTING` as plain data.
 
     `python3 dev.py bench figures` writes it; a test compares it with a fresh run.
@@ -81,7 +81,7 @@ def stored_comparison() -> PlainComparison:
     {'cell': 100.0, 'columns': 9, 'rows': 9}
     """
     text = resources.files("geoind.evaluation").joinpath(STORED).read_text(encoding="utf-8")
-    stored: PlainComparison = json.loads(text)
+    stored: _PlainComparison = json.loads(text)
     return stored
 
 

@@ -16,7 +16,7 @@ from geoind.space.sites import Grid
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
 
-__all__ = ["Window", "busiest_window", "prior_from_lonlat", "window_of"]
+__all__ = ["busiest_window", "prior_from_lonlat", "window_of"]
 
 REACH = 25_000.0
 """Metres around the densest part of the data in which the window is searched."""
@@ -47,7 +47,7 @@ def busiest_window(prior: Prior, *, columns: int, rows: int) -> Prior:
 
 
 @dataclass(frozen=True, eq=False)
-class Window:
+class _Window:
     """The cells of a city in which people were most often.
 
     Attributes
@@ -76,7 +76,7 @@ class Window:
 
 def window_of(
     lonlat: "ArrayLike | GeoDataFrame | GeoSeries", *, cell: float = 100.0, columns: int = 9, rows: int = 9
-) -> Window:
+) -> _Window:
     """Return the busiest window of the data, and where it lies.
 
     For evaluation only: where the window lies is itself learnt from the data.
@@ -116,7 +116,7 @@ def window_of(
     # Around the window's own corner: then the cells of every window are the same cells.
     own = Projection(*plane.to_lonlat(found.sites.xy[:1])[0].tolist())
     grid = Grid(0, 0, cell=cell, columns=columns, rows=rows)
-    return Window(Prior(grid, found.mass), own, int(hits[own_cells].sum()))
+    return _Window(Prior(grid, found.mass), own, int(hits[own_cells].sum()))
 
 
 def prior_from_lonlat(

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = [
     "ASSETS",
     "MEDIA_TYPES",
-    "MapParts",
     "add_html",
     "asset_bytes",
     "map_parts",
@@ -68,7 +67,7 @@ CODE = re.compile(r"(?<!\\)`|\\(?!`)|\$\{")
 """Text that ends a JavaScript template literal or is evaluated in it; folium itself escapes backticks."""
 
 
-class MapParts(NamedTuple):
+class _MapParts(NamedTuple):
     """The parts of the page of a folium map.
 
     Attributes
@@ -142,7 +141,7 @@ def add_html(folium_map: "Map", html: Markup, style: str) -> None:
     root.html.add_child(body)
 
 
-def map_parts(folium_map: "Map") -> MapParts:
+def map_parts(folium_map: "Map") -> _MapParts:
     """Return the parts of a map's page; a layer that needs the network is refused.
 
     Examples
@@ -169,7 +168,7 @@ def map_parts(folium_map: "Map") -> MapParts:
             raise InvalidInputError(f"the map loads {name!r} from the network: no installed package has it")
     header.close()
     # Markup, as folium wrote it: what runs in it is decided by the page's policy.
-    return MapParts(
+    return _MapParts(
         assets, header.found["style"], [*header.found["script"], root.script.render()], Markup(root.html.render())
     )
 

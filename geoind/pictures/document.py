@@ -1,8 +1,8 @@
 """A document of sections, with sentences, tables and figures, as an HTML page or as Markdown."""
 
 import re
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, TypeAlias
 
 from markupsafe import Markup
 
@@ -11,7 +11,7 @@ from geoind.pictures.charts import CHART_STYLE
 from geoind.pictures.page import fill, html_page
 from geoind.version import __version__
 
-__all__ = ["Figure", "Section", "Table", "as_html", "as_markdown"]
+__all__ = ["Figure", "Sections", "Table", "as_html", "as_markdown"]
 
 
 class Table(NamedTuple):
@@ -30,30 +30,28 @@ class Figure(NamedTuple):
     caption: str
 
 
-class Section(NamedTuple):
-    """A heading and what follows: sentences, tables and figures."""
-
-    title: str
-    parts: Sequence[str | Table | Figure]
+Sections: TypeAlias = Mapping[str, Sequence[str | Table | Figure]]
+"""From a heading to what follows: sentences, tables and figures."""
 
 
-def as_html(title: str, sections: Sequence[Section], *, verdict: str = "") -> str:
+def as_html(title: str, sections: Sections, *, verdict: str = "") -> str:
     """Return a page that loads nothing, for screens and for print.
 
     Parameters
     ----------
     title : str
-    sections : sequence of Section
+    sections : mapping of str to sequences of str, Table and Figure
+        What stands below each heading.
     verdict : {"", "passed", "failed"}
         Shown below the title.
 
     Examples
     --------
-    >>> page = as_html("Statement", [Section("Persons", ["1 < 2"])])
+    >>> page = as_html("Statement", {"Persons": ["1 < 2"]})
     >>> "<p>1 &lt; 2</p>" in page, "http" in page.replace("http-equiv", "")
     (True, False)
     """
-    drawn = [(section.title, [_html(part) for part in section.parts]) for section in sections]
+    drawn = [(heading, [_html(part) for part in parts]) for heading, parts in sections.items()]
     body = fill(BODY, title=title, sections=drawn, version=__version__, verdict=verdict)
     return html_page(title, body, styles=[STYLE, CHART_STYLE])
 
@@ -66,12 +64,12 @@ def _html(part: str | Table | Figure) -> Markup:
     return fill("<p>{{ text }}</p>", text=part)
 
 
-def as_markdown(title: str, sections: Sequence[Section]) -> str:
+def as_markdown(title: str, sections: Sections) -> str:
     r"""Return Markdown, without figures.
 
     Examples
     --------
-    >>> print(as_markdown("Statement", [Section("Persons", ["1 < 2"])]).split("geoind")[0].strip())
+    >>> print(as_markdown("Statement", {"Persons": ["1 < 2"]}).split("geoind")[0].strip())
     # Statement
     <BLANKLINE>
     ## Persons
@@ -79,9 +77,9 @@ def as_markdown(title: str, sections: Sequence[Section]) -> str:
     1 \< 2
     """
     lines = [f"# {title}"]
-    for section in sections:
-        lines += ["", f"## {section.title}"]
-        for part in section.parts:
+    for heading, parts in sections.items():
+        lines += ["", f"## {heading}"]
+        for part in parts:
             if isinstance(part, Table):
                 lines += ["", f"**{_escaped(part.caption)}**"]
                 lines += ["", _escaped(part.note)] if part.note else []

@@ -1,4 +1,4 @@
-"""A process that reads one vector file with one GDAL driver, for `geoind.space.vector_files`.
+"""A process that reads one vector file or raster with one GDAL driver, for `geoind.space.vector_files`.
 
 GDAL probes the content of a file with every registered driver, and a text file can ask for the driver of a web
 service or of a virtual file. pyogrio has no argument for the allowed drivers, and drivers are registered for the
@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = ["serve"]
+__all__ = ["serve", "serve_raster"]
 
 SYSTEM = ("/usr", "/lib", "/lib64")
 """Folders of libraries and their data, next to those of Python."""
@@ -42,9 +42,7 @@ def serve(driver: str, path: str, files: list[int], requests: BinaryIO, answers:
     import pyogrio.raw
 
     _keep_one_driver(driver)
-    data = [os.environ[name] for name in ("GDAL_DATA", "PROJ_DATA", "PROJ_LIB") if name in os.environ]
-    packages = [str(Path(module.__file__).parents[1]) for module in (pa, pyogrio)]
-    _give_up_other_files([*SYSTEM, *data, *packages, sys.prefix, sys.base_prefix], files)
+    _give_up_other_files((pa, pyogrio), files)
     layers = [[str(layer), None if kind is None else str(kind)] for layer, kind in pyogrio.list_layers(path)]
     _answer(answers, layers)
     for line in requests:
@@ -66,6 +64,46 @@ def serve(driver: str, path: str, files: list[int], requests: BinaryIO, answers:
         _answer(answers, "complete")
 
 
+def serve_raster(driver: str, path: str, files: list[int], requests: BinaryIO, answers: BinaryIO) -> None:
+    """Answer with what the file says of its raster; then, if asked, with the pixels above 0 as an Arrow stream.
+
+    A pixel is its column, its row and its value. What has no data, or no finite value, is left out.
+    """
+    import numpy as np
+    import pyarrow as pa
+    import rasterio
+    from rasterio.windows import Window
+
+    _give_up_other_files((pa, np, rasterio), files)
+    # Only this driver is tried. No other file is looked for.
+    options = {"GDAL_DISABLE_READDIR_ON_OPEN": "EMPTY_DIR", "GDAL_CACHEMAX": 64}
+    with rasterio.Env(**options), rasterio.open(path, driver=driver) as raster:
+        about = {
+            "crs": raster.crs.to_wkt() if raster.crs else None,
+            "transform": list(raster.transform)[:6],
+            "shape": [raster.height, raster.width],
+            "block": list(raster.block_shapes[0]) if raster.count else [0, 0],
+            "bands": raster.count,
+            "numbers": all(np.dtype(kind).kind in "uif" for kind in raster.dtypes),
+        }
+        _answer(answers, about)
+        if not requests.readline():
+            return
+        schema = pa.schema({"column": pa.int32(), "row": pa.int32(), "value": pa.float64()})
+        # Whole blocks, so that each is decoded once.
+        height, width = (max(block, 1024 // block * block) for block in about["block"])
+        with pa.ipc.new_stream(answers, schema) as stream:
+            for top in range(0, raster.height, height):
+                for left in range(0, raster.width, width):
+                    size = min(width, raster.width - left), min(height, raster.height - top)
+                    found = raster.read(1, window=Window(left, top, *size), masked=True).filled(0)
+                    values = found.astype(np.float64) * raster.scales[0] + raster.offsets[0]
+                    rows, columns = np.nonzero((found != 0) & (values > 0) & (values < np.inf))
+                    parts = (columns + left).astype(np.int32), (rows + top).astype(np.int32), values[rows, columns]
+                    stream.write_batch(pa.record_batch([*map(pa.array, parts)], schema=schema))
+    _answer(answers, "complete")
+
+
 def _keep_one_driver(driver: str) -> None:
     import pyogrio
     from pyogrio._ogr import _register_drivers
@@ -80,8 +118,11 @@ def _keep_one_driver(driver: str) -> None:
         raise RuntimeError("GDAL must have this driver, and no other")
 
 
-def _give_up_other_files(folders: Iterable[str], files: list[int]) -> None:
-    """Give up access to all files but these and those of the working directory, and TCP connections."""
+def _give_up_other_files(modules: Iterable[Any], files: list[int]) -> None:
+    """Give up access to all but these files, those of libraries and of the working directory; and TCP."""
+    data = [os.environ[name] for name in ("GDAL_DATA", "PROJ_DATA", "PROJ_LIB") if name in os.environ]
+    packages = [str(Path(module.__file__).parents[1]) for module in modules]
+    folders = [*SYSTEM, *data, *packages, sys.prefix, sys.base_prefix]
     call = ctypes.CDLL(None, use_errno=True).syscall if sys.platform == "linux" else None
     # The numbers of these calls are the same on all processors.
     create, add, restrict = 444, 445, 446
@@ -114,5 +155,6 @@ if __name__ == "__main__":
     # Whatever a library prints goes to standard error, not into the answers.
     _answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
-    serve(sys.argv[1], sys.argv[2], [int(file) for file in sys.argv[3:]], sys.stdin.buffer, _answers)
+    _serve = serve_raster if sys.argv[1] in ("GTiff", "AAIGrid") else serve
+    _serve(sys.argv[1], sys.argv[2], [int(file) for file in sys.argv[3:]], sys.stdin.buffer, _answers)
     _answers.close()

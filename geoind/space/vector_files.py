@@ -1,4 +1,4 @@
-"""Vector files that GDAL reads: the only module that opens one.
+"""Vector files that GDAL reads, and the process that reads them, or a raster (`geoind.space.raster_files`).
 
 The suffix of a file chooses the driver, from a closed list. Its first bytes must be those
 of the format. It is opened in a process that has this driver only (`geoind.space.gdal_process`), without network.
@@ -31,7 +31,16 @@ from geoind.space.crs import parsed_crs
 if TYPE_CHECKING:
     from geopandas import GeoDataFrame
 
-__all__ = ["DRIVERS", "SEQUENCES", "VectorFile", "driver_of", "gdal_path", "read_vector_file"]
+__all__ = [
+    "DRIVERS",
+    "SEQUENCES",
+    "VectorFile",
+    "driver_of",
+    "gdal_path",
+    "gdal_process",
+    "read_vector_file",
+    "reading",
+]
 
 DRIVERS: Mapping[str, str] = {
     ".gpkg": "GPKG",
@@ -68,6 +77,9 @@ BEGINNINGS = {
     ".geojsonseq": rb'(\xef\xbb\xbf)?[\s\x1e]*\{(?=.*"Feature")',
     ".osm": rb"(\xef\xbb\xbf)?\s*(?=<)(?=.*<osm[\s>])",
     ".osm.pbf": rb"\0\0\0.\x0a\x09OSMHeader",
+    ".tif": rb"II[*+]\0|MM\0[*+]",
+    ".tiff": rb"II[*+]\0|MM\0[*+]",
+    ".asc": rb"\s*(?i:ncols|nrows|[xy]ll(corner|center)|cellsize|d[xy]|nodata_value)\s",
 }
 """What the first 8 KiB of a file match, by its suffix."""
 
@@ -75,6 +87,7 @@ COMPANIONS: Mapping[str, tuple[str, ...]] = {
     ".shp": (".shx", ".dbf", ".prj", ".cpg"),
     ".mif": (".mid",),
     ".gml": (".xsd",),
+    ".asc": (".prj",),
 }
 """The other files that are read together with a file, by its suffix. Indexes and .gfs files are not needed."""
 
@@ -115,15 +128,59 @@ def driver_of(path: str | Path) -> str:
     Traceback (most recent call last):
     geoind.errors.InvalidInputError: 'homes.vrt' must end in one of .gpkg, .fgb, .shp, .zip, .kml, .gml, ...
     """
-    return DRIVERS[_suffix(path)]
+    suffix = _suffix(path)
+    if suffix not in DRIVERS:
+        raise InvalidInputError(f"{Path(path).name!r} must end in one of {', '.join(DRIVERS)}")
+    return DRIVERS[suffix]
 
 
 def _suffix(path: str | Path) -> str:
-    name = Path(path).name
-    suffix = ".osm.pbf" if name.lower().endswith(".osm.pbf") else Path(name).suffix.lower()
-    if suffix not in DRIVERS:
-        raise InvalidInputError(f"{name!r} must end in one of {', '.join(DRIVERS)}")
-    return suffix
+    name = Path(path).name.lower()
+    return ".osm.pbf" if name.endswith(".osm.pbf") else Path(name).suffix
+
+
+@contextmanager
+def gdal_process(path: Path, driver: str) -> Iterator["subprocess.Popen[bytes]"]:
+    """Start the process that reads a local file with one driver, in a private folder, and end it afterwards."""
+    kept = {name: value for name, value in os.environ.items() if name not in REMOVED}
+    search = {"PYTHONPATH": os.pathsep.join(str(Path(part).absolute()) for part in sys.path if part)}
+    script = Path(__file__).with_name("gdal_process.py")
+    with ExitStack() as stack:
+        temporary = tempfile.TemporaryDirectory(prefix="geoind-", ignore_cleanup_errors=True)
+        folder = Path(stack.enter_context(temporary)).resolve()
+        descriptors = _put_into(folder, path, stack)
+        place = _checked(folder / path.name)
+        own = NO_NETWORK | {"PYTHONUTF8": "1"} | dict.fromkeys(TEMPORARY, str(folder))
+        process = subprocess.Popen(
+            [sys.executable, "-P", str(script), driver, place, *map(str, descriptors)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            # Not its messages: GDAL's may quote what the file holds.
+            stderr=subprocess.DEVNULL,
+            env=kept | search | own,
+            cwd=folder,
+            pass_fds=descriptors,
+        )
+        stack.callback(_end, process)
+        yield process
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            with suppress(OSError):
+                stream.close()
+    process.wait()
+
+
+@contextmanager
+def reading(path: Path, driver: str) -> Iterator[None]:
+    """Turn what goes wrong in the process, or in what it sends, into one error."""
+    try:
+        yield
+    except (EOFError, OSError, ValueError, pa.ArrowException):
+        raise InvalidInputError(f"GDAL cannot read {path.name!r} as {driver}") from None
 
 
 class VectorFile:
@@ -136,7 +193,7 @@ class VectorFile:
 
     Examples
     --------
-    >>> import geopandas, tempfile
+    >>> import geopandas, shapely, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     place = Path(folder, "homes.gpkg")
     ...     geopandas.GeoDataFrame(geometry=[shapely.Point(2, 48)], crs=4326).to_file(place)
@@ -152,27 +209,9 @@ class VectorFile:
         self.layers: dict[str, str | None] = {}
 
     def __enter__(self) -> Self:
-        kept = {name: value for name, value in os.environ.items() if name not in REMOVED}
-        search = {"PYTHONPATH": os.pathsep.join(str(Path(part).absolute()) for part in sys.path if part)}
-        script = Path(__file__).with_name("gdal_process.py")
         with ExitStack() as stack:
-            temporary = tempfile.TemporaryDirectory(prefix="geoind-", ignore_cleanup_errors=True)
-            folder = Path(stack.enter_context(temporary)).resolve()
-            descriptors = _put_into(folder, self.path, stack)
-            place = _checked(folder / self.path.name)
-            own = NO_NETWORK | {"PYTHONUTF8": "1"} | dict.fromkeys(TEMPORARY, str(folder))
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", str(script), self.driver, place, *map(str, descriptors)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                # Not its messages: GDAL's may quote what the file holds.
-                stderr=subprocess.DEVNULL,
-                env=kept | search | own,
-                cwd=folder,
-                pass_fds=descriptors,
-            )
-            stack.callback(self._end)
-            with self._reading():
+            self._process = stack.enter_context(gdal_process(self.path, self.driver))
+            with reading(self.path, self.driver):
                 self.layers = dict(self._answer())
             self._opened = stack.pop_all()
         return self
@@ -182,20 +221,12 @@ class VectorFile:
     ) -> None:
         self._opened.close()
 
-    def _end(self) -> None:
-        self._process.kill()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
-        self._process.wait()
-
     def read(
         self, layer: str, *, columns: Sequence[str] | None = None, geometry: bool = True, batch_size: int = 65_536
     ) -> tuple[dict[str, Any], pa.RecordBatchReader]:
         """Return what is known of a layer (crs, geometry_name, geometry_type), and all or some columns."""
         request = {"layer": layer, "columns": columns, "read_geometry": geometry, "batch_size": batch_size}
-        with self._reading():
+        with reading(self.path, self.driver):
             stdin, stdout = self._process.stdin, self._process.stdout
             if stdin is None or stdout is None:
                 raise EOFError
@@ -217,7 +248,7 @@ class VectorFile:
         return geopandas.GeoDataFrame(frame, geometry=shapes, crs=crs)
 
     def _batches(self, stream: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
-        with self._reading():
+        with reading(self.path, self.driver):
             yield from stream
             self._answer()
 
@@ -228,20 +259,13 @@ class VectorFile:
             raise EOFError
         return json.loads(line)
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            yield
-        except (EOFError, OSError, ValueError, pa.ArrowException):
-            raise InvalidInputError(f"GDAL cannot read {self.path.name!r} as {self.driver}") from None
-
 
 def read_vector_file(path: str | Path) -> "GeoDataFrame":
     """Return the first layer of a file that has geometries; invalid shapes are missing.
 
     Examples
     --------
-    >>> import geopandas, tempfile
+    >>> import geopandas, shapely, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     place = Path(folder, "homes.geojson")
     ...     geopandas.GeoDataFrame({"name": ["Ana"]}, geometry=[shapely.Point(2, 48)], crs=4326).to_file(place)

@@ -28,7 +28,6 @@ __all__ = [
     "Missing",
     "Options",
     "Order",
-    "PrivacyUnit",
     "Recipe",
     "described",
     "method_of",
@@ -50,7 +49,7 @@ WHOSE = (
 )
 
 
-class PrivacyUnit(Enum):
+class _PrivacyUnit(Enum):
     """Whose reports they are, where no column names the person."""
 
     EACH_ROW = "each row"
@@ -60,9 +59,9 @@ class PrivacyUnit(Enum):
         return self.name
 
 
-EACH_ROW = PrivacyUnit.EACH_ROW
+EACH_ROW = _PrivacyUnit.EACH_ROW
 """No person has two rows."""
-EACH_FILE = PrivacyUnit.EACH_FILE
+EACH_FILE = _PrivacyUnit.EACH_FILE
 """Each file is one person, with the file's name."""
 
 
@@ -75,7 +74,7 @@ class Options(TypedDict, total=False):
     delta: float | None
     reports: int | None
     mechanism: Mechanism | None
-    person: str | PrivacyUnit
+    person: str | _PrivacyUnit
     keep: Sequence[str]
     lon: str | Sequence[str] | None
     lat: str | Sequence[str] | None
@@ -114,7 +113,7 @@ class Recipe:
     """
 
     mechanism: Mechanism
-    person: str | PrivacyUnit
+    person: str | _PrivacyUnit
     keep: tuple[str, ...] = ()
     places: tuple[LonLat | Points, ...] = ()
     time: str | None = None
@@ -210,7 +209,7 @@ class Recipe:
         return cls(**given)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.person, (str, PrivacyUnit)):
+        if not isinstance(self.person, (str, _PrivacyUnit)):
             raise InvalidInputError(f"{WHOSE}; got {type(self.person).__name__}")
         if self.missing not in ("raise", "keep"):
             raise InvalidInputError(f"`missing=` must be 'raise' or 'keep', got {self.missing!r}")
@@ -276,7 +275,7 @@ class Recipe:
     @property
     def unit(self) -> str:
         """Whose reports they are, as a release record has it."""
-        return self.person.value if isinstance(self.person, PrivacyUnit) else "column"
+        return self.person.value if isinstance(self.person, _PrivacyUnit) else "column"
 
     @property
     def person_column(self) -> str | None:

@@ -235,6 +235,9 @@ class ReleaseRecord(_Checked):
         Of traces: how many persons have a private zone. Its centre is part of their totals.
     time_step : tuple of (str, float)
         Columns of times, and the seconds to whose multiples these are rounded down. Other times are exact.
+    key : {"given", "discarded"}, optional
+        Whether the owner of the data gave the key of the noise, and can repeat the noise with it, or it was made
+        for this release and not kept. None where it is not known.
     version : str
         The geoind that made the reports.
 
@@ -279,6 +282,7 @@ class ReleaseRecord(_Checked):
     fresh: float | None = field(default=None, metadata=_number(1e-12, 1e12, None))
     zones: int | None = field(default=None, metadata=_number(1, 10**12, None))
     time_step: tuple[tuple[str, float], ...] = field(default=(), metadata=_list(_is_step, _steps_of))
+    key: str | None = field(default=None, metadata=_text("given or discarded", "given|discarded", None))
     version: str = field(metadata=_text("a version", r"[0-9A-Za-z.+!_-]{1,64}"))
 
     @classmethod

@@ -281,6 +281,7 @@ def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) 
         persons=many,
         zones=zones or None,
         time_step=recipe.time_step or (),
+        key="given" if recipe.key_given else "discarded",
     )
     empty = PersonTotal(reports=0, epsilon=0.0)
     busiest, median = [_total(recipe, *total) for total in totals] or (empty, empty)

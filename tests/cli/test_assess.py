@@ -54,6 +54,28 @@ def test_a_release_becomes_a_statement_in_three_formats(
         assert not any(str(value) in text for value in town(30, rows=6)[0].ravel().tolist())
 
 
+def test_the_statement_says_whether_a_key_was_given(tmp_path: Path) -> None:
+    truth, key = write_truth(tmp_path / "truth.csv"), tmp_path / "noise.key"
+    key.write_text("0f" * 32)
+    key.chmod(0o600)
+    outs = [tmp_path / "statement.md", tmp_path / "statement.json"]
+    for more, said, sentence in (
+        (["--key-file", key], "given", "given by the owner of the data; it can undo the noise"),
+        ([], "discarded", "none: made for this release, and discarded"),
+    ):
+        reports = tmp_path / f"{said}.csv"
+        assert run("obfuscate", truth, reports, "--person", "rider", "--quiet", *more, *NOISE) == 0
+        assert run("assess", reports, "--out", outs[0], "--out", outs[1]) == 0
+        assert sentence in outs[0].read_text()
+        assert json.loads(outs[1].read_text())["key"] == said
+        assert "0f0f" not in outs[0].read_text() + sidecar_of(reports).read_text()
+    record = json.loads(sidecar_of(reports).read_text())
+    del record["key"]
+    sidecar_of(reports).write_text(json.dumps(record))
+    assert run("assess", reports, "--out", outs[0]) == 0
+    assert "not in the record" in outs[0].read_text()
+
+
 def test_a_rule_that_holds_is_exit_code_1(files: tuple[Path, Path], tmp_path: Path) -> None:
     out = tmp_path / "statement.md"
     command = (
@@ -158,6 +180,7 @@ def test_a_trace_is_attacked_by_the_adversary_of_its_session(tmp_path: Path) -> 
         (["--person", "nobody"], "column 'nobody' must exist once"),
         (["--id", "fare"], "column 'fare' must exist once"),
         (["--weight", "people"], "--weight needs --population"),
+        (["--population", "people.asc"], "no such file: 'people.asc'"),
         (["--k", "31"], "fewer than k = 31"),
         (["--time", "rider"], "the time must be"),
     ],
@@ -189,7 +212,7 @@ def test_bad_files_are_a_sentence_and_nothing_is_written(
         (one, reports): "1 rows and the reports have 180",
         (truth, tmp_path / "none.csv"): "no such file",
         (truth, reports, reports): "not 3 files",
-        (truth, reports, "--population", raster): "rasters are not read",
+        (truth, reports, "--population", raster): "GDAL cannot read 'people.tif' as GTiff",
     }
     for case, sentence in cases.items():
         assert run("assess", *case, "--person", "rider", "--out", out) == 2

@@ -281,6 +281,7 @@ WHOLE = ReleaseRecord(
     median=PersonTotal(reports=2, epsilon=0.04),
     session="Independent(epsilon=0.01)",
     fresh=0.005,
+    key="given",
     version="1.2.3",
 )
 
@@ -297,6 +298,8 @@ WHOLE = ReleaseRecord(
         {"delta": 0.0, "reports": 1},
         {"places": (), "kept": ()},
         {"session": None, "fresh": None},
+        {"key": "discarded"},
+        {"key": None},
         {"persons": None},
         {"busiest": None, "median": None},
         {"unit": "each file"},
@@ -323,6 +326,8 @@ def test_every_part_of_a_promise_is_told_and_read_again(changed: dict[str, Any])
         ({"radius": "far"}, "release record: radius"),
         ({"sigma": -5}, "release record: sigma"),
         ({"fresh": 0}, "release record: fresh"),
+        ({"key": True}, "release record: key must be given or discarded"),
+        ({"key": "0f" * 32}, "release record: key must be given or discarded"),
         ({"reports": 0}, "release record: reports"),
         ({"reports": 1.5}, "release record: reports"),
         ({"delta": "some"}, "release record: delta"),
