@@ -58,6 +58,7 @@ WORKS = {
     "audit": ["audit", *PRIVACY, "--draws", "2000"],
     "optimal": ["optimal", *PRIVACY, "--columns", "3", "--rows", "3", "--cell", "100", "--out", "best.npz"],
     "example": ["example", "--people", "100"],
+    "extension": ["extension", "--out", "extension"],
 }
 CHARGED = ["--person", "person", "--ledger", "sqlite:///budgets.db", "--budget", "1"]
 NEEDS = {
