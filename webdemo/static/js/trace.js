@@ -26,7 +26,7 @@ function suggested() {
 
 function question() {
   valued("step", `${$("step").value} m`);
-  valued("trace-budget", many($("trace-budget").value, "report"));
+  valued("trace-budget", many(Number($("trace-budget").value), "report"));
   if (path.length < 2) { told = null; draw(); return; }
   ask({
     ...app.privacy(), path: path.map((corner) => ({ lat: corner.lat, lon: corner.lng })),
