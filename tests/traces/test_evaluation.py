@@ -132,7 +132,7 @@ def test_columns_with_other_names_and_times_in_seconds_are_read_when_they_are_na
         ([str(path)], "--trace PERSON,TIME"),
         ([str(path), *named, "--trace", "pilot,when"], "no column 'pilot'"),
         ([str(path), *named, "--trace", "driver"], "--trace must be the columns PERSON,TIME"),
-        ([str(path), *named, "--trace", "driver,driver"], "four different columns"),
+        ([str(path), *named, "--trace", "driver,driver"], "must be different columns"),
         ([str(path), *named, "--lat", "north"], "one column each"),
         (["commuters", *named], "need --traces FILE"),
     ):
