@@ -1,13 +1,14 @@
 """Compare: the stored 9 x 9 comparison."""
 
-from collections import Counter
 from typing import Any
 
+import pandas as pd
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from geoind.evaluation import stored_comparison
-from geoind.evaluation.comparison import EQUAL
+from geoind.evaluation.contenders import EQUALISED
+from geoind.evaluation.report import standings
 
 __all__ = ["compare_router"]
 
@@ -82,13 +83,10 @@ def compare_router() -> APIRouter:
 
 
 def _tallies(rows: list[dict[str, Any]]) -> list[Tally]:
-    """Return planar Laplace against every other mechanism, for both ways of equalising costs."""
-    error = {(row["equalised"], row["prior"], row["mechanism"]): row["adversary_error"] for row in rows}
-    counted: dict[tuple[str, str], Counter[int]] = {}
-    for (way, prior, rival), other in error.items():
-        more = error[way, prior, "planar Laplace"] - other
-        counted.setdefault((way, rival), Counter())[0 if abs(more) <= EQUAL else 1 if more > 0 else -1] += 1
-    return [
-        Tally(equalised=way, mechanism=rival, wins=found[1], losses=found[-1], ties=found[0])
-        for (way, rival), found in counted.items()
-    ]
+    """Return planar Laplace against the other mechanisms, for both ways of equalising costs."""
+    table, found = pd.DataFrame(rows), []
+    for way in EQUALISED:
+        for rival, score in standings(table, way).loc["planar Laplace"].items():
+            wins, losses, ties = map(int, score.split("-"))
+            found.append(Tally(equalised=way, mechanism=str(rival), wins=wins, losses=losses, ties=ties))
+    return found
