@@ -1,19 +1,19 @@
 // The shell: tabs, the privacy controls, your place, dark and light, and the view in the address.
 
 import * as address from "./address.js";
-import { map, paint, prepare, circle } from "./map.js";
-import { makePin } from "./pin.js";
-import { follow, prepareDial, privacy } from "./dial.js";
-import { put, metres, small } from "./words.js";
+import { again } from "./again.js";
 import { say } from "./ask.js";
 import { prepareCode, showCode } from "./code.js";
-import { download, takeFigures, takePicture } from "./picture.js";
-import { buildings } from "./town.js";
-import { explore } from "./explore.js";
-import { near } from "./near.js";
-import { again } from "./again.js";
-import { trace } from "./trace.js";
 import { compare } from "./compare.js";
+import { follow, prepareDial, privacy } from "./dial.js";
+import { explore } from "./explore.js";
+import { circle, map, paint, prepare } from "./map.js";
+import { near } from "./near.js";
+import { download, takeFigures, takePicture } from "./picture.js";
+import { makePin } from "./pin.js";
+import { buildings } from "./town.js";
+import { trace } from "./trace.js";
+import { metres, put, small } from "./words.js";
 
 // A part has `enter`, `leave`, `update(app, why)`, `redraw`; `figures` instead of the map; `click` takes the map's
 // clicks, and without it they place you; `remember` and `restore` keep places of its own in the link.
@@ -31,19 +31,34 @@ const app = {
   privacy,
   say,
   place: () => ({ lat: app.me.lat, lon: app.me.lng }),
-  newSeed: () => { app.seed = newSeed(); remember(); },
-  drawMe: () => circle(app.me, app.privacy().radius, "truth", { weight: 1, opacity: 0.6, fill: true, fillOpacity: 0.06 }).addTo(app.layer),
+  newSeed: () => {
+    app.seed = newSeed();
+    remember();
+  },
+  drawMe: () =>
+    circle(app.me, app.privacy().radius, "truth", { weight: 1, opacity: 0.6, fill: true, fillOpacity: 0.06 }).addTo(
+      app.layer,
+    ),
   moveMe,
   asInLink,
   // Somewhere in a building, not at the map's edge.
   anotherPlace: async () => {
-    const inner = bounds.pad(-0.15), all = (await buildings()).map((building) => L.latLng(building.inside));
-    const here = all.filter((at) => inner.contains(at)), choices = here.length ? here : all;
+    const inner = bounds.pad(-0.15),
+      all = (await buildings()).map((building) => L.latLng(building.inside));
+    const here = all.filter((at) => inner.contains(at)),
+      choices = here.length ? here : all;
     moveMe(choices[Math.floor(Math.random() * choices.length)]);
   },
   // The server took the question: its place is one to come back to. It did not: back to the last such place.
-  accepted: ({ lat, lon }) => { lastGood = L.latLng(lat, lon); },
-  refused: ({ lat, lon }) => { if (app.me.lat === lat && app.me.lng === lon) { placePin(lastGood); remember(); } },
+  accepted: ({ lat, lon }) => {
+    lastGood = L.latLng(lat, lon);
+  },
+  refused: ({ lat, lon }) => {
+    if (app.me.lat === lat && app.me.lng === lon) {
+      placePin(lastGood);
+      remember();
+    }
+  },
   promise: ({ promise: told }) => {
     put("promise", told.sentence);
     put("epsilon", small(told.epsilon));
@@ -56,7 +71,9 @@ const app = {
   },
   remember: () => remember(),
 };
-let tab = "explore", lastGood = app.me, describing = null;
+let tab = "explore",
+  lastGood = app.me,
+  describing = null;
 
 function newSeed() {
   return Number(crypto.getRandomValues(new BigUint64Array(1))[0] >> 15n);
@@ -65,8 +82,14 @@ function newSeed() {
 // ---- your place ----
 
 const pin = makePin(app.me, {
-  name: "truth", text: "you", side: "left", label: "You are here. Drag the pin, or move it with the arrow keys.",
-  moving: (at) => { app.me = at; parts[tab].update(app, "drag"); },
+  name: "truth",
+  text: "you",
+  side: "left",
+  label: "You are here. Drag the pin, or move it with the arrow keys.",
+  moving: (at) => {
+    app.me = at;
+    parts[tab].update(app, "drag");
+  },
   moved: (at) => moveMe(at),
 });
 
@@ -87,12 +110,19 @@ function moveMe(at) {
 }
 
 function clicked(at) {
-  if (parts[tab].click) { parts[tab].click(app, at); remember(); } else moveMe(at);
+  if (parts[tab].click) {
+    parts[tab].click(app, at);
+    remember();
+  } else moveMe(at);
 }
 // The second click of a double click is at the same place.
-map.on("click", (event) => { if (!(event.originalEvent?.detail > 1)) clicked(event.latlng); });
+map.on("click", (event) => {
+  if (!(event.originalEvent?.detail > 1)) clicked(event.latlng);
+});
 const frame = map.getContainer();
-frame.addEventListener("keydown", (event) => { if (event.key === "Enter" && event.target === frame) clicked(map.getCenter()); });
+frame.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && event.target === frame) clicked(map.getCenter());
+});
 frame.setAttribute("aria-label", "Map. Arrow keys move it, plus and minus zoom, Enter places you at its centre.");
 frame.setAttribute("role", "application");
 frame.setAttribute("aria-describedby", "map-summary");
@@ -119,7 +149,9 @@ const pointOf = (text) => {
 };
 
 function restore(state) {
-  const shared = [...state.keys()].filter((name) => ["at", "seed", ...Object.values(parts).flatMap((part) => part.places ?? [])].includes(name));
+  const shared = [...state.keys()].filter((name) =>
+    ["at", "seed", ...Object.values(parts).flatMap((part) => part.places ?? [])].includes(name),
+  );
   address.restore(state, ["tab", ...shared]);
   const at = pointOf(state.get("at"));
   if (at) placePin(at);
@@ -159,7 +191,8 @@ function show() {
   $("privacy").hidden = figures;
   $("figures").hidden = !figures;
   $("mapframe").hidden = figures;
-  if (figures || click) pin.remove(); else pin.addTo(map);
+  if (figures || click) pin.remove();
+  else pin.addTo(map);
   $("panel").scrollTop = 0;
   put("hint", hint);
   $("hint").hidden = !hint;
@@ -172,7 +205,8 @@ function show() {
 for (const button of document.querySelectorAll("[role=tab]")) {
   button.addEventListener("click", () => open(button.dataset.tab));
   button.addEventListener("keydown", (event) => {
-    const names = Object.keys(parts), at = names.indexOf(tab);
+    const names = Object.keys(parts),
+      at = names.indexOf(tab);
     const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: names.length - 1 }[event.key];
     if (to === undefined) return;
     event.preventDefault();
@@ -190,20 +224,32 @@ $("privacy").addEventListener("submit", (event) => event.preventDefault());
 $("theme").addEventListener("click", () => {
   const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
   document.documentElement.dataset.theme = theme;
-  try { localStorage.setItem("geoind-theme", theme); } catch { /* storage is off: for this visit only */ }
+  try {
+    localStorage.setItem("geoind-theme", theme);
+  } catch {
+    /* storage is off: for this visit only */
+  }
   paint();
   parts[tab].redraw?.(app);
 });
 
 $("share").addEventListener("click", async () => {
   remember();
-  try { await navigator.clipboard.writeText(location.href); put("share", "Copied"); } catch { put("share", "Copy the address"); }
+  try {
+    await navigator.clipboard.writeText(location.href);
+    put("share", "Copied");
+  } catch {
+    put("share", "Copy the address");
+  }
   setTimeout(() => put("share", "Copy link"), 1500);
 });
 
 $("picture").addEventListener("click", async () => {
   const whose = `${document.body.dataset.attribution} · geoind`;
-  const taken = tab === "compare" ? takeFigures($("four"), $("mechanisms-title").textContent, whose) : takePicture($("promise").textContent, whose);
+  const taken =
+    tab === "compare"
+      ? takeFigures($("four"), $("mechanisms-title").textContent, whose)
+      : takePicture($("promise").textContent, whose);
   download(await taken, `geoind-${tab}.png`);
 });
 

@@ -1,10 +1,16 @@
 // Questions to the server: POST with a JSON body, so that no address ever holds a location.
 
-const problem = document.getElementById("problem"), panel = document.getElementById("panel"), busySign = document.getElementById("busy");
-const PATIENCE = 300, AGAIN = 1000;
-const LOST = "The server of this demo does not answer. What you see is its last answer; it goes on by itself when the server is back.";
+const problem = document.getElementById("problem"),
+  panel = document.getElementById("panel"),
+  busySign = document.getElementById("busy");
+const PATIENCE = 300,
+  AGAIN = 1000;
+const LOST =
+  "The server of this demo does not answer. What you see is its last answer; it goes on by itself when the server is back.";
 
-let underWay = 0, showBusy = null, lost = false;
+let underWay = 0,
+  showBusy = null,
+  lost = false;
 const whenFound = new Set();
 
 // The server said no, and why: another question may do better.
@@ -27,14 +33,22 @@ function wait(change) {
     clearTimeout(showBusy);
     showBusy = null;
     busySign.hidden = true;
-  } else if (!showBusy) showBusy = setTimeout(() => { busySign.hidden = false; }, PATIENCE);
+  } else if (!showBusy)
+    showBusy = setTimeout(() => {
+      busySign.hidden = false;
+    }, PATIENCE);
 }
 
 async function answerOf(path, options) {
   wait(1);
   try {
     let answer;
-    try { answer = await fetch(path, options); } catch { lose(); throw new Lost(LOST); }
+    try {
+      answer = await fetch(path, options);
+    } catch {
+      lose();
+      throw new Lost(LOST);
+    }
     const told = await answer.json().catch(() => ({}));
     if (!answer.ok) throw new Refused(told.detail ?? `The server answered ${answer.status}.`);
     return told;
@@ -52,7 +66,12 @@ function lose() {
 }
 
 async function lookForServer() {
-  try { await fetch("/static/icon.svg", { method: "HEAD", cache: "no-store" }); } catch { setTimeout(lookForServer, AGAIN); return; }
+  try {
+    await fetch("/static/icon.svg", { method: "HEAD", cache: "no-store" });
+  } catch {
+    setTimeout(lookForServer, AGAIN);
+    return;
+  }
   lost = false;
   delete document.body.dataset.lost;
   say(null);
@@ -68,7 +87,11 @@ export const asked = (path) => questions.get(path) ?? {};
 export function post(path, body) {
   questions.set(path, body);
   document.dispatchEvent(new Event("asked"));
-  return answerOf(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  return answerOf(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
 }
 
 // Runs again what failed because nobody answered; returns whether that was the reason.
@@ -79,10 +102,20 @@ export function retry(error, again) {
 
 // One question at a time: while it is under way only the newest one waits, so a slider never queues up.
 export function asker(path, show, refused = (_body) => {}) {
-  let busy = false, next = null;
-  const again = () => { if (next) { const waiting = next; next = null; ask(waiting); } };
+  let busy = false,
+    next = null;
+  const again = () => {
+    if (next) {
+      const waiting = next;
+      next = null;
+      ask(waiting);
+    }
+  };
   async function ask(body) {
-    if (busy) { next = body; return; }
+    if (busy) {
+      next = body;
+      return;
+    }
     busy = true;
     try {
       const told = await post(path, body);
@@ -90,7 +123,10 @@ export function asker(path, show, refused = (_body) => {}) {
       show(told, body);
     } catch (error) {
       if (retry(error, again)) next ??= body;
-      else { refused(body); say(error.message); }
+      else {
+        refused(body);
+        say(error.message);
+      }
     } finally {
       busy = false;
       if (!lost) again();

@@ -3,10 +3,13 @@
 import { put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const NAMES = ["street", "block", "neighbourhood", "town"], FACTOR = 4;
+const NAMES = ["street", "block", "neighbourhood", "town"],
+  FACTOR = 4;
 const STOPS = document.body.dataset.stops.split(" ").map(Number);
 const STEP = 5;
-const factor = $("factor"), radius = $("radius"), dial = $("dial");
+const factor = $("factor"),
+  radius = $("radius"),
+  dial = $("dial");
 
 export const privacy = () => ({ factor: Number(factor.value), radius: Number(radius.value) });
 
@@ -20,19 +23,30 @@ function radiusAt(position) {
 const usualRadius = () => (privacy().radius * Math.log(FACTOR)) / Math.log(privacy().factor);
 
 function positionOf(metres) {
-  const low = Math.max(0, STOPS.findLastIndex((stop, at) => stop <= metres && at < STOPS.length - 1));
-  return Math.min(STOPS.length - 1, Math.max(0, low + Math.log(metres / STOPS[low]) / Math.log(STOPS[low + 1] / STOPS[low])));
+  const low = Math.max(
+    0,
+    STOPS.findLastIndex((stop, at) => stop <= metres && at < STOPS.length - 1),
+  );
+  return Math.min(
+    STOPS.length - 1,
+    Math.max(0, low + Math.log(metres / STOPS[low]) / Math.log(STOPS[low + 1] / STOPS[low])),
+  );
 }
 
 export function labels() {
-  const { factor: times, radius: metres } = privacy(), name = NAMES[Math.round(Number(dial.value))];
+  const { factor: times, radius: metres } = privacy(),
+    name = NAMES[Math.round(Number(dial.value))];
   put("factor-out", `${times} ×`);
   put("radius-out", `${metres} m`);
   put("dial-out", name);
   factor.setAttribute("aria-valuetext", `factor ${times}`);
   radius.setAttribute("aria-valuetext", `${metres} metres`);
-  dial.setAttribute("aria-valuetext", `${name}: between places within ${metres} metres the odds change by a factor of ${times} at most`);
-  for (const button of $("stops").children) button.setAttribute("aria-pressed", Math.abs(Number(button.dataset.stop) - Number(dial.value)) < 0.1);
+  dial.setAttribute(
+    "aria-valuetext",
+    `${name}: between places within ${metres} metres the odds change by a factor of ${times} at most`,
+  );
+  for (const button of $("stops").children)
+    button.setAttribute("aria-pressed", Math.abs(Number(button.dataset.stop) - Number(dial.value)) < 0.1);
 }
 
 // The dial follows the two sliders.
@@ -51,13 +65,23 @@ export function prepareDial(changed) {
     labels();
     changed();
   };
-  $("stops").append(...NAMES.map((name, at) => {
-    const button = document.createElement("button");
-    Object.assign(button, { type: "button", textContent: name });
-    button.dataset.stop = String(at);
-    button.addEventListener("click", () => { dial.value = at; turn(); dial.dispatchEvent(new Event("change", { bubbles: true })); });
-    return button;
-  }));
+  $("stops").append(
+    ...NAMES.map((name, at) => {
+      const button = document.createElement("button");
+      Object.assign(button, { type: "button", textContent: name });
+      button.dataset.stop = String(at);
+      button.addEventListener("click", () => {
+        dial.value = at;
+        turn();
+        dial.dispatchEvent(new Event("change", { bubbles: true }));
+      });
+      return button;
+    }),
+  );
   dial.addEventListener("input", turn);
-  for (const slider of [factor, radius]) slider.addEventListener("input", () => { follow(); changed(); });
+  for (const slider of [factor, radius])
+    slider.addEventListener("input", () => {
+      follow();
+      changed();
+    });
 }

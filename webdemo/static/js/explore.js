@@ -3,7 +3,7 @@
 import { asker } from "./ask.js";
 import { hideBelief, showBelief } from "./belief.js";
 import { gauge, times } from "./gauge.js";
-import { fit, map, circle, diamond, dot, label, line, north, speck } from "./map.js";
+import { circle, diamond, dot, fit, label, line, map, north, speck } from "./map.js";
 import { makePin } from "./pin.js";
 import { direction, metres, odds, percent, put } from "./words.js";
 
@@ -12,24 +12,38 @@ const LAYERS = ["report", "cloud", "rings", "there", "belief", "remapped", "latt
 const shown = (what) => $(`show-${what}`).checked;
 const LATTICE_ZOOM = 19.5;
 
-let app = null, told = null, asked = null, active = false, refit = true, before = null, other = null, lastOther = null, pin = null;
-const ask = asker("/api/explore", (answer, question) => {
-  app.accepted(question);
-  lastOther = other && question.there ? L.latLng(question.there.lat, question.there.lon) : null;
-  const entered = refit, turned = refit || asked.radius !== question.radius || asked.factor !== question.factor;
-  const redrawn = !asked || asked.seed !== question.seed;
-  told = answer;
-  asked = question;
-  refit = false;
-  draw();
-  const report = L.latLng(told.report.lat, told.report.lon);
-  if (active && (turned || (redrawn && !map.getBounds().contains(report)))) fit(circleAround(rings(0.95)).extend(report), entered);
-}, (question) => {
-  app.refused(question);
-  // The second pin as well: it stays with you, or goes back to where it was last taken.
-  if (other && question.there && other.equals([question.there.lat, question.there.lon])) other = lastOther;
-  pin.setLatLng(there());
-});
+let app = null,
+  told = null,
+  asked = null,
+  active = false,
+  refit = true,
+  before = null,
+  other = null,
+  lastOther = null,
+  pin = null;
+const ask = asker(
+  "/api/explore",
+  (answer, question) => {
+    app.accepted(question);
+    lastOther = other && question.there ? L.latLng(question.there.lat, question.there.lon) : null;
+    const entered = refit,
+      turned = refit || asked.radius !== question.radius || asked.factor !== question.factor;
+    const redrawn = !asked || asked.seed !== question.seed;
+    told = answer;
+    asked = question;
+    refit = false;
+    draw();
+    const report = L.latLng(told.report.lat, told.report.lon);
+    if (active && (turned || (redrawn && !map.getBounds().contains(report))))
+      fit(circleAround(rings(0.95)).extend(report), entered);
+  },
+  (question) => {
+    app.refused(question);
+    // The second pin as well: it stays with you, or goes back to where it was last taken.
+    if (other && question.there && other.equals([question.there.lat, question.there.lon])) other = lastOther;
+    pin.setLatLng(there());
+  },
+);
 
 const rings = (share) => told.rings.find((ring) => ring.share === share).radius;
 const circleAround = (radius) => app.me.toBounds(2 * radius);
@@ -45,7 +59,11 @@ function question() {
   const second = there();
   pin.setLatLng(second);
   ask({
-    ...app.place(), ...app.privacy(), cloud: 200, seed: app.seed, belief: shown("belief"),
+    ...app.place(),
+    ...app.privacy(),
+    cloud: 200,
+    seed: app.seed,
+    belief: shown("belief"),
     there: shown("there") ? { lat: second.lat, lon: second.lng } : null,
   });
 }
@@ -54,7 +72,8 @@ function draw() {
   if (!active || !told) return;
   app.promise(told);
   const layer = app.layer.clearLayers();
-  if (shown("belief") && told.belief) showBelief(told.belief).catch((error) => app.say(error.message)); else hideBelief();
+  if (shown("belief") && told.belief) showBelief(told.belief).catch((error) => app.say(error.message));
+  else hideBelief();
   if (shown("lattice")) lattice().addTo(layer);
   if (shown("cloud")) for (const at of told.cloud) speck(at, "report").addTo(layer);
   if (shown("rings")) {
@@ -63,12 +82,18 @@ function draw() {
       label(north(app.me, ring.radius), percent(ring.share)).addTo(layer);
     }
   }
-  const report = [told.report.lat, told.report.lon], remapped = [told.remapped.lat, told.remapped.lon];
-  if (shown("there")) { line([app.me, pin.getLatLng()], "there", { weight: 1.5 }).addTo(layer); pin.addTo(map); } else pin.remove();
+  const report = [told.report.lat, told.report.lon],
+    remapped = [told.remapped.lat, told.remapped.lon];
+  if (shown("there")) {
+    line([app.me, pin.getLatLng()], "there", { weight: 1.5 }).addTo(layer);
+    pin.addTo(map);
+  } else pin.remove();
   if (shown("report")) {
     line([app.me, report], "report", { weight: 1.5, dashArray: "2 4" }).addTo(layer);
-    const above = told.report.lat > app.me.lat;   // its name lies away from you
-    dot(report, "report").bindTooltip("report", { permanent: true, direction: above ? "top" : "bottom", offset: [0, above ? -8 : 8] }).addTo(layer);
+    const above = told.report.lat > app.me.lat; // its name lies away from you
+    dot(report, "report")
+      .bindTooltip("report", { permanent: true, direction: above ? "top" : "bottom", offset: [0, above ? -8 : 8] })
+      .addTo(layer);
   }
   if (shown("remapped")) {
     line([report, remapped], "remapped", { weight: 1.5 }).addTo(layer);
@@ -80,10 +105,20 @@ function draw() {
 function lattice() {
   const group = L.layerGroup();
   if (map.getZoom() < LATTICE_ZOOM) return group;
-  const step = told.lattice, view = map.getBounds(), rows = [];
+  const step = told.lattice,
+    view = map.getBounds(),
+    rows = [];
   const low = (value) => Math.floor(value / step) * step;
-  for (let lat = low(view.getSouth()); lat <= view.getNorth(); lat += step) rows.push([[lat, view.getWest()], [lat, view.getEast()]]);
-  for (let lon = low(view.getWest()); lon <= view.getEast(); lon += step) rows.push([[view.getSouth(), lon], [view.getNorth(), lon]]);
+  for (let lat = low(view.getSouth()); lat <= view.getNorth(); lat += step)
+    rows.push([
+      [lat, view.getWest()],
+      [lat, view.getEast()],
+    ]);
+  for (let lon = low(view.getWest()); lon <= view.getEast(); lon += step)
+    rows.push([
+      [view.getSouth(), lon],
+      [view.getNorth(), lon],
+    ]);
   return group.addLayer(line(rows, "ring", { weight: 0.5, opacity: 0.7 }));
 }
 
@@ -95,25 +130,37 @@ function hereOrThere() {
   put("odds-before", odds(told.odds.before));
   put("odds-after", odds(told.odds.after));
   const words = change >= 1 ? `${times(change)} towards here` : `${times(1 / change)} towards there`;
-  put("odds-note", `The report changed the odds ${words}. No report about places ${metres(distance)} apart can exceed ${times(limit)}: e to the power of ε times ${metres(distance)}. That is the definition. Drag the second pin.`);
+  put(
+    "odds-note",
+    `The report changed the odds ${words}. No report about places ${metres(distance)} apart can exceed ${times(limit)}: e to the power of ε times ${metres(distance)}. That is the definition. Drag the second pin.`,
+  );
   return `The report changed the odds between here and there ${words}, at most ${times(limit)}. `;
 }
 
 function numbers() {
   put("report-error", metres(told.report.error));
   put("remapped-error", metres(told.remapped.error));
-  $("rings").replaceChildren(...told.rings.map((ring) => {
-    const row = document.createElement("tr"), head = document.createElement("th"), cell = document.createElement("td");
-    head.scope = "row";
-    head.textContent = `${percent(ring.share)} of them`;
-    cell.textContent = metres(ring.radius);
-    row.append(head, cell);
-    return row;
-  }));
+  $("rings").replaceChildren(
+    ...told.rings.map((ring) => {
+      const row = document.createElement("tr"),
+        head = document.createElement("th"),
+        cell = document.createElement("td");
+      head.scope = "row";
+      head.textContent = `${percent(ring.share)} of them`;
+      cell.textContent = metres(ring.radius);
+      row.append(head, cell);
+      return row;
+    }),
+  );
   const far = shown("lattice") && map.getZoom() < LATTICE_ZOOM ? " Zoom in on the report to see it." : "";
-  put("lattice-note", `Reports end on a public lattice, ${told.lattice_metres.toFixed(1)} m from row to row: digits beyond it could betray the truth.${far}`);
+  put(
+    "lattice-note",
+    `Reports end on a public lattice, ${told.lattice_metres.toFixed(1)} m from row to row: digits beyond it could betray the truth.${far}`,
+  );
   const compared = hereOrThere();
-  app.describe(`The report lies ${metres(told.report.error)} to the ${direction(app.me, told.report)} of you. Nine of ten reports fall within ${metres(rings(0.9))}. ${compared}${told.belief ? `An observer is ${told.belief.sentence}` : ""}`);
+  app.describe(
+    `The report lies ${metres(told.report.error)} to the ${direction(app.me, told.report)} of you. Nine of ten reports fall within ${metres(rings(0.9))}. ${compared}${told.belief ? `An observer is ${told.belief.sentence}` : ""}`,
+  );
 }
 
 async function anotherPlace() {
@@ -126,9 +173,22 @@ export const explore = {
   hint: "Drag the pin, or click the map",
   init(shell) {
     app = shell;
-    const moving = (at) => { other = app.asInLink(at); question(); };
-    pin = makePin(there(), { name: "there", text: "there?", label: "The other place, to compare with yours. Drag the pin, or move it with the arrow keys.", moving, moved: (at) => { moving(at); app.remember(); } });
-    for (const what of LAYERS) $(`show-${what}`).addEventListener("change", ["there", "belief"].includes(what) ? question : draw);
+    const moving = (at) => {
+      other = app.asInLink(at);
+      question();
+    };
+    pin = makePin(there(), {
+      name: "there",
+      text: "there?",
+      label: "The other place, to compare with yours. Drag the pin, or move it with the arrow keys.",
+      moving,
+      moved: (at) => {
+        moving(at);
+        app.remember();
+      },
+    });
+    for (const what of LAYERS)
+      $(`show-${what}`).addEventListener("change", ["there", "belief"].includes(what) ? question : draw);
     $("show-lattice").addEventListener("change", () => {
       if (shown("lattice") && told && map.getZoom() < LATTICE_ZOOM) {
         before = [map.getCenter(), map.getZoom()];
@@ -138,16 +198,34 @@ export const explore = {
         before = null;
       }
     });
-    $("redraw").addEventListener("click", () => { app.newSeed(); question(); });
+    $("redraw").addEventListener("click", () => {
+      app.newSeed();
+      question();
+    });
     $("random-place").addEventListener("click", () => anotherPlace().catch((error) => app.say(error.message)));
-    map.on("zoomend moveend", () => { if (active && shown("lattice")) draw(); });
+    map.on("zoomend moveend", () => {
+      if (active && shown("lattice")) draw();
+    });
   },
   // The second pin in the link.
   places: ["there"],
   remember: () => (other ? { there: `${other.lat.toFixed(6)},${other.lng.toFixed(6)}` } : {}),
-  restore(state, pointOf) { other = pointOf(state.get("there")); },
-  enter() { active = refit = true; draw(); question(); },
-  leave() { active = false; pin.remove(); hideBelief(); },
-  update(_, why) { if (why === "place") app.newSeed(); question(); },
+  restore(state, pointOf) {
+    other = pointOf(state.get("there"));
+  },
+  enter() {
+    active = refit = true;
+    draw();
+    question();
+  },
+  leave() {
+    active = false;
+    pin.remove();
+    hideBelief();
+  },
+  update(_, why) {
+    if (why === "place") app.newSeed();
+    question();
+  },
   redraw: draw,
 };

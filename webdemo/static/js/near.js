@@ -6,24 +6,46 @@ import { many, metres, percent, put, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const LISTED = 5;
-let app = null, told = null, asked = null, active = false, refit = true;
-const ask = asker("/api/near", (answer, question) => { app.accepted(question); shown(answer, question); }, (question) => app.refused(question));
+let app = null,
+  told = null,
+  asked = null,
+  active = false,
+  refit = true;
+const ask = asker(
+  "/api/near",
+  (answer, question) => {
+    app.accepted(question);
+    shown(answer, question);
+  },
+  (question) => app.refused(question),
+);
 
 function shown(answer, question) {
-  const entered = refit, same = !refit && ["radius", "factor", "interest", "confidence"].every((name) => asked[name] === question[name]);
+  const entered = refit,
+    same = !refit && ["radius", "factor", "interest", "confidence"].every((name) => asked[name] === question[name]);
   told = answer;
   asked = question;
   refit = false;
   draw();
-  if (active && !same) fit(L.latLng(told.centre).toBounds(2 * told.retrieval_radius).extend(app.me.toBounds(2 * asked.interest)), entered);
+  if (active && !same)
+    fit(
+      L.latLng(told.centre)
+        .toBounds(2 * told.retrieval_radius)
+        .extend(app.me.toBounds(2 * asked.interest)),
+      entered,
+    );
 }
 
 function question() {
   valued("query-radius", `${$("query-radius").value} m`);
   valued("confidence", `${$("confidence").value} %`);
   ask({
-    ...app.place(), ...app.privacy(), interest: Number($("query-radius").value),
-    confidence: Number($("confidence").value) / 100, kind: $("kind").value, seed: app.seed,
+    ...app.place(),
+    ...app.privacy(),
+    interest: Number($("query-radius").value),
+    confidence: Number($("confidence").value) / 100,
+    kind: $("kind").value,
+    seed: app.seed,
   });
 }
 
@@ -33,14 +55,22 @@ function draw() {
   if (!active || !told) return;
   app.promise(told);
   const layer = app.layer.clearLayers();
-  const centre = L.latLng(told.centre), { interest } = asked;
+  const centre = L.latLng(told.centre),
+    { interest } = asked;
   circle(centre, told.retrieval_radius, "report", { fill: true, fillOpacity: 0.07 }).addTo(layer);
   circle(app.me, interest, "truth", { fill: true, fillOpacity: 0.08 }).addTo(layer);
   label(north(centre, told.retrieval_radius), "what is asked for").addTo(layer);
   label(north(app.me, interest), "what you want").addTo(layer);
   for (const at of told.retrieved) speck(at, "retrieved", { fillOpacity: 0.75 }).addTo(layer);
   for (const place of told.kept) speck([place.lat, place.lon], "kept", { radius: 5, fillOpacity: 0.95 }).addTo(layer);
-  for (const place of told.missed) speck([place.lat, place.lon], "missed", { radius: 5, fillOpacity: 0.3, stroke: true, weight: 2, color: colour.missed }).addTo(layer);
+  for (const place of told.missed)
+    speck([place.lat, place.lon], "missed", {
+      radius: 5,
+      fillOpacity: 0.3,
+      stroke: true,
+      weight: 2,
+      color: colour.missed,
+    }).addTo(layer);
   dot(told.centre, "report").addTo(layer);
   put("retrieved", told.retrieved.length);
   put("kept", told.kept.length);
@@ -48,15 +78,26 @@ function draw() {
   put("overhead", `${told.overhead.toFixed(1)} ×`);
   put("near-sentence", told.guarantee);
   put("near-covered", `This time the blue circle ${told.covered ? "covers" : "does not cover"} the red one.`);
-  put("near-outside", told.outside > 0.005 ? `${percent(told.outside)} of the blue circle lies beyond this map: a real service would return more.` : "The whole blue circle lies on this map.");
-  app.describe(`The service is asked for a circle of ${metres(told.retrieval_radius)} and returns ${many(told.retrieved.length, "place")}; really near you: ${told.kept.length}, ${told.missed.length || "none"} missed. The nearest: ${told.kept.slice(0, 3).map(nameOf).join(", ") || "none"}.`);
-  $("nearest").replaceChildren(...told.kept.slice(0, LISTED).map((place) => {
-    const item = document.createElement("li"), name = document.createElement("span"), far = document.createElement("span");
-    name.textContent = nameOf(place);
-    far.textContent = metres(place.distance);
-    item.append(name, far);
-    return item;
-  }));
+  put(
+    "near-outside",
+    told.outside > 0.005
+      ? `${percent(told.outside)} of the blue circle lies beyond this map: a real service would return more.`
+      : "The whole blue circle lies on this map.",
+  );
+  app.describe(
+    `The service is asked for a circle of ${metres(told.retrieval_radius)} and returns ${many(told.retrieved.length, "place")}; really near you: ${told.kept.length}, ${told.missed.length || "none"} missed. The nearest: ${told.kept.slice(0, 3).map(nameOf).join(", ") || "none"}.`,
+  );
+  $("nearest").replaceChildren(
+    ...told.kept.slice(0, LISTED).map((place) => {
+      const item = document.createElement("li"),
+        name = document.createElement("span"),
+        far = document.createElement("span");
+      name.textContent = nameOf(place);
+      far.textContent = metres(place.distance);
+      item.append(name, far);
+      return item;
+    }),
+  );
 }
 
 export const near = {
@@ -64,10 +105,22 @@ export const near = {
   init(shell) {
     app = shell;
     for (const id of ["query-radius", "confidence", "kind"]) $(id).addEventListener("input", question);
-    $("ask-near").addEventListener("click", () => { app.newSeed(); question(); });
+    $("ask-near").addEventListener("click", () => {
+      app.newSeed();
+      question();
+    });
   },
-  enter() { active = refit = true; draw(); question(); },
-  leave() { active = false; },
-  update(_, why) { if (why === "place") app.newSeed(); question(); },
+  enter() {
+    active = refit = true;
+    draw();
+    question();
+  },
+  leave() {
+    active = false;
+  },
+  update(_, why) {
+    if (why === "place") app.newSeed();
+    question();
+  },
   redraw: draw,
 };

@@ -5,7 +5,9 @@ export { factor, many, metres, percent } from "../../device/geoind.js";
 export const small = (value) => value.toPrecision(3);
 // A number and its unit stay on one line.
 const unbroken = (text) => String(text).replace(/(?<=\d) (?=%|k?m\b)/g, "\u00a0");
-export const put = (id, text) => { document.getElementById(id).textContent = unbroken(text); };
+export const put = (id, text) => {
+  document.getElementById(id).textContent = unbroken(text);
+};
 // A slider's value, seen and heard.
 export const valued = (id, text) => {
   put(`${id}-out`, text);
@@ -21,6 +23,7 @@ export function odds(value) {
 
 const WINDS = ["north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west"];
 export function direction(from, to) {
-  const east = (to.lon - from.lng) * Math.cos((from.lat * Math.PI) / 180), angle = Math.atan2(east, to.lat - from.lat);
+  const east = (to.lon - from.lng) * Math.cos((from.lat * Math.PI) / 180),
+    angle = Math.atan2(east, to.lat - from.lat);
   return WINDS[(Math.round((angle / Math.PI) * 4) + 8) % 8];
 }
