@@ -126,7 +126,9 @@ def test_here_or_there_is_the_definition(story: Page) -> None:
         left, right = (angle(story, f"#gauge .stop >> nth={side}", "1") for side in (0, 1))
         needle = angle(story, "#gauge .needle", "2")
         assert left <= needle <= right == pytest.approx(-left, abs=1e-5)
-        assert needle / right == pytest.approx(math.log(change) / math.log(limit), abs=1e-4)
+        # A fixed scale to the end at 75 degrees, a factor of 1,000: the stops follow e^(epsilon d).
+        assert right == pytest.approx(math.radians(25 * math.log10(limit)), abs=1e-5)
+        assert needle == pytest.approx(math.radians(25 * math.log10(change)), abs=1e-5)
         expect(story.locator("#finding")).to_contain_text("no report can make it more than")
 
 

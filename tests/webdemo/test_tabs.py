@@ -96,7 +96,7 @@ def test_a_drawn_walk_is_compared(watched: Page, demo_url: str) -> None:
     expect(watched.locator("#budgeted-count")).to_have_text("3")
     set_slider(watched, "step", 50)
     expect(watched.locator("#step-out")).to_have_text("50 m")
-    expect(watched.locator("#budgeted-factor")).to_have_text("64 ×")
+    expect(watched.locator("#budgeted-factor")).to_have_text("×64")
     expect(watched.locator("#map-summary")).to_contain_text("with 3 reports in all")
     set_slider(watched, "trace-budget", 1)
     expect(watched.locator("#trace-budget-out")).to_have_text("1 report")

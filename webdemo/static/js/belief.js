@@ -1,16 +1,10 @@
 // Where an observer looks: buildings coloured by probability, with outlines around 50 and 90 % of the belief.
 
-import { RAMPS, shadeOf } from "./colours.js";
 import { map } from "./map.js";
+import { beliefColour, showScale } from "./scale.js";
 import { buildings } from "./town.js";
-import { percent } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const ramp = () => RAMPS[document.documentElement.dataset.theme] ?? RAMPS.light;
-export const shade = (share) => shadeOf(ramp(), share);
-
-// Half of the colours for the lowest quarter: an observer's second and third guesses are seen, too.
-const scaled = (chance, most) => Math.sqrt(chance / most);
 
 let shapes = null,
   making = null,
@@ -32,11 +26,10 @@ export async function showBelief(belief) {
     throw error;
   });
   await making;
-  const chances = new Map(belief.buildings),
-    most = Math.max(...chances.values());
+  const chances = new Map(belief.buildings);
   shapes.all.forEach((shape, number) => {
     const chance = chances.get(number);
-    if (chance) shape.setStyle({ fill: true, fillColor: shade(scaled(chance, most)), fillOpacity: 0.92 });
+    if (chance) shape.setStyle({ fill: true, fillColor: beliefColour(chance), fillOpacity: 0.92 });
     else if (shape.options.fill) shape.setStyle({ fill: false });
   });
   if (!drawn()) shapes.group.addTo(map);
@@ -57,7 +50,7 @@ export async function showBelief(belief) {
       }),
     ),
   ).addTo(map);
-  legend(belief, most);
+  legend(belief);
 }
 
 let outlining = null;
@@ -69,19 +62,15 @@ export function hideBelief() {
   $("legend").hidden = true;
 }
 
-function legend(belief, most) {
+function legend(belief) {
   const box = $("legend"),
     title = document.createElement("p"),
-    bar = document.createElement("div"),
-    ticks = document.createElement("div"),
+    scale = document.createElement("div"),
     lines = document.createElement("p"),
     sentence = document.createElement("p");
   title.textContent = "Where an observer looks: chance of a building";
-  bar.className = "ramp";
-  bar.style.background = `linear-gradient(90deg, ${ramp().join(",")})`;
-  ticks.className = "ticks";
-  for (const share of [0, 0.25, 1])
-    ticks.append(Object.assign(document.createElement("span"), { textContent: percent(share * most) }));
+  scale.className = "belief-scale";
+  showScale(scale);
   lines.className = "lines";
   for (const [name, text] of [
     ["half", "50 %"],
@@ -95,6 +84,6 @@ function legend(belief, most) {
       .split(/(?<=\.) /)
       .map((part) => Object.assign(document.createElement("span"), { textContent: `${part} ` })),
   );
-  box.replaceChildren(title, bar, ticks, lines, sentence);
+  box.replaceChildren(title, scale, lines, sentence);
   box.hidden = false;
 }

@@ -3,12 +3,13 @@
 import { adopt } from "./address.js";
 import { get, retry, say } from "./ask.js";
 import { canvas, element } from "./chart.js";
+import { css } from "./colours.js";
 import { mechanisms } from "./mechanisms.js";
+import { beliefColour } from "./scale.js";
 import { put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const chosen = (name) => document.querySelector(`input[name=${name}]:checked`)?.value;
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 // People are everywhere, more of them in some cells: no mechanism is favoured.
 const USUAL = "planar Laplace",
   OPENS_WITH = "synthetic city";
@@ -173,9 +174,7 @@ function town(name) {
   const { columns, rows } = data.grid,
     cell = 22,
     svg = canvas(columns * cell + 2, rows * cell + 2, `Prior: ${name}`);
-  const masses = data.priors[name],
-    most = Math.max(...masses);
-  masses.forEach((mass, index) => {
+  data.priors[name].forEach((mass, index) => {
     const column = index % columns,
       row = rows - 1 - Math.floor(index / columns);
     svg.append(
@@ -185,8 +184,7 @@ function town(name) {
         width: cell - 2,
         height: cell - 2,
         rx: 2,
-        fill: mass ? css("heat") : css("wash"),
-        "fill-opacity": mass ? 0.25 + 0.75 * (mass / most) : 1,
+        fill: mass ? beliefColour(mass) : css("wash"),
       }),
     );
   });

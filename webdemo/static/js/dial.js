@@ -1,6 +1,6 @@
 // One dial with named stops for how much privacy; factor and radius behind it, for experts.
 
-import { put } from "./words.js";
+import { metres, put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const NAMES = ["street", "block", "neighbourhood", "town"],
@@ -22,28 +22,28 @@ function radiusAt(position) {
 // The same epsilon with the usual factor has this radius.
 const usualRadius = () => (privacy().radius * Math.log(FACTOR)) / Math.log(privacy().factor);
 
-function positionOf(metres) {
+function positionOf(within) {
   const low = Math.max(
     0,
-    STOPS.findLastIndex((stop, at) => stop <= metres && at < STOPS.length - 1),
+    STOPS.findLastIndex((stop, at) => stop <= within && at < STOPS.length - 1),
   );
   return Math.min(
     STOPS.length - 1,
-    Math.max(0, low + Math.log(metres / STOPS[low]) / Math.log(STOPS[low + 1] / STOPS[low])),
+    Math.max(0, low + Math.log(within / STOPS[low]) / Math.log(STOPS[low + 1] / STOPS[low])),
   );
 }
 
 export function labels() {
-  const { factor: times, radius: metres } = privacy(),
+  const { factor: most, radius: within } = privacy(),
     name = NAMES[Math.round(Number(dial.value))];
-  put("factor-out", `${times} ×`);
-  put("radius-out", `${metres} m`);
+  put("factor-out", `×${most}`);
+  put("radius-out", metres(within));
   put("dial-out", name);
-  factor.setAttribute("aria-valuetext", `factor ${times}`);
-  radius.setAttribute("aria-valuetext", `${metres} metres`);
+  factor.setAttribute("aria-valuetext", `factor ${most}`);
+  radius.setAttribute("aria-valuetext", `${within} metres`);
   dial.setAttribute(
     "aria-valuetext",
-    `${name}: between places within ${metres} metres the odds change by a factor of ${times} at most`,
+    `${name}: between places within ${within} metres the odds change by a factor of ${most} at most`,
   );
   for (const button of $("stops").children)
     button.setAttribute("aria-pressed", Math.abs(Number(button.dataset.stop) - Number(dial.value)) < 0.1);

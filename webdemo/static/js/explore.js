@@ -2,10 +2,10 @@
 
 import { asker } from "./ask.js";
 import { hideBelief, showBelief } from "./belief.js";
-import { gauge, times } from "./gauge.js";
+import { gauge } from "./gauge.js";
 import { circle, diamond, dot, fit, label, line, map, north, speck } from "./map.js";
 import { makePin } from "./pin.js";
-import { direction, metres, odds, percent, put } from "./words.js";
+import { direction, metres, odds, percent, put, times } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const LAYERS = ["report", "cloud", "rings", "there", "belief", "remapped", "lattice"];

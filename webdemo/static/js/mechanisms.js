@@ -1,8 +1,8 @@
 // Mechanisms on the map: four small maps of the same place, with the same cost.
 
 import { asker } from "./ask.js";
-import { shade } from "./belief.js";
 import { canvas, element } from "./chart.js";
+import { beliefColour, onScale } from "./scale.js";
 import { buildings } from "./town.js";
 import { metres, percent, put, small } from "./words.js";
 
@@ -47,7 +47,7 @@ function background() {
     .join("");
 }
 
-function smallMap(mechanism, ground, most) {
+function smallMap(mechanism, ground) {
   const size = CELL * told.columns,
     shares = mechanism[chosen()];
   const svg = canvas(
@@ -69,8 +69,8 @@ function smallMap(mechanism, ground, most) {
     if (share < 0.0005) return;
     const look =
       chosen() === "belief"
-        ? { fill: shade(Math.sqrt(share / most)), "fill-opacity": 0.85 }
-        : { class: "falls", "fill-opacity": (0.1 + 0.85 * Math.sqrt(share / most)).toFixed(3) };
+        ? { fill: beliefColour(share), "fill-opacity": 0.9 }
+        : { class: "falls", "fill-opacity": onScale(share).toFixed(3) };
     svg.append(element("rect", { ...box(cell), ...look }));
   });
   for (let line = 0; line <= told.columns; line += 3) {
@@ -93,8 +93,7 @@ function smallMap(mechanism, ground, most) {
 
 function draw() {
   if (!active || !told) return;
-  const ground = background(),
-    most = Math.max(...told.mechanisms.flatMap((mechanism) => mechanism[chosen()]));
+  const ground = background();
   $("four").replaceChildren(
     ...told.mechanisms.map((mechanism) => {
       const figure = document.createElement("figure"),
@@ -111,7 +110,7 @@ function draw() {
           : `ε ${small(mechanism.epsilon)}: no report rules out a cell`;
       numbers.textContent = `${bound} · observer off by ${metres(mechanism.adversary_error)}`;
       caption.append(name, words, numbers);
-      figure.append(smallMap(mechanism, ground, most), caption);
+      figure.append(smallMap(mechanism, ground), caption);
       return figure;
     }),
   );

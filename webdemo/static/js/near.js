@@ -37,7 +37,7 @@ function shown(answer, question) {
 }
 
 function question() {
-  valued("query-radius", `${$("query-radius").value} m`);
+  valued("query-radius", metres(Number($("query-radius").value)));
   valued("confidence", `${$("confidence").value} %`);
   ask({
     ...app.place(),

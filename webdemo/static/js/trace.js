@@ -40,7 +40,7 @@ function suggested() {
 }
 
 function question() {
-  valued("step", `${$("step").value} m`);
+  valued("step", metres(Number($("step").value)));
   valued("trace-budget", many(Number($("trace-budget").value), "report"));
   if (path.length < 2) {
     told = null;
@@ -67,7 +67,7 @@ function draw() {
       const walk = told[way];
       put(`${way}-count`, walk.reports.length);
       put(`${way}-spent`, small(walk.spent));
-      put(`${way}-factor`, `${walk.factor} ×`);
+      put(`${way}-factor`, `×${walk.factor}`);
       put(`${way}-error`, metres(walk.report_error));
       put(`${way}-guess`, metres(walk.guess_error));
       if (!$(`show-${way}`).checked) continue;

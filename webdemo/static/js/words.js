@@ -1,6 +1,10 @@
 // Numbers for people.
 
+import { factor } from "../../device/geoind.js";
+
 export { factor, many, metres, percent } from "../../device/geoind.js";
+
+export const times = (value) => `×${factor(value)}`;
 
 export const small = (value) => value.toPrecision(3);
 // A number and its unit stay on one line.
@@ -18,7 +22,7 @@ export const valued = (id, text) => {
 export function odds(value) {
   const [most, where] = value >= 1 ? [value, "here"] : [1 / value, "there"];
   if (most < 1.05) return "even";
-  return `${most < 9.95 ? most.toFixed(1) : most < 1e5 ? Math.round(most).toLocaleString("en") : most.toExponential(0)} to 1 for ${where}`;
+  return `${factor(most)} to 1 for ${where}`;
 }
 
 const WINDS = ["north", "north-east", "east", "south-east", "south", "south-west", "west", "north-west"];

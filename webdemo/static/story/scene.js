@@ -66,7 +66,7 @@ export const scene = (() => {
       return span;
     }));
     put("promise", `Places ${radius} m apart: the odds change ${FACTOR} times at most. A report is off by ${words.metres(noise.meanRadius(noiseEpsilon()))} on average.`);
-    put("interest-out", `${$("interest").value} m`);
+    put("interest-out", words.metres(Number($("interest").value)));
     put("budget-out", words.many(Number($("budget").value), "report"));
     for (const id of ["interest", "budget"]) $(id).setAttribute("aria-valuetext", $(`${id}-out`).textContent);
   }

@@ -1,11 +1,12 @@
 // The shell: parts, cards, controls, dark and light, and the address, which never holds a place.
 
+import { showScale } from "../js/scale.js";
 import { put } from "../js/words.js";
 import { cards } from "./cards.js";
 import { dayView } from "./day_view.js";
 import { guess } from "./guess.js";
 import { noise } from "./noise.js";
-import { $, palette } from "./page.js";
+import { $ } from "./page.js";
 import { play } from "./play.js";
 import { scene } from "./scene.js";
 
@@ -83,20 +84,17 @@ import { scene } from "./scene.js";
   for (const id of ["redraw", "play", "ask-once", "reveal"]) $(id).addEventListener("click", () => $("finding").scrollIntoView({ block: "nearest" }));
   $("show-belief").addEventListener("change", guess.draw);
 
-  function ramp() {
-    [...document.querySelectorAll(".ramp i")].forEach((swatch, i) => { swatch.style.background = palette().belief(10 ** (i - 3)); });
-  }
   $("theme").addEventListener("click", () => {
     const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
     document.documentElement.dataset.theme = theme;
     try { localStorage.setItem("geoind-theme", theme); } catch { /* storage is off: for this visit only */ }
-    ramp();
+    showScale($("scale"));
     scene.yours.draw(); scene.theirs.draw();
     if (!$("gauge-box").hidden) changed();
   });
 
   put("attribution", `${TOWN.name}: ${TOWN.attribution}`);
-  ramp();
+  showScale($("scale"));
   read();
   show();
   document.documentElement.dataset.ready = "yes";
