@@ -6,7 +6,6 @@ import { canvas, element } from "./chart.js";
 import { css } from "./colours.js";
 import { mechanisms } from "./mechanisms.js";
 import { beliefColour } from "./scale.js";
-import { put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const chosen = (name) => document.querySelector(`input[name=${name}]:checked`)?.value;
@@ -284,7 +283,7 @@ function draw() {
     card(upper(mechanism), `People: ${prior}. All that is measured.`, profile(row)),
     score,
   );
-  put("compare-finding", finding(prior, here));
+  app.describe(finding(prior, here));
 }
 
 const upper = (text) => text[0].toUpperCase() + text.slice(1);

@@ -3,7 +3,7 @@
 import { asker } from "./ask.js";
 import { hideBelief, showBelief } from "./belief.js";
 import { gauge } from "./gauge.js";
-import { circle, diamond, dot, fit, label, line, map, north, speck } from "./map.js";
+import { circle, clearOf, diamond, dot, fit, label, line, map, north, speck } from "./map.js";
 import { makePin } from "./pin.js";
 import { direction, metres, odds, percent, put, times } from "./words.js";
 
@@ -83,7 +83,9 @@ function draw() {
     }
   }
   const report = [told.report.lat, told.report.lon],
-    remapped = [told.remapped.lat, told.remapped.lon];
+    remapped = [told.remapped.lat, told.remapped.lon],
+    pins = shown("there") ? [app.me, pin.getLatLng()] : [app.me],
+    marked = clearOf(report, pins);
   if (shown("there")) {
     line([app.me, pin.getLatLng()], "there", { weight: 1.5 }).addTo(layer);
     pin.addTo(map);
@@ -91,13 +93,15 @@ function draw() {
   if (shown("report")) {
     line([app.me, report], "report", { weight: 1.5, dashArray: "2 4" }).addTo(layer);
     const above = told.report.lat > app.me.lat; // its name lies away from you
-    dot(report, "report")
+    if (!marked.equals(report)) line([report, marked], "report", { weight: 1.5 }).addTo(layer);
+    dot(marked, "report")
       .bindTooltip("report", { permanent: true, direction: above ? "top" : "bottom", offset: [0, above ? -8 : 8] })
       .addTo(layer);
   }
   if (shown("remapped")) {
-    line([report, remapped], "remapped", { weight: 1.5 }).addTo(layer);
-    diamond(remapped, "remapped").addTo(layer);
+    const best = clearOf(remapped, [...pins, marked]);
+    line([report, remapped, best], "remapped", { weight: 1.5 }).addTo(layer);
+    diamond(best, "remapped").addTo(layer);
   }
   numbers();
 }
@@ -159,7 +163,8 @@ function numbers() {
   );
   const compared = hereOrThere();
   app.describe(
-    `The report lies ${metres(told.report.error)} to the ${direction(app.me, told.report)} of you. Nine of ten reports fall within ${metres(rings(0.9))}. ${compared}${told.belief ? `An observer is ${told.belief.sentence}` : ""}`,
+    `This report is ${metres(told.report.error)} off, to the ${direction(app.me, told.report)}; nine of ten fall within ${metres(rings(0.9))}.`,
+    `${compared}${told.belief ? `An observer is ${told.belief.sentence}` : ""}`,
   );
 }
 
@@ -174,7 +179,7 @@ export const explore = {
   init(shell) {
     app = shell;
     const moving = (at) => {
-      other = app.asInLink(at);
+      other = app.asInLink(clearOf(at, [app.me]));
       question();
     };
     pin = makePin(there(), {
@@ -203,7 +208,7 @@ export const explore = {
       question();
     });
     $("random-place").addEventListener("click", () => anotherPlace().catch((error) => app.say(error.message)));
-    map.on("zoomend moveend", () => {
+    map.on("moveend", () => {
       if (active && shown("lattice")) draw();
     });
   },

@@ -1,8 +1,8 @@
 // Near me: the area of interest, the area of retrieval, and what came back.
 
 import { asker } from "./ask.js";
-import { circle, colour, dot, fit, label, north, speck } from "./map.js";
-import { many, metres, percent, put, valued } from "./words.js";
+import { circle, clearOf, colour, dot, fit, label, line, north, speck } from "./map.js";
+import { many, metres, percent, put, times, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const LISTED = 5;
@@ -71,11 +71,13 @@ function draw() {
       weight: 2,
       color: colour.missed,
     }).addTo(layer);
-  dot(told.centre, "report").addTo(layer);
+  const marked = clearOf(told.centre, [app.me]);
+  if (!marked.equals(told.centre)) line([told.centre, marked], "report", { weight: 1.5 }).addTo(layer);
+  dot(marked, "report").addTo(layer);
   put("retrieved", told.retrieved.length);
   put("kept", told.kept.length);
   put("missed", told.missed.length || "none");
-  put("overhead", `${told.overhead.toFixed(1)} ×`);
+  put("overhead", times(told.overhead));
   put("near-sentence", told.guarantee);
   put("near-covered", `This time the blue circle ${told.covered ? "covers" : "does not cover"} the red one.`);
   put(
@@ -85,7 +87,8 @@ function draw() {
       : "The whole blue circle lies on this map.",
   );
   app.describe(
-    `The service is asked for a circle of ${metres(told.retrieval_radius)} and returns ${many(told.retrieved.length, "place")}; really near you: ${told.kept.length}, ${told.missed.length || "none"} missed. The nearest: ${told.kept.slice(0, 3).map(nameOf).join(", ") || "none"}.`,
+    `Asked for a circle of ${metres(told.retrieval_radius)}, the service returns ${many(told.retrieved.length, "place")}: ${told.kept.length} are near you, ${told.missed.length || "none"} missed.`,
+    `The nearest: ${told.kept.slice(0, 3).map(nameOf).join(", ") || "none"}.`,
   );
   $("nearest").replaceChildren(
     ...told.kept.slice(0, LISTED).map((place) => {

@@ -14,7 +14,7 @@ const ask = asker(
   "/api/trace",
   (answer, question) => {
     lastGood = cornersOf(question);
-    // An answer about a walk that was taken back meanwhile is nobody's.
+    // The walk may have been removed meanwhile.
     told = path.length < 2 ? null : answer;
     draw();
   },
@@ -39,6 +39,11 @@ function suggested() {
   return [at(0.16, 0.28), at(0.4, 0.395), at(0.56, 0.41), at(0.845, 0.42), at(0.84, 0.62), at(0.55, 0.66)];
 }
 
+const isSuggested = () => {
+  const usual = suggested();
+  return path.length === usual.length && path.every((corner, i) => corner.equals(usual[i]));
+};
+
 function question() {
   valued("step", metres(Number($("step").value)));
   valued("trace-budget", many(Number($("trace-budget").value), "report"));
@@ -59,8 +64,9 @@ function question() {
 function draw() {
   if (!active) return;
   const layer = app.layer.clearLayers();
-  $("trace-undo").disabled = $("trace-clear").disabled = path.length === 0;
-  $("trace-redraw").disabled = path.length < 2;
+  // Not disabled: a button that was pressed keeps the focus.
+  for (const id of ["trace-undo", "trace-clear"]) $(id).setAttribute("aria-disabled", path.length < 1);
+  $("trace-redraw").setAttribute("aria-disabled", path.length < 2);
   if (told) {
     app.promise(told);
     for (const way of ["naive", "budgeted"]) {
@@ -80,8 +86,8 @@ function draw() {
   for (const corner of path) dot(corner, "truth", { radius: 5 }).addTo(layer);
   app.describe(
     told
-      ? `Your walk has ${many(told.steps.length, "step")}. Reported at each, an observer is ${metres(told.naive.guess_error)} off on average; with ${many(told.budgeted.reports.length, "report")} in all, ${metres(told.budgeted.guess_error)}.`
-      : "Click two corners: there is no walk on the map yet.",
+      ? `With a report at each of ${many(told.steps.length, "step")}, an observer is ${metres(told.naive.guess_error)} off on average; with ${many(told.budgeted.reports.length, "report")} in all, ${metres(told.budgeted.guess_error)}.`
+      : "Click two corners on the map: there is no walk yet.",
   );
   if (path.length)
     L.tooltip(path[0], { content: "your walk", permanent: true, direction: "bottom", offset: [0, 6] }).addTo(layer);
@@ -95,6 +101,7 @@ export const trace = {
     for (const id of ["step", "trace-budget"]) $(id).addEventListener("input", question);
     for (const id of ["show-naive", "show-budgeted"]) $(id).addEventListener("change", draw);
     $("trace-redraw").addEventListener("click", () => {
+      if (path.length < 2) return;
       app.newSeed();
       question();
     });
@@ -116,10 +123,12 @@ export const trace = {
   leave() {
     active = false;
   },
-  // The walk in the link.
+  // A walk of your own in the link.
   places: ["path"],
   remember: () =>
-    path.length ? { path: path.map((corner) => `${corner.lat.toFixed(6)},${corner.lng.toFixed(6)}`).join(" ") } : {},
+    path.length && !isSuggested()
+      ? { path: path.map((corner) => `${corner.lat.toFixed(6)},${corner.lng.toFixed(6)}`).join(" ") }
+      : {},
   restore(state, pointOf) {
     const corners = (state.get("path") ?? "").split(" ").map(pointOf);
     if (corners.every(Boolean)) path = corners.slice(0, 100);
