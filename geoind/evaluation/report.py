@@ -357,7 +357,8 @@ CLAIMS_TABLE = """
 """
 
 STYLE = """
-:root { color-scheme: light dark; --ink: #222; --paper: #fff; --soft: #555; --rule: #ccc; --bad: #fbe3d6; --open: #fdf6d0 }
+:root { color-scheme: light dark; --ink: #222; --paper: #fff; --soft: #555; --rule: #ccc; --bad: #fbe3d6;
+  --open: #fdf6d0 }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --paper: #16181c; --soft: #b0b0b0; --rule: #444;
   --bad: #4a2614; --open: #3d3714 } img { filter: invert(0.9) hue-rotate(180deg) } }
 body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 }

@@ -38,7 +38,8 @@ class Graticule(MacroElement):
     return `${text}°${Number(text) ? (value < 0 ? minus : plus) : ""}`;
   };
   const add = (from, to, text, anchor) => {
-    L.polyline([from, to], { renderer, pane: "graticule", weight: 1, interactive: false, className: "graticule" }).addTo(lines);
+    const look = { renderer, pane: "graticule", weight: 1, interactive: false, className: "graticule" };
+    L.polyline([from, to], look).addTo(lines);
     const icon = L.divIcon({ className: "graticule-label", html: text, iconSize: [0, 0], iconAnchor: anchor });
     L.marker(from, { pane: "graticule", interactive: false, keyboard: false, icon }).addTo(lines);
   };

@@ -20,10 +20,10 @@ let person = "",
 // What the dial means, before anything is asked for.
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 const REACH = 4.744; // 95 % of reports fall within this many 1 / epsilon
-const askPromise = asker("/api/promise", (told) => {
+const askPromise = asker("/api/promise", (result) => {
   if (!active) return;
-  app.promise({ promise: told });
-  fit(app.me.toBounds((2 * REACH) / told.epsilon), true);
+  app.promise({ promise: result });
+  fit(app.me.toBounds((2 * REACH) / result.epsilon), true);
 });
 
 const mode = () => document.querySelector("input[name=answer]:checked").value;
@@ -56,26 +56,26 @@ async function askFor(count) {
     count,
     seed: app.seed,
   };
-  let told;
+  let result;
   try {
-    told = await post("/api/again", asked);
+    result = await post("/api/again", asked);
   } catch (error) {
     if (error instanceof Refused) app.refused(asked);
     throw error;
   }
   if (mine !== running) return false;
-  app.promise(told);
+  app.promise(result);
   app.accepted(asked);
-  for (const at of told.reports) {
+  for (const at of result.reports) {
     answers.push(L.latLng(at));
     const n = answers.length,
       last = averages.at(-1)?.at ?? L.latLng(0, 0);
     const average = L.latLng(last.lat + (at[0] - last.lat) / n, last.lng + (at[1] - last.lng) / n);
     averages.push({ at: average, error: app.me.distanceTo(average) });
   }
-  refused = told.refused;
-  remaining = told.remaining;
-  together = told.together;
+  refused = result.refused;
+  remaining = result.remaining;
+  together = result.together;
   draw();
   return !refused;
 }

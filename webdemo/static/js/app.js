@@ -50,7 +50,7 @@ const app = {
       choices = here.length ? here : all;
     moveMe(choices[Math.floor(Math.random() * choices.length)]);
   },
-  // The server took the question: its place is one to come back to. It did not: back to the last such place.
+  // A place that the server accepted is restored when it refuses the next one.
   accepted: ({ lat, lon }) => {
     lastGood = L.latLng(lat, lon);
   },
@@ -60,10 +60,10 @@ const app = {
       remember();
     }
   },
-  promise: ({ promise: told }) => {
-    put("promise", told.sentence);
-    put("epsilon", small(told.epsilon));
-    put("mean-error", metres(told.mean_error));
+  promise: ({ promise: result }) => {
+    put("promise", result.sentence);
+    put("epsilon", small(result.epsilon));
+    put("mean-error", metres(result.mean_error));
   },
   // What was found, seen at once; for screen readers with more about the map, once it has come to rest.
   describe: (finding, more = "") => {

@@ -133,7 +133,7 @@ export function metresPerPixel() {
 }
 
 // Shows what is drawn: zooms out where it does not fit, in where it has become small. A window of another size shows
-// the same, until somebody moves the map.
+// the same, until the map is moved.
 let wanted = null;
 export function fit(bounds, always = false) {
   wanted = bounds;

@@ -6,7 +6,7 @@ import { many, metres, put, small, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 let app = null,
-  told = null,
+  result = null,
   active = false,
   path = [],
   lastGood = [];
@@ -15,7 +15,7 @@ const ask = asker(
   (answer, question) => {
     lastGood = cornersOf(question);
     // The walk may have been removed meanwhile.
-    told = path.length < 2 ? null : answer;
+    result = path.length < 2 ? null : answer;
     draw();
   },
   (question) => {
@@ -48,7 +48,7 @@ function question() {
   valued("step", metres(Number($("step").value)));
   valued("trace-budget", many(Number($("trace-budget").value), "report"));
   if (path.length < 2) {
-    told = null;
+    result = null;
     draw();
     return;
   }
@@ -67,10 +67,10 @@ function draw() {
   // Not disabled: a button that was pressed keeps the focus.
   for (const id of ["trace-undo", "trace-clear"]) $(id).setAttribute("aria-disabled", path.length < 1);
   $("trace-redraw").setAttribute("aria-disabled", path.length < 2);
-  if (told) {
-    app.promise(told);
+  if (result) {
+    app.promise(result);
     for (const way of ["naive", "budgeted"]) {
-      const walk = told[way];
+      const walk = result[way];
       put(`${way}-count`, walk.reports.length);
       put(`${way}-spent`, small(walk.spent));
       put(`${way}-factor`, `×${walk.factor}`);
@@ -85,8 +85,8 @@ function draw() {
   if (path.length > 1) line(path, "truth", { weight: 3, dashArray: "1 7", lineCap: "round" }).addTo(layer);
   for (const corner of path) dot(corner, "truth", { radius: 5 }).addTo(layer);
   app.describe(
-    told
-      ? `With a report at each of ${many(told.steps.length, "step")}, an observer is ${metres(told.naive.guess_error)} off on average; with ${many(told.budgeted.reports.length, "report")} in all, ${metres(told.budgeted.guess_error)}.`
+    result
+      ? `With a report at each of ${many(result.steps.length, "step")}, an observer is ${metres(result.naive.guess_error)} off on average; with ${many(result.budgeted.reports.length, "report")} in all, ${metres(result.budgeted.guess_error)}.`
       : "Click two corners on the map: there is no walk yet.",
   );
   if (path.length)
