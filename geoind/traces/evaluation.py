@@ -27,7 +27,8 @@ from geoind.pipeline import Location
 from geoind.space.projection import Projection
 from geoind.traces.adversary import smooth
 from geoind.traces.drives import HOME, Trace
-from geoind.traces.methods import Independent, Predictive, TraceMethod, straight_on
+from geoind.traces.methods import Independent, TraceMethod
+from geoind.traces.predictive import Predictive, straight_on
 from geoind.traces.questions import arc_length
 from geoind.traces.session import TraceSession
 from geoind.traces.sparse import SparseVector, Switching

@@ -201,9 +201,8 @@ class _Batch:
         if switching is None:
             return np.zeros(len(active), bool)
         persons = self.persons[active]
-        begin = self.times[self.at[active]] // HOUR * HOUR
-        recent = state["changed"][persons, 0] - 1 >= state["steps"][persons] - switching.remembered
-        return np.asarray((state["changed_after"][persons, 0] >= begin) & recent)
+        ago = state["steps"][persons] - state["changed"][persons, 0] + 1
+        return np.asarray(switching.counts(self.times[self.at[active]], state["changed_after"][persons, 0], ago))
 
     def _windows(self, active: IntArray) -> tuple[IntArray, IntArray]:
         """Return the next rows of each person, and to which of the persons they belong."""
