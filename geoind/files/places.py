@@ -16,7 +16,7 @@ from geoind.files.formats import Bytes, Reading, kind_of, open_source
 from geoind.keys import KeyLike
 from geoind.tables.columns import NO_TIME, empty, listed, persons_in, plain, seconds_of, values_of
 from geoind.tables.places import LonLat, Points, degrees_of, places_in, places_of
-from geoind.tables.record import read_promise, record_of
+from geoind.tables.sidecars import read_promise, record_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
