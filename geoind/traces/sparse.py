@@ -21,7 +21,7 @@ from geoind.traces.laws import (
 from geoind.traces.methods import ANCHORS, HOUR, Distances, History, TraceMethod, all_positive
 from geoind.traces.questions import GuardedPlace, Place
 
-__all__ = ["FAR", "SparseVector", "Switching"]
+__all__ = ["FAR", "SparseVector", "Switching", "still_counts"]
 
 FAR = 1 / 3
 """A place reported earlier is chosen where it is nearer than about this many limits: as good as a report.
@@ -184,6 +184,14 @@ class SparseVector(TraceMethod):
         return tuple([place for place in history.anchors[-self.places - 1 :] if place != here][-self.places :])
 
 
+def still_counts(now: Any, time: Any, ago: Any, remembered: int) -> Any:
+    """Return whether the answer given at `time`, `ago` answers ago, is of this hour and still remembered.
+
+    Numbers or arrays. `Switching` has seen too many moves if the answer before the last of them counts.
+    """
+    return (time >= now // HOUR * HOUR) & (ago <= remembered)
+
+
 @dataclass(frozen=True)
 class Switching(TraceMethod):
     """A sparse vector session that stops testing for the rest of an hour with too many moves.
@@ -240,17 +248,10 @@ class Switching(TraceMethod):
             return laplace_density(apart(report), self.stays.fresh)
         return self.stays.likelihood(history, report, apart, hidden)
 
-    def counts(self, now: Any, time: Any, ago: Any) -> Any:
-        """Return whether the answer given at `time`, `ago` answers ago, is of this hour and still remembered.
-
-        Numbers or arrays. A session has too many moves if the answer before the last `moves` changes counts.
-        """
-        return (time >= now // HOUR * HOUR) & (ago <= self.remembered)
-
     def _is_moving(self, history: History) -> bool:
         left, later = self.moves, None
         for ago, report in enumerate(reversed(history.reports), 1):
-            if not self.counts(history.time, report.time, ago):
+            if not still_counts(history.time, report.time, ago, self.remembered):
                 return False
             if later is not None and (report.lon != later.lon or report.lat != later.lat):
                 left -= 1
