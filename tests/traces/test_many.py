@@ -88,7 +88,9 @@ def test_an_answer_that_stays_the_same_by_chance_is_no_move_and_is_forgotten_as_
     # So little noise that reports of a place are mostly equal; the moves are 120 answers ago within the hour.
     method = Switching(SparseVector(50.0, 0.02, 300.0), 2)
     lon = np.array([2.3, 2.4, 2.5, *[2.6] * 297])
-    steps = Positions(["ana"], np.zeros(300, np.int64), 10.0 * np.arange(300), np.column_stack([lon, lon + 46]))
+    steps = Positions(
+        ["ana"], np.zeros(300, np.int64), np.arange(0.0, 3000.0, 10.0), np.column_stack([lon, lon + 46])
+    )
     expected, spent = each_alone(method, steps)
     for borders in ([], [5, 6, 50]):
         sessions = TraceSessions(method, KEY)
