@@ -1,17 +1,17 @@
 // Your own day: the file, the verdict, and each remedy.
 
 import { put } from "../js/words.js";
-import { noise } from "./noise.js";
-import { ownDay } from "./own_day.js";
+import { background } from "./background.js";
+import { noise, ownDay } from "./core.js";
 import { dayFiles } from "./own_day_files.js";
 import { $, words } from "./page.js";
 import { scene } from "./scene.js";
+import { REMEDIES, say } from "./texts.js";
 
 export const dayView = (() => {
-  const NAMES = { fresh: "fresh noise each time", same: "same place, same report", budget: "a budget", session: "a session", zone: "a zone around home" };
-  let fixes = null, told = null, way = "fresh";
+  let fixes = null, told = null, way = "fresh", asked = 0;
 
-  // Somebody's Tuesday: home, half an hour to work, lunch, and back, with the small errors of a phone.
+  // A Tuesday: home, half an hour to work, lunch, and back, with the small errors of a phone.
   function example() {
     const home = [0, 0], work = [2600, 1500], lunch = [2350, 1640], shake = () => 8 * (noise.uniform() + noise.uniform() - 1);
     const between = (a, b, share) => [a[0] + share * (b[0] - a[0]), a[1] + share * (b[1] - a[1])];
@@ -23,26 +23,29 @@ export const dayView = (() => {
     });
   }
 
-  const after = ({ found }) => (found ? `after ${words.many(found, "day")}` : "not in a year");
-
   function use(found) {
     if (!ownDay.sampled(found).length) throw new Error("The places of this file are too far apart in time to tell where you were.");
     fixes = found;
     study();
   }
-  function study() {
-    if (!fixes) { scene.tell("Choose a file of yours, or take the example."); draw(); return; }
-    told = ownDay.study(fixes, scene.noiseEpsilon(), Number($("budget").value));
+  async function study() {
+    const mine = (asked += 1);
+    if (!fixes) { scene.tell(say.choose()); draw(); return; }
+    scene.tell(say.working(), "", { quiet: true });
+    draw();
+    const answer = await background.ask("study", fixes, scene.noiseEpsilon(), Number($("budget").value));
+    if (mine !== asked || $("day-box").hidden) return;
+    told = answer;
     draw();
     const { fresh } = told.outcomes;
-    const many = told.days > 1 ? `Your ${told.days} days, again and again` : "This day, again and again";
-    scene.tell(fresh.found ? `${many}: your home is found ${after(fresh)}.` : `${many}: nobody is sure of your home in a year.`, fresh.found ? "found" : "safe");
-    scene.table(`Somebody is 90 % sure of your home to within ${ownDay.FOUND} m, and right`, ["The phone answers with", "found", "the app is off by"],
-      Object.entries(told.outcomes).map(([name, outcome]) => [NAMES[name], outcome.found ? after(outcome) : `not in a year${outcome.missed === null ? "" : ` (guess ${words.metres(outcome.missed)} off)`}`, words.metres(outcome.off)]));
+    scene.tell(say.day(told.days, fresh.found), fresh.found ? "found" : "safe");
+    scene.table(say.dayCaption(ownDay.FOUND), ["The phone answers with", "found", "answered", "off by"],
+      Object.entries(told.outcomes).map(([name, outcome]) => [REMEDIES[name], say.dayFound({ ...outcome, within: ownDay.FOUND }), say.dayAnswered(outcome.answered, outcome.asked), words.metres(outcome.off)]));
   }
 
   function draw() {
     $("way-box").hidden = !told;
+    put("zone-note", say.zone());
     for (const map of [scene.yours, scene.theirs]) map.grounded = false;
     if (!told) {
       scene.yours.show({ words: "No day yet." });
@@ -73,7 +76,7 @@ export const dayView = (() => {
   }
 
   function open() {
-    scene.setUp({ boxes: ["dial", "budget", "way"], maps: 2 });
+    scene.setUp({ boxes: ["day", "dial", "budget", "way"], maps: 2 });
     study();
   }
 

@@ -30,14 +30,30 @@ export const noise = (() => {
   const radiusQuantile = (share, epsilon) => globe(epsilon).radiusQuantile(share);
   const meanRadius = (epsilon) => globe(epsilon).meanRadius;
 
-  // Uniform in the open interval from 0 to 1, from the browser's cryptographic generator.
+  // Words from the browser's cryptographic generator or, for a run that can be repeated, from a seed (sfc32 by Doty-Humphrey).
+  let seeded = null;
+  function seed(number) {
+    let a = 0x9e3779b9, b = 0x243f6a88, c = number, d = 1;
+    const word = () => {
+      const t = (a + b + d) | 0;
+      d = (d + 1) | 0; a = b ^ (b >>> 9); b = (c + (c << 3)) | 0; c = (c << 21) | (c >>> 11);
+      c = (c + t) | 0;
+      return t >>> 0;
+    };
+    seeded = number === null ? null : word;
+    for (let i = 0; i < 20; i += 1) word();
+  }
+  const filled = (array) => (seeded ? array.map(() => seeded()) : crypto.getRandomValues(array));
+
+  // Uniform in the open interval from 0 to 1.
   function uniform() {
-    const [high, low] = crypto.getRandomValues(new Uint32Array(2));
+    const [high, low] = filled(new Uint32Array(2));
     return ((high >>> 5) * 67108864 + (low >>> 6) + 0.5) / 9007199254740992;
   }
 
   // What a report needs by chance. Kept while a dial turns, so that the same noise grows and shrinks.
-  const draw = () => crypto.getRandomValues(new Uint32Array(4));
+  const draw = () => filled(new Uint32Array(4));
+  const newKey = () => filled(new Uint8Array(32));
 
   function report(truth, epsilon, dice = draw()) {
     const { lat, lon } = toDegrees(truth);
@@ -48,5 +64,5 @@ export const noise = (() => {
   // Asked for a circle this large around the report, a service misses nothing with this confidence.
   const retrievalRadius = (interest, confidence, epsilon) => interest + radiusQuantile(confidence, epsilon);
 
-  return { toDegrees, toMetres, promised, radiusQuantile, meanRadius, uniform, draw, report, epsilonFor: epsilonOf, retrievalRadius };
+  return { toDegrees, toMetres, promised, radiusQuantile, meanRadius, seed, uniform, draw, newKey, report, epsilonFor: epsilonOf, retrievalRadius };
 })();

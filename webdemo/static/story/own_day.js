@@ -1,4 +1,4 @@
-// When would somebody who sees every report find the home of this person? With fresh noise, and with each remedy.
+// When an observer of every report finds the home of a person: with fresh noise, and with each remedy.
 
 import { noise } from "./noise.js";
 import { posterior } from "./posterior.js";
@@ -63,11 +63,13 @@ export const ownDay = (() => {
   // Found is who is sure, and right: a lucky guess is no find.
   function attack(steps, home, epsilon, answerer) {
     const days = steps.at(-1).day + 1, seen = new Map(), reports = [], told = { found: null, guess: null, reports };
-    let off = 0, answered = 0;
+    let off = 0, answered = 0, asked = 0;
     for (let day = 0; day < MOST_DAYS && !told.found; day += 1) {
       const before = seen.size;
       for (const step of steps) {
-        const report = step.day === day % days ? answerer.answer(step) : null;
+        if (step.day !== day % days) continue;
+        asked += 1;
+        const report = answerer.answer(step);
         if (!report) continue;
         off += apart(step, report); answered += 1;
         if (reports.length < 1500) reports.push(report);
@@ -80,7 +82,7 @@ export const ownDay = (() => {
       told.guess = at;
       if (sure && apart(at, home) <= FOUND) told.found = day + 1;
     }
-    return { ...told, off: off / answered, missed: told.guess ? apart(told.guess, home) : null };
+    return { ...told, asked, answered, off: off / answered, missed: told.guess ? apart(told.guess, home) : null };
   }
 
   function study(fixes, epsilon, budget) {

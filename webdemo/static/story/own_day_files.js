@@ -1,4 +1,4 @@
-// Reads somebody's own files in the page: GPX, GeoJSON, and the exports of a Timeline. Fixes are { lat, lon, time } in seconds.
+// Reads a visitor's own files in the page: GPX, GeoJSON, and the exports of a Timeline. Fixes are { lat, lon, time } in seconds.
 
 
 export const dayFiles = (() => {
@@ -80,7 +80,7 @@ export const dayFiles = (() => {
     const placed = all.filter(({ lat, lon }) => Math.abs(lat) <= 90 && Math.abs(lon) <= 180);
     if (!placed.length) throw new Error("This file has no places.");
     const timed = placed.filter(({ time }) => Number.isFinite(time)).sort((a, b) => a.time - b.time);
-    if (timed.length < 2) throw new Error(`${timed.length ? "Only one place of this file has a time" : "The places of this file have no times"}: nobody can say where home is.`);
+    if (timed.length < 2) throw new Error(`${timed.length ? "Only one place of this file has a time" : "The places of this file have no times"}: home cannot be found.`);
     return timed;
   }
   return { parse };

@@ -1,4 +1,4 @@
-// What somebody believes who sees reports, knows the method, and knows where people may be.
+// What an observer believes who sees reports, knows the method, and knows where people may be.
 
 
 export const posterior = (() => {

@@ -1,15 +1,10 @@
 // A map on a canvas: the town, what is believed of its buildings, and marks. Metres to the east and north of its centre.
 
+import { pointsOf, posterior } from "./core.js";
 import { palette, words } from "./page.js";
-import { posterior } from "./posterior.js";
 
-export const homes = (() => {
-  const { xy, building, mass } = TOWN.homes, sum = mass.reduce((a, b) => a + b, 0);
-  return {
-    x: Float64Array.from(building, (_, i) => xy[2 * i] / 10), y: Float64Array.from(building, (_, i) => xy[2 * i + 1] / 10),
-    building, mass: mass.map((value) => value / sum),
-  };
-})();
+const PINS = { you: "truth", there: "there", guess: "remapped" };
+const overlap = (a, b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3];
 
 export class TownMap {
   static LINES = { rivers: 3, paths: 0.6, streets: 2, main: 3.4, rails: 0.6 };
@@ -21,7 +16,7 @@ export class TownMap {
   static #path(rings, closed) {
     const path = new Path2D();
     for (const ring of rings) {
-      for (let i = 0; i < ring.length; i += 2) path[i ? "lineTo" : "moveTo"](ring[i] / 10, ring[i + 1] / 10);
+      pointsOf(ring).forEach(({ x, y }, i) => { path[i ? "lineTo" : "moveTo"](x, y); });
       if (closed) path.closePath();
     }
     return path;
@@ -31,20 +26,49 @@ export class TownMap {
     return (TownMap.#paths[kind] ??= TownMap.#path(rings.flat(), area));
   }
 
-  #canvas; #base = document.createElement("canvas"); #drawn = ""; #scene = {}; #pins = {}; #box; #bar;
-  grounded = true; // false where the town is not below: somebody's own day may be anywhere
+  // All maps show the same part of the town.
+  static #maps = [];
+  static #view = { zoom: 1, at: null };
+  static MOST = 12;
+
+  static wholeTown() { TownMap.#view = { zoom: 1, at: null }; }
+  // Closer by a factor around a place, or around the middle of the map.
+  static zoom(by, around = null) {
+    const [map] = TownMap.#maps, old = TownMap.#view, zoom = Math.max(1, Math.min(TownMap.MOST, old.zoom * by));
+    const middle = map.metres(map.width / 2, map.height / 2), fixed = around ?? middle, share = old.zoom / zoom;
+    const at = { x: fixed.x + (middle.x - fixed.x) * share, y: fixed.y + (middle.y - fixed.y) * share };
+    TownMap.#view = zoom > 1 ? { zoom, at } : { zoom: 1, at: null };
+    for (const each of TownMap.#maps) each.draw();
+  }
+
+  static within({ x, y }) {
+    const [west, south, east, north] = TownMap.bounds;
+    return { x: Math.max(west, Math.min(east, x)), y: Math.max(south, Math.min(north, y)) };
+  }
+
+  #canvas; #base = document.createElement("canvas"); #drawn = ""; #scene = {}; #pins = {}; #box; #bar; #taken = [];
+  grounded = true; // false where the town is not below: a visitor's own day may be anywhere
   scale = 1; left = 0; top = 0;
 
   constructor(box, { click = null, bar = true } = {}) {
     this.#box = box;
     this.#canvas = box.querySelector("canvas");
     this.#bar = bar;
+    TownMap.#maps.push(this);
+    this.#canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      TownMap.zoom(Math.exp(-Math.max(-200, Math.min(200, event.deltaY)) / 300), this.metres(event.offsetX, event.offsetY));
+    }, { passive: false });
     new ResizeObserver(() => this.draw()).observe(box);
     if (click) this.#canvas.addEventListener("click", (event) => click(this.metres(event.offsetX, event.offsetY)));
   }
 
   pixel(at) { return { x: (at.x - this.left) * this.scale, y: (this.top - at.y) * this.scale }; }
   metres(x, y) { return { x: this.left + x / this.scale, y: this.top - y / this.scale }; }
+
+  get width() { return this.#box.clientWidth; }
+  get height() { return this.#box.clientHeight; }
+  get visible() { return this.width > 0 && this.height > 0; }
 
   show(scene) { this.#scene = scene; this.draw(); }
 
@@ -61,6 +85,13 @@ export class TownMap {
       this.scale = Math.max(this.scale, Math.min(cover, scaleOf(near)));
       const within = (at, low, high, span) => (high - low <= span ? (low + high) / 2 : Math.max(low + span / 2, Math.min(high - span / 2, at)));
       centre = [within((near[0] + near[2]) / 2, west, east, width / this.scale), within((near[1] + near[3]) / 2, south, north, height / this.scale)];
+    }
+    const { zoom, at } = TownMap.#view;
+    if (at) {
+      // No part of the window lies outside of what is shown without zoom.
+      const limit = (value, middle, span) => Math.max(middle - span, Math.min(middle + span, value)), rest = (1 - 1 / zoom) / 2;
+      centre = [limit(at.x, centre[0], (rest * width) / this.scale), limit(at.y, centre[1], (rest * height) / this.scale)];
+      this.scale *= zoom;
     }
     this.left = centre[0] - width / this.scale / 2;
     this.top = centre[1] + height / this.scale / 2;
@@ -85,6 +116,7 @@ export class TownMap {
     this.#toMetres(pen, dense);
     if (scene.belief && this.grounded) this.#believe(pen, scene.belief);
     pen.setTransform(dense, 0, 0, dense, 0, 0);
+    this.#taken = Object.values(scene.pins ?? {}).map(({ at }) => { const { x, y } = this.pixel(at); return [x - 9, y - 9, x + 9, y + 9]; });
     for (const mark of scene.marks ?? []) this.#mark(pen, mark);
     if (this.#bar) this.#scaleBar(pen, width, height);
     this.#placePins(scene.pins ?? {});
@@ -133,7 +165,7 @@ export class TownMap {
     });
   }
 
-  #mark(pen, { kind, at, to, radius, colour, text, fill, path }) {
+  #mark(pen, { kind, at, to = null, radius = undefined, colour, text = "", fill = undefined, path = [] }) {
     const ink = palette(), tint = ink[colour] ?? colour, here = at && this.pixel(at);
     pen.globalAlpha = 1; pen.lineWidth = 2; pen.strokeStyle = pen.fillStyle = tint; pen.setLineDash([]);
     pen.beginPath();
@@ -150,6 +182,8 @@ export class TownMap {
       pen.stroke();
     } else if (kind === "speck") {
       pen.globalAlpha = fill ?? 0.55; pen.arc(here.x, here.y, radius ?? 3.5, 0, 2 * Math.PI); pen.fill();
+    } else if (kind === "ring") {
+      pen.arc(here.x, here.y, 7, 0, 2 * Math.PI); pen.lineWidth = 3; pen.stroke();
     } else if (kind === "diamond") {
       pen.moveTo(here.x, here.y - 8); pen.lineTo(here.x + 8, here.y); pen.lineTo(here.x, here.y + 8); pen.lineTo(here.x - 8, here.y); pen.closePath();
       pen.fill(); pen.strokeStyle = ink.panel; pen.stroke();
@@ -157,18 +191,24 @@ export class TownMap {
       pen.arc(here.x, here.y, radius ?? 7, 0, 2 * Math.PI); pen.fill(); pen.strokeStyle = ink.panel; pen.stroke();
     }
     pen.globalAlpha = 1;
-    // Below, because pins stand above their places.
-    if (text && here) this.#label(pen, text, here.x, here.y + (kind === "circle" ? radius * this.scale + 4 : 12));
+    if (text && here) this.#label(pen, text, here, kind === "circle" ? radius * this.scale + 4 : 12);
   }
 
-  #label(pen, text, x, y) {
-    const ink = palette();
-    pen.font = "600 12px system-ui, sans-serif";
-    const wide = pen.measureText(text).width + 10, from = Math.max(2, Math.min(x - wide / 2, this.#box.clientWidth - wide - 2)), top = Math.max(2, Math.min(y, this.#box.clientHeight - 20));
+  // A name below its mark, because pins stand above their places; above, or to a side, where another one is.
+  #label(pen, text, { x, y }, away) {
+    const ink = palette(), big = document.documentElement.hasAttribute("data-large") ? 1.5 : 1, high = 17 * big;
+    pen.font = `600 ${12 * big}px system-ui, sans-serif`;
+    const wide = pen.measureText(text).width + 10, span = (low, size, most) => Math.max(2, Math.min(low, most - size - 2));
+    const boxes = [[x - wide / 2, y + away], [x - wide / 2, y - away - high], [x + away, y - high / 2], [x - away - wide, y - high / 2], [x - wide / 2, y + away + high + 4], [x - wide / 2, y - away - 2 * high - 4]].map(([left, top]) => {
+      const from = span(left, wide, this.width), over = span(top, high, this.height);
+      return [from, over, from + wide, over + high];
+    });
+    const box = boxes.find((one) => !this.#taken.some((other) => overlap(one, other))) ?? boxes[0];
+    this.#taken.push(box);
     pen.fillStyle = ink.panel;
-    pen.beginPath(); pen.roundRect(from, top, wide, 17, 5); pen.fill();
+    pen.beginPath(); pen.roundRect(box[0], box[1], wide, high, 5); pen.fill();
     pen.fillStyle = ink.ink;
-    pen.fillText(text, from + 5, top + 13);
+    pen.fillText(text, box[0] + 5, box[1] + 13 * big);
   }
 
   #scaleBar(pen, width, height) {
@@ -182,16 +222,35 @@ export class TownMap {
   // Pins are buttons: a hand drags them, arrow keys move them by ten metres, with Shift by a hundred.
   #placePins(pins) {
     for (const name of Object.keys(this.#pins)) this.#pins[name].hidden = !(name in pins);
+    const placed = [];
     for (const [name, { at, text, move }] of Object.entries(pins)) {
       const pin = (this.#pins[name] ??= this.#makePin(name)), { x, y } = this.pixel(at);
       pin.textContent = text;
       pin.setAttribute("aria-label", `${text}: drag, or move with the arrow keys`);
       pin.style.left = `${x}px`; pin.style.top = `${y}px`;
       // Its name stays on the map; the dot below stays on its place.
-      const half = pin.offsetWidth / 2 + 2, aside = Math.max(half, Math.min(x, this.#box.clientWidth - half)) - x;
+      const half = pin.offsetWidth / 2 + 2, aside = Math.max(half, Math.min(x, this.width - half)) - x, high = pin.offsetHeight;
       pin.style.setProperty("--aside", `${aside}px`);
+      // A name is above its place, or below it where another name is already.
+      const box = (top) => [x + aside - half, top, x + aside + half, top + high], taken = placed.some((other) => overlap(box(y - high - 9), other));
+      pin.classList.toggle("below", taken);
+      placed.push(box(taken ? y + 9 : y - high - 9));
       pin.at = at; pin.move = move;
     }
+  }
+
+  // Into another canvas, as wide as is wanted: the map, and its pins as dots with names.
+  paint(pen, left, top, wide) {
+    const k = wide / this.width;
+    pen.save();
+    pen.translate(left, top);
+    pen.drawImage(this.#canvas, 0, 0, wide, this.height * k);
+    pen.scale(k, k);
+    this.#taken = [];
+    for (const [name, { at, text }] of Object.entries(this.#scene.pins ?? {})) {
+      this.#mark(pen, { kind: "dot", at, colour: PINS[name], text });
+    }
+    pen.restore();
   }
 
   #makePin(name) {
