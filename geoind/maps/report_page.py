@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import folium
 import numpy as np
+from folium.map import CustomPane
 from markupsafe import Markup
 from scipy.ndimage import gaussian_filter
 
@@ -47,6 +48,10 @@ STYLE = """
 .unprotected { position: fixed; left: 0; right: 0; bottom: 60px; margin: auto; width: fit-content; max-width: 80%;
   z-index: 1000; padding: 10px 18px; border-radius: 10px; background: #b3261e; color: white;
   font: 600 15px/1.4 system-ui, sans-serif; box-shadow: 0 1px 5px #0006; }
+@media (prefers-color-scheme: dark) {
+  .leaflet-image-layer { filter: invert(1) hue-rotate(180deg); }
+  .leaflet-overlay-pane canvas { filter: brightness(1.7); }
+}
 @media (max-width: 600px) { .unprotected { max-width: 92%; font-size: 13px; padding: 8px 12px; } }
 """
 
@@ -93,7 +98,9 @@ def report_map(
     low, high = _extent(unwrapped)
     chart = folium.Map(tiles=None, prefer_canvas=True, max_zoom=20, control_scale=True, zoom_snap=0.25)
     if basemap is not None:
-        basemap.to_folium().add_to(chart)
+        # A pane of its own, which a dark page inverts.
+        CustomPane("base", z_index=300).add_to(chart)
+        basemap.to_folium(pane="base").add_to(chart)
     if count <= MOST_POINTS:
         _points(np.concatenate(list(unwrapped())), TRUTH if record is None else REPORT).add_to(chart)
     else:
@@ -106,8 +113,7 @@ def report_map(
     if basemap is not None:
         lines.append(basemap.attribution)
     add_legend(chart, title, lines)
-    if record is None:
-        add_html(chart, UNPROTECTED, STYLE)
+    add_html(chart, UNPROTECTED if record is None else Markup(), STYLE)
     return offline_html(chart)
 
 

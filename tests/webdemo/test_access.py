@@ -86,6 +86,40 @@ def test_reduced_motion_shows_the_end_at_once(watched: Page, demo_url: str) -> N
     assert watched.evaluate(moving) == 0
 
 
+MESSAGES = """
+window.messages = [];
+for (const region of document.querySelectorAll('[role=status], [role=alert], [aria-live]'))
+  new MutationObserver(() => { if (region.textContent) messages.push(region.textContent); })
+    .observe(region, { childList: true, characterData: true, subtree: true });
+"""
+
+
+def test_a_tab_moves_the_focus_to_its_title_and_a_run_has_one_message(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    for name in [*list(TABS.values())[1:], "Explore", "Ask again"]:
+        watched.get_by_role("tab", name=name).click()
+        title = watched.locator("#lead h2:visible")
+        expect(title).to_be_focused()
+        expect(watched).to_have_title(f"{name}: {title.inner_text()} · geoind")
+    set_slider(watched, "budget", 5)
+    expect(watched.locator("#map-summary")).to_have_text("No answers yet.")
+    watched.evaluate(MESSAGES)
+    button = watched.get_by_role("button", name="Ask until refused")
+    button.focus()
+    watched.keyboard.press("Enter")
+    expect(watched.locator("#answers")).to_have_text("5")
+    expect(watched.locator("#map-summary")).to_contain_text("Refused: the budget of 5 reports")
+    expect(button).to_be_focused()
+    assert len(watched.evaluate("messages")) == 1
+    watched.get_by_role("tab", name="A trace").click()
+    settle(watched)
+    undo = watched.get_by_role("button", name="Undo a corner")
+    for _ in range(watched.locator(".dot-truth").count()):
+        undo.click()
+    expect(watched.locator(".dot-truth")).to_have_count(0)
+    expect(undo).to_be_focused()
+
+
 def test_forced_colours_keep_what_colour_means(watched: Page, demo_url: str) -> None:
     watched.emulate_media(forced_colors="active")
     show(watched, demo_url, "explore", "&show-belief=1")

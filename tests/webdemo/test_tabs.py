@@ -120,7 +120,7 @@ def test_a_drawn_walk_is_compared(watched: Page, demo_url: str) -> None:
 def test_compare_opens_on_a_city_and_shows_cost_against_privacy(watched: Page, demo_url: str) -> None:
     watched.set_viewport_size({"width": 820, "height": 1180})
     show(watched, demo_url, "compare")
-    finding = watched.locator("#compare-finding")
+    finding = watched.locator("#finding")
     expect(finding).to_contain_text(
         "planar Laplace costs 111 m and keeps the observer 111 m off; cloaking costs 110 m"
     )

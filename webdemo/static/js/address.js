@@ -59,7 +59,7 @@ export function adopt(root) {
   for (const control of controls(root)) later.delete(nameOf(control));
 }
 
-// Writes the view; `step` makes it a place to come back to.
+// Writes the view; `step` adds an entry to the history.
 export function write(first, last, { step = false } = {}) {
   const state = new URLSearchParams({ ...first, ...Object.fromEntries(later) });
   for (const control of controls($("panel"))) {

@@ -2,7 +2,7 @@
 
 import { asker, post, Refused, retry, say } from "./ask.js";
 import { canvas, element, roundUp } from "./chart.js";
-import { colour, diamond, fit, line, speck } from "./map.js";
+import { clearOf, colour, diamond, fit, line, speck } from "./map.js";
 import { many, metres, percent, put, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
@@ -20,16 +20,18 @@ let person = "",
 // What the dial means, before anything is asked for.
 const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
 const REACH = 4.744; // 95 % of reports fall within this many 1 / epsilon
-const askPromise = asker("/api/promise", (told) => {
+const askPromise = asker("/api/promise", (result) => {
   if (!active) return;
-  app.promise({ promise: told });
-  fit(app.me.toBounds((2 * REACH) / told.epsilon), true);
+  app.promise({ promise: result });
+  fit(app.me.toBounds((2 * REACH) / result.epsilon), true);
 });
 
 const mode = () => document.querySelector("input[name=answer]:checked").value;
 
 function reset() {
   running += 1;
+  // The first run repeats that of the link, each further one has noise of its own.
+  if (answers.length) app.newSeed();
   person = Array.from(crypto.getRandomValues(new Uint8Array(10)), (byte) => byte.toString(36).padStart(2, "0")).join(
     "",
   );
@@ -45,27 +47,35 @@ function reset() {
 
 async function askFor(count) {
   const mine = running;
-  const asked = { ...app.place(), ...app.privacy(), person, budget: Number($("budget").value), answer: mode(), count };
-  let told;
+  const asked = {
+    ...app.place(),
+    ...app.privacy(),
+    person,
+    budget: Number($("budget").value),
+    answer: mode(),
+    count,
+    seed: app.seed,
+  };
+  let result;
   try {
-    told = await post("/api/again", asked);
+    result = await post("/api/again", asked);
   } catch (error) {
     if (error instanceof Refused) app.refused(asked);
     throw error;
   }
   if (mine !== running) return false;
-  app.promise(told);
+  app.promise(result);
   app.accepted(asked);
-  for (const at of told.reports) {
+  for (const at of result.reports) {
     answers.push(L.latLng(at));
     const n = answers.length,
       last = averages.at(-1)?.at ?? L.latLng(0, 0);
     const average = L.latLng(last.lat + (at[0] - last.lat) / n, last.lng + (at[1] - last.lng) / n);
     averages.push({ at: average, error: app.me.distanceTo(average) });
   }
-  refused = told.refused;
-  remaining = told.remaining;
-  together = told.together;
+  refused = result.refused;
+  remaining = result.remaining;
+  together = result.together;
   draw();
   return !refused;
 }
@@ -92,10 +102,9 @@ async function askAll() {
   reset();
   const mine = running,
     most = Number($("budget").value) + 1;
-  $("ask-all").disabled = true;
   await guarded(async () => {
     // The same report never costs again, so it is never refused: ask as often as fresh noise could.
-    // Whoever wants no motion sees the end at once.
+    // With reduced motion, all answers at once.
     if (still()) {
       await askFor(most);
       return;
@@ -105,7 +114,6 @@ async function askAll() {
       await new Promise((done) => setTimeout(done, PAUSE));
     }
   }, askAll);
-  $("ask-all").disabled = false;
 }
 
 function draw() {
@@ -121,7 +129,10 @@ function draw() {
   app.drawMe();
   if (answers.length) {
     speck(answers.at(-1), "report", { radius: 6, fillOpacity: 1 }).addTo(layer);
-    diamond(averages.at(-1).at, "average")
+    const { at } = averages.at(-1),
+      marked = clearOf(at, [app.me]);
+    if (!marked.equals(at)) line([at, marked], "remapped", { weight: 1.5 }).addTo(layer);
+    diamond(marked, "average")
       .bindTooltip("average", { permanent: true, direction: "right", offset: [10, 0] })
       .addTo(layer);
   }
@@ -140,8 +151,9 @@ function draw() {
   plot();
   app.describe(
     answers.length
-      ? `${many(answers.length, "answer")}. Their average is ${metres(averages.at(-1).error)} from you. ${percent(remaining)} of the budget is left.`
-      : "No answers yet: you alone are on the map.",
+      ? `${many(answers.length, "answer")}: their average is ${metres(averages.at(-1).error)} from you, and ${percent(remaining)} of the budget is left.`
+      : "No answers yet.",
+    `${verdict.textContent} ${together}`,
   );
 }
 

@@ -1,4 +1,4 @@
-// The shell: tabs, the privacy controls, your place, dark and light, and the view in the address.
+// The shell: tabs, the privacy controls, your place, the look of the page, and the view in the address.
 
 import * as address from "./address.js";
 import { again } from "./again.js";
@@ -22,11 +22,12 @@ const $ = (id) => document.getElementById(id);
 
 const SETTLED = 700;
 
+const HOME = L.latLng(document.body.dataset.home.split(",").map(Number));
 const bounds = prepare();
 const app = {
   layer: L.layerGroup().addTo(map),
   bounds,
-  me: L.latLng(document.body.dataset.home.split(",").map(Number)),
+  me: HOME,
   seed: newSeed(),
   privacy,
   say,
@@ -49,7 +50,7 @@ const app = {
       choices = here.length ? here : all;
     moveMe(choices[Math.floor(Math.random() * choices.length)]);
   },
-  // The server took the question: its place is one to come back to. It did not: back to the last such place.
+  // A place that the server accepted is restored when it refuses the next one.
   accepted: ({ lat, lon }) => {
     lastGood = L.latLng(lat, lon);
   },
@@ -59,21 +60,28 @@ const app = {
       remember();
     }
   },
-  promise: ({ promise: told }) => {
-    put("promise", told.sentence);
-    put("epsilon", small(told.epsilon));
-    put("mean-error", metres(told.mean_error));
+  promise: ({ promise: result }) => {
+    put("promise", result.sentence);
+    put("epsilon", small(result.epsilon));
+    put("mean-error", metres(result.mean_error));
   },
-  // What the map shows, in words, for those who hear it: when it has come to rest.
-  describe: (words) => {
+  // What was found, seen at once; for screen readers with more about the map, once it has come to rest.
+  describe: (finding, more = "") => {
+    put("finding", finding);
     clearTimeout(describing);
-    describing = setTimeout(() => put("map-summary", words), SETTLED);
+    const words = `${finding} ${more}`.trim();
+    describing = setTimeout(() => {
+      if (words !== announced) put("map-summary", words);
+      announced = words;
+    }, SETTLED);
   },
   remember: () => remember(),
 };
 let tab = "explore",
   lastGood = app.me,
-  describing = null;
+  describing = null,
+  announced = "",
+  large = false;
 
 function newSeed() {
   return Number(crypto.getRandomValues(new BigUint64Array(1))[0] >> 15n);
@@ -119,6 +127,8 @@ function clicked(at) {
 map.on("click", (event) => {
   if (!(event.originalEvent?.detail > 1)) clicked(event.latlng);
 });
+// Marks that would cover each other stand apart, at every zoom.
+map.on("zoomend", () => parts[tab].redraw?.(app));
 const frame = map.getContainer();
 frame.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && event.target === frame) clicked(map.getCenter());
@@ -127,16 +137,15 @@ frame.setAttribute("aria-label", "Map. Arrow keys move it, plus and minus zoom, 
 frame.setAttribute("role", "application");
 frame.setAttribute("aria-describedby", "map-summary");
 
-// ---- the view in the address: everything but the true places, unless asked ----
+// ---- the view in the address: everything but places of your own, unless asked ----
 
 function remember(options) {
-  const places = {};
-  if ($("share-place").checked) {
-    places.at = `${app.me.lat.toFixed(6)},${app.me.lng.toFixed(6)}`;
-    places.seed = app.seed;
-    for (const part of Object.values(parts)) Object.assign(places, part.remember?.());
-  }
-  address.write({ tab }, places, options);
+  const own = app.me.equals(HOME) ? {} : { at: `${app.me.lat.toFixed(6)},${app.me.lng.toFixed(6)}` };
+  for (const part of Object.values(parts)) Object.assign(own, part.remember?.());
+  const shared = $("share-place").checked;
+  // Seed and report together reveal a place: without the place, the link has the seed of public places only.
+  const last = shared || !Object.keys(own).length ? { seed: app.seed } : {};
+  address.write(large ? { tab, size: "large" } : { tab }, shared ? { ...own, ...last } : last, options);
   code();
 }
 
@@ -152,7 +161,8 @@ function restore(state) {
   const shared = [...state.keys()].filter((name) =>
     ["at", "seed", ...Object.values(parts).flatMap((part) => part.places ?? [])].includes(name),
   );
-  address.restore(state, ["tab", ...shared]);
+  address.restore(state, ["tab", "size", ...shared]);
+  enlarge(state.get("size") === "large");
   const at = pointOf(state.get("at"));
   if (at) placePin(at);
   if (/^\d{1,15}$/.test(state.get("seed") ?? "")) app.seed = Number(state.get("seed"));
@@ -169,6 +179,8 @@ window.addEventListener("hashchange", () => {
 });
 
 // ---- tabs ----
+
+const titleOf = (name) => document.querySelector(`#lead [data-part=${name}] h2`);
 
 function open(name) {
   if (name === tab) return;
@@ -197,13 +209,16 @@ function show() {
   put("hint", hint);
   $("hint").hidden = !hint;
   code();
-  document.title = `${$(`tab-${tab}`).textContent} · geoind: what epsilon means`;
+  document.title = `${$(`tab-${tab}`).textContent}: ${titleOf(tab).textContent} · geoind`;
   app.describe(hint);
   parts[tab].enter(app);
 }
 
 for (const button of document.querySelectorAll("[role=tab]")) {
-  button.addEventListener("click", () => open(button.dataset.tab));
+  button.addEventListener("click", () => {
+    open(button.dataset.tab);
+    titleOf(tab).focus();
+  });
   button.addEventListener("keydown", (event) => {
     const names = Object.keys(parts),
       at = names.indexOf(tab);
@@ -233,6 +248,24 @@ $("theme").addEventListener("click", () => {
   parts[tab].redraw?.(app);
 });
 
+// For a projector: larger text, in the link as well; and the map alone on the screen.
+function enlarge(wanted) {
+  large = wanted;
+  document.documentElement.dataset.size = large ? "large" : "usual";
+  $("large").setAttribute("aria-pressed", large);
+}
+$("large").addEventListener("click", () => {
+  enlarge(!large);
+  remember();
+});
+$("full").addEventListener("click", () => {
+  if (document.fullscreenElement) document.exitFullscreen();
+  else
+    $("stage")
+      .requestFullscreen()
+      .catch((error) => say(`No full screen: ${error.message}`));
+});
+
 $("share").addEventListener("click", async () => {
   remember();
   try {
@@ -246,10 +279,8 @@ $("share").addEventListener("click", async () => {
 
 $("picture").addEventListener("click", async () => {
   const whose = `${document.body.dataset.attribution} · geoind`;
-  const taken =
-    tab === "compare"
-      ? takeFigures($("four"), $("mechanisms-title").textContent, whose)
-      : takePicture($("promise").textContent, whose);
+  const caption = `${titleOf(tab).textContent}. ${parts[tab].figures ? "" : $("promise").textContent} ${$("finding").textContent}`;
+  const taken = parts[tab].figures ? takeFigures($("four"), caption, whose) : takePicture(caption, whose);
   download(await taken, `geoind-${tab}.png`);
 });
 

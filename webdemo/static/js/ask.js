@@ -6,16 +6,16 @@ const problem = document.getElementById("problem"),
 const PATIENCE = 300,
   AGAIN = 1000;
 const LOST =
-  "The server of this demo does not answer. What you see is its last answer; it goes on by itself when the server is back.";
+  "The server of this demo does not answer. The page shows its last answer and continues when the server is back.";
 
 let underWay = 0,
   showBusy = null,
   lost = false;
 const whenFound = new Set();
 
-// The server said no, and why: another question may do better.
+// The server refused the question and gave the reason.
 export class Refused extends Error {}
-// Nobody answered: the same question is asked again when somebody does.
+// No answer arrived: the same question is asked again when the server is back.
 export class Lost extends Error {}
 
 export function say(sentence) {
@@ -24,8 +24,7 @@ export function say(sentence) {
   problem.hidden = !sentence;
 }
 
-// While an answer is under way the panel says so: a screen reader waits, and so does a test.
-// A person sees it only where it takes long.
+// While an answer is under way the panel is busy; the sign is shown if it takes long.
 function wait(change) {
   underWay += change;
   panel.setAttribute("aria-busy", underWay > 0);
@@ -49,9 +48,9 @@ async function answerOf(path, options) {
       lose();
       throw new Lost(LOST);
     }
-    const told = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw new Refused(told.detail ?? `The server answered ${answer.status}.`);
-    return told;
+    const result = await answer.json().catch(() => ({}));
+    if (!answer.ok) throw new Refused(result.detail ?? `The server answered ${answer.status}.`);
+    return result;
   } finally {
     wait(-1);
   }
@@ -81,7 +80,7 @@ async function lookForServer() {
 }
 
 export const get = (path) => answerOf(path);
-// What was last asked under a path, for whoever wants to ask the same elsewhere; the event "asked" tells when that changes.
+// The last question under a path, for the code of a view; the event "asked" is sent when it changes.
 const questions = new Map();
 export const asked = (path) => questions.get(path) ?? {};
 export function post(path, body) {
@@ -94,7 +93,7 @@ export function post(path, body) {
   });
 }
 
-// Runs again what failed because nobody answered; returns whether that was the reason.
+// Runs again what failed because no answer arrived; returns whether that was the reason.
 export function retry(error, again) {
   if (error instanceof Lost) whenFound.add(again);
   return error instanceof Lost;
@@ -118,9 +117,9 @@ export function asker(path, show, refused = (_body) => {}) {
     }
     busy = true;
     try {
-      const told = await post(path, body);
+      const result = await post(path, body);
       say(null);
-      show(told, body);
+      show(result, body);
     } catch (error) {
       if (retry(error, again)) next ??= body;
       else {

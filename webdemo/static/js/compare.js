@@ -6,7 +6,6 @@ import { canvas, element } from "./chart.js";
 import { css } from "./colours.js";
 import { mechanisms } from "./mechanisms.js";
 import { beliefColour } from "./scale.js";
-import { put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const chosen = (name) => document.querySelector(`input[name=${name}]:checked`)?.value;
@@ -18,11 +17,11 @@ const NAMED = {
   cloaking:
     "Reports the zone of 3 × 3 cells. Simple, and exact about the zone: where people are in a few cells only, the zone gives them away. (Gruteser and Grunwald 2003)",
   "optimal for uniform":
-    "The largest error of an observer who believes that people are everywhere. An observer who knows better finds more. (Shokri et al. 2012)",
+    "The largest error of an observer who believes that people are everywhere. An observer with a better prior finds more. (Shokri et al. 2012)",
   "optimal for the prior":
     "The largest error of an observer with this very prior: nothing above it at this cost. It must be solved again for each prior. (Shokri et al. 2012)",
   "planar Laplace":
-    "Bounds the change of anybody’s odds between two places, whatever they know. It needs no prior. (Andrés et al. 2013)",
+    "Bounds the change of an observer’s odds between two places, for every prior knowledge. It needs no prior. (Andrés et al. 2013)",
   "optimal geo-ind":
     "The same bound as planar Laplace at the least cost for this prior. Cheaper for the user, so the observer is closer as well. (Bordenabe et al. 2014)",
 };
@@ -284,7 +283,7 @@ function draw() {
     card(upper(mechanism), `People: ${prior}. All that is measured.`, profile(row)),
     score,
   );
-  put("compare-finding", finding(prior, here));
+  app.describe(finding(prior, here));
 }
 
 const upper = (text) => text[0].toUpperCase() + text.slice(1);

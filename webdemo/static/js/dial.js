@@ -1,10 +1,9 @@
-// One dial with named stops for how much privacy; factor and radius behind it, for experts.
+// One dial for how much privacy, with stops; factor and radius for experts.
 
 import { metres, put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const NAMES = ["street", "block", "neighbourhood", "town"],
-  FACTOR = 4;
+const FACTOR = 4;
 const STOPS = document.body.dataset.stops.split(" ").map(Number);
 const STEP = 5;
 const factor = $("factor"),
@@ -34,16 +33,15 @@ function positionOf(within) {
 }
 
 export function labels() {
-  const { factor: most, radius: within } = privacy(),
-    name = NAMES[Math.round(Number(dial.value))];
+  const { factor: most, radius: within } = privacy();
   put("factor-out", `×${most}`);
   put("radius-out", metres(within));
-  put("dial-out", name);
+  put("dial-out", metres(within));
   factor.setAttribute("aria-valuetext", `factor ${most}`);
   radius.setAttribute("aria-valuetext", `${within} metres`);
   dial.setAttribute(
     "aria-valuetext",
-    `${name}: between places within ${within} metres the odds change by a factor of ${most} at most`,
+    `between places within ${within} metres the odds change by a factor of ${most} at most`,
   );
   for (const button of $("stops").children)
     button.setAttribute("aria-pressed", Math.abs(Number(button.dataset.stop) - Number(dial.value)) < 0.1);
@@ -66,9 +64,9 @@ export function prepareDial(changed) {
     changed();
   };
   $("stops").append(
-    ...NAMES.map((name, at) => {
+    ...STOPS.map((stop, at) => {
       const button = document.createElement("button");
-      Object.assign(button, { type: "button", textContent: name });
+      Object.assign(button, { type: "button", textContent: metres(stop) });
       button.dataset.stop = String(at);
       button.addEventListener("click", () => {
         dial.value = at;

@@ -3,7 +3,7 @@
 import { asker } from "./ask.js";
 import { hideBelief, showBelief } from "./belief.js";
 import { gauge } from "./gauge.js";
-import { circle, diamond, dot, fit, label, line, map, north, speck } from "./map.js";
+import { circle, clearOf, diamond, dot, fit, label, line, map, north, speck } from "./map.js";
 import { makePin } from "./pin.js";
 import { direction, metres, odds, percent, put, times } from "./words.js";
 
@@ -13,7 +13,7 @@ const shown = (what) => $(`show-${what}`).checked;
 const LATTICE_ZOOM = 19.5;
 
 let app = null,
-  told = null,
+  result = null,
   asked = null,
   active = false,
   refit = true,
@@ -29,11 +29,11 @@ const ask = asker(
     const entered = refit,
       turned = refit || asked.radius !== question.radius || asked.factor !== question.factor;
     const redrawn = !asked || asked.seed !== question.seed;
-    told = answer;
+    result = answer;
     asked = question;
     refit = false;
     draw();
-    const report = L.latLng(told.report.lat, told.report.lon);
+    const report = L.latLng(result.report.lat, result.report.lon);
     if (active && (turned || (redrawn && !map.getBounds().contains(report))))
       fit(circleAround(rings(0.95)).extend(report), entered);
   },
@@ -45,7 +45,7 @@ const ask = asker(
   },
 );
 
-const rings = (share) => told.rings.find((ring) => ring.share === share).radius;
+const rings = (share) => result.rings.find((ring) => ring.share === share).radius;
 const circleAround = (radius) => app.me.toBounds(2 * radius);
 
 // The other place: where it was dragged to, or as far to the east as the promise reaches.
@@ -69,35 +69,39 @@ function question() {
 }
 
 function draw() {
-  if (!active || !told) return;
-  app.promise(told);
+  if (!active || !result) return;
+  app.promise(result);
   const layer = app.layer.clearLayers();
-  if (shown("belief") && told.belief) showBelief(told.belief).catch((error) => app.say(error.message));
+  if (shown("belief") && result.belief) showBelief(result.belief).catch((error) => app.say(error.message));
   else hideBelief();
   if (shown("lattice")) lattice().addTo(layer);
-  if (shown("cloud")) for (const at of told.cloud) speck(at, "report").addTo(layer);
+  if (shown("cloud")) for (const at of result.cloud) speck(at, "report").addTo(layer);
   if (shown("rings")) {
-    for (const ring of told.rings) {
+    for (const ring of result.rings) {
       circle(app.me, ring.radius, "ring", { weight: 1.5, dashArray: "5 5" }).addTo(layer);
       label(north(app.me, ring.radius), percent(ring.share)).addTo(layer);
     }
   }
-  const report = [told.report.lat, told.report.lon],
-    remapped = [told.remapped.lat, told.remapped.lon];
+  const report = [result.report.lat, result.report.lon],
+    remapped = [result.remapped.lat, result.remapped.lon],
+    pins = shown("there") ? [app.me, pin.getLatLng()] : [app.me],
+    marked = clearOf(report, pins);
   if (shown("there")) {
     line([app.me, pin.getLatLng()], "there", { weight: 1.5 }).addTo(layer);
     pin.addTo(map);
   } else pin.remove();
   if (shown("report")) {
     line([app.me, report], "report", { weight: 1.5, dashArray: "2 4" }).addTo(layer);
-    const above = told.report.lat > app.me.lat; // its name lies away from you
-    dot(report, "report")
+    const above = result.report.lat > app.me.lat; // its name lies away from you
+    if (!marked.equals(report)) line([report, marked], "report", { weight: 1.5 }).addTo(layer);
+    dot(marked, "report")
       .bindTooltip("report", { permanent: true, direction: above ? "top" : "bottom", offset: [0, above ? -8 : 8] })
       .addTo(layer);
   }
   if (shown("remapped")) {
-    line([report, remapped], "remapped", { weight: 1.5 }).addTo(layer);
-    diamond(remapped, "remapped").addTo(layer);
+    const best = clearOf(remapped, [...pins, marked]);
+    line([report, remapped, best], "remapped", { weight: 1.5 }).addTo(layer);
+    diamond(best, "remapped").addTo(layer);
   }
   numbers();
 }
@@ -105,7 +109,7 @@ function draw() {
 function lattice() {
   const group = L.layerGroup();
   if (map.getZoom() < LATTICE_ZOOM) return group;
-  const step = told.lattice,
+  const step = result.lattice,
     view = map.getBounds(),
     rows = [];
   const low = (value) => Math.floor(value / step) * step;
@@ -123,12 +127,12 @@ function lattice() {
 }
 
 function hereOrThere() {
-  $("odds").hidden = !shown("there") || !told.odds;
+  $("odds").hidden = !shown("there") || !result.odds;
   if ($("odds").hidden) return "";
-  const { distance, change, limit } = told.odds;
+  const { distance, change, limit } = result.odds;
   $("odds-gauge").replaceChildren(gauge({ change, limit, left: "there", right: "here" }));
-  put("odds-before", odds(told.odds.before));
-  put("odds-after", odds(told.odds.after));
+  put("odds-before", odds(result.odds.before));
+  put("odds-after", odds(result.odds.after));
   const words = change >= 1 ? `${times(change)} towards here` : `${times(1 / change)} towards there`;
   put(
     "odds-note",
@@ -138,10 +142,10 @@ function hereOrThere() {
 }
 
 function numbers() {
-  put("report-error", metres(told.report.error));
-  put("remapped-error", metres(told.remapped.error));
+  put("report-error", metres(result.report.error));
+  put("remapped-error", metres(result.remapped.error));
   $("rings").replaceChildren(
-    ...told.rings.map((ring) => {
+    ...result.rings.map((ring) => {
       const row = document.createElement("tr"),
         head = document.createElement("th"),
         cell = document.createElement("td");
@@ -155,11 +159,12 @@ function numbers() {
   const far = shown("lattice") && map.getZoom() < LATTICE_ZOOM ? " Zoom in on the report to see it." : "";
   put(
     "lattice-note",
-    `Reports end on a public lattice, ${told.lattice_metres.toFixed(1)} m from row to row: digits beyond it could betray the truth.${far}`,
+    `Reports end on a public lattice, ${result.lattice_metres.toFixed(1)} m from row to row: more digits could reveal the true location.${far}`,
   );
   const compared = hereOrThere();
   app.describe(
-    `The report lies ${metres(told.report.error)} to the ${direction(app.me, told.report)} of you. Nine of ten reports fall within ${metres(rings(0.9))}. ${compared}${told.belief ? `An observer is ${told.belief.sentence}` : ""}`,
+    `This report is ${metres(result.report.error)} off, to the ${direction(app.me, result.report)}; nine of ten fall within ${metres(rings(0.9))}.`,
+    `${compared}${result.belief ? `An observer is ${result.belief.sentence}` : ""}`,
   );
 }
 
@@ -174,7 +179,7 @@ export const explore = {
   init(shell) {
     app = shell;
     const moving = (at) => {
-      other = app.asInLink(at);
+      other = app.asInLink(clearOf(at, [app.me]));
       question();
     };
     pin = makePin(there(), {
@@ -190,9 +195,9 @@ export const explore = {
     for (const what of LAYERS)
       $(`show-${what}`).addEventListener("change", ["there", "belief"].includes(what) ? question : draw);
     $("show-lattice").addEventListener("change", () => {
-      if (shown("lattice") && told && map.getZoom() < LATTICE_ZOOM) {
+      if (shown("lattice") && result && map.getZoom() < LATTICE_ZOOM) {
         before = [map.getCenter(), map.getZoom()];
-        map.setView([told.report.lat, told.report.lon], 20.5, { animate: false });
+        map.setView([result.report.lat, result.report.lon], 20.5, { animate: false });
       } else if (!shown("lattice") && before) {
         map.setView(...before, { animate: false });
         before = null;
@@ -203,7 +208,7 @@ export const explore = {
       question();
     });
     $("random-place").addEventListener("click", () => anotherPlace().catch((error) => app.say(error.message)));
-    map.on("zoomend moveend", () => {
+    map.on("moveend", () => {
       if (active && shown("lattice")) draw();
     });
   },

@@ -112,6 +112,20 @@ export const label = (at, text) =>
     }),
   });
 
+// A place for a mark that leaves the marks at `taken` uncovered: its own, or the nearest one that is far enough.
+const APART = 24;
+export function clearOf(at, taken) {
+  let point = map.latLngToContainerPoint(at);
+  // Twice: to be clear of one may be to come near another.
+  for (const other of [...taken, ...taken]) {
+    const from = map.latLngToContainerPoint(other),
+      away = point.subtract(from),
+      far = Math.hypot(away.x, away.y);
+    if (far < APART) point = from.add(far > 0.5 ? away.multiplyBy(APART / far) : L.point(0, APART));
+  }
+  return point.equals(map.latLngToContainerPoint(at)) ? L.latLng(at) : map.containerPointToLatLng(point);
+}
+
 export const north = (at, distance) => [at.lat + distance / 111195, at.lng];
 
 export function metresPerPixel() {
@@ -119,7 +133,7 @@ export function metresPerPixel() {
 }
 
 // Shows what is drawn: zooms out where it does not fit, in where it has become small. A window of another size shows
-// the same, until somebody moves the map.
+// the same, until the map is moved.
 let wanted = null;
 export function fit(bounds, always = false) {
   wanted = bounds;

@@ -17,14 +17,14 @@ const SAYS = {
 };
 
 let app = null,
-  told = null,
+  result = null,
   known = [],
   active = false;
 const ask = asker(
   "/api/mechanisms",
   async (answer, asked) => {
     app.accepted(asked);
-    told = answer;
+    result = answer;
     known = await buildings();
     draw();
   },
@@ -36,8 +36,8 @@ const question = () => ask({ ...app.place(), seed: app.seed });
 
 // The town's buildings once, as a shape that all four maps use.
 function background() {
-  const [[south, west], [north, east]] = told.corners,
-    size = CELL * told.columns;
+  const [[south, west], [north, east]] = result.corners,
+    size = CELL * result.columns;
   const at = ([lat, lon]) =>
     `${(((lon - west) / (east - west)) * size).toFixed(1)} ${(((north - lat) / (north - south)) * size).toFixed(1)}`;
   const near = ({ inside: [lat, lon] }) => lat > south && lat < north && lon > west && lon < east;
@@ -48,7 +48,7 @@ function background() {
 }
 
 function smallMap(mechanism, ground) {
-  const size = CELL * told.columns,
+  const size = CELL * result.columns,
     shares = mechanism[chosen()];
   const svg = canvas(
     size,
@@ -60,8 +60,8 @@ function smallMap(mechanism, ground) {
     element("path", { d: ground, class: "houses" }),
   );
   const box = (cell) => ({
-    x: (cell % told.columns) * CELL,
-    y: (told.rows - 1 - Math.floor(cell / told.columns)) * CELL,
+    x: (cell % result.columns) * CELL,
+    y: (result.rows - 1 - Math.floor(cell / result.columns)) * CELL,
     width: CELL,
     height: CELL,
   });
@@ -73,7 +73,7 @@ function smallMap(mechanism, ground) {
         : { class: "falls", "fill-opacity": onScale(share).toFixed(3) };
     svg.append(element("rect", { ...box(cell), ...look }));
   });
-  for (let line = 0; line <= told.columns; line += 3) {
+  for (let line = 0; line <= result.columns; line += 3) {
     svg.append(
       element("line", { x1: line * CELL, x2: line * CELL, y1: 0, y2: size, class: "zone" }),
       element("line", { y1: line * CELL, y2: line * CELL, x1: 0, x2: size, class: "zone" }),
@@ -87,15 +87,15 @@ function smallMap(mechanism, ground) {
     }
   }
   for (const cell of mechanism.report) svg.append(element("rect", { ...box(cell), class: "reported" }));
-  svg.append(element("rect", { ...box(told.truth), class: "truth" }));
+  svg.append(element("rect", { ...box(result.truth), class: "truth" }));
   return svg;
 }
 
 function draw() {
-  if (!active || !told) return;
+  if (!active || !result) return;
   const ground = background();
   $("four").replaceChildren(
-    ...told.mechanisms.map((mechanism) => {
+    ...result.mechanisms.map((mechanism) => {
       const figure = document.createElement("figure"),
         caption = document.createElement("figcaption"),
         name = document.createElement("b"),
@@ -114,10 +114,10 @@ function draw() {
       return figure;
     }),
   );
-  const where = told.inside ? "" : " You are beyond these cells: the nearest one was taken.";
+  const where = result.inside ? "" : " You are beyond these cells: the nearest one was taken.";
   put(
     "mechanisms-words",
-    `Each costs its users ${metres(told.mechanisms[0].cost)} on average over this town. Red: you. Blue outline: this time’s report.${chosen() === "belief" ? " A cross: ruled out for certain." : ""}${where}`,
+    `Each costs its users ${metres(result.mechanisms[0].cost)} on average over this town. Red: you. Blue outline: this time’s report.${chosen() === "belief" ? " A cross: ruled out for certain." : ""}${where}`,
   );
 }
 

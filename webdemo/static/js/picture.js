@@ -1,12 +1,11 @@
 // A view as a picture with a caption: the map as the browser has drawn it, layer by layer, or small maps.
 
+import { css } from "./colours.js";
 import { map } from "./map.js";
 
-const CAPTION = 54,
-  SCALE = 2,
+const SCALE = 2,
   EDGE = 12,
   LINE = 18;
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 // A picture has no style sheet: what the page's one says becomes attributes.
 const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray"];
@@ -45,13 +44,27 @@ function write(pen, text, x, y, { size = 13, weight = 500, align = "left", groun
   pen.fillText(text, x, y);
 }
 
+// A sentence in lines that are no wider than this.
+function linesOf(pen, sentence, width) {
+  const lines = [""];
+  pen.font = "600 13px system-ui, sans-serif";
+  for (const word of sentence.split(/ +/).filter(Boolean)) {
+    const longer = `${lines.at(-1)} ${word}`.trim();
+    if (pen.measureText(longer).width <= width) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
+}
+
 // A sheet of that size with a caption, and how to finish it.
 /** @returns {[CanvasRenderingContext2D, () => Promise<any>]} */
 function sheetOf(width, height, ground, sentence, attribution) {
   const sheet = document.createElement("canvas"),
-    pen = sheet.getContext("2d");
+    pen = sheet.getContext("2d"),
+    lines = linesOf(pen, sentence, width - 2 * EDGE),
+    caption = (lines.length + 2) * LINE;
   sheet.width = width * SCALE;
-  sheet.height = (height + CAPTION) * SCALE;
+  sheet.height = (height + caption) * SCALE;
   pen.scale(SCALE, SCALE);
   pen.fillStyle = ground;
   pen.fillRect(0, 0, width, height);
@@ -59,9 +72,11 @@ function sheetOf(width, height, ground, sentence, attribution) {
     pen,
     () => {
       pen.fillStyle = css("panel");
-      pen.fillRect(0, height, width, CAPTION);
-      write(pen, sentence, 12, height + 18, { weight: 600, ground: false });
-      write(pen, attribution, 12, height + 38, { size: 11, ground: false });
+      pen.fillRect(0, height, width, caption);
+      lines.forEach((line, at) => {
+        write(pen, line, EDGE, height + (at + 1) * LINE, { weight: 600, ground: false });
+      });
+      write(pen, attribution, EDGE, height + (lines.length + 1) * LINE, { size: 11, ground: false });
       return new Promise((done) => {
         sheet.toBlob(done, "image/png");
       });

@@ -6,7 +6,7 @@ let asked = null;
 
 export function buildings() {
   asked ??= get("/api/town")
-    .then((told) => told.buildings)
+    .then((result) => result.buildings)
     .catch((error) => {
       asked = null;
       throw error;

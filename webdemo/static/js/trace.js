@@ -6,7 +6,7 @@ import { many, metres, put, small, valued } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 let app = null,
-  told = null,
+  result = null,
   active = false,
   path = [],
   lastGood = [];
@@ -14,8 +14,8 @@ const ask = asker(
   "/api/trace",
   (answer, question) => {
     lastGood = cornersOf(question);
-    // An answer about a walk that was taken back meanwhile is nobody's.
-    told = path.length < 2 ? null : answer;
+    // The walk may have been removed meanwhile.
+    result = path.length < 2 ? null : answer;
     draw();
   },
   (question) => {
@@ -39,11 +39,16 @@ function suggested() {
   return [at(0.16, 0.28), at(0.4, 0.395), at(0.56, 0.41), at(0.845, 0.42), at(0.84, 0.62), at(0.55, 0.66)];
 }
 
+const isSuggested = () => {
+  const usual = suggested();
+  return path.length === usual.length && path.every((corner, i) => corner.equals(usual[i]));
+};
+
 function question() {
   valued("step", metres(Number($("step").value)));
   valued("trace-budget", many(Number($("trace-budget").value), "report"));
   if (path.length < 2) {
-    told = null;
+    result = null;
     draw();
     return;
   }
@@ -59,12 +64,13 @@ function question() {
 function draw() {
   if (!active) return;
   const layer = app.layer.clearLayers();
-  $("trace-undo").disabled = $("trace-clear").disabled = path.length === 0;
-  $("trace-redraw").disabled = path.length < 2;
-  if (told) {
-    app.promise(told);
+  // Not disabled: a button that was pressed keeps the focus.
+  for (const id of ["trace-undo", "trace-clear"]) $(id).setAttribute("aria-disabled", path.length < 1);
+  $("trace-redraw").setAttribute("aria-disabled", path.length < 2);
+  if (result) {
+    app.promise(result);
     for (const way of ["naive", "budgeted"]) {
-      const walk = told[way];
+      const walk = result[way];
       put(`${way}-count`, walk.reports.length);
       put(`${way}-spent`, small(walk.spent));
       put(`${way}-factor`, `×${walk.factor}`);
@@ -79,9 +85,9 @@ function draw() {
   if (path.length > 1) line(path, "truth", { weight: 3, dashArray: "1 7", lineCap: "round" }).addTo(layer);
   for (const corner of path) dot(corner, "truth", { radius: 5 }).addTo(layer);
   app.describe(
-    told
-      ? `Your walk has ${many(told.steps.length, "step")}. Reported at each, an observer is ${metres(told.naive.guess_error)} off on average; with ${many(told.budgeted.reports.length, "report")} in all, ${metres(told.budgeted.guess_error)}.`
-      : "Click two corners: there is no walk on the map yet.",
+    result
+      ? `With a report at each of ${many(result.steps.length, "step")}, an observer is ${metres(result.naive.guess_error)} off on average; with ${many(result.budgeted.reports.length, "report")} in all, ${metres(result.budgeted.guess_error)}.`
+      : "Click two corners on the map: there is no walk yet.",
   );
   if (path.length)
     L.tooltip(path[0], { content: "your walk", permanent: true, direction: "bottom", offset: [0, 6] }).addTo(layer);
@@ -95,6 +101,7 @@ export const trace = {
     for (const id of ["step", "trace-budget"]) $(id).addEventListener("input", question);
     for (const id of ["show-naive", "show-budgeted"]) $(id).addEventListener("change", draw);
     $("trace-redraw").addEventListener("click", () => {
+      if (path.length < 2) return;
       app.newSeed();
       question();
     });
@@ -116,10 +123,12 @@ export const trace = {
   leave() {
     active = false;
   },
-  // The walk in the link.
+  // A walk of your own in the link.
   places: ["path"],
   remember: () =>
-    path.length ? { path: path.map((corner) => `${corner.lat.toFixed(6)},${corner.lng.toFixed(6)}`).join(" ") } : {},
+    path.length && !isSuggested()
+      ? { path: path.map((corner) => `${corner.lat.toFixed(6)},${corner.lng.toFixed(6)}`).join(" ") }
+      : {},
   restore(state, pointOf) {
     const corners = (state.get("path") ?? "").split(" ").map(pointOf);
     if (corners.every(Boolean)) path = corners.slice(0, 100);
