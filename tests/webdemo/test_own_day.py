@@ -133,7 +133,7 @@ def test_your_home_is_found_and_remedies_hide_it(story: Page) -> None:
     )
     answered = story.locator("#outcomes-rows tr td:nth-child(3)").all_inner_texts()
     # The budget answers its five questions of a year, and the mean error is theirs alone.
-    assert answered[1:] == ["52,560 of 52,560", "5 of 52,560", "52,560 of 52,560", "52,560 of 52,560"]
+    assert answered[1:] == ["35,040 of 35,040", "5 of 35,040", "35,040 of 35,040", "35,040 of 35,040"]
     for row in rows.values():
         lucky = re.search(r"guess (\d+)\sm off", row)
         assert lucky is None or ("lucky, not sure" in row) == (int(lucky[1]) <= 50)

@@ -456,8 +456,10 @@ def test_every_view_fits_every_screen_in_both_themes(story: Page) -> None:
         turn_to(story, view)
         if view == "part=day":
             story.locator("#example-day").click()
+            expect(story.locator("#outcomes")).to_be_visible()
         if view == "card=4":
             story.locator("#play").click()
+            expect(story.locator("#chart svg")).to_be_visible()
         for screen, (width, height) in SCREENS.items():
             story.set_viewport_size({"width": width, "height": height})
             assert story.evaluate(OVERFLOW) == [], (view, screen)

@@ -17,6 +17,13 @@ onmessage = ({ data: { town, task, using } }) => {
   let worker = null,
     waiting = null;
 
+  // In a browser without such workers the page computes.
+  function inPage() {
+    const { resolve, task, using } = waiting;
+    worker = waiting = null;
+    resolve(TASKS[task]({ runs, ownDay })(...using));
+  }
+
   function start() {
     const address = URL.createObjectURL(new Blob([text()], { type: "text/javascript" })),
       made = new Worker(address);
@@ -27,12 +34,7 @@ onmessage = ({ data: { town, task, using } }) => {
       if ("failed" in data) reject(new Error(data.failed));
       else resolve(data.done);
     };
-    // A browser without such workers: the page computes.
-    made.onerror = () => {
-      const { resolve, task, using } = waiting;
-      worker = waiting = null;
-      resolve(TASKS[task]({ runs, ownDay })(...using));
-    };
+    made.onerror = inPage;
     return made;
   }
 
@@ -42,10 +44,14 @@ onmessage = ({ data: { town, task, using } }) => {
       worker.terminate();
       worker = null;
     }
-    worker ??= start();
     return new Promise((resolve, reject) => {
       waiting = { resolve, reject, task, using };
-      worker.postMessage({ task, using });
+      try {
+        worker ??= start();
+        worker.postMessage({ task, using });
+      } catch {
+        inPage();
+      }
     });
   }
   return { ask };

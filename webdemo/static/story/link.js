@@ -7,7 +7,8 @@ export const link = (() => {
   const SLIDERS = ["dial", "budget", "interest"];
   const chosen = () => document.querySelector("input[name=remedy]:checked").value;
   const said = () => new URLSearchParams(location.hash.slice(1));
-  const whole = (text, low, high) => (/^\d{1,7}$/.test(text ?? "") && Number(text) >= low && Number(text) <= high ? Number(text) : null);
+  const whole = (text, low, high) =>
+    /^\d{1,7}$/.test(text ?? "") && Number(text) >= low && Number(text) <= high ? Number(text) : null;
 
   // Settings that the address names are taken over; what it does not name stays, and what is wrong is left out.
   function read() {
@@ -16,7 +17,9 @@ export const link = (() => {
       const value = whole(asked.get(id), Number($(id).min), Number($(id).max));
       if (value !== null) $(id).value = value;
     }
-    const radio = [...document.querySelectorAll("input[name=remedy]")].find(({ value }) => value === asked.get("remedy"));
+    const radio = [...document.querySelectorAll("input[name=remedy]")].find(
+      ({ value }) => value === asked.get("remedy"),
+    );
     if (radio) radio.checked = true;
     const seed = whole(asked.get("seed"), 0, 999999);
     if (seed !== null && seed !== scene.state.seed) scene.reseed(seed);
@@ -26,7 +29,12 @@ export const link = (() => {
   // The view with all that repeats its run.
   function of(view) {
     const settings = SLIDERS.map((id) => [id, $(id).value]);
-    return new URLSearchParams([...Object.entries(view), ...settings, ["remedy", chosen()], ["seed", scene.state.seed]]).toString();
+    return new URLSearchParams([
+      ...Object.entries(view),
+      ...settings,
+      ["remedy", chosen()],
+      ["seed", scene.state.seed],
+    ]).toString();
   }
   return { read, of };
 })();

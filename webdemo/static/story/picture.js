@@ -1,10 +1,11 @@
 // A picture of a card: its maps with their pins, its words and the finding, as a PNG.
 
-import { $ } from "./page.js";
 import { css } from "../js/colours.js";
+import { $ } from "./page.js";
 
 export const picture = (() => {
-  const WIDE = 1600, EDGE = 32;
+  const WIDE = 1600,
+    EDGE = 32;
 
   function wrapped(pen, text, width) {
     const lines = [""];
@@ -17,9 +18,16 @@ export const picture = (() => {
   }
 
   async function save(name, maps) {
-    const sheet = document.createElement("canvas"), pen = sheet.getContext("2d"), shown = maps.filter((map) => map.visible);
-    const wide = (WIDE - EDGE * (shown.length + 1)) / shown.length, tall = Math.max(...shown.map((map) => (wide * map.height) / map.width));
-    const texts = [[document.querySelector("h2:not([hidden] h2)")?.textContent ?? "", "600 40px"], [$("sentence").textContent, "26px"], [$("finding").textContent, "600 26px"]];
+    const sheet = document.createElement("canvas"),
+      pen = sheet.getContext("2d"),
+      shown = maps.filter((map) => map.visible);
+    const wide = (WIDE - EDGE * (shown.length + 1)) / shown.length,
+      tall = Math.max(...shown.map((map) => (wide * map.height) / map.width));
+    const texts = [
+      [document.querySelector("h2:not([hidden] h2)")?.textContent ?? "", "600 40px"],
+      [$("sentence").textContent, "26px"],
+      [$("finding").textContent, "600 26px"],
+    ];
     sheet.width = WIDE;
     const lines = texts.flatMap(([text, font]) => {
       pen.font = `${font} system-ui, sans-serif`;
@@ -39,7 +47,9 @@ export const picture = (() => {
     pen.fillStyle = css("soft");
     pen.font = "20px system-ui, sans-serif";
     pen.fillText(`geoind. ${$("attribution").textContent}`, EDGE, sheet.height - 16);
-    const blob = await new Promise((done) => { sheet.toBlob(done, "image/png"); });
+    const blob = await new Promise((done) => {
+      sheet.toBlob(done, "image/png");
+    });
     const anchor = document.createElement("a");
     anchor.href = URL.createObjectURL(blob);
     anchor.download = `geoind-${name}.png`;

@@ -19,13 +19,22 @@ export const remedies = (() => {
   // Fresh noise each time: every answer costs, and every answer tells.
   function fresh(epsilon) {
     let paid = 0;
-    return { answer: (truth) => { paid += 1; return noise.report(truth, epsilon); }, paid: () => paid };
+    return {
+      answer: (truth) => {
+        paid += 1;
+        return noise.report(truth, epsilon);
+      },
+      paid: () => paid,
+    };
   }
 
   // The same report for everything within a cell of a grid that only the phone knows: turned at random.
   function same(epsilon, cell) {
-    const places = new SamePlace(noise.newKey(), { cell }), shown = memory(), known = new Map();
-    const draw = (truth) => shown(places.obfuscate({ ...noise.toDegrees(truth), person: "you", epsilon: noise.promised(epsilon) }));
+    const places = new SamePlace(noise.newKey(), { cell }),
+      shown = memory(),
+      known = new Map();
+    const draw = (truth) =>
+      shown(places.obfuscate({ ...noise.toDegrees(truth), person: "you", epsilon: noise.promised(epsilon) }));
     function answer(truth) {
       // A day that is repeated has the same places.
       if (!known.has(truth)) known.set(truth, draw(truth));
@@ -37,7 +46,14 @@ export const remedies = (() => {
   // Fresh noise until the budget is spent, then nothing.
   function budget(epsilon, reports) {
     let paid = 0;
-    return { answer: (truth) => { if (paid >= reports) return null; paid += 1; return noise.report(truth, epsilon); }, paid: () => paid };
+    return {
+      answer: (truth) => {
+        if (paid >= reports) return null;
+        paid += 1;
+        return noise.report(truth, epsilon);
+      },
+      paid: () => paid,
+    };
   }
 
   // The epsilon of a run of tests in that of a report, and the limit times that of a report. A person at home who is
@@ -47,9 +63,19 @@ export const remedies = (() => {
   // The last report holds until a private test says that the person has left (the sparse vector technique). Then one of
   // the earlier places may be chosen, for a person who comes back; else a fresh report is made.
   function session(epsilon, { choice = 0, places = 8 } = {}) {
-    const test = SESSION.test * epsilon, limit = SESSION.limit / epsilon, promised = noise.promised(epsilon);
-    const method = new SparseVector({ fresh: promised, test: noise.promised(test), limit, choice: noise.promised(choice), places });
-    const trace = new TraceSession(method, { key: noise.newKey() }), known = new Map(), shown = memory(known);
+    const test = SESSION.test * epsilon,
+      limit = SESSION.limit / epsilon,
+      promised = noise.promised(epsilon);
+    const method = new SparseVector({
+      fresh: promised,
+      test: noise.promised(test),
+      limit,
+      choice: noise.promised(choice),
+      places,
+    });
+    const trace = new TraceSession(method, { key: noise.newKey() }),
+      known = new Map(),
+      shown = memory(known);
     let time = 0;
     function answer(truth) {
       time += 1;
@@ -63,13 +89,26 @@ export const remedies = (() => {
   // A zone around home: a report that falls into it is replaced by one noisy place, always the same, and then a private test
   // against that place decides when the person has left.
   function zone(epsilon, home, margin = 200) {
-    const centre = noise.report(home, epsilon), radius = noise.radiusQuantile(0.99, epsilon) + margin;
-    const test = ZONE.test / radius, limit = ZONE.limit * radius, { lat, lon } = noise.toDegrees(centre);
+    const centre = noise.report(home, epsilon),
+      radius = noise.radiusQuantile(0.99, epsilon) + margin;
+    const test = ZONE.test / radius,
+      limit = ZONE.limit * radius,
+      { lat, lon } = noise.toDegrees(centre);
     const method = new SparseVector({ fresh: noise.promised(epsilon), test: noise.promised(test), limit });
-    let spent = epsilon, time = 0, inside = null;
+    let spent = epsilon,
+      time = 0,
+      inside = null;
     // A session whose last answer is the centre: it repeats it until its tests say that the person has left.
     function enter() {
-      const history = { time, reports: [[time, lon, lat, true]], anchors: [[lon, lat]], run: [0, method.test, [lon, lat]], runs: 1, spent: 0, began: time };
+      const history = {
+        time,
+        reports: [[time, lon, lat, true]],
+        anchors: [[lon, lat]],
+        run: [0, method.test, [lon, lat]],
+        runs: 1,
+        spent: 0,
+        began: time,
+      };
       spent += test;
       return TraceSession.resume(JSON.stringify({ history, seen: "" }), method, { key: noise.newKey() });
     }

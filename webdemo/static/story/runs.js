@@ -11,31 +11,36 @@ export const runs = (() => {
 
   // The number of reports after which the observer is sure of the right building, or MOST.
   function untilFound(me, epsilon) {
-    let x = homes.x,
-      y = homes.y,
-      building = homes.building,
+    const x = homes.x.slice(),
+      y = homes.y.slice(),
+      building = homes.building.slice(),
       logs = posterior.before(homes);
+    let size = x.length;
     for (let count = 1; count <= MOST; count += 1) {
       const report = noise.report(me, epsilon);
-      let best = -Infinity,
-        mine = 0,
-        all = 0;
-      for (let i = 0; i < x.length; i += 1) {
+      let best = -Infinity;
+      for (let i = 0; i < size; i += 1) {
         const east = x[i] - report.x,
           north = y[i] - report.y;
         logs[i] -= epsilon * Math.sqrt(east * east + north * north);
         if (logs[i] > best) best = logs[i];
       }
-      for (let i = 0; i < x.length; i += 1) {
+      let mine = 0,
+        all = 0,
+        kept = 0;
+      for (let i = 0; i < size; i += 1) {
+        if (logs[i] < best - UNLIKELY) continue;
         const weight = Math.exp(logs[i] - best);
         all += weight;
         if (building[i] === me.building) mine += weight;
+        x[kept] = x[i];
+        y[kept] = y[i];
+        logs[kept] = logs[i];
+        building[kept] = building[i];
+        kept += 1;
       }
+      size = kept;
       if (mine >= SURE * all) return count;
-      if (count % 4) continue;
-      const kept = Array.from(logs.keys()).filter((i) => logs[i] > best - UNLIKELY);
-      [x, y, logs] = [x, y, logs].map((values) => Float64Array.from(kept, (i) => values[i]));
-      building = kept.map((i) => building[i]);
     }
     return MOST;
   }

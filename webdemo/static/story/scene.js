@@ -12,16 +12,25 @@ export const scene = (() => {
   const SOON = 400; // milliseconds of rest before a finding is read aloud
 
   const nearestHome = (at, allowed = (_) => true) => {
-    let best = -1, least = Infinity;
+    let best = -1,
+      least = Infinity;
     homes.x.forEach((x, i) => {
       const far = Math.hypot(x - at.x, homes.y[i] - at.y);
-      if (far < least && allowed(i)) { best = i; least = far; }
+      if (far < least && allowed(i)) {
+        best = i;
+        least = far;
+      }
     });
     return best;
   };
   const homeAt = (i) => ({ x: homes.x[i], y: homes.y[i], building: homes.building[i] });
 
-  const state = { me: homeAt(nearestHome({ x: TOWN.home[0] / 10, y: TOWN.home[1] / 10 })), there: null, dice: null, seed: 0 };
+  const state = {
+    me: homeAt(nearestHome({ x: TOWN.home[0] / 10, y: TOWN.home[1] / 10 })),
+    there: null,
+    dice: null,
+    seed: 0,
+  };
   state.there = homeAt(nearestHome({ x: state.me.x + 100, y: state.me.y + 60 }));
 
   // All of a run follows from its seed, so that a link repeats it.
@@ -43,16 +52,24 @@ export const scene = (() => {
 
   // People are in buildings: you move from one place in a building to another.
   function moveMe(at) {
-    const from = state.me, step = { x: at.x - from.x, y: at.y - from.y };
+    const from = state.me,
+      step = { x: at.x - from.x, y: at.y - from.y };
     let to = nearestHome(at);
     // A key's small step leads at least to the next place in its direction.
     if (homes.x[to] === from.x && homes.y[to] === from.y && Math.hypot(step.x, step.y) > 5) {
-      const ahead = nearestHome(from, (i) => (homes.x[i] - from.x) * step.x + (homes.y[i] - from.y) * step.y > 0.7 * Math.hypot(step.x, step.y) * Math.hypot(homes.x[i] - from.x, homes.y[i] - from.y));
+      const ahead = nearestHome(
+        from,
+        (i) =>
+          (homes.x[i] - from.x) * step.x + (homes.y[i] - from.y) * step.y >
+          0.7 * Math.hypot(step.x, step.y) * Math.hypot(homes.x[i] - from.x, homes.y[i] - from.y),
+      );
       if (ahead >= 0) to = ahead;
     }
     state.me = homeAt(to);
   }
-  const moveThere = (at) => { state.there = TownMap.within(at); };
+  const moveThere = (at) => {
+    state.there = TownMap.within(at);
+  };
 
   function setUp({ boxes, maps, click = null }) {
     for (const box of BOXES) $(`${box}-box`).hidden = box === "chart" || !boxes.includes(box);
@@ -66,12 +83,14 @@ export const scene = (() => {
 
   function labels() {
     $("dial").setAttribute("aria-valuetext", words.metres(radius()));
-    $("stops").replaceChildren(...TOWN.stops.map((stop) => {
-      const span = document.createElement("span");
-      span.textContent = words.metres(stop).replace(" ", "\u00a0");
-      span.className = stop === radius() ? "chosen" : "";
-      return span;
-    }));
+    $("stops").replaceChildren(
+      ...TOWN.stops.map((stop) => {
+        const span = document.createElement("span");
+        span.textContent = words.metres(stop).replace(" ", "\u00a0");
+        span.className = stop === radius() ? "chosen" : "";
+        return span;
+      }),
+    );
     put("promise", say.promise(radius(), FACTOR, noise.meanRadius(noiseEpsilon())));
     put("interest-out", words.metres(Number($("interest").value)));
     put("budget-out", words.many(Number($("budget").value), "report"));
@@ -89,7 +108,10 @@ export const scene = (() => {
     $("finding").className = `finding ${mood}`;
     put("said", sentence);
     clearTimeout(soon);
-    if (!quiet) soon = setTimeout(() => { if ($("announce").textContent !== $("finding").textContent) put("announce", sentence); }, SOON);
+    if (!quiet)
+      soon = setTimeout(() => {
+        if ($("announce").textContent !== $("finding").textContent) put("announce", sentence);
+      }, SOON);
   }
   function chart(drawing, note) {
     $("chart-box").hidden = false;
@@ -99,15 +121,51 @@ export const scene = (() => {
   function table(caption, head, rows) {
     $("outcomes").hidden = false;
     put("outcomes-caption", caption);
-    const cell = (name, text, scope) => { const made = document.createElement(name); made.textContent = text; if (scope) made.scope = scope; return made; };
+    const cell = (name, text, scope) => {
+      const made = document.createElement(name);
+      made.textContent = text;
+      if (scope) made.scope = scope;
+      return made;
+    };
     $("outcomes-head").replaceChildren(...head.map((text) => cell("th", text, "col")));
-    $("outcomes-rows").replaceChildren(...rows.map(([name, ...values]) => {
-      const row = document.createElement("tr");
-      row.append(cell("th", name, "row"), ...values.map((value) => cell("td", value)));
-      return row;
-    }));
+    $("outcomes-rows").replaceChildren(
+      ...rows.map(([name, ...values]) => {
+        const row = document.createElement("tr");
+        row.append(cell("th", name, "row"), ...values.map((value) => cell("td", value)));
+        return row;
+      }),
+    );
   }
-  const you = (changed) => ({ at: state.me, text: "you", move: (at) => { moveMe(at); changed(); } });
+  const you = (changed) => ({
+    at: state.me,
+    text: "you",
+    move: (at) => {
+      moveMe(at);
+      changed();
+    },
+  });
 
-  return { FACTOR, state, yours, theirs, reseed, epsilon, noiseEpsilon, report, homeAt, nearestHome, moveMe, moveThere, setUp, labels, beliefOf, countOf, sure, tell, chart, table, you };
+  return {
+    FACTOR,
+    state,
+    yours,
+    theirs,
+    reseed,
+    epsilon,
+    noiseEpsilon,
+    report,
+    homeAt,
+    nearestHome,
+    moveMe,
+    moveThere,
+    setUp,
+    labels,
+    beliefOf,
+    countOf,
+    sure,
+    tell,
+    chart,
+    table,
+    you,
+  };
 })();

@@ -15,7 +15,8 @@ import { TownMap } from "./town_map.js";
 
 (() => {
   const OTHERS = { free: () => cards.open(cards.FREE), day: dayView.open, guess: guess.open };
-  let part = "card", number = 0;
+  let part = "card",
+    number = 0;
   const card = () => (part === "card" ? cards.LIST[number] : cards.FREE);
   const view = () => (part === "card" ? { card: number + 1 } : { part });
 
@@ -40,7 +41,9 @@ import { TownMap } from "./town_map.js";
     if (part === "card") {
       const { title, sentence, drag } = cards.LIST[number];
       put("count", `${number + 1} of ${cards.LIST.length}`);
-      put("title", title); put("sentence", sentence); put("drag", drag);
+      put("title", title);
+      put("sentence", sentence);
+      put("drag", drag);
       $("definition").hidden = number !== 2;
       $("back").disabled = number === 0;
       put("next", number + 1 < cards.LIST.length ? "Next" : "Free play");
@@ -65,9 +68,12 @@ import { TownMap } from "./town_map.js";
     if (document.activeElement?.getAttribute("role") !== "tab") heading().focus({ preventScroll: true });
   });
   for (const tab of document.querySelectorAll("[role=tab]")) {
-    tab.addEventListener("click", () => (tab.dataset.part === "card" ? goCard(number) : go({ part: tab.dataset.part })));
+    tab.addEventListener("click", () =>
+      tab.dataset.part === "card" ? goCard(number) : go({ part: tab.dataset.part }),
+    );
     tab.addEventListener("keydown", (event) => {
-      const tabs = [...document.querySelectorAll("[role=tab]")], at = tabs.indexOf(tab);
+      const tabs = [...document.querySelectorAll("[role=tab]")],
+        at = tabs.indexOf(tab);
       const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: tabs.length - 1 }[event.key];
       if (to === undefined) return;
       event.preventDefault();
@@ -88,32 +94,56 @@ import { TownMap } from "./town_map.js";
   for (const id of ["dial", "interest", "budget"]) $(id).addEventListener("input", changed);
   for (const radio of document.querySelectorAll("input[name=remedy]")) radio.addEventListener("change", changed);
   const clicks = {
-    redraw: () => { scene.reseed(); changed(); }, play: play.start, "ask-once": play.once, "start-over": play.again,
-    reveal: guess.reveal, more: guess.more, "add-guess": guess.addHere, "hide-again": guess.again,
-    "zoom-in": () => TownMap.zoom(1.6), "zoom-out": () => TownMap.zoom(1 / 1.6),
-    link: copyLink, picture: () => picture.save(Object.values(view()).join("-"), [scene.yours, scene.theirs]),
-    size: () => { document.documentElement.toggleAttribute("data-large"); $("size").setAttribute("aria-pressed", document.documentElement.hasAttribute("data-large")); },
+    redraw: () => {
+      scene.reseed();
+      changed();
+    },
+    play: play.start,
+    "ask-once": play.once,
+    "start-over": play.again,
+    reveal: guess.reveal,
+    more: guess.more,
+    "add-guess": guess.addHere,
+    "hide-again": guess.again,
+    "zoom-in": () => TownMap.zoom(1.6),
+    "zoom-out": () => TownMap.zoom(1 / 1.6),
+    link: copyLink,
+    picture: () => picture.save(Object.values(view()).join("-"), [scene.yours, scene.theirs]),
+    size: () => {
+      document.documentElement.toggleAttribute("data-large");
+      $("size").setAttribute("aria-pressed", document.documentElement.hasAttribute("data-large"));
+    },
     full: () => (document.fullscreenElement ? document.exitFullscreen() : $("theirs").requestFullscreen()),
   };
   for (const [id, click] of Object.entries(clicks)) $(id).addEventListener("click", () => click());
   // What these bring about is said in a sentence: it comes into sight.
-  for (const id of ["redraw", "play", "ask-once", "reveal", "add-guess"]) $(id).addEventListener("click", () => $("lead").scrollIntoView({ block: "nearest" }));
+  for (const id of ["redraw", "play", "ask-once", "reveal", "add-guess"])
+    $(id).addEventListener("click", () => $("lead").scrollIntoView({ block: "nearest" }));
   $("show-belief").addEventListener("change", guess.draw);
 
   // In the address bar, and in the clipboard where the browser allows it.
   async function copyLink() {
     history.replaceState(null, "", `#${link.of(view())}`);
     let copied = true;
-    try { await navigator.clipboard.writeText(location.href); } catch { copied = false; }
+    try {
+      await navigator.clipboard.writeText(location.href);
+    } catch {
+      copied = false;
+    }
     put("link-note", copied ? "Copied: this link repeats the run." : "The address of this page repeats the run.");
   }
 
   $("theme").addEventListener("click", () => {
     const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
     document.documentElement.dataset.theme = theme;
-    try { localStorage.setItem("geoind-theme", theme); } catch { /* storage is off: for this visit only */ }
+    try {
+      localStorage.setItem("geoind-theme", theme);
+    } catch {
+      /* storage is off: for this visit only */
+    }
     showScale($("scale"));
-    scene.yours.draw(); scene.theirs.draw();
+    scene.yours.draw();
+    scene.theirs.draw();
   });
 
   put("attribution", `${TOWN.name}: ${TOWN.attribution}`);

@@ -10,15 +10,20 @@ export const watcher = (() => {
 
   // The probability that a test says "left" at this distance, for each quantile of the limit's noise.
   function leaves(distance, limit, epsilon) {
-    const forLimit = epsilon / (1 + 2 ** (2 / 3)), forTests = epsilon - forLimit;
+    const forLimit = epsilon / (1 + 2 ** (2 / 3)),
+      forTests = epsilon - forLimit;
     return QUANTILES.map((p) => exceeds(limit + laplaceQuantile(p, 1 / forLimit) - distance, 2 / forTests));
   }
 
   // Independent reports: each new one counts; one that is repeated tells nothing new.
   function ofReports(homes, epsilon) {
-    let logs = posterior.before(homes), last = null;
+    let logs = posterior.before(homes),
+      last = null;
     return {
-      see(report, _times = 1) { if (report && report !== last) logs = posterior.afterReport(logs, homes, report, epsilon); last = report; },
+      see(report, _times = 1) {
+        if (report && report !== last) logs = posterior.afterReport(logs, homes, report, epsilon);
+        last = report;
+      },
       logs: () => logs,
     };
   }
@@ -26,7 +31,11 @@ export const watcher = (() => {
   // A session (without a choice among earlier places): "still here" tells a little, too, and the limit's noise is
   // shared by all tests of a run, so the belief keeps a row for each of its quantiles until the run is over.
   function ofSession(homes, epsilon, test, limit) {
-    let logs = posterior.before(homes), last = null, rows = null, no = null, yes = null;
+    let logs = posterior.before(homes),
+      last = null,
+      rows = null,
+      no = null,
+      yes = null;
     // Relative to the largest row: a year of tests makes numbers that a double cannot hold.
     function mixed(i) {
       const most = rows.reduce((now, row) => Math.max(now, row[i]), -Infinity);
@@ -40,11 +49,19 @@ export const watcher = (() => {
       rows = QUANTILES.map(() => new Float64Array(homes.x.length));
       last = report;
     }
-    const add = (changes, times = 1) => { rows = rows.map((row, q) => row.map((value, i) => value + times * changes[q][i])); };
+    const add = (changes, times = 1) => {
+      rows = rows.map((row, q) => row.map((value, i) => value + times * changes[q][i]));
+    };
     return {
       see(report, times = 1) {
-        if (last && report === last) { add(no, times); return; }
-        if (last) { add(yes); logs = flat(); }
+        if (last && report === last) {
+          add(no, times);
+          return;
+        }
+        if (last) {
+          add(yes);
+          logs = flat();
+        }
         logs = posterior.afterReport(logs, homes, report, epsilon);
         begin(report);
         if (times > 1) add(no, times - 1);
