@@ -281,7 +281,7 @@ def test_no_mark_covers_another_and_the_wheel_zooms(watched: Page, demo_url: str
 
     watched.route("**/api/explore", exactly_here)
     show(watched, demo_url, "explore", "&show-remapped=1")
-    for _ in range(2):
+    for _ in range(4):
         centres = watched.locator(".pin-truth, .pin-there, .dot-report, .diamond").evaluate_all(
             "all => all.map(one => one.getBoundingClientRect())"
             ".map(box => [box.x + box.width / 2, box.y + box.height / 2])"
@@ -292,7 +292,9 @@ def test_no_mark_covers_another_and_the_wheel_zooms(watched: Page, demo_url: str
         zoom = watched.evaluate("demo_map.getZoom()")
         watched.mouse.move(900, 400)
         watched.mouse.wheel(0, 240)
-        watched.wait_for_function("zoom => demo_map.getZoom() < zoom", arg=zoom)
+        watched.wait_for_function(
+            "zoom => demo_map.getZoom() < zoom && !document.querySelector('.leaflet-zoom-anim')", arg=zoom
+        )
         # Out of the town there are lines of latitude and longitude, not bare ground.
         expect(watched.locator(".graticule-label").first).to_be_attached()
 
@@ -310,7 +312,6 @@ def test_a_projector_gets_large_text_and_the_map_alone(watched: Page, demo_url: 
     assert watched.evaluate(size) == pytest.approx(1.5 * usual)
     watched.get_by_role("button", name="Full screen").click()
     watched.wait_for_function("() => document.fullscreenElement?.id === 'stage'")
-    expect(watched.locator("#panel")).not_to_be_in_viewport()
     frame, view = watched.locator("#mapframe").bounding_box(), watched.viewport_size
     assert frame is not None
     assert view is not None

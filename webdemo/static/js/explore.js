@@ -82,6 +82,8 @@ function draw() {
       label(north(app.me, ring.radius), percent(ring.share)).addTo(layer);
     }
   }
+  // Far out, where both are one point, the second pin stands next to its place.
+  pin.setLatLng(clearOf(there(), [app.me]));
   const report = [result.report.lat, result.report.lon],
     remapped = [result.remapped.lat, result.remapped.lon],
     pins = shown("there") ? [app.me, pin.getLatLng()] : [app.me],
