@@ -534,6 +534,16 @@ def test_a_slow_network_shows_the_first_card_and_no_control_that_does_nothing(
     expect(page.get_by_role("button", name="Next")).to_be_visible()
     # Compressed: three and a half seconds of such a network, not eighteen.
     assert sum(sizes) < 175_000
+    # A worker of the page may not send anything either.
+    script = """
+    () => new Promise((done) => {
+        const text = "addEventListener('securitypolicyviolation', (one) => postMessage(one.effectiveDirective));"
+            + `fetch("${location.origin}/").then(() => postMessage("sent"), () => {});`;
+        const worker = new Worker(URL.createObjectURL(new Blob([text])));
+        worker.onmessage = ({data}) => done(data);
+    })
+    """
+    assert page.evaluate(script) == "connect-src"
     context.close()
 
 

@@ -10,8 +10,7 @@ import { scene } from "./scene.js";
 import { say } from "./texts.js";
 
 export const play = (() => {
-  const YEAR = 35040,
-    RUNS = 200,
+  const RUNS = 200,
     CELL = 25,
     ONE_FRAME = 400;
   const remedy = () => document.querySelector("input[name=remedy]:checked").value;
@@ -80,7 +79,7 @@ export const play = (() => {
   }
 
   // Fresh noise ends with the building; a remedy is asked for a year.
-  const over = () => run.found || run.refused || run.asked >= (run.kind === "fresh" ? runs.MOST : YEAR);
+  const over = () => run.found || run.refused || run.asked >= (run.kind === "fresh" ? runs.MOST : runs.YEAR);
 
   function verdict() {
     if (!run.asked) return say.press();

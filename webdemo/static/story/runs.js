@@ -7,6 +7,7 @@ import { posterior } from "./posterior.js";
 export const runs = (() => {
   const SURE = 0.9,
     MOST = 2000,
+    YEAR = 35040, // questions, one every quarter of an hour
     UNLIKELY = 40; // a place whose logarithm is so far below the best one plays no part any more
 
   // The number of reports after which the observer is sure of the right building, or MOST.
@@ -53,5 +54,5 @@ export const runs = (() => {
     return found;
   }
 
-  return { SURE, MOST, untilFound, typical };
+  return { SURE, MOST, YEAR, untilFound, typical };
 })();

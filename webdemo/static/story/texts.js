@@ -1,6 +1,7 @@
 // The words of the story: cards, controls and findings. Geometry and state are elsewhere.
 
 import { factor, many, metres, percent } from "../../device/geoind.js";
+import { runs } from "./core.js";
 
 export const CARDS = [
   {
@@ -50,7 +51,7 @@ export const REMEDIES = {
 
 export const say = (() => {
   const whole = (number) => number.toLocaleString("en");
-  const questions = (asked) => `Asked ${whole(asked)} times${asked >= 35040 ? ", every 15 minutes of a year" : ""}`;
+  const questions = (asked) => `Asked ${whole(asked)} times${asked >= runs.YEAR ? ", every 15 minutes of a year" : ""}`;
   const sure = (count) => `90 % sure: ${count === 1 ? "this one building" : `one of these ${count} buildings`}.`;
   return {
     sure,
