@@ -4,13 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import folium
 import numpy as np
-from markupsafe import Markup
 
 from geoind.arrays import FloatArray
 from geoind.evaluation.synthetic import City
 from geoind.maps.colours import REPORT, TRUTH
 from geoind.maps.legend import add_legend
-from geoind.maps.offline import add_html
 from geoind.mechanisms.spherical import SphericalLaplace
 from geoind.pictures.page import fill
 
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["city_map"]
 
 LINE = "#8d99ae"
-STYLE = "@media (prefers-color-scheme: dark) { .leaflet-image-layer { filter: invert(0.9); } }"
+DARK = "@media (prefers-color-scheme: dark) { .leaflet-image-layer { filter: invert(0.9); } }"
 CONNECTED = 60
 """How many true locations are connected to their reports."""
 
@@ -69,8 +67,7 @@ def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: Spherica
         epsilon=f"{noise.epsilon:.4g}",
         mean=f"{noise.mean_radius:.0f}",
     )
-    add_legend(page, "A synthetic city, obfuscated", [about])
-    add_html(page, Markup(), STYLE)
+    add_legend(page, "A synthetic city, obfuscated", [about], style=DARK)
     return page
 
 

@@ -12,7 +12,7 @@ GRATICULE_STYLE = """
 """
 
 
-class Graticule(MacroElement):
+class Graticule(MacroElement):  # type: ignore[misc]
     """Lines of a folium map at round degrees, drawn anew for each view.
 
     Examples

@@ -59,11 +59,11 @@ COLOUR_BAR = """
 """
 
 
-def add_legend(chart: "Map", title: str, lines: Sequence[str]) -> None:
+def add_legend(chart: "Map", title: str, lines: Sequence[str], *, style: str = "") -> None:
     """Add a title, a legend and a graticule to the page of a map; text is escaped, `Markup` is not."""
     chart.get_root().title = escape(title)
     Graticule().add_to(chart)
-    add_html(chart, fill(LEGEND, title=title, lines=lines), STYLE + GRATICULE_STYLE)
+    add_html(chart, fill(LEGEND, title=title, lines=lines), STYLE + GRATICULE_STYLE + style)
 
 
 def colour_bar(colours: Sequence[str], ends: Sequence[str]) -> Markup:

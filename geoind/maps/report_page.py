@@ -44,14 +44,17 @@ DEGREE = 10
 MOST_FACTOR = 1e6
 """Larger factors are not printed as numbers, because they are no useful bound."""
 
-STYLE = """
-.unprotected { position: fixed; left: 0; right: 0; bottom: 60px; margin: auto; width: fit-content; max-width: 80%;
-  z-index: 1000; padding: 10px 18px; border-radius: 10px; background: #b3261e; color: white;
-  font: 600 15px/1.4 system-ui, sans-serif; box-shadow: 0 1px 5px #0006; }
+DARK = """
 @media (prefers-color-scheme: dark) {
   .leaflet-image-layer { filter: invert(1) hue-rotate(180deg); }
   .leaflet-overlay-pane canvas { filter: brightness(1.7); }
 }
+"""
+
+STYLE = """
+.unprotected { position: fixed; left: 0; right: 0; bottom: 60px; margin: auto; width: fit-content; max-width: 80%;
+  z-index: 1000; padding: 10px 18px; border-radius: 10px; background: #b3261e; color: white;
+  font: 600 15px/1.4 system-ui, sans-serif; box-shadow: 0 1px 5px #0006; }
 @media (max-width: 600px) { .unprotected { max-width: 92%; font-size: 13px; padding: 8px 12px; } }
 """
 
@@ -112,8 +115,9 @@ def report_map(
         lines = [plural(count, "report"), *_promise_lines(record), *_total_lines(record, releases)]
     if basemap is not None:
         lines.append(basemap.attribution)
-    add_legend(chart, title, lines)
-    add_html(chart, UNPROTECTED if record is None else Markup(), STYLE)
+    add_legend(chart, title, lines, style=DARK)
+    if record is None:
+        add_html(chart, UNPROTECTED, STYLE)
     return offline_html(chart)
 
 

@@ -6,7 +6,9 @@ import numpy as np
 from playwright.sync_api import Page, expect
 
 from geoind import Grid, Prior, Projection
+from geoind.evaluation.report import evaluation_page
 from geoind.maps.population import save_population
+from geoind.pictures.page import fill
 
 
 def test_a_page_without_a_base_map_has_a_graticule_that_follows_the_view_and_the_theme(
@@ -36,3 +38,12 @@ def test_a_page_without_a_base_map_has_a_graticule_that_follows_the_view_and_the
     # The bar of the legend lies on the ground of the map, as the cells do.
     bar = "getComputedStyle(document.querySelector('.colour-bar')).backgroundColor"
     assert watched.evaluate(bar) == dark[0]
+    # The page of an evaluation has figures on white paper: they are inverted.
+    picture = fill('<figure><img alt="a" src="data:image/gif;base64,R0lGODlhAQABAAAAACw="></figure>')
+    (tmp_path / "evaluation.html").write_text(evaluation_page([picture]))
+    watched.goto((tmp_path / "evaluation.html").as_uri())
+    assert watched.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(22, 24, 28)"
+    assert "invert" in watched.evaluate("getComputedStyle(document.querySelector('img')).filter")
+    watched.emulate_media(color_scheme="light")
+    assert watched.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert watched.evaluate("getComputedStyle(document.querySelector('img')).filter") == "none"
