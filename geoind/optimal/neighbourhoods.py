@@ -62,7 +62,7 @@ NEIGHBOURS = 3
 """Inequalities of the third kind for each input whose price is limited."""
 SHUT = 10.0
 """Cost of the rest in the upper program, in units of the largest cost: none is left."""
-INNER = 0.1
+INNER = 0.2
 """Tolerance of each program, as a share of the tolerance of the bracket."""
 HEADROOM = 1e-9
 """The upper program has epsilon * (1 - HEADROOM), because rows are rounded; the lower one has epsilon itself."""
