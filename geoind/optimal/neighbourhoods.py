@@ -50,8 +50,10 @@ from geoind.parallel import Threads
 
 __all__ = ["Bracket", "Neighbourhoods", "bracket", "memory_of"]
 
-FIRST_SIZE = 64
-"""Inputs that each output keeps at first."""
+FIRST_RADIUS = 4.5
+"""At first each output keeps as many inputs as most outputs have within this distance, in units of 1 / epsilon."""
+FIRST_SIZES = 32, 200
+"""Limits of that number."""
 GROWTH = 1.3, 2.5
 """Limits of the factor by which neighbourhoods grow."""
 REACH = 4.0
@@ -125,7 +127,7 @@ def bracket(
     began = time.perf_counter()
     best = start
     n, outputs = cost.shape
-    size = min(FIRST_SIZE, n)
+    size = _first_size(epsilon * apart[reference])
     if (needed := memory_of(n, outputs, size)) > memory:
         raise InvalidInputError(
             f"{n} inputs and {outputs} outputs would take {needed / 1e9:.1f} GB of memory, "
@@ -301,6 +303,12 @@ class Neighbourhoods:
             deadline=deadline,
             progress=lambda bound: progress(bound * self.unit),
         )
+
+
+def _first_size(exponent: FloatArray) -> int:
+    """Return the size of the first neighbourhoods, from epsilon * distance of outputs and inputs."""
+    within = int(np.median((exponent <= FIRST_RADIUS).sum(axis=1)))
+    return min(len(exponent.T), max(FIRST_SIZES[0], min(FIRST_SIZES[1], within)))
 
 
 def _kept(mass: FloatArray, exponent: FloatArray, reference: IntArray, size: int) -> npt.NDArray[np.bool_]:

@@ -22,7 +22,7 @@ EPSILON = 0.01
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neighbourhoods of a few inputs, for problems of any size."""
     monkeypatch.setattr(least_loss, "EXACT_WORK", 0)
-    monkeypatch.setattr(neighbourhoods, "FIRST_SIZE", 9)
+    monkeypatch.setattr(neighbourhoods, "FIRST_SIZES", (9, 9))
 
 
 def square(side: int) -> Grid:
@@ -103,7 +103,7 @@ def test_the_bracket_contains_the_optimum_by_highs(side: int, kind: str, outputs
 
 
 def test_the_reference_objective_of_81_cells_is_in_the_bracket(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neighbourhoods, "FIRST_SIZE", 30)
+    monkeypatch.setattr(neighbourhoods, "FIRST_SIZES", (30, 30))
     prior = prior_of("uniform", 9)
     best = min_loss_given_epsilon(prior, epsilon=EPSILON, tolerance=0.02)
     assert_bracket(best, 149.39592471)
@@ -112,7 +112,14 @@ def test_the_reference_objective_of_81_cells_is_in_the_bracket(monkeypatch: pyte
 
 @pytest.mark.parametrize(
     "settings",
-    [{"REACH": 0.0}, {"REACH": 30.0}, {"NEIGHBOURS": 1}, {"NEIGHBOURS": 8}, {"SHARPNESS": 1.0}, {"FIRST_SIZE": 2}],
+    [
+        {"REACH": 0.0},
+        {"REACH": 30.0},
+        {"NEIGHBOURS": 1},
+        {"NEIGHBOURS": 8},
+        {"SHARPNESS": 1.0},
+        {"FIRST_SIZES": (2, 2)},
+    ],
     ids=str,
 )
 def test_what_only_improves_the_bounds_cannot_make_them_wrong(
@@ -123,7 +130,7 @@ def test_what_only_improves_the_bounds_cannot_make_them_wrong(
     for name, value in settings.items():
         monkeypatch.setattr(neighbourhoods, name, value)
     # One round only, however wide its gap: the next size does not fit in memory.
-    monkeypatch.setattr(least_loss, "MEMORY", memory_of(16, 16, neighbourhoods.FIRST_SIZE))
+    monkeypatch.setattr(least_loss, "MEMORY", memory_of(16, 16, neighbourhoods.FIRST_SIZES[0]))
     best = min_loss_given_epsilon(prior, epsilon=EPSILON, tolerance=1e-3)
     assert_bracket(best, exact)
 
@@ -193,3 +200,12 @@ def test_equal_sites_have_equal_rows() -> None:
 def test_a_single_cell_needs_no_neighbourhood() -> None:
     best = min_loss_given_epsilon(Prior.uniform(square(1)), epsilon=EPSILON, tolerance=0.02)
     assert best.certificate.objective == 0
+
+
+def test_the_first_neighbourhoods_have_a_radius_in_units_of_one_over_epsilon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(neighbourhoods, "FIRST_SIZES", (5, 60))
+    exponent = euclidean(square(9).xy, square(9).xy)
+    sizes = [neighbourhoods._first_size(epsilon * exponent) for epsilon in (1.0, 0.03, 0.015, 1e-4)]
+    assert 5 == sizes[0] < sizes[1] < sizes[2] < sizes[3] == 60
