@@ -174,7 +174,7 @@ class BlockMethod:
     program : BlockProgram
         Costs in units of the largest.
     near : (n, n) array of bool
-        Pairs of inputs that are active from the beginning.
+        Pairs of different inputs that are active from the beginning.
     team : Threads
     """
 
@@ -477,6 +477,8 @@ class BlockMethod:
             (primal, step), found = further, better
         fraction = 0.9 if min(primal, step) < 0.9 else 0.99
         primal, step = min(1.0, fraction * primal), min(1.0, fraction * step)
+        if not all(np.isfinite(part).all() for part in found):
+            raise SolverError("the Newton system has no finite solution")
         dv, dprice, dslack, dmultiplier = found
         slack, multiplier = slack + primal * dslack, multiplier + step * dmultiplier
         self.v = self.v + min(primal, 0.9 * longest_step(dv / self.v)) * dv
