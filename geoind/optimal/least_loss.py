@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse.csgraph import floyd_warshall
 
 from geoind.arrays import FloatArray, IntArray, as_number, as_positive, as_unit
 from geoind.channels.channel import Channel
@@ -227,7 +228,9 @@ def _solve(
         around = bracket(
             mass=np.bincount(merged, task.mass).astype(np.float64),
             cost=weighted,
-            apart=apart,
+            # The constraints of a path imply that of its ends, so a table of distances may be replaced by its
+            # shortest paths; the extension of columns needs the triangle inequality.
+            apart=floyd_warshall(apart),
             reference=merged[excess.argmin(axis=0)],
             epsilon=task.epsilon,
             largest_exponent=LARGEST_EXPONENT,

@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, eye_array, kron
 
 from geoind import Grid, InvalidInputError, Places, Prior, expected_loss, min_loss_given_epsilon, tight_epsilon
 from geoind.arrays import FloatArray
-from geoind.distances import Distance, euclidean, manhattan, squared
+from geoind.distances import Distance, euclidean, from_matrix, manhattan, squared
 from geoind.optimal import Iterate, OptimalChannel, least_loss, neighbourhoods
 from geoind.optimal.neighbourhoods import memory_of
 from geoind.space.sites import Sites
@@ -185,6 +185,16 @@ def test_other_losses_metrics_and_scattered_places_are_bracketed_as_well(
     prior = Prior(Places(rng.uniform(0, 500, (20, 2))), rng.dirichlet(np.ones(20)))
     best = min_loss_given_epsilon(prior, epsilon=EPSILON, loss=loss, distance=distance, tolerance=0.05)
     exact = min_loss_given_epsilon(prior, epsilon=EPSILON, loss=loss, distance=distance).certificate
+    assert_bracket(best, exact.objective, EPSILON, distance)
+    assert best.certificate.optimal
+
+
+def test_a_table_of_distances_without_triangle_inequality_is_bracketed_as_well() -> None:
+    rng = np.random.default_rng(3)
+    table = np.triu(rng.uniform(20, 600, (16, 16)), 1)
+    prior, distance = prior_of("lumpy", 4), from_matrix(table + table.T)
+    best = min_loss_given_epsilon(prior, epsilon=EPSILON, distance=distance, tolerance=0.05)
+    exact = min_loss_given_epsilon(prior, epsilon=EPSILON, distance=distance).certificate
     assert_bracket(best, exact.objective, EPSILON, distance)
     assert best.certificate.optimal
 
