@@ -34,6 +34,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("least loss")
     text = "after so many seconds return the best channel so far, with its gap [none]"
     option(group, "--time-limit S", text)
+    text = "largest relative gap to the optimum: 0.02 for a grid of thousands of cells [1e-7]"
+    option(group, "--tolerance P", text)
     group = parser.add_argument_group("largest adversary error")
     option(group, "--max-loss M", "bound on the expected loss, in metres")
     option(group, f"--choose {'|'.join(CHOICES)}", "which of several optima", default=CHOICES[0])
@@ -46,8 +48,8 @@ def run(options: argparse.Namespace) -> None:
         raise InvalidInputError("give either a promise (--epsilon, or --level and --radius) or --max-loss")
     if promised and options.choose != CHOICES[0]:
         raise InvalidInputError("--choose needs --max-loss")
-    if not promised and options.time_limit is not None:
-        raise InvalidInputError("--time-limit needs a promise, not --max-loss")
+    if not promised and (options.time_limit is not None or options.tolerance is not None):
+        raise InvalidInputError("--time-limit and --tolerance need a promise, not --max-loss")
     if options.out.suffix != ".npz":
         raise InvalidInputError(f"--out must end in .npz, got {str(options.out)!r}")
     check_target(options.out, [] if options.counts is None else [options.counts])
@@ -59,6 +61,7 @@ def run(options: argparse.Namespace) -> None:
 
 def _solve(options: argparse.Namespace) -> "OptimalChannel":
     from geoind import Grid, Prior, max_adversary_error_given_loss, min_loss_given_epsilon
+    from geoind.optimal.least_loss import TOLERANCE
 
     grid = Grid(0, 0, cell=options.cell, columns=options.columns, rows=options.rows)
     counts = None if options.counts is None else _read_counts(options.counts, (grid.rows, grid.columns))
@@ -74,6 +77,7 @@ def _solve(options: argparse.Namespace) -> "OptimalChannel":
         return min_loss_given_epsilon(
             prior,
             epsilon=epsilon_of(options),
+            tolerance=TOLERANCE if options.tolerance is None else options.tolerance,
             time_limit=math.inf if options.time_limit is None else options.time_limit,
             progress=progress,
         )

@@ -8,7 +8,6 @@ from geoind.optimal.adversary_error import (
 )
 from geoind.optimal.expost import expost
 from geoind.optimal.interior import Iterate
-from geoind.optimal.least_loss import near_optimal_given_epsilon
 from geoind.optimal.problem import Certificate, OptimalChannel
 from geoind.optimal.universal import regret, universality_gap
 
@@ -20,7 +19,6 @@ __all__ = [
     "OptimalChannel",
     "expost",
     "min_loss_given_adversary_error",
-    "near_optimal_given_epsilon",
     "optimal_error_range",
     "regret",
     "universality_gap",

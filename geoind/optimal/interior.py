@@ -21,7 +21,7 @@ from geoind.optimal.lapack import threads_for_blocks
 from geoind.optimal.newton import NewtonSystem
 from geoind.parallel import Threads
 
-__all__ = ["Iterate", "Stopped", "minimise"]
+__all__ = ["Iterate", "Stopped", "longest_step", "minimise", "outliers"]
 
 CORRECTORS = 4
 LOOK_AHEAD = 1.5
@@ -35,8 +35,8 @@ PATIENCE = 15
 """Iterations without a better gap, once it is small, before the method ends as stuck."""
 ROUNDING = float(np.finfo(float).eps)
 
-Stopped: TypeAlias = Literal["optimal", "time limit", "stuck", "spanner", "near"]
-"""Why a search ended: proven, out of time, no progress in doubles; over a spanner, or among cheap channels."""
+Stopped: TypeAlias = Literal["optimal", "time limit", "memory", "stuck", "spanner"]
+"""Why a search ended: proven, out of time or memory, no progress in doubles, or only a spanner's pairs."""
 
 
 @dataclass(frozen=True)
@@ -199,18 +199,18 @@ class _Method:
         dv, du = newton.solve(right, residual)
         ds = pairs.slack(dv)
         dl = target / slack - multipliers * (1 + ds / slack) - second_order
-        primal, dual = _longest_step(ds / slack), _longest_step(dl / multipliers)
+        primal, dual = longest_step(ds / slack), longest_step(dl / multipliers)
         for _ in range(CORRECTORS):
             if min(primal, dual) > 0.95:
                 break
-            outside = _outliers(
+            outside = outliers(
                 (slack + min(1.0, 1.5 * primal + 0.1) * ds) * (multipliers + min(1.0, 1.5 * dual + 0.1) * dl),
                 target,
             )
             dv_more, du_more = newton.solve(pairs.adjoint(outside / slack), np.zeros_like(residual))
             ds_more = pairs.slack(dv_more)
             dl_more = (outside - multipliers * ds_more) / slack
-            further = _longest_step((ds + ds_more) / slack), _longest_step((dl + dl_more) / multipliers)
+            further = longest_step((ds + ds_more) / slack), longest_step((dl + dl_more) / multipliers)
             if sum(further) <= 1.02 * (primal + dual):
                 break
             (primal, dual), dv, du, ds, dl = further, dv + dv_more, du + du_more, ds + ds_more, dl + dl_more
@@ -270,7 +270,7 @@ class _Method:
         return allowed, np.concatenate(found)
 
 
-def _longest_step(relative_change: FloatArray) -> float:
+def longest_step(relative_change: FloatArray) -> float:
     """Return the longest step up to 1 that keeps what changes at this relative rate from becoming negative."""
     worst = float(relative_change.min())
     return 1.0 if worst >= -1 else -1 / worst
@@ -278,14 +278,14 @@ def _longest_step(relative_change: FloatArray) -> float:
 
 def _centring(relative: FloatArray, products: FloatArray, mu: float, least: float) -> float:
     """Return the target of the complementarity, by Mehrotra's rule from the affine direction."""
-    primal, dual = _longest_step(relative), min(1.0, 1 / max(1 + float(relative.max()), 1e-300))
+    primal, dual = longest_step(relative), min(1.0, 1 / max(1 + float(relative.max()), 1e-300))
     gap, first, second = products.sum(), relative @ products, (relative * relative) @ products
     affine = gap - dual * (gap + first) + primal * first - primal * dual * (first + second)
     cubed = (max(float(affine) / len(products), 0.0) / mu) ** 3 * mu
     return min(max(cubed, 1e-8 * mu, least), max(mu, least))
 
 
-def _outliers(products: FloatArray, target: float) -> FloatArray:
+def outliers(products: FloatArray, target: float) -> FloatArray:
     """Return Gondzio's correction towards [0.1, 10] times the target."""
     low, high = 0.1 * target, 10 * target
     correction = np.where(products > high, np.maximum(high - products, -high), 0.0)

@@ -1,7 +1,7 @@
 """The mechanism of least expected loss among all that are epsilon-geo-indistinguishable.
 
 From the problem to matrices, from these to a smaller program (merged inputs, symmetries, needed pairs), then the
-interior-point method, and back to a channel with a certificate. For many sites: cheap channels with a bound.
+interior-point method, and back to a channel with a certificate. Large problems are solved by neighbourhoods.
 """
 
 import math
@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.sparse.csgraph import floyd_warshall
 
 from geoind.arrays import FloatArray, IntArray, as_number, as_positive, as_unit
 from geoind.channels.channel import Channel
@@ -24,11 +25,12 @@ from geoind.mechanisms.planar import PlanarLaplace
 from geoind.optimal.cones import Program, classes_of, nearest_pairs, spanner, unchained_pairs
 from geoind.optimal.expost import expost
 from geoind.optimal.interior import Iterate, Stopped, minimise
+from geoind.optimal.neighbourhoods import Bracket, bracket
 from geoind.optimal.problem import YARDSTICK, Certificate, OptimalChannel, as_loss, as_metric, keep_promise
 from geoind.optimal.symmetry import Symmetry, symmetry_of
-from geoind.space.sites import Grid, Places, Sites
+from geoind.space.sites import Grid, Sites
 
-__all__ = ["min_loss_given_epsilon", "near_optimal_given_epsilon"]
+__all__ = ["min_loss_given_epsilon"]
 
 TOLERANCE = 1e-7
 LARGEST_EXPONENT = 200.0
@@ -41,8 +43,12 @@ MEMORY = 6e9
 """Largest memory of the factors of all blocks, in bytes."""
 RELAXED_TOLERANCE = 1e-3
 """Relative gap of the relaxation that bounds the answer of a spanner, whose loss is some percent larger anyway."""
-GROUP_TOLERANCE = 1e-2
-"""Relative gap of the groups that bound the loss of a cheap channel."""
+NEIGHBOURHOOD_TOLERANCE = 1e-3
+"""Smallest tolerance for which neighbourhoods are used; for less they would contain nearly all inputs."""
+EXACT_WORK = 1e10
+"""Operations of one iteration of the exact method, up to which it is faster than neighbourhoods."""
+EXPOST_INPUTS = 1000
+"""With more inputs ExPost is not a candidate: its iterations would take minutes."""
 LEAST_SECONDS = 1e-9
 """Remaining time after the time limit: the first iterate ends the search."""
 
@@ -61,8 +67,9 @@ def min_loss_given_epsilon(
 ) -> OptimalChannel:
     """Return the channel of least expected loss that is epsilon-geo-indistinguishable, with its certificate.
 
-    An exact solution of the linear program of Bordenabe et al. (CCS 2014), over all pairs of inputs. The measured
-    epsilon of the returned matrix is within the requested one: `tight_epsilon(channel, distance) <= epsilon`.
+    A solution of the linear program of Bordenabe et al. (CCS 2014), over all pairs of inputs: exact by default,
+    and with a `tolerance` such as 0.02 also for thousands of sites. The measured epsilon of the returned matrix is
+    within the requested one: `tight_epsilon(channel, distance) <= epsilon`.
 
     Parameters
     ----------
@@ -80,7 +87,8 @@ def min_loss_given_epsilon(
         Above 1, only the pairs of a spanner are constraints, at epsilon divided by its actual dilation: fewer
         constraints, some percent more loss, the same epsilon. The certificate's bound is for the true optimum.
     tolerance : float
-        Relative gap between objective and bound at which a channel counts as optimal.
+        Relative gap between objective and bound at which a channel counts as optimal. From 0.001 on, large
+        problems are solved by neighbourhoods; both bounds are proven for all pairs of inputs as well.
     time_limit : float
         Seconds; afterwards the best channel so far is returned, with the same epsilon and the gap that it has.
     progress : callable, optional
@@ -88,6 +96,8 @@ def min_loss_given_epsilon(
 
     Raises
     ------
+    InvalidInputError
+        Also if the problem takes more than 6 GB of memory, before it starts.
     SolverError
         If the tolerance cannot be reached in double precision.
 
@@ -114,52 +124,13 @@ def min_loss_given_epsilon(
             f"the relative gap stays at {found.last.gap:.1e}, above the tolerance of {tolerance:.1e}; "
             f"pass a larger tolerance to accept it"
         )
-    if found.stopped == "time limit":
+    if found.stopped in ("time limit", "memory"):
         matrix, method = _cheap_candidate(task, prior, loss, distance)
         if task.objective(matrix) < found.last.objective:
-            found = replace(found, matrix=matrix, method=f"{found.method} out of time: {method}")
+            found = replace(
+                found, matrix=matrix, method=f"{found.method}, out of {found.stopped.split()[0]}: {method}"
+            )
     return _certified(task, found, distance, tolerance, began)
-
-
-def near_optimal_given_epsilon(
-    prior: Prior,
-    *,
-    epsilon: float,
-    outputs: Sites | None = None,
-    loss: Distance = euclidean,
-    distance: Distance = euclidean,
-    largest_group: int = 100,
-) -> OptimalChannel:
-    """Return the best of some cheap epsilon-private channels, with a bound on the optimal loss.
-
-    Planar Laplace on a grid, the exponential mechanism and ExPost, each followed by the remapping of least loss.
-    The bound is proven: the inputs are split into interleaved groups, and each group is solved exactly. Privacy
-    between groups is relaxed, so the sum cannot exceed the optimum. For thousands of sites, where
-    `min_loss_given_epsilon` takes too long.
-
-    Parameters
-    ----------
-    prior, epsilon, outputs, loss, distance
-        As in `min_loss_given_epsilon`.
-    largest_group : int
-        Inputs per group. Larger groups give a better bound and take longer, with the cube of their size.
-
-    Examples
-    --------
-    >>> from geoind import Grid, Prior
-    >>> city = Prior.uniform(Grid(0, 0, cell=100, columns=5, rows=5))
-    >>> good = near_optimal_given_epsilon(city, epsilon=0.01)
-    >>> good.epsilon <= 0.01, good.certificate.gap < 0.1
-    (True, True)
-    """
-    began = time.perf_counter()
-    if not as_number(largest_group, "largest_group") >= 1:
-        raise InvalidInputError(f"largest_group must be at least 1, got {largest_group!r}")
-    task = _as_task(prior, epsilon, outputs, loss, distance)
-    matrix, method = _cheap_candidate(task, prior, loss, distance)
-    bound, groups, yardstick = _partition_bound(task, int(largest_group))
-    last = Iterate(groups, task.objective(matrix), bound, 0.0, yardstick)
-    return _certified(task, _LeastLoss(matrix, last, method, "near"), distance, TOLERANCE, began)
 
 
 @dataclass(frozen=True)
@@ -252,11 +223,31 @@ def _solve(
         merged = np.arange(len(task.inputs))
         symmetry = symmetry_of(task.inputs, task.outputs, apart, task.cost, task.mass)
     chosen, weight = symmetry.representatives()
+    work = len(chosen) * float(len(apart)) ** 3
+    if dilation == 1 and tolerance >= NEIGHBOURHOOD_TOLERANCE and work > EXACT_WORK:
+        around = bracket(
+            mass=np.bincount(merged, task.mass).astype(np.float64),
+            cost=weighted,
+            # The constraints of a path imply that of its ends, so a table of distances may be replaced by its
+            # shortest paths; the extension of columns needs the triangle inequality.
+            apart=floyd_warshall(apart),
+            reference=merged[excess.argmin(axis=0)],
+            epsilon=task.epsilon,
+            largest_exponent=LARGEST_EXPONENT,
+            start=Bracket(ignorant.matrix[: len(apart)], ignorant.last, 0, ignorant.stopped),
+            offset=offset,
+            tolerance=tolerance,
+            deadline=deadline,
+            memory=MEMORY,
+            progress=progress,
+        )
+        method = f"neighbourhoods of {around.size} inputs" if around.size else ignorant.method
+        return _LeastLoss(around.matrix[merged], around.last, method, around.stopped)
     needed = len(chosen) * len(apart) ** 2 * 9.0
     if needed > MEMORY:
         raise InvalidInputError(
-            f"{len(apart)} inputs and {len(chosen)} outputs would take {needed / 1e9:.0f} GB; "
-            f"near_optimal_given_epsilon has no such limit"
+            f"{len(apart)} inputs and {len(chosen)} outputs would take {needed / 1e9:.0f} GB of memory; "
+            f"pass a larger tolerance, such as 0.02"
         )
     pairs = unchained_pairs(apart)
     factor = 1.0
@@ -344,52 +335,10 @@ def _mechanisms(task: _Task, prior: Prior, loss: Distance, distance: Distance) -
     found = [(exponential(inputs, inputs, epsilon=epsilon, distance=distance), "exponential mechanism")]
     if isinstance(inputs, Grid) and distance is euclidean:
         found.append((discretise(PlanarLaplace(epsilon), inputs), "planar Laplace"))
-    # ExPost does not exist for a loss that differs between inputs at distance 0.
-    with suppress(InvalidInputError):
-        found.append(
-            (expost(prior, epsilon=epsilon, outputs=task.outputs, loss=loss, distance=distance), "ExPost")
-        )
+    if len(inputs) <= EXPOST_INPUTS:
+        # ExPost does not exist for a loss that differs between inputs at distance 0.
+        with suppress(InvalidInputError):
+            found.append(
+                (expost(prior, epsilon=epsilon, outputs=task.outputs, loss=loss, distance=distance), "ExPost")
+            )
     return found
-
-
-def _partition_bound(task: _Task, largest_group: int) -> tuple[float, int, float]:
-    """Return a lower bound on the loss of every private channel, the number of groups and the yardstick of gaps.
-
-    The rows of a group are private among themselves, so their loss is at least the group's optimum.
-    """
-    groups = _interleaved(task, largest_group)
-    bound = yardstick = 0.0
-    for group in range(int(groups.max()) + 1):
-        rows = np.flatnonzero((groups == group) & (task.mass > 0))
-        share = float(task.mass[rows].sum())
-        if not len(rows):
-            continue
-        part = _Task(
-            inputs=Places(task.inputs.xy[rows]),
-            outputs=task.outputs,
-            mass=task.mass[rows] / share,
-            epsilon=task.epsilon,
-            apart=task.apart[np.ix_(rows, rows)],
-            cost=task.cost[rows],
-        )
-        last = _solve(part, tolerance=GROUP_TOLERANCE).last
-        bound += share * last.bound
-        yardstick += share * last.yardstick
-    return bound, int(groups.max()) + 1, yardstick
-
-
-def _interleaved(task: _Task, largest: int) -> IntArray:
-    """Return a group for each input; each group is spread over the whole region, which gives a better bound."""
-    n = len(task.inputs)
-    if n <= largest:
-        return np.zeros(n, dtype=np.int64)
-    if isinstance(task.inputs, Grid):
-        stride = int(np.ceil(np.sqrt(n / largest)))
-        row, column = np.divmod(np.arange(n), task.inputs.columns)
-        return np.asarray((row % stride) * stride + column % stride)
-    count = -(-n // largest)
-    # Neighbours are consecutive in this order; assigning them to groups in turn spreads every group.
-    order = np.lexsort(task.inputs.xy.T)
-    groups = np.empty(n, dtype=np.int64)
-    groups[order] = np.arange(n) % count
-    return groups

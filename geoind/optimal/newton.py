@@ -1,7 +1,6 @@
 """The Newton system of the interior-point method: one n x n block per output and one Schur complement."""
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from geoind.arrays import FloatArray
 from geoind.errors import SolverError
@@ -9,7 +8,7 @@ from geoind.optimal import lapack
 from geoind.optimal.cones import ActivePairs, Program
 from geoind.parallel import Threads
 
-__all__ = ["NewtonSystem"]
+__all__ = ["NewtonSystem", "factor_block", "factor_schur", "solve_schur"]
 
 NUDGES = (0.0, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 """Relative diagonal shifts, tried in turn where rounding makes a block indefinite."""
@@ -70,7 +69,7 @@ class NewtonSystem:
             return self._factor_blocks(start, stop, diagonal, pull, gap)
 
         schur = sum(self.team.pieces(outputs, share_of))
-        self._factor_schur(np.asarray(schur))
+        self._schur = factor_schur(np.asarray(schur))
 
     def _factor_blocks(
         self, start: int, stop: int, diagonal: FloatArray, pull: FloatArray, gap: FloatArray
@@ -79,7 +78,7 @@ class NewtonSystem:
         average, weight = self.program.average, self.program.weight
         share = np.zeros((len(self.program.orbit_size),) * 2)
         for j in range(start, stop):
-            factor = _factor(self.factors[j], diagonal[j], self.reference[j])
+            factor = factor_block(self.factors[j], diagonal[j], self.reference[j])
             shift = lapack.solve(factor, pull[j])
             self.scale[j] -= shift
             # The complement is positive in exact arithmetic; the lower limit keeps it positive in doubles.
@@ -100,17 +99,6 @@ class NewtonSystem:
             direction = direction * (weight[j] / np.sqrt(self.spare[j]))
             share += np.outer(direction, direction)
         return share
-
-    def _factor_schur(self, schur: FloatArray) -> None:
-        self._equilibrate = 1 / np.sqrt(np.diag(schur))
-        balanced = np.tril(schur) * np.outer(self._equilibrate, self._equilibrate)
-        for nudge in NUDGES[1:]:
-            try:
-                self._schur = cho_factor(balanced + nudge * 0.1 * np.eye(len(schur)), lower=True)
-            except (np.linalg.LinAlgError, ValueError):
-                continue
-            return
-        raise SolverError("the Schur complement of the row sums could not be factored")
 
     def _apply_inverse(self, right: FloatArray) -> FloatArray:
         """Return H^-1 right, block by block."""
@@ -135,7 +123,7 @@ class NewtonSystem:
         for attempt in range(1 + REFINEMENTS):
             step = step + self._apply_inverse(defect)
             missing = residual - self.program.row_sums(step)
-            more = self._equilibrate * cho_solve(self._schur, self._equilibrate * missing)
+            more = solve_schur(self._schur, missing)
             prices += more
             step = step + self._apply_inverse(self.program.spread(more))
             if attempt < REFINEMENTS:
@@ -147,7 +135,7 @@ class NewtonSystem:
         return step, prices
 
 
-def _factor(block: FloatArray, diagonal: FloatArray, reference: int) -> FloatArray:
+def factor_block(block: FloatArray, diagonal: FloatArray, reference: int) -> FloatArray:
     """Return the Cholesky factor, in place, of a block whose lower triangle contains the couplings."""
     n = len(block)
     couplings = block.copy()
@@ -158,3 +146,23 @@ def _factor(block: FloatArray, diagonal: FloatArray, reference: int) -> FloatArr
         if lapack.factor(block):
             return block
     raise SolverError("a block of the Newton system could not be factored")
+
+
+def factor_schur(schur: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a scale and the Cholesky factor of the scaled matrix, whose lower triangle is overwritten."""
+    scale = 1 / np.sqrt(np.diag(schur))
+    schur *= scale[:, None]
+    schur *= scale
+    lower = np.tril(schur, -1)
+    for nudge in NUDGES[1:]:
+        np.copyto(schur, lower)
+        np.fill_diagonal(schur, 1 + 0.1 * nudge)
+        if lapack.factor(schur):
+            return scale, schur
+    raise SolverError("the Schur complement of the row sums could not be factored")
+
+
+def solve_schur(factored: tuple[FloatArray, FloatArray], right: FloatArray) -> FloatArray:
+    """Return the solution of a system that `factor_schur` factored."""
+    scale, cholesky = factored
+    return np.asarray(scale * lapack.solve(cholesky, scale * right))

@@ -1,3 +1,4 @@
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,7 +48,9 @@ def test_counts_are_read_from_south_to_north(tmp_path: Path) -> None:
         (["--epsilon", "0.01", "--out", "nowhere/best.npz"], "in a folder that exists"),
         (["--epsilon", "0.01", "--out", "best.npz", "--counts", "missing.csv"], "--counts"),
         (["--max-loss", "-1", "--out", "best.npz"], "--max-loss must not be negative"),
-        (["--max-loss", "50", "--out", "best.npz", "--time-limit", "9"], "needs a promise"),
+        (["--max-loss", "50", "--out", "best.npz", "--time-limit", "9"], "need a promise"),
+        (["--max-loss", "50", "--out", "best.npz", "--tolerance", "0.1"], "need a promise"),
+        (["--epsilon", "0.01", "--out", "best.npz", "--tolerance", "2"], "--tolerance must lie"),
         (["--epsilon", "0.01", "--out", "best.npz", "--choose", "entropy"], "needs --max-loss"),
     ],
 )
@@ -64,6 +67,15 @@ def test_a_wrong_request_is_one_sentence_and_no_file(
     assert message in error
     assert error.count("\n") == 1
     assert not list(tmp_path.iterdir())
+
+
+def test_a_tolerance_ends_the_search_at_its_gap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    iterations = []
+    for tolerance in ("0.1", "1e-7"):
+        arguments = ["--epsilon", "0.01", "--tolerance", tolerance, "--out", str(tmp_path / "best.npz")]
+        assert main(["optimal", *GRID, *arguments]) == 0
+        iterations.append(int(re.findall(r"(\d+) iteration", capsys.readouterr().out)[0]))
+    assert iterations[0] < iterations[1]
 
 
 def test_counts_of_the_wrong_shape_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

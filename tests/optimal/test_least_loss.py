@@ -25,17 +25,15 @@ from geoind.arrays import FloatArray
 from geoind.channels.channel import Channel
 from geoind.distances import Distance, discrete, euclidean, from_matrix, manhattan, squared
 from geoind.errors import SitesMismatchError, SolverError
-from geoind.optimal import Iterate, OptimalChannel, least_loss, near_optimal_given_epsilon
+from geoind.optimal import Iterate, OptimalChannel, least_loss
 from geoind.optimal.cones import Program
 from geoind.optimal.interior import minimise
 from geoind.optimal.least_loss import (
     _as_task,
     _cheap_candidate,
-    _interleaved,
     _mechanisms,
     _merge,
     _one_report_for_all,
-    _partition_bound,
     _solve,
     _Task,
 )
@@ -225,29 +223,6 @@ def test_a_spanner_costs_some_loss_and_no_privacy(dilation: float) -> None:
 
 
 @pytest.mark.slow
-def test_a_near_optimal_answer_is_private_and_its_bound_holds() -> None:
-    prior = skewed(6)
-    exact = min_loss_given_epsilon(prior, epsilon=0.005).certificate.objective
-    for largest in (9, 36):
-        near = near_optimal_given_epsilon(prior, epsilon=0.005, largest_group=largest)
-        assert_kept(near, 0.005)
-        assert near.certificate.bound <= exact <= near.certificate.objective
-    assert near.certificate.gap < 0.15
-    scattered = Prior(Places(np.random.default_rng(3).uniform(0, 600, (30, 2))), np.full(30, 1 / 30))
-    near = near_optimal_given_epsilon(scattered, epsilon=0.005, largest_group=10, distance=manhattan)
-    assert_kept(near, 0.005, manhattan)
-    assert near.certificate.bound <= near.certificate.objective
-
-
-def test_groups_of_one_bound_the_loss_by_what_each_place_alone_would_lose() -> None:
-    prior, outputs = Prior.uniform(square(3)), Places([[20, 30], [170, 190], [100, 0]])
-    near = near_optimal_given_epsilon(prior, epsilon=0.005, outputs=outputs, largest_group=1)
-    alone = euclidean(prior.sites.xy, outputs.xy).min(axis=1)
-    assert near.certificate.bound == pytest.approx(prior.mass @ alone)
-    assert_kept(near, 0.005)
-
-
-@pytest.mark.slow
 def test_out_of_time_the_best_so_far_is_returned_with_its_gap() -> None:
     best = min_loss_given_epsilon(skewed(8), epsilon=0.01, time_limit=1e-3)
     assert not best.certificate.optimal
@@ -288,14 +263,11 @@ def test_nonsense_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="dilation"):
         min_loss_given_epsilon(prior, epsilon=1, dilation=0.5)
 
-    with pytest.raises(InvalidInputError, match="largest_group"):
-        near_optimal_given_epsilon(prior, epsilon=1, largest_group=0)
-
 
 def test_a_problem_that_would_not_fit_in_memory_is_refused_at_once() -> None:
     grid = Grid(0, 0, cell=10, columns=30, rows=31)
     mass = np.random.default_rng(0).dirichlet(np.ones(930))
-    with pytest.raises(InvalidInputError, match="near_optimal_given_epsilon"):
+    with pytest.raises(InvalidInputError, match="GB of memory; pass a larger tolerance"):
         min_loss_given_epsilon(Prior(grid, mass), epsilon=0.01)
 
 
@@ -495,42 +467,6 @@ def test_both_programs_of_a_spanner_share_one_time_limit(monkeypatch: pytest.Mon
 
 GRID = Grid(0, 0, cell=100, columns=6, rows=5)
 SKEWED = Prior(GRID, np.random.default_rng(1).dirichlet(np.ones(30)))
-
-
-@pytest.mark.parametrize("largest", [1, 4, 8, 29, 30, 100])
-@pytest.mark.parametrize("sites", [GRID, Places(np.random.default_rng(2).uniform(0, 500, (30, 2)))])
-def test_groups_are_small_and_spread_over_all_places(sites: Grid | Places, largest: int) -> None:
-    groups = _interleaved(_as_task(Prior.uniform(sites), 0.01, None, euclidean, euclidean), largest)
-    sizes = np.bincount(groups)
-    assert groups.shape == (30,)
-    assert sizes.max() <= largest + (largest < 30) * (largest if isinstance(sites, Grid) else 0)
-    assert sizes.min() > 0
-    if largest >= 30:
-        assert len(sizes) == 1
-    elif largest >= 4:
-        spread = np.ptp(sites.xy, axis=0).min()
-        assert all(np.ptp(sites.xy[groups == group], axis=0).max() > 0.4 * spread for group in range(len(sizes)))
-
-
-@pytest.mark.parametrize("largest", [5, 15, 30])
-def test_the_bound_of_the_groups_holds_and_is_exact_for_one_group(largest: int) -> None:
-    problem = _as_task(SKEWED, 0.01, None, euclidean, euclidean)
-    best = _solve(problem, tolerance=1e-7).last
-    bound, groups, yardstick = _partition_bound(problem, largest)
-    assert bound <= best.objective * (1 + 1e-9)
-    assert yardstick > 0
-    if largest == 30:
-        assert groups == 1
-        assert bound > 0.98 * best.objective
-    else:
-        assert groups > 1
-        assert bound > 0.2 * best.objective
-
-
-def test_groups_without_mass_cost_nothing() -> None:
-    few = Prior.over(GRID, [0, 1])
-    problem = _as_task(few, 0.01, None, euclidean, euclidean)
-    assert _partition_bound(problem, 5)[0] <= _solve(problem, tolerance=1e-7).last.objective
 
 
 @pytest.mark.parametrize(

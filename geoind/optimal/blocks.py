@@ -1,0 +1,487 @@
+"""An interior-point method for columns that are defined on some inputs only.
+
+The structure is that of `interior`: one block of the Newton system per output, and one Schur complement of the
+equations. The blocks here have the size of a neighbourhood, the equations are any sparse matrix, and each of them
+has a remainder that is not negative. Slacks are variables of their own, so a constraint that joins the active set
+may be broken for some iterations.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from threading import Lock
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.errors import SolverError
+from geoind.optimal import lapack
+from geoind.optimal.interior import longest_step, outliers
+from geoind.optimal.newton import factor_block, factor_schur, solve_schur
+from geoind.parallel import Threads
+
+__all__ = ["BlockMethod", "BlockProgram", "Blocks", "Rows"]
+
+CORRECTORS = 3
+MOST_ITERATIONS = 150
+JOINING = 1e-6
+"""Multiplier of a pair that joins, in units of balance: a larger one weakens the bound for many iterations."""
+SETTLE_EVERY = 3
+"""Iterations between two calls of `settle`."""
+
+Kind = TypeVar("Kind", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The entries of all columns, output after output.
+
+    Parameters
+    ----------
+    member : (entries,) array of int
+        The input of each entry, increasing within an output.
+    start : (outputs + 1,) array of int
+        The first entry of each output.
+    reference : (outputs,) array of int
+        The entry of each output where its column is large.
+    """
+
+    member: IntArray
+    start: IntArray
+    reference: IntArray
+    size: IntArray = field(init=False)
+    owner: IntArray = field(init=False)
+    corner: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        size = np.diff(self.start)
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "owner", np.repeat(np.arange(len(size)), size))
+        # A pair of entries of an output is a cell of its square matrix; all cells have consecutive numbers.
+        object.__setattr__(self, "corner", np.concatenate([[0], np.cumsum(size**2)]))
+
+    def __len__(self) -> int:
+        return len(self.size)
+
+    def entries(self, j: int) -> slice:
+        """Return the entries of an output."""
+        return slice(self.start[j], self.start[j + 1])
+
+    def square(self, cells: npt.NDArray[Kind], j: int) -> npt.NDArray[Kind]:
+        """Return an output's square matrix from an array with a value for each cell."""
+        return cells[self.corner[j] : self.corner[j + 1]].reshape(self.size[j], self.size[j])
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The part of the equations that concerns one output: their numbers, and a matrix over its entries."""
+
+    number: IntArray
+    matrix: csr_array
+
+
+@dataclass(frozen=True)
+class BlockProgram:
+    """Minimise cost . v + rest_cost . rest, where equations @ v + rest = right, rest >= 0, and v is in its cones.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    ratio : (n, n) array
+        In each column v(k) >= ratio[i, k] v(i) for all pairs of its entries.
+    cost : (entries,) array
+    rows : list of Rows
+        The equations, output by output.
+    right, rest_cost : (equations,) array
+        The first n equations are those of the inputs: their entries are not negative, and 1 at the entries of the
+        input itself.
+    """
+
+    blocks: Blocks
+    ratio: FloatArray
+    cost: FloatArray
+    rows: list[Rows]
+    right: FloatArray
+    rest_cost: FloatArray
+
+    @cached_property
+    def equations(self) -> csr_array:
+        """The matrix of all equations."""
+        parts = [part.matrix.tocoo() for part in self.rows]
+        row = np.concatenate([part.number[matrix.row] for part, matrix in zip(self.rows, parts, strict=True)])
+        column = np.concatenate(
+            [start + matrix.col for start, matrix in zip(self.blocks.start[:-1], parts, strict=True)]
+        )
+        value = np.concatenate([matrix.data for matrix in parts])
+        return csr_array((value, (row, column)), shape=(len(self.right), len(self.cost)))
+
+    @cached_property
+    def adjoint(self) -> csr_array:
+        """The transpose of the equations."""
+        return csr_array(self.equations.T)
+
+
+class _Pairs:
+    """The constraints of the Newton system, as sorted cells of the blocks."""
+
+    def __init__(self, program: BlockProgram, cells: IntArray) -> None:
+        blocks = program.blocks
+        self.cells, self.entries = cells, len(blocks.member)
+        self.owner = np.searchsorted(blocks.corner, cells, side="right") - 1
+        self.start = np.searchsorted(cells, blocks.corner)
+        size = blocks.size[self.owner]
+        giver, taker = np.divmod(cells - blocks.corner[self.owner], size)
+        self.source, self.target = blocks.start[self.owner] + giver, blocks.start[self.owner] + taker
+        self.a = program.ratio[blocks.member[self.source], blocks.member[self.target]]
+        # Only lower triangles are factored.
+        self.lower = blocks.corner[self.owner] + np.maximum(giver, taker) * size + np.minimum(giver, taker)
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def slack(self, v: FloatArray) -> FloatArray:
+        """Return v(k) - a v(i) for each pair."""
+        return np.asarray(v[self.target] - self.a * v[self.source])
+
+    def adjoint(self, multipliers: FloatArray) -> FloatArray:
+        """Return the sum of the multipliers on each entry."""
+        gained = np.bincount(self.target, multipliers, self.entries)
+        return np.asarray(gained - np.bincount(self.source, self.a * multipliers, self.entries))
+
+
+@dataclass(frozen=True)
+class _State:
+    """An iterate: columns, prices, remainders, and the slacks and multipliers of the pairs."""
+
+    v: FloatArray
+    price: FloatArray
+    rest: FloatArray
+    rest_multiplier: FloatArray
+    slack: FloatArray
+    multiplier: FloatArray
+    cells: IntArray
+
+
+class BlockMethod:
+    """Mehrotra's predictor-corrector with Gondzio's correctors on a `BlockProgram`.
+
+    Parameters
+    ----------
+    program : BlockProgram
+        Costs in units of the largest.
+    near : (n, n) array of bool
+        Pairs of different inputs that are active from the beginning.
+    team : Threads
+    """
+
+    def __init__(self, program: BlockProgram, near: npt.NDArray[np.bool_], team: Threads) -> None:
+        self.program, self.team = program, team
+        blocks, n = program.blocks, len(program.right)
+        self.factors = np.empty(blocks.corner[-1])
+        self.chosen = np.zeros(blocks.corner[-1], dtype=bool)
+        for j in range(len(blocks)):
+            kept = blocks.member[blocks.entries(j)]
+            square = blocks.square(self.chosen, j)
+            square[:] = near[kept[:, None], kept]
+            reference = blocks.reference[j] - blocks.start[j]
+            square[reference] = True
+            # The entry of the reference needs a constraint of its own, too.
+            square[:, reference] |= not square[:, reference].sum() > 1
+            square[reference, reference] = False
+        self.pairs = _Pairs(program, np.flatnonzero(self.chosen))
+        self.early: _State | None = None
+        self.v = (1 / np.bincount(blocks.member, minlength=n)[blocks.member]).astype(np.float64)
+        self.v *= (0.95 / (program.equations @ self.v))[blocks.member]
+        self.rest = np.full(n, 0.05)
+        self.price = np.full(n, -1.0)
+        self.rest_multiplier = program.rest_cost - self.price
+        self.slack = np.maximum(self.pairs.slack(self.v), 0.05 * self.v[self.pairs.target])
+        self.multiplier = self._first_multipliers()
+
+    def _first_multipliers(self) -> FloatArray:
+        """Return multipliers that make the first prices feasible: lambda(i, k) = l(k), from a dominant system."""
+        blocks, program = self.program.blocks, self.program
+        wanted = program.cost - program.adjoint @ self.price
+        found = np.empty_like(wanted)
+
+        def dominant(start: int, stop: int) -> None:
+            for j in range(start, stop):
+                here, chosen = blocks.entries(j), blocks.square(self.chosen, j)
+                kept = blocks.member[here]
+                ratio = np.where(chosen, program.ratio[kept[:, None], kept], 0.0)
+                some = np.linalg.solve(np.diag(chosen.sum(axis=0).astype(np.float64)) - ratio, wanted[here])
+                found[here] = some if some.min() > 0 else np.abs(some).mean()
+
+        self.team.pieces(len(blocks), dominant)
+        return np.asarray(found[self.pairs.target])
+
+    # ------------------------------------------------------------------------------------------------- the search
+    def run(
+        self,
+        tolerance: float,
+        *,
+        enough: float,
+        deadline: float,
+        progress: Callable[[float], None],
+        settle: Callable[[FloatArray], BlockProgram] | None = None,
+    ) -> None:
+        """Iterate until the bound is enough, the gap is within the tolerance or the time is over.
+
+        Parameters
+        ----------
+        tolerance : float
+            Relative gap of the program.
+        enough : float
+            A bound to stop at; minus infinity to stop where the columns are within the tolerance, whatever the
+            bound.
+        deadline : float
+            Time of `perf_counter`.
+        progress : callable
+            Called with the best bound after each iteration.
+        settle : callable, optional
+            Returns the program with rows for the present columns; called while the gap is large.
+        """
+        best = -np.inf
+        for iteration in range(MOST_ITERATIONS):
+            objective = float(self.program.cost @ self.v + self.program.rest_cost @ self.rest)
+            best = max(best, self._bound())
+            products = float(self.multiplier @ self.slack + self.rest_multiplier @ self.rest)
+            progress(best)
+            if self.early is None and products < 0.1 * objective:
+                self.early = self._state()
+            # The products of slacks and multipliers are the gap of columns and prices that are both feasible.
+            close = products < tolerance * objective
+            proven = best >= enough and (close or enough > -np.inf)
+            tight = close and objective - best < 2 * tolerance * objective
+            if proven or tight or time.perf_counter() > deadline:
+                break
+            if settle is not None and products > 0.05 * objective and iteration % SETTLE_EVERY == 2:
+                self.program = settle(self.v)
+            if products > 0.5 * tolerance * objective:
+                self._join(self._broken())
+            try:
+                # Near the optimum numbers may overflow; every bound is checked, and so is every channel.
+                with np.errstate(all="ignore"):
+                    self._step(0.05 * tolerance * objective / len(self.pairs))
+            except SolverError:
+                break
+
+    def _bound(self) -> float:
+        """Return a bound on the program: prices lowered until they are dual feasible.
+
+        The equations of the inputs have no negative entries, so a lower price only relaxes the other conditions.
+        """
+        program = self.program
+        left = program.cost - program.adjoint @ self.price - self.pairs.adjoint(self.multiplier)
+        excess = self.price - program.rest_cost
+        short = np.maximum(0.0, excess)
+        np.maximum.at(short, program.blocks.member, -left)
+        n = len(program.ratio)
+        if not (np.isfinite(short).all() and (excess[n:] <= 0).all()):
+            return -np.inf
+        return float((self.price - short) @ program.right)
+
+    def _broken(self) -> IntArray:
+        """Return the cells of the pairs that the present columns break and that are not active yet."""
+        blocks, ratio = self.program.blocks, self.program.ratio
+
+        def search(start: int, stop: int) -> list[IntArray]:
+            found = []
+            for j in range(start, stop):
+                here = blocks.entries(j)
+                kept, v = blocks.member[here], self.v[here]
+                asked = ratio[kept[:, None], kept] * v[:, None]
+                np.fill_diagonal(asked, 0.0)
+                if (asked.max(axis=0) >= v).any():
+                    broken = (asked >= v) & ~blocks.square(self.chosen, j)
+                    found.append(blocks.corner[j] + np.flatnonzero(broken))
+            return found
+
+        parts = [part for some in self.team.pieces(len(blocks), search) for part in some]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
+
+    def _join(self, cells: IntArray) -> None:
+        """Add pairs with a slack of their own and nearly no multiplier: a primal residual, but no dual one."""
+        if not len(cells):
+            return
+        self.chosen[cells] = True
+        added = _Pairs(self.program, cells)
+        balance = float(self.multiplier @ self.slack) / len(self.pairs)
+        slack = np.maximum(0.2 * self.v[added.target], added.slack(self.v))
+        every = np.concatenate([self.pairs.cells, cells])
+        order = np.argsort(every, kind="stable")
+        self.slack = np.concatenate([self.slack, slack])[order]
+        self.multiplier = np.concatenate([self.multiplier, JOINING * balance / slack])[order]
+        self.pairs = _Pairs(self.program, every[order])
+
+    # ------------------------------------------------------------------------------------------- another program
+    def _state(self) -> _State:
+        return _State(
+            self.v,
+            self.price,
+            self.rest,
+            self.rest_multiplier,
+            self.slack,
+            self.multiplier,
+            self.pairs.cells,
+        )
+
+    def reopen(self, program: BlockProgram) -> None:
+        """Continue with a program of other costs of the rest and more equations.
+
+        The iteration begins at an earlier iterate, which is well centred, with all pairs that are active now.
+        """
+        state, cells = self.early or self._state(), self.pairs.cells
+        self.program, self.v, self.slack, self.multiplier = program, state.v, state.slack, state.multiplier
+        self.pairs = _Pairs(program, state.cells)
+        self._join(cells[~np.isin(cells, state.cells)])
+        balance = float(self.multiplier @ self.slack) / len(self.pairs)
+        first = len(state.rest)
+        multiplier = np.maximum(program.rest_cost[:first] - state.price, balance / 0.05)
+        room = np.maximum((program.right - program.equations @ self.v)[first:], 0.05)
+        small = 1e-2 * balance / room
+        self.price = np.concatenate([state.price, -small])
+        self.rest_multiplier = np.concatenate([multiplier, small])
+        self.rest = np.concatenate([np.maximum(balance / multiplier, 1e-6), room])
+
+    # ------------------------------------------------------------------------------------------- Newton's system
+    def _factor(self) -> None:
+        """Factor the blocks and the Schur complement; the basis of a block is explained in `newton`."""
+        blocks, pairs, v = self.program.blocks, self.pairs, self.v
+        entries = len(v)
+        self.stiffness = stiffness = self.multiplier / self.slack
+        gained = np.bincount(pairs.target, stiffness, entries)
+        diagonal = (gained + np.bincount(pairs.source, pairs.a**2 * stiffness, entries)) * v * v
+        coupling = -pairs.a * stiffness * v[pairs.source] * v[pairs.target]
+        at = blocks.reference[pairs.owner]
+        coupling[(pairs.source == at) | (pairs.target == at)] = 0.0
+        pull = pairs.adjoint(stiffness * pairs.slack(v)) * v
+        gap = np.bincount(blocks.owner, pull, len(blocks))
+        pull[blocks.reference] = 0.0
+        self.scale, self.spare = np.ones_like(v), np.empty(len(blocks))
+        schur = np.zeros((len(self.program.right),) * 2)
+        lock = Lock()
+
+        def work(start: int, stop: int) -> None:
+            for j in range(start, stop):
+                here, some = blocks.entries(j), slice(pairs.start[j], pairs.start[j + 1])
+                reference = int(blocks.reference[j] - blocks.start[j])
+                block = blocks.square(self.factors, j)
+                cells = pairs.lower[some] - blocks.corner[j]
+                block[:] = np.bincount(cells, coupling[some], block.size).reshape(block.shape)
+                factor_block(block, diagonal[here], reference)
+                shift = lapack.solve(block, pull[here])
+                self.scale[here] -= shift
+                # Positive in exact arithmetic; the lower limit keeps it positive in doubles.
+                self.spare[j] = max(gap[j] - pull[here] @ shift, 1e-6 * abs(gap[j]))
+                lower = lapack.inverse(block)
+                inverse = np.where(np.tri(len(lower), dtype=bool), lower, lower.T)
+                inverse[reference, reference] = 0.0
+                inverse *= v[here][:, None]
+                inverse *= v[here]
+                ray = v[here] * self.scale[here] / np.sqrt(self.spare[j])
+                inverse += np.outer(ray, ray)
+                rows = self.program.rows[j]
+                share = rows.matrix @ (rows.matrix @ inverse).T
+                # One-dimensional indices are four times as fast as schur[rows, columns] += share.
+                place = np.add.outer(rows.number * len(schur), rows.number)
+                with lock:
+                    np.add.at(schur.reshape(-1), place.reshape(-1), share.reshape(-1))
+
+        self.team.pieces(len(blocks), work)
+        number = np.arange(len(schur))
+        schur[number, number] += self.rest / self.rest_multiplier
+        self.schur = factor_schur(schur)
+
+    def _apply_inverse(self, right: FloatArray) -> FloatArray:
+        """Return H^-1 right, block by block."""
+        blocks = self.program.blocks
+        scaled = right * self.v
+        along = np.bincount(blocks.owner, self.scale * scaled, len(blocks)) / self.spare
+        scaled[blocks.reference] = 0.0
+        result = np.empty_like(scaled)
+
+        def back_substitute(start: int, stop: int) -> None:
+            for j in range(start, stop):
+                here = blocks.entries(j)
+                result[here] = lapack.solve(blocks.square(self.factors, j), scaled[here])
+
+        self.team.pieces(len(blocks), back_substitute)
+        return np.asarray((result + along[blocks.owner] * self.scale) * self.v)
+
+    def _newton(
+        self, right: FloatArray, rest_right: FloatArray, residual: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return (dv, drest, dprice), refined once.
+
+        H dv - A' dprice = right, (multiplier / rest) drest - dprice = rest_right, A dv + drest = residual.
+        """
+        program, pairs = self.program, self.pairs
+        softness = self.rest / self.rest_multiplier
+        step, rest, price = np.zeros_like(right), np.zeros_like(residual), np.zeros_like(residual)
+        defect, rest_defect = right, rest_right
+        for attempt in range(2):
+            step = step + self._apply_inverse(defect)
+            rest = rest + softness * rest_defect
+            more = solve_schur(self.schur, residual - program.equations @ step - rest)
+            price = price + more
+            step = step + self._apply_inverse(program.adjoint @ more)
+            rest = rest + softness * more
+            if attempt == 0:
+                defect = right + program.adjoint @ price - pairs.adjoint(self.stiffness * pairs.slack(step))
+                rest_defect = rest_right + price - rest / softness
+        return step, rest, price
+
+    def _step(self, least: float) -> None:
+        """Move to the next iterate; `least` is the smallest product of slack and multiplier to aim at."""
+        program, pairs, count = self.program, self.pairs, len(self.pairs)
+        slack = np.concatenate([self.slack, self.rest])
+        multiplier = np.concatenate([self.multiplier, self.rest_multiplier])
+        mean = float(slack @ multiplier) / len(slack)
+        self._factor()
+        residual = program.right - program.equations @ self.v - self.rest
+        missing = np.concatenate([pairs.slack(self.v) - self.slack, np.zeros(len(self.rest))])
+        dual = program.adjoint @ self.price - program.cost
+        rest_dual = self.price - program.rest_cost
+
+        def direction(product: FloatArray, whole: bool) -> tuple[FloatArray, ...]:
+            """Return (dv, dprice, dslack, dmultiplier) for wanted changes of the products slack * multiplier."""
+            pushed = ((product - multiplier * missing) if whole else product) / slack
+            right, rest_right = pairs.adjoint(pushed[:count]), pushed[count:]
+            if whole:
+                right, rest_right = right + dual, rest_right + rest_dual
+            dv, drest, dprice = self._newton(right, rest_right, residual if whole else np.zeros_like(residual))
+            dslack = np.concatenate([pairs.slack(dv), drest]) + (missing if whole else 0.0)
+            return dv, dprice, dslack, (product - multiplier * dslack) / slack - (multiplier if whole else 0.0)
+
+        _, _, dslack, dmultiplier = direction(np.zeros_like(slack), True)
+        primal, step = longest_step(dslack / slack), longest_step(dmultiplier / multiplier)
+        ahead = float((slack + primal * dslack) @ (multiplier + step * dmultiplier)) / len(slack)
+        aim = min(max((max(ahead, 0.0) / mean) ** 3 * mean, 1e-6 * mean, least), max(mean, least))
+        found = direction(aim - dslack * dmultiplier, True)
+        primal, step = longest_step(found[2] / slack), longest_step(found[3] / multiplier)
+        for _ in range(CORRECTORS):
+            if min(primal, step) > 0.9:
+                break
+            ahead_slack = slack + min(1.0, 1.5 * primal + 0.1) * found[2]
+            ahead_multiplier = multiplier + min(1.0, 1.5 * step + 0.1) * found[3]
+            more = direction(outliers(ahead_slack * ahead_multiplier, aim), False)
+            better = tuple(one + other for one, other in zip(found, more, strict=True))
+            further = longest_step(better[2] / slack), longest_step(better[3] / multiplier)
+            if sum(further) <= 1.02 * (primal + step):
+                break
+            (primal, step), found = further, better
+        fraction = 0.9 if min(primal, step) < 0.9 else 0.99
+        primal, step = min(1.0, fraction * primal), min(1.0, fraction * step)
+        if not all(np.isfinite(part).all() for part in found):
+            raise SolverError("the Newton system has no finite solution")
+        dv, dprice, dslack, dmultiplier = found
+        slack, multiplier = slack + primal * dslack, multiplier + step * dmultiplier
+        self.v = self.v + min(primal, 0.9 * longest_step(dv / self.v)) * dv
+        self.price = self.price + step * dprice
+        self.slack, self.rest = slack[:count], slack[count:]
+        self.multiplier, self.rest_multiplier = multiplier[:count], multiplier[count:]

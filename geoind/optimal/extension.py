@@ -1,0 +1,116 @@
+"""From columns on neighbourhoods to a private matrix whose rows sum to 1.
+
+A column that is known at some inputs is extended to all by k(x) = max over known y of a(y, x) k(y), the least
+extension whose logarithm is epsilon-Lipschitz (McShane). Its rows sum to nearly 1. Entries are then lowered or
+raised within their cones, and one column, which belongs to the best report for all inputs, takes the remaining
+difference.
+"""
+
+import numpy as np
+
+from geoind.arrays import FloatArray, IntArray
+from geoind.optimal.blocks import Blocks
+from geoind.parallel import Threads
+
+__all__ = ["private_matrix"]
+
+SWEEPS = 12
+EXACT = 1e-9
+"""Difference of a row sum from 1 that the last column takes without a noticeable loss."""
+
+
+def private_matrix(
+    blocks: Blocks, v: FloatArray, ratio: FloatArray, cost: FloatArray, entry_cost: FloatArray, team: Threads
+) -> FloatArray:
+    """Return the (inputs, outputs) matrix of columns that are known on their blocks.
+
+    Parameters
+    ----------
+    blocks : Blocks
+    v : (entries,) array
+        The columns, positive.
+    ratio : (n, n) array
+        K(x, z) >= ratio[y, x] K(y, z) holds for all pairs of inputs and all outputs of the result.
+    cost : (inputs, outputs) array
+        Prior mass times loss.
+    entry_cost : (entries,) array
+        The same for the entries.
+    team : Threads
+    """
+    # McShane's formula also mends pairs of kept inputs that the solver left out.
+    matrix = _extended(blocks, v, ratio, team)
+    order = np.lexsort((entry_cost, blocks.member))
+    for sweep in range(SWEEPS):
+        v = matrix[blocks.member, blocks.owner]
+        missing = 1 - matrix.sum(axis=1)
+        if np.abs(missing).max() < EXACT:
+            break
+        # Lowering keeps the cones because it ends at max a(y, x) k(y), and that only falls; raising likewise.
+        low, high = _room(blocks, v, ratio, team)
+        if sweep % 2 == 0:
+            v = v - _take(blocks.member, low, np.maximum(-missing, 0.0), order[::-1])
+        else:
+            v = v + _take(blocks.member, high, np.maximum(missing, 0.0), order)
+        matrix = _extended(blocks, v, ratio, team)
+    return _with_rows_of_one(matrix, ratio, int(np.argmin(cost.sum(axis=0))))
+
+
+def _extended(blocks: Blocks, v: FloatArray, ratio: FloatArray, team: Threads) -> FloatArray:
+    """Return the least columns above the known entries that satisfy every pair."""
+    columns = np.empty((len(blocks), len(ratio)))
+
+    def work(start: int, stop: int) -> None:
+        for j in range(start, stop):
+            here = blocks.entries(j)
+            # The ratio is symmetric; rows are contiguous.
+            (ratio[blocks.member[here]] * v[here][:, None]).max(axis=0, out=columns[j])
+
+    team.pieces(len(blocks), work)
+    return np.ascontiguousarray(columns.T)
+
+
+def _room(blocks: Blocks, v: FloatArray, ratio: FloatArray, team: Threads) -> tuple[FloatArray, FloatArray]:
+    """Return how far each entry may be lowered, or raised, while the others stay."""
+    low, high = np.empty_like(v), np.empty_like(v)
+
+    def work(start: int, stop: int) -> None:
+        for j in range(start, stop):
+            here = blocks.entries(j)
+            kept, column = blocks.member[here], v[here]
+            between = ratio[kept[:, None], kept]
+            np.fill_diagonal(between, 0.0)
+            low[here] = column - (between * column[:, None]).max(axis=0)
+            np.fill_diagonal(between, 1e-300)
+            high[here] = (column[:, None] / between).min(axis=0) - column
+
+    team.pieces(len(blocks), work)
+    # A little less than the room, because it is a rounded difference.
+    return np.maximum(low, 0.0) * (1 - 1e-9), np.maximum(high, 0.0) * (1 - 1e-9)
+
+
+def _take(row: IntArray, room: FloatArray, amount: FloatArray, order: IntArray) -> FloatArray:
+    """Return how much of each entry's room is used to collect an amount in every row, in the given order."""
+    by_row = order[np.argsort(row[order], kind="stable")]
+    rows, rooms = row[by_row], room[by_row]
+    total = np.cumsum(rooms)
+    first = np.searchsorted(rows, np.arange(len(amount)))
+    before = np.concatenate([[0.0], total])[first]
+    used = np.clip(amount[rows] - (total - rooms - before[rows]), 0.0, rooms)
+    taken = np.empty_like(room)
+    taken[by_row] = used
+    return taken
+
+
+def _with_rows_of_one(matrix: FloatArray, ratio: FloatArray, report: int) -> FloatArray:
+    """Return the matrix scaled to rows of at most 1, with the rest of every row at one report.
+
+    The rest f need not be in the cone, but f + t is if t (1 - a) >= a f(y) - f(x) for all pairs.
+    """
+    matrix = matrix / max(1.0, float(matrix.sum(axis=1).max()))
+    rest = np.maximum(1 - matrix.sum(axis=1), 0.0)
+    lacking = ratio * rest[:, None] - rest
+    with np.errstate(divide="ignore", invalid="ignore"):
+        constant = np.where(lacking > 0, lacking / (1 - ratio), 0.0)
+    np.fill_diagonal(constant, 0.0)
+    matrix[:, report] += rest + float(constant.max())
+    return np.asarray(matrix / matrix.sum(axis=1, keepdims=True))

@@ -1,0 +1,97 @@
+"""The method over blocks finds the optimum of its program, and its bounds are valid at every iteration."""
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+from geoind.optimal.blocks import BlockMethod, BlockProgram, Blocks, Rows
+from geoind.parallel import Threads
+
+INPUTS, OUTPUTS = 8, 5
+
+
+def problem(seed: int, extra: bool = False) -> BlockProgram:
+    """Random blocks; a follower at each output and, if asked for, an inequality that concerns two inputs."""
+    rng = np.random.default_rng(seed)
+    xy = rng.uniform(0, 2, (INPUTS, 2))
+    ratio = np.exp(-np.hypot(*(xy[:, None] - xy).transpose(2, 0, 1)))
+    kept = [np.sort(rng.permutation(INPUTS)[:5]) for _ in range(OUTPUTS)]
+    kept[0] = np.arange(INPUTS)
+    start = np.concatenate([[0], np.cumsum([len(some) for some in kept])])
+    member = np.concatenate(kept)
+    rows = []
+    for j, some in enumerate(kept):
+        matrix, number = np.eye(len(some)), some
+        others = np.setdiff1d(np.arange(INPUTS), some)[:1]
+        if len(others):
+            follower = np.where(np.arange(len(some)) == 2, ratio[some[2], others[0]], 0.0)
+            matrix, number = np.vstack([matrix, follower]), np.append(some, others)
+        if extra and j < 3:
+            entry = np.where(np.arange(len(some)) == 0, 1.0, 0.0) - np.where(np.arange(len(some)) == 1, 0.5, 0.0)
+            matrix, number = np.vstack([matrix, entry]), np.append(number, INPUTS)
+        rows.append(Rows(number, csr_array(matrix)))
+    more = np.full(int(extra), 0.1), np.zeros(int(extra))
+    return BlockProgram(
+        Blocks(member, start, start[:-1] + 1),
+        ratio,
+        rng.uniform(0, 1, len(member)),
+        rows,
+        np.concatenate([np.ones(INPUTS), more[0]]),
+        np.concatenate([rng.uniform(0.2, 0.8, INPUTS), more[1]]),
+    )
+
+
+def by_highs(program: BlockProgram) -> float:
+    blocks, constraints = program.blocks, []
+    for j in range(len(blocks)):
+        for source in range(blocks.start[j], blocks.start[j + 1]):
+            for target in range(blocks.start[j], blocks.start[j + 1]):
+                if source != target:
+                    row = np.zeros(len(blocks.member) + len(program.right))
+                    row[source], row[target] = program.ratio[blocks.member[source], blocks.member[target]], -1
+                    constraints.append(row)
+    answer = linprog(
+        np.concatenate([program.cost, program.rest_cost]),
+        A_ub=np.array(constraints),
+        b_ub=np.zeros(len(constraints)),
+        A_eq=np.hstack([program.equations.toarray(), np.eye(len(program.right))]),
+        b_eq=program.right,
+    )
+    assert answer.fun is not None
+    return float(answer.fun)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_bounds_rise_to_the_optimum_by_highs(seed: int) -> None:
+    program, seen = problem(seed), list[float]()
+    # No pair is active at first but those of the references; the others join.
+    with Threads(1) as team:
+        method = BlockMethod(program, np.zeros((INPUTS, INPUTS), dtype=bool), team)
+        method.run(1e-6, enough=np.inf, deadline=np.inf, progress=seen.append)
+    optimum = by_highs(program)
+    assert max(seen) <= optimum + 1e-9
+    assert max(seen) == pytest.approx(optimum, rel=1e-5)
+    assert program.cost @ method.v + program.rest_cost @ method.rest == pytest.approx(optimum, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_another_program_continues_with_more_equations(seed: int) -> None:
+    before, after, seen = problem(seed), problem(seed, extra=True), list[float]()
+    with Threads(1) as team:
+        method = BlockMethod(before, ~np.eye(INPUTS, dtype=bool), team)
+        method.run(1e-2, enough=-np.inf, deadline=np.inf, progress=lambda _: None)
+        method.reopen(after)
+        method.run(1e-6, enough=np.inf, deadline=np.inf, progress=seen.append)
+    optimum = by_highs(after)
+    assert max(seen) <= optimum + 1e-9
+    assert max(seen) == pytest.approx(optimum, rel=1e-5)
+
+
+def test_the_search_ends_at_a_bound_that_is_enough() -> None:
+    program, seen = problem(0), list[float]()
+    enough = 0.7 * by_highs(program)
+    with Threads(1) as team:
+        method = BlockMethod(program, ~np.eye(INPUTS, dtype=bool), team)
+        method.run(1e-9, enough=enough, deadline=np.inf, progress=seen.append)
+    assert seen[-2] < enough <= seen[-1]
