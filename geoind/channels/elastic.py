@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from geoind.arrays import FloatArray, IntArray, as_positive, as_unit, frozen
+from geoind.channels.channel import Channel
 from geoind.channels.priors import Prior
 from geoind.errors import InvalidInputError, SolverError, plural
 from geoind.space.graphs import MOST_SITES, GraphDistance
 from geoind.space.sites import Grid, Places
 
-__all__ = ["ElasticDistance", "elastic_distance"]
+__all__ = ["ElasticDistance", "elastic_distance", "people_cloaking"]
 
 LEAF = 0.8
 """Largest side of a leaf, in units of privacy loss."""
@@ -28,6 +29,8 @@ ROUNDS = 5
 """Adjustments of the scale."""
 STEP = 2.0
 """Largest factor of an adjustment, squared."""
+SLACK = 1e-9
+"""Rounding of sums of masses, relative to the share."""
 MOST = 4.0
 """Largest factor of all adjustments together."""
 
@@ -119,9 +122,50 @@ def elastic_distance(people: Prior, *, share: float, level: float = math.log(2))
     # Rounded down, so that a ball contains the sites on its border.
     apart = _apart(len(sites), edges, _lengths(metres, scale, edges)) * (1 - 1e-12)
     found = ElasticDistance(sites, frozen(apart), mass, share, level, frozen(scale))
-    if not found.held(level).min() >= share * (1 - 1e-9):
+    if not found.held(level).min() >= share * (1 - SLACK):
         raise SolverError("a ball of the elastic distance holds too few people")
     return found
+
+
+def people_cloaking(people: Prior, *, share: float) -> Channel:
+    """Return the channel that reports the centre of the smallest quadtree block that holds a share of the people.
+
+    Spatial k-anonymity that adapts to the density, for comparison: the whole grid is divided into four as long as
+    each person's quarter holds at least the share. It is deterministic, so no report hides which block it is:
+    epsilon is infinite. And it does not compose: the common part of the blocks of two grids can be a single cell.
+
+    Parameters
+    ----------
+    people : Prior
+        The density of people on a grid.
+    share : float
+        Share of all people in a block, for example 500 / 300_000.
+
+    Examples
+    --------
+    >>> from geoind.evaluation import synthetic_city
+    >>> cloak = people_cloaking(synthetic_city(16).prior, share=0.05)
+    >>> cloak.epsilon
+    inf
+    """
+    grid = people.sites
+    if not isinstance(grid, Grid):
+        raise InvalidInputError("people must be a prior on a Grid")
+    share = as_unit(share, "share")
+    depth = (max(grid.columns, grid.rows) - 1).bit_length()
+    row, column = np.divmod(np.arange(len(grid)), grid.columns)
+    block = np.zeros(len(grid), np.int64)
+    settled = np.zeros(len(grid), bool)
+    for number in range(depth - 1, -1, -1):
+        quarter = (row >> number) << 32 | column >> number
+        _, of_cell = np.unique(quarter, return_inverse=True)
+        mass = np.bincount(of_cell, weights=people.mass)
+        settled |= mass[of_cell] < share * (1 - SLACK)
+        block = np.where(settled, block, quarter << 6 | number)
+    _, targets = np.unique(block, return_inverse=True)
+    sizes = np.bincount(targets)
+    centres = np.column_stack([np.bincount(targets, weights=side) / sizes for side in grid.xy.T])
+    return Channel.deterministic(grid, Places(centres), targets)
 
 
 def _first_radius(mass: FloatArray, share: float) -> FloatArray:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import shapely
 
-from geoind.arrays import ArrayLike, FloatArray, IntArray, as_points, as_unit
+from geoind.arrays import ArrayLike, FloatArray, IntArray, as_points
 from geoind.channels.channel import Channel
-from geoind.distances import euclidean
+from geoind.channels.rows import reaches
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
@@ -44,7 +44,7 @@ class Interpolated:
     >>> grid = Grid(0, 0, cell=100, columns=5, rows=5)
     >>> everywhere = Interpolated(exponential(grid, grid, epsilon=0.01))
     >>> round(everywhere.epsilon, 5)
-    0.01048
+    0.01358
     >>> everywhere.sample([[123.0, 45.0]]).shape
     (1, 2)
     """
@@ -97,19 +97,14 @@ class Interpolated:
         >>> grid = Grid(0, 0, cell=100, columns=5, rows=5)
         >>> everywhere = Interpolated(exponential(grid, grid, epsilon=0.01))
         >>> everywhere.rates_at([[200.0, 210.0]]).round(4)
-        array([0.0103])
+        array([0.0088])
         """
         return np.asarray(self.rates[self._located(as_points(points))[0]])
 
     def reach(self, confidence: float) -> float:
         """Return the metres within which a report lies of any truth in the hull with at least this probability."""
-        confidence = as_unit(confidence, "confidence")
         corners, xy = self._triangles.simplices, self.channel.inputs.xy
-        apart = euclidean(xy, self.channel.outputs.xy)
-        order = np.argsort(apart, axis=1)
-        within = np.cumsum(np.take_along_axis(self.channel.matrix, order, axis=1), axis=1)
-        enough = np.minimum((within < confidence).sum(axis=1), apart.shape[1] - 1)
-        radius = np.take_along_axis(apart, order, axis=1)[np.arange(len(apart)), enough]
+        radius = reaches(self.channel.matrix, self.channel.inputs, self.channel.outputs, confidence)
         # From a truth to a corner of its triangle it is no farther than the longest side at this corner.
         sides = np.linalg.norm(xy[corners][:, :, None] - xy[corners][:, None], axis=3).max(axis=2)
         return float((radius[corners] + sides).max())
