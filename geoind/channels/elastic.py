@@ -2,8 +2,8 @@
 
 The definition is that of Chatzikokolakis, Palamidessi and Stronati (PETS 2015): every ball of a given level holds
 enough people. The sites are the leaves of a quadtree whose cells are small where people are dense. Neighbours are
-joined by edges, and an edge of n metres has the length n / scale, where the scale of a site is the number of metres per
-unit of privacy loss. The scale is adjusted until each ball has its people, which is then measured for every ball.
+joined by edges, and an edge of n metres has the length n / scale, where the scale of a site is the number of metres
+per unit of privacy loss. The scale is adjusted until each ball has its people, which is measured for every ball.
 """
 
 import math
@@ -133,6 +133,7 @@ def people_cloaking(people: Prior, *, share: float) -> Channel:
     Spatial k-anonymity that adapts to the density, for comparison: the whole grid is divided into four as long as
     each person's quarter holds at least the share. It is deterministic, so no report hides which block it is:
     epsilon is infinite. And it does not compose: the common part of the blocks of two grids can be a single cell.
+    (Once is too often, too: a report of a block with three dense quarters says that the person is in the fourth.)
 
     Parameters
     ----------
@@ -153,23 +154,24 @@ def people_cloaking(people: Prior, *, share: float) -> Channel:
         raise InvalidInputError("people must be a prior on a Grid")
     share = as_unit(share, "share")
     depth = (max(grid.columns, grid.rows) - 1).bit_length()
-    row, column = np.divmod(np.arange(len(grid)), grid.columns)
-    block = np.zeros(len(grid), np.int64)
-    settled = np.zeros(len(grid), bool)
+    cell = np.column_stack(np.divmod(np.arange(len(grid)), grid.columns)[::-1])
+    # South-west corner and side of the block of each cell, in cells.
+    block = np.column_stack([np.zeros_like(cell), np.full(len(grid), 1 << depth)])
     for number in range(depth - 1, -1, -1):
-        quarter = (row >> number) << 32 | column >> number
-        _, of_cell = np.unique(quarter, return_inverse=True)
-        mass = np.bincount(of_cell, weights=people.mass)
-        settled |= mass[of_cell] < share * (1 - SLACK)
-        block = np.where(settled, block, quarter << 6 | number)
-    _, targets = np.unique(block, return_inverse=True)
-    sizes = np.bincount(targets)
-    centres = np.column_stack([np.bincount(targets, weights=side) / sizes for side in grid.xy.T])
-    return Channel.deterministic(grid, Places(centres), targets)
+        _, of_cell = np.unique(cell >> number, axis=0, return_inverse=True)
+        enough = np.bincount(of_cell.ravel(), weights=people.mass)[of_cell.ravel()] >= share * (1 - SLACK)
+        quarter = np.column_stack([cell >> number << number, np.full(len(grid), 1 << number)])
+        block = np.where(enough[:, None], quarter, block)
+    blocks, targets = np.unique(block, axis=0, return_inverse=True)
+    highest = np.minimum(blocks[:, :2] + blocks[:, 2:], (grid.columns, grid.rows))
+    centres = (grid.x, grid.y) + grid.cell * (blocks[:, :2] + highest - 1) / 2
+    # Two blocks of different sides may have the same centre at the border of the grid; their reports are equal.
+    places, merged = np.unique(centres, axis=0, return_inverse=True)
+    return Channel.deterministic(grid, Places(places), merged.ravel()[targets.ravel()])
 
 
 def _first_radius(mass: FloatArray, share: float) -> FloatArray:
-    """Return for each cell the radius in cells of a disc with the area of the least square that holds the share."""
+    """Return for each cell the radius in cells of a disc as large as the least square that holds the share."""
     rows, columns = mass.shape
     total = np.zeros((rows + 1, columns + 1))
     total[1:, 1:] = mass.cumsum(axis=0).cumsum(axis=1)

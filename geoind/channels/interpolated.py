@@ -67,8 +67,9 @@ class Interpolated:
     def rates(self) -> FloatArray:
         """Privacy loss per metre in each triangle: the largest slope of the logarithm of a report's probability.
 
-        In a triangle the slope of the probability is constant and the probability least at a corner, so the largest
-        ratio of the two is attained at a corner. Between two places the losses along the straight line add up.
+        In a triangle the slope of the probability is constant and the probability is least at a corner, so the
+        largest ratio of the two is attained at a corner. Between two places the losses along the straight line add
+        up.
         """
         matrix, corners = self.channel.matrix, self._triangles.simplices
         rates = np.empty(len(corners))

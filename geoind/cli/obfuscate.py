@@ -34,7 +34,17 @@ from geoind.errors import InvalidInputError
 if TYPE_CHECKING:
     from geoind.budgets.ledger import Ledger
 
-SAME_NAME = ("method", "reports_per_person", "same_place", "allow_total", "missing", "order", "rejects", "job", "cells")
+SAME_NAME = (
+    "method",
+    "reports_per_person",
+    "same_place",
+    "allow_total",
+    "missing",
+    "order",
+    "rejects",
+    "job",
+    "cells",
+)
 """Options with the name of their parameter in `obfuscate_file`."""
 MOST_DAYS = 1_000_000
 STEPS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}

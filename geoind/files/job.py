@@ -216,7 +216,13 @@ class _Job:
             for path, file in files.items()
             if str(file) != STANDARD and Path(file).exists()
         }
-        options = (replace(self.recipe, key=None), self.reading, self.spreadsheet_safe, self.cells, str(self.rejects))
+        options = (
+            replace(self.recipe, key=None),
+            self.reading,
+            self.spreadsheet_safe,
+            self.cells,
+            str(self.rejects),
+        )
         return {
             "options": description(options),
             "key": "" if key is None else key.fingerprint,
