@@ -2,8 +2,8 @@
 
 The definition is that of Chatzikokolakis, Palamidessi and Stronati (PETS 2015): every ball of a given level holds
 enough people. The sites are the leaves of a quadtree whose cells are small where people are dense. Neighbours are
-joined by edges, and an edge of n metres has the length n / scale, where the scale of a site is the number of metres
-per unit of privacy loss. The scale is adjusted until each ball has its people, which is measured for every ball.
+joined by edges, and an edge of n metres has the length n / scale, where the scale of a site is the metres per unit
+of privacy loss. The scale is adjusted until each ball has its people, which is measured for every ball.
 """
 
 import math
@@ -260,4 +260,4 @@ def _levels(apart: FloatArray, mass: FloatArray, share: float) -> FloatArray:
     within = np.cumsum(mass[order], axis=1)
     # The sum of all masses may be rounded to just below the share.
     first = np.minimum((within < share).sum(axis=1), len(mass) - 1)
-    return np.take_along_axis(apart, order, axis=1)[np.arange(len(mass)), first]
+    return np.asarray(np.take_along_axis(apart, order, axis=1)[np.arange(len(mass)), first])

@@ -103,7 +103,7 @@ def graph_distance(
     ends, costs = ends[order], costs[order]
     first = np.append(True, (np.diff(ends, axis=0) != 0).any(axis=1)) if len(ends) else np.empty(0, bool)
     forth = csr_array((costs[first], (ends[first, 0], ends[first, 1])), shape=(n, n))
-    parts = connected_components(forth, directed=one_way == "longer", connection="strong", return_labels=False)
+    parts, _ = connected_components(forth, directed=one_way == "longer", connection="strong")
     if parts > 1:
         way = " in the direction of its edges" if one_way == "longer" else ""
         raise InvalidInputError(f"the graph must be connected{way}, it has {parts:,} parts: keep the largest one")
