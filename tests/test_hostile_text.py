@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import geopandas
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -44,6 +43,8 @@ HOSTILE = {
 }
 SHOWN = [HOSTILE[name] for name in ("template", "tag", "quote", "script")]
 """For pages that take long to make and have a quicker one like them."""
+FEW = [HOSTILE[name] for name in ("template", "long", "nul", "ansi", "surrogate")]
+"""For files that take a process of GDAL."""
 EVALUATED = ("zq1147qz", "zq34qz")
 LONGEST = 4000
 """Characters of a message."""
@@ -217,19 +218,6 @@ def page_of_an_estimate(text: str, folder: Path) -> str | None:
     return out.read_text() if out.exists() else None
 
 
-def page_of_an_evaluation(text: str, folder: Path) -> str | None:
-    from geoind.evaluation import Setting
-    from geoind.evaluation.comparison import evaluate
-    from geoind.evaluation.report import write_report
-
-    if text not in SHOWN:
-        return None
-    weights: dict[str, Any] = {text: np.ones(9), "middle row": [0, 0, 0, 1, 1, 1, 0, 0, 0]}
-    setting = Setting(geoind.Grid(0, 0, cell=100, columns=3, rows=3), weights=weights, zone=(3, 1))
-    write_report(evaluate(setting), folder / "page.html")
-    return (folder / "page.html").read_text()
-
-
 def page_of_a_notebook(text: str, _: Path) -> str | None:
     return card(text, {text: text})
 
@@ -269,7 +257,6 @@ PAGES: list[Entry] = [
     page_of_parquet_metadata,
     page_of_column_names,
     page_of_an_estimate,
-    page_of_an_evaluation,
     page_of_a_notebook,
     page_of_the_demo,
 ]
@@ -372,9 +359,8 @@ def message_of_members(text: str, folder: Path) -> str | None:
     (folder / "in.ndjson").write_text(json.dumps({text: 1, "lat": text, "lon": text}) + "\n")
     feature = {"type": text, "properties": {text: text}, "geometry": {"type": text, "coordinates": [text]}}
     (folder / "in.geojson").write_text(json.dumps({"type": "FeatureCollection", text: 1, "features": [feature]}))
-    return "".join(
-        run("obfuscate", folder / f"in.{kind}", folder / f"out.{kind}", *NOISE) for kind in ("ndjson", "geojson")
-    )
+    kinds = ("ndjson", "geojson") if text in FEW else ("ndjson",)
+    return "".join(run("obfuscate", folder / f"in.{kind}", folder / f"out.{kind}", *NOISE) for kind in kinds)
 
 
 def message_of_layers(text: str, folder: Path) -> str | None:
@@ -389,6 +375,8 @@ def message_of_layers(text: str, folder: Path) -> str | None:
 
 
 def message_of_a_crs(text: str, folder: Path) -> str | None:
+    if text not in FEW:
+        return refused(lambda: geoind.Projection.from_crs(text))
     (folder / "in.geojson").write_text(
         json.dumps({**json.loads(frame_of("a").to_json()), "crs": {"type": "name", "properties": {"name": text}}})
     )
@@ -480,29 +468,28 @@ def test_no_message_repeats_control_characters_or_megabytes(entry: Entry, tmp_pa
 
 
 @pytest.mark.parametrize("suffix", ["csv", "ndjson", "geojson", "parquet", "gpkg"])
-def test_a_kept_text_passes_unchanged_and_its_file_can_be_read(tmp_path: Path, suffix: str) -> None:
-    for name, text in HOSTILE.items():
-        if name in ("long", "surrogate") or (suffix in ("gpkg", "geojson") and name == "nul"):
-            continue
-        frame = geopandas.GeoDataFrame({"note": [text]}, geometry=[shapely.Point(2.35, 48.86)], crs=4326)
-        source, target = tmp_path / f"{name}.{suffix}", tmp_path / f"{name}-out.{suffix}"
-        if suffix == "csv":
-            frame.assign(lon=2.35, lat=48.86).drop(columns="geometry").to_csv(source, index=False)
-        elif suffix == "ndjson":
-            source.write_text(json.dumps({"note": text, "lon": 2.35, "lat": 48.86}) + "\n")
-        elif suffix == "parquet":
-            frame.to_parquet(source)
-        elif suffix == "geojson":
-            source.write_text(json.dumps(json.loads(frame.to_json())))
-        else:
-            frame.to_file(source)
-        options = {"epsilon": 0.01, "person": EACH_ROW, "keep": ["note"]}
-        message = refused(lambda: obfuscate_file(source, target, **options))  # type: ignore[arg-type]  # noqa: B023
-        if message is not None:
-            assert_messages_are_safe(message)
-            continue
-        ReleaseRecord.from_json(sidecar_of(target).read_bytes() if suffix != "parquet" else promise_in(target))
-        assert text in noted(target, suffix)
+def test_kept_texts_pass_unchanged_and_their_file_can_be_read(tmp_path: Path, suffix: str) -> None:
+    # GDAL ends a text at its first NUL.
+    refused_here = {"surrogate"} | ({"nul"} if suffix in ("gpkg", "geojson") else set())
+    texts = [text for name, text in HOSTILE.items() if name not in {"long", *refused_here}]
+    lon = [2.35 + 0.01 * (5 * row % 7) for row in range(len(texts))]
+    places = geopandas.points_from_xy(lon, [48.86] * len(texts))
+    frame = geopandas.GeoDataFrame({"note": texts}, geometry=places, crs=4326)
+    source, target = tmp_path / f"in.{suffix}", tmp_path / f"out.{suffix}"
+    if suffix == "csv":
+        frame.assign(lon=lon, lat=48.86).drop(columns="geometry").to_csv(source, index=False)
+    elif suffix == "ndjson":
+        rows = [{"note": text, "lon": x, "lat": 48.86} for text, x in zip(texts, lon, strict=True)]
+        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    elif suffix == "parquet":
+        frame.to_parquet(source)
+    elif suffix == "geojson":
+        source.write_text(frame.to_json())
+    else:
+        frame.to_file(source)
+    obfuscate_file(source, target, epsilon=0.01, person=EACH_ROW, keep=["note"])
+    ReleaseRecord.from_json(sidecar_of(target).read_bytes() if suffix != "parquet" else promise_in(target))
+    assert noted(target, suffix) == texts
 
 
 def promise_in(path: Path) -> bytes:
@@ -514,7 +501,7 @@ def noted(path: Path, suffix: str) -> list[str]:
         import csv
 
         with path.open(newline="") as file:
-            return [row[0] for row in csv.reader(file)]
+            return [row[0] for row in csv.reader(file)][1:]
     if suffix == "ndjson":
         return [json.loads(line)["note"] for line in path.read_text().splitlines()]
     if suffix == "parquet":

@@ -40,7 +40,7 @@ def test_processes_never_exceed_the_budget_and_lose_nothing(url: str, hours: int
     if url.startswith("sqlite") and Path("/dev/shm").is_dir():
         # Counting is what is tested here, not the disk.
         url = f"sqlite:////dev/shm/{tmp_path.name}-{os.getpid()}.db"
-    processes, each = (6, trials(1000)) if hours == 0 else (3, 100)
+    processes, each = (5, trials(250)) if hours == 0 else (3, 100)
     allowed = int((processes - 0.5) * each)
     started = workers(processes, url, allowed * 0.001, hours, "ana", 0.001, each)
     said = "".join(worker.communicate()[0] for worker in started).split()

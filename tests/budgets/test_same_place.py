@@ -68,7 +68,7 @@ def test_reports_of_one_place_at_three_epsilons_are_three_reports_and_cost_their
 @pytest.mark.slow
 def test_the_grid_is_turned_by_a_uniformly_random_rotation() -> None:
     """Each entry of a uniform rotation has mean 0 and second moment 1/3, and no two are correlated."""
-    turned = np.array([_rotation(secret(number)) for number in range(trials(20_000))])
+    turned = np.array([_rotation(secret(number)) for number in range(trials(8_000))])
     assert np.allclose(turned @ turned.transpose(0, 2, 1), np.eye(3))
     assert np.allclose(np.linalg.det(turned), 1)
     entries = turned.reshape(-1, 9)
@@ -206,7 +206,7 @@ def test_a_step_across_a_border_does_not_cost_a_cell() -> None:
     With cells of 1 000 m and public borders the ratio for two sides of a border would be up to
     exp(1000 * epsilon) = 1000; promised is exp(20 * epsilon) = 1.15.
     """
-    cell, count = 1000.0, trials(3000)
+    cell, count = 1000.0, trials(1500)
     rows = math.ceil(math.pi * EARTH_RADIUS / cell)
     border = 180 / rows * (rows // 2 + 1100) - 90  # where the grid has a border if it is not turned
     step = 10 / 111_195

@@ -130,8 +130,8 @@ def test_several_files_are_one_map_that_says_the_weakest_of_their_promises(tmp_p
         page = out.read_text()
         assert "<title>Reports of 2 files</title>" in page
         assert "6 reports" in page
-        assert "0.02" in page
-        assert "0.001" not in page
+        assert "ε = 0.02 per metre" in page
+        assert "ε = 0.001 per metre" not in page
         assert "2 releases: the reports of a person in all of them add up." in page
         assert "as declared" not in page
     assert main(["map", files[0], str(truth), "--out", str(out)]) == 0

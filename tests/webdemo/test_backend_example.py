@@ -83,7 +83,7 @@ def places() -> np.ndarray:
 
 @pytest.fixture
 def town(url: str, places: np.ndarray, tmp_path: Path) -> Iterator[Town]:
-    """Provider and backend, the latter with two workers, on each kind of database."""
+    """Provider and backend, the latter with two workers."""
     path = tmp_path / "places.parquet"
     geopandas.GeoDataFrame(
         {"name": [f"place {number}" for number in range(len(places))]},
@@ -124,6 +124,7 @@ def ask(town: Town, person: str, **truth: float) -> httpx.Response:
     return town.client.post("/nearby", json=truth or HOME, headers={"X-Person": person})
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_a_backend_with_several_workers_answers_truly_pays_once_and_tells_the_provider_nothing_else(
     town: Town,
 ) -> None:
