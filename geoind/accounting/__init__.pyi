@@ -4,7 +4,6 @@ from .accountant import delta_of_reports as delta_of_reports
 from .accountant import level_bounds as level_bounds
 from .concentrated import level_of_rho as level_of_rho
 from .concentrated import rho_of_reports as rho_of_reports
-from .finite import TightDelta as TightDelta
 from .finite import tight_delta as tight_delta
 from .promise import PersonLevel as PersonLevel
 from .promise import Promise as Promise

@@ -6,39 +6,17 @@ from collections.abc import Iterator
 import numpy as np
 
 from geoind.arrays import IntArray, as_finite, as_positive
-from geoind.channels.channel import Channel
+from geoind.channels.channel import Channel, WorstCase
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError
 
-__all__ = ["TightDelta", "pairs_within", "tight_delta"]
+__all__ = ["pairs_within", "tight_delta"]
 
 LARGEST_EXPONENT = 700.0
 """e^level of a larger level is not a double; only ratios with denormal numbers are larger."""
 
 
-class TightDelta(float):
-    """A measured delta with the pair of inputs that attains it.
-
-    Attributes
-    ----------
-    truth, other : int
-        Numbers of the two inputs: for some set S of reports, P(S | truth) = e^level * P(S | other) + delta.
-    """
-
-    truth: int
-    other: int
-
-    def __new__(cls, delta: float, truth: int, other: int) -> "TightDelta":
-        """Return the number with its pair."""
-        self = super().__new__(cls, delta)
-        self.truth, self.other = truth, other
-        return self
-
-    def __reduce__(self) -> tuple[type["TightDelta"], tuple[float, int, int]]:
-        return TightDelta, (float(self), self.truth, self.other)
-
-
-def tight_delta(channel: Channel, *, level: float, radius: float, distance: Distance = euclidean) -> TightDelta:
+def tight_delta(channel: Channel, *, level: float, radius: float, distance: Distance = euclidean) -> WorstCase:
     """Return the least delta with which inputs up to `radius` metres apart keep a level.
 
     The value is exact: every pair of inputs within the radius is compared, in both directions.
@@ -55,8 +33,8 @@ def tight_delta(channel: Channel, *, level: float, radius: float, distance: Dist
 
     Returns
     -------
-    TightDelta
-        A float with the worst pair: `truth` and `other`.
+    WorstCase
+        A float with the worst pair: P(S | truth) = e^level * P(S | other) + delta for some set S of reports.
 
     Examples
     --------
@@ -72,12 +50,12 @@ def tight_delta(channel: Channel, *, level: float, radius: float, distance: Dist
     if level < 0:
         raise InvalidInputError(f"level must not be negative, got {level!r}")
     factor = math.exp(min(level, LARGEST_EXPONENT))
-    worst = TightDelta(0.0, 0, 0)
+    worst = WorstCase(0.0, 0, 0)
     for truth, others in pairs_within(channel, as_positive(radius, "radius"), distance):
         deltas = np.maximum(channel.matrix[truth] - factor * channel.matrix[others], 0).sum(axis=1)
         most = int(np.argmax(deltas))
         if deltas[most] > worst:
-            worst = TightDelta(min(1.0, float(deltas[most])), truth, int(others[most]))
+            worst = WorstCase(min(1.0, float(deltas[most])), truth, int(others[most]))
     return worst
 
 

@@ -22,7 +22,7 @@ from geoind.tables.columns import persons_in, plain, seconds_of
 from geoind.tables.places import Points
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.release import Count, Release
-from geoind.tables.stream import Part, decided
+from geoind.tables.stream import Part, decide_release
 from geoind.tables.table import Table
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def obfuscate(
         small = dask.delayed(release.sent(), traverse=False)
         return iter(dask.compute(*(dask.delayed(_tags)(part, small, number) for number, part in parts)))
 
-    release = decided(table, dask.compute(*counts), tags, ledger, job, SHUFFLE)
+    release = decide_release(table, dask.compute(*counts), tags, ledger, job, SHUFFLE)
     small = dask.delayed(release.sent(), traverse=False)
     drawn = [dask.delayed(_drawn)(part, small, number) for number, part in parts]
     # Of categories, each partition has those of its own rows.

@@ -29,7 +29,7 @@ from geoind.tables.checks import MOST_CLOCKS
 from geoind.tables.columns import column_of, named_path, persons_in, seconds_of, values_of
 from geoind.tables.recipe import Missing, Options, Recipe, with_options
 from geoind.tables.release import Release
-from geoind.tables.stream import Part, decided, joined, sql_function
+from geoind.tables.stream import Part, decide_release, joined, sql_function
 from geoind.tables.table import Table
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def obfuscate(
 
     charged = ledger is not None
     counts = _collected(rows, parts, lambda part, batches: part.count(batches, charged=charged))
-    release = decided(table, chain([Part(table).count(())], counts), tags, ledger, job, SHUFFLE)
+    release = decide_release(table, chain([Part(table).count(())], counts), tags, ledger, job, SHUFFLE)
     reports = _drawn(rows, names, parts, release.sent(), frame)
     # Not in the metadata of columns, which a union with other rows would keep.
     reports.geoind = release.record

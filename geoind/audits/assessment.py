@@ -9,8 +9,8 @@ import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_count, as_floats, as_positive
 from geoind.audits.attempts import CELL, Attack, Attempts, Guess, Progress, Results, some_of
-from geoind.audits.matched import MatchedRows, as_places, as_population
-from geoind.audits.promised import Noise, Promised, Record, noise_of, promised_by
+from geoind.audits.matched import as_places, as_population, match_rows
+from geoind.audits.promised import Noise, Promised, Record, noise_of, promised_by, share_within, wider
 from geoind.audits.rules import MEASURES, Verdict, parse_rule, verdict_on
 from geoind.audits.sharing import Sharing, sharing_of
 from geoind.audits.visits import Visits, snapped
@@ -205,14 +205,13 @@ def assess(
     known = None if population is None else as_population(*population)
     common: dict[str, Any] = {"record": record, "files": dict(files or {}), "public": frozenset(public)}
     if truth is None:
-        done = _of_record(given, time, noise, known, k=k, metres=metres, sample=sample, rng=rng)
+        done = _of_record(given, time, noise, known, k=k, sample=sample, rng=rng)
     else:
         done = _of_truth(
-            MatchedRows.of(given, truth, person, time, k),
+            *match_rows(given, truth, person, time, k),
             record,
             noise,
             known,
-            metres=metres,
             timed="time" in public,
             guesses=guesses or {},
             sample=sample,
@@ -222,6 +221,8 @@ def assess(
             show=show,
         )
     promised = promised_by(record, noise, done.pop("counts", None))
+    exact = noise if record.session is None else None
+    done |= _distances(done.pop("apart", None), exact, metres)
     measures: dict[str, float | None] = dict.fromkeys(MEASURES)
     measures |= done.pop("measures") | _of_busiest(promised)
     verdicts = [*done.pop("checks", ())]
@@ -255,12 +256,11 @@ def _of_busiest(promised: Sequence[Promised]) -> dict[str, float | None]:
 
 def _distances(apart: FloatArray | None, noise: Noise | None, metres: Mapping[str, float]) -> dict[str, Any]:
     """Return quantiles of the distances and shares within the named ones, measured and promised."""
-    exact = noise if noise is not None and noise.exact else None
     quantiles = tuple(
         (
             share,
             None if apart is None else float(np.quantile(apart, share)),
-            None if exact is None else float(exact.mechanism.reach(share)),
+            None if noise is None else float(noise.reach(share)),
         )
         for share in QUANTILES
     )
@@ -269,7 +269,7 @@ def _distances(apart: FloatArray | None, noise: Noise | None, metres: Mapping[st
             name,
             limit,
             None if apart is None else float((apart <= limit).mean()),
-            None if exact is None else exact.share_within(limit),
+            None if noise is None else share_within(noise, limit),
         )
         for name, limit in metres.items()
     )
@@ -284,7 +284,6 @@ def _of_record(
     population: tuple[FloatArray, FloatArray] | None,
     *,
     k: int,
-    metres: Mapping[str, float],
     sample: int,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
@@ -293,7 +292,7 @@ def _of_record(
     sharing = None
     if population is not None and noise is not None:
         rows = some_of(len(present), 2 * sample, rng)
-        sharing = sharing_of(present[rows], population, noise.mechanism.reach(0.95), k)
+        sharing = sharing_of(present[rows], population, noise.reach(0.95), k)
     return {
         "rows": len(reports),
         "reports": len(present),
@@ -303,7 +302,6 @@ def _of_record(
         "attacks": (),
         "skipped": {"attacks": "they need the true locations"},
         "measures": {} if sharing is None else {"few": sharing.few.value},
-        **_distances(None, noise, metres),
     }
 
 
@@ -313,12 +311,14 @@ def _period(time: FloatArray | None) -> tuple[float, float] | None:
 
 
 def _of_truth(
-    rows: MatchedRows,
+    truth: Visits,
+    reports: Visits,
+    everything: Visits,
+    rows: int,
     record: Record,
     noise: Noise | None,
     population: tuple[FloatArray, FloatArray] | None,
     *,
-    metres: Mapping[str, float],
     timed: bool,
     guesses: Mapping[str, Guess],
     sample: int,
@@ -329,33 +329,34 @@ def _of_truth(
 ) -> dict[str, Any]:
     """Return everything that needs the truth."""
     show("distances", 0.0)
-    apart = geodesic_lengths(rows.truth, rows.reports)
-    _check_match(apart, noise)
-    exact = noise is not None and noise.exact
+    apart = geodesic_lengths(truth.lonlat, reports.lonlat)
+    # Of a session or another mechanism, the law of the noise is fitted to the mean distance.
+    exact = noise is not None and record.session is None
     if noise is None:
-        noise = Noise(SphericalLaplace(max(3e-6, 2 / max(float(apart.mean()), 1e-3))), False)
-    radius = {
-        share: noise.mechanism.reach(share) if exact else float(np.quantile(apart, share))
-        for share in (0.95, 0.99)
-    }
+        noise = SphericalLaplace(max(3e-6, 2 / max(float(apart.mean()), 1e-3)))
+    elif exact and float(np.median(apart)) > noise.reach(0.999):
+        raise InvalidInputError(
+            "truth and reports do not match: half of the reports are farther from the truth of their row than the "
+            "noise allows. The order of the rows differs: give `id_column=`"
+        )
+    radius = {share: noise.reach(share) if exact else float(np.quantile(apart, share)) for share in (0.95, 0.99)}
     show("persons within the reach", 0.05)
-    people = population or (rows.truth, None)
+    people = population or (truth.lonlat, None)
     chosen = some_of(len(apart), 2 * sample, rng)
-    sharing = sharing_of(rows.reports[chosen], people, radius[0.95], k, person=rows.person)
+    sharing = sharing_of(reports.lonlat[chosen], people, radius[0.95], k, person=truth.person)
     # The same seed for the release and the controls: the same persons, and the same knowledge about them.
-    places = Visits(snapped(rows.truth, CELL), rows.person, rows.time)
-    seen = rows.time if timed else None
-    wide = noise.wider()
+    places = Visits(snapped(truth.lonlat, CELL), truth.person, truth.time)
+    seen, wide = truth.time if timed else None, wider(noise)
     versions = {
-        "release": (rows.reports, noise, radius[0.99]),
+        "release": (reports.lonlat, noise, radius[0.99]),
         "without_noise": (places.lonlat, None, 0.0),
-        "huge_noise": (wide.mechanism.sample(rows.truth, rng=seed), wide, wide.mechanism.reach(0.99)),
+        "huge_noise": (wide.sample(truth.lonlat, rng=seed), wide, wide.reach(0.99)),
     }
     results: dict[str, Results] = {}
     skipped: dict[str, str] = {}
     for number, (which, (lonlat, law, near)) in enumerate(versions.items()):
-        release = Visits(lonlat, rows.person, seen)
-        attacked = Attempts(rows.truth, places, rows.everything, release, law, near, exact)
+        release = Visits(lonlat, truth.person, seen)
+        attacked = Attempts(truth.lonlat, places, everything, release, law, near, exact)
         start, most = 0.1 + 0.3 * number, sample if which != "huge_noise" else max(k, sample // 10)
         more = guesses if which == "release" else {}
         results[which], skipped_here = attacked.results(most, seed, more, _from(show, start, 0.3))
@@ -383,41 +384,31 @@ def _of_truth(
     measures["few"] = sharing.few.value
     if exact:
         # Great-circle quantiles are exact; the promised ones of the page are upper bounds.
-        measures["within_median"] = float((apart <= noise.mechanism.reach(0.5)).mean())
+        measures["within_median"] = float((apart <= noise.reach(0.5)).mean())
     return {
-        "rows": rows.rows,
+        "rows": rows,
         "reports": len(apart),
-        "persons": int(rows.person.max()) + 1,
-        "period": _period(rows.time),
+        "persons": truth.persons,
+        "period": _period(truth.time),
         "sharing": sharing,
         "attacks": found,
         "skipped": skipped,
         "measures": measures,
-        "counts": np.bincount(rows.person),
-        "checks": _recount(rows, record),
-        **_distances(apart, noise, metres),
+        "counts": reports.counts,
+        "checks": _recount(reports, record),
+        "apart": apart,
     }
 
 
-def _check_match(apart: FloatArray, noise: Noise | None) -> None:
-    """Raise if the reports are farther away than the noise allows: then the rows are not matched."""
-    if noise is not None and noise.exact and float(np.median(apart)) > noise.mechanism.reach(0.999):
-        raise InvalidInputError(
-            "truth and reports do not match: half of the reports are farther from the truth of their row than the "
-            "noise allows. The order of the rows differs: give `id_column=`"
-        )
-
-
-def _recount(rows: MatchedRows, record: Record) -> list[Verdict]:
+def _recount(reports: Visits, record: Record) -> list[Verdict]:
     """Return whether the record's totals are those of the files: equal places of a person may be one report."""
-    most = int(np.bincount(rows.person).max())
+    most = int(reports.counts.max())
     if record.unit == "each row":
         agreed = most <= max(1, len(record.places))
         return [Verdict("no person has two rows, as declared", float(most), not agreed)]
     if record.busiest is None or record.session is not None:
         return []
-    places = Visits(rows.reports, rows.person).place
-    pairs = np.unique(np.column_stack([rows.person, places]), axis=0)
+    pairs = np.unique(np.column_stack([reports.person, reports.place]), axis=0)
     distinct = int(np.bincount(pairs[:, 0]).max())
     agreed = distinct <= record.busiest.reports <= most
     rule = f"the busiest person of the record has as many reports as in the files ({record.busiest.reports:,})"

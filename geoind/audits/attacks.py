@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from scipy.spatial import cKDTree
 
 from geoind.arrays import FloatArray, IntArray
-from geoind.audits.visits import MILLIMETRE, Flags, Visits, Within, on_sphere, plane_around, snapped
+from geoind.audits.visits import MILLIMETRE, Flags, Visits, on_sphere, plane_around, rows_within, snapped
 from geoind.channels.remap import geometric_median
 from geoind.distances import haversine
 from geoind.errors import SolverError
@@ -74,11 +74,11 @@ def bayesian(
     >>> found, bool(errors[0] < 1)
     (array([ True]), True)
     """
-    near, everything = Within(places, reach), np.arange(len(places))
+    near, everything = rows_within(places, reach), np.arange(len(places))
     around = _neighbours(places, FOUND)
     errors, found = np.empty(len(truth)), np.zeros(len(truth), bool)
     for number, (place, report) in enumerate(zip(truth, reports, strict=True)):
-        rows = near.rows(report)
+        rows = near(report)
         rows = rows if len(rows) else everything
         xy = plane_around(report, places[rows])
         apart = np.hypot(*xy.T)
@@ -307,12 +307,12 @@ def uniqueness(
     >>> unique[0, 1], np.isnan(unique[1, 1])
     (np.float64(1.0), np.True_)
     """
-    index, match = Within(release.lonlat, radius), time if timed else location
+    rows_near, match = rows_within(release.lonlat, radius), time if timed else location
     unique = np.full((len(persons), 5), np.nan)
     for number, person in enumerate(persons):
         own = truth.rows_of(int(person))
         chosen = rng.permutation(own)[:5]
-        near = {int(truth.place[row]): index.rows(truth.lonlat[row]) for row in chosen}
+        near = {int(truth.place[row]): rows_near(truth.lonlat[row]) for row in chosen}
         for count in range(1, len(chosen) + 1):
             known = known_visits(truth, chosen[:count])
             fits = match(known, [near[place] for place in np.unique(truth.place[chosen[:count]])], release, 0.0)
@@ -352,7 +352,7 @@ def linkage(
     ...     rng=np.random.default_rng(1))
     {'location': array([ 1., nan])}
     """
-    index = Within(release.lonlat, radius)
+    rows_near = rows_within(release.lonlat, radius)
     risks = {name: np.full(len(persons), np.nan) for name in attacks}
     tops = _two_most_visited(release, radius) if "home_work" in attacks else None
     homes = [usual_places(truth, number=number) for number in (0, 1)]
@@ -365,7 +365,7 @@ def linkage(
         for rows, names in ((visits, ("location", "sequence", "time")), (places, tuple(MATCHING)[3:])):
             if len(rows) == 2 and any(name in risks for name in names):
                 known = known_visits(truth, rows)
-                near = [index.rows(place) for place in known.places]
+                near = [rows_near(place) for place in known.places]
                 fits |= {name: MATCHING[name](known, near, release, tolerance) for name in names if name in risks}
         if tops is not None and not np.isnan(homes[1][person]).any():
             fits["home_work"] = _home_work(np.array([places[person] for places in homes]), tops, radius)

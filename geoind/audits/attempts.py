@@ -9,7 +9,7 @@ from scipy.special import betaincinv
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray
 from geoind.audits import attacks
-from geoind.audits.promised import Noise
+from geoind.audits.promised import Noise, density_of
 from geoind.audits.visits import Flags, Visits, at_night, at_work, plane_around, snapped
 from geoind.space.geodesy import geodesic_lengths
 
@@ -156,12 +156,12 @@ class Attempts(NamedTuple):
 
     def law(self, metres: FloatArray) -> FloatArray:
         """Return the density of the noise; without noise, one that is gone after some metres."""
-        return np.exp(-metres) if self.noise is None else self.noise.law(metres)
+        return np.exp(-metres) if self.noise is None else density_of(self.noise, metres)
 
     def _bayes(self, chosen: IntArray) -> Results:
         fine = snapped(self.truth, CELL / 2)
         places, visits = np.unique(fine, axis=0, return_counts=True)
-        reach = 100.0 if self.noise is None else self.noise.mechanism.reach(1 - 1e-6)
+        reach = 100.0 if self.noise is None else self.noise.reach(1 - 1e-6)
         reports = self.truth if self.noise is None else self.release.lonlat
         errors, hits = attacks.bayesian(
             self.truth[chosen],

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -11,7 +11,21 @@ from geoind.arrays import FloatArray, IntArray
 from geoind.mechanisms.protocol import Mechanism
 from geoind.mechanisms.spherical import SphericalGaussian, SphericalLaplace
 
-__all__ = ["DELTA", "HUGE", "RADII", "Noise", "Promised", "Record", "noise_of", "promised_by"]
+__all__ = [
+    "DELTA",
+    "HUGE",
+    "RADII",
+    "Noise",
+    "Promised",
+    "Record",
+    "density_of",
+    "noise_of",
+    "promised_by",
+    "share_within",
+    "wider",
+]
+
+Noise: TypeAlias = SphericalLaplace | SphericalGaussian
 
 DELTA = 1e-6
 RADII = (50.0, 200.0, 1000.0)
@@ -61,39 +75,35 @@ class Record(Protocol):
     def version(self) -> str: ...  # noqa: D102
 
 
-class Noise(NamedTuple):
-    """The law of the noise. It is exact where the record describes it, else fitted to the mean distance."""
+def density_of(noise: Noise, metres: FloatArray) -> FloatArray:
+    """Return the density of the noise at a distance, up to a factor."""
+    if isinstance(noise, SphericalGaussian):
+        return np.asarray(np.exp(-((metres / noise.sigma) ** 2) / 2))
+    return np.asarray(np.exp(-noise.noise_epsilon * metres))
 
-    mechanism: SphericalLaplace | SphericalGaussian
-    exact: bool
 
-    def law(self, metres: FloatArray) -> FloatArray:
-        """Return the density at a distance, up to a factor."""
-        if isinstance(self.mechanism, SphericalGaussian):
-            return np.asarray(np.exp(-((metres / self.mechanism.sigma) ** 2) / 2))
-        return np.asarray(np.exp(-self.mechanism.noise_epsilon * metres))
+def share_within(noise: Noise, metres: float) -> float:
+    """Return the probability of a report within a distance."""
+    if isinstance(noise, SphericalGaussian):
+        return 1 - math.exp(-((metres / noise.sigma) ** 2) / 2)
+    return float(noise.radius_cdf(metres))
 
-    def share_within(self, metres: float) -> float:
-        """Return the probability of a report within a distance."""
-        if isinstance(self.mechanism, SphericalGaussian):
-            return 1 - math.exp(-((metres / self.mechanism.sigma) ** 2) / 2)
-        return float(self.mechanism.radius_cdf(metres))
 
-    def wider(self) -> "Noise":
-        """Return the same noise, a hundred times as wide, or as wide as the globe allows."""
-        if isinstance(self.mechanism, SphericalGaussian):
-            return Noise(SphericalGaussian(min(5e5, HUGE * self.mechanism.sigma)), True)
-        return Noise(SphericalLaplace(max(3e-6, self.mechanism.epsilon / HUGE)), True)
+def wider(noise: Noise) -> Noise:
+    """Return the same noise, a hundred times as wide, or as wide as the globe allows."""
+    if isinstance(noise, SphericalGaussian):
+        return SphericalGaussian(min(5e5, HUGE * noise.sigma))
+    return SphericalLaplace(max(3e-6, noise.epsilon / HUGE))
 
 
 def noise_of(record: Record) -> Noise | None:
     """Return the noise of one report as the record describes it; of a session, that of a fresh report."""
     if record.session is not None and record.fresh is not None:
-        return Noise(SphericalLaplace(record.fresh, record.decimals), False)
+        return SphericalLaplace(record.fresh, record.decimals)
     if record.mechanism == "SphericalLaplace":
-        return Noise(SphericalLaplace(record.epsilon, record.decimals), True)
+        return SphericalLaplace(record.epsilon, record.decimals)
     if record.mechanism == "SphericalGaussian" and record.sigma is not None:
-        return Noise(SphericalGaussian(record.sigma, record.decimals), True)
+        return SphericalGaussian(record.sigma, record.decimals)
     return None
 
 
@@ -121,7 +131,7 @@ def promised_by(record: Record, noise: Noise | None, counts: IntArray | None) ->
             median = int(np.sort(counts)[len(counts) // 2])
             totals += [("the median person", median, median * each)]
             totals += [("the busiest person", int(counts.max()), int(counts.max()) * each)]
-    mechanism = None if noise is None or record.session is not None else noise.mechanism
+    mechanism = noise if record.session is None else None
     return tuple(_levels(who, reports, epsilon, mechanism) for who, reports, epsilon in totals)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from geoind.arrays import FloatArray, IntArray
 from geoind.audits.attempts import Estimate, share_of
-from geoind.audits.visits import Within
+from geoind.audits.visits import rows_within
 from geoind.distances import EARTH_RADIUS
 
 __all__ = ["Sharing", "sharing_of"]
@@ -55,12 +55,12 @@ def sharing_of(
 ) -> Sharing:
     """Return how many persons, or people of a population, are within a radius of reports."""
     places, weights = people
-    index = Within(places, radius)
+    near = rows_within(places, radius)
     if weights is not None:
-        counts = np.array([weights[index.rows(report)].sum() for report in reports])
+        counts = np.array([weights[near(report)].sum() for report in reports])
     else:
         assigned = np.arange(len(places)) if person is None else person
-        counts = np.array([len(np.unique(assigned[index.rows(report)])) for report in reports], float)
+        counts = np.array([len(np.unique(assigned[near(report)])) for report in reports], float)
     (west, east), (south, north) = np.quantile(reports, [0.01, 0.99], axis=0).T
     middle = math.cos(math.radians((south + north) / 2))
     # Square cells on the ground, at least half of the radius wide.

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from geoind.audits.assessment import Assessment
 from geoind.audits.attempts import Attack, Estimate
-from geoind.audits.promised import DELTA, HUGE, RADII, Promised, noise_of
+from geoind.audits.promised import DELTA, HUGE, RADII, Promised, noise_of, share_within
 from geoind.audits.rules import MEASURES, Verdict
 from geoind.audits.wording import (
     count_text,
@@ -22,12 +22,12 @@ from geoind.audits.wording import (
 )
 from geoind.errors import plural, printable
 from geoind.pictures.charts import bars, curves, intervals, squares
-from geoind.pictures.document import Figure, Sections, Table, as_html, as_markdown
+from geoind.pictures.document import Sections, Table, as_html, as_markdown, figure
 from geoind.version import __version__
 
 __all__ = ["html_of", "json_of", "markdown_of"]
 
-Parts: TypeAlias = Iterator[str | Table | Figure]
+Parts: TypeAlias = Iterator[str | Table]
 
 TITLE = "Privacy statement of a release"
 MOST_PLACES = 10
@@ -228,15 +228,15 @@ def _distances(found: Assessment) -> Parts:
     share = found.measures.get("within_median")
     if share is not None and found.reports >= 100 and share > 0.5 + 4 / math.sqrt(found.reports) + 0.01:
         yield f"{share:.1%} of the reports are within the promised median: there is less noise than promised."
-    noise = noise_of(found.record)
+    noise = noise_of(found.record) if found.record.session is None else None
     measured = {"measured": [(at, share) for share, at in found.curve]} if found.curve else {}
-    if noise is not None and noise.exact:
-        most = 1.2 * float(noise.mechanism.reach(0.99))
-        measured["promised"] = [(most * step / 60, noise.share_within(most * step / 60)) for step in range(61)]
+    if noise is not None:
+        most = 1.2 * float(noise.reach(0.99))
+        measured["promised"] = [(most * step / 60, share_within(noise, most * step / 60)) for step in range(61)]
     if measured:
         most = max(at for points in measured.values() for at, _ in points) or 1.0
         title = "Share of reports within a distance from the truth"
-        yield Figure(curves(measured, title=title, x="metres", most=most), title)
+        yield figure(curves(measured, title=title, x="metres", most=most), title)
     laws = [
         (name, metres_text(limit), percent_text(seen), percent_text(said))
         for name, limit, seen, said in found.within
@@ -276,7 +276,7 @@ def _sharing(found: Assessment) -> Parts:
         for label, low, high in zip(labels, edges[:-1], edges[1:], strict=True)
     ]
     title = f"Reports by the number of {sharing.whose} within {metres_text(sharing.radius)}"
-    yield Figure(bars(shares, title=title), f"{title}. Bars of fewer than {k} reports are not drawn.")
+    yield figure(bars(shares, title=title), f"{title}. Bars of fewer than {k} reports are not drawn.")
     drawn = [(column, row, _class(fewest, k)) for column, row, fewest, _ in sharing.cells]
     side = sharing.side[1] * 111.2
     scale = 10 ** math.floor(math.log10(max(side * 8, 1e-3)))
@@ -284,7 +284,7 @@ def _sharing(found: Assessment) -> Parts:
     title = f"Cells of {side:.2g} km with reports, by the fewest {sharing.whose} around a report ({names})"
     outside = f" {plural(sharing.outside, 'examined report')} outside of the map." if sharing.outside else ""
     unit = f"{scale:g} km"
-    yield Figure(
+    yield figure(
         squares(drawn, title=title, scale=scale / side, unit=unit), f"{title}. The map shows reports.{outside}"
     )
     few = sorted((cell for cell in sharing.cells if cell[2] < k), key=lambda cell: -cell[3])
@@ -316,13 +316,14 @@ def _attacks(found: Assessment) -> Parts:
     shares = [attack for attack in found.attacks if attack.name and not math.isnan(attack.release.hits)]
     marks = [(attack.title.partition(" (")[0], list(_marks(attack, found.k))) for attack in shares]
     title = "Success of the attacks: this release (filled), without noise (ring), huge noise (grey)"
-    yield Figure(intervals(marks, title=title), title)
+    yield figure(intervals(marks, title=title), title)
+    noise = noise_of(found.record) if found.record.session is None else None
     for group, adversary in ADVERSARIES.items():
         some = [attack for attack in found.attacks if attack.group == group]
         if not some:
             continue
         title, sentence = adversary
-        noise, timed = noise_of(found.record), "time" in found.public and found.period is not None
+        timed = "time" in found.public and found.period is not None
         note = sentence.format(
             linked="" if "person" in found.public else ", although the release does not show it",
             night=" at night (21 to 6 h, local solar time)" if found.period is not None else "",
@@ -331,9 +332,7 @@ def _attacks(found: Assessment) -> Parts:
             huge=" Success on huge noise means that the times identify the person, not the places."
             if timed
             else "",
-            radius=metres_text(noise.mechanism.reach(0.99))
-            if noise is not None and noise.exact
-            else "the usual error",
+            radius="the usual error" if noise is None else metres_text(noise.reach(0.99)),
         )
         head = ("attack", "this release", "without noise", "huge noise", "tried on")
         noun = "report" if group in ("bayes", "nearest") else "person"

@@ -1,6 +1,7 @@
 """Visits of persons to places: which rows are near a place, which places are the same, and when it is night."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -15,11 +16,11 @@ __all__ = [
     "MILLIMETRE",
     "Flags",
     "Visits",
-    "Within",
     "at_night",
     "at_work",
     "on_sphere",
     "plane_around",
+    "rows_within",
     "snapped",
 ]
 
@@ -90,41 +91,42 @@ class Visits:
         return self.order[self.starts[person] : self.starts[person + 1]]
 
 
-class Within:
-    """The rows within a radius of a place, found among rows sorted by stripes of latitude.
+def rows_within(lonlat: FloatArray, radius: float) -> Callable[[FloatArray], IntArray]:
+    """Return the function from a place to the rows within a radius of it, in no particular order.
+
+    Rows are sorted by stripes of latitude.
 
     Examples
     --------
-    >>> Within(np.array([[2.35, 48.86], [2.36, 48.86]]), 100.0).rows(np.array([2.3501, 48.86]))
+    >>> rows_within(np.array([[2.35, 48.86], [2.36, 48.86]]), 100.0)(np.array([2.3501, 48.86]))
     array([0])
     """
+    height = math.degrees(max(radius, MILLIMETRE) / EARTH_RADIUS)
+    stripes = np.floor(lonlat[:, 1] / height).astype(np.int64)
+    order = np.lexsort((lonlat[:, 0], stripes))
+    sorted_lon, stripes = lonlat[order, 0], stripes[order]
+    # Chords grow with arcs, and need no trigonometry for each pair.
+    at = on_sphere(lonlat[order])
+    chord = 2 * EARTH_RADIUS * math.sin(min(math.pi, (radius + MILLIMETRE) / EARTH_RADIUS) / 2)
 
-    def __init__(self, lonlat: FloatArray, radius: float) -> None:
-        self._height = math.degrees(max(radius, MILLIMETRE) / EARTH_RADIUS)
-        stripe = np.floor(lonlat[:, 1] / self._height).astype(np.int64)
-        self._order = np.lexsort((lonlat[:, 0], stripe))
-        self._lon, self._stripe = lonlat[self._order, 0], stripe[self._order]
-        # Chords grow with arcs, and need no trigonometry for each pair.
-        self._at = on_sphere(lonlat[self._order])
-        self._chord = 2 * EARTH_RADIUS * math.sin(min(math.pi, (radius + MILLIMETRE) / EARTH_RADIUS) / 2)
-
-    def rows(self, place: FloatArray) -> IntArray:
-        """Return the rows around one place, in no particular order."""
+    def near(place: FloatArray) -> IntArray:
         lon, lat = map(float, place)
-        stripe = math.floor(lat / self._height)
-        least = math.cos(math.radians(min(90.0, abs(lat) + self._height)))
-        width = min(180.0, self._height / max(least, 1e-9))
+        stripe = math.floor(lat / height)
+        least = math.cos(math.radians(min(90.0, abs(lat) + height)))
+        width = min(180.0, height / max(least, 1e-9))
         parts = []
         for number in (stripe - 1, stripe, stripe + 1):
-            start, end = np.searchsorted(self._stripe, [number, number + 1])
-            lons = self._lon[start:end]
+            start, end = np.searchsorted(stripes, [number, number + 1])
+            lons = sorted_lon[start:end]
             # The antimeridian: a turn to either side where the window crosses it.
             for turn in [0, *([360] if lon - width < -180 else []), *([-360] if lon + width > 180 else [])]:
                 low, high = start + np.searchsorted(lons, [lon + turn - width, lon + turn + width * (1 + 1e-12)])
                 parts.append(np.arange(low, high))
         rows = np.unique(np.concatenate(parts)) if width >= 180 else np.concatenate(parts)
-        apart = self._at[rows] - on_sphere(np.asarray(place)[None])
-        return np.asarray(self._order[rows[np.einsum("ij,ij->i", apart, apart) <= self._chord**2]])
+        apart = at[rows] - on_sphere(np.asarray(place)[None])
+        return np.asarray(order[rows[np.einsum("ij,ij->i", apart, apart) <= chord**2]])
+
+    return near
 
 
 def snapped(lonlat: FloatArray, cell: float) -> FloatArray:

@@ -2,8 +2,7 @@ from .beliefs import epsilon_of_odds as epsilon_of_odds
 from .beliefs import epsilon_of_records as epsilon_of_records
 from .beliefs import epsilon_of_two_priors as epsilon_of_two_priors
 from .beliefs import epsilon_within_balls as epsilon_within_balls
-from .channel import TightEpsilon as TightEpsilon
-from .composition import Sensitivity as Sensitivity
+from .channel import WorstCase as WorstCase
 from .composition import after_query as after_query
 from .composition import compose as compose
 from .composition import sensitivity as sensitivity

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from geoind.space.projection import Projection
 
-__all__ = ["Channel", "TightEpsilon", "tight_epsilon"]
+__all__ = ["Channel", "WorstCase", "tight_epsilon"]
 
 SUM_TOLERANCE = 1e-9
 
@@ -330,31 +330,32 @@ class Channel:
         return f"Channel {digest.hexdigest()}"
 
 
-class TightEpsilon(float):
-    """A measured epsilon, with the inputs and the report where it is attained.
+class WorstCase(float):
+    """A measured number, with the inputs where it is attained.
 
     Attributes
     ----------
-    truth, other, report : int
-        Numbers of the two inputs and of the output: the report is `exp(epsilon * distance)` times as likely
-        at `truth` as at `other`.
+    truth, other : int
+        Numbers of the two inputs.
+    report : int, optional
+        Number of the output, where the number is about a single one.
     """
 
     truth: int
     other: int
-    report: int
+    report: int | None
 
-    def __new__(cls, epsilon: float, truth: int, other: int, report: int) -> "TightEpsilon":
+    def __new__(cls, value: float, truth: int, other: int, report: int | None = None) -> "WorstCase":
         """Return the number with its attributes."""
-        self = super().__new__(cls, epsilon)
+        self = super().__new__(cls, value)
         self.truth, self.other, self.report = truth, other, report
         return self
 
-    def __reduce__(self) -> tuple[type["TightEpsilon"], tuple[float, int, int, int]]:
-        return TightEpsilon, (float(self), self.truth, self.other, self.report)
+    def __reduce__(self) -> tuple[type["WorstCase"], tuple[float, int, int, int | None]]:
+        return WorstCase, (float(self), self.truth, self.other, self.report)
 
 
-def tight_epsilon(channel: Channel, distance: Distance = euclidean) -> TightEpsilon:
+def tight_epsilon(channel: Channel, distance: Distance = euclidean) -> WorstCase:
     """Return the smallest epsilon of the channel: the largest log-ratio per unit of distance.
 
     All pairs of inputs and all reports are compared, each entry over the sum of its row, with an error of at most
@@ -369,8 +370,9 @@ def tight_epsilon(channel: Channel, distance: Distance = euclidean) -> TightEpsi
 
     Returns
     -------
-    TightEpsilon
-        A float with the worst triple: `truth`, `other` and `report`.
+    WorstCase
+        A float with `truth`, `other` and `report`: the report is `exp(epsilon * distance)` times as likely at
+        `truth` as at `other`.
 
     Examples
     --------
@@ -384,7 +386,7 @@ def tight_epsilon(channel: Channel, distance: Distance = euclidean) -> TightEpsi
     apart = np.asarray(distance(channel.inputs.xy, channel.inputs.xy), dtype=np.float64)
     if apart.shape != (len(channel.inputs),) * 2 or not ((apart >= 0) & (apart < np.inf)).all():
         raise InvalidInputError("distance must return a finite, non-negative number for each pair of sites")
-    return TightEpsilon(*steepest_ratio(_as_drawn(channel.matrix), apart))
+    return WorstCase(*steepest_ratio(_as_drawn(channel.matrix), apart))
 
 
 def _as_drawn(matrix: FloatArray) -> FloatArray:

@@ -17,12 +17,12 @@ from typing import TypeAlias
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, as_floats
-from geoind.channels.channel import Channel
+from geoind.channels.channel import Channel, WorstCase
 from geoind.distances import Distance, euclidean
 from geoind.errors import InvalidInputError, SitesMismatchError, plural
 from geoind.space.sites import Places, Sites, same_sites
 
-__all__ = ["Query", "Sensitivity", "after_query", "compose", "sensitivity"]
+__all__ = ["Query", "after_query", "compose", "sensitivity"]
 
 
 def compose(first: Channel, second: Channel) -> Channel:
@@ -63,31 +63,9 @@ ROUNDING = 1e-9
 """An answer counts as an input of the mechanism if their distance is at most this share of the inputs' size."""
 
 
-class Sensitivity(float):
-    """A measured sensitivity, with the pair of records where it is attained.
-
-    Attributes
-    ----------
-    truth, other : int
-        Numbers of the two records.
-    """
-
-    truth: int
-    other: int
-
-    def __new__(cls, rate: float, truth: int, other: int) -> "Sensitivity":
-        """Return the number with its pair."""
-        self = super().__new__(cls, rate)
-        self.truth, self.other = truth, other
-        return self
-
-    def __reduce__(self) -> tuple[type["Sensitivity"], tuple[float, int, int]]:
-        return Sensitivity, (float(self), self.truth, self.other)
-
-
 def sensitivity(
     query: Query, records: Sites, *, distance: Distance, answer_distance: Distance = euclidean
-) -> Sensitivity:
+) -> WorstCase:
     """Return the largest distance between two answers per unit of distance between their records.
 
     The largest answer_distance(f(x), f(x')) / distance(x, x'), over all pairs of the given records. A mechanism
@@ -107,7 +85,7 @@ def sensitivity(
 
     Returns
     -------
-    Sensitivity
+    WorstCase
         A float with the worst pair: `truth` and `other`.
 
     Examples
@@ -124,7 +102,7 @@ def sensitivity(
     apart = _table(distance, records.xy, "distance")
     rates = np.divide(moved, apart, out=np.where(moved > 0, np.inf, 0.0), where=apart > 0)
     truth, other = divmod(int(np.argmax(rates)), len(records))
-    return Sensitivity(float(rates[truth, other]), truth, other)
+    return WorstCase(float(rates[truth, other]), truth, other)
 
 
 def after_query(mechanism: Channel, query: Query, records: Sites) -> Channel:

@@ -129,13 +129,12 @@ def _tables(
     import numpy as np
 
     from geoind.files import Reading
-    from geoind.tables.places import LonLat, Points, places_of
+    from geoind.tables.places import places_of
 
     about = reading_of(options)
     wanted = {"id": options.id} if truth is not None and options.id is not None else {}
-    recorded = tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in record.places)
     how = Reading(header=about["reading"].header)
-    released = _read(reports, how if not how.header else Reading(), recorded, wanted, optional=True)
+    released = _read(reports, how if not how.header else Reading(), (), wanted, record)
     if truth is None:
         return {"reports": np.concatenate(released["places"])}
     if record.unit == "column" and options.person is None:
@@ -195,24 +194,23 @@ def _read(
     reading: "Reading",
     given: "tuple[LonLat | Points, ...]",
     columns: Mapping[str, str],
-    *,
-    optional: bool = False,
+    record: "ReleaseRecord | None" = None,
 ) -> dict[str, Any]:
     """Return the places of a file, NaN in rows without one, and named columns: person, time, id, weight.
 
-    With `optional`, given places whose columns the file lacks are looked for under the usual names.
+    The places are the given ones, those of the record, or the usual names.
     """
     import numpy as np
 
     from geoind.files.formats import open_source
-    from geoind.tables.columns import NO_TIME, only_column, persons_in, seconds_of, values_of
+    from geoind.files.places import recorded_places
+    from geoind.tables.columns import NO_TIME, numbers_of, only_column, persons_in, seconds_of, values_of
     from geoind.tables.places import degrees_of, places_in
 
     try:
         source = open_source(path, reading)
-        if optional and not {name for place in given for name in place.names} <= set(source.schema.names):
-            given = ()
-        places = places_in(source.schema, given)
+        recorded = () if record is None else recorded_places(record, source.schema.names)
+        places = places_in(source.schema, given or recorded)
         parts: dict[str, list[Any]] = {name: [] for name in columns}
         lonlats: list[list[FloatArray]] = [[np.empty((0, 2))] for _ in places]
         names: dict[str, int] = {}
@@ -232,13 +230,16 @@ def _read(
                     parts[what].append(numbers[codes] if len(found) else codes)
                 elif what == "id":
                     parts[what] += map(str, values.to_pylist())
-                else:
-                    seconds, missing, wrong = seconds_of(values) if what == "time" else _weights(values)
-                    reason = (
-                        NO_TIME if what == "time" else f"column {name!r} must be numbers that are not negative"
-                    )
-                    problems |= dict.fromkeys(np.flatnonzero(missing | wrong).tolist(), reason)
+                elif what == "time":
+                    seconds, missing, wrong = seconds_of(values)
+                    problems |= dict.fromkeys(np.flatnonzero(missing | wrong).tolist(), NO_TIME)
                     parts[what].append(seconds)
+                else:
+                    weights = numbers_of(values)
+                    wrong = ~((weights >= 0) & (weights < np.inf))
+                    reason = f"column {name!r} must be numbers that are not negative"
+                    problems |= dict.fromkeys(np.flatnonzero(wrong).tolist(), reason)
+                    parts[what].append(weights)
             for row, reason in problems.items():
                 raise InvalidInputError(f"{source.unit} {rows.numbers[row]}: {reason}")
             for kept, degree in zip(lonlats, degrees, strict=True):
@@ -252,17 +253,6 @@ def _read(
     if not len(table["places"][0]):
         raise InvalidInputError(f"{path}: there are no rows")
     return table
-
-
-def _weights(values: Any) -> tuple[Any, Any, Any]:
-    import numpy as np
-    import pyarrow as pa
-
-    try:
-        numbers = np.asarray(values.cast(pa.float64()).to_numpy(zero_copy_only=False), float)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        numbers = np.full(len(values), np.nan)
-    return numbers, np.isnan(numbers), ~((numbers >= 0) & (numbers < np.inf))
 
 
 def _population(options: argparse.Namespace) -> "tuple[FloatArray, FloatArray] | None":

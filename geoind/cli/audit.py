@@ -5,20 +5,18 @@ could not be audited.
 """
 
 import argparse
-import pkgutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from geoind.cli.shared import add_privacy, epsilon_of, option
+from geoind.cli.shared import add_privacy, epsilon_of, load_named, option
 from geoind.errors import GeoindError, InvalidInputError
 from geoind.mechanisms.spherical import SphericalLaplace
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    text = "globe (SphericalLaplace), plane (PlanarLaplace), or module:callable for (n, 2) arrays"
+    text = "globe (SphericalLaplace), plane (PlanarLaplace), or MODULE:NAME of a callable for (n, 2) arrays"
     option(parser, "mechanism", text, nargs="?", default="globe")
     add_privacy(parser)
     option(
@@ -74,10 +72,5 @@ def _mechanism(name: str, epsilon: float) -> Any:
     if name in ("globe", "plane"):
         return globe if name == "globe" else PlanarLaplace(epsilon)
     if ":" not in name:
-        raise InvalidInputError(f"mechanism must be globe, plane or module:callable, got {name!r}")
-    # As with `python -m`, modules in the working directory are found.
-    sys.path.insert(0, "")
-    try:
-        return pkgutil.resolve_name(name)
-    finally:
-        sys.path.remove("")
+        raise InvalidInputError(f"mechanism must be globe, plane or MODULE:NAME, got {name!r}")
+    return load_named(name)

@@ -5,14 +5,13 @@ write a page and CSV files.
 """
 
 import argparse
-import importlib
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geoind.arrays import as_count
-from geoind.cli.shared import add_reading, check_target, option, progress_line, reading_of
+from geoind.cli.shared import add_reading, check_target, load_named, option, progress_line, reading_of
 from geoind.errors import InvalidInputError, plural
 from geoind.extras import require
 
@@ -118,20 +117,10 @@ def _contender(text: str) -> "Contender":
     from geoind.evaluation import Contender
 
     where, _, label = text.partition("=")
-    module, _, name = where.partition(":")
-    if not all(part.isidentifier() for part in (*module.split("."), name)):
-        raise InvalidInputError(f"--mechanism must be MODULE:NAME or MODULE:NAME=LABEL, got {text!r}")
-    # At the end, so that no file of this folder replaces an installed module.
-    sys.path.append(str(Path.cwd()))
-    try:
-        found = getattr(importlib.import_module(module), name)
-    except Exception as error:
-        raise InvalidInputError(
-            f"--mechanism {where} cannot be imported: {type(error).__name__}: {error}"
-        ) from error
+    found = load_named(where)
     if isinstance(found, Contender):
         return replace(found, name=label or found.name)
-    return Contender(label or name, found)
+    return Contender(label or where.partition(":")[2], found)
 
 
 def _setting_of(options: argparse.Namespace) -> "Setting":

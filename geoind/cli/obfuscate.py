@@ -120,9 +120,7 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Obfuscate the file, or the folder."""
-    from geoind import obfuscate_file
-    from geoind.files import cancel
-    from geoind.files.job import is_several
+    from geoind.files.job import cancel, is_several, obfuscate_file
 
     if options.cancel:
         removed = cancel(options.target)
@@ -225,8 +223,7 @@ def _time_steps(texts: list[str], time_column: str | None) -> dict[str, float] |
 
 def _person_and_time(options: argparse.Namespace) -> tuple[Any, str | None]:
     """Return the declared persons, and the time column of traces."""
-    from geoind import EACH_ROW
-    from geoind.tables import EACH_FILE
+    from geoind.tables.recipe import EACH_FILE, EACH_ROW
 
     person = options.person or (EACH_ROW if options.each_row_a_person else None)
     person = EACH_FILE if options.person_per_file else person

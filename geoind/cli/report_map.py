@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> None:
     from geoind.atomic import STANDARD, AtomicWriter
     from geoind.files import read_places
     from geoind.maps import read_basemap, report_map
-    from geoind.tables.record import read_promise, record_of
+    from geoind.tables.sidecars import read_promise, record_of
 
     if STANDARD in options.sources:
         raise InvalidInputError("a map needs a file with a release record: standard input has none")

@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +154,20 @@ def find_sources(sources: Sequence[str]) -> list[Path]:
             line = f"{folder}: {plural(len(names), 'file')} not read, because the suffix is not known: {shown}"
             print(printable(line, MOST_SAID), file=sys.stderr)
     return list(found.values())
+
+
+def load_named(name: str) -> Any:
+    """Return what MODULE:NAME names; its module is imported, which runs its code."""
+    module, _, attribute = name.partition(":")
+    if not all(part.isidentifier() for part in (*module.split("."), attribute)):
+        raise InvalidInputError(f"a mechanism of your own must be MODULE:NAME, got {name!r}")
+    # At the end, so that no file of this folder replaces an installed module.
+    sys.path.append(str(Path.cwd()))
+    try:
+        return getattr(import_module(module), attribute)
+    except (Exception, SystemExit) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise InvalidInputError(f"{name} cannot be imported: {reason}") from error
 
 
 def check_target(target: Path, inputs: Iterable[Path] = ()) -> None:

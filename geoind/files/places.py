@@ -7,23 +7,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from geoind.arrays import FloatArray, as_lonlat, as_positive
 from geoind.errors import InvalidInputError, plural
 from geoind.files.folders import files_in
 from geoind.files.formats import Bytes, Reading, kind_of, open_source
 from geoind.keys import KeyLike
-from geoind.tables.columns import NO_TIME, empty, listed, persons_in, plain, seconds_of, values_of
+from geoind.tables.columns import NO_TIME, empty, listed, numbers_of, persons_in, seconds_of, values_of
 from geoind.tables.places import LonLat, Points, degrees_of, places_in, places_of
-from geoind.tables.record import read_promise, record_of
+from geoind.tables.record import ReleaseRecord
+from geoind.tables.sidecars import read_promise, record_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from geoind.traces.zones import Zones
 
-__all__ = ["FileReports", "read_lonlat", "read_places", "read_reports", "read_traces", "read_zones"]
+__all__ = [
+    "FileReports",
+    "read_lonlat",
+    "read_places",
+    "read_reports",
+    "read_traces",
+    "read_zones",
+    "recorded_places",
+]
 
 SNAP = {"1": "person", "2": "time", "3": "lat", "4": "lon", "5": "venue"}
 NAMES = {
@@ -86,12 +94,14 @@ def _recorded(path: str | Path, reading: Reading, names: Sequence[str]) -> tuple
     kind = kind_of(path, reading.format)
     if kind.format in ("geojson", "gpx", "vector") or not Path(path).is_file():
         return ()
-    if record_of(path) is None:
+    return () if record_of(path) is None else recorded_places(read_promise(path), names)
+
+
+def recorded_places(record: ReleaseRecord, names: Sequence[str]) -> tuple[LonLat | Points, ...]:
+    """Return where a release record says that reports are; nothing if these names are not among the columns."""
+    if not {name for place in record.places for name in place} <= set(names):
         return ()
-    places = read_promise(path).places
-    if not {name for place in places for name in place} <= set(names):
-        return ()
-    return tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in places)
+    return tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in record.places)
 
 
 def read_lonlat(
@@ -285,11 +295,12 @@ def _zones(file: Path, key: KeyLike, usual: dict[str, float]) -> "Zones":
         names, codes, nameless = persons_in(values_of(rows.batch, own["person"], names=True), own["person"])
         flaws = {bad.row: bad.reason for bad in rows.bad}
         flaws |= {int(rows.numbers[row]): reason for row, reason in (problems | nameless).items()}
-        numbers = {name: _numbers(rows.batch, name) for name in further}
+        values = {name: values_of(rows.batch, name) for name in further}
+        own_values = {name: (numbers_of(column), empty(column)) for name, column in values.items()}
         for row, (number, code) in enumerate(zip(rows.numbers.tolist(), codes.tolist(), strict=True)):
             if number in flaws:
                 continue
-            given = {name: value for name, values in numbers.items() if (value := values[row]) is not None}
+            given = {name: float(numbers[row]) for name, (numbers, gone) in own_values.items() if not gone[row]}
             if names[code] in homes:
                 flaws[number] = f"person {names[code]!r} has a second zone"
             homes[names[code]] = Home(float(places[row, 1]), float(places[row, 0]), **(usual | given))
@@ -301,20 +312,6 @@ def _zones(file: Path, key: KeyLike, usual: dict[str, float]) -> "Zones":
             first = min(flaws)
             raise InvalidInputError(f"{source.unit} {first}: {flaws[first]}")
     return Zones(homes, key=key)
-
-
-def _numbers(batch: pa.RecordBatch, name: str) -> list[float | None]:
-    """Return the numbers of a column, NaN for other texts, None for no value."""
-    column = plain(values_of(batch, name))
-    missing = empty(column)
-    return [None if gone else _number(value) for gone, value in zip(missing, column.to_pylist(), strict=True)]
-
-
-def _number(value: object) -> float:
-    try:
-        return float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return math.nan
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from geoind.pictures.charts import CHART_STYLE
 from geoind.pictures.page import fill, html_page
 from geoind.version import __version__
 
-__all__ = ["Figure", "Sections", "Table", "as_html", "as_markdown"]
+__all__ = ["Sections", "Table", "as_html", "as_markdown", "figure"]
 
 
 class Table(NamedTuple):
@@ -23,15 +23,13 @@ class Table(NamedTuple):
     note: str = ""
 
 
-class Figure(NamedTuple):
-    """A picture with its caption."""
-
-    svg: Markup
-    caption: str
+Sections: TypeAlias = Mapping[str, Sequence[str | Table]]
+"""From a heading to what follows: sentences, tables, and figures as `Markup`."""
 
 
-Sections: TypeAlias = Mapping[str, Sequence[str | Table | Figure]]
-"""From a heading to what follows: sentences, tables and figures."""
+def figure(svg: Markup, caption: str) -> Markup:
+    """Return a picture with its caption."""
+    return fill(FIGURE, svg=svg, caption=caption)
 
 
 def as_html(title: str, sections: Sections, *, verdict: str = "") -> str:
@@ -40,7 +38,7 @@ def as_html(title: str, sections: Sections, *, verdict: str = "") -> str:
     Parameters
     ----------
     title : str
-    sections : mapping of str to sequences of str, Table and Figure
+    sections : mapping of str to sequences of str, Table and Markup
         What stands below each heading.
     verdict : {"", "passed", "failed"}
         Shown below the title.
@@ -56,12 +54,10 @@ def as_html(title: str, sections: Sections, *, verdict: str = "") -> str:
     return html_page(title, body, styles=[STYLE, CHART_STYLE])
 
 
-def _html(part: str | Table | Figure) -> Markup:
+def _html(part: str | Table) -> Markup:
     if isinstance(part, Table):
         return fill(TABLE, table=part._replace(rows=[[printable(cell) for cell in row] for row in part.rows]))
-    if isinstance(part, Figure):
-        return fill(FIGURE, **part._asdict())
-    return fill("<p>{{ text }}</p>", text=part)
+    return part if isinstance(part, Markup) else fill("<p>{{ text }}</p>", text=part)
 
 
 def as_markdown(title: str, sections: Sections) -> str:
@@ -85,7 +81,7 @@ def as_markdown(title: str, sections: Sections) -> str:
                 lines += ["", _escaped(part.note)] if part.note else []
                 lines += ["", _row(part.head), _row(["---"] * len(part.head))]
                 lines += [_row([_escaped(cell) for cell in row]) for row in part.rows]
-            elif isinstance(part, str):
+            elif not isinstance(part, Markup):
                 lines += ["", _escaped(part)]
     return "\n".join([*lines, "", f"geoind {__version__}", ""])
 
@@ -135,8 +131,8 @@ TABLE = """
 """
 
 STYLE = """
-:root { --ink: #222; --paper: #fff; --soft: #555; --rule: #ccc; --one: #0072b2; --two: #d55e00; --few: #cfe3f1;
-  --some: #7fb2d9; --grey: #888; --good: #e2f2e6; --bad: #fbe3d6 }
+:root { color-scheme: light dark; --ink: #222; --paper: #fff; --soft: #555; --rule: #ccc; --one: #0072b2;
+  --two: #d55e00; --few: #cfe3f1; --some: #7fb2d9; --grey: #888; --good: #e2f2e6; --bad: #fbe3d6 }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --paper: #16181c; --soft: #b0b0b0; --rule: #444;
   --one: #56b4e9; --two: #f0913a; --few: #1f3a4d; --some: #2f6d94; --grey: #999;
   --good: #1d3b26; --bad: #4a2614 } }

@@ -9,7 +9,8 @@
 """
 
 from geoind.tables.recipe import EACH_FILE, Options, Recipe
-from geoind.tables.record import PersonTotal, ReleaseRecord, Summary, read_promise, sidecar_of, write_sidecar
+from geoind.tables.record import PersonTotal, ReleaseRecord, Summary, sidecar_of
+from geoind.tables.sidecars import read_promise, write_sidecar
 from geoind.tables.stream import obfuscate
 
 __all__ = [

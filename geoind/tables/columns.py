@@ -33,6 +33,7 @@ __all__ = [
     "listed",
     "named_path",
     "nulls",
+    "numbers_of",
     "only_column",
     "persons_in",
     "picked",
@@ -131,6 +132,24 @@ def floats_of(column: pa.Array) -> FloatArray:
     numbers = column.cast(pa.float64(), safe=False)
     made = numbers.to_numpy(zero_copy_only=False) if numbers.null_count else np.from_dlpack(numbers)
     return np.asarray(made, np.float64)
+
+
+def numbers_of(column: pa.Array) -> FloatArray:
+    """Return the numbers of a column in plain types, NaN for what is none.
+
+    Examples
+    --------
+    >>> numbers_of(pa.array(["1.5", "many", None]))
+    array([1.5, nan, nan])
+    """
+    return np.array([_number(value) for value in column.to_pylist()], np.float64)
+
+
+def _number(value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return np.nan
 
 
 def nulls(column: pa.Array) -> Flags:

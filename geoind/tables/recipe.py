@@ -372,7 +372,8 @@ def method_of(method: "MethodName | TraceMethod | None", mechanism: Mechanism) -
 
 
 def _named(name: str, mechanism: SphericalLaplace) -> "TraceMethod":
-    from geoind.traces.methods import Independent, Predictive
+    from geoind.traces.methods import Independent
+    from geoind.traces.predictive import Predictive
     from geoind.traces.sparse import SparseVector, Switching
 
     if name == "independent":

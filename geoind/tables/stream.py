@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from geoind.budgets.same_place import SamePlace
     from geoind.traces.many import TraceSessions
 
-__all__ = ["Part", "Reports", "corners_of", "decided", "joined", "obfuscate", "projected", "sql_function"]
+__all__ = ["Part", "Reports", "corners_of", "decide_release", "joined", "obfuscate", "projected", "sql_function"]
 
 BATCH_ROWS = 1 << 16
 """Rows that are examined and drawn at once, or more where a source has larger batches."""
@@ -205,7 +205,7 @@ class Part:
         def counts() -> Iterator[Count]:
             yield self.count(batches(), charged=ledger is not None)
 
-        return decided(self.table, counts(), lambda release: [self.tags(batches(), release)], ledger, label)
+        return decide_release(self.table, counts(), lambda release: [self.tags(batches(), release)], ledger, label)
 
     def _refuse_changes(self, release: "Release") -> None:
         # A partition without rows is not always counted.
@@ -361,7 +361,7 @@ def obfuscate(
     return pa.RecordBatchReader.from_batches(schema, made)
 
 
-def decided(
+def decide_release(
     table: Table,
     counts: Iterable[Count],
     tags: Callable[[Release], Iterable[PersonReports]],

@@ -23,14 +23,14 @@ from .methods import LOCATION_GUARD as LOCATION_GUARD
 from .methods import Cached as Cached
 from .methods import History as History
 from .methods import Independent as Independent
-from .methods import Predictive as Predictive
 from .methods import Rationed as Rationed
 from .methods import Report as Report
 from .methods import TraceMethod as TraceMethod
-from .methods import last_report as last_report
-from .methods import straight_on as straight_on
 from .mobility import LearnedMobility as LearnedMobility
 from .mobility import Mobility as Mobility
+from .predictive import Predictive as Predictive
+from .predictive import last_report as last_report
+from .predictive import straight_on as straight_on
 from .questions import AboveThreshold as AboveThreshold
 from .questions import GuardedPlace as GuardedPlace
 from .sparse import SparseVector as SparseVector

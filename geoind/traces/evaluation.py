@@ -19,7 +19,6 @@ from geoind.budgets.same_place import SamePlace
 from geoind.errors import InvalidInputError
 from geoind.evaluation.figures import new_figure
 from geoind.evaluation.report import Picture, evaluation_page, html_figure, html_heading, html_table
-from geoind.extras import require
 from geoind.mechanisms.planar import PlanarGaussian, PlanarLaplace
 from geoind.mechanisms.spherical import SphericalGaussian
 from geoind.parallel import OnShare
@@ -27,7 +26,8 @@ from geoind.pipeline import Location
 from geoind.space.projection import Projection
 from geoind.traces.adversary import smooth
 from geoind.traces.drives import HOME, Trace
-from geoind.traces.methods import Independent, Predictive, TraceMethod, straight_on
+from geoind.traces.methods import Independent, TraceMethod
+from geoind.traces.predictive import Predictive, straight_on
 from geoind.traces.questions import arc_length
 from geoind.traces.session import TraceSession
 from geoind.traces.sparse import SparseVector, Switching
@@ -321,7 +321,6 @@ class TraceEvaluation:
 
     def write(self, path: Path) -> list[Path]:
         """Write a page with the figure and the tables, and every number as JSON next to it; return the files."""
-        require("a page with figures", "matplotlib")
         page, numbers = trace_report_files(path)
         picture = Picture(
             self.figure(), "Lower and farther left is better. Each line: fresh reports within 250 m to 2 km."

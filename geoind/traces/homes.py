@@ -16,8 +16,9 @@ from geoind.space.sites import Grid
 from geoind.traces.adversary import LEVELS, average, home_beliefs, middle
 from geoind.traces.drives import HOME, commuter
 from geoind.traces.laws import has_left, laplace_quantile, shares
-from geoind.traces.methods import Independent, Predictive, TraceMethod
+from geoind.traces.methods import Independent, TraceMethod
 from geoind.traces.mobility import Mobility
+from geoind.traces.predictive import Predictive
 from geoind.traces.session import TraceSession
 from geoind.traces.sparse import SparseVector
 from geoind.traces.zones import PrivateZone

@@ -167,7 +167,7 @@ class TraceSessions:
         times[1:] = steps.times[order[:-1]]
         first = np.flatnonzero(np.diff(codes, prepend=-1))
         known = np.asarray(numbers, np.int64)[codes[first]]
-        times[first] = np.where(known >= 0, np.append(self._times, -np.inf)[known], -np.inf)
+        times[first] = np.append(self._times, -np.inf)[known]
         answers[first] = np.append(self._reports, [[np.nan, np.nan]], axis=0)[known]
         return times, answers
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,10 @@ from geoind.traces.laws import (
     run_quantile,
     shares,
 )
-from geoind.traces.methods import ANCHORS, HOUR, Distances, History, TraceMethod
+from geoind.traces.methods import ANCHORS, HOUR, Distances, History, TraceMethod, all_positive
 from geoind.traces.questions import GuardedPlace, Place
 
-__all__ = ["FAR", "SparseVector", "Switching"]
+__all__ = ["FAR", "SparseVector", "Switching", "still_counts"]
 
 FAR = 1 / 3
 """A place reported earlier is chosen where it is nearer than about this many limits: as good as a report.
@@ -70,8 +71,7 @@ class SparseVector(TraceMethod):
     tests_in_runs = True
 
     def __post_init__(self) -> None:
-        for name in ("fresh", "test", "limit"):
-            object.__setattr__(self, name, as_positive(getattr(self, name), name))
+        all_positive(self, "fresh", "test", "limit")
         if not 0 <= self.choice < math.inf:
             raise InvalidInputError(f"choice must be 0 or positive and finite, got {self.choice!r}")
         if as_count(self.places, "places") > ANCHORS:
@@ -184,6 +184,14 @@ class SparseVector(TraceMethod):
         return tuple([place for place in history.anchors[-self.places - 1 :] if place != here][-self.places :])
 
 
+def still_counts(now: Any, time: Any, ago: Any, remembered: int) -> Any:
+    """Return whether the answer given at `time`, `ago` answers ago, is of this hour and still remembered.
+
+    Numbers or arrays. `Switching` has seen too many moves if the answer before the last of them counts.
+    """
+    return (time >= now // HOUR * HOUR) & (ago <= remembered)
+
+
 @dataclass(frozen=True)
 class Switching(TraceMethod):
     """A sparse vector session that stops testing for the rest of an hour with too many moves.
@@ -241,10 +249,9 @@ class Switching(TraceMethod):
         return self.stays.likelihood(history, report, apart, hidden)
 
     def _is_moving(self, history: History) -> bool:
-        begin, left, later = history.time // HOUR * HOUR, self.moves, None
-        # From the last answer back: a loop that ends early is quicker than all pairs.
-        for report in reversed(history.reports):
-            if report.time < begin:
+        left, later = self.moves, None
+        for ago, report in enumerate(reversed(history.reports), 1):
+            if not still_counts(history.time, report.time, ago, self.remembered):
                 return False
             if later is not None and (report.lon != later.lon or report.lat != later.lat):
                 left -= 1

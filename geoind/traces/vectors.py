@@ -30,7 +30,7 @@ from geoind.traces.questions import (
     noisy_argmin,
     scales_of_tests,
 )
-from geoind.traces.sparse import FAR, SparseVector, Switching
+from geoind.traces.sparse import FAR, SparseVector, Switching, still_counts
 from geoind.traces.words import CHOICE, LIMIT, NO_CHOICE, TEST, SessionWords, as_block
 
 __all__ = ["array_sessions"]
@@ -201,9 +201,9 @@ class _Batch:
         if switching is None:
             return np.zeros(len(active), bool)
         persons = self.persons[active]
-        begin = self.times[self.at[active]] // HOUR * HOUR
-        recent = state["changed"][persons, 0] - 1 >= state["steps"][persons] - switching.remembered
-        return np.asarray((state["changed_after"][persons, 0] >= begin) & recent)
+        ago = state["steps"][persons] - state["changed"][persons, 0] + 1
+        now, before = self.times[self.at[active]], state["changed_after"][persons, 0]
+        return np.asarray(still_counts(now, before, ago, switching.remembered))
 
     def _windows(self, active: IntArray) -> tuple[IntArray, IntArray]:
         """Return the next rows of each person, and to which of the persons they belong."""

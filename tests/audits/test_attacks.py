@@ -19,7 +19,7 @@ from geoind.audits.attacks import (
     uniqueness,
     usual_places,
 )
-from geoind.audits.visits import Visits, Within, at_night, at_work, plane_around, snapped
+from geoind.audits.visits import Visits, at_night, at_work, plane_around, rows_within, snapped
 from geoind.distances import haversine
 
 PLACES = np.array([[2.30, 48.8], [2.31, 48.8], [2.32, 48.8], [2.33, 48.8]])
@@ -61,7 +61,7 @@ def small() -> Visits:
 @pytest.mark.parametrize(("name", "known"), RISKS)
 def test_the_matching_attacks_have_the_risks_of_scikit_mobility(name: str, known: int) -> None:
     visits = small()
-    near = Within(visits.lonlat, 0.0)
+    near = rows_within(visits.lonlat, 0.0)
     worst = []
     for person in range(visits.persons):
         rows = visits.rows_of(person)
@@ -70,7 +70,7 @@ def test_the_matching_attacks_have_the_risks_of_scikit_mobility(name: str, known
         risks = []
         for chosen in itertools.combinations(rows.tolist(), min(known, len(rows))):
             knowledge = known_visits(visits, np.array(chosen))
-            fits = MATCHING[name](knowledge, [near.rows(place) for place in knowledge.places], visits, 0.0)
+            fits = MATCHING[name](knowledge, [near(place) for place in knowledge.places], visits, 0.0)
             assert fits[person]
             risks.append(1 / fits.sum())
         worst.append(max(risks))
@@ -129,7 +129,7 @@ def test_the_rows_around_a_place_are_those_within_the_radius(lon: float, lat: fl
     lons = (lon + rng.normal(0, spread / max(np.cos(np.radians(lat)), 0.01), 400) + 180) % 360 - 180
     places = np.column_stack([lons, np.clip(lat + rng.normal(0, spread, 400), -90, 90)])
     places[0] = (lon, lat)
-    found = Within(places, radius).rows(np.array([lon, lat]))
+    found = rows_within(places, radius)(np.array([lon, lat]))
     expected = np.flatnonzero(haversine(np.array([[lon, lat]]), places)[0] <= radius + 1e-3)
     assert sorted(found.tolist()) == expected.tolist()
     assert 0 in found

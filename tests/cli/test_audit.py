@@ -65,7 +65,7 @@ def test_a_module_that_crashes_is_not_called_broken(
     (tmp_path / f"{name}.py").write_text(f"{body}\n")
     monkeypatch.chdir(tmp_path)
     assert main(["audit", f"{name}:noise", *PRIVACY]) == 2
-    assert capsys.readouterr().err.startswith(f"geoind: {name}:noise could not be audited")
+    assert capsys.readouterr().err.startswith(f"geoind: {name}:noise cannot be imported")
 
 
 @pytest.mark.parametrize(

@@ -122,9 +122,9 @@ def test_a_mechanism_comes_from_a_module_that_the_user_names(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--mechanism", "own.py"], "--mechanism must be MODULE:NAME"),
-        (["--mechanism", "os:system('true')"], "--mechanism must be MODULE:NAME"),
-        (["--mechanism", "/tmp/own:noise"], "--mechanism must be MODULE:NAME"),
+        (["--mechanism", "own.py"], "must be MODULE:NAME"),
+        (["--mechanism", "os:system('true')"], "must be MODULE:NAME"),
+        (["--mechanism", "/tmp/own:noise"], "must be MODULE:NAME"),
         (["--mechanism", "no_such_module:noise"], "cannot be imported: ModuleNotFoundError"),
         (["--mechanism", "math:noise"], "cannot be imported: AttributeError"),
         (["--mechanism", "math:pi"], "'pi' must be a Mechanism, a Channel or a function, got float"),

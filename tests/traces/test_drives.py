@@ -31,6 +31,30 @@ def test_drives_end_at_gaps_and_have_one_position_in_each_step() -> None:
         evaluate_traces([])
 
 
+def test_drives_of_ten_positions_count_and_the_longest_come_first_then_persons_in_order() -> None:
+    at = {
+        "short": [60 * k for k in range(10)],
+        "nine": [60 * k for k in range(9)],
+        "cleo": [60 * k for k in range(12)],
+        "ben": [60 * k for k in range(12)],
+        # Longer as a whole, shorter from its second position on.
+        "ana": [0, *range(1150, 1651, 50)],
+    }
+    rows = [(name, pd.Timestamp(1.7e9 + s, unit="s", tz="UTC")) for name, times in at.items() for s in times]
+    table = pd.DataFrame(rows, columns=["person", "time"]).assign(lat=48.86, lon=2.29)
+    table["lon"] += table["person"].map({"short": 0.0, "nine": 0.1, "cleo": 0.2, "ben": 0.3, "ana": 0.4})
+    drives = drives_of(table, every=1.0)
+    assert [round(float(lonlat[0, 0]) - 2.29, 6) for _, lonlat in drives] == [0.4, 0.3, 0.2, 0.0]
+    assert len(drives_of(table, every=1.0, most=2)) == 2
+
+
+def test_a_gap_is_twenty_minutes_or_two_steps() -> None:
+    seconds = [*range(0, 12_000, 1000), *range(13_100, 25_000, 1000)]
+    table = pd.DataFrame({"person": "ana", "lat": 48.86, "lon": 2.29, "time": pd.to_datetime(seconds, unit="s")})
+    assert [len(times) for times, _ in drives_of(table, every=1000.0)] == [12, 12]
+    assert len(drives_of(table, every=1051.0)) == 1
+
+
 def test_numbers_with_and_without_zeros_before_them_are_two_persons(tmp_path: Path) -> None:
     path = tmp_path / "trips.csv"
     path.write_text("person,time,lat,lon\n001,0,48.86,2.3\n1,0,48.86,2.3\n")

@@ -76,6 +76,9 @@ def test_only_the_same_place_is_refuted_because_it_does_not_pay_for_repetitions(
     assert set(audits.index) == set(APPROACHES)
     assert audits.index[audits["refuted"]].tolist() == ["same place, same report"]
     assert ((audits["loss"] > audits["allowed"]) == audits["refuted"]).all()
+    # Six reports of traces that are 0.4 of the accuracy apart.
+    sum_of_levels = 6 * Independent.for_accuracy(1000).epsilon * 400
+    assert audits["allowed"]["independent noise, sum"] == pytest.approx(sum_of_levels, rel=0.01)
 
 
 def test_a_page_a_figure_and_json_are_written(found: TraceEvaluation, tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def test_the_times_of_leaving_find_the_home_behind_an_exact_border_and_not_behin
     last = {name: np.median([errors[name][-1] for errors in found]) for name in found[0]}
     assert last["exact circle, times of leaving"] < 40
     assert last["private zone, times of leaving"] > 0.6 * last["centre alone"]
+    assert last["private zone, times and reports"] < last["private zone, times of leaving"]
     assert last["private zone, times of leaving"] > 3 * last["exact circle, times of leaving"]
 
 

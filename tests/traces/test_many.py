@@ -84,6 +84,20 @@ def test_many_persons_get_what_each_gets_alone_in_batches_of_any_size(name: str,
         assert sums == pytest.approx(spent)
 
 
+def test_an_answer_that_stays_the_same_by_chance_is_no_move_and_is_forgotten_as_in_a_session() -> None:
+    # So little noise that reports of a place are mostly equal; the moves are 120 answers ago within the hour.
+    method = Switching(SparseVector(50.0, 0.02, 300.0), 2)
+    lon = np.array([2.3, 2.4, 2.5, *[2.6] * 297])
+    steps = Positions(
+        ["ana"], np.zeros(300, np.int64), np.arange(0.0, 3000.0, 10.0), np.column_stack([lon, lon + 46])
+    )
+    expected, spent = each_alone(method, steps)
+    for borders in ([], [5, 6, 50]):
+        sessions = TraceSessions(method, KEY)
+        assert np.array_equal(in_batches(sessions, steps, borders), expected)
+        assert sessions.spent == spent
+
+
 @pytest.mark.parametrize("name", ["without memory", "with memory", "switching"])
 def test_exact_comparisons_decide_what_doubles_decide(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = crowd(300.0, 40)

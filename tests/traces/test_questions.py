@@ -182,6 +182,22 @@ class Asking(Independent):
         return self.asks(history, place)
 
 
+def test_the_exact_test_of_nearness_has_the_noise_of_the_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answers() -> list[bool]:
+        places = []
+        for step in range(60):
+            session = TraceSession(Predictive(test=0.01, fresh=0.01, limit=1000.0), key=bytes(32))
+            first = session.report(lat=48.8584, lon=2.2945, time=0.0)
+            second = session.report(lat=first.lat + 0.009, lon=first.lon, time=1.0 + step)
+            places.append(first == second)
+        return places
+
+    decided = answers()
+    assert 10 < sum(decided) < 50
+    monkeypatch.setattr("geoind.traces.questions.distance_exceeds", lambda *_: (False, False))
+    assert answers() == decided
+
+
 def asks_for_nothing(history: History, place: GuardedPlace) -> Answered:
     place.has_left(1000.0)
     return history, HERE
