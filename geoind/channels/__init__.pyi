@@ -7,7 +7,11 @@ from .composition import after_query as after_query
 from .composition import compose as compose
 from .composition import sensitivity as sensitivity
 from .dummies import Dummies as Dummies
+from .elastic import ElasticDistance as ElasticDistance
+from .elastic import elastic_distance as elastic_distance
+from .elastic import people_cloaking as people_cloaking
 from .formulas import linear_laplace as linear_laplace
+from .interpolated import Interpolated as Interpolated
 from .metrics import additive_leakage as additive_leakage
 from .metrics import bayes_risk as bayes_risk
 from .metrics import bayes_vulnerability as bayes_vulnerability

@@ -1,6 +1,7 @@
 """The prior: a probability for each site, known before the report."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -255,6 +256,38 @@ class Prior:
         """
         xy = projection.to_xy(lonlat)
         return cls.from_points(sites, xy, weights=weights, smoothing=smoothing, outside=outside)
+
+    @classmethod
+    def from_raster(cls, grid: Grid, path: str | Path, *, projection: "Projection") -> "Prior":
+        r"""Return the values of a raster's pixels, such as people, by the cell of the grid that has their centres.
+
+        Pixels outside the grid are ignored. Choose cells that are no smaller than the pixels.
+
+        Parameters
+        ----------
+        grid : Grid
+        path : str or Path
+            A GeoTIFF or an ESRI ASCII grid with one band and a CRS; needs the extra `raster`.
+        projection : Projection
+            From lon/lat degrees to the grid's metres.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from geoind import Grid, Projection
+        >>> from geoind.space.crs import parsed_crs
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     raster = Path(folder, "people.asc")
+        ...     _ = raster.write_text("ncols 2\nnrows 1\nxllcorner 2.0\nyllcorner 48.0\ncellsize 0.01\n1 7\n")
+        ...     _ = raster.with_suffix(".prj").write_text(parsed_crs("EPSG:4326").to_wkt("WKT1_ESRI"))
+        ...     grid = Grid(-400, 0, cell=800, columns=2, rows=1)
+        ...     Prior.from_raster(grid, raster, projection=Projection(2.01, 48.005)).mass
+        array([0.125, 0.875])
+        """
+        from geoind.space.raster_files import read_raster
+
+        lonlat, people = read_raster(path)
+        return cls.from_lonlat(grid, lonlat, projection=projection, weights=people, outside="drop")
 
     @classmethod
     def from_polygons(

@@ -19,7 +19,7 @@ from geoind.errors import InvalidInputError
 from geoind.randomness import Words
 from geoind.space.sites import Grid, Sites
 
-__all__ = ["as_grid", "choose", "choose_exactly", "reach_of_rows", "steepest_ratio", "steepest_slope"]
+__all__ = ["as_grid", "choose", "choose_exactly", "reach_of_rows", "reaches", "steepest_ratio", "steepest_slope"]
 
 UNIT = 2**1074
 """Every double is a whole multiple of 1 / UNIT."""
@@ -85,12 +85,17 @@ def reach_of_rows(matrix: FloatArray, inputs: Sites, outputs: Sites, confidence:
     The sum of the largest quantile over the true sites, which is exact, and the radius of a cell.
     """
     cell_radius = as_grid(inputs).cell_radius
+    return float(reaches(matrix, inputs, outputs, confidence).max()) + cell_radius
+
+
+def reaches(matrix: FloatArray, inputs: Sites, outputs: Sites, confidence: float) -> FloatArray:
+    """Return for each input the metres within which a report lies of it with at least this probability."""
     apart = euclidean(inputs.xy, outputs.xy)
     order = np.argsort(apart, axis=1)
     within = np.cumsum(np.take_along_axis(matrix, order, axis=1), axis=1)
     # The sum of a row may be rounded to just below the confidence; then its farthest report is the bound.
     enough = np.minimum((within < as_unit(confidence, "confidence")).sum(axis=1), apart.shape[1] - 1)
-    return float(np.take_along_axis(apart, order, axis=1)[np.arange(len(apart)), enough].max()) + cell_radius
+    return np.asarray(np.take_along_axis(apart, order, axis=1)[np.arange(len(apart)), enough])
 
 
 TILE = 20_000

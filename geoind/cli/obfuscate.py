@@ -34,7 +34,17 @@ from geoind.errors import InvalidInputError
 if TYPE_CHECKING:
     from geoind.budgets.ledger import Ledger
 
-SAME_NAME = ("method", "reports_per_person", "same_place", "allow_total", "missing", "order", "rejects", "job")
+SAME_NAME = (
+    "method",
+    "reports_per_person",
+    "same_place",
+    "allow_total",
+    "missing",
+    "order",
+    "rejects",
+    "job",
+    "cells",
+)
 """Options with the name of their parameter in `obfuscate_file`."""
 MOST_DAYS = 1_000_000
 STEPS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
@@ -53,6 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_declarations(parser)
     add_reading(parser, "where the locations are")
     option(parser, "--spreadsheet-safe", "in CSV and TSV, put a ' before texts that begin with =, +, - or @")
+    option(parser, "--cells KIND:N", "write each report as its cell, in a column cell: h3:9, geohash:7")
     group = parser.add_argument_group("bad records")
     text = "write them to this file, with their true locations, instead of stopping"
     option(group, "--rejects FILE", text, type=str)

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeVar, Unpack
 
+import numpy as np
 import pyarrow as pa
 
 from geoind.arrays import FloatArray, IntArray
@@ -21,6 +22,8 @@ from geoind.files.formats import READ_ONLY, BadRecord, Kind, Reading, Source, ki
 from geoind.files.writers import check_writable, write
 from geoind.parallel import OnReports, in_processes
 from geoind.pipeline import Budget
+from geoind.space.cells import as_cell_system, cell_centres, cell_names
+from geoind.space.lattice import snap_lonlat
 from geoind.tables.columns import named_path
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
@@ -53,6 +56,7 @@ def obfuscate_file(
     job: str | None = None,
     progress: OnReports | None = None,
     spreadsheet_safe: bool = False,
+    cells: str | None = None,
     workers: int | None = None,
     **options: Unpack[Options],
 ) -> Summary:
@@ -89,6 +93,9 @@ def obfuscate_file(
         Called now and then with the number of reports so far and the share of the work that is done.
     spreadsheet_safe : bool
         Whether texts of CSV and TSV that a spreadsheet would run are written with a ' first.
+    cells : str, optional
+        Write each report as the cell that contains it: `h3:9` or `geohash:7`. Its name is in the column `cell`
+        (with several places per row `cell_1`, `cell_2`, ...), and the report is the centre of the cell.
     workers : int, optional
         Processes for several files; by default one per core where there is much to do. A person's trace may go on
         in the next file, so traces are read in order, by one process.
@@ -124,6 +131,7 @@ def obfuscate_file(
         label=job or f"{'folder' if several else 'file'} {Path(target).name}",
         progress=progress,
         spreadsheet_safe=spreadsheet_safe,
+        cells=cells,
         several=several,
         workers=workers,
     )
@@ -177,12 +185,15 @@ class _Job:
     label: str
     progress: OnReports | None
     spreadsheet_safe: bool
+    cells: str | None
     several: bool
     workers: int | None
 
     def __post_init__(self) -> None:
         if self.ledger is not None:
             self.recipe.require_person_column("a ledger")
+        if self.cells is not None:
+            as_cell_system(self.cells)
         if str(self.rejects) == STANDARD:
             raise InvalidInputError("`rejects=` holds true places: it needs a file, not standard output")
         if self.workers is not None and (self.workers < 1 or not self.several or self.recipe.time is not None):
@@ -205,7 +216,13 @@ class _Job:
             for path, file in files.items()
             if str(file) != STANDARD and Path(file).exists()
         }
-        options = (replace(self.recipe, key=None), self.reading, self.spreadsheet_safe, str(self.rejects))
+        options = (
+            replace(self.recipe, key=None),
+            self.reading,
+            self.spreadsheet_safe,
+            self.cells,
+            str(self.rejects),
+        )
         return {
             "options": description(options),
             "key": "" if key is None else key.fingerprint,
@@ -267,6 +284,38 @@ class _File:
         first = next(self.source.rows(), None)
         return self.table.needed + ([] if first is None else self.table.clocks(first.batch))
 
+    @cached_property
+    def written_schema(self) -> pa.Schema:
+        """The schema of the reports, with the columns of their cells."""
+        schema = self.table.reported_schema
+        for name in self.cell_columns:
+            if name in schema.names:
+                raise InvalidInputError(f"the output would have two columns {name!r}: do not keep it")
+            schema = schema.append(pa.field(name, pa.string()))
+        return schema
+
+    @property
+    def cell_columns(self) -> list[str]:
+        """The columns of the names of cells, one per place."""
+        count = 0 if self.job.cells is None else len(self.table.places)
+        return ["cell"] if count == 1 else [f"cell_{number}" for number in range(1, count + 1)]
+
+    def _in_cells(
+        self, batch: pa.RecordBatch, reports: Sequence[FloatArray]
+    ) -> tuple[pa.RecordBatch, Sequence[FloatArray]]:
+        """Return the reports as cells: with the names, and moved to the centres. It reads the reports only."""
+        if self.job.cells is None:
+            return batch, reports
+        moved = []
+        for name, places in zip(self.cell_columns, reports, strict=True):
+            there = ~np.isnan(places[:, 0])
+            names, column = cell_names(places[there], self.job.cells), np.full(len(places), None, dtype=object)
+            centres = places.copy()
+            column[there], centres[there] = names, snap_lonlat(cell_centres(names), self.table.decimals)
+            batch = batch.append_column(pa.field(name, pa.string()), pa.array(column, pa.string()))
+            moved.append(centres)
+        return batch, moved
+
     @property
     def rejects(self) -> str | Path | None:
         """Where bad records go; without it the first one is an error."""
@@ -277,7 +326,7 @@ class _File:
     def count(self, sessions: "TraceSessions | None", *, charged: bool) -> Count:
         """Return what is known before anything is drawn; refuse what could not be written."""
         written = self.kinds[1]
-        check_writable(self.target, written, self.table.reported_schema, self.table.places)
+        check_writable(self.target, written, self.written_schema, self.table.places)
         if self.job.spreadsheet_safe and written.format not in ("csv", "tsv"):
             raise InvalidInputError(f"`spreadsheet_safe=` is for CSV and TSV output, not {written.format}")
         self.part = Part(self.table, sessions)
@@ -309,17 +358,20 @@ class _File:
         part = self.part
         if part is None or sessions is not None or self.rejected:
             part = Part(self.table, sessions)
-        record = release.record.to_json().encode()
+        record = replace(release.record, cells=self.job.cells).to_json().encode()
+        corners = [corners_of([])]
 
         def made() -> Iterator[tuple[pa.RecordBatch, Sequence[FloatArray]]]:
             on_problems = self._on_problems(rejects)
             drawn = part.draw(self.batches(rejects), release, on_problems=on_problems, places=False)
             for batch, _, reports in drawn:
-                yield batch, reports
+                written, moved = self._in_cells(batch, reports)
+                corners.append(corners_of([*corners[-1:], *moved]))
+                yield written, moved
                 if self.job.progress is not None and not self.job.several:
                     self.job.progress(part.drawn, part.drawn / max(release.reports, 1))
 
-        schema = self.table.reported_schema
+        schema = self.written_schema
         write(
             target,
             self.kinds[1],
@@ -333,7 +385,7 @@ class _File:
         )
         if sidecar is not None:
             sidecar.write(record + b"\n")
-        return part.drawn, part.corners
+        return part.drawn, corners[-1]
 
     def batches(self, rejects: IO[bytes] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the needed columns of the rows that could be read."""

@@ -235,6 +235,8 @@ class ReleaseRecord(_Checked):
         Of traces: how many persons have a private zone. Its centre is part of their totals.
     time_step : tuple of (str, float)
         Columns of times, and the seconds to whose multiples these are rounded down. Other times are exact.
+    cells : str, optional
+        The kind of cells whose centres the reports are, such as `h3:9`.
     key : {"given", "discarded"}, optional
         Whether the owner of the data gave the key of the noise, and can repeat the noise with it, or it was made
         for this release and not kept. None where it is not known.
@@ -282,6 +284,7 @@ class ReleaseRecord(_Checked):
     fresh: float | None = field(default=None, metadata=_number(1e-12, 1e12, None))
     zones: int | None = field(default=None, metadata=_number(1, 10**12, None))
     time_step: tuple[tuple[str, float], ...] = field(default=(), metadata=_list(_is_step, _steps_of))
+    cells: str | None = field(default=None, metadata=_text("h3:9 or geohash:7", r"(h3|geohash):[0-9]{1,2}", None))
     key: str | None = field(default=None, metadata=_text("given or discarded", "given|discarded", None))
     version: str = field(metadata=_text("a version", r"[0-9A-Za-z.+!_-]{1,64}"))
 

@@ -14,10 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from geoind import Ledger
 from geoind.cli import main
+from geoind.space import cell_centres, cell_names
 from geoind.tables import read_promise
 
 PLACES = "name,lat,lon\nEiffel,48.8584,2.2945\nMontparnasse,48.8421,2.3219\n"
@@ -720,3 +722,36 @@ def test_too_little_memory_is_one_sentence(
 
     monkeypatch.setattr("geoind.obfuscate_file", full)
     assert "not enough memory" in refusal(capfd, places, places.with_name("out.csv"), *SHARP)
+
+
+@pytest.mark.parametrize("system", ["geohash:6", "h3:9"])
+@pytest.mark.parametrize("target", ["out.csv", "out.parquet", "out.geojson"])
+def test_reports_are_written_as_cells(places: Path, target: str, system: str) -> None:
+    out = places.with_name(target)
+    main(["obfuscate", str(places), str(out), *PLAIN, *EACH, "--keep", "name", "--cells", system])
+    rows = rows_of(out)
+    assert [row["name"] for row in rows] == ["Eiffel", "Montparnasse"]
+    lonlat = [[float(row["lon"]), float(row["lat"])] for row in rows]
+    # The report is the centre of the cell, and nothing finer.
+    assert [row["cell"] for row in rows] == cell_names(lonlat, system)
+    assert np.allclose(lonlat, cell_centres([row["cell"] for row in rows]), atol=5.1e-6)
+    assert read_promise(out).cells == system
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a file of reports, with lon and lat."""
+    if path.suffix == ".csv":
+        return list(csv.DictReader(io.StringIO(path.read_text())))
+    if path.suffix == ".parquet":
+        return list(pq.read_table(path).to_pylist())
+    found = json.loads(path.read_text())["features"]
+    corners = [dict(zip(("lon", "lat"), each["geometry"]["coordinates"], strict=True)) for each in found]
+    return [each["properties"] | corner for each, corner in zip(found, corners, strict=True)]
+
+
+def test_a_kept_column_cannot_be_called_cell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "in.csv").write_text("cell,lat,lon\nx,1,2\n")
+    command = ["obfuscate", str(tmp_path / "in.csv"), str(tmp_path / "out.csv"), *PLAIN, *EACH]
+    assert main([*command, "--keep", "cell", "--cells", "geohash:6"]) == 2
+    assert "two columns 'cell'" in capsys.readouterr().err
+    assert not (tmp_path / "out.csv").exists()

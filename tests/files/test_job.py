@@ -88,6 +88,7 @@ def tables(tmp_path: Path) -> Path:
         ("a.csv", "out.csv", {"rejects": "folder.csv"}, "regular file"),
         ("a.csv", "out.csv", {"rejects": "pipe.csv"}, "regular file"),
         ("a.csv", "out.parquet", {"spreadsheet_safe": True}, "CSV and TSV"),
+        ("a.csv", "out.csv", {"cells": "s2:9"}, "cells must be"),
         ("a.csv", "out.gpx", {"keep": ["rider"]}, "rider"),
         ("a.gpkg", "out.svg", {}, "svg"),
         ("a.gpkg", "out.dxf", {}, "dxf"),

@@ -1,0 +1,89 @@
+"""Channels as mechanisms of every place: the law of the reports, and the exact epsilon between any two places."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from geoind import Channel, Grid, InvalidInputError, Places, exponential, planar_geometric
+from geoind.arrays import FloatArray
+from geoind.channels import Interpolated
+
+GRID = Grid(0, 0, cell=100, columns=5, rows=5)
+
+
+def probabilities(mechanism: Interpolated, points: FloatArray) -> FloatArray:
+    """The law of the report of each point, from its definition: a linear system for the weights."""
+    found = mechanism._triangles.find_simplex(points)
+    corners = mechanism._triangles.simplices[found]
+    xy = mechanism.channel.inputs.xy[corners]
+    system = np.concatenate([xy.transpose(0, 2, 1), np.ones((len(points), 1, 3))], axis=1)
+    right = np.column_stack([points, np.ones(len(points))])
+    weights = np.linalg.solve(system, right[..., None])[..., 0]
+    return np.asarray(np.einsum("nc,ncz->nz", weights, mechanism.channel.matrix[corners]))
+
+
+def test_epsilon_holds_between_any_two_places_and_is_attained() -> None:
+    mechanism = Interpolated(exponential(GRID, GRID, epsilon=0.01))
+    rng = np.random.default_rng(1)
+    first = rng.uniform(0, 400, (20_000, 2))
+    step = rng.exponential(1.0, (20_000, 1)) * rng.choice([0.01, 10, 100], (20_000, 1))
+    angle = rng.uniform(0, 2 * np.pi, 20_000)
+    second = np.clip(first + step * np.column_stack([np.cos(angle), np.sin(angle)]), 0, 400)
+    apart = np.hypot(*(second - first).T)
+    loss = np.abs(np.log(probabilities(mechanism, first) / probabilities(mechanism, second))).max(axis=1)
+    rates = loss[apart > 1e-3] / apart[apart > 1e-3]
+    assert rates.max() <= mechanism.epsilon * (1 + 1e-6)
+    assert rates.max() > 0.9 * mechanism.epsilon
+    # A rate is local: short steps within a triangle lose no more than the triangle's.
+    near = (apart < 0.5) & (apart > 1e-3)
+    same = mechanism._triangles.find_simplex(first) == mechanism._triangles.find_simplex(second)
+    assert (loss[near & same] <= apart[near & same] * mechanism.rates_at(first[near & same]) * (1 + 1e-6)).all()
+
+
+def test_reports_have_the_interpolated_law() -> None:
+    mechanism = Interpolated(planar_geometric(GRID, epsilon=0.02))
+    for place in ([133.0, 271.0], [0.0, 400.0]):
+        expected = 40_000 * probabilities(mechanism, np.array([place]))[0]
+        reports = GRID.nearest(mechanism.sample([place] * 40_000, rng=5))
+        counts = np.bincount(reports, minlength=25)
+        statistic = ((counts - expected) ** 2 / expected).sum()
+        assert statistic < chi2.isf(1e-9, 24)
+        # And not that of a place 60 m away.
+        other = 40_000 * probabilities(mechanism, np.clip(np.add([place], [60, -60]), 0, 400))[0]
+        assert ((counts - other) ** 2 / other).sum() > chi2.isf(1e-9, 24)
+
+
+def test_a_place_outside_counts_as_the_closest_one_of_the_hull() -> None:
+    mechanism = Interpolated(exponential(GRID, GRID, epsilon=0.01))
+    outside, border = [[-250.0, 130.0], [900.0, 900.0]], [[0.0, 130.0], [400.0, 400.0]]
+    assert (mechanism.rates_at(outside) == mechanism.rates_at(border)).all()
+    reports = mechanism.sample(outside * 3000, rng=1), mechanism.sample(border * 3000, rng=1)
+    assert (reports[0] == reports[1]).all()
+    with pytest.raises(InvalidInputError, match="row 1"):
+        mechanism.check_inside(np.array([[1.0, 1.0], [-1.0, 0.0]]))
+
+
+def test_a_report_that_only_one_corner_makes_has_no_epsilon() -> None:
+    assert Interpolated(Channel.deterministic(GRID, GRID, np.arange(25))).epsilon == math.inf
+    assert Interpolated(Channel.deterministic(GRID, GRID, np.zeros(25, int))).epsilon == 0
+
+
+@pytest.mark.parametrize(
+    "sites",
+    [
+        Places([[0, 0], [1, 1]]),
+        Places([[0, 0], [1, 1], [2, 2], [3, 3]]),
+        Places([[0, 0], [9, 0], [0, 9], [0, 0]]),
+        Places([[0, 0, 1], [9, 0, 1], [0, 9, 1], [3, 3, 3]]),
+    ],
+)
+def test_sites_without_triangles_are_refused(sites: Places) -> None:
+    channel = Channel(sites, sites, np.full((len(sites), len(sites)), 1 / len(sites)))
+    with pytest.raises(InvalidInputError, match="inputs"):
+        Interpolated(channel)
+
+
+def test_no_points_have_no_reports() -> None:
+    assert Interpolated(exponential(GRID, GRID, epsilon=0.01)).sample(np.empty((0, 2))).shape == (0, 2)
