@@ -9,11 +9,11 @@ import numpy as np
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from geoind import BudgetExceededError, SamePlace, level_of_reports, obfuscate
+from geoind import BudgetExceededError, Location, SamePlace, level_of_reports, obfuscate
 from geoind.budgets.ledger import Ledger
 from geoind.errors import plural
 
-from .requests import Point, Privacy, Promised
+from .requests import MAX_SEED, Point, Privacy, Promised
 from .town import Town, to_latlon
 
 __all__ = ["again_router"]
@@ -34,6 +34,7 @@ class AgainAsk(Point, Privacy):
     budget: int = Field(40, ge=1, le=1000, description="Reports that the budget pays for")
     answer: Literal["fresh", "same"] = Field("fresh", description="Fresh noise each time, or the same report")
     count: int = Field(1, ge=1, le=200, description="How many times to ask")
+    seed: int | None = Field(None, ge=0, le=MAX_SEED, description="Repeats the noise; for simulation only")
 
 
 class Answers(BaseModel):
@@ -54,6 +55,14 @@ def again_router(town: Town, database: Path) -> APIRouter:
     memory = SamePlace(secrets.token_bytes(32), cell=CELL)
     url = f"sqlite:///{database}"
 
+    def remembered(ask: AgainAsk, who: dict[str, Any]) -> Location[float]:
+        report = memory.obfuscate(**who)
+        if ask.seed is None:
+            return report
+        # Paid above; a seed gives every pseudonym, and so every run, the same report.
+        repeated = SamePlace(ask.seed.to_bytes(32), cell=CELL)
+        return repeated.obfuscate(**{**who, "ledger": None, "person_id": "anyone"})
+
     @router.post("/again")
     def again(ask: AgainAsk) -> Answers:
         """Ask for reports of one place, one after the other, until the budget is spent."""
@@ -69,8 +78,11 @@ def again_router(town: Town, database: Path) -> APIRouter:
                 "ledger": ledger,
             }
             try:
-                for _ in range(ask.count):
-                    report = memory.obfuscate(**who) if ask.answer == "same" else obfuscate(**who)
+                # Each answer has its own stream, so that one request or many give the same answers.
+                first = round(ledger.spent(ask.person) / epsilon)
+                for number in range(first, first + ask.count):
+                    rng = None if ask.seed is None else np.random.default_rng([ask.seed, number])
+                    report = remembered(ask, who) if ask.answer == "same" else obfuscate(**who, rng=rng)
                     reports.append([report.lon, report.lat])
             except BudgetExceededError:
                 refused = (

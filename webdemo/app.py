@@ -15,6 +15,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from pydantic import BaseModel
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 
 from geoind import GeoindError, Ledger, __version__
@@ -71,6 +72,8 @@ def create_app(basemap: str | Path | None = None, *, online_tiles: bool = False)
     )
     app.state.town = town
     app.add_middleware(BodyLimit, most=MOST_BYTES)
+    # The map of a town is half a megabyte of text.
+    app.add_middleware(GZipMiddleware, minimum_size=4096, compresslevel=4)
     # DNS rebinding: another site's host name that resolves to this machine must not be served.
     app.add_middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)
     headers = security_headers(online_tiles=online_tiles)

@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
 from geoind import PlanarLaplace
+from geoind.maps.graticule import Graticule
 from geoind.maps.offline import MEDIA_TYPES, asset_bytes, map_parts
 from geoind.pictures.page import content_policy, fill
 
@@ -22,6 +23,16 @@ TILE_HOST = "https://tile.openstreetmap.org"
 LONG = {"Cache-Control": "max-age=86400"}
 
 INDEX = files(__package__).joinpath("static/index.html").read_text("utf-8")
+
+MODULES = [
+    *sorted(
+        f"/static/js/{file.name}"
+        for file in files(__package__).joinpath("static/js").iterdir()
+        if file.name.endswith(".js") and file.name != "theme.js"
+    ),
+    "/device/geoind.js",
+]
+"""All scripts of the page, to be fetched at once and not one after another."""
 
 
 def security_headers(*, online_tiles: bool) -> dict[str, str]:
@@ -65,13 +76,16 @@ def page_router(town: Town, *, online_tiles: bool) -> APIRouter:
     base = town.basemap.to_folium()
     base._name, base._id = "demo", "base"
     base.add_to(chart)
+    Graticule().add_to(chart)
     chart.fit_bounds([[south, west], [north, east]])
     parts = map_parts(chart)
     script = parts.scripts[-1]
     index = fill(
         INDEX,
         map_styles=[name for name in parts.assets if name.endswith("css")],
-        map_scripts=[name for name in parts.assets if not name.endswith("css")],
+        # jQuery is for popups, and this map has none.
+        map_scripts=[name for name in parts.assets if not name.endswith("css") and name != "jquery"],
+        modules=MODULES,
         map=parts.body,
         attribution=town.basemap.attribution,
         town=town.basemap.name,

@@ -2,7 +2,9 @@
 
 import posixpath
 import re
+from collections.abc import Mapping
 from importlib.resources import files
+from types import MappingProxyType
 
 __all__ = ["Bundle", "bundle"]
 
@@ -16,32 +18,32 @@ Bundle = tuple[list[str], list[str]]
 """The texts of modules, the first module last, and the names that it exports from others."""
 
 
-def bundle(entry: str, *, ready: str = "", as_name: str = "") -> Bundle:
+def bundle(entry: str, *, ready: Mapping[str, str] = MappingProxyType({})) -> Bundle:
     """Return a module and the modules that it imports as texts without imports and exports.
 
     Parameters
     ----------
     entry : str
         A file of this package, such as `static/story/story.js`.
-    ready, as_name : str
-        A module that another script has loaded already, and the global variable that holds its exports.
+    ready : mapping
+        Modules that another script has loaded already, each with the JavaScript expression for its exports.
     """
     texts: dict[str, str] = {}
-    used: set[str] = set()
+    used: dict[str, set[str]] = {}
 
     def visit(name: str) -> None:
         text = files(__package__).joinpath(name).read_text("utf-8")
         for names, wanted in IMPORT.findall(text):
             path = posixpath.normpath(posixpath.join(posixpath.dirname(name), wanted))
-            if path == ready:
-                used.update(_names(names))
+            if path in ready:
+                used.setdefault(ready[path], set()).update(_names(names))
             elif path not in texts:
                 visit(path)
         texts[name] = text
 
     visit(entry)
     exported = [name for names, _ in IMPORT.findall(texts[entry]) for name in _names(names)]
-    parts = [f"const {{ {', '.join(sorted(used))} }} = {as_name};\n"] if used else []
+    parts = [f"const {{ {', '.join(sorted(names))} }} = {exports};\n" for exports, names in used.items()]
     parts += map(_inlined, texts.values())
     return parts, sorted(exported)
 

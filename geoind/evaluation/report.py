@@ -357,13 +357,17 @@ CLAIMS_TABLE = """
 """
 
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; margin: 0 }
+:root { color-scheme: light dark; --ink: #222; --paper: #fff; --soft: #555; --rule: #ccc; --bad: #fbe3d6;
+  --open: #fdf6d0 }
+@media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --paper: #16181c; --soft: #b0b0b0; --rule: #444;
+  --bad: #4a2614; --open: #3d3714 } img { filter: invert(0.9) hue-rotate(180deg) } }
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); margin: 0 }
 main { max-width: 70rem; margin: 0 auto; padding: 1rem }
-h1, h2 { line-height: 1.2 } h2 { margin-top: 2.5rem; border-top: 1px solid #ccc; padding-top: 1rem }
-figure { margin: 1.5rem 0 } img { max-width: 100%; height: auto } figcaption, small, footer { color: #555 }
+h1, h2 { line-height: 1.2 } h2 { margin-top: 2.5rem; border-top: 1px solid var(--rule); padding-top: 1rem }
+figure { margin: 1.5rem 0 } img { max-width: 100%; height: auto } figcaption, small, footer { color: var(--soft) }
 .wide { overflow-x: auto } table { border-collapse: collapse; font-size: 0.85rem }
-th, td { padding: 0.25rem 0.6rem; text-align: right; border-bottom: 1px solid #ddd; white-space: nowrap }
+th, td { padding: 0.25rem 0.6rem; text-align: right; border-bottom: 1px solid var(--rule); white-space: nowrap }
 th:first-child { text-align: left } .claims th:first-child { white-space: normal; min-width: 16rem }
 @media (max-width: 60rem) { figure img { max-width: none } }
-.claims td { text-align: left } .fails { background: #fbe3d6 } .depends { background: #fdf6d0 }
+.claims td { text-align: left } .fails { background: var(--bad) } .depends { background: var(--open) }
 """

@@ -87,7 +87,7 @@ class Basemap:
         """The features that are buildings."""
         return self.features[self.features["kind"] == "buildings"]
 
-    def to_folium(self) -> "GeoJson":
+    def to_folium(self, *, pane: str = "overlayPane") -> "GeoJson":
         """Return the background as one folium layer: one feature per kind, which is fast to draw."""
         shapes: dict[str, Any] = {"extent": shapely.box(*self.bounds)}
         for kind, group in self.features.groupby("kind"):
@@ -109,6 +109,7 @@ class Basemap:
             style_function=lambda feature: BASE_STYLE[feature["properties"]["kind"]],
             control=False,
             interactive=False,
+            pane=pane,
         )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["city_map"]
 
 LINE = "#8d99ae"
+DARK = "@media (prefers-color-scheme: dark) { .leaflet-image-layer { filter: invert(0.9); } }"
 CONNECTED = 60
 """How many true locations are connected to their reports."""
 
@@ -66,7 +67,7 @@ def city_map(city: City, truth: FloatArray, reports: FloatArray, noise: Spherica
         epsilon=f"{noise.epsilon:.4g}",
         mean=f"{noise.mean_radius:.0f}",
     )
-    add_legend(page, "A synthetic city, obfuscated", [about])
+    add_legend(page, "A synthetic city, obfuscated", [about], style=DARK)
     return page
 
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
+from geoind.maps.graticule import GRATICULE_STYLE, Graticule
 from geoind.maps.offline import add_html
 from geoind.pictures.page import fill
 
@@ -14,16 +15,27 @@ if TYPE_CHECKING:
 __all__ = ["add_legend", "colour_bar"]
 
 STYLE = """
+:root { color-scheme: light dark; }
 .leaflet-container { background: #f7f5f0; }
 .legend { position: fixed; right: 12px; top: 12px; z-index: 900; max-width: 20rem; padding: 10px 14px;
   border-radius: 10px; background: #fffffff0; color: #1c2333; box-shadow: 0 1px 5px #0003;
   font: 14px/1.45 system-ui, sans-serif; overflow-wrap: anywhere; max-height: 70vh; overflow-y: auto; }
 .legend summary { font-weight: 600; cursor: pointer; }
-.legend .colour-bar { display: block; width: 100%; height: 12px; margin-top: 6px; border-radius: 3px; }
+.legend .colour-bar { display: block; width: 100%; height: 12px; margin-top: 6px; border-radius: 3px;
+  background: #f7f5f0; }
 .legend .ends { display: flex; justify-content: space-between; }
 @media (max-width: 600px) {
   .legend { left: 54px; right: 8px; top: 8px; max-width: none; padding: 6px 10px;
     font-size: 12px; line-height: 1.35; }
+}
+@media (prefers-color-scheme: dark) {
+  .leaflet-container, .legend .colour-bar { background: #171b22; }
+  .legend, .leaflet-bar a, .leaflet-control-layers, .leaflet-container .leaflet-control-attribution,
+  .leaflet-control-scale-line { background: #191d24f0; color: #e9ecf2; border-color: #313844; text-shadow: none; }
+  .leaflet-container .leaflet-control-attribution a { color: inherit; }
+  .leaflet-bar a.leaflet-disabled { background: #222832; color: #a3acbb; }
+  /* The base map is light: inverted, with its hues. */
+  .leaflet-base-pane { filter: invert(0.9) hue-rotate(180deg); }
 }
 """
 
@@ -47,10 +59,11 @@ COLOUR_BAR = """
 """
 
 
-def add_legend(chart: "Map", title: str, lines: Sequence[str]) -> None:
-    """Add a title and a legend to the page of a map; text is escaped, `Markup` is not."""
+def add_legend(chart: "Map", title: str, lines: Sequence[str], *, style: str = "") -> None:
+    """Add a title, a legend and a graticule to the page of a map; text is escaped, `Markup` is not."""
     chart.get_root().title = escape(title)
-    add_html(chart, fill(LEGEND, title=title, lines=lines), STYLE)
+    Graticule().add_to(chart)
+    add_html(chart, fill(LEGEND, title=title, lines=lines), STYLE + GRATICULE_STYLE + style)
 
 
 def colour_bar(colours: Sequence[str], ends: Sequence[str]) -> Markup:

@@ -27,6 +27,9 @@ __all__ = ["check_output", "heat_layer", "population_frame", "save_population"]
 DECIMALS = 6
 """Decimals of a degree in text files: a tenth of a metre."""
 
+OPACITY = 0.75
+"""Of the densest cell on a map, and of its colour in the legend."""
+
 EMPTY = 1e-6
 """Share of the largest mass below which a cell counts as empty."""
 
@@ -173,10 +176,10 @@ def _write_png(population: Prior, path: Path, projection: Projection, intervals:
 
 def _write_html(population: Prior, path: Path, projection: Projection, intervals: Intervals | None) -> None:  # noqa: ARG001
     grid = _grid_of(population)
-    chart = population.explore(projection)
+    chart = population.explore(projection, opacity=OPACITY)
     most = population.mass.max() / (grid.cell / 100) ** 2
     # Brightness is the square root of the share: the middle of the bar is a quarter of the largest share.
-    bar = colour_bar(colour_names(9), ["0 %", f"{100 * most / 4:.2g} %", f"{100 * most:.2g} %"])
+    bar = colour_bar(colour_names(13, opacity=OPACITY), ["0 %", f"{100 * most / 4:.2g} %", f"{100 * most:.2g} %"])
     lines = [
         fill("Share of the people per hectare, in cells of {{ cell }} m{{ bar }}", cell=f"{grid.cell:g}", bar=bar)
     ]

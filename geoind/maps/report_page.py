@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import folium
 import numpy as np
+from folium.map import CustomPane
 from markupsafe import Markup
 from scipy.ndimage import gaussian_filter
 
@@ -42,6 +43,13 @@ DEGREE = 10
 
 MOST_FACTOR = 1e6
 """Larger factors are not printed as numbers, because they are no useful bound."""
+
+DARK = """
+@media (prefers-color-scheme: dark) {
+  .leaflet-image-layer { filter: invert(1) hue-rotate(180deg); }
+  .leaflet-overlay-pane canvas { filter: brightness(1.7); }
+}
+"""
 
 STYLE = """
 .unprotected { position: fixed; left: 0; right: 0; bottom: 60px; margin: auto; width: fit-content; max-width: 80%;
@@ -93,7 +101,9 @@ def report_map(
     low, high = _extent(unwrapped)
     chart = folium.Map(tiles=None, prefer_canvas=True, max_zoom=20, control_scale=True, zoom_snap=0.25)
     if basemap is not None:
-        basemap.to_folium().add_to(chart)
+        # A pane of its own, which a dark page inverts.
+        CustomPane("base", z_index=300).add_to(chart)
+        basemap.to_folium(pane="base").add_to(chart)
     if count <= MOST_POINTS:
         _points(np.concatenate(list(unwrapped())), TRUTH if record is None else REPORT).add_to(chart)
     else:
@@ -105,7 +115,7 @@ def report_map(
         lines = [plural(count, "report"), *_promise_lines(record), *_total_lines(record, releases)]
     if basemap is not None:
         lines.append(basemap.attribution)
-    add_legend(chart, title, lines)
+    add_legend(chart, title, lines, style=DARK)
     if record is None:
         add_html(chart, UNPROTECTED, STYLE)
     return offline_html(chart)

@@ -87,9 +87,7 @@ def density_layer(
     left, low, right, high = grid.bounds
     inside = ((xy >= (left, low)) & (xy <= (right, high))).all(axis=1)
     shade = np.where(inside, np.sqrt(mass / mass.max())[grid.nearest(xy)], 0.0)
-    colours = _coloured(shade)
-    colours[:, 3] = np.where(inside, np.minimum(1.0, 3 * shade) * opacity, 0.0)
-    picture = np.rint(255 * colours).astype(np.uint8).reshape(rows, columns, 4)
+    picture = np.rint(255 * _on_map(shade, opacity)).astype(np.uint8).reshape(rows, columns, 4)
     return ImageOverlay(picture, [[float(south), float(west)], [float(north), float(east)]], name=name)
 
 
@@ -155,16 +153,25 @@ def as_grid_of(sites: Sites, what: str) -> Grid:
     return sites
 
 
-def colour_names(count: int) -> list[str]:
-    """Return CSS colours for equally spaced square roots of the share, from zero to the largest share.
+def colour_names(count: int, *, opacity: float) -> list[str]:
+    """Return CSS colours of `density_layer` for equally spaced square roots of the share, from 0 to the largest.
 
     Examples
     --------
-    >>> colour_names(2)
-    ['rgb(0 0 4)', 'rgb(252 255 164)']
+    >>> colour_names(2, opacity=0.75)
+    ['rgb(0 0 4 / 0%)', 'rgb(252 255 164 / 75%)']
     """
-    bands = np.rint(255 * _coloured(np.linspace(0, 1, count))[:, :3]).astype(int)
-    return [f"rgb({red} {green} {blue})" for red, green, blue in bands.tolist()]
+    bands = _on_map(np.linspace(0, 1, count), opacity) * [255, 255, 255, 100]
+    return [
+        f"rgb({red} {green} {blue} / {alpha}%)" for red, green, blue, alpha in np.rint(bands).astype(int).tolist()
+    ]
+
+
+def _on_map(shade: FloatArray, opacity: float) -> FloatArray:
+    """Return the colours of shades on a map, (n, 4): small shades are transparent."""
+    colours = _coloured(shade)
+    colours[:, 3] = np.minimum(1.0, 3 * shade) * opacity
+    return colours
 
 
 def _coloured(shade: FloatArray) -> FloatArray:

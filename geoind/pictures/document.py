@@ -131,8 +131,8 @@ TABLE = """
 """
 
 STYLE = """
-:root { --ink: #222; --paper: #fff; --soft: #555; --rule: #ccc; --one: #0072b2; --two: #d55e00; --few: #cfe3f1;
-  --some: #7fb2d9; --grey: #888; --good: #e2f2e6; --bad: #fbe3d6 }
+:root { color-scheme: light dark; --ink: #222; --paper: #fff; --soft: #555; --rule: #ccc; --one: #0072b2;
+  --two: #d55e00; --few: #cfe3f1; --some: #7fb2d9; --grey: #888; --good: #e2f2e6; --bad: #fbe3d6 }
 @media (prefers-color-scheme: dark) { :root { --ink: #e8e8e8; --paper: #16181c; --soft: #b0b0b0; --rule: #444;
   --one: #56b4e9; --two: #f0913a; --few: #1f3a4d; --some: #2f6d94; --grey: #999;
   --good: #1d3b26; --bad: #4a2614 } }

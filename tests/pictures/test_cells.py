@@ -1,3 +1,5 @@
+import base64
+import io
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -5,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib import pyplot
+from PIL import Image
 
 from geoind import (
     Channel,
@@ -21,7 +24,7 @@ from geoind import (
 )
 from geoind.curator import ReleasedCounts, release_counts
 from geoind.evaluation import synthetic_city
-from geoind.pictures.cells import SMALL, thumbnail
+from geoind.pictures.cells import SMALL, colour_names, density_layer, thumbnail
 
 CITY = synthetic_city(16)
 CAFES = Prior(Places([[0, 0], [100, 0], [500, 500]]), [0.5, 0.25, 0.25])
@@ -148,3 +151,16 @@ def test_a_thumbnail_is_small_however_large_the_grid_is() -> None:
     assert png is not None
     assert int.from_bytes(png[16:20]) <= SMALL
     assert len(png) < 20_000
+
+
+def test_the_colours_of_a_legend_are_those_of_the_cells() -> None:
+    masses = np.array([0.0, 1, 4, 9, 16, 25, 36]) / 36
+    grid = Grid(0, 0, cell=100, columns=7, rows=1)
+    layer = density_layer(grid, masses, Projection(0, 0), pixels=70, opacity=0.6, name="people")
+    picture = Image.open(io.BytesIO(base64.b64decode(layer.url.partition(",")[2]))).convert("RGBA")
+    cells = np.asarray(picture)[picture.height // 2, 5::10].tolist()
+    # The legend has equal steps of the square root, from none to the largest.
+    for cell, name in zip(cells, colour_names(7, opacity=0.6), strict=True):
+        *colour, alpha = map(int, re.findall(r"\d+", name))
+        assert cell[:3] == pytest.approx(colour, abs=1)
+        assert 100 * cell[3] / 255 == pytest.approx(alpha, abs=1)

@@ -62,4 +62,4 @@ def turn_to(page: Page, view: str) -> None:
     part = view.split("=")[1] if view.startswith("part") else "card"
     expect(page.locator(f"#tab-{part}")).to_have_attribute("aria-selected", "true")
     if part == "card":
-        expect(page.locator("#count")).to_have_text(f"{view[-1]} of 6")
+        expect(page.locator("#count")).to_have_text(f"{view[5]} of 6")

@@ -1,5 +1,7 @@
 """The demo for everybody: axe-core in every tab and theme, keys, spoken words, forced colours, no motion."""
 
+import re
+
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
@@ -43,8 +45,17 @@ def test_axe_finds_nothing_in_any_part_of_the_story(story: Page) -> None:
         turn_to(story, view)
         if view == "part=day":
             story.locator("#example-day").click()
-        if story.locator("#play").is_visible():
-            story.locator("#play").click()
+            expect(story.locator("#outcomes")).to_be_visible()
+        if view == "card=4":
+            # By keyboard alone: from the heading of the card to its controls.
+            expect(story.locator("#title")).to_be_focused()
+            for _ in range(20):
+                story.keyboard.press("Tab")
+                if story.evaluate("document.activeElement.id") == "play":
+                    break
+            story.keyboard.press("Enter")
+            expect(story.locator("#finding")).to_contain_text("Found after")
+            expect(story.locator("#chart svg")).to_have_attribute("aria-label", re.compile("200 runs"))
         assert violations(story) == [], view
         story.locator("#theme").click()
         assert violations(story) == [], (view, "dark")
@@ -84,6 +95,40 @@ def test_reduced_motion_shows_the_end_at_once(watched: Page, demo_url: str) -> N
     assert len(asked) == 1
     moving = "document.getAnimations().filter(one => one.playState === 'running').length"
     assert watched.evaluate(moving) == 0
+
+
+MESSAGES = """
+window.messages = [];
+for (const region of document.querySelectorAll('[role=status], [role=alert], [aria-live]'))
+  new MutationObserver(() => { if (region.textContent) messages.push(region.textContent); })
+    .observe(region, { childList: true, characterData: true, subtree: true });
+"""
+
+
+def test_a_tab_moves_the_focus_to_its_title_and_a_run_has_one_message(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    for name in [*list(TABS.values())[1:], "Explore", "Ask again"]:
+        watched.get_by_role("tab", name=name).click()
+        title = watched.locator("#lead h2:visible")
+        expect(title).to_be_focused()
+        expect(watched).to_have_title(f"{name}: {title.inner_text()} · geoind")
+    set_slider(watched, "budget", 5)
+    expect(watched.locator("#map-summary")).to_have_text("No answers yet.")
+    watched.evaluate(MESSAGES)
+    button = watched.get_by_role("button", name="Ask until refused")
+    button.focus()
+    watched.keyboard.press("Enter")
+    expect(watched.locator("#answers")).to_have_text("5")
+    expect(watched.locator("#map-summary")).to_contain_text("Refused: the budget of 5 reports")
+    expect(button).to_be_focused()
+    assert len(watched.evaluate("messages")) == 1
+    watched.get_by_role("tab", name="A trace").click()
+    settle(watched)
+    undo = watched.get_by_role("button", name="Undo a corner")
+    for _ in range(watched.locator(".dot-truth").count()):
+        undo.click()
+    expect(watched.locator(".dot-truth")).to_have_count(0)
+    expect(undo).to_be_focused()
 
 
 def test_forced_colours_keep_what_colour_means(watched: Page, demo_url: str) -> None:

@@ -11,6 +11,8 @@ from tests.webdemo.browser import TABS, answered, click_map, sent, set_slider, s
 ARTEFACTS = Path(__file__).parents[2] / "artefacts"
 
 
+SCREENS = {"wide": (1440, 900), "phone": (390, 844), "zoom-200": (720, 450), "zoom-400": (360, 240)}
+
 # What is wider than the window, and texts that are wider than their box.
 OVERFLOW = """
 [...document.querySelectorAll('body, button, label, output, dd, td')].filter(
@@ -26,8 +28,15 @@ def test_each_tab_fits_every_screen_and_is_kept_as_pictures(watched: Page, demo_
     if tab == "again":
         watched.get_by_role("button", name="Ask once").click()
         expect(watched.locator("#answers")).to_have_text("1")
-    for screen, (width, height) in {"wide": (1440, 900), "phone": (390, 844)}.items():
+    for screen, (width, height) in SCREENS.items():
         watched.set_viewport_size({"width": width, "height": height})
+        # The header is one line; title, sentence and finding are seen without scrolling.
+        tools = watched.locator(".bar > *, .tools > *").evaluate_all(
+            "all => all.map(one => one.getBoundingClientRect()).map(({top, bottom}) => (top + bottom) / 2)"
+        )
+        assert max(tools) - min(tools) < 4, screen
+        for part in ("h2:visible", "p:visible >> nth=0", "#finding"):
+            expect(watched.locator(f"#lead {part}").first).to_be_in_viewport(ratio=1)
         for theme in ("light", "dark"):
             if watched.locator("html").get_attribute("data-theme") != theme:
                 watched.locator("#theme").click()

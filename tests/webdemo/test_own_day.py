@@ -1,4 +1,4 @@
-"""Somebody's own day in a real browser: files are read in the page, homes are found, remedies hide them."""
+"""A visitor's own day in a real browser: files are read in the page, homes are found, remedies hide them."""
 
 import json
 import math
@@ -131,6 +131,13 @@ def test_your_home_is_found_and_remedies_hide_it(story: Page) -> None:
             "all => all.map(r => [r.children[0].textContent, r.children[1].textContent])"
         )
     )
+    answered = story.locator("#outcomes-rows tr td:nth-child(3)").all_inner_texts()
+    # The budget answers its five questions of a year, and the mean error is theirs alone.
+    assert answered[1:] == ["35,040 of 35,040", "5 of 35,040", "35,040 of 35,040", "35,040 of 35,040"]
+    for row in rows.values():
+        lucky = re.search(r"guess (\d+)\sm off", row)
+        assert lucky is None or ("lucky, not sure" in row) == (int(lucky[1]) <= 50)
+    expect(story.locator("#zone-note")).to_contain_text("inside or outside")
     assert list(rows) == [
         "fresh noise each time",
         "same place, same report",
@@ -147,8 +154,8 @@ def test_your_home_is_found_and_remedies_hide_it(story: Page) -> None:
     for way in ("a session", "a zone around home"):
         story.locator("#way-box").get_by_label(way).check()
         expect(story.locator("#theirs canvas")).to_have_attribute("aria-label", re.compile("different report"))
-    # The browser asks for the icon whenever the address changes.
-    assert [request for request in requests if not request.endswith("/icon.svg")] == []
+    # The browser asks for the icon whenever the address changes; a worker's text is in the page.
+    assert [request for request in requests if not request.endswith("/icon.svg") and request[:5] != "blob:"] == []
 
 
 def test_a_gap_that_ends_elsewhere_is_silence_and_a_short_way_is_a_line(local: Page) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Page, expect
+from PIL import Image
+from playwright.sync_api import Browser, Page, expect
 
 from tests.webdemo.browser import VIEWS, number, set_slider, turn_to
 from webdemo.requests import Privacy
@@ -51,32 +52,34 @@ def me(page: Page) -> tuple[float, float]:
 # The cards
 
 
-def test_the_story_begins_with_what_geo_indistinguishability_is(story: Page) -> None:
-    expect(story.locator("#definition")).to_contain_text(
-        "Geo-indistinguishability: a report of yours can hardly change"
-    )
+def test_the_story_begins_in_six_cards(story: Page) -> None:
     expect(story.locator("#count")).to_have_text("1 of 6")
     expect(story.locator(".foot")).to_contain_text("drawn by the module for devices, exactly")
     expect(story.locator(".foot")).to_contain_text("OpenStreetMap contributors")
 
 
-def test_six_cards_of_one_sentence_lead_to_free_play_and_back(story: Page) -> None:
-    titles = []
+def test_six_cards_of_200_words_lead_to_free_play_and_back(story: Page) -> None:
+    titles, words = [], 0
     for number_ in range(1, 7):
         expect(story.locator("#count")).to_have_text(f"{number_} of 6")
-        titles.append(story.locator("#title").inner_text())
-        sentence = story.locator("#sentence").inner_text()
-        assert re.fullmatch(r"[^.]+\.", sentence), sentence
-        assert story.locator("#drag").inner_text()
+        title = story.locator("#title").inner_text()
+        titles.append(title)
+        # The title of the page, and the heading has the focus, so that a screen reader reads the new card.
+        assert story.title() == f"{title} · geoind"
+        if number_ > 1:
+            expect(story.locator("#title")).to_be_focused()
+        words += len(story.locator("#part-card").inner_text().split()) - 3
         story.locator("#next").click()
-    assert len(set(titles)) == 6
+    assert titles[2:] == ["The promise", "Ask again", "What helps", "Coffee nearby"]
+    assert 120 <= words <= 200
     expect(story.get_by_role("tab", name="Free play")).to_have_attribute("aria-selected", "true")
     story.go_back()
     expect(story.locator("#count")).to_have_text("6 of 6")
     story.locator("#back").click()
     expect(story.locator("#count")).to_have_text("5 of 6")
-    story.evaluate("() => { location.hash = 'card=99&part=%%'; }")
+    story.evaluate("() => { location.hash = 'card=99&part=%%&dial=7&seed=-1&remedy=<b>'; }")
     expect(story.locator("#count")).to_have_text("1 of 6")
+    assert story.locator("#dial").input_value() == "2"
     assert "60." not in story.url
 
 
@@ -94,10 +97,10 @@ def test_without_noise_one_report_reveals_the_building(story: Page) -> None:
 def test_a_report_hides_you_among_more_buildings_as_the_dial_turns(story: Page) -> None:
     turn_to(story, "card=2")
     counts, errors = [], []
-    for stop, name in enumerate(("street", "block", "neighbourhood", "town")):
+    for stop, name in enumerate(("25 m", "50 m", "100 m", "200 m")):
         set_slider(story, "dial", stop)
         expect(story.locator("#stops .chosen")).to_have_text(name)
-        assert name in (story.locator("#dial").get_attribute("aria-valuetext") or "")
+        expect(story.locator("#dial")).to_have_attribute("aria-valuetext", name)
         found = re.search(
             r"off by [\d.]+\sk?m.*: (?:this|one of these (\d+))", story.locator("#finding").inner_text()
         )
@@ -126,18 +129,26 @@ def test_here_or_there_is_the_definition(story: Page) -> None:
         left, right = (angle(story, f"#gauge .stop >> nth={side}", "1") for side in (0, 1))
         needle = angle(story, "#gauge .needle", "2")
         assert left <= needle <= right == pytest.approx(-left, abs=1e-5)
-        assert needle / right == pytest.approx(math.log(change) / math.log(limit), abs=1e-4)
+        # A fixed scale to the end at 75 degrees, a factor of 1,000: the stops follow e^(epsilon d).
+        assert right == pytest.approx(math.radians(25 * math.log10(limit)), abs=1e-5)
+        assert needle == pytest.approx(math.radians(25 * math.log10(change)), abs=1e-5)
         expect(story.locator("#finding")).to_contain_text("no report can make it more than")
+    expect(story.locator("#definition")).to_contain_text("P(report | here) ≤ eε d · P(report | there)")
+    expect(story.locator("#definition cite")).to_have_text("Andrés et al., CCS 2013")
+    drag(story, "#yours .handle-there", 4000, -4000)
+    west, south, east, north = story.evaluate("TownMap.bounds")
+    there = story.evaluate("scene.state.there")
+    assert west <= there["x"] <= east
+    assert south <= there["y"] <= north
 
 
 def test_near_me_finds_coffee_and_says_what_it_costs(story: Page) -> None:
-    turn_to(story, "card=4")
+    turn_to(story, "card=6")
     expect(story.locator("#finding")).to_contain_text("times the area")
     for radius in (50, 300):
         set_slider(story, "interest", radius)
         kept = story.evaluate(
-            "(radius) => TOWN.places.kind.filter((kind, i) => kind === 'food' && posterior.apart(scene.state.me, "
-            "{x: TOWN.places.xy[2 * i] / 10, y: TOWN.places.xy[2 * i + 1] / 10}) <= radius).length",
+            "(radius) => pointsOf(TOWN.food).filter((at) => posterior.apart(scene.state.me, at) <= radius).length",
             radius,
         )
         found = re.search(
@@ -151,10 +162,11 @@ def test_near_me_finds_coffee_and_says_what_it_costs(story: Page) -> None:
 # Two maps
 
 
-def test_asked_again_and_again_one_building_glows(story: Page) -> None:
-    turn_to(story, "card=5")
+def test_asked_again_and_again_one_building_is_left_and_many_runs_say_what_is_typical(story: Page) -> None:
+    turn_to(story, "card=4")
     expect(story.locator("#theirs")).to_be_visible()
     expect(story.locator("#theirs .handle")).to_have_count(0)
+    story.get_by_label("Your guess: reports until found").fill("12")
     story.locator("#ask-once").click()
     expect(story.locator("#finding")).to_have_text(
         re.compile(r"^1 report\. 90\s% sure: one of these \d+ buildings\.$")
@@ -162,26 +174,69 @@ def test_asked_again_and_again_one_building_glows(story: Page) -> None:
     story.locator("#play").click()
     expect(story.locator("#finding")).to_contain_text("and it is yours")
     block = number(story.locator("#finding"))
-    assert block > 10
-    expect(story.locator("#play")).to_be_disabled()
+    assert block > 3
+    # The button that was pressed keeps the focus, and plays another run.
+    expect(story.locator("#play")).to_be_focused()
+    expect(story.locator("#play")).to_have_text("Play again")
+    expect(story.locator("#ask-once")).to_have_attribute("aria-disabled", "true")
+    note = story.locator("#chart-note")
+    expect(note).to_have_text(
+        re.compile(r"^You guessed 12\. 200 runs from here: typically \d+, nine in ten between \d+ and \d+\.$")
+    )
+    expect(story.locator("#chart .run")).to_have_count(1)
+    expect(story.locator("#chart .bet")).to_have_count(1)
     set_slider(story, "dial", 0)
     expect(story.locator("#finding")).to_contain_text("Press Play")
+    expect(story.locator("#chart-box")).to_be_hidden()
     story.locator("#play").click()
     expect(story.locator("#finding")).to_contain_text("Found after")
     assert number(story.locator("#finding")) < block
 
 
-def test_an_observer_who_is_sure_of_the_wrong_building_has_not_found_you(story: Page) -> None:
-    turn_to(story, "card=5")
-    story.evaluate("() => { scene.state.me = {...scene.state.me, building: scene.state.me.building + 1}; }")
+def test_a_run_is_announced_once_and_its_link_repeats_it(story: Page) -> None:
+    story.emulate_media(reduced_motion="no-preference")
+    try:
+        turn_to(story, "card=4&dial=0&seed=7")
+        assert story.locator("#dial").input_value() == "0"
+        story.evaluate(
+            """() => {
+                window.heard = [];
+                new MutationObserver(() => heard.push(announce.textContent)).observe(announce, {childList: true});
+            }"""
+        )
+        story.locator("#play").click()
+        expect(story.locator("#announce")).to_contain_text("Found after")
+        assert story.evaluate("heard.filter(text => /report/.test(text)).length") == 1
+    finally:
+        story.emulate_media(reduced_motion="reduce")
+    first = story.locator("#finding").inner_text()
+    story.locator("#link").click()
+    expect(story.locator("#link-note")).to_contain_text("repeats the run")
+    assert "seed=7" in story.url
+    assert "dial=0" in story.url
+    address = story.url
+    story.goto("about:blank")
+    story.goto(address)
     story.locator("#play").click()
-    expect(story.locator("#finding")).to_have_text("400 reports. 90 % sure: this one building.")
+    expect(story.locator("#finding")).to_have_text(first)
+    story.locator("#play").click()
+    expect(story.locator("html")).to_have_attribute("data-playing", "no")
+    assert story.evaluate("scene.state.seed") != 7
+
+
+def test_an_observer_who_is_sure_of_the_wrong_building_has_not_found_you(story: Page) -> None:
+    turn_to(story, "card=4&dial=0")
+    story.evaluate("() => { scene.state.me = {...scene.state.me, building: scene.state.me.building + 1}; }")
+    for _ in range(40):
+        story.locator("#ask-once").click()
+    expect(story.locator("#finding")).to_have_text("40 reports. 90 % sure: this one building.")
+    expect(story.locator("#finding")).to_have_class("finding found")
 
 
 def test_playing_takes_its_time_unless_motion_is_unwanted(story: Page) -> None:
     story.emulate_media(reduced_motion="no-preference")
     try:
-        turn_to(story, "card=5")
+        turn_to(story, "card=4")
         story.locator("#play").click()
         expect(story.locator("html")).to_have_attribute("data-playing", "yes")
         expect(story.locator("#play")).to_have_text("Pause")
@@ -193,27 +248,50 @@ def test_playing_takes_its_time_unless_motion_is_unwanted(story: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    ("remedy", "verdict"),
+    ("remedy", "verdict", "colour"),
     [
         (
             "the same report",
-            r"Asked 100 times, always the same answer, paid once\. 90\s% sure: one of these \d+ buildings\.",
+            r"Asked 35,040 times, every 15 minutes of a year, always the same answer, paid once\."
+            r" 90\s% sure: one of these \d+ buildings\.",
+            "safe",
         ),
         (
             "within a budget",
-            r"Refused: the budget of 3 reports is spent.* 90\s% sure: one of these \d+ buildings\.",
+            r"Refused: the budget of 3 reports is spent\. 90\s% sure: one of these \d+ buildings\.",
+            "safe|risky",
         ),
-        ("a session", r"Asked 100 times, \d fresh reports?\. 90\s% sure: one of these \d+ buildings\."),
-        ("fresh noise each time", r"Found after \d+ reports"),
+        ("fresh noise each time", r"Found after \d+ reports", "found"),
     ],
 )
-def test_the_remedies_of_the_last_card(story: Page, remedy: str, verdict: str) -> None:
-    turn_to(story, "card=6")
+def test_the_remedies_of_a_card(story: Page, remedy: str, verdict: str, colour: str) -> None:
+    turn_to(story, "card=5")
     story.locator("#remedy-box").get_by_label(remedy).check()
     if "budget" in remedy:
         set_slider(story, "budget", 3)
     story.locator("#play").click()
     expect(story.locator("#finding")).to_have_text(re.compile(verdict))
+    expect(story.locator("#finding")).to_have_class(re.compile(f"^finding ({colour})$"))
+
+
+def test_a_session_says_what_it_pays_and_how_the_belief_shrinks(story: Page) -> None:
+    turn_to(story, "card=5&remedy=session&seed=1")
+    story.locator("#play").click()
+    said = story.locator("#finding")
+    expect(said).to_have_text(
+        re.compile(r"Asked 35,040 times.*: (\d) fresh reports?, paid like \d+ reports with the tests\. 90\s% sure")
+    )
+    fresh, paid = (int(found) for found in re.findall(r"(\d+) fresh.* like (\d+) reports", said.inner_text())[0])
+    # A report, and twice as much for its tests.
+    assert paid == 3 * fresh
+    first, last = (
+        int(found)
+        for found in re.findall(r"(\d+) at first, (\d+) after", story.locator("#chart-note").inner_text())[0]
+    )
+    assert 1 <= last <= first + 5
+    expect(said).to_have_class("finding safe" if 2 * last >= first else re.compile("risky|found"))
+    points = story.locator("#chart .left").get_attribute("points") or ""
+    assert len(points.split()) > 20
 
 
 def test_free_play_has_everything_at_once(story: Page) -> None:
@@ -241,37 +319,34 @@ def test_free_play_counts_the_tests_of_a_session(story: Page) -> None:
     turn_to(story, "part=free")
     story.locator("#remedy-box").get_by_label("a session").check()
     story.locator("#ask-once").click()
-    # One payment for the report, one for the tests whether somebody has left.
-    stop = story.evaluate("times(posterior.oddsLimit(scene.state.me, scene.state.there, 2, scene.epsilon()))")
+    # One payment for the report, two for the tests whether you have left.
+    stop = story.evaluate("times(posterior.oddsLimit(scene.state.me, scene.state.there, 3, scene.epsilon()))")
     label = re.compile(rf"by more than {re.escape(stop)}\.$")
     expect(story.locator("#gauge svg")).to_have_attribute("aria-label", label)
-    needle = story.locator("#gauge .needle")
-    once = needle.get_attribute("x2")
     story.locator("#ask-once").click()
-    # The same report again: that nobody has left moves the odds a little.
-    expect(story.locator("#finding")).to_contain_text("Asked 2 times, 1 fresh report.")
-    assert needle.get_attribute("x2") != once
+    expect(story.locator("#finding")).to_contain_text("Asked 2 times: 1 fresh report, paid like 3 reports")
 
 
-def test_what_a_button_brings_about_is_read_on_a_phone(story: Page) -> None:
-    story.set_viewport_size({"width": 360, "height": 740})
-    for view, button in {
-        "card=2": "#redraw",
-        "card=5": "#play",
-        "card=6": "#play",
-        "part=guess": "#reveal",
-    }.items():
+@pytest.mark.parametrize(
+    ("width", "height"), [(360, 740), (640, 360), (320, 256)], ids=["phone", "200 %", "400 %"]
+)
+def test_words_and_finding_are_seen_without_scrolling(story: Page, width: int, height: int) -> None:
+    story.set_viewport_size({"width": width, "height": height})
+    for view, button in {"card=2": "#redraw", "card=3": "", "card=4": "#play", "part=guess": "#add-guess"}.items():
         turn_to(story, view)
-        story.locator(button).click()
+        if button:
+            story.locator(button).click()
         expect(story.locator("html")).not_to_have_attribute("data-playing", "yes")
-        # The end of the sentence is in sight: neither below the window nor behind Back and Next.
-        assert story.locator("#finding").evaluate(
-            "element => { const box = element.getBoundingClientRect();"
-            " return document.elementFromPoint(box.left + 20, box.bottom - 4) === element; }"
-        ), view
-    turn_to(story, "card=4")
-    # Nothing shows below Back and Next.
-    assert story.evaluate("innerHeight - steps.getBoundingClientRect().bottom") < 2
+        if width == 320 and view == "card=3":
+            continue  # the definition is longer than this window
+        for name in ("[role=tabpanel]:not([hidden]) h2", "[role=tabpanel]:not([hidden]) .sentence", "#finding"):
+            # Neither outside of the window nor behind a bar.
+            assert story.locator(name).evaluate(
+                "element => { const box = element.getBoundingClientRect();"
+                " return element.contains(document.elementFromPoint(box.left + 20, box.bottom - 4)); }"
+            ), (view, name)
+    # The bar is one line, or out of the way.
+    assert story.locator(".bar").evaluate("bar => bar.getBoundingClientRect().height") < 50
 
 
 def test_a_class_guesses_against_the_posterior(story: Page) -> None:
@@ -279,14 +354,21 @@ def test_a_class_guesses_against_the_posterior(story: Page) -> None:
     expect(story.locator("#yours .handle-you")).to_be_hidden()
     box = story.locator("#yours canvas").bounding_box()
     assert box is not None
+    # Without a guess nothing is revealed.
+    expect(story.locator("#reveal")).to_have_attribute("aria-disabled", "true")
+    story.locator("#reveal").click(force=True)
+    expect(story.locator("#outcomes")).to_be_hidden()
     for turn in (1, 2):
-        story.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] * 0.4)
-        expect(story.locator("#yours .handle-guess")).to_be_visible()
+        for x, y in ((0.5, 0.4), (0.45, 0.6), (0.55, 0.5))[: 3 if turn == 1 else 1]:
+            story.mouse.click(box["x"] + box["width"] * x, box["y"] + box["height"] * y)
+        expect(story.locator("#yours .handle-guess")).to_have_text("guess 3" if turn == 1 else "your guess")
+        story.locator("#add-guess").click()
+        expect(story.locator("#yours .handle-guess")).to_be_focused()
         drag(story, "#yours .handle-guess", 20, 20)
         story.locator("#yours .handle-guess").press("Shift+ArrowDown")
         story.locator("#more").click()
         story.locator("#reveal").click()
-        expect(story.locator("#finding")).to_contain_text("the observer by")
+        expect(story.locator("#finding")).to_contain_text(f"The best of {4 if turn == 1 else 2} guesses is off by")
         expect(story.locator("#outcomes-caption")).to_have_text(f"{turn} round{'s' if turn > 1 else ''}")
         expect(story.locator("#yours .handle-you")).to_have_text("I was here")
         story.locator("#hide-again").click()
@@ -296,6 +378,63 @@ def test_a_class_guesses_against_the_posterior(story: Page) -> None:
     expect(story.locator("#legend")).to_be_visible()
 
 
+def test_no_name_covers_another(story: Page) -> None:
+    turn_to(story, "part=guess")
+    story.evaluate(
+        """() => {
+            const at = {x: 0, y: 0}, pin = (text) => ({at, text, move: () => {}});
+            scene.yours.show({pins: {guess: pin("your guess"), you: pin("I was here")}});
+        }"""
+    )
+    first, second = (story.locator(f"#yours .handle-{name}").bounding_box() for name in ("guess", "you"))
+    assert first is not None
+    assert second is not None
+    assert first["y"] + first["height"] <= second["y"]
+
+
+def test_the_wheel_brings_the_town_closer(story: Page) -> None:
+    turn_to(story, "card=2")
+    scale = story.evaluate("scene.yours.scale")
+    box = story.locator("#yours canvas").bounding_box()
+    assert box is not None
+    where = box["width"] * 0.4, box["height"] * 0.6
+    below = story.evaluate("([x, y]) => scene.yours.metres(x, y)", where)
+    story.mouse.move(box["x"] + where[0], box["y"] + where[1])
+    story.mouse.wheel(0, -300)
+    story.wait_for_function("(scale) => scene.yours.scale > 1.5 * scale", arg=scale)
+    assert story.evaluate("scene.yours.scale === scene.theirs.scale")
+    # What is below the pointer stays there.
+    now = story.evaluate("([x, y]) => scene.yours.metres(x, y)", where)
+    assert math.dist((below["x"], below["y"]), (now["x"], now["y"])) < 5
+    for _ in range(8):
+        story.get_by_role("button", name="Farther").click()
+    assert story.evaluate("scene.yours.scale") == pytest.approx(scale)
+
+
+def test_a_projector_gets_larger_words_the_full_screen_and_a_picture(story: Page, tmp_path: Path) -> None:
+    turn_to(story, "card=2")
+    size = "parseFloat(getComputedStyle(sentence).fontSize)"
+    before = story.evaluate(size)
+    story.get_by_role("button", name="Size for a projector").click()
+    assert story.evaluate(size) > 1.3 * before
+    assert story.evaluate(OVERFLOW) == []
+    story.get_by_role("button", name="Size for a projector").click()
+    story.locator("#full").click()
+    expect(story.locator("#theirs:fullscreen .said")).to_contain_text("This report is off by")
+    story.evaluate("() => document.exitFullscreen()")
+    with story.expect_download() as started:
+        story.get_by_role("button", name="Picture of this card").click()
+    assert started.value.suggested_filename == "geoind-2.png"
+    started.value.save_as(tmp_path / "card.png")
+    with Image.open(tmp_path / "card.png") as picture:
+        assert picture.width == 1600
+        colours = {rgb: count for count, rgb in picture.convert("RGB").getcolors(maxcolors=1 << 24) or []}
+    # You, and the report on both maps.
+    for name in ("truth", "report"):
+        colour = story.evaluate(f"css('{name}')")
+        assert colours.get(tuple(bytes.fromhex(colour[1:])), 0) > 100, name
+
+
 # The page
 
 
@@ -303,6 +442,8 @@ def test_a_page_that_was_opened_from_a_disk_cannot_send_anything(local: Page) ->
     policy = local.locator("meta[http-equiv=Content-Security-Policy]").get_attribute("content") or ""
     assert "default-src 'none'" in policy
     assert "connect-src 'none'" in policy
+    assert "script-src 'self';" in policy
+    assert "worker-src blob:;" in policy
     assert (
         local.evaluate("performance.getEntriesByType('resource').filter(e => !e.name.startsWith('file:')).length")
         == 0
@@ -315,8 +456,10 @@ def test_every_view_fits_every_screen_in_both_themes(story: Page) -> None:
         turn_to(story, view)
         if view == "part=day":
             story.locator("#example-day").click()
-        if view in {"card=5", "card=6"}:
+            expect(story.locator("#outcomes")).to_be_visible()
+        if view == "card=4":
             story.locator("#play").click()
+            expect(story.locator("#chart svg")).to_be_visible()
         for screen, (width, height) in SCREENS.items():
             story.set_viewport_size({"width": width, "height": height})
             assert story.evaluate(OVERFLOW) == [], (view, screen)
@@ -361,6 +504,47 @@ def test_the_server_has_the_story_and_links_to_the_tools(watched: Page, demo_url
     expect(watched.get_by_role("tab", name="Explore")).to_have_attribute("aria-selected", "true")
     watched.get_by_role("link", name="The story").click()
     expect(watched.locator("#count")).to_have_text("1 of 6")
+
+
+def test_a_slow_network_shows_the_first_card_and_no_control_that_does_nothing(
+    browser: Browser, demo_url: str
+) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    network = context.new_cdp_session(page)
+    network.send("Network.enable")
+    network.send(
+        "Network.emulateNetworkConditions",
+        {"offline": False, "latency": 400, "downloadThroughput": 50_000, "uploadThroughput": 50_000},
+    )
+    sizes: list[int] = []
+    network.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
+    page.goto(f"{demo_url}story/", wait_until="commit")
+    expect(page.locator("#title")).to_have_text("An app asks where you are")
+    expect(page.locator("#sentence")).to_contain_text("where you live")
+    expect(page.locator("#finding")).to_contain_text("Loading the map")
+    # The scripts are still on their way: what can be seen has been sent without them.
+    assert page.locator("html[data-ready=yes]").count() == 0
+    usable = (
+        "[...document.querySelectorAll('.panel *, .tabs *, .stage button')]"
+        ".filter(e => e.checkVisibility({visibilityProperty: true})).length"
+    )
+    assert page.evaluate(usable) == 0
+    expect(page.locator("html[data-ready=yes]")).to_be_attached()
+    expect(page.get_by_role("button", name="Next")).to_be_visible()
+    # Compressed: three and a half seconds of such a network, not eighteen.
+    assert sum(sizes) < 175_000
+    # A worker of the page may not send anything either.
+    script = """
+    () => new Promise((done) => {
+        const text = "addEventListener('securitypolicyviolation', (one) => postMessage(one.effectiveDirective));"
+            + `fetch("${location.origin}/").then(() => postMessage("sent"), () => {});`;
+        const worker = new Worker(URL.createObjectURL(new Blob([text])));
+        worker.onmessage = ({data}) => done(data);
+    })
+    """
+    assert page.evaluate(script) == "connect-src"
+    context.close()
 
 
 def test_server_and_folder_give_the_same_files(static_folder: Path, demo_url: str, demo_app: Any) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shlex
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -12,7 +13,7 @@ from PIL import Image
 from playwright.sync_api import Page, Route, expect
 
 from geoind.maps import REPORT, TRUTH
-from tests.webdemo.browser import TABS, sent, set_slider, settle, show
+from tests.webdemo.browser import TABS, click_map, sent, set_slider, settle, show
 
 
 @pytest.mark.parametrize("tab", TABS)
@@ -82,6 +83,73 @@ def test_the_picture_shows_the_view_and_whose_data_it_is(watched: Page, demo_url
     # You and this time's report, on each of the small maps.
     assert colours.get(truth, 0) > 300
     assert colours.get(report, 0) > 300
+
+
+WRITTEN = """
+window.written = [];
+const { fillText } = CanvasRenderingContext2D.prototype;
+CanvasRenderingContext2D.prototype.fillText = function (text, ...at) {
+  written.push(text);
+  return fillText.call(this, text, ...at);
+};
+"""
+
+
+def test_each_tab_has_a_picture_with_its_own_caption(watched: Page, demo_url: str) -> None:
+    watched.add_init_script(WRITTEN)
+    show(watched, demo_url, "near")
+    for tab in ("near", "again", "trace", "compare"):
+        watched.get_by_role("tab", name=TABS[tab]).click()
+        if tab == "again":
+            watched.get_by_role("button", name="Ask once").click()
+            expect(watched.locator("#finding")).to_contain_text("1 answer: their average is")
+        if tab == "compare":
+            expect(watched.locator("#four svg")).to_have_count(4)
+        settle(watched)
+        with watched.expect_download() as started:
+            watched.evaluate("written = []")
+            watched.get_by_role("button", name="Download a picture").click()
+        assert started.value.suggested_filename == f"geoind-{tab}.png"
+        caption = " ".join(watched.evaluate("written")).replace("\xa0", " ")
+        title = watched.locator("#lead h2:visible").inner_text()
+        finding = watched.locator("#finding").inner_text().replace("\xa0", " ")
+        assert f"{title}. " in caption
+        assert finding in caption
+        assert ("a report changes an observer's odds" in caption) == (tab != "compare")
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_a_link_repeats_the_run(watched: Page, demo_url: str, tab: str) -> None:
+    show(watched, demo_url, tab, "&budget=5&radius=150&answer=same" if tab == "again" else "&radius=150")
+    where = "#four" if tab == "compare" else "#lead"
+    if tab == "again":
+        watched.get_by_role("button", name="Ask once").click()
+        expect(watched.locator("#answers")).to_have_text("1")
+    if tab == "compare":
+        watched.get_by_label("where your reports fall").check()
+        expect(watched.locator("#four svg")).to_have_count(4)
+    settle(watched)
+    shown, address = watched.locator(where).inner_html(), watched.evaluate("location.href")
+    assert re.search(r"seed=\d+", address)
+    watched.goto("about:blank")
+    watched.goto(address)
+    if tab == "again":
+        expect(watched.get_by_label("the same report")).to_be_checked()
+        watched.get_by_role("button", name="Ask once").click()
+        expect(watched.locator("#answers")).to_have_text("1")
+    expect(watched.locator("#four svg")).to_have_count(4 if tab == "compare" else 0)
+    settle(watched)
+    assert watched.locator(where).inner_html() == shown
+
+
+def test_a_place_of_your_own_takes_the_seed_out_of_the_link(watched: Page, demo_url: str) -> None:
+    show(watched, demo_url, "explore")
+    assert "seed=" in watched.url
+    click_map(watched, 0.4, 0.6)
+    settle(watched)
+    assert "seed=" not in watched.url
+    watched.get_by_label("include my place and my walk in link and code").check()
+    assert "seed=" in watched.url
 
 
 def test_no_name_hides_you_on_the_map_or_in_its_picture(watched: Page, demo_url: str, tmp_path: Path) -> None:

@@ -4,6 +4,8 @@
 declare const L: any;
 /** The town of the story, by webdemo/story.py. */
 declare const TOWN: any;
+/** What computes in the story, for a town: core.js, by webdemo/story.py. */
+declare const makeCore: (town: any) => any;
 
 interface Window {
   demo_map: any;

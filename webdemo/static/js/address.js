@@ -1,9 +1,13 @@
 // The view in the address: every control that differs from its usual value, and places only when asked.
 
 const $ = (id) => document.getElementById(id);
-const controls = (root) => [...root.querySelectorAll("input[id], select[id], input[type=radio]")].filter((control) => !("derived" in control.dataset));
+const controls = (root) =>
+  [...root.querySelectorAll("input[id], select[id], input[type=radio]")].filter(
+    (control) => !("derived" in control.dataset),
+  );
 const nameOf = (control) => (control.type === "radio" ? control.name : control.id);
-const usualOption = (select) => ([...select.options].find((option) => option.defaultSelected) ?? select.options[0])?.value ?? "";
+const usualOption = (select) =>
+  ([...select.options].find((option) => option.defaultSelected) ?? select.options[0])?.value ?? "";
 
 // What the address says about controls that do not exist yet: Compare makes its own when it is opened.
 let later = new Map();
@@ -55,11 +59,12 @@ export function adopt(root) {
   for (const control of controls(root)) later.delete(nameOf(control));
 }
 
-// Writes the view; `step` makes it a place to come back to.
+// Writes the view; `step` adds an entry to the history.
 export function write(first, last, { step = false } = {}) {
   const state = new URLSearchParams({ ...first, ...Object.fromEntries(later) });
   for (const control of controls($("panel"))) {
-    if (control.type === "radio" ? control.checked && !control.defaultChecked : valueIn(control) !== usualOf(control)) state.set(nameOf(control), valueIn(control));
+    if (control.type === "radio" ? control.checked && !control.defaultChecked : valueIn(control) !== usualOf(control))
+      state.set(nameOf(control), valueIn(control));
   }
   for (const [name, value] of Object.entries(last)) state.set(name, value);
   const address = `#${state}`;

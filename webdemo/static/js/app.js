@@ -1,19 +1,19 @@
-// The shell: tabs, the privacy controls, your place, dark and light, and the view in the address.
+// The shell: tabs, the privacy controls, your place, the look of the page, and the view in the address.
 
 import * as address from "./address.js";
-import { map, paint, prepare, circle } from "./map.js";
-import { makePin } from "./pin.js";
-import { follow, prepareDial, privacy } from "./dial.js";
-import { put, metres, small } from "./words.js";
+import { again } from "./again.js";
 import { say } from "./ask.js";
 import { prepareCode, showCode } from "./code.js";
-import { download, takeFigures, takePicture } from "./picture.js";
-import { buildings } from "./town.js";
-import { explore } from "./explore.js";
-import { near } from "./near.js";
-import { again } from "./again.js";
-import { trace } from "./trace.js";
 import { compare } from "./compare.js";
+import { follow, prepareDial, privacy } from "./dial.js";
+import { explore } from "./explore.js";
+import { circle, map, paint, prepare } from "./map.js";
+import { near } from "./near.js";
+import { download, takeFigures, takePicture } from "./picture.js";
+import { makePin } from "./pin.js";
+import { buildings } from "./town.js";
+import { trace } from "./trace.js";
+import { metres, put, small } from "./words.js";
 
 // A part has `enter`, `leave`, `update(app, why)`, `redraw`; `figures` instead of the map; `click` takes the map's
 // clicks, and without it they place you; `remember` and `restore` keep places of its own in the link.
@@ -22,41 +22,66 @@ const $ = (id) => document.getElementById(id);
 
 const SETTLED = 700;
 
+const HOME = L.latLng(document.body.dataset.home.split(",").map(Number));
 const bounds = prepare();
 const app = {
   layer: L.layerGroup().addTo(map),
   bounds,
-  me: L.latLng(document.body.dataset.home.split(",").map(Number)),
+  me: HOME,
   seed: newSeed(),
   privacy,
   say,
   place: () => ({ lat: app.me.lat, lon: app.me.lng }),
-  newSeed: () => { app.seed = newSeed(); remember(); },
-  drawMe: () => circle(app.me, app.privacy().radius, "truth", { weight: 1, opacity: 0.6, fill: true, fillOpacity: 0.06 }).addTo(app.layer),
+  newSeed: () => {
+    app.seed = newSeed();
+    remember();
+  },
+  drawMe: () =>
+    circle(app.me, app.privacy().radius, "truth", { weight: 1, opacity: 0.6, fill: true, fillOpacity: 0.06 }).addTo(
+      app.layer,
+    ),
   moveMe,
   asInLink,
   // Somewhere in a building, not at the map's edge.
   anotherPlace: async () => {
-    const inner = bounds.pad(-0.15), all = (await buildings()).map((building) => L.latLng(building.inside));
-    const here = all.filter((at) => inner.contains(at)), choices = here.length ? here : all;
+    const inner = bounds.pad(-0.15),
+      all = (await buildings()).map((building) => L.latLng(building.inside));
+    const here = all.filter((at) => inner.contains(at)),
+      choices = here.length ? here : all;
     moveMe(choices[Math.floor(Math.random() * choices.length)]);
   },
-  // The server took the question: its place is one to come back to. It did not: back to the last such place.
-  accepted: ({ lat, lon }) => { lastGood = L.latLng(lat, lon); },
-  refused: ({ lat, lon }) => { if (app.me.lat === lat && app.me.lng === lon) { placePin(lastGood); remember(); } },
-  promise: ({ promise: told }) => {
-    put("promise", told.sentence);
-    put("epsilon", small(told.epsilon));
-    put("mean-error", metres(told.mean_error));
+  // A place that the server accepted is restored when it refuses the next one.
+  accepted: ({ lat, lon }) => {
+    lastGood = L.latLng(lat, lon);
   },
-  // What the map shows, in words, for those who hear it: when it has come to rest.
-  describe: (words) => {
+  refused: ({ lat, lon }) => {
+    if (app.me.lat === lat && app.me.lng === lon) {
+      placePin(lastGood);
+      remember();
+    }
+  },
+  promise: ({ promise: result }) => {
+    put("promise", result.sentence);
+    put("epsilon", small(result.epsilon));
+    put("mean-error", metres(result.mean_error));
+  },
+  // What was found, seen at once; for screen readers with more about the map, once it has come to rest.
+  describe: (finding, more = "") => {
+    put("finding", finding);
     clearTimeout(describing);
-    describing = setTimeout(() => put("map-summary", words), SETTLED);
+    const words = `${finding} ${more}`.trim();
+    describing = setTimeout(() => {
+      if (words !== announced) put("map-summary", words);
+      announced = words;
+    }, SETTLED);
   },
   remember: () => remember(),
 };
-let tab = "explore", lastGood = app.me, describing = null;
+let tab = "explore",
+  lastGood = app.me,
+  describing = null,
+  announced = "",
+  large = false;
 
 function newSeed() {
   return Number(crypto.getRandomValues(new BigUint64Array(1))[0] >> 15n);
@@ -65,8 +90,14 @@ function newSeed() {
 // ---- your place ----
 
 const pin = makePin(app.me, {
-  name: "truth", text: "you", side: "left", label: "You are here. Drag the pin, or move it with the arrow keys.",
-  moving: (at) => { app.me = at; parts[tab].update(app, "drag"); },
+  name: "truth",
+  text: "you",
+  side: "left",
+  label: "You are here. Drag the pin, or move it with the arrow keys.",
+  moving: (at) => {
+    app.me = at;
+    parts[tab].update(app, "drag");
+  },
   moved: (at) => moveMe(at),
 });
 
@@ -87,26 +118,34 @@ function moveMe(at) {
 }
 
 function clicked(at) {
-  if (parts[tab].click) { parts[tab].click(app, at); remember(); } else moveMe(at);
+  if (parts[tab].click) {
+    parts[tab].click(app, at);
+    remember();
+  } else moveMe(at);
 }
 // The second click of a double click is at the same place.
-map.on("click", (event) => { if (!(event.originalEvent?.detail > 1)) clicked(event.latlng); });
+map.on("click", (event) => {
+  if (!(event.originalEvent?.detail > 1)) clicked(event.latlng);
+});
+// Marks that would cover each other stand apart, at every zoom.
+map.on("zoomend", () => parts[tab].redraw?.(app));
 const frame = map.getContainer();
-frame.addEventListener("keydown", (event) => { if (event.key === "Enter" && event.target === frame) clicked(map.getCenter()); });
+frame.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && event.target === frame) clicked(map.getCenter());
+});
 frame.setAttribute("aria-label", "Map. Arrow keys move it, plus and minus zoom, Enter places you at its centre.");
 frame.setAttribute("role", "application");
 frame.setAttribute("aria-describedby", "map-summary");
 
-// ---- the view in the address: everything but the true places, unless asked ----
+// ---- the view in the address: everything but places of your own, unless asked ----
 
 function remember(options) {
-  const places = {};
-  if ($("share-place").checked) {
-    places.at = `${app.me.lat.toFixed(6)},${app.me.lng.toFixed(6)}`;
-    places.seed = app.seed;
-    for (const part of Object.values(parts)) Object.assign(places, part.remember?.());
-  }
-  address.write({ tab }, places, options);
+  const own = app.me.equals(HOME) ? {} : { at: `${app.me.lat.toFixed(6)},${app.me.lng.toFixed(6)}` };
+  for (const part of Object.values(parts)) Object.assign(own, part.remember?.());
+  const shared = $("share-place").checked;
+  // Seed and report together reveal a place: without the place, the link has the seed of public places only.
+  const last = shared || !Object.keys(own).length ? { seed: app.seed } : {};
+  address.write(large ? { tab, size: "large" } : { tab }, shared ? { ...own, ...last } : last, options);
   code();
 }
 
@@ -119,8 +158,11 @@ const pointOf = (text) => {
 };
 
 function restore(state) {
-  const shared = [...state.keys()].filter((name) => ["at", "seed", ...Object.values(parts).flatMap((part) => part.places ?? [])].includes(name));
-  address.restore(state, ["tab", ...shared]);
+  const shared = [...state.keys()].filter((name) =>
+    ["at", "seed", ...Object.values(parts).flatMap((part) => part.places ?? [])].includes(name),
+  );
+  address.restore(state, ["tab", "size", ...shared]);
+  enlarge(state.get("size") === "large");
   const at = pointOf(state.get("at"));
   if (at) placePin(at);
   if (/^\d{1,15}$/.test(state.get("seed") ?? "")) app.seed = Number(state.get("seed"));
@@ -137,6 +179,8 @@ window.addEventListener("hashchange", () => {
 });
 
 // ---- tabs ----
+
+const titleOf = (name) => document.querySelector(`#lead [data-part=${name}] h2`);
 
 function open(name) {
   if (name === tab) return;
@@ -159,20 +203,25 @@ function show() {
   $("privacy").hidden = figures;
   $("figures").hidden = !figures;
   $("mapframe").hidden = figures;
-  if (figures || click) pin.remove(); else pin.addTo(map);
+  if (figures || click) pin.remove();
+  else pin.addTo(map);
   $("panel").scrollTop = 0;
   put("hint", hint);
   $("hint").hidden = !hint;
   code();
-  document.title = `${$(`tab-${tab}`).textContent} · geoind: what epsilon means`;
+  document.title = `${$(`tab-${tab}`).textContent}: ${titleOf(tab).textContent} · geoind`;
   app.describe(hint);
   parts[tab].enter(app);
 }
 
 for (const button of document.querySelectorAll("[role=tab]")) {
-  button.addEventListener("click", () => open(button.dataset.tab));
+  button.addEventListener("click", () => {
+    open(button.dataset.tab);
+    titleOf(tab).focus();
+  });
   button.addEventListener("keydown", (event) => {
-    const names = Object.keys(parts), at = names.indexOf(tab);
+    const names = Object.keys(parts),
+      at = names.indexOf(tab);
     const to = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: names.length - 1 }[event.key];
     if (to === undefined) return;
     event.preventDefault();
@@ -190,20 +239,48 @@ $("privacy").addEventListener("submit", (event) => event.preventDefault());
 $("theme").addEventListener("click", () => {
   const theme = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
   document.documentElement.dataset.theme = theme;
-  try { localStorage.setItem("geoind-theme", theme); } catch { /* storage is off: for this visit only */ }
+  try {
+    localStorage.setItem("geoind-theme", theme);
+  } catch {
+    /* storage is off: for this visit only */
+  }
   paint();
   parts[tab].redraw?.(app);
 });
 
+// For a projector: larger text, in the link as well; and the map alone on the screen.
+function enlarge(wanted) {
+  large = wanted;
+  document.documentElement.dataset.size = large ? "large" : "usual";
+  $("large").setAttribute("aria-pressed", large);
+}
+$("large").addEventListener("click", () => {
+  enlarge(!large);
+  remember();
+});
+$("full").addEventListener("click", () => {
+  if (document.fullscreenElement) document.exitFullscreen();
+  else
+    $("stage")
+      .requestFullscreen()
+      .catch((error) => say(`No full screen: ${error.message}`));
+});
+
 $("share").addEventListener("click", async () => {
   remember();
-  try { await navigator.clipboard.writeText(location.href); put("share", "Copied"); } catch { put("share", "Copy the address"); }
+  try {
+    await navigator.clipboard.writeText(location.href);
+    put("share", "Copied");
+  } catch {
+    put("share", "Copy the address");
+  }
   setTimeout(() => put("share", "Copy link"), 1500);
 });
 
 $("picture").addEventListener("click", async () => {
   const whose = `${document.body.dataset.attribution} · geoind`;
-  const taken = tab === "compare" ? takeFigures($("four"), $("mechanisms-title").textContent, whose) : takePicture($("promise").textContent, whose);
+  const caption = `${titleOf(tab).textContent}. ${parts[tab].figures ? "" : $("promise").textContent} ${$("finding").textContent}`;
+  const taken = parts[tab].figures ? takeFigures($("four"), caption, whose) : takePicture(caption, whose);
   download(await taken, `geoind-${tab}.png`);
 });
 

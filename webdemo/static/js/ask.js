@@ -1,15 +1,21 @@
 // Questions to the server: POST with a JSON body, so that no address ever holds a location.
 
-const problem = document.getElementById("problem"), panel = document.getElementById("panel"), busySign = document.getElementById("busy");
-const PATIENCE = 300, AGAIN = 1000;
-const LOST = "The server of this demo does not answer. What you see is its last answer; it goes on by itself when the server is back.";
+const problem = document.getElementById("problem"),
+  panel = document.getElementById("panel"),
+  busySign = document.getElementById("busy");
+const PATIENCE = 300,
+  AGAIN = 1000;
+const LOST =
+  "The server of this demo does not answer. The page shows its last answer and continues when the server is back.";
 
-let underWay = 0, showBusy = null, lost = false;
+let underWay = 0,
+  showBusy = null,
+  lost = false;
 const whenFound = new Set();
 
-// The server said no, and why: another question may do better.
+// The server refused the question and gave the reason.
 export class Refused extends Error {}
-// Nobody answered: the same question is asked again when somebody does.
+// No answer arrived: the same question is asked again when the server is back.
 export class Lost extends Error {}
 
 export function say(sentence) {
@@ -18,8 +24,7 @@ export function say(sentence) {
   problem.hidden = !sentence;
 }
 
-// While an answer is under way the panel says so: a screen reader waits, and so does a test.
-// A person sees it only where it takes long.
+// While an answer is under way the panel is busy; the sign is shown if it takes long.
 function wait(change) {
   underWay += change;
   panel.setAttribute("aria-busy", underWay > 0);
@@ -27,17 +32,25 @@ function wait(change) {
     clearTimeout(showBusy);
     showBusy = null;
     busySign.hidden = true;
-  } else if (!showBusy) showBusy = setTimeout(() => { busySign.hidden = false; }, PATIENCE);
+  } else if (!showBusy)
+    showBusy = setTimeout(() => {
+      busySign.hidden = false;
+    }, PATIENCE);
 }
 
 async function answerOf(path, options) {
   wait(1);
   try {
     let answer;
-    try { answer = await fetch(path, options); } catch { lose(); throw new Lost(LOST); }
-    const told = await answer.json().catch(() => ({}));
-    if (!answer.ok) throw new Refused(told.detail ?? `The server answered ${answer.status}.`);
-    return told;
+    try {
+      answer = await fetch(path, options);
+    } catch {
+      lose();
+      throw new Lost(LOST);
+    }
+    const result = await answer.json().catch(() => ({}));
+    if (!answer.ok) throw new Refused(result.detail ?? `The server answered ${answer.status}.`);
+    return result;
   } finally {
     wait(-1);
   }
@@ -52,7 +65,12 @@ function lose() {
 }
 
 async function lookForServer() {
-  try { await fetch("/static/icon.svg", { method: "HEAD", cache: "no-store" }); } catch { setTimeout(lookForServer, AGAIN); return; }
+  try {
+    await fetch("/static/icon.svg", { method: "HEAD", cache: "no-store" });
+  } catch {
+    setTimeout(lookForServer, AGAIN);
+    return;
+  }
   lost = false;
   delete document.body.dataset.lost;
   say(null);
@@ -62,16 +80,20 @@ async function lookForServer() {
 }
 
 export const get = (path) => answerOf(path);
-// What was last asked under a path, for whoever wants to ask the same elsewhere; the event "asked" tells when that changes.
+// The last question under a path, for the code of a view; the event "asked" is sent when it changes.
 const questions = new Map();
 export const asked = (path) => questions.get(path) ?? {};
 export function post(path, body) {
   questions.set(path, body);
   document.dispatchEvent(new Event("asked"));
-  return answerOf(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  return answerOf(path, {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+  });
 }
 
-// Runs again what failed because nobody answered; returns whether that was the reason.
+// Runs again what failed because no answer arrived; returns whether that was the reason.
 export function retry(error, again) {
   if (error instanceof Lost) whenFound.add(again);
   return error instanceof Lost;
@@ -79,18 +101,31 @@ export function retry(error, again) {
 
 // One question at a time: while it is under way only the newest one waits, so a slider never queues up.
 export function asker(path, show, refused = (_body) => {}) {
-  let busy = false, next = null;
-  const again = () => { if (next) { const waiting = next; next = null; ask(waiting); } };
+  let busy = false,
+    next = null;
+  const again = () => {
+    if (next) {
+      const waiting = next;
+      next = null;
+      ask(waiting);
+    }
+  };
   async function ask(body) {
-    if (busy) { next = body; return; }
+    if (busy) {
+      next = body;
+      return;
+    }
     busy = true;
     try {
-      const told = await post(path, body);
+      const result = await post(path, body);
       say(null);
-      show(told, body);
+      show(result, body);
     } catch (error) {
       if (retry(error, again)) next ??= body;
-      else { refused(body); say(error.message); }
+      else {
+        refused(body);
+        say(error.message);
+      }
     } finally {
       busy = false;
       if (!lost) again();

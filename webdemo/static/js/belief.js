@@ -1,41 +1,56 @@
 // Where an observer looks: buildings coloured by probability, with outlines around 50 and 90 % of the belief.
 
-import { RAMPS, shadeOf } from "./colours.js";
 import { map } from "./map.js";
-import { percent } from "./words.js";
+import { beliefColour, showScale } from "./scale.js";
 import { buildings } from "./town.js";
 
 const $ = (id) => document.getElementById(id);
-const ramp = () => RAMPS[document.documentElement.dataset.theme] ?? RAMPS.light;
-export const shade = (share) => shadeOf(ramp(), share);
 
-// Half of the colours for the lowest quarter: an observer's second and third guesses are seen, too.
-const scaled = (chance, most) => Math.sqrt(chance / most);
-
-let shapes = null, making = null, outlines = null;
+let shapes = null,
+  making = null,
+  outlines = null;
 const drawn = () => Boolean(shapes && map.hasLayer(shapes.group));
 
 async function make() {
   const known = await buildings();
   const renderer = L.canvas({ pane: "belief", padding: 0.15 });
-  const all = known.map(({ rings }) => L.polygon(rings, { renderer, pane: "belief", weight: 0.5, interactive: false, stroke: false, fill: false }));
+  const all = known.map(({ rings }) =>
+    L.polygon(rings, { renderer, pane: "belief", weight: 0.5, interactive: false, stroke: false, fill: false }),
+  );
   shapes = { all, group: L.layerGroup(all) };
 }
 
 export async function showBelief(belief) {
-  making ??= make().catch((error) => { making = null; throw error; });
+  making ??= make().catch((error) => {
+    making = null;
+    throw error;
+  });
   await making;
-  const chances = new Map(belief.buildings), most = Math.max(...chances.values());
+  const chances = new Map(belief.buildings);
   shapes.all.forEach((shape, number) => {
     const chance = chances.get(number);
-    if (chance) shape.setStyle({ fill: true, fillColor: shade(scaled(chance, most)), fillOpacity: 0.92 });
+    if (chance) shape.setStyle({ fill: true, fillColor: beliefColour(chance), fillOpacity: 0.92 });
     else if (shape.options.fill) shape.setStyle({ fill: false });
   });
   if (!drawn()) shapes.group.addTo(map);
   outlines?.remove();
-  outlines = L.layerGroup([["most", 1.5, "5 4"], ["half", 2.5, null]].map(([name, weight, dashArray]) =>
-    L.polygon(belief[name].outline, { pane: "belief", renderer: outlineRenderer(), fill: false, weight, dashArray, interactive: false, className: `contour contour-${name}` }))).addTo(map);
-  legend(belief, most);
+  outlines = L.layerGroup(
+    [
+      ["most", 1.5, "5 4"],
+      ["half", 2.5, null],
+    ].map(([name, weight, dashArray]) =>
+      L.polygon(belief[name].outline, {
+        pane: "belief",
+        renderer: outlineRenderer(),
+        fill: false,
+        weight,
+        dashArray,
+        interactive: false,
+        className: `contour contour-${name}`,
+      }),
+    ),
+  ).addTo(map);
+  legend(belief);
 }
 
 let outlining = null;
@@ -47,19 +62,28 @@ export function hideBelief() {
   $("legend").hidden = true;
 }
 
-function legend(belief, most) {
-  const box = $("legend"), title = document.createElement("p"), bar = document.createElement("div"), ticks = document.createElement("div"), lines = document.createElement("p"), sentence = document.createElement("p");
+function legend(belief) {
+  const box = $("legend"),
+    title = document.createElement("p"),
+    scale = document.createElement("div"),
+    lines = document.createElement("p"),
+    sentence = document.createElement("p");
   title.textContent = "Where an observer looks: chance of a building";
-  bar.className = "ramp";
-  bar.style.background = `linear-gradient(90deg, ${ramp().join(",")})`;
-  ticks.className = "ticks";
-  for (const share of [0, 0.25, 1]) ticks.append(Object.assign(document.createElement("span"), { textContent: percent(share * most) }));
+  scale.className = "belief-scale";
+  showScale(scale);
   lines.className = "lines";
-  for (const [name, text] of [["half", "50 %"], ["most", "90 %"]]) {
+  for (const [name, text] of [
+    ["half", "50 %"],
+    ["most", "90 %"],
+  ]) {
     lines.append(Object.assign(document.createElement("i"), { className: `edge ${name}` }), ` ${text} `);
   }
   sentence.className = "sentence";
-  sentence.append(...belief.sentence.split(/(?<=\.) /).map((part) => Object.assign(document.createElement("span"), { textContent: `${part} ` })));
-  box.replaceChildren(title, bar, ticks, lines, sentence);
+  sentence.append(
+    ...belief.sentence
+      .split(/(?<=\.) /)
+      .map((part) => Object.assign(document.createElement("span"), { textContent: `${part} ` })),
+  );
+  box.replaceChildren(title, scale, lines, sentence);
   box.hidden = false;
 }

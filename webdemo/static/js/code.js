@@ -3,7 +3,13 @@
 import { asked } from "./ask.js";
 
 const $ = (id) => document.getElementById(id);
-const PATHS = { explore: "/api/explore", near: "/api/near", again: "/api/again", trace: "/api/trace", compare: "/api/mechanisms" };
+const PATHS = {
+  explore: "/api/explore",
+  near: "/api/near",
+  again: "/api/again",
+  trace: "/api/trace",
+  compare: "/api/mechanisms",
+};
 const HOME = document.body.dataset.home.split(",").map(Number);
 const degrees = (value) => Number(value.toFixed(6));
 
@@ -14,10 +20,20 @@ function bodyOf(tab, { place, privacy, shared }) {
   if (!shared) {
     Object.assign(body, { lat: HOME[0], lon: HOME[1] });
     if (body.there) body.there = { lat: HOME[0], lon: HOME[1] + 0.002 };
-    if (body.path) body.path = [{ lat: HOME[0], lon: HOME[1] }, { lat: HOME[0], lon: HOME[1] + 0.004 }];
+    if (body.path)
+      body.path = [
+        { lat: HOME[0], lon: HOME[1] },
+        { lat: HOME[0], lon: HOME[1] + 0.004 },
+      ];
   }
-  if (tab === "trace") { delete body.lat; delete body.lon; }
-  if (tab === "compare") { delete body.factor; delete body.radius; }
+  if (tab === "trace") {
+    delete body.lat;
+    delete body.lon;
+  }
+  if (tab === "compare") {
+    delete body.factor;
+    delete body.radius;
+  }
   if (tab === "again") body.person ??= "anna0001";
   return body;
 }
@@ -77,8 +93,15 @@ export function prepareCode(again) {
   document.addEventListener("asked", again);
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.addEventListener("click", async () => {
-      try { await navigator.clipboard.writeText($(button.dataset.copy).textContent); button.textContent = "Copied"; } catch { button.textContent = "Select and copy"; }
-      setTimeout(() => { button.textContent = "Copy"; }, 1500);
+      try {
+        await navigator.clipboard.writeText($(button.dataset.copy).textContent);
+        button.textContent = "Copied";
+      } catch {
+        button.textContent = "Select and copy";
+      }
+      setTimeout(() => {
+        button.textContent = "Copy";
+      }, 1500);
     });
   }
 }

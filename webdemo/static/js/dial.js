@@ -1,12 +1,14 @@
-// One dial with named stops for how much privacy; factor and radius behind it, for experts.
+// One dial for how much privacy, with stops; factor and radius for experts.
 
-import { put } from "./words.js";
+import { metres, put } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const NAMES = ["street", "block", "neighbourhood", "town"], FACTOR = 4;
+const FACTOR = 4;
 const STOPS = document.body.dataset.stops.split(" ").map(Number);
 const STEP = 5;
-const factor = $("factor"), radius = $("radius"), dial = $("dial");
+const factor = $("factor"),
+  radius = $("radius"),
+  dial = $("dial");
 
 export const privacy = () => ({ factor: Number(factor.value), radius: Number(radius.value) });
 
@@ -19,20 +21,30 @@ function radiusAt(position) {
 // The same epsilon with the usual factor has this radius.
 const usualRadius = () => (privacy().radius * Math.log(FACTOR)) / Math.log(privacy().factor);
 
-function positionOf(metres) {
-  const low = Math.max(0, STOPS.findLastIndex((stop, at) => stop <= metres && at < STOPS.length - 1));
-  return Math.min(STOPS.length - 1, Math.max(0, low + Math.log(metres / STOPS[low]) / Math.log(STOPS[low + 1] / STOPS[low])));
+function positionOf(within) {
+  const low = Math.max(
+    0,
+    STOPS.findLastIndex((stop, at) => stop <= within && at < STOPS.length - 1),
+  );
+  return Math.min(
+    STOPS.length - 1,
+    Math.max(0, low + Math.log(within / STOPS[low]) / Math.log(STOPS[low + 1] / STOPS[low])),
+  );
 }
 
 export function labels() {
-  const { factor: times, radius: metres } = privacy(), name = NAMES[Math.round(Number(dial.value))];
-  put("factor-out", `${times} ×`);
-  put("radius-out", `${metres} m`);
-  put("dial-out", name);
-  factor.setAttribute("aria-valuetext", `factor ${times}`);
-  radius.setAttribute("aria-valuetext", `${metres} metres`);
-  dial.setAttribute("aria-valuetext", `${name}: between places within ${metres} metres the odds change by a factor of ${times} at most`);
-  for (const button of $("stops").children) button.setAttribute("aria-pressed", Math.abs(Number(button.dataset.stop) - Number(dial.value)) < 0.1);
+  const { factor: most, radius: within } = privacy();
+  put("factor-out", `×${most}`);
+  put("radius-out", metres(within));
+  put("dial-out", metres(within));
+  factor.setAttribute("aria-valuetext", `factor ${most}`);
+  radius.setAttribute("aria-valuetext", `${within} metres`);
+  dial.setAttribute(
+    "aria-valuetext",
+    `between places within ${within} metres the odds change by a factor of ${most} at most`,
+  );
+  for (const button of $("stops").children)
+    button.setAttribute("aria-pressed", Math.abs(Number(button.dataset.stop) - Number(dial.value)) < 0.1);
 }
 
 // The dial follows the two sliders.
@@ -51,13 +63,23 @@ export function prepareDial(changed) {
     labels();
     changed();
   };
-  $("stops").append(...NAMES.map((name, at) => {
-    const button = document.createElement("button");
-    Object.assign(button, { type: "button", textContent: name });
-    button.dataset.stop = String(at);
-    button.addEventListener("click", () => { dial.value = at; turn(); dial.dispatchEvent(new Event("change", { bubbles: true })); });
-    return button;
-  }));
+  $("stops").append(
+    ...STOPS.map((stop, at) => {
+      const button = document.createElement("button");
+      Object.assign(button, { type: "button", textContent: metres(stop) });
+      button.dataset.stop = String(at);
+      button.addEventListener("click", () => {
+        dial.value = at;
+        turn();
+        dial.dispatchEvent(new Event("change", { bubbles: true }));
+      });
+      return button;
+    }),
+  );
   dial.addEventListener("input", turn);
-  for (const slider of [factor, radius]) slider.addEventListener("input", () => { follow(); changed(); });
+  for (const slider of [factor, radius])
+    slider.addEventListener("input", () => {
+      follow();
+      changed();
+    });
 }

@@ -5,6 +5,11 @@ import { get } from "./ask.js";
 let asked = null;
 
 export function buildings() {
-  asked ??= get("/api/town").then((told) => told.buildings).catch((error) => { asked = null; throw error; });
+  asked ??= get("/api/town")
+    .then((result) => result.buildings)
+    .catch((error) => {
+      asked = null;
+      throw error;
+    });
   return asked;
 }

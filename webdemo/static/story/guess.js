@@ -1,74 +1,145 @@
-// Teacher mode: somebody hides, the class guesses, and so does an observer who computes.
+// A game for a class: a person hides, the class guesses, and so does an observer who computes.
 
-import { noise } from "./noise.js";
+import { homes, noise, posterior } from "./core.js";
 import { $, words } from "./page.js";
-import { posterior } from "./posterior.js";
 import { scene } from "./scene.js";
-import { homes } from "./town_map.js";
+import { say } from "./texts.js";
+import { TownMap } from "./town_map.js";
 
 export const guess = (() => {
   const rounds = [];
-  let hidden = null, reports = [], clicked = null, revealed = false;
+  let hidden = null,
+    reports = [],
+    guesses = [],
+    revealed = false;
 
   function hide() {
-    let left = noise.uniform(), i = 0;
+    noise.seed(scene.state.seed);
+    let left = noise.uniform(),
+      i = 0;
     while (i < homes.mass.length - 1 && (left -= homes.mass[i]) > 0) i += 1;
     hidden = scene.homeAt(i);
-    // A guess begins where the report is: a click, a hand or the arrow keys make it better.
     reports = [noise.report(hidden, scene.noiseEpsilon())];
-    clicked = { ...reports[0] };
+    guesses = [];
     revealed = false;
+    $("outcomes").hidden = !rounds.length;
     draw();
   }
+  function again() {
+    scene.reseed();
+    hide();
+  }
   function more() {
+    if (revealed) return;
     reports.push(noise.report(hidden, scene.noiseEpsilon()));
     draw();
   }
 
+  // Without a pointer: a guess where the report is, to be moved with the arrow keys.
+  function add(at = { ...reports.at(-1) }) {
+    if (revealed) return;
+    guesses.push(TownMap.within(at));
+    draw();
+  }
+  function addHere() {
+    add();
+    document.querySelector("#yours .handle-guess")?.focus();
+  }
+
   function observed() {
     const logs = posterior.afterReports(posterior.before(homes), homes, reports, scene.noiseEpsilon());
-    const weights = posterior.weights(logs), points = Array.from(homes.x, (x, i) => ({ x, y: homes.y[i] }));
-    return { belief: scene.beliefOf(logs), best: posterior.middle(points, weights) };
+    const weights = posterior.weights(logs),
+      points = Array.from(homes.x, (x, i) => ({ x, y: homes.y[i] }));
+    return { belief: scene.beliefOf(logs), best: posterior.middle(points, Array.from(weights), 1) };
   }
 
   function draw() {
-    const { belief, best } = observed(), shown = revealed || $("show-belief").checked;
-    /** @type {object[]} */
-    const marks = reports.map((at) => ({ kind: "dot", at, colour: "report", text: reports.length === 1 && !revealed ? "report" : "" }));
-    if (revealed) {
-      marks.push({ kind: "line", at: hidden, to: clicked, colour: "truth" }, { kind: "diamond", at: best, colour: "remapped", text: "the observer’s guess" }, { kind: "dot", at: hidden, colour: "truth" });
-    }
-    const mine = revealed ? { you: { at: hidden, text: "I was here", move: () => {} } } : {};
-    const pins = { ...mine, guess: { at: clicked, text: "your guess", move: (at) => { if (!revealed) { clicked = at; draw(); } } } };
-    scene.yours.show({ belief: shown ? belief : null, marks, pins, keep: reports, words: revealed ? "The hidden place, your guess and the observer’s." : `${words.many(reports.length, "report")} of somebody who hides.` });
+    const { belief, best } = observed(),
+      shown = revealed || $("show-belief").checked;
+    const marks = reports.map((at, i) => ({
+      kind: "dot",
+      at,
+      colour: "report",
+      text: i === reports.length - 1 ? "report" : "",
+    }));
+    // Earlier guesses are rings with numbers, so that what lies below is seen.
+    marks.push(...guesses.slice(0, -1).map((at, i) => ({ kind: "ring", at, colour: "remapped", text: String(i + 1) })));
+    if (revealed) marks.push({ kind: "diamond", at: best, colour: "heat", text: "the observer’s guess" });
+    const last = guesses.at(-1),
+      name = guesses.length > 1 ? `guess ${guesses.length}` : "your guess";
+    const pins = {
+      ...(last
+        ? {
+            guess: {
+              at: last,
+              text: name,
+              move: (at) => {
+                if (!revealed) {
+                  guesses[guesses.length - 1] = TownMap.within(at);
+                  draw();
+                }
+              },
+            },
+          }
+        : {}),
+      ...(revealed ? { you: { at: hidden, text: "I was here", move: () => {} } } : {}),
+    };
+    scene.yours.show({
+      belief: shown ? belief : null,
+      marks,
+      pins,
+      keep: reports,
+      words: revealed
+        ? "The hidden place, the guesses and the observer’s."
+        : `${words.many(reports.length, "report")} of a person who hides, and ${words.many(guesses.length, "guess", "guesses")}.`,
+    });
     $("legend").hidden = !shown;
-    $("reveal").disabled = revealed;
-    $("more").disabled = revealed;
-    if (!revealed) scene.tell("Click the map or drag your guess, then reveal.");
+    for (const id of ["more", "add-guess"]) $(id).setAttribute("aria-disabled", revealed);
+    $("reveal").setAttribute("aria-disabled", revealed || !guesses.length);
+    if (!revealed) scene.tell(guesses.length ? say.guesses(guesses.length) : say.click());
     scores();
   }
 
   function scores() {
     if (!rounds.length) return;
-    const mean = (who) => words.metres(rounds.reduce((sum, round) => sum + round[who], 0) / rounds.length);
-    scene.table(words.many(rounds.length, "round"), ["Off by", "last", "on average"], [
-      ["You", words.metres(rounds.at(-1).you), mean("you")], ["The observer", words.metres(rounds.at(-1).observer), mean("observer")], ["The report itself", words.metres(rounds.at(-1).report), mean("report")],
-    ]);
+    const mean = (who) => words.metres(rounds.reduce((sum, round) => sum + round[who], 0) / rounds.length),
+      last = rounds.at(-1);
+    scene.table(
+      words.many(rounds.length, "round"),
+      ["Off by", "last", "on average"],
+      [
+        ["The best guess", words.metres(last.best), mean("best")],
+        ["The middle guess", words.metres(last.middle), mean("middle")],
+        ["The observer", words.metres(last.observer), mean("observer")],
+        ["The report itself", words.metres(last.report), mean("report")],
+      ],
+    );
   }
 
   function reveal() {
-    const { best, belief } = observed(), far = (at) => posterior.apart(hidden, at);
+    if (revealed || !guesses.length) return;
+    const { best, belief } = observed(),
+      far = (at) => posterior.apart(hidden, at),
+      offs = guesses.map(far).sort((a, b) => a - b),
+      observer = far(best);
     revealed = true;
-    rounds.push({ you: far(clicked), observer: far(best), report: far(reports.at(-1)) });
+    rounds.push({ best: offs[0], middle: offs[(offs.length - 1) >> 1], observer, report: far(reports.at(-1)) });
     draw();
-    const better = far(clicked) < far(best) ? "You were closer, by luck or by insight." : "The observer was closer.";
-    scene.tell(`You are off by ${words.metres(far(clicked))}, the observer by ${words.metres(far(best))}. ${better} Its belief in the right building: ${words.percent(belief[hidden.building])}.`);
+    scene.tell(
+      say.revealed({
+        best: offs[0],
+        count: offs.length,
+        observer,
+        closer: offs.filter((off) => off < observer).length,
+        belief: belief[hidden.building],
+      }),
+    );
   }
 
   function open() {
-    scene.setUp({ boxes: ["dial", "guess"], maps: 1, click: (at) => { if (!revealed) { clicked = at; draw(); } } });
+    scene.setUp({ boxes: ["dial", "guess"], maps: 1, click: add });
     if (hidden) draw();
     else hide();
   }
-  return { open, hide, more, reveal, draw };
+  return { open, hide, again, more, addHere, reveal, draw };
 })();
