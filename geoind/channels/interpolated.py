@@ -1,7 +1,7 @@
 """A channel as a mechanism of every place: its rows, interpolated between its sites."""
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -9,7 +9,7 @@ import shapely
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_points
 from geoind.channels.channel import Channel
-from geoind.channels.rows import reaches
+from geoind.channels.rows import choose_each, choose_exactly, reaches
 from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Space
 from geoind.randomness import RandomnessLike, as_randomness
@@ -121,9 +121,12 @@ class Interpolated:
         truth = as_points(points)
         source = as_randomness(rng, len(truth))
         triangles, weights = self._located(truth)
-        words = source.words(truth, 1, f"Interpolated {self.channel.purpose}")[:, 0]
-        uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        chosen = (uniform[:, None] >= np.cumsum(weights, axis=1)[:, :2]).sum(axis=1)
+        purpose = f"Interpolated {self.channel.purpose}"
+        words = source.words(truth, 1, purpose)[:, 0]
+        chosen, undecided = choose_each(weights, words)
+        for row in undecided.tolist():
+            further = partial(source.further, row, truth[row], purpose)
+            chosen[row] = choose_exactly(weights[row], int(words[row]), further)
         rows = self._triangles.simplices[triangles, chosen].astype(np.int64)
         return self.channel.outputs.xy[self.channel.sample_indices(rows, rng=source)]
 

@@ -19,7 +19,16 @@ from geoind.errors import InvalidInputError
 from geoind.randomness import Words
 from geoind.space.sites import Grid, Sites
 
-__all__ = ["as_grid", "choose", "choose_exactly", "reach_of_rows", "reaches", "steepest_ratio", "steepest_slope"]
+__all__ = [
+    "as_grid",
+    "choose",
+    "choose_each",
+    "choose_exactly",
+    "reach_of_rows",
+    "reaches",
+    "steepest_ratio",
+    "steepest_slope",
+]
 
 UNIT = 2**1074
 """Every double is a whole multiple of 1 / UNIT."""
@@ -33,12 +42,29 @@ def choose(cumulative: FloatArray, words: Words) -> tuple[IntArray, IntArray]:
 
     `cumulative` holds the partial sums of a row divided by the last, each within 2^-53 times their number.
     """
-    uniform = (words >> np.uint64(1)).view(np.int64).astype(np.float64) * 2.0**-63
+    uniform = _uniform(words)
     outputs = np.minimum(np.searchsorted(cumulative, uniform, side="right"), len(cumulative) - 1)
-    room = 2.0**-52 * (len(cumulative) + 8)
+    room = _room(len(cumulative))
     below = np.where(outputs > 0, cumulative[outputs - 1], -1.0)
     undecided = ~((uniform - below > room) & (cumulative[outputs] - uniform > room))
     return outputs, np.flatnonzero(undecided)
+
+
+def choose_each(weights: FloatArray, words: Words) -> tuple[IntArray, IntArray]:
+    """Return what `choose` does for a row of weights of its own for each word; the weights sum to 1, rounded."""
+    uniform = _uniform(words)[:, None]
+    borders = np.cumsum(weights, axis=1)[:, :-1]
+    undecided = (np.abs(uniform - borders) <= _room(weights.shape[1])).any(axis=1)
+    return (uniform >= borders).sum(axis=1), np.flatnonzero(undecided)
+
+
+def _uniform(words: Words) -> FloatArray:
+    return np.asarray((words >> np.uint64(1)).view(np.int64).astype(np.float64) * 2.0**-63)
+
+
+def _room(count: int) -> float:
+    """Return more than the error of a partial sum of so many probabilities and of a uniform number."""
+    return 2.0**-52 * (count + 8)
 
 
 def choose_exactly(row: FloatArray, word: int, further: Callable[[int], tuple[int, int]]) -> int:

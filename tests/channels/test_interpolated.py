@@ -9,6 +9,7 @@ from scipy.stats import chi2
 from geoind import Channel, Grid, InvalidInputError, Places, exponential, planar_geometric
 from geoind.arrays import FloatArray
 from geoind.channels import Interpolated
+from geoind.channels.rows import choose_each, choose_exactly
 
 GRID = Grid(0, 0, cell=100, columns=5, rows=5)
 
@@ -87,3 +88,14 @@ def test_sites_without_triangles_are_refused(sites: Places) -> None:
 
 def test_no_points_have_no_reports() -> None:
     assert Interpolated(exponential(GRID, GRID, epsilon=0.01)).sample(np.empty((0, 2))).shape == (0, 2)
+
+
+def test_the_choice_among_sites_is_exact_where_doubles_cannot_decide() -> None:
+    """Words next to the border of the first two weights: one more bit decides on either side."""
+    weights = np.array([[0.25, 0.5, 0.25]] * 4)
+    words = np.array([2**62 - 1, 2**62, 2**62 + 2**40, 3 * 2**62 - 1], dtype=np.uint64)
+    chosen, undecided = choose_each(weights, words)
+    assert undecided.tolist() == [0, 1, 3]
+    assert chosen[2] == 1
+    exact = [choose_exactly(weights[row], int(words[row]), lambda _: (0, 0)) for row in undecided]
+    assert exact == [0, 1, 1]
