@@ -201,3 +201,10 @@ def test_an_audit_of_sequences_refutes_tests_without_noise() -> None:
     wrong, right = Leaking(0.03, 0.03, 300.0), SparseVector(0.03, 0.03, 300.0)
     assert audit_traces(sessions(wrong), *traces, draws=6000).refuted
     assert not audit_traces(sessions(right), *traces, draws=2000).refuted
+
+
+@pytest.mark.parametrize("name", ["independent noise, accountant", "Gaussian noise, accountant"])
+def test_nine_of_ten_fresh_reports_are_within_the_accuracy(name: str) -> None:
+    noise = APPROACHES[name].noise
+    assert noise is not None
+    assert noise(500.0).reach(0.9) == pytest.approx(500, abs=1)
