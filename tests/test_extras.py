@@ -13,10 +13,10 @@ import pytest
 import geoind
 from geoind import Grid, Prior
 from geoind.cli import command_parsers, main
-from geoind.curator import H3Cells
 from geoind.errors import MissingExtraError
 from geoind.extras import EXTRAS, require
 from geoind.queries import plot_retrieval_radius
+from geoind.space import CellSites
 from geoind.space.raster_files import read_raster
 from tests.docs.pages import PAGES, name_of
 
@@ -140,7 +140,7 @@ FUNCTIONS: dict[str, tuple[Callable[[Path], object], str]] = {
     "write_report": (_write_report, "evaluation"),
     "draw_priors": (_draw_priors, "evaluation"),
     "save_population": (_save_population, "evaluation"),
-    "H3Cells": (lambda _: H3Cells(["881fb4662dfffff"]), "h3"),
+    "CellSites": (lambda _: CellSites(["881fb4662dfffff"]), "h3"),
     "Prior.plot": (lambda _: UNIFORM.plot(), "evaluation"),
     "Channel.plot": (lambda _: geoind.geometric(3, epsilon=1.0).plot(), "evaluation"),
     "AuditResult.plot": (

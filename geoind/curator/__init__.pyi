@@ -1,6 +1,5 @@
 from .counts import ReleasedCounts as ReleasedCounts
 from .counts import release_counts as release_counts
-from .h3_cells import H3Cells as H3Cells
 from .numbers import ReleasedNumber as ReleasedNumber
 from .numbers import release_mean as release_mean
 from .numbers import release_quantile as release_quantile

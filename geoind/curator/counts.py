@@ -9,13 +9,13 @@ import numpy as np
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_count, as_unit
 from geoind.channels.priors import Prior
 from geoind.curator.contributions import Persons, as_level, as_names, bounded, charge_release
-from geoind.curator.h3_cells import H3Cells
 from geoind.curator.noise import GeometricNoise, as_fresh_randomness
 from geoind.errors import InvalidInputError, plural
 from geoind.estimate.inversion import nearest_distribution
 from geoind.pictures.card import card
 from geoind.pictures.cells import axes_or_new, draw_density, thumbnail
 from geoind.randomness import RandomnessLike
+from geoind.space.cells import CellSites
 from geoind.space.crs import points_lonlat
 from geoind.space.projection import points_xy
 from geoind.space.sites import Grid, Outside, inside, inside_of
@@ -34,7 +34,7 @@ class ReleasedCounts:
 
     Attributes
     ----------
-    grid : Grid or H3Cells
+    grid : Grid or CellSites
     counts : array of int
         One per cell, in the grid's numbering. Without `at_least` noise makes some negative, and their sum has no
         bias.
@@ -46,7 +46,7 @@ class ReleasedCounts:
         Noisy counts below this number were suppressed: they are 0.
     """
 
-    grid: Grid | H3Cells
+    grid: Grid | CellSites
     counts: IntArray
     level: float
     reports_per_person: int
@@ -132,7 +132,7 @@ class ReleasedCounts:
 
 def release_counts(
     points: ArrayLike,
-    grid: Grid | H3Cells,
+    grid: Grid | CellSites,
     *,
     epsilon: float,
     person: Persons,
@@ -153,8 +153,8 @@ def release_counts(
     ----------
     points : (n, 2) array
         True locations, one per row, in metres of the grid's plane: `projection.to_xy` converts degrees, and frames
-        with a CRS. For cells of H3: degrees, longitude first, or a frame with a CRS.
-    grid : Grid or H3Cells
+        with a CRS. For named cells: degrees, longitude first, or a frame with a CRS.
+    grid : Grid or CellSites
         Public: chosen independently of the points.
     epsilon : float
         Level per person, without a unit; 1 is usual, at most 20.
@@ -188,14 +188,14 @@ def release_counts(
     level, source = as_level(epsilon), as_fresh_randomness(rng)
     most = as_count(reports_per_person, "reports_per_person")
     least = None if at_least is None else as_count(at_least, "at_least")
-    if isinstance(grid, H3Cells):
+    if isinstance(grid, CellSites):
         cells = grid.numbers(points_lonlat(points, "points"))
         covered = inside_of(cells >= 0, outside)
     elif isinstance(grid, Grid):
         xy = points_xy(points, None, "points")
         cells, covered = grid.nearest(xy), inside(grid, xy, outside)
     else:
-        raise InvalidInputError(f"grid must be a Grid or H3Cells, got {type(grid).__name__}")
+        raise InvalidInputError(f"grid must be a Grid or CellSites, got {type(grid).__name__}")
     names = as_names(person, len(cells))
     rows = np.flatnonzero(covered)
     counted = rows[bounded((names[row] for row in rows.tolist()), most)]

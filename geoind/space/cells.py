@@ -105,7 +105,7 @@ def _centre(name: str) -> tuple[float, float]:
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
 class CellSites:
-    """Cells of geohash or H3 as sites: their centres in the plane, for channels, priors and optimal mechanisms.
+    """Cells of geohash or H3 as sites: for counts, and with their centres for channels, priors and solvers.
 
     Distances are those between the centres on the ground, within the error of the local plane (4e-5 at 100 km).
 
@@ -113,8 +113,8 @@ class CellSites:
     ----------
     cells : iterable of str
         Names of different cells, all of one length or resolution.
-    projection : Projection
-        From degrees to metres.
+    projection : Projection, optional
+        From degrees to metres; default: around the first cell.
 
     Examples
     --------
@@ -129,15 +129,15 @@ class CellSites:
     """
 
     cells: tuple[str, ...]
-    projection: Projection
+    projection: Projection | None
 
-    def __init__(self, cells: Iterable[str], projection: Projection) -> None:
+    def __init__(self, cells: Iterable[str], projection: Projection | None = None) -> None:
         names = tuple(cells) if not isinstance(cells, str) else ()
         if not names or len(set(names)) != len(names):
             raise InvalidInputError("cells must be a list of different names of cells, at least one")
+        lonlat = cell_centres(names)
         object.__setattr__(self, "cells", names)
         object.__setattr__(self, "projection", projection)
-        lonlat = cell_centres(names)
         if cell_names(lonlat, self.system) != [*names]:
             raise InvalidInputError("cells must be of one kind and of one length or resolution")
 
@@ -160,7 +160,9 @@ class CellSites:
     @cached_property
     def xy(self) -> FloatArray:
         """The centres in metres, (n, 2), read-only."""
-        return frozen(self.projection.to_xy(cell_centres(self.cells)))
+        lonlat = cell_centres(self.cells)
+        plane = Projection(*lonlat[0]) if self.projection is None else self.projection
+        return frozen(plane.to_xy(lonlat))
 
     def nearest(self, points: ArrayLike) -> IntArray:
         """Return the number of the cell with the closest centre, for (n, 2) points in metres."""

@@ -9,11 +9,12 @@ import pytest
 
 from geoind import BudgetExceededError, Grid, InvalidInputError, Ledger, Projection, SphericalLaplace
 from geoind.accounting import PersonLevel
-from geoind.curator import H3Cells, ReleasedCounts, release_counts
+from geoind.curator import ReleasedCounts, release_counts
 from geoind.curator.noise import GeometricNoise, as_fresh_randomness
+from geoind.space import CellSites
 
 STREET = Grid(0, 0, cell=100, columns=3, rows=1)
-PARIS = H3Cells(h3.grid_disk(h3.latlng_to_cell(48.86, 2.35, 8), 3))
+PARIS = CellSites(h3.grid_disk(h3.latlng_to_cell(48.86, 2.35, 8), 3))
 
 
 def test_no_person_changes_the_counts_by_more_than_their_share_of_the_noise_allows() -> None:
@@ -174,16 +175,7 @@ def test_counts_on_cells_of_h3_are_those_of_h3() -> None:
     assert abs(released.counts - truth).max() <= 1
     frame = geopandas.GeoSeries.from_xy(*lonlat.T, crs=4326).to_crs(2154)
     np.testing.assert_array_equal(release_counts(frame, PARIS, **how).counts, released.counts)
-    assert "37 cells of resolution 8" in repr(released)
+    assert "37 cells of h3:8" in repr(released)
     assert "ReleasedCounts" in released._repr_html_()
     with pytest.raises(InvalidInputError, match="need counts on a Grid"):
         released.population()
-
-
-@pytest.mark.parametrize(
-    "cells",
-    [[], ["nowhere"], [7], "881fb4662dfffff", ["881fb4662dfffff"] * 2, ["881fb4662dfffff", "8001fffffffffff"]],
-)
-def test_cells_that_are_not_of_one_resolution_are_refused(cells: Any) -> None:
-    with pytest.raises(InvalidInputError, match="cells must be"):
-        H3Cells(cells)

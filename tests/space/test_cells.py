@@ -57,7 +57,17 @@ def test_other_cells_are_refused(cells: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "cells", [[], ["ezs42", "ezs42"], ["ezs42", "ezs4"], ["ezs4a"], "ezs42", ["891fb467413ffff", "ezs42"], [7]]
+    "cells",
+    [
+        [],
+        ["ezs42", "ezs42"],
+        ["ezs42", "ezs4"],
+        ["ezs4a"],
+        "ezs42",
+        ["891fb467413ffff", "ezs42"],
+        ["881fb4662dfffff", "8001fffffffffff"],
+        [7],
+    ],
 )
 def test_cells_that_are_no_sites_are_refused(cells: list[str]) -> None:
     with pytest.raises(InvalidInputError, match="cell"):
