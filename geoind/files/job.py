@@ -312,7 +312,9 @@ class _File:
             names, column = cell_names(places[there], self.job.cells), np.full(len(places), None, dtype=object)
             centres = places.copy()
             column[there], centres[there] = names, snap_lonlat(cell_centres(names), self.table.decimals)
-            batch = batch.append_column(pa.field(name, pa.string()), pa.array(column, pa.string()))
+            # Not `append_column`: a batch without columns has no rows.
+            schema = batch.schema.append(pa.field(name, pa.string()))
+            batch = pa.RecordBatch.from_arrays([*batch.columns, pa.array(column, pa.string())], schema=schema)
             moved.append(centres)
         return batch, moved
 

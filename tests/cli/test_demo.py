@@ -25,10 +25,13 @@ def test_the_command_serves_the_demo_on_this_machine_and_stops_after_an_interrup
         assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("The demo is at http://127.0.0.1:")
-        page = httpx.get(line.split()[4], timeout=60, trust_env=False)
-        assert page.status_code == 200
+        story = httpx.URL(line.split()[4])
+        for address in (story, story.join("../")):
+            page = httpx.get(address, timeout=60, trust_env=False)
+            assert page.status_code == 200
+            assert "{{" not in page.text
+        # The story has no tiles.
         assert "tile.openstreetmap.org" in page.headers["content-security-policy"]
-        assert "{{" not in page.text
     finally:
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=30)

@@ -69,7 +69,7 @@ def test_a_sanitised_file_becomes_a_page_that_says_what_was_promised(
         "3 persons; the busiest has 1 report, epsilon 0.006931"
     )
     expect(watched.get_by_text("3 reports")).to_contain_text("The median person has 1 report")
-    expect(watched.locator("canvas.leaflet-zoom-animated")).to_be_visible()
+    expect(watched.locator("canvas.leaflet-zoom-animated").first).to_be_visible()
 
 
 def test_the_page_of_a_file_without_a_promise_warns_that_its_locations_are_true(

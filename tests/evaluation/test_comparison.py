@@ -12,6 +12,7 @@ from geoind import Grid, InvalidInputError, adversary_error, expected_loss
 from geoind.evaluation import Setting, compare
 from geoind.evaluation.comparison import CLAIMS, CURVE_POINTS, Evaluation, check_claims, curves, evaluate
 from tests.evaluation.small import SMALL
+from tests.evaluation.test_report import HOSTILE
 from tests.evaluation.test_report import SMALL as WITH_MIDDLE_ROW
 
 
@@ -86,7 +87,7 @@ def test_the_comparison_scales_with_the_cell() -> None:
 
 
 def test_curves_fall_with_epsilon() -> None:
-    table = curves(WITH_MIDDLE_ROW, prior="middle row", epsilons=[0.005, 0.01, 0.03])
+    table = curves(WITH_MIDDLE_ROW, prior=HOSTILE, epsilons=[0.005, 0.01, 0.03])
     for _, part in table.groupby("mechanism"):
         assert (np.diff(part["expected_loss"]) < 1e-9).all()
         assert (np.diff(part["measured_epsilon"]) > -1e-9).all()

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import geopandas
+import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,7 +15,8 @@ import pytest
 from geoind import EACH_ROW, InvalidInputError, Ledger, obfuscate_file
 from geoind.files import Reading
 from geoind.keys import Key
-from geoind.tables import EACH_FILE, read_promise
+from geoind.space import cell_centres, cell_names
+from geoind.tables import EACH_FILE, ReleaseRecord, read_promise, sidecar_of
 
 KEY = bytes(range(32))
 TABLE = {"rider": ["ana", "ben"], "lon": [2.3, 2.4], "lat": [48.8, 48.9]}
@@ -167,3 +170,23 @@ def test_standard_input_is_no_persons_file(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"lat,lon\n1,2\n")))
     with pytest.raises(InvalidInputError, match="EACH_FILE"):
         obfuscate_file("-", tmp_path / "out.csv", epsilon=0.01, person=EACH_FILE)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "ndjson", "parquet"])
+@pytest.mark.parametrize("keep", [[], ["name"]])
+def test_reports_are_written_as_the_cells_that_contain_them(tmp_path: Path, suffix: str, keep: list[str]) -> None:
+    source, target = tmp_path / "in.csv", tmp_path / f"out.{suffix}"
+    source.write_text(
+        "name,lat,lon\n" + "".join(f"n{row},{48 + row % 5 / 9},{2 + row % 7 / 9}\n" for row in range(30))
+    )
+    obfuscate_file(source, target, epsilon=0.01, person=EACH_ROW, keep=keep, cells="geohash:6")
+    if suffix == "csv":
+        table = pd.read_csv(target)
+    else:
+        table = pd.read_parquet(target) if suffix == "parquet" else pd.read_json(target, lines=True)
+    assert set(table) == {*keep, "lat", "lon", "cell"}
+    assert cell_names(table[["lon", "lat"]].to_numpy(), "geohash:6") == table["cell"].tolist()
+    assert np.abs(cell_centres(table["cell"].tolist()) - table[["lon", "lat"]].to_numpy()).max() < 1e-5
+    inside = suffix == "parquet"
+    recorded = pq.read_metadata(target).metadata[b"geoind"] if inside else sidecar_of(target).read_bytes()
+    assert ReleaseRecord.from_json(recorded).cells == "geohash:6"

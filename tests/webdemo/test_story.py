@@ -346,7 +346,7 @@ def test_words_and_finding_are_seen_without_scrolling(story: Page, width: int, h
                 " return element.contains(document.elementFromPoint(box.left + 20, box.bottom - 4)); }"
             ), (view, name)
     # The bar is one line, or out of the way.
-    assert story.locator(".bar").evaluate("bar => bar.getBoundingClientRect().height") < 50
+    assert story.locator("header.bar").evaluate("bar => bar.getBoundingClientRect().height") < 50
 
 
 def test_a_class_guesses_against_the_posterior(story: Page) -> None:
