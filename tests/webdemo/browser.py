@@ -33,10 +33,11 @@ def set_slider(page: Page, control: str, value: float) -> None:
 
 
 def number(where: Locator) -> float:
+    """Return the first number of a text; kilometres have one decimal, and are metres here."""
     expect(where).to_have_text(re.compile(r"\d"))
-    found = re.search(r"[\d.,]+", where.inner_text())
+    found = re.search(r"([\d.,]+)( km)?", where.inner_text())
     assert found is not None
-    return float(found[0].replace(",", ""))
+    return float(found[1].replace(",", "")) * (1000 if found[2] else 1)
 
 
 def sent(request: Request) -> dict[str, Any]:
