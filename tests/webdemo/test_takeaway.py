@@ -161,6 +161,8 @@ def test_no_name_hides_you_on_the_map_or_in_its_picture(watched: Page, demo_url:
 
     watched.route("**/api/explore", just_above)
     show(watched, demo_url, "explore")
+    # The name of a report that was drawn before fades out.
+    expect(watched.locator(".leaflet-tooltip >> text=report")).to_have_count(1)
     name, pin = (
         watched.locator(which).bounding_box() for which in (".leaflet-tooltip >> text=report", ".pin-truth")
     )
