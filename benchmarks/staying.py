@@ -1,6 +1,6 @@
 """What a session pays in a year at home and in a year of commuting, by the parameters of its tests.
 
-python3 dev.py bench staying          prints the table of docs/traces.md, but for the buildings
+python3 dev.py bench staying          prints the table of docs/traces.md
 
 A question every 15 minutes, epsilon = ln 4 / 100 m. The commuter works 3 km away, from 9 to 17 h on five days a
 week.

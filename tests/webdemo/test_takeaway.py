@@ -118,6 +118,18 @@ def test_each_tab_has_a_picture_with_its_own_caption(watched: Page, demo_url: st
         assert ("a report changes an observer's odds" in caption) == (tab != "compare")
 
 
+def test_there_is_no_picture_of_maps_that_are_not_solved(watched: Page, demo_url: str) -> None:
+    held: list[Route] = []
+    watched.route("**/api/mechanisms", lambda route: held.append(route))
+    show(watched, demo_url, "near")
+    watched.get_by_role("tab", name=TABS["compare"]).click()
+    watched.get_by_role("button", name="Download a picture").click()
+    expect(watched.get_by_text("The four maps are not solved yet.")).to_be_visible()
+    for route in held:
+        route.continue_()
+    expect(watched.locator("#four svg")).to_have_count(4)
+
+
 @pytest.mark.parametrize("tab", TABS)
 def test_a_link_repeats_the_run(watched: Page, demo_url: str, tab: str) -> None:
     show(watched, demo_url, tab, "&budget=5&radius=150&answer=same" if tab == "again" else "&radius=150")

@@ -278,6 +278,10 @@ $("share").addEventListener("click", async () => {
 });
 
 $("picture").addEventListener("click", async () => {
+  if (parts[tab].figures && !$("four").querySelector("svg")) {
+    say("The four maps are not solved yet.");
+    return;
+  }
   const whose = `${document.body.dataset.attribution} · geoind`;
   const caption = `${titleOf(tab).textContent}. ${parts[tab].figures ? "" : $("promise").textContent} ${$("finding").textContent}`;
   const taken = parts[tab].figures ? takeFigures($("four"), caption, whose) : takePicture(caption, whose);

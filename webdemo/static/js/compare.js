@@ -188,28 +188,12 @@ function town(name) {
     );
   });
   // Cloaking reports the zone: three by three cells.
-  for (let line = 0; line <= columns; line += data.zone[0])
-    svg.append(
-      element("line", {
-        x1: line * cell + 1,
-        x2: line * cell + 1,
-        y1: 1,
-        y2: rows * cell + 1,
-        stroke: css("soft"),
-        "stroke-width": 1,
-      }),
-    );
-  for (let line = 0; line <= rows; line += data.zone[1])
-    svg.append(
-      element("line", {
-        y1: line * cell + 1,
-        y2: line * cell + 1,
-        x1: 1,
-        x2: columns * cell + 1,
-        stroke: css("soft"),
-        "stroke-width": 1,
-      }),
-    );
+  const border = (x1, y1, x2, y2) =>
+    svg.append(element("line", { x1, y1, x2, y2, stroke: css("soft"), "stroke-width": 1 }));
+  const right = columns * cell + 1,
+    bottom = rows * cell + 1;
+  for (let x = 1; x <= right; x += data.zone[0] * cell) border(x, 1, x, bottom);
+  for (let y = 1; y <= bottom; y += data.zone[1] * cell) border(1, y, right, y);
   return svg;
 }
 
