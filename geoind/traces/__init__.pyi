@@ -35,6 +35,4 @@ from .questions import AboveThreshold as AboveThreshold
 from .questions import GuardedPlace as GuardedPlace
 from .sparse import SparseVector as SparseVector
 from .sparse import Switching as Switching
-from .zones import Home as Home
 from .zones import PrivateZone as PrivateZone
-from .zones import Zones as Zones

@@ -21,7 +21,7 @@ from geoind.traces.vectors import array_sessions
 from geoind.traces.words import SEEN, SessionWords
 
 if TYPE_CHECKING:
-    from geoind.traces.zones import PrivateZone, Zones
+    from geoind.traces.zones import PrivateZone
 
 __all__ = ["Positions", "TraceSessions", "obfuscate_traces", "tags_of_answers"]
 
@@ -74,8 +74,8 @@ class TraceSessions:
         How the sessions answer.
     key : Key or bytes
         32 secret bytes: the same rows get the same answers again, however they are cut into batches.
-    zones : Zones, optional
-        Private zones of some of the persons. Their own cost is not part of `costs`.
+    zones : sequence of PrivateZone, optional
+        Private zones of some of the persons, each with its `person_id`. Their own cost is not part of `costs`.
 
     Examples
     --------
@@ -87,10 +87,10 @@ class TraceSessions:
     ({}, (2, 2), {'ana': 0.02})
     """
 
-    def __init__(self, method: TraceMethod, key: KeyLike, zones: "Zones | None" = None) -> None:
+    def __init__(self, method: TraceMethod, key: KeyLike, zones: "Sequence[PrivateZone]" = ()) -> None:
         secret = as_key(key).read()
-        arrays = array_sessions(method, secret) if zones is None else None
-        self._answers = arrays or _EachSession(method, secret, {} if zones is None else zones.of)
+        arrays = None if zones else array_sessions(method, secret)
+        self._answers = arrays or _EachSession(method, secret, {zone.person_id: zone for zone in zones})
         self._numbers: dict[str, int] = {}
         # When and where each person was last, and what was answered.
         self._times = np.empty(0)
