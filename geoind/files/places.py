@@ -307,8 +307,9 @@ def _zones(file: Path, key: KeyLike, usual: dict[str, float]) -> "tuple[PrivateZ
                 flaws[number] = f"person {names[code]!r} has a second zone"
             try:
                 lon, lat = places[row].tolist()
+                epsilon, margin = (given.get(name, usual[name]) for name in ("epsilon", "margin"))
                 zones[names[code]] = PrivateZone.around(
-                    lat=lat, lon=lon, key=key, person_id=names[code], **(usual | given)
+                    lat=lat, lon=lon, epsilon=epsilon, margin=margin, key=key, person_id=names[code]
                 )
             except InvalidInputError as error:
                 flaws[number] = str(error)

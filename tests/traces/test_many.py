@@ -4,6 +4,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from geoind import InvalidInputError, Ledger, TraceSession
@@ -19,8 +20,10 @@ from geoind.traces import (
     TraceMethod,
     commuter,
     obfuscate_traces,
+    trace_costs,
 )
 from geoind.traces.many import TraceSessions
+from geoind.traces.questions import arc_length
 
 KEY = bytes(range(32))
 SPARSE = SparseVector.for_accuracy(500)
@@ -223,6 +226,35 @@ def test_mixed_rows_get_what_each_persons_own_session_answers(method: TraceMetho
         alone = [session.report(lat=lonlat[row, 1], lon=lonlat[row, 0], time=times[row]) for row in rows]
         assert reports[rows].tolist() == [[answer.lon, answer.lat] for answer in alone]
         assert spent[person] == session.spent
+
+
+def test_the_costs_of_traces_are_those_of_each_persons_session() -> None:
+    times, lonlat = commuter(days=1, every=1800.0)
+    rows = {"person": ["ana", "bea"] * (len(times) // 2), "lon": lonlat[:, 0], "lat": lonlat[:, 1]}
+    table = pd.DataFrame(rows | {"time": pd.to_datetime(times, unit="s", utc=True)})
+    # In any order; of two positions at the same time the first one counts.
+    mixed = pd.concat([table.iloc[::-1], table.iloc[:4].assign(lat=0.0)])
+    found = trace_costs(mixed, {"fresh": Independent(0.01), "session": SPARSE}, key=KEY).set_index("method")
+    steps = Steps(["ana", "bea"], np.arange(len(times)) % 2, times, lonlat)
+    for name, method in (("fresh", Independent(0.01)), ("session", SPARSE)):
+        reports, spent = each_alone(method, steps)
+        errors = [arc_length(*there, *here) for there, here in zip(reports, lonlat, strict=True)]
+        assert found["mean_error"][name] == pytest.approx(np.mean(errors), rel=0.01)
+        assert found["error_90"][name] == pytest.approx(np.quantile(errors, 0.9), rel=0.01)
+        assert found["largest"][name] == max(spent.values())
+        assert found["median"][name] == pytest.approx(np.mean([*spent.values()]))
+        assert found["share"][name] == pytest.approx(sum(spent.values()) / (0.01 * len(times)))
+
+
+def test_costs_need_positions_and_one_baseline() -> None:
+    table = pd.DataFrame({"person": ["ana"], "lon": 2.0, "lat": 48.0, "time": pd.to_datetime([0], utc=True)})
+    for rows, methods, message in (
+        (table, {"session": SPARSE}, "one Independent"),
+        (table, {"a": Independent(0.01), "b": Independent(0.02)}, "one Independent"),
+        (table.iloc[:0], {"a": Independent(0.01)}, "at least one position"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            trace_costs(rows, methods, key=KEY)
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,29 @@ def test_two_reports_of_one_moment_have_no_direction() -> None:
     assert straight_on(History(60.0, reports=reports)) == (2.5, 48.5)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "seconds", "expected"),
+    [
+        ((2.0, 48.0), (2.5, 48.5), 30.0, (2.75, 48.75)),
+        ((2.0, 48.0), (2.5, 48.5), 600.0, (3.0, 49.0)),
+        ((179.75, 0.0), (-179.75, 0.5), 30.0, (-179.5, 0.75)),
+        ((-179.5, 0.0), (-179.75, 0.0), 120.0, (180.0, 0.0)),
+        ((-179.5, 0.0), (179.5, 0.0), 30.0, (179.0, 0.0)),
+        ((0.0, 80.0), (0.0, 89.0), 60.0, (0.0, 90.0)),
+        ((0.0, -80.0), (0.0, -89.0), 60.0, (0.0, -90.0)),
+    ],
+)
+def test_a_person_goes_on_at_the_same_speed_across_the_date_line_and_up_to_a_pole(
+    first: tuple[float, float], second: tuple[float, float], seconds: float, expected: tuple[float, float]
+) -> None:
+    reports = (Report(1000.0, *first, fresh=True), Report(1060.0, *second, fresh=True))
+    # Answers that are not fresh do not count.
+    reports += (Report(1060.0 + seconds / 2, 7.0, 7.0, fresh=False),)
+    lon, lat = straight_on(History(1060.0 + seconds, reports=reports))
+    assert (lon % 360, lat) == (expected[0] % 360, expected[1])
+    assert -180 <= lon <= 180
+
+
 def test_a_predictor_goes_straight_on_however_long_the_way() -> None:
     asked: list[tuple[History, tuple[float, float]]] = []
 

@@ -319,7 +319,7 @@ def test_a_zone_with_too_little_noise_is_refused_before_it_is_paid_for() -> None
 )
 def test_a_zone_is_a_disk_on_earth(wrong: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        PrivateZone(**({"lon": LON, "lat": LAT, "radius": 300.0} | wrong))
+        PrivateZone(**({"lon": LON, "lat": LAT, "radius": 300.0} | wrong))  # type: ignore[arg-type]
 
 
 def test_a_ledger_needs_a_person() -> None:
