@@ -120,6 +120,9 @@ def try_file(file: str, loaded: Loaded, known: Knowledge, *, chosen: tuple[int, 
     source = path.read_text()
     found = mutations_of(source)
     labels, equivalent = _labels(file, found), _equivalent()
+    for entry in sorted(equivalent.difference(labels)):
+        if entry.startswith(f"{file} ") or not Path(entry.split()[0]).exists():
+            print(f"{EQUIVALENT.name} lists a mutant that does not exist: {entry}", flush=True)
     score = Score(len(found))
     count, seed = chosen
     numbers = list(range(len(found)))

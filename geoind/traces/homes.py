@@ -1,6 +1,7 @@
 """Attacks on a home: by the reports of the nights, by the times of leaving a zone, by repeated measurements."""
 
 from collections.abc import Callable
+from itertools import cycle
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -120,14 +121,14 @@ def homes_figure(table: "DataFrame") -> "Figure":
     Examples
     --------
     >>> import pandas as pd
-    >>> table = pd.DataFrame({"defence": [*DEFENCES], "errors": [[300.0, 90.0, 40.0]] * len(DEFENCES)})
+    >>> table = pd.DataFrame({"defence": ["fresh noise per report"], "errors": [[300.0, 90.0, 40.0]]})
     >>> homes_figure(table).axes[0].get_xlabel()
     'days of reports'
     """
     figure = new_figure(9.5, 4.5, "Fresh noise reveals a home in a day, a fixed offset within days")
     axes = figure.add_subplot(xlabel="days of reports", ylabel="error about home, m (median person)")
     styles = ("-", "--", "-.", "-", ":", "--", "-.")
-    for style, name, errors in zip(styles, table["defence"], table["errors"], strict=True):
+    for style, name, errors in zip(cycle(styles), table["defence"], table["errors"], strict=False):
         axes.plot(range(1, len(errors) + 1), errors, style, label=name)
     axes.axhline(KNOWN, color="grey", linewidth=0.8)
     axes.set_ylim(0)
