@@ -15,7 +15,7 @@ from geoind.mechanisms.planar import PlanarLaplace
 from geoind.space.projection import Projection
 from geoind.space.sites import Grid
 from geoind.traces.adversary import LEVELS, average, home_beliefs, middle
-from geoind.traces.drives import HOME, commuter
+from geoind.traces.drives import HOME, answers_to, commuter
 from geoind.traces.laws import has_left, laplace_quantile, shares
 from geoind.traces.methods import Independent, TraceMethod
 from geoind.traces.mobility import Mobility
@@ -57,7 +57,7 @@ def _session(method: TraceMethod, *, epsilon: float | None = None) -> _Defence:
         key = person.to_bytes(32)
         lon, lat = HOME
         zone = None if epsilon is None else PrivateZone.around(lat=lat, lon=lon, epsilon=epsilon, key=key)
-        return _answers(TraceSession(method, key=key, zone=zone), times, truth)
+        return answers_to((times, truth), TraceSession(method, key=key, zone=zone).report)
 
     return _Defence(answer, method if epsilon is None else None)
 
@@ -249,7 +249,7 @@ def zone_attack(person: int, *, days: int = 30) -> dict[str, FloatArray]:
         nonlocal now
         times = now + every * np.arange(1.0, len(xy) + 1)
         now = float(times[-1])
-        return _answers(session, times, PLANE.to_lonlat(xy))
+        return answers_to((times, PLANE.to_lonlat(xy)), session.report)
 
     for _ in range(as_count(days, "days")):
         angle = rng.uniform(0, 2 * np.pi)
@@ -334,9 +334,3 @@ def _crossing(radius: float, homes: FloatArray, way: FloatArray, centre: FloatAr
 def _median_error(centres: FloatArray) -> float:
     weights = np.full((1, len(centres)), 1 / len(centres))
     return float(np.hypot(*geometric_median(centres, weights, tolerance=0.1)[0]))
-
-
-def _answers(session: TraceSession, times: FloatArray, truth: FloatArray) -> FloatArray:
-    steps = zip(times.tolist(), truth.tolist(), strict=True)
-    answers = [session.report(lat=lat, lon=lon, time=time) for time, (lon, lat) in steps]
-    return np.array([(place.lon, place.lat) for place in answers])
