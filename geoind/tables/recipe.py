@@ -387,8 +387,7 @@ def _named(name: str, mechanism: SphericalLaplace) -> "TraceMethod":
     if name == "predictive":
         made = Predictive.for_any_accuracy(metres, CONFIDENCE)
         return Predictive(made.test, mechanism.epsilon, made.limit)
-    epsilon = mechanism.epsilon
-    sparse = SparseVector(epsilon, epsilon, 3 * metres, epsilon / 2)
+    sparse = SparseVector.balanced(mechanism.epsilon, metres)
     if name == "sparse":
         return sparse
     if name == "switching":
