@@ -192,9 +192,8 @@ def test_two_reports_of_one_moment_have_no_direction() -> None:
 def test_a_person_goes_on_at_the_same_speed_across_the_date_line_and_up_to_a_pole(
     first: tuple[float, float], second: tuple[float, float], seconds: float, expected: tuple[float, float]
 ) -> None:
-    reports = (Report(1000.0, *first, fresh=True), Report(1060.0, *second, fresh=True))
-    # Answers that are not fresh do not count.
-    reports += (Report(1060.0 + seconds / 2, 7.0, 7.0, fresh=False),)
+    repeated = Report(1060.0 + seconds / 2, 7.0, 7.0, fresh=False)
+    reports = (Report(1000.0, *first, fresh=True), Report(1060.0, *second, fresh=True), repeated)
     lon, lat = straight_on(History(1060.0 + seconds, reports=reports))
     assert (lon % 360, lat) == (expected[0] % 360, expected[1])
     assert -180 <= lon <= 180
