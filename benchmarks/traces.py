@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from _zone_attacks import jitter_attack, zone_attack
 
 from geoind import Prior, TraceSession
 from geoind.arrays import FloatArray
@@ -30,13 +31,11 @@ from geoind.traces import (
     drives_of,
     evaluate_traces,
     homes_figure,
-    jitter_attack,
     most_likely_path,
     most_likely_places,
     obfuscate_traces,
     smooth,
     trace_adversary_error,
-    zone_attack,
 )
 from geoind.traces.drives import HOME, WORK, answers_to
 

@@ -1,10 +1,10 @@
-"""How long a home stays unknown, and what the border and the centres of a zone reveal."""
+"""How long a home stays unknown."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from geoind.traces import days_until_home_is_known, homes_figure, jitter_attack, zone_attack
+from geoind.traces import days_until_home_is_known, homes_figure
 from geoind.traces.homes import DEFENCES, _until_known
 
 
@@ -37,23 +37,3 @@ def test_a_home_is_known_from_the_day_on_which_the_guess_stays_near() -> None:
     assert _until_known(np.array([50.0, 120.0, 90.0, 80.0])) == 3
     assert _until_known(np.array([50.0, 20.0])) == 1
     assert _until_known(np.array([50.0, 120.0])) == np.inf
-
-
-@pytest.mark.slow
-def test_the_times_of_leaving_find_the_home_behind_an_exact_border_and_not_behind_a_private_one() -> None:
-    found = [zone_attack(person, days=30) for person in range(4)]
-    last = {name: np.median([errors[name][-1] for errors in found]) for name in found[0]}
-    assert last["exact circle, times of leaving"] < 40
-    assert last["private zone, times of leaving"] > 0.6 * last["centre alone"]
-    assert last["private zone, times and reports"] < last["private zone, times of leaving"]
-    assert last["private zone, times of leaving"] > 3 * last["exact circle, times of leaving"]
-
-
-@pytest.mark.slow
-def test_a_centre_per_measurement_finds_the_home_and_a_centre_per_cell_does_not() -> None:
-    found = [jitter_attack(person) for person in range(40)]
-    each, ours = (
-        np.median([errors[name] for errors in found]) for name in ("a centre per measurement", "private zone")
-    )
-    assert each < 60
-    assert ours > 120
