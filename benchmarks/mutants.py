@@ -38,6 +38,7 @@ ALSO = {
     "geoind/optimal/problem.py": ["tests/optimal/test_least_loss.py"],
     "geoind/tables/geoparquet.py": ["tests/adapters/test_arrow.py"],
     "geoind/tables/recipe.py": ["tests/adapters/test_recipe.py"],
+    "geoind/traces/zones.py": ["tests/tables/test_moving.py"],
 }
 """More tests than those of the same folder, by the beginning of a path."""
 

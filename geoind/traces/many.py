@@ -125,7 +125,7 @@ class TraceSessions:
 
     def _before(self, codes: IntArray, times: FloatArray, numbers: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         """Return for each row, sorted by person, the time before it of its person, and what the first repeats."""
-        before, answers = np.full(len(codes), -np.inf), np.full((len(codes), 2), np.nan)
+        before, answers = np.empty(len(codes)), np.full((len(codes), 2), np.nan)
         before[1:] = times[:-1]
         first = np.flatnonzero(np.diff(codes, prepend=-1))
         known = np.asarray(numbers, np.int64)[codes[first]]

@@ -51,7 +51,7 @@ def test_the_noise_of_a_run_stays_below_its_quantile_as_often_as_it_says() -> No
     rng = np.random.default_rng(1)
     for_limit, for_tests = shares(1.0)
     noise = rng.laplace(0, 1 / for_limit, 200_000) - rng.laplace(0, 2 / for_tests, 200_000)
-    for confidence in (0.3, 0.75, 0.9, 0.99):
+    for confidence in (0.3, 0.55, 0.75, 0.9, 0.99):
         assert np.mean(noise < run_quantile(confidence)) == pytest.approx(max(confidence, 0.5), abs=0.004)
 
 
@@ -243,6 +243,13 @@ def test_no_stretch_of_time_costs_more_than_its_hours_and_what_was_saved(
         total = sum(cost for _, cost in spent[begin : end + 1])
         length = (spent[end][0] - spent[begin][0]) / 3600
         assert total <= rationed.per_hour * (length + rationed.saved) * (1 + 1e-9)
+
+
+def test_a_day_of_allowance_is_saved_up_unless_another_time_is_given() -> None:
+    session = TraceSession(Rationed(Independent(0.01), 0.01), key=KEY)
+    for second in range(40):
+        session.report(lat=LAT, lon=LON, time=second)
+    assert session.costs == {0.01: 24}
 
 
 def test_without_allowance_the_last_answer_comes_again_and_the_place_is_not_asked() -> None:
