@@ -4,8 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from geoind.traces import days_until_home_is_known, homes_figure
-from geoind.traces.homes import DEFENCES, _until_known
+from geoind import PlanarLaplace
+from geoind.traces import Independent, days_until_home_is_known, homes_figure
+from geoind.traces.drives import HOME
+from geoind.traces.homes import DEFENCES, _until_known, defences
+from geoind.traces.questions import arc_length
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +32,17 @@ def test_one_draw_for_ever_reveals_no_more_on_later_days(found: pd.DataFrame) ->
 
 def test_every_defence_is_in_the_table_and_in_the_figure(found: pd.DataFrame) -> None:
     assert tuple(found["defence"]) == DEFENCES
+    assert {len(errors) for errors in found["errors"]} == {4}
     [axes] = homes_figure(found).axes
     assert len(axes.get_lines()) == len(DEFENCES) + 1
+
+
+def test_every_defence_errs_about_as_much_as_fresh_noise() -> None:
+    expected = PlanarLaplace(Independent.for_accuracy(500).epsilon).mean_radius
+    for name, defence in defences(500.0).items():
+        reports = [defence.answer(person, np.zeros(1), np.array([HOME]))[0] for person in range(200)]
+        errors = [arc_length(*report, *HOME) for report in reports]
+        assert np.mean(errors) == pytest.approx(expected, rel=0.13), name
 
 
 def test_a_home_is_known_from_the_day_on_which_the_guess_stays_near() -> None:
