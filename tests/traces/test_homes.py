@@ -4,11 +4,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from geoind import PlanarLaplace
+from geoind import PlanarLaplace, Projection
 from geoind.traces import Independent, days_until_home_is_known, homes_figure
 from geoind.traces.drives import HOME
 from geoind.traces.homes import DEFENCES, _until_known, defences
-from geoind.traces.questions import arc_length
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +40,7 @@ def test_every_defence_errs_about_as_much_as_fresh_noise() -> None:
     expected = PlanarLaplace(Independent.for_accuracy(500).epsilon).mean_radius
     for name, defence in defences(500.0).items():
         reports = [defence.answer(person, np.zeros(1), np.array([HOME]))[0] for person in range(200)]
-        errors = [arc_length(*report, *HOME) for report in reports]
+        errors = np.hypot(*Projection(*HOME).to_xy(np.array(reports)).T)
         assert np.mean(errors) == pytest.approx(expected, rel=0.13), name
 
 
