@@ -29,6 +29,11 @@ def test_one_draw_for_ever_reveals_no_more_on_later_days(found: pd.DataFrame) ->
     assert np.ptp(curve) < 1
 
 
+def test_repeated_reports_of_a_cell_count_once_in_the_best_attack(found: pd.DataFrame) -> None:
+    attacks = found.set_index("defence")["attack"]
+    assert attacks["the same report for the same place"].endswith("of distinct ones")
+
+
 def test_every_defence_is_in_the_table_and_in_the_figure(found: pd.DataFrame) -> None:
     assert tuple(found["defence"]) == DEFENCES
     assert {len(errors) for errors in found["errors"]} == {4}
