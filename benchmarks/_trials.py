@@ -12,7 +12,7 @@ import re
 import resource
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -73,9 +73,30 @@ class _Watch:
         self.cover = coverage.Coverage(data_file=None, config_file=False, include=self.files)
         self.seconds: dict[str, float] = {}
         self.failed: list[str] = []
+        self.fixtures: dict[str, set[str]] = {}
+        self.current = ""
+
+    def pytest_itemcollected(self, item: pytest.Item) -> None:
+        self.fixtures[item.nodeid] = set(getattr(item, "fixturenames", ()))
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
+        self.current = nodeid
         self.cover.switch_context(nodeid)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, object, object]:
+        # What a shared fixture executes concerns all tests that use it, not only the first one.
+        if fixturedef.scope != "function":
+            self.cover.switch_context(f"fixture {fixturedef.argname} {fixturedef.baseid}")
+        result = yield
+        self.cover.switch_context(self.current)
+        return result
+
+    def _tests_in(self, context: str) -> set[str]:
+        if not context.startswith("fixture "):
+            return {context} - {""}
+        _, name, below = context.split(" ", 2)
+        return {test for test, names in self.fixtures.items() if name in names and test.startswith(below)}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0.0) + report.duration
@@ -86,7 +107,7 @@ class _Watch:
         data = self.cover.get_data()
         lines = {
             name: {
-                line: {context for context in contexts if context}
+                line: {test for context in contexts for test in self._tests_in(context)}
                 for line, contexts in data.contexts_by_lineno(file).items()
             }
             for name, file in zip(names, self.files, strict=True)

@@ -21,7 +21,7 @@ from geoind.tables.sidecars import read_promise, record_of
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from geoind.traces.zones import Zones
+    from geoind.traces.zones import PrivateZone
 
 __all__ = [
     "FileReports",
@@ -253,7 +253,9 @@ def _columns(path: Path, called: Mapping[str, str], needed: Sequence[str] = tupl
     return found
 
 
-def read_zones(path: str | Path, *, key: KeyLike, epsilon: float, margin: float = 200.0) -> "Zones":
+def read_zones(
+    path: str | Path, *, key: KeyLike, epsilon: float, margin: float = 200.0
+) -> "tuple[PrivateZone, ...]":
     r"""Return private zones of persons from a table of homes: person, lat, lon, and perhaps margin and epsilon.
 
     Parameters
@@ -272,7 +274,7 @@ def read_zones(path: str | Path, *, key: KeyLike, epsilon: float, margin: float 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "zones.csv")
     ...     _ = file.write_text("person,lat,lon,margin\nana,48.8584,2.2945,300\n")
-    ...     list(read_zones(file, key=bytes(32), epsilon=0.01).of)
+    ...     [zone.person_id for zone in read_zones(file, key=bytes(32), epsilon=0.01)]
     ['ana']
     """
     if not Path(path).is_file():
@@ -283,10 +285,10 @@ def read_zones(path: str | Path, *, key: KeyLike, epsilon: float, margin: float 
         raise InvalidInputError(f"zones of {path}: {error}") from None
 
 
-def _zones(file: Path, key: KeyLike, usual: dict[str, float]) -> "Zones":
-    from geoind.traces.zones import Home, Zones
+def _zones(file: Path, key: KeyLike, usual: dict[str, float]) -> "tuple[PrivateZone, ...]":
+    from geoind.traces.zones import PrivateZone, zones_of_persons
 
-    homes, columns = dict[str, Home](), _columns(file, {}, ("person", "lat", "lon"))
+    zones, columns = dict[str, PrivateZone](), _columns(file, {}, ("person", "lat", "lon"))
     own = {wanted: name for name, wanted in columns.items()}
     source = open_source(file, Reading())
     further = [name for name in ("epsilon", "margin") if name in source.schema.names]
@@ -301,17 +303,20 @@ def _zones(file: Path, key: KeyLike, usual: dict[str, float]) -> "Zones":
             if number in flaws:
                 continue
             given = {name: float(numbers[row]) for name, (numbers, gone) in own_values.items() if not gone[row]}
-            if names[code] in homes:
+            if names[code] in zones:
                 flaws[number] = f"person {names[code]!r} has a second zone"
-            homes[names[code]] = Home(float(places[row, 1]), float(places[row, 0]), **(usual | given))
             try:
-                Zones({names[code]: homes[names[code]]}, key=key)
+                lon, lat = places[row].tolist()
+                epsilon, margin = (given.get(name, usual[name]) for name in ("epsilon", "margin"))
+                zones[names[code]] = PrivateZone.around(
+                    lat=lat, lon=lon, epsilon=epsilon, margin=margin, key=key, person_id=names[code]
+                )
             except InvalidInputError as error:
                 flaws[number] = str(error)
         if flaws:
             first = min(flaws)
             raise InvalidInputError(f"{source.unit} {first}: {flaws[first]}")
-    return Zones(homes, key=key)
+    return zones_of_persons(zones.values())
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from geoind.tables.places import LonLat, Points, column_names, places_of
 if TYPE_CHECKING:
     from geoind.traces.many import TraceSessions
     from geoind.traces.methods import TraceMethod
-    from geoind.traces.zones import Zones
+    from geoind.traces.zones import PrivateZone
 
 __all__ = [
     "EACH_FILE",
@@ -82,7 +82,7 @@ class Options(TypedDict, total=False):
     crs: str | None
     time: str | None
     method: "MethodName | TraceMethod | None"
-    zones: "Zones | None"
+    zones: "Sequence[PrivateZone] | None"
     time_step: float | Mapping[str, float] | None
     same_place: float | None
     reports_per_person: int | None
@@ -118,7 +118,7 @@ class Recipe:
     places: tuple[LonLat | Points, ...] = ()
     time: str | None = None
     method: "TraceMethod | None" = None
-    zones: "Zones | None" = None
+    zones: "tuple[PrivateZone, ...] | None" = None
     time_step: tuple[tuple[str, float], ...] | None = None
     same_place: float | None = None
     reports_per_person: int | None = None
@@ -162,8 +162,9 @@ class Recipe:
             session per person answers them.
         method : "switching", "sparse", "predictive", "independent" or TraceMethod, optional
             How sessions answer; by default "switching".
-        zones : geoind.traces.Zones, optional
-            Of traces: private zones of some of the persons.
+        zones : sequence of geoind.traces.PrivateZone, optional
+            Of traces: private zones of some of the persons, each made by `PrivateZone.around` with `person_id=`.
+            Their key is not that of a release, which changes: under it a home has one centre in all releases.
         time_step : float, or mapping from column to float, optional
             Seconds to whose multiples (since 1970, UTC) times that leave are rounded down: the time of traces, or
             the kept columns that are named.
@@ -203,6 +204,10 @@ class Recipe:
         given["keep"] = column_names(given.get("keep", ()), "keep")
         if given.get("time") is not None:
             given["method"] = method_of(given.get("method"), mechanism)
+        if given.get("zones") is not None:
+            from geoind.traces.zones import zones_of_persons
+
+            given["zones"] = zones_of_persons(given["zones"])
         given["time_step"] = _steps_of(given.get("time_step"), given.get("time"))
         if given.get("key") is not None:
             given |= {"key": as_key(given["key"]), "key_given": True}
@@ -305,7 +310,7 @@ class Recipe:
             return None
         from geoind.traces.many import TraceSessions
 
-        return TraceSessions(self.method, self.key.read(), self.zones)
+        return TraceSessions(self.method, self.key.read(), self.zones or ())
 
     def with_key(self) -> "Recipe":
         """Return the recipe with its key, or with one made for this release."""
@@ -382,8 +387,7 @@ def _named(name: str, mechanism: SphericalLaplace) -> "TraceMethod":
     if name == "predictive":
         made = Predictive.for_any_accuracy(metres, CONFIDENCE)
         return Predictive(made.test, mechanism.epsilon, made.limit)
-    epsilon = mechanism.epsilon
-    sparse = SparseVector(epsilon, epsilon, 3 * metres, epsilon / 2)
+    sparse = SparseVector.balanced(mechanism.epsilon, metres)
     if name == "sparse":
         return sparse
     if name == "switching":

@@ -209,13 +209,12 @@ class Release:
     @property
     def _places(self) -> dict[str, dict[str, tuple[Mechanism, str]]]:
         """What is charged once for the centres of private zones."""
-        zones = self.recipe.zones
-        if zones is None:
+        if self.recipe.zones is None:
             return {}
         from geoind.mechanisms.spherical import SphericalLaplace
 
-        known = [name for name in zones.costs if name in self.costs]
-        return {"places": {name: (SphericalLaplace(zones.costs[name]), zones.tokens[name]) for name in known}}
+        known = [zone for zone in self.recipe.zones if zone.person_id in self.costs]
+        return {"places": {zone.person_id: (SphericalLaplace(zone.epsilon), zone.token) for zone in known}}
 
     def summary(
         self, corners: FloatArray, left_out: Sequence[str], *, rejected: int = 0, charged: bool = False
@@ -251,7 +250,7 @@ def _record(recipe: Recipe, count: Count, persons: PersonReports, table: Table) 
     mechanism, zones = recipe.mechanism, 0
     if recipe.zones is not None:
         # The centre is one more report of the home in every release, although it is charged once.
-        centres = {name: epsilon for name, epsilon in recipe.zones.costs.items() if name in count.costs}
+        centres = {zone.person_id: zone.epsilon for zone in recipe.zones if zone.person_id in count.costs}
         if not (zones := len(centres)):
             raise InvalidInputError("no person of `zones=` has a row: are the names the same?")
         costs = {name: Counter(count.costs[name]) + Counter([epsilon]) for name, epsilon in centres.items()}

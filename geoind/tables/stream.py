@@ -126,12 +126,12 @@ class Part:
     def _answered(self, examined: Examined, sessions: "TraceSessions", *, charged: bool) -> PersonReports:
         """Return the answers of sessions, and with a charge the tags of these answers."""
         steps, tags = examined.only(np.flatnonzero(examined.reports_per_row)).steps, None
-        answers = sessions.report(steps)
+        answers = sessions.report(*steps)
         if charged and self.table.recipe.key is not None:
             from geoind.traces.many import tags_of_answers
 
-            tags = tags_of_answers(steps, answers, self.table.recipe.key.read())
-        return PersonReports.of(steps.names, steps.codes, np.ones(len(answers), np.int64), tags)
+            tags = tags_of_answers(*steps, answers, self.table.recipe.key.read())
+        return PersonReports.of(*steps[:2], np.ones(len(answers), np.int64), tags)
 
     def _count_persons(self, found: Count, examined: Examined, codes: IntArray, source: KeyedRandomness) -> None:
         """Count the reports of each person; of cells, their tokens; of rows to be left out, the smallest tags."""
@@ -231,7 +231,7 @@ class Part:
             examined = self.table.examine(batch)
             if sessions is not None:
                 present = np.flatnonzero(examined.reports_per_row)
-                flaws = sessions.flaws(examined.only(present).steps)
+                flaws = sessions.flaws(*examined.only(present).steps)
                 examined = examined.without({int(present[row]): reason for row, reason in flaws.items()})
             if examined.problems:
                 (on_problems or self._raise_first)(batch, examined.problems)
@@ -279,7 +279,7 @@ class Part:
         recipe, reports = self.table.recipe, np.full_like(examined.truths[0], np.nan)
         if sessions is not None:
             present = np.flatnonzero(examined.reports_per_row)
-            reports[present] = sessions.report(examined.only(present).steps)
+            reports[present] = sessions.report(*examined.only(present).steps)
             return [reports]
         if recipe.same_place is not None and examined.codes is not None:
             for name, rows, tokens, centres in self._cells_of(examined, examined.codes):

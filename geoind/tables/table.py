@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -35,9 +34,6 @@ from geoind.tables.columns import (
 )
 from geoind.tables.places import EMPTY, LonLat, Points, crs_of, degrees_of, places_in, published_schema
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
-
-if TYPE_CHECKING:
-    from geoind.traces.many import Positions
 
 __all__ = ["Examined", "Table", "key_of", "remedies"]
 
@@ -100,13 +96,11 @@ class Examined:
         return total
 
     @property
-    def steps(self) -> "Positions":
-        """The steps of traces."""
-        from geoind.traces.many import Positions
-
+    def steps(self) -> tuple[Sequence[str], IntArray, FloatArray, FloatArray]:
+        """The steps of traces: persons, whose each row is, times and places."""
         if self.codes is None or self.times is None:
             raise InvalidInputError("these rows are no steps of traces")
-        return Positions(self.names, self.codes, self.times, self.truths[0])
+        return self.names, self.codes, self.times, self.truths[0]
 
 
 def remedies(reason: str) -> list[str]:

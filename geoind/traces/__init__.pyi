@@ -16,8 +16,6 @@ from .evaluation import audit_traces as audit_traces
 from .evaluation import evaluate_traces as evaluate_traces
 from .homes import days_until_home_is_known as days_until_home_is_known
 from .homes import homes_figure as homes_figure
-from .homes import jitter_attack as jitter_attack
-from .homes import zone_attack as zone_attack
 from .many import obfuscate_traces as obfuscate_traces
 from .methods import LOCATION_GUARD as LOCATION_GUARD
 from .methods import Cached as Cached
@@ -35,6 +33,4 @@ from .questions import AboveThreshold as AboveThreshold
 from .questions import GuardedPlace as GuardedPlace
 from .sparse import SparseVector as SparseVector
 from .sparse import Switching as Switching
-from .zones import Home as Home
 from .zones import PrivateZone as PrivateZone
-from .zones import Zones as Zones

@@ -62,7 +62,7 @@ class _Observed:
         lonlat, seconds = _reports_at(reports, times)
         if not (np.diff(seconds) > 0).all():
             raise InvalidInputError("times must increase")
-        history = History(float(seconds[0]), began=float(seconds[0]))
+        history = History(math.nan, began=float(seconds[0]))
         histories: list[History] = []
         places: list[Place] = [(lon, lat) for lon, lat in lonlat.tolist()]
         begins: list[bool] = []

@@ -1,17 +1,19 @@
 """Drives to evaluate sessions on: synthetic commuters, and those of a table of person, time and place."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_positive
 from geoind.errors import InvalidInputError
+from geoind.pipeline import Location
 from geoind.space.projection import Projection
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-__all__ = ["HOME", "WORK", "Trace", "commuter", "commuters", "drives_of"]
+__all__ = ["HOME", "WORK", "Trace", "answers_to", "commuter", "commuters", "drives_of"]
 
 Trace: TypeAlias = tuple[FloatArray, FloatArray]
 """One person's positions: times in seconds, and (n, 2) longitudes and latitudes."""
@@ -101,3 +103,10 @@ def drives_of(table: "DataFrame", *, every: float = 60.0, most: int = 20) -> lis
     if not drives:
         raise InvalidInputError(f"no drive has {LEAST} positions without a gap of {GAP / 60:.0f} minutes")
     return sorted(drives, key=lambda drive: drive[0][0] - drive[0][-1])[: as_count(most, "most")]
+
+
+def answers_to(trace: Trace, report: Callable[..., Location[float]]) -> FloatArray:
+    """Return the (n, 2) longitudes and latitudes that a session's `report` answers to a trace."""
+    steps = zip(trace[0].tolist(), trace[1].tolist(), strict=True)
+    answers = [report(lat=lat, lon=lon, time=time) for time, (lon, lat) in steps]
+    return np.array([(answer.lon, answer.lat) for answer in answers])

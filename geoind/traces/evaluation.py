@@ -25,7 +25,7 @@ from geoind.parallel import OnShare
 from geoind.pipeline import Location
 from geoind.space.projection import Projection
 from geoind.traces.adversary import smooth
-from geoind.traces.drives import HOME, Trace
+from geoind.traces.drives import HOME, Trace, answers_to
 from geoind.traces.methods import Independent, TraceMethod
 from geoind.traces.predictive import Predictive, straight_on
 from geoind.traces.questions import arc_length
@@ -392,11 +392,7 @@ def _measure(approach: _Approach, accuracy: float, drive: Trace, key: int) -> tu
     """Return (2, n) errors of the answers and of smoothing them, the level of the drive, and its hours."""
     times, lonlat = drive
     session = approach.begin(accuracy, key.to_bytes(32))
-    answers = [
-        session.report(lat=lat, lon=lon, time=time)
-        for time, (lon, lat) in zip(times.tolist(), lonlat.tolist(), strict=True)
-    ]
-    reports = np.array([(answer.lon, answer.lat) for answer in answers])
+    reports = answers_to(drive, session.report)
     plane = Projection(*lonlat[0])
     truth = plane.to_xy(lonlat)
     errors = [np.hypot(*(plane.to_xy(guess) - truth).T) for guess in (reports, smooth(reports, times))]

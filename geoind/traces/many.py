@@ -3,8 +3,6 @@
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,52 +19,16 @@ from geoind.traces.vectors import array_sessions
 from geoind.traces.words import SEEN, SessionWords
 
 if TYPE_CHECKING:
-    from geoind.traces.zones import PrivateZone, Zones
+    from geoind.traces.zones import PrivateZone
 
-__all__ = ["Positions", "TraceSessions", "obfuscate_traces", "tags_of_answers"]
-
-
-@dataclass(frozen=True)
-class Positions:
-    """Positions of persons at times, in the order of rows.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Persons, as `as_person` returns them, each once.
-    codes : (n,) array of int
-        Whose position each row is: a number of a name.
-    times : (n,) array
-        When, in seconds.
-    lonlat : (n, 2) array
-        Where, in degrees.
-
-    Examples
-    --------
-    >>> steps = Positions(["ana"], np.array([0, 0]), np.array([0.0, 60.0]), np.array([[2.29, 48.86]] * 2))
-    >>> len(steps.only(np.array([1])).codes)
-    1
-    """
-
-    names: Sequence[str]
-    codes: IntArray
-    times: FloatArray
-    lonlat: FloatArray = field(repr=False)
-
-    @cached_property
-    def order(self) -> IntArray:
-        """The rows, sorted by person."""
-        return np.argsort(self.codes, kind="stable")
-
-    def only(self, rows: IntArray) -> "Positions":
-        """Return some of the rows, which are given in their order."""
-        if len(rows) == len(self.codes):
-            return self
-        return replace(self, codes=self.codes[rows], times=self.times[rows], lonlat=self.lonlat[rows])
+__all__ = ["TraceSessions", "obfuscate_traces", "tags_of_answers"]
 
 
 class TraceSessions:
     """One session per person, for rows that come in batches; its memory is that of the persons, not of the rows.
+
+    Rows are persons (each name once, as `as_person` returns it), the number of its person for each row, times in
+    seconds, and (n, 2) longitudes and latitudes.
 
     Parameters
     ----------
@@ -74,23 +36,23 @@ class TraceSessions:
         How the sessions answer.
     key : Key or bytes
         32 secret bytes: the same rows get the same answers again, however they are cut into batches.
-    zones : Zones, optional
-        Private zones of some of the persons. Their own cost is not part of `costs`.
+    zones : sequence of PrivateZone, optional
+        Private zones of some of the persons, each with its `person_id`. Their own cost is not part of `costs`.
 
     Examples
     --------
     >>> from geoind.traces import Independent
     >>> sessions = TraceSessions(Independent(0.01), bytes(32))
     >>> places = np.array([[2.29, 48.86], [2.35, 48.86]])
-    >>> steps = Positions(["ana"], np.array([0, 0]), np.array([0.0, 60.0]), places)
-    >>> sessions.flaws(steps), sessions.report(steps).shape, sessions.spent
+    >>> rows = ["ana"], np.array([0, 0]), np.array([0.0, 60.0]), places
+    >>> sessions.flaws(*rows), sessions.report(*rows).shape, sessions.spent
     ({}, (2, 2), {'ana': 0.02})
     """
 
-    def __init__(self, method: TraceMethod, key: KeyLike, zones: "Zones | None" = None) -> None:
+    def __init__(self, method: TraceMethod, key: KeyLike, zones: "Sequence[PrivateZone]" = ()) -> None:
         secret = as_key(key).read()
-        arrays = array_sessions(method, secret) if zones is None else None
-        self._answers = arrays or _EachSession(method, secret, {} if zones is None else zones.of)
+        arrays = None if zones else array_sessions(method, secret)
+        self._answers = arrays or _EachSession(method, secret, {zone.person_id: zone for zone in zones})
         self._numbers: dict[str, int] = {}
         # When and where each person was last, and what was answered.
         self._times = np.empty(0)
@@ -106,12 +68,14 @@ class TraceSessions:
         """Epsilon of each person's whole trace so far, per metre."""
         return {name: self._answers.spent(number) for name, number in self._numbers.items()}
 
-    def flaws(self, steps: Positions) -> dict[int, str]:
+    def flaws(
+        self, names: Sequence[str], codes: IntArray, times: FloatArray, lonlat: FloatArray
+    ) -> dict[int, str]:
         """Return the rows that no session could answer, and why; nothing is drawn."""
-        known = [self._numbers.get(name, -1) for name in steps.names]
-        order = steps.order
-        times, _ = self._before(steps, order, known)
-        if (steps.times[order] > times).all():
+        known = [self._numbers.get(name, -1) for name in names]
+        order = _by_person(codes)
+        before, _ = self._before(codes[order], times[order], known)
+        if (times[order] > before).all():
             return {}
         found: dict[int, str] = {}
         last: dict[int, tuple[float, list[float]]] = {
@@ -119,62 +83,59 @@ class TraceSessions:
             for code, number in enumerate(known)
             if number >= 0
         }
-        rows = zip(steps.codes.tolist(), steps.times.tolist(), steps.lonlat.tolist(), strict=True)
+        rows = zip(codes.tolist(), times.tolist(), lonlat.tolist(), strict=True)
         for row, (code, time, place) in enumerate(rows):
             moment, where = last.get(code, (-math.inf, place))
             if time < moment:
-                found[row] = f"timestamps must increase for person {steps.names[code]!r}: sort the rows by time"
+                found[row] = f"timestamps must increase for person {names[code]!r}: sort the rows by time"
             elif time == moment and place != where:
                 found[row] = (
-                    f"timestamps must increase for person {steps.names[code]!r}: merge rows of the same time into "
+                    f"timestamps must increase for person {names[code]!r}: merge rows of the same time into "
                     "one, such as the first"
                 )
             else:
                 last[code] = time, place
         return found
 
-    def report(self, steps: Positions) -> FloatArray:
+    def report(self, names: Sequence[str], codes: IntArray, times: FloatArray, lonlat: FloatArray) -> FloatArray:
         """Return an answer to each row; a row with a flaw is an error."""
-        flaws = self.flaws(steps)
+        flaws = self.flaws(names, codes, times, lonlat)
         for row, reason in flaws.items():
             raise InvalidInputError(f"row {row}: {reason} ({plural(len(flaws), 'such row')})")
-        numbers = self._known(steps)
-        order = steps.order
-        codes = steps.codes[order]
-        times, answers = self._before(steps, order, numbers)
-        again = steps.times[order] == times
-        new = order[~again]
-        begins = np.flatnonzero(np.diff(steps.codes[new], prepend=-1))
-        persons = np.asarray(numbers, np.int64)[steps.codes[new][begins]]
+        numbers = self._known(names, codes)
+        order = _by_person(codes)
+        codes, times, lonlat = codes[order], times[order], lonlat[order]
+        before, answers = self._before(codes, times, numbers)
+        again = times == before
+        new = np.flatnonzero(~again)
+        begins = np.flatnonzero(np.diff(codes[new], prepend=-1))
+        persons = np.asarray(numbers, np.int64)[codes[new][begins]]
         starts = np.append(begins, len(new))
         made = np.empty((len(order), 2))
-        made[~again] = self._answers.report(persons, starts, steps.times[new], steps.lonlat[new])
+        made[new] = self._answers.report(persons, starts, times[new], lonlat[new])
         for row in np.flatnonzero(again).tolist():
             # The same row again: the same answer.
             made[row] = made[row - 1] if row and codes[row - 1] == codes[row] else answers[row]
         ends = np.flatnonzero(np.diff(codes, append=-1))
         who = np.asarray(numbers, np.int64)[codes[ends]]
-        self._times[who], self._places[who] = steps.times[order[ends]], steps.lonlat[order[ends]]
-        self._reports[who] = made[ends]
+        self._times[who], self._places[who], self._reports[who] = times[ends], lonlat[ends], made[ends]
         reports = np.empty_like(made)
         reports[order] = made
         return reports
 
-    def _before(self, steps: Positions, order: IntArray, numbers: Sequence[int]) -> tuple[FloatArray, FloatArray]:
+    def _before(self, codes: IntArray, times: FloatArray, numbers: Sequence[int]) -> tuple[FloatArray, FloatArray]:
         """Return for each row, sorted by person, the time before it of its person, and what the first repeats."""
-        codes = steps.codes[order]
-        times, answers = np.full(len(order), -np.inf), np.full((len(order), 2), np.nan)
-        times[1:] = steps.times[order[:-1]]
+        before, answers = np.empty(len(codes)), np.full((len(codes), 2), np.nan)
+        before[1:] = times[:-1]
         first = np.flatnonzero(np.diff(codes, prepend=-1))
         known = np.asarray(numbers, np.int64)[codes[first]]
-        times[first] = np.append(self._times, -np.inf)[known]
+        before[first] = np.append(self._times, -np.inf)[known]
         answers[first] = np.append(self._reports, [[np.nan, np.nan]], axis=0)[known]
-        return times, answers
+        return before, answers
 
-    def _known(self, steps: Positions) -> list[int]:
+    def _known(self, names: Sequence[str], codes: IntArray) -> list[int]:
         """Return the numbers of the persons; those with rows who are new get one."""
-        present = np.unique(steps.codes).tolist()
-        new = [steps.names[code] for code in present if steps.names[code] not in self._numbers]
+        new = [names[code] for code in np.unique(codes).tolist() if names[code] not in self._numbers]
         self._numbers.update({name: len(self._numbers) + number for number, name in enumerate(new)})
         self._answers.add(new)
         if len(self._numbers) > len(self._times):
@@ -182,7 +143,7 @@ class TraceSessions:
             self._times = np.append(self._times, np.full(more, -np.inf))
             self._places = np.append(self._places, np.full((more, 2), np.nan), axis=0)
             self._reports = np.append(self._reports, np.full((more, 2), np.nan), axis=0)
-        return [self._numbers.get(name, -1) for name in steps.names]
+        return [self._numbers.get(name, -1) for name in names]
 
 
 class _EachSession:
@@ -267,25 +228,31 @@ def obfuscate_traces(
     known = list(dict.fromkeys(names))
     numbers = {name: number for number, name in enumerate(known)}
     codes = np.fromiter((numbers[name] for name in names), np.int64, len(names))
-    steps, sessions = Positions(known, codes, seconds, places), TraceSessions(method, secret)
-    order = steps.order
+    sessions, order = TraceSessions(method, secret), _by_person(codes)
     late = (np.diff(seconds[order]) <= 0) & (np.diff(codes[order]) == 0)
     if late.any():
         row = int(order[1:][late].min())
         raise InvalidInputError(f"the times of a person must increase, row {row} goes back or repeats one")
-    reports = sessions.report(steps)
+    reports = sessions.report(known, codes, seconds, places)
     if ledger is not None:
-        tags = tags_of_answers(steps, reports, secret)
+        tags = tags_of_answers(known, codes, seconds, places, reports, secret)
         charged = PersonReports.of(known, codes, np.ones_like(codes), tags)
         ledger.charge_all(sessions.costs, label="traces", once=charged.tokens)
     return reports, sessions.spent
 
 
-def tags_of_answers(steps: Positions, answers: FloatArray, key: bytes) -> Words:
+def tags_of_answers(
+    names: Sequence[str], codes: IntArray, times: FloatArray, lonlat: FloatArray, answers: FloatArray, key: bytes
+) -> Words:
     """Return (n, 2) words per row that stand for a person, a time, a position and its answer under a key."""
     words = SessionWords(key)
-    persons = words.persons(steps.names)[steps.codes]
-    tags = np.zeros((len(steps.codes), 2), np.uint64)
-    for number, places in enumerate((steps.lonlat, answers)):
-        tags += words.pairs(words.steps(persons, steps.times, places), 0.0, SEEN, number)
+    persons = words.persons(names)[codes]
+    tags = np.zeros((len(codes), 2), np.uint64)
+    for number, places in enumerate((lonlat, answers)):
+        tags += words.pairs(words.steps(persons, times, places), 0.0, SEEN, number)
     return tags
+
+
+def _by_person(codes: IntArray) -> IntArray:
+    """Return the rows, sorted by person."""
+    return np.argsort(codes, kind="stable")

@@ -183,6 +183,15 @@ def _exactly_at_least(first: _Sum, second: _Sum) -> bool:
         precision += WORD
 
 
+def _exact_argmin(sums: Sequence[_Sum]) -> int:
+    """Return the number of the smallest sum."""
+    best = 0
+    for number in range(1, len(sums)):
+        if not _exactly_at_least(sums[number], sums[best]):
+            best = number
+    return best
+
+
 def _arc_ball(here: Place, there: Place) -> "arb":
     """Return an interval that holds the great-circle distance."""
     from flint import arb
@@ -329,24 +338,20 @@ class GuardedPlace:
         self._ask(CHOICE, epsilon, places, limit)
         self._charge(epsilon, "choice among known places")
         count, scale = len(places), WGS84_FACTOR * (2 / epsilon)
-        words = self._words.choices(self._seed, epsilon, count).tolist()
+        asked = [*((CHOICE, number) for number in range(count)), (NO_CHOICE, 0)]
+        words = [as_words(self._words.pairs(self._seed, epsilon, *one))[0] for one in asked]
         scores = [*(arc_length(*self._place, *place) for place in places), limit]
         best, sure = noisy_argmin(scores, words, scale)
         if not sure:
-            best = self._nearest_exactly(places, limit, epsilon, scale)
+            streams = (self._words.stream(self._seed, epsilon, *one) for one in asked)
+            terms = [*((0.0, (self._place, place)) for place in places), (limit, None)]
+            best = _exact_argmin(
+                [
+                    _Sum(_Noise(stream, scale, signed=False), *term)
+                    for stream, term in zip(streams, terms, strict=True)
+                ]
+            )
         return best if best < count else None
-
-    def _nearest_exactly(self, places: tuple[Place, ...], limit: float, epsilon: float, scale: float) -> int:
-        def noise(purpose: int, number: int = 0) -> _Noise:
-            return _Noise(self._words.stream(self._seed, epsilon, purpose, number), scale, signed=False)
-
-        sums = [_Sum(noise(CHOICE, number), places=(self._place, place)) for number, place in enumerate(places)]
-        sums.append(_Sum(noise(NO_CHOICE), limit))
-        best = 0
-        for number in range(1, len(sums)):
-            if not _exactly_at_least(sums[number], sums[best]):
-                best = number
-        return best
 
     @property
     def questions(self) -> int:

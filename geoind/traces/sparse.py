@@ -85,11 +85,17 @@ class SparseVector(TraceMethod):
         costs half as much. A repeated answer may be farther off: the person may settle short of the limit. With
         `within` every answer is accurate, at a higher cost.
         """
-        return cls._for(enough_metres(metres, confidence), confidence)
+        return cls.balanced(epsilon_within(enough_metres(metres, confidence), confidence), metres)
 
     @classmethod
-    def _for(cls, metres: float, confidence: float) -> "SparseVector":
-        fresh = epsilon_within(metres, confidence)
+    def balanced(cls, fresh: float, metres: float) -> "SparseVector":
+        """Return the method of `for_accuracy` from the epsilon of a fresh report and its accuracy in metres.
+
+        Examples
+        --------
+        >>> SparseVector.balanced(0.01, 400.0)
+        SparseVector(fresh=0.01, test=0.01, limit=1200.0, choice=0.005, places=8)
+        """
         return cls(fresh, fresh, 3 * metres, fresh / 2)
 
     @classmethod
@@ -125,7 +131,7 @@ class SparseVector(TraceMethod):
         >>> round(sum(method.max_charges) * 0.5, 12)
         0.01
         """
-        unit = cls._for(1.0, confidence)
+        unit = cls.balanced(epsilon_within(1.0, confidence), 1.0)
         metres = sum(unit.max_charges) * as_positive(moves, "moves") / as_positive(epsilon, "epsilon")
         return cls.for_accuracy(metres, confidence=confidence)
 

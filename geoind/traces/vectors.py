@@ -6,6 +6,9 @@ decide is asked of a `GuardedPlace` of its own, so every answer is the same.
 A batch is answered in rounds. In each round the next rows of each person are tested at once against the last
 answer, up to the first yes; then every person who has moved gets a new answer. The number of rounds depends on how
 often people move, not on how many rows there are.
+
+Neither form replaces the other: arrays with a single row take about a millisecond, a session at most 0.15; a row
+among many takes 2 to 10 microseconds, in a session 40 to 100.
 """
 
 import math

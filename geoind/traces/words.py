@@ -128,10 +128,6 @@ class SessionWords:
         blocks[:, 1] ^= np.asarray(numbers, np.uint64) << np.uint64(32)
         return self._cipher(blocks)
 
-    def choices(self, seed: Block, epsilon: float, count: int) -> Words:
-        """Return (count + 1,) words of one seed for a choice among places, the last for none of them."""
-        return self._cipher(_choice_blocks(epsilon, count) ^ np.array(as_words(seed), np.uint64))[:, 0]
-
     def stream(self, seed: Block, epsilon: float, purpose: int, number: int = 0) -> Iterator[int]:
         """Yield the words of one seed for a purpose, without end."""
         for counter in itertools.count():
@@ -165,13 +161,6 @@ def _last_block(epsilon: float, purpose: int, counter: int) -> Block:
     """Return the fourth block of a question, without its number: 16 bits above the counter's 32."""
     word = int.from_bytes(struct.pack("<d", epsilon), "little")
     return word | (purpose << 48 | counter) << WORD
-
-
-@lru_cache(maxsize=1024)
-def _choice_blocks(epsilon: float, count: int) -> Words:
-    """Return the fourth blocks of a choice among so many places, and that of none of them."""
-    places = [_last_block(epsilon, CHOICE, 0) | number << WORD + 32 for number in range(count)]
-    return np.array([as_words(block) for block in (*places, _last_block(epsilon, NO_CHOICE, 0))], np.uint64)
 
 
 @dataclass(frozen=True)

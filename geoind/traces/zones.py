@@ -1,21 +1,19 @@
 """A zone around a home: inside, a session answers with one place, and entering and leaving are private events."""
 
-import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 from geoind.arrays import as_location, as_positive
 from geoind.budgets.ledger import Ledger
 from geoind.budgets.persons import as_person
 from geoind.budgets.same_place import SamePlace
-from geoind.errors import InvalidInputError, plural
+from geoind.errors import InvalidInputError
 from geoind.keys import KeyLike, as_key
 from geoind.pipeline import choose_mechanism
 from geoind.traces.methods import History, TraceMethod
 from geoind.traces.questions import GuardedPlace, Place, arc_length
 
-__all__ = ["Home", "PrivateZone", "Zones"]
+__all__ = ["PrivateZone", "zones_of_persons"]
 
 CONFIDENCE = 0.99
 CELL = 200.0
@@ -44,6 +42,12 @@ class PrivateZone:
         The centre.
     radius : float
         In metres.
+    epsilon : float
+        What the centre has cost, per metre; 0 for a place that is public.
+    person_id : str
+        Whose home it is; tables of traces need it.
+    token : str
+        A keyed name of the home's cell, under which a ledger charges the centre once.
 
     Examples
     --------
@@ -59,6 +63,9 @@ class PrivateZone:
     lon: float
     lat: float
     radius: float
+    epsilon: float = 0.0
+    person_id: str = ""
+    token: str = field(default="", repr=False)
 
     def __post_init__(self) -> None:
         as_location(lon=self.lon, lat=self.lat, name="centre")
@@ -80,7 +87,8 @@ class PrivateZone:
 
         The centre is the report of `SamePlace(key)` for the home: a home that is measured again, in the same cell
         of 200 m, has the same centre. Near a border of cells it has up to four. A ledger charges each of them;
-        without a ledger nothing counts them, so make a zone once and keep it.
+        without a ledger nothing counts them, so make a zone once and keep it. A table of traces charges the centre
+        of a person's zone with the traces, if it was not charged before.
 
         Parameters
         ----------
@@ -93,17 +101,20 @@ class PrivateZone:
         margin : float
             Metres by which the radius exceeds the noise of the centre, which stays within the rest with a
             probability of 99 %.
-        ledger, person_id : Ledger and str, optional
-            Whose budget pays.
+        person_id : str or int, optional
+            Whose home it is, and whose budget pays.
+        ledger : Ledger, optional
+            Pays.
         """
-        if (ledger is None) != (person_id is None):
-            raise InvalidInputError("ledger and person_id go together: give both or neither")
-        radius = choose_mechanism(epsilon=epsilon).reach(CONFIDENCE) + as_positive(margin, "margin")
-        owner = "home" if person_id is None else person_id
-        centre = SamePlace(as_key(key).read(), cell=CELL).obfuscate(
-            lat=lat, lon=lon, person_id=owner, epsilon=epsilon, ledger=ledger
-        )
-        return cls(centre.lon, centre.lat, radius)
+        if ledger is not None and person_id is None:
+            raise InvalidInputError("ledger needs person_id: whose budget pays")
+        globe = choose_mechanism(epsilon=epsilon)
+        radius = globe.reach(CONFIDENCE) + as_positive(margin, "margin")
+        owner = "home" if person_id is None else as_person(person_id)
+        memory = SamePlace(as_key(key).read(), cell=CELL)
+        centre = memory.obfuscate(lat=lat, lon=lon, person_id=owner, epsilon=epsilon, ledger=ledger)
+        token, _ = memory.cell_of(owner, *as_location(lon=lon, lat=lat), globe)
+        return cls(centre.lon, centre.lat, radius, globe.epsilon, "" if person_id is None else owner, token)
 
     @property
     def limit(self) -> float:
@@ -137,64 +148,16 @@ class PrivateZone:
         return history.with_run(self.test, centre), centre
 
 
-class Home(NamedTuple):
-    """A true home, and the epsilon and the margin of its zone.
-
-    Examples
-    --------
-    >>> Home(lat=48.8584, lon=2.2945, epsilon=0.01).margin
-    200.0
-    """
-
-    lat: float
-    lon: float
-    epsilon: float
-    margin: float = 200.0
-
-
-class Zones:
-    """The private zones of several persons, for tables of traces; the true homes are not kept.
-
-    The centre of a zone depends on the key, the person, the cell of the home and epsilon: the same home has the
-    same centre in every release, which is charged once. So this key is not that of a release, which changes.
-
-    Parameters
-    ----------
-    homes : mapping from person to Home
-    key : Key or bytes
-        32 secret bytes, used for zones alone.
-
-    Examples
-    --------
-    >>> zones = Zones({"ana": Home(48.8584, 2.2945, epsilon=0.01)}, key=bytes(32))
-    >>> zones == Zones({"ana": Home(48.8585, 2.2946, epsilon=0.01)}, key=bytes(32))
-    True
-    """
-
-    def __init__(self, homes: Mapping[str, Home], *, key: KeyLike) -> None:
-        if not homes:
-            raise InvalidInputError("there must be at least one zone")
-        memory = SamePlace(as_key(key).read(), cell=CELL)
-        self.of: dict[str, PrivateZone] = {}
-        self.costs: dict[str, float] = {}
-        self.tokens: dict[str, str] = {}
-        for person, home in homes.items():
-            name, globe = as_person(person), choose_mechanism(epsilon=home.epsilon)
-            if name in self.of:
-                raise InvalidInputError(f"person {name!r} must have one zone")
-            radius = globe.reach(CONFIDENCE) + as_positive(home.margin, "margin")
-            token, cell = memory.cell_of(name, *as_location(lon=home.lon, lat=home.lat), globe)
-            [[lon, lat]] = memory.reports(name, [token], [cell], globe).tolist()
-            self.of[name] = PrivateZone(lon, lat, radius)
-            self.costs[name], self.tokens[name] = float(globe.epsilon), token
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Zones) and (self.of, self.tokens) == (other.of, other.tokens)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-    def __repr__(self) -> str:
-        # Tokens are keyed, so a digest of them shows nothing of the homes.
-        digest = hashlib.sha256(repr((sorted(self.tokens.items()), sorted(self.of.items(), key=str))).encode())
-        return f"Zones({plural(len(self.of), 'person')}, {digest.hexdigest()[:8]})"
+def zones_of_persons(zones: Iterable[PrivateZone]) -> tuple[PrivateZone, ...]:
+    """Return the zones of a table of traces: each made for a person, no two for the same one."""
+    found = tuple(zones)
+    if not found:
+        raise InvalidInputError("there must be at least one zone")
+    persons = set[str]()
+    for zone in found:
+        if not zone.token or not zone.person_id:
+            raise InvalidInputError("a zone for a table must be made by `PrivateZone.around` with `person_id=`")
+        if zone.person_id in persons:
+            raise InvalidInputError(f"person {zone.person_id!r} must have one zone")
+        persons.add(zone.person_id)
+    return found

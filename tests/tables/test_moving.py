@@ -18,10 +18,17 @@ from geoind.cli import main
 from geoind.files import read_zones
 from geoind.tables import ReleaseRecord, obfuscate, read_promise
 from geoind.tables.columns import floored, seconds_of
-from geoind.traces import Home, Independent, PrivateZone, Zones
+from geoind.traces import Independent, PrivateZone
 
-HOME = Home(48.8584, 2.2945, epsilon=0.01)
 ZONES_KEY, KEY, OTHER = bytes(31) + b"z", bytes(31) + b"a", bytes(31) + b"b"
+
+
+def zone_of(
+    person: str, *, lat: float = 48.8584, lon: float = 2.2945, key: bytes = ZONES_KEY, ledger: Ledger | None = None
+) -> PrivateZone:
+    return PrivateZone.around(lat=lat, lon=lon, epsilon=0.01, key=key, person_id=person, ledger=ledger)
+
+
 TRACES = pa.table(
     {
         "person": ["ana", "ben"] * 12,
@@ -57,10 +64,10 @@ def places_of(table: pa.Table, person: str) -> list[tuple[float, float]]:
 
 def test_the_same_home_has_the_same_centre_in_every_release_and_is_charged_once() -> None:
     ledger = Ledger("sqlite://", budget=10)
-    zone = Zones({"ana": HOME}, key=ZONES_KEY).of["ana"]
+    zone = zone_of("ana")
     made = [
         # A home that is measured again; a release with another key.
-        released(zones=Zones({"ana": HOME._replace(lat=48.85841)}, key=ZONES_KEY), key=key, ledger=ledger)
+        released(zones=[zone_of("ana", lat=48.85841)], key=key, ledger=ledger)
         for key in (KEY, OTHER, OTHER)
     ]
     for table in made:
@@ -71,14 +78,13 @@ def test_the_same_home_has_the_same_centre_in_every_release_and_is_charged_once(
     assert [(charge.reports, charge.epsilon) for charge in centres] == [(1, 0.01)]
     # The person's own call for the same home is the same centre, and is paid.
     before = ledger.spent("ana")
-    own = PrivateZone.around(lat=48.8584, lon=2.2945, epsilon=0.01, key=ZONES_KEY, ledger=ledger, person_id="ana")
-    assert (own, ledger.spent("ana")) == (zone, before)
+    assert (zone_of("ana", ledger=ledger), ledger.spent("ana")) == (zone, before)
 
 
 def test_answers_and_costs_are_those_of_a_session_with_the_zone() -> None:
-    zones = Zones({"ana": HOME}, key=ZONES_KEY)
-    table = released(zones=zones, key=KEY)
-    session = TraceSession(Independent(0.01), key=KEY, person_id="ana", zone=zones.of["ana"])
+    zone = zone_of("ana")
+    table = released(zones=[zone], key=KEY)
+    session = TraceSession(Independent(0.01), key=KEY, person_id="ana", zone=zone)
     rows = [row for row in TRACES.to_pylist() if row["person"] == "ana"]
     answers = [tuple(session.report(lat=row["lat"], lon=row["lon"], time=row["time"])) for row in rows]
     assert places_of(table, "ana") == answers
@@ -90,7 +96,7 @@ def test_answers_and_costs_are_those_of_a_session_with_the_zone() -> None:
 
 
 def test_a_budget_without_room_for_the_centre_is_charged_nothing() -> None:
-    zones = Zones({"ben": Home(10.0, 10.0, epsilon=0.01)}, key=ZONES_KEY)
+    zones = [zone_of("ben", lat=10.0, lon=10.0)]
     ledger = Ledger("sqlite://", budget=0.125)
     with pytest.raises(BudgetExceededError):
         released(zones=zones, key=KEY, ledger=ledger)
@@ -100,17 +106,23 @@ def test_a_budget_without_room_for_the_centre_is_charged_nothing() -> None:
 
 
 def test_zones_keep_and_show_no_home() -> None:
-    zones = Zones({"ana": HOME}, key=ZONES_KEY)
-    shown = f"{zones} {vars(zones)} {record_of(released(zones=zones, key=KEY)).to_json()}"
+    zone = zone_of("ana")
+    shown = f"{zone} {vars(zone)} {record_of(released(zones=[zone], key=KEY)).to_json()}"
     assert not re.search(r"48\.8584|2\.2945", shown)
-    assert repr(zones) != repr(Zones({"ana": HOME}, key=KEY))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"zones": Zones({"zoe": HOME}, key=KEY)}, "no person of `zones=` has a row"),
-        ({"zones": Zones({"ana": HOME}, key=KEY), "time": None, "method": None}, "`zones=` is for traces"),
+        ({"zones": [zone_of("zoe")]}, "no person of `zones=` has a row"),
+        ({"zones": [zone_of("ana")], "time": None, "method": None}, "`zones=` is for traces"),
+        ({"zones": []}, "at least one zone"),
+        ({"zones": [zone_of("ana"), zone_of("ana", lat=10.0)]}, "person 'ana' must have one zone"),
+        ({"zones": [PrivateZone(2.0, 48.0, 300.0, person_id="ana")]}, "with `person_id=`"),
+        (
+            {"zones": [PrivateZone.around(lat=48.0, lon=2.0, epsilon=0.01, key=ZONES_KEY)]},
+            "made by `PrivateZone.around`",
+        ),
         ({"time_step": 0}, "`time_step=` must be positive"),
         ({"time_step": math.nan}, "`time_step=` must be positive"),
         ({"time_step": 0.5}, "whole number of seconds"),
@@ -186,7 +198,7 @@ def test_zones_rate_and_steps_on_the_command_line(capsys: pytest.CaptureFixture[
     assert record.session is not None
     assert record.session.startswith("Rationed(method=Switching(")
     assert "per_hour=0.01, saved=24.0" in record.session
-    centre = read_zones("zones.csv", key=ZONES_KEY, epsilon=0.01).of["ana"]
+    centre, _ = read_zones("zones.csv", key=ZONES_KEY, epsilon=0.01)
     header, *lines = Path("out.csv").read_text().splitlines()
     assert header == "person,time,lat,lon"
     assert f"{centre.lat},{centre.lon}" in "\n".join(lines)
@@ -293,7 +305,7 @@ def test_exact_times_of_traces_and_of_kept_columns_are_named(tmp_path: Path) -> 
     [{"zones": 0}, {"zones": "2"}, {"time_step": {"at": 0}}, {"time_step": {"at": "900"}}, {"time_step": 3}],
 )
 def test_a_record_with_bad_zones_or_steps_is_refused(changed: dict[str, Any]) -> None:
-    table = released(zones=Zones({"ana": HOME}, key=ZONES_KEY), key=KEY, time_step=900)
+    table = released(zones=[zone_of("ana")], key=KEY, time_step=900)
     record = record_of(table)
     assert ReleaseRecord.from_json(record.to_json()) == record
     with pytest.raises(InvalidInputError, match=next(iter(changed))):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from geoind import PlanarLaplace, TraceSession
+from geoind import PlanarLaplace, TraceSession, level_of_reports
 from geoind.cli import main
 from geoind.files import read_traces
 from geoind.traces import (
@@ -60,6 +60,14 @@ def test_independent_noise_costs_the_sum_and_an_accountant_finds_less(found: Tra
     gaussian = of(found, "Gaussian noise, accountant", 500)
     assert gaussian["error_90"] == pytest.approx(500, rel=0.1)
     assert gaussian["level_per_hour"] < counted["level_per_hour"]
+
+
+def test_an_audit_allows_what_six_steps_cost_at_the_distance_of_the_traces(found: TraceEvaluation) -> None:
+    allowed, apart = found.audits.set_index("approach")["allowed"], 0.4 * 1000
+    noise = PlanarLaplace(Independent.for_accuracy(1000).epsilon)
+    assert allowed["independent noise, sum"] == pytest.approx(6 * noise.epsilon * apart, rel=0.01)
+    accounted = level_of_reports(noise, reports=6, radius=apart, delta=1e-5)
+    assert allowed["independent noise, accountant"] == pytest.approx(accounted, rel=0.01)
 
 
 def test_a_person_who_stays_pays_least_with_the_sparse_vector(found: TraceEvaluation) -> None:

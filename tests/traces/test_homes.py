@@ -1,11 +1,13 @@
-"""How long a home stays unknown, and what the border and the centres of a zone reveal."""
+"""How long a home stays unknown."""
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from geoind.traces import days_until_home_is_known, homes_figure, jitter_attack, zone_attack
-from geoind.traces.homes import DEFENCES, _until_known
+from geoind import PlanarLaplace, Projection
+from geoind.traces import Independent, days_until_home_is_known, homes_figure
+from geoind.traces.drives import HOME
+from geoind.traces.homes import DEFENCES, _until_known, defences
 
 
 @pytest.fixture(scope="module")
@@ -27,33 +29,27 @@ def test_one_draw_for_ever_reveals_no_more_on_later_days(found: pd.DataFrame) ->
     assert np.ptp(curve) < 1
 
 
+def test_repeated_reports_of_a_cell_count_once_in_the_best_attack(found: pd.DataFrame) -> None:
+    attacks = found.set_index("defence")["attack"]
+    assert attacks["the same report for the same place"].endswith("of distinct ones")
+
+
 def test_every_defence_is_in_the_table_and_in_the_figure(found: pd.DataFrame) -> None:
     assert tuple(found["defence"]) == DEFENCES
+    assert {len(errors) for errors in found["errors"]} == {4}
     [axes] = homes_figure(found).axes
     assert len(axes.get_lines()) == len(DEFENCES) + 1
+
+
+def test_every_defence_errs_about_as_much_as_fresh_noise() -> None:
+    expected = PlanarLaplace(Independent.for_accuracy(500).epsilon).mean_radius
+    for name, defence in defences(500.0).items():
+        reports = [defence.answer(person, np.zeros(1), np.array([HOME]))[0] for person in range(400)]
+        errors = np.hypot(*Projection(*HOME).to_xy(np.array(reports)).T)
+        assert np.mean(errors) == pytest.approx(expected, rel=0.1), name
 
 
 def test_a_home_is_known_from_the_day_on_which_the_guess_stays_near() -> None:
     assert _until_known(np.array([50.0, 120.0, 90.0, 80.0])) == 3
     assert _until_known(np.array([50.0, 20.0])) == 1
     assert _until_known(np.array([50.0, 120.0])) == np.inf
-
-
-@pytest.mark.slow
-def test_the_times_of_leaving_find_the_home_behind_an_exact_border_and_not_behind_a_private_one() -> None:
-    found = [zone_attack(person, days=30) for person in range(4)]
-    last = {name: np.median([errors[name][-1] for errors in found]) for name in found[0]}
-    assert last["exact circle, times of leaving"] < 40
-    assert last["private zone, times of leaving"] > 0.6 * last["centre alone"]
-    assert last["private zone, times and reports"] < last["private zone, times of leaving"]
-    assert last["private zone, times of leaving"] > 3 * last["exact circle, times of leaving"]
-
-
-@pytest.mark.slow
-def test_a_centre_per_measurement_finds_the_home_and_a_centre_per_cell_does_not() -> None:
-    found = [jitter_attack(person) for person in range(40)]
-    each, ours = (
-        np.median([errors[name] for errors in found]) for name in ("a centre per measurement", "private zone")
-    )
-    assert each < 60
-    assert ours > 120

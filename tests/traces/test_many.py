@@ -1,12 +1,14 @@
 """Sessions of many persons answer what each person's own session answers."""
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from geoind import InvalidInputError, Ledger, TraceSession
-from geoind.arrays import FloatArray
+from geoind.arrays import FloatArray, IntArray
 from geoind.traces import (
     GuardedPlace,
     History,
@@ -18,8 +20,10 @@ from geoind.traces import (
     TraceMethod,
     commuter,
     obfuscate_traces,
+    trace_costs,
 )
-from geoind.traces.many import Positions, TraceSessions
+from geoind.traces.many import TraceSessions
+from geoind.traces.questions import arc_length
 
 KEY = bytes(range(32))
 SPARSE = SparseVector.for_accuracy(500)
@@ -36,7 +40,17 @@ METHODS: dict[str, TraceMethod] = {
 NAMES = [f"p{number}" for number in range(6)]
 
 
-def crowd(every: float, count: int = 150) -> Positions:
+class Steps(NamedTuple):
+    names: list[str]
+    codes: IntArray
+    times: FloatArray
+    lonlat: FloatArray
+
+    def only(self, rows: IntArray) -> "Steps":
+        return self._replace(codes=self.codes[rows], times=self.times[rows], lonlat=self.lonlat[rows])
+
+
+def crowd(every: float, count: int = 150) -> Steps:
     """Return people who stay, who never stay, and who do both, mixed by time."""
     rng = np.random.default_rng(int(every))
     codes, times, places = [], [], []
@@ -48,12 +62,10 @@ def crowd(every: float, count: int = 150) -> Positions:
         times.append(np.cumsum(rng.exponential(every, count)) + rng.uniform(0, 5000))
         codes.append(np.full(count, person))
     order = np.argsort(np.concatenate(times), kind="stable")
-    return Positions(
-        NAMES, np.concatenate(codes)[order], np.concatenate(times)[order], np.concatenate(places)[order]
-    )
+    return Steps(NAMES, np.concatenate(codes)[order], np.concatenate(times)[order], np.concatenate(places)[order])
 
 
-def each_alone(method: TraceMethod, steps: Positions) -> tuple[FloatArray, dict[str, float]]:
+def each_alone(method: TraceMethod, steps: Steps) -> tuple[FloatArray, dict[str, float]]:
     sessions = [TraceSession(method, key=KEY, person_id=name) for name in steps.names]
     reports = []
     for code, time, (lon, lat) in zip(
@@ -64,9 +76,9 @@ def each_alone(method: TraceMethod, steps: Positions) -> tuple[FloatArray, dict[
     return np.array(reports), {name: session.spent for name, session in zip(steps.names, sessions, strict=True)}
 
 
-def in_batches(sessions: TraceSessions, steps: Positions, borders: list[int]) -> FloatArray:
+def in_batches(sessions: TraceSessions, steps: Steps, borders: list[int]) -> FloatArray:
     parts = [np.arange(begin, end) for begin, end in pairwise([0, *borders, len(steps.codes)])]
-    return np.concatenate([sessions.report(steps.only(part)) for part in parts])
+    return np.concatenate([sessions.report(*steps.only(part)) for part in parts])
 
 
 @pytest.mark.parametrize("every", [20.0, 300.0])
@@ -88,9 +100,7 @@ def test_an_answer_that_stays_the_same_by_chance_is_no_move_and_is_forgotten_as_
     # So little noise that reports of a place are mostly equal; the moves are 120 answers ago within the hour.
     method = Switching(SparseVector(50.0, 0.02, 300.0), 2)
     lon = np.array([2.3, 2.4, 2.5, *[2.6] * 297])
-    steps = Positions(
-        ["ana"], np.zeros(300, np.int64), np.arange(0.0, 3000.0, 10.0), np.column_stack([lon, lon + 46])
-    )
+    steps = Steps(["ana"], np.zeros(300, np.int64), np.arange(0.0, 3000.0, 10.0), np.column_stack([lon, lon + 46]))
     expected, spent = each_alone(method, steps)
     for borders in ([], [5, 6, 50]):
         sessions = TraceSessions(method, KEY)
@@ -101,26 +111,26 @@ def test_an_answer_that_stays_the_same_by_chance_is_no_move_and_is_forgotten_as_
 @pytest.mark.parametrize("name", ["without memory", "with memory", "switching"])
 def test_exact_comparisons_decide_what_doubles_decide(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = crowd(300.0, 40)
-    expected = TraceSessions(METHODS[name], KEY).report(steps)
+    expected = TraceSessions(METHODS[name], KEY).report(*steps)
     # So that no double is trusted.
     monkeypatch.setattr("geoind.traces.questions.CLOSE", 1e9)
-    assert np.array_equal(TraceSessions(METHODS[name], KEY).report(steps), expected)
+    assert np.array_equal(TraceSessions(METHODS[name], KEY).report(*steps), expected)
 
 
 def test_noise_in_the_tail_is_left_to_exact_comparisons(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = crowd(300.0, 40)
-    expected = TraceSessions(SPARSE, KEY).report(steps)
+    expected = TraceSessions(SPARSE, KEY).report(*steps)
     monkeypatch.setattr("geoind.traces.questions.TAIL", 0.7)
-    assert np.array_equal(TraceSessions(SPARSE, KEY).report(steps), expected)
+    assert np.array_equal(TraceSessions(SPARSE, KEY).report(*steps), expected)
 
 
 def test_persons_come_and_go() -> None:
     steps = crowd(300.0)
     half = len(steps.codes) // 2
-    few = Positions(NAMES[:3], steps.codes, steps.times, steps.lonlat).only(np.flatnonzero(steps.codes[:half] < 3))
+    few = Steps(NAMES[:3], steps.codes, steps.times, steps.lonlat).only(np.flatnonzero(steps.codes[:half] < 3))
     rest = steps.only(np.flatnonzero((np.arange(len(steps.codes)) >= half) | (steps.codes >= 3)))
     sessions = TraceSessions(SPARSE, KEY)
-    made = np.concatenate([sessions.report(few), sessions.report(rest)])
+    made = np.concatenate([sessions.report(*few), sessions.report(*rest)])
     both = np.concatenate(
         [
             np.flatnonzero(steps.codes[:half] < 3),
@@ -136,7 +146,7 @@ def test_the_same_row_again_gets_the_same_answer_free_of_charge(name: str) -> No
     twice = steps.only(np.repeat(np.arange(len(steps.codes)), 2))
     once, again = TraceSessions(METHODS[name], KEY), TraceSessions(METHODS[name], KEY)
     made = in_batches(again, twice, [101, 103])
-    assert np.array_equal(made[::2], once.report(steps))
+    assert np.array_equal(made[::2], once.report(*steps))
     assert np.array_equal(made[1::2], made[::2])
     assert once.costs == again.costs
 
@@ -144,13 +154,13 @@ def test_the_same_row_again_gets_the_same_answer_free_of_charge(name: str) -> No
 def test_a_time_that_goes_back_or_a_second_place_is_a_flaw_and_nothing_is_answered() -> None:
     sessions = TraceSessions(Independent(0.01), KEY)
     place = np.array([[2.3, 48.8]])
-    sessions.report(Positions(["ana"], np.array([0]), np.array([60.0]), place))
-    back = Positions(["bea", "ana"], np.array([0, 1]), np.array([0.0, 59.0]), np.repeat(place, 2, axis=0))
-    assert sessions.flaws(back) == {1: "timestamps must increase for person 'ana': sort the rows by time"}
+    sessions.report(*Steps(["ana"], np.array([0]), np.array([60.0]), place))
+    back = Steps(["bea", "ana"], np.array([0, 1]), np.array([0.0, 59.0]), np.repeat(place, 2, axis=0))
+    assert sessions.flaws(*back) == {1: "timestamps must increase for person 'ana': sort the rows by time"}
     with pytest.raises(InvalidInputError, match="row 1: timestamps must increase"):
-        sessions.report(back)
-    other = Positions(["ana"], np.array([0]), np.array([60.0]), place + 1)
-    [(row, reason)] = sessions.flaws(other).items()
+        sessions.report(*back)
+    other = Steps(["ana"], np.array([0]), np.array([60.0]), place + 1)
+    [(row, reason)] = sessions.flaws(*other).items()
     assert (row, "merge rows of the same time" in reason) == (0, True)
     assert sessions.spent == {"ana": 0.01}
 
@@ -161,10 +171,10 @@ def test_how_many_rows_are_tested_at_once_changes_no_answer(
     name: str, window: int, largest: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps = crowd(300.0, 60)
-    expected = TraceSessions(METHODS[name], KEY).report(steps)
+    expected = TraceSessions(METHODS[name], KEY).report(*steps)
     monkeypatch.setattr("geoind.traces.vectors.WINDOW", window)
     monkeypatch.setattr("geoind.traces.vectors.LARGEST", largest)
-    assert np.array_equal(TraceSessions(METHODS[name], KEY).report(steps), expected)
+    assert np.array_equal(TraceSessions(METHODS[name], KEY).report(*steps), expected)
 
 
 class Own(SparseVector):
@@ -179,14 +189,14 @@ class Own(SparseVector):
     "method", [Own(0.01, 0.01, 1000.0), Switching(Own(0.01, 0.01, 1000.0))], ids=["own", "switching"]
 )
 def test_a_subclass_of_a_method_answers_in_its_own_way(method: TraceMethod) -> None:
-    assert (TraceSessions(method, KEY).report(crowd(300.0, 5)) == (1.0, 2.0)).all()
+    assert (TraceSessions(method, KEY).report(*crowd(300.0, 5)) == (1.0, 2.0)).all()
 
 
 def test_each_kind_of_charge_is_counted_at_its_own_price() -> None:
     steps = crowd(300.0, 60)
     fresh, sparse = TraceSessions(Independent(0.008), KEY), TraceSessions(SPARSE, KEY)
-    fresh.report(steps)
-    sparse.report(steps)
+    fresh.report(*steps)
+    sparse.report(*steps)
     assert fresh.costs == {name: {0.008: 60} for name in NAMES}
     expected = {}
     for name in NAMES:
@@ -200,7 +210,7 @@ def test_each_kind_of_charge_is_counted_at_its_own_price() -> None:
 
 def test_no_rows_are_no_answers() -> None:
     sessions = TraceSessions(SPARSE, KEY)
-    assert sessions.report(Positions([], np.empty(0, np.int64), np.empty(0), np.empty((0, 2)))).shape == (0, 2)
+    assert sessions.report(*Steps([], np.empty(0, np.int64), np.empty(0), np.empty((0, 2)))).shape == (0, 2)
     assert sessions.spent == {}
 
 
@@ -216,6 +226,35 @@ def test_mixed_rows_get_what_each_persons_own_session_answers(method: TraceMetho
         alone = [session.report(lat=lonlat[row, 1], lon=lonlat[row, 0], time=times[row]) for row in rows]
         assert reports[rows].tolist() == [[answer.lon, answer.lat] for answer in alone]
         assert spent[person] == session.spent
+
+
+def test_the_costs_of_traces_are_those_of_each_persons_session() -> None:
+    times, lonlat = commuter(days=1, every=1800.0)
+    rows = {"person": ["ana", "bea"] * (len(times) // 2), "lon": lonlat[:, 0], "lat": lonlat[:, 1]}
+    table = pd.DataFrame(rows | {"time": pd.to_datetime(times, unit="s", utc=True)})
+    # In any order; of two positions at the same time the first one counts.
+    mixed = pd.concat([table.iloc[::-1], table.iloc[:4].assign(lat=0.0)])
+    found = trace_costs(mixed, {"fresh": Independent(0.01), "session": SPARSE}, key=KEY).set_index("method")
+    steps = Steps(["ana", "bea"], np.arange(len(times)) % 2, times, lonlat)
+    for name, method in (("fresh", Independent(0.01)), ("session", SPARSE)):
+        reports, spent = each_alone(method, steps)
+        errors = [arc_length(*there, *here) for there, here in zip(reports, lonlat, strict=True)]
+        assert found["mean_error"][name] == pytest.approx(np.mean(errors), rel=0.01)
+        assert found["error_90"][name] == pytest.approx(np.quantile(errors, 0.9), rel=0.01)
+        assert found["largest"][name] == max(spent.values())
+        assert found["median"][name] == pytest.approx(np.mean([*spent.values()]))
+        assert found["share"][name] == pytest.approx(sum(spent.values()) / (0.01 * len(times)))
+
+
+def test_costs_need_positions_and_one_baseline() -> None:
+    table = pd.DataFrame({"person": ["ana"], "lon": 2.0, "lat": 48.0, "time": pd.to_datetime([0], utc=True)})
+    for rows, methods, message in (
+        (table, {"session": SPARSE}, "one Independent"),
+        (table, {"a": Independent(0.01), "b": Independent(0.02)}, "one Independent"),
+        (table.iloc[:0], {"a": Independent(0.01)}, "at least one position"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            trace_costs(rows, methods, key=KEY)
 
 
 @pytest.mark.parametrize(

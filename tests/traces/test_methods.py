@@ -51,7 +51,7 @@ def test_the_noise_of_a_run_stays_below_its_quantile_as_often_as_it_says() -> No
     rng = np.random.default_rng(1)
     for_limit, for_tests = shares(1.0)
     noise = rng.laplace(0, 1 / for_limit, 200_000) - rng.laplace(0, 2 / for_tests, 200_000)
-    for confidence in (0.3, 0.75, 0.9, 0.99):
+    for confidence in (0.3, 0.55, 0.75, 0.9, 0.99):
         assert np.mean(noise < run_quantile(confidence)) == pytest.approx(max(confidence, 0.5), abs=0.004)
 
 
@@ -177,6 +177,28 @@ def test_two_reports_of_one_moment_have_no_direction() -> None:
     assert straight_on(History(60.0, reports=reports)) == (2.5, 48.5)
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "seconds", "expected"),
+    [
+        ((2.0, 48.0), (2.5, 48.5), 30.0, (2.75, 48.75)),
+        ((2.0, 48.0), (2.5, 48.5), 600.0, (3.0, 49.0)),
+        ((179.75, 0.0), (-179.75, 0.5), 30.0, (-179.5, 0.75)),
+        ((-179.5, 0.0), (-179.75, 0.0), 120.0, (180.0, 0.0)),
+        ((-179.5, 0.0), (179.5, 0.0), 30.0, (179.0, 0.0)),
+        ((0.0, 80.0), (0.0, 89.0), 60.0, (0.0, 90.0)),
+        ((0.0, -80.0), (0.0, -89.0), 60.0, (0.0, -90.0)),
+    ],
+)
+def test_a_person_goes_on_at_the_same_speed_across_the_date_line_and_up_to_a_pole(
+    first: tuple[float, float], second: tuple[float, float], seconds: float, expected: tuple[float, float]
+) -> None:
+    repeated = Report(1060.0 + seconds / 2, 7.0, 7.0, fresh=False)
+    reports = (Report(1000.0, *first, fresh=True), Report(1060.0, *second, fresh=True), repeated)
+    lon, lat = straight_on(History(1060.0 + seconds, reports=reports))
+    assert (lon % 360, lat) == (expected[0] % 360, expected[1])
+    assert -180 <= lon <= 180
+
+
 def test_a_predictor_goes_straight_on_however_long_the_way() -> None:
     asked: list[tuple[History, tuple[float, float]]] = []
 
@@ -221,6 +243,13 @@ def test_no_stretch_of_time_costs_more_than_its_hours_and_what_was_saved(
         total = sum(cost for _, cost in spent[begin : end + 1])
         length = (spent[end][0] - spent[begin][0]) / 3600
         assert total <= rationed.per_hour * (length + rationed.saved) * (1 + 1e-9)
+
+
+def test_a_day_of_allowance_is_saved_up_unless_another_time_is_given() -> None:
+    session = TraceSession(Rationed(Independent(0.01), 0.01), key=KEY)
+    for second in range(40):
+        session.report(lat=LAT, lon=LON, time=second)
+    assert session.costs == {0.01: 24}
 
 
 def test_without_allowance_the_last_answer_comes_again_and_the_place_is_not_asked() -> None:

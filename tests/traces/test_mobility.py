@@ -33,6 +33,41 @@ def test_somebody_who_knows_the_roads_errs_less() -> None:
     assert knowing < without < 400
 
 
+@pytest.mark.parametrize("hours", [0.5, 1.0, 2.0])
+def test_so_many_people_stay_and_the_others_go_as_far_as_their_speed(hours: float) -> None:
+    grid = Grid(-6000.0, -6000.0, cell=200.0, columns=61, rows=61)
+    belief = np.zeros((1, 61, 61))
+    belief[0, 30, 30] = 1.0
+    later = Mobility(grid, PLANE, speed=1000.0, stay=0.7).forward(belief, hours)[0]
+    assert later.sum() == pytest.approx(1, abs=0.01)
+    walked = later.ravel() @ (grid.xy**2).sum(axis=1)
+    assert walked == pytest.approx((1 - 0.7**hours) * (1000.0 * hours) ** 2, rel=0.02)
+    # Those who go arrive in any cell, their own included, by its distance.
+    assert later[30, 30] - 0.7**hours == pytest.approx(
+        (1 - 0.7**hours) * 200**2 / (np.pi * (1000 * hours) ** 2), rel=0.1
+    )
+
+
+def test_the_best_way_of_a_learned_model_is_a_part_of_all_ways() -> None:
+    grid = Grid(0.0, 0.0, cell=400.0, columns=4, rows=1)
+    cells = np.random.default_rng(1).integers(0, 4, 200)
+    model = LearnedMobility.learn(
+        PLANE.to_lonlat(grid.xy[cells]),
+        persons=["ana"] * 200,
+        times=300.0 * np.arange(200),
+        grid=grid,
+        projection=PLANE,
+    )
+    unit = np.eye(4).reshape(4, 1, 4)
+    every = model.forward(unit, 300 / 3600).reshape(4, 4)
+    with np.errstate(divide="ignore"):
+        best, came = model.best(np.log(unit), 300 / 3600)
+    known = np.maximum(0.99 * model.transitions.toarray(), 0.01 * model.visits)
+    np.testing.assert_allclose(np.exp(best.reshape(4, 4)), known)
+    assert (known < every).all()
+    assert (came == np.arange(4)[:, None]).all()
+
+
 def test_a_learned_model_predicts_where_the_public_went() -> None:
     grid = Grid(0.0, 0.0, cell=400.0, columns=6, rows=1)
     public = np.tile(PLANE.to_lonlat(grid.xy), (5, 1))

@@ -12,7 +12,16 @@ import numpy as np
 import pytest
 
 from geoind.arrays import FloatArray
-from geoind.traces import AboveThreshold, History, Independent, Predictive, Report, SparseVector, TraceMethod
+from geoind.traces import (
+    AboveThreshold,
+    History,
+    Independent,
+    Predictive,
+    Report,
+    SparseVector,
+    Switching,
+    TraceMethod,
+)
 from geoind.traces.laws import laplace_density, laplace_exceeds, laplace_quantile, shares
 from geoind.traces.methods import Distances
 
@@ -38,6 +47,9 @@ def price(method: TraceMethod, before: tuple[Place, ...], report: Place) -> floa
         if not before:
             return method.fresh
         return method.test if report == before[-1] else method.test + method.fresh
+    if isinstance(method, Switching):
+        moves = sum(here != there for here, there in itertools.pairwise(before))
+        return method.stays.fresh if moves >= method.moves else price(method.stays, before, report)
     if not isinstance(method, SparseVector):
         raise TypeError(type(method).__name__)
     if before and report == before[-1]:
@@ -53,7 +65,7 @@ def paths(method: TraceMethod, truths: list[Truth]) -> Iterator[tuple[tuple[Plac
 
     def law(history: History, report: Place, truth: Truth) -> FloatArray:
         """Return (levels, 2) probabilities of the answer."""
-        key = (history.anchors, history.last.place if history.reports else None, report, truth)
+        key = (history.anchors, history.reports, report, truth)
         if key not in cache:
 
             def apart(place: Place) -> FloatArray:
@@ -97,6 +109,7 @@ METHODS: list[TraceMethod] = [
     Predictive(0.003, 0.004, 500.0),
     SparseVector(0.004, 0.005, 500.0),
     SparseVector(0.004, 0.005, 500.0, 0.003),
+    Switching(SparseVector(0.004, 0.005, 500.0, 0.003), 2),
 ]
 TRACES: list[list[Truth]] = [
     [(0.0, D), (0.0, D), (0.0, D), (0.0, D)],

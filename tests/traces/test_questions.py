@@ -12,7 +12,10 @@ from flint import arb, ctx
 from scipy import stats
 
 from geoind import InvalidInputError, Ledger, TraceSession
+from geoind.distances import EARTH_RADIUS
+from geoind.mechanisms.spherical import WGS84_FACTOR
 from geoind.traces import AboveThreshold, GuardedPlace, History, Independent, Predictive, SparseVector
+from geoind.traces.laws import run_quantile
 from geoind.traces.questions import (
     _exactly_at_least,
     _Noise,
@@ -21,7 +24,9 @@ from geoind.traces.questions import (
     distance_exceeds,
     laplace_noise,
     noisy_argmin,
+    scales_of_tests,
 )
+from geoind.traces.words import SessionWords
 
 HERE = (2.2945, 48.8584)
 WORD = 1 << 64
@@ -266,6 +271,26 @@ def test_a_run_keeps_the_noise_that_was_paid_for_when_the_method_changes() -> No
         assert goes_on.spent == pytest.approx(0.002 if answers[-1] else 0.002 + 0.001 + 1.0)
     # Tests of 1.0 at 1000 m from the limit would never say yes by chance; those that were paid for often do.
     assert 10 < sum(answers) < 50
+
+
+def test_the_noise_of_a_run_costs_what_was_paid_for_it() -> None:
+    for epsilon in (0.003, 0.01, 0.5):
+        for_limit, for_tests = scales_of_tests(epsilon)
+        # A metre moves the limit of all silent tests by one, and against it the last test by two.
+        assert 1 / for_limit + 2 / for_tests == pytest.approx(epsilon / WGS84_FACTOR)
+
+
+def test_a_test_has_the_noise_of_the_limit_and_its_own() -> None:
+    words, draws, limit = SessionWords(bytes(32)), 4000, 2000.0
+    # The noise of the tests alone would pass the difference half as often.
+    apart = limit - WGS84_FACTOR * run_quantile(0.92) / 0.01
+    there = (HERE[0], HERE[1] + math.degrees(apart / EARTH_RADIUS))
+    left = 0
+    for number in range(draws):
+        person = words.person(str(number))
+        run, seed = AboveThreshold(0, 0.01, there), words.steps(person, 60.0, HERE)
+        left += GuardedPlace(*HERE, words, person, seed, lambda *_: None, run).has_left(limit)
+    assert left == pytest.approx(0.08 * draws, abs=4 * math.sqrt(0.08 * 0.92 * draws))
 
 
 def test_a_run_that_ended_and_goes_on_is_paid_for_again() -> None:

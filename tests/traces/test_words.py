@@ -4,7 +4,7 @@ from itertools import islice
 
 import numpy as np
 
-from geoind.traces.words import CHOICE, FRESH, LIMIT, NO_CHOICE, TEST, Block, SessionWords, as_words
+from geoind.traces.words import CHOICE, FRESH, LIMIT, TEST, Block, SessionWords, as_words
 
 KEY = bytes(range(32))
 HERE = (2.2945, 48.8584)
@@ -33,14 +33,6 @@ def test_a_row_among_many_has_the_words_of_a_row_alone() -> None:
             assert many == list(islice(words.stream(seed, 0.01, CHOICE, row), 2 * counter, 2 * counter + 2))
         alone = as_words(words.pairs(run(words, name, 3 + row, lon, lat), 0.02, LIMIT))
         assert words.pairs(runs, 0.02, LIMIT)[row].tolist() == [*alone]
-
-
-def test_the_words_of_a_choice_are_those_of_its_places_and_of_none_of_them() -> None:
-    words = SessionWords(KEY)
-    seed = step(words, "ana", 60.0, *HERE)
-    alone = [words.pairs(seed, 0.01, CHOICE, number) for number in range(3)]
-    alone.append(words.pairs(seed, 0.01, NO_CHOICE))
-    assert words.choices(seed, 0.01, 3).tolist() == [as_words(pair)[0] for pair in alone]
 
 
 def test_another_key_person_moment_place_epsilon_purpose_or_number_gives_other_words() -> None:

@@ -319,14 +319,23 @@ def test_a_zone_with_too_little_noise_is_refused_before_it_is_paid_for() -> None
 )
 def test_a_zone_is_a_disk_on_earth(wrong: dict[str, float], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        PrivateZone(**({"lon": LON, "lat": LAT, "radius": 300.0} | wrong))
+        PrivateZone(**({"lon": LON, "lat": LAT, "radius": 300.0} | wrong))  # type: ignore[arg-type]
 
 
-def test_a_ledger_and_a_person_go_together() -> None:
+def test_a_ledger_needs_a_person() -> None:
+    with Ledger("sqlite://", budget=1) as ledger, pytest.raises(InvalidInputError, match="whose budget pays"):
+        PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=KEY, ledger=ledger)
+
+
+def test_a_zone_without_a_ledger_has_the_cost_and_the_token_of_one_that_was_paid_for() -> None:
     with Ledger("sqlite://", budget=1) as ledger:
-        for half in ({"ledger": ledger}, {"person_id": "ana"}):
-            with pytest.raises(InvalidInputError, match="go together"):
-                PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=KEY, **half)
+        zones = [
+            PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=KEY, person_id="ana", ledger=payer)
+            for payer in (None, ledger)
+        ]
+    assert zones[0] == zones[1]
+    assert (zones[0].epsilon, zones[0].person_id) == (0.01, "ana")
+    assert zones[0].token != PrivateZone.around(lat=LAT, lon=LON, epsilon=0.01, key=KEY).token != ""
 
 
 @pytest.mark.parametrize("key", [bytes(31), bytes(33), "k" * 32])
