@@ -9,7 +9,7 @@ from geoind.arrays import FloatArray
 from geoind.distances import Distance, discrete, euclidean, squared
 from geoind.errors import InfeasibleError
 from geoind.optimal import game as game_module
-from geoind.optimal.game import Game, least_worst_loss
+from geoind.optimal.game import Game
 
 GRID = Grid(0, 0, cell=100, columns=3, rows=3)
 MASS = np.array([0.0, 0.3, 0.1, 0.2, 0.0, 0.15, 0.05, 0.2, 0.0])
@@ -117,17 +117,56 @@ def test_it_is_the_plain_program(prior: Prior, adversary_loss: Distance, symmetr
     assert found.matrix.min() >= 0
 
 
-def test_guesses_that_join_later_lead_to_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = game_of(SKEWED).program.solve(prize=(1.0,), max_loss=60)
-    assert whole.rounds == 1
+@pytest.mark.parametrize("adversary_loss", [squared, discrete])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_guesses_and_reports_that_join_later_lead_to_the_same_optimum(
+    adversary_loss: Distance, symmetric: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = game_of(UNIFORM, adversary_loss=adversary_loss, symmetric=symmetric)
+    expected = whole.program.solve(prize=(1.0,), max_loss=60)
+    assert expected.rounds == 1
     monkeypatch.setattr(game_module, "FIRST_GUESSES", 2)
-    monkeypatch.setattr(game_module, "GUESSES_PER_ROUND", 1)
-    game = game_of(SKEWED)
+    monkeypatch.setattr(game_module, "FIRST_REPORTS", 1)
+    game = game_of(UNIFORM, adversary_loss=adversary_loss, symmetric=symmetric)
     grown = game.program.solve(prize=(1.0,), max_loss=60)
     assert grown.rounds > 1
-    assert grown.value == pytest.approx(whole.value, rel=1e-7)
-    assert all(len(guesses) < 12 for guesses in game.program.adversaries[0].guesses)
-    assert all(len(set(guesses)) == len(guesses) for guesses in game.program.adversaries[0].guesses)
+    assert grown.value == pytest.approx(expected.value, rel=1e-7)
+    # The multipliers prove the value over all guesses and reports.
+    bound = game.error_bound(game.strategy(grown.guess_price), grown.loss_price, 60)
+    assert bound == pytest.approx(expected.value, rel=1e-7)
+
+
+def test_bounds_that_only_later_reports_keep_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = game_of(SKEWED, adversary_loss=squared).optimum(60)
+    monkeypatch.setattr(game_module, "FIRST_REPORTS", 1)
+    game = game_of(SKEWED, adversary_loss=squared)
+    floor = best.value * (1 - 1e-9)
+    found = game.program.solve(reward=np.zeros((12, 12)), max_loss=60, min_error=floor)
+    assert game.adversary_error(found.matrix) == pytest.approx(best.value, rel=1e-7)
+    assert game.expected_loss(found.matrix) <= 60 * (1 + 1e-9)
+
+
+def test_a_program_whose_optimum_is_too_small_ends_early_with_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(game_module, "FIRST_REPORTS", 1)
+    game = game_of(SKEWED, adversary_loss=squared)
+    best = game.optimum(60).value
+    found = game.program.solve(prize=(1.0,), max_loss=60, needed=best * 1.001)
+    assert found.value <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("max_loss", [0.0, 35.0, 70.0, 1000.0])
+def test_with_equal_losses_the_optimum_is_the_loss_or_the_error_without_a_report(
+    seed: int, max_loss: float
+) -> None:
+    prior = Prior(WIDE, np.random.default_rng(seed).dirichlet(np.full(12, 0.5)))
+    game = game_of(prior)
+    best = game.optimum(max_loss)
+    expected = min(max_loss, game.error_without_report())
+    assert best.bound == pytest.approx(expected, rel=1e-12)
+    assert best.value == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert game.adversary_error(best.matrix) == pytest.approx(expected, rel=1e-8, abs=1e-7)
+    np.testing.assert_allclose(best.strategy.sum(axis=1), 1)
 
 
 def test_symmetry_makes_the_program_smaller_and_the_answer_symmetric() -> None:
@@ -212,8 +251,8 @@ PRIORS = {
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
 def test_no_smaller_largest_loss_is_optimal(prior: Prior, adversary_loss: Distance, max_loss: float) -> None:
     game = Game([prior], None, euclidean, adversary_loss, symmetric=True)
-    optimum = game.program.solve(prize=(1.0,), max_loss=max_loss)
-    matrix = least_worst_loss(game.program, max_loss, optimum)
+    optimum = game.optimum(max_loss)
+    matrix = game.least_worst_loss(max_loss, optimum)
     assert game.adversary_error(matrix) == pytest.approx(optimum.value, rel=1e-7, abs=1e-6)
     assert game.expected_loss(matrix) <= max_loss * (1 + 1e-9) + 1e-9
     worst = game.loss[matrix > 1e-9].max()

@@ -20,14 +20,14 @@ from geoind.optimal.most_entropy import most_entropy
 
 def found(prior: Prior, max_loss: float, adversary_loss: Distance) -> tuple[Any, Game, float]:
     game = Game([prior], None, euclidean, adversary_loss, symmetric=True)
-    optimum = game.program.solve(prize=(1.0,), max_loss=max_loss)
+    optimum = game.optimum(max_loss)
     best = most_entropy(
         game.masses[0],
         game.loss,
         game.error,
         max_loss=max_loss,
         matrix=optimum.matrix,
-        strategy=game.strategy(optimum.guess_price),
+        strategy=optimum.strategy,
         loss_price=optimum.loss_price,
     )
     return best, game, optimum.value
