@@ -130,6 +130,7 @@ def max_adversary_error_given_loss(
             game.masses[0],
             game.loss,
             game.error,
+            game.program.symmetry,
             max_loss=max_loss,
             matrix=optimum.matrix,
             strategy=optimum.strategy,

@@ -171,8 +171,8 @@ class Game:
         """Return the adversary's strategy, (outputs, inputs), from the multipliers of its guesses."""
         prices = np.maximum(prices, 0.0)
         total = prices.sum(axis=1, keepdims=True)
-        anything = np.zeros(prices.shape[1])
-        anything[int(np.argmin(self.masses[0] @ self.error))] = 1.0
+        images = self.program.guess_images[:, int(np.argmin(self.masses[0] @ self.error))]
+        anything = np.bincount(images, minlength=prices.shape[1]) / len(images)
         return np.where(total > 0, prices / np.where(total > 0, total, 1.0), anything)
 
     def channel(self, matrix: FloatArray) -> Channel:
