@@ -203,7 +203,7 @@ def game_section() -> list[str]:
     ]
     first = dict.fromkeys(("euclidean", "squared", "discrete"), 0.0)
     slowest = [dict(first) for _ in SIDES]
-    cases = [
+    cases: list[tuple[int, str, float, Choice]] = [
         (side, error, bound, "symmetric") for side in SIDES for error in first for bound in (50.0, 100.0, 150.0)
     ]
     cases += [(SIDES[-1], "euclidean", MAX_LOSS, choose) for choose in ("vertex", "entropy", "worst_loss")]

@@ -13,6 +13,7 @@ do: the optimum is `max_loss`, or the error without any report, and truth or con
 program has so many optima that HiGHS needs 30 s for 15x15 cells with all variables, and less than 1 s with these.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -99,44 +100,34 @@ class Game:
         cheap = self.cheapest_reports()
         # The rounding of a sum of products depends on the order of its terms, so a margin is left.
         max_loss -= ROUNDING * abs(max_loss)
-        over, least = self.expected_loss(matrix) - max_loss, self.expected_loss(cheap)
-        share = over / max(over + max_loss - least, np.finfo(float).tiny)
-        while over > 0:
-            mixed = (1 - share) * matrix + share * cheap
-            if self.expected_loss(mixed) <= max_loss or share >= 1:
-                return mixed
-            share = min(1.0, 2 * share)
-        return matrix
+        over, room = self.expected_loss(matrix) - max_loss, max_loss - self.expected_loss(cheap)
+        return _mixed(matrix, cheap, over, room, lambda mixed: self.expected_loss(mixed) <= max_loss)
 
     def with_error(self, matrix: FloatArray, min_error: float) -> FloatArray:
         """Return the strategy, mixed with as much of a constant report as brings the error within bounds."""
         silent = np.zeros_like(matrix)
-        min_error += ROUNDING * abs(min_error)
         silent[:, int(np.argmin(self.masses[0] @ self.loss))] = 1.0
-        under, most = min_error - self.adversary_error(matrix), self.error_without_report()
-        share = under / max(under + most - min_error, np.finfo(float).tiny)
-        while under > 0:
-            mixed = (1 - share) * matrix + share * silent
-            if self.adversary_error(mixed) >= min_error or share >= 1:
-                return mixed
-            share = min(1.0, 2 * share)
-        return matrix
+        min_error += ROUNDING * abs(min_error)
+        under, room = min_error - self.adversary_error(matrix), self.error_without_report() - min_error
+        return _mixed(matrix, silent, under, room, lambda mixed: self.adversary_error(mixed) >= min_error)
 
     def optimum(self, max_loss: float) -> "_Optimum":
         """Return an optimal strategy within a loss, and the adversary's strategy that proves it."""
         # Two strategies need no program: the best guess without any report, and, where both losses are equal, the
         # report itself. If one of them is optimal, reports that improve nothing need not be searched.
-        known = [(self.strategy(np.zeros((self.loss.shape[1], self.error.shape[1]))), 0.0)]
+        known: list[tuple[FloatArray, float]] = [
+            (self.strategy(np.zeros((self.loss.shape[1], self.error.shape[1]))), 0.0)
+        ]
         if self.loss.shape == self.error.shape and np.allclose(self.loss, self.error, rtol=1e-13, atol=0):
             known.append((np.eye(self.loss.shape[1]), 1.0))
-        enough = min(self.error_bound(*each, max_loss) for each in known)
+        enough = min(self.error_bound(max_loss, *each) for each in known)
         found = self.program.solve(prize=(1.0,), max_loss=max_loss, enough=enough - ACCURACY * abs(enough))
         known.append((self.strategy(found.guess_price), found.loss_price))
-        strategy, price = min(known, key=lambda each: self.error_bound(*each, max_loss))
-        bound = self.error_bound(strategy, price, max_loss)
+        strategy, price = min(known, key=lambda each: self.error_bound(max_loss, *each))
+        bound = self.error_bound(max_loss, strategy, price)
         return _Optimum(found.matrix, found.value, bound, strategy, price, found.rounds)
 
-    def error_bound(self, strategy: FloatArray, price: float, max_loss: float) -> float:
+    def error_bound(self, max_loss: float, strategy: FloatArray, price: float) -> float:
         """Return a bound on the error of all users within a loss, by weak duality."""
         worst = (self.error @ strategy.T - price * self.loss).max(axis=1)
         return float(self.masses[0] @ worst) + price * max_loss
@@ -179,6 +170,19 @@ class Game:
         """Return a strategy as a channel; an input without mass gets the row of the closest input with mass."""
         away = euclidean(self.inputs.xy, self.inputs.xy[self.support])
         return Channel(self.inputs, self.outputs, matrix[away.argmin(axis=1)])
+
+
+def _mixed(
+    matrix: FloatArray, other: FloatArray, short: float, room: float, fits: Callable[[FloatArray], bool]
+) -> FloatArray:
+    """Return a strategy that is `short` of a bound, mixed with just enough of another that has `room`."""
+    share, mixed = min(1.0, short / max(short + room, np.finfo(float).tiny)), matrix
+    while short > 0:
+        mixed = (1 - share) * matrix + share * other
+        if fits(mixed) or share >= 1:
+            break
+        share = min(1.0, 2 * share)
+    return mixed
 
 
 FIRST_GUESSES = 60
@@ -227,11 +231,12 @@ class _Equilibrium:
     rounds: int
 
 
-class _Adversary:
-    """One prior, the position of its errors among the variables, and the guesses that are constraints so far."""
+class _Adversary(NamedTuple):
+    """One prior, the position of its errors among the variables, and which guesses are constraints so far."""
 
-    def __init__(self, mass: FloatArray, first: int, guesses: npt.NDArray[np.bool_]) -> None:
-        self.mass, self.first, self.guesses = mass, first, guesses.copy()
+    mass: FloatArray
+    first: int
+    guesses: npt.NDArray[np.bool_]
 
 
 class _GameProgram:
@@ -279,7 +284,8 @@ class _GameProgram:
         near = _smallest(guess_loss[:, self.reports].T, FIRST_GUESSES // 2)
         near[:, np.argsort(masses[0] @ error, kind="stable")[: FIRST_GUESSES // 2]] = True
         self.adversaries = [
-            _Adversary(mass, self.variables + turn * len(self.reports), near) for turn, mass in enumerate(masses)
+            _Adversary(mass, self.variables + turn * len(self.reports), near.copy())
+            for turn, mass in enumerate(masses)
         ]
 
     def collect(self, entries: FloatArray) -> FloatArray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from geoind import Grid, Prior, adversary_error, expected_loss
+from geoind import Grid, Prior, adversary_error, expected_loss, max_adversary_error_given_loss
 from geoind.arrays import FloatArray
 from geoind.distances import Distance, discrete, euclidean, squared
 from geoind.errors import InfeasibleError
@@ -117,6 +117,22 @@ def test_it_is_the_plain_program(prior: Prior, adversary_loss: Distance, symmetr
     assert found.matrix.min() >= 0
 
 
+@pytest.mark.parametrize("adversary_loss", [euclidean, squared, discrete])
+@pytest.mark.parametrize(("seed", "max_loss"), [(1, 20), (2, 70), (3, 120), (4, 160)])
+def test_random_priors_have_the_optimum_of_the_plain_program(
+    seed: int, max_loss: float, adversary_loss: Distance
+) -> None:
+    # More sites than reports that the program starts with.
+    grid = Grid(0, 0, cell=100, columns=6, rows=4)
+    prior = Prior(grid, np.random.default_rng(seed).dirichlet(np.full(24, 0.4)))
+    best = max_adversary_error_given_loss(prior, max_loss=max_loss, adversary_loss=adversary_loss)
+    expected = plainly(game_of(prior, adversary_loss=adversary_loss, symmetric=False), max_loss)
+    assert best.certificate.objective == pytest.approx(expected, rel=1e-7)
+    assert best.certificate.optimal
+    assert expected_loss(best, prior) <= max_loss
+    assert adversary_error(best, prior, loss=adversary_loss) == pytest.approx(expected, rel=1e-7)
+
+
 @pytest.mark.parametrize("adversary_loss", [squared, discrete])
 @pytest.mark.parametrize("symmetric", [True, False])
 def test_guesses_and_reports_that_join_later_lead_to_the_same_optimum(
@@ -132,7 +148,7 @@ def test_guesses_and_reports_that_join_later_lead_to_the_same_optimum(
     assert grown.rounds > 1
     assert grown.value == pytest.approx(expected.value, rel=1e-7)
     # The multipliers prove the value over all guesses and reports.
-    bound = game.error_bound(game.strategy(grown.guess_price), grown.loss_price, 60)
+    bound = game.error_bound(60, game.strategy(grown.guess_price), grown.loss_price)
     assert bound == pytest.approx(expected.value, rel=1e-7)
 
 
