@@ -14,7 +14,6 @@ program has so many optima that HiGHS needs 30 s for 15x15 cells with all variab
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -206,29 +205,26 @@ class _Optimum(NamedTuple):
     rounds: int
 
 
-@dataclass(frozen=True)
-class _Equilibrium:
-    """An optimal strategy of the user and the multipliers that prove it.
+class _Equilibrium(NamedTuple):
+    """An optimal strategy f(z|x), the value of the objective, and multipliers that prove it.
 
-    Attributes
-    ----------
-    matrix : (n, m) array
-        f(z|x), not negative; rows sum to 1 to rounding.
-    value : float
-        Value of the objective.
-    guess_price : (m, guesses) array
-        Multipliers of the first adversary's guess constraints: its strategy, up to scale.
-    loss_price, error_price : float
-        Multipliers of the bounds on the loss and on the first adversary's error.
-    rounds : int
+    `guess_prices` has an (m, guesses) array for each adversary that takes part: its strategy, up to scale.
+    `believed` has the errors at each report that the program assumes. `loss_price` and `error_price` are the
+    multipliers of the bounds on the loss and on the first adversary's error.
     """
 
     matrix: FloatArray
     value: float
-    guess_price: FloatArray
+    guess_prices: list[FloatArray]
+    believed: list[FloatArray]
     loss_price: float
     error_price: float
     rounds: int
+
+    @property
+    def guess_price(self) -> FloatArray:
+        """Return the multipliers of the first adversary's guesses."""
+        return self.guess_prices[0]
 
 
 class _Adversary(NamedTuple):
@@ -331,7 +327,7 @@ class _GameProgram:
         ]
         for rounds in range(1, 200):
             try:
-                found, prices, believed = self._solve_once(
+                found = self._solve_once(
                     reward, weights, involved, max_loss, min_error, self.active & ~barred, rounds
                 )
             except InfeasibleError:
@@ -340,7 +336,7 @@ class _GameProgram:
                 self.active[~barred] = True
                 continue
             worth = reward - found.loss_price * self.adversaries[0].mass[:, None] * self.loss
-            for adversary, price in zip(involved, prices, strict=True):
+            for adversary, price in zip(involved, found.guess_prices, strict=True):
                 worth += adversary.mass[:, None] * (self.error @ price.T)
             bound = np.where(barred[self.pair], -np.inf, worth).max(axis=1).sum()
             bound += found.loss_price * (max_loss or 0.0) - found.error_price * (min_error or 0.0)
@@ -348,7 +344,7 @@ class _GameProgram:
                 return found
             added = sum(
                 self._add_guesses(adversary, found.matrix, errors, everything=rounds > PATIENCE)
-                for adversary, errors in zip(involved, believed, strict=True)
+                for adversary, errors in zip(involved, found.believed, strict=True)
             )
             if found.value < enough:
                 added += self._add_reports(worth, barred, everything=rounds > 1)
@@ -385,8 +381,8 @@ class _GameProgram:
         min_error: float | None,
         active: npt.NDArray[np.bool_],
         rounds: int,
-    ) -> tuple[_Equilibrium, list[FloatArray], list[FloatArray]]:
-        """Return the optimum over the variables and guesses so far, prices of guesses and errors by report."""
+    ) -> _Equilibrium:
+        """Return the optimum over the variables and guesses so far."""
         m, count = self.loss.shape[1], len(self.reports)
         width = self.variables + len(self.adversaries) * count
         wanted = np.append(self.collect(reward), np.outer(weights, self.unit * self.report_size))
@@ -440,9 +436,8 @@ class _GameProgram:
         loss_price = float(multipliers[0]) / scale if max_loss is not None else 0.0
         error_price = float(multipliers[-1]) / self.unit if min_error is not None else 0.0
         value = -float(answer.fun) * largest
-        guess_price = prices[0] if involved and involved[0] is first else np.zeros((m, self.error.shape[1]))
         believed = [entries[adversary.first : adversary.first + count] for adversary in involved]
-        return _Equilibrium(matrix, value, guess_price, loss_price, error_price, rounds), prices, believed
+        return _Equilibrium(matrix, value, prices, believed, loss_price, error_price, rounds)
 
     def _guess_rows(self, adversary: _Adversary, width: int) -> "csr_array[Any, tuple[int, int]]":
         """Return the constraints e_z - sum_x mass(x) f(z|x) error(x, guess) <= 0 of the guesses so far."""

@@ -216,7 +216,7 @@ def test_a_reward_without_bounds_takes_the_best_report_of_each_place() -> None:
     np.testing.assert_array_equal(found.matrix.argmax(axis=1), reward.argmax(axis=1))
     assert found.value == pytest.approx(reward.max(axis=1).sum())
     assert (found.loss_price, found.error_price) == (0, 0)
-    assert not found.guess_price.any()
+    assert not found.guess_prices
 
 
 def test_the_least_loss_of_an_error_keeps_that_error() -> None:
