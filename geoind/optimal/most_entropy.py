@@ -25,9 +25,9 @@ alpha >= 0 that sums to gamma over the guesses of each report, and beta + k gamm
     log sum_x exp(nu(x) - beta loss(x, z) - gamma r(x, z) + sum_guess alpha(z, guess) (error - c)) <= 0.
 
 Why a method of its own: on the problems of benchmarks/optimal.py with a skewed prior of 25 and 49 cells the
-mechanism has 1.0 to 1.8 bits more entropy than the symmetric optimum, at the same loss and adversary error, in
-0.1 to 0.6 s. The generic alternative, Frank-Wolfe steps with a linear program of HiGHS each, is still 0.04 to
-0.06 bits below it after 60 programs and 6 to 11 times the CPU time (docs/benchmarks/optimal.md).
+mechanism has 1.3 to 1.7 bits more entropy than the symmetric optimum, at the same loss and adversary error, in
+0.1 to 0.2 s. The generic alternative, Frank-Wolfe steps with a linear program of HiGHS each, is still 0.03 to
+0.05 bits below it after 60 programs and 8 to 18 times the CPU time (docs/benchmarks/optimal.md).
 """
 
 from collections.abc import Callable, Sequence
