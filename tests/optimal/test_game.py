@@ -265,7 +265,12 @@ PRIORS = {
 @pytest.mark.parametrize("max_loss", [0.0, 30.0, 60.0, 500.0])
 @pytest.mark.parametrize("adversary_loss", [euclidean, squared, discrete])
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
-def test_no_smaller_largest_loss_is_optimal(prior: Prior, adversary_loss: Distance, max_loss: float) -> None:
+def test_no_smaller_largest_loss_is_optimal(
+    prior: Prior, adversary_loss: Distance, max_loss: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Game([prior], None, euclidean, adversary_loss, symmetric=True)
+    monkeypatch.setattr(game_module, "FIRST_GUESSES", 4)
+    monkeypatch.setattr(game_module, "FIRST_REPORTS", 2)
     game = Game([prior], None, euclidean, adversary_loss, symmetric=True)
     optimum = game.optimum(max_loss)
     matrix = game.least_worst_loss(max_loss, optimum)
@@ -276,7 +281,7 @@ def test_no_smaller_largest_loss_is_optimal(prior: Prior, adversary_loss: Distan
     if not len(smaller):
         return
     try:
-        rival = game.program.solve(prize=(1.0,), max_loss=max_loss, allowed=game.loss <= smaller.max() + 1e-6)
+        rival = whole.program.solve(prize=(1.0,), max_loss=max_loss, allowed=game.loss <= smaller.max() + 1e-6)
     except InfeasibleError:
         return
     assert rival.value < optimum.value * (1 - 1e-9)
