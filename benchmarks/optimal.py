@@ -3,6 +3,7 @@
 python3 dev.py bench optimal            prints the tables and writes docs/benchmarks/optimal.md
 python3 dev.py bench optimal --large    also 15x15 to 30x30, and peers at 7x7 and 9x9 (an hour)
 python3 dev.py bench optimal --parts    measures two parts of the solvers and rewrites their section only
+python3 dev.py bench optimal --game     measures the adversary's error against size and rewrites that section only
 
 Every solve runs in its own process, because peers may abort and to measure their peak memory. The measured epsilon
 shows whether a matrix has the requested epsilon.
@@ -151,7 +152,7 @@ STEPS = 60
 def frank_wolfe(prior: Prior, adversary_loss: Distance) -> float:
     """Return the entropy that Frank-Wolfe steps reach over the optimal mechanisms, each step a linear program."""
     game = Game([prior], None, distances.euclidean, adversary_loss, symmetric=True)
-    optimum = game.program.solve(prize=(1.0,), max_loss=MAX_LOSS)
+    optimum = game.optimum(MAX_LOSS)
     mass, matrix = game.masses[0][:, None], optimum.matrix
 
     def entropy(share: float) -> float:
@@ -190,6 +191,46 @@ def parts() -> list[str]:
         "",
     ]
 
+
+GAME = "## Largest error of an adversary, skewed prior, time against size"
+
+
+def game_section() -> list[str]:
+    """Return the section on the adversary's error: CPU time for each loss, bound and choice, and its growth."""
+    lines = [
+        "| grid | adversary's loss | expected loss at most | optimum | wall s | CPU s | adversary's error | gap |",
+        "| --- | --- | ---: | --- | ---: | ---: | ---: | ---: |",
+    ]
+    first = dict.fromkeys(("euclidean", "squared", "discrete"), 0.0)
+    slowest = [dict(first) for _ in SIDES]
+    cases: list[tuple[int, str, float, Choice]] = [
+        (side, error, bound, "symmetric") for side in SIDES for error in first for bound in (50.0, 100.0, 150.0)
+    ]
+    cases += [(SIDES[-1], "euclidean", MAX_LOSS, choose) for choose in ("vertex", "entropy", "worst_loss")]
+    for side, error, bound, choose in cases:
+        start, cpu = time.perf_counter(), time.process_time()
+        best = max_adversary_error_given_loss(
+            problem(side, "skewed"), max_loss=bound, adversary_loss=getattr(distances, error), choose=choose
+        )
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+        proof = best.certificate
+        lines.append(
+            f"| {side}x{side} | {error} | {bound:.0f} | `{choose}` | {seconds:.1f} | {cpu:.2f} "
+            f"| {proof.objective:.6f} | {proof.gap:.0e} |"
+        )
+        print(lines[-1], flush=True)
+        if choose == "symmetric":
+            times = slowest[SIDES.index(side)]
+            times[error] = max(times[error], cpu)
+    ratio = math.log(SIDES[-1] ** 2 / SIDES[0] ** 2)
+    powers = [f"n^{math.log(slowest[-1][error] / slowest[0][error]) / ratio:.1f} ({error})" for error in first]
+    grown = f"The largest CPU time of the symmetric optimum grows as {', '.join(powers)}"
+    grown += f" between {SIDES[0] ** 2} and {SIDES[-1] ** 2} cells."
+    load = f"Load {os.getloadavg()[0]:.0f} on {os.cpu_count()} cores at the end."
+    return [GAME, "", *lines, "", f"{grown} {load}", ""]
+
+
+SIDES = (9, 12, 15)
 
 PARTS = "## Two parts of the solvers"
 
@@ -258,11 +299,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--parts", action="store_true")
+    parser.add_argument("--game", action="store_true")
     parser.add_argument("--child", nargs=4)
     options = parser.parse_args()
     if options.parts:
         kept = OUT.read_text().split(PARTS)[0].rstrip()
         OUT.write_text("\n".join([kept, "", *parts()]))
+        return
+    if options.game:
+        before, after = OUT.read_text().split(GAME)
+        OUT.write_text(before + "\n".join([*game_section(), PARTS]) + after.split(PARTS)[1])
         return
     if options.child:
         solver, program, side, kind = options.child
@@ -295,6 +341,7 @@ def main() -> None:
         "",
         *game_table,
         "",
+        *game_section(),
         *parts(),
     ]
     OUT.write_text("\n".join(page))

@@ -11,7 +11,7 @@ from geoind.channels.channel import Channel, tight_epsilon
 from geoind.channels.priors import Prior
 from geoind.distances import Distance, euclidean
 from geoind.errors import InfeasibleError, InvalidInputError, SitesMismatchError, plural
-from geoind.optimal.game import Game, least_worst_loss
+from geoind.optimal.game import Game
 from geoind.optimal.most_entropy import most_entropy
 from geoind.optimal.problem import YARDSTICK, Certificate, OptimalChannel
 from geoind.space.sites import Sites, same_sites
@@ -121,28 +121,27 @@ def max_adversary_error_given_loss(
         raise InvalidInputError(f"choose must be one of {', '.join(get_args(Choice))}, got {choose!r}")
     game = Game([prior], outputs, loss, adversary_loss, symmetric=choose != "vertex")
     max_loss = _bounded_loss(game, max_loss)
-    optimum = game.program.solve(prize=(1.0,), max_loss=max_loss)
-    strategy = game.strategy(optimum.guess_price)
+    optimum = game.optimum(max_loss)
     matrix, method = optimum.matrix, f"HiGHS, {plural(optimum.rounds, 'round')} of guesses"
     if choose == "worst_loss":
-        matrix = least_worst_loss(game.program, max_loss, optimum)
+        matrix = game.least_worst_loss(max_loss, optimum)
     elif choose == "entropy":
         matrix, _, short = most_entropy(
             game.masses[0],
             game.loss,
             game.error,
+            game.program.symmetry,
             max_loss=max_loss,
             matrix=optimum.matrix,
-            strategy=strategy,
+            strategy=optimum.strategy,
             loss_price=optimum.loss_price,
         )
         method += f", entropy within {short:.1e} bits"
-    # Weak duality: any strategy of the adversary gives an upper bound on the error of all users.
-    worst = (game.error @ strategy.T - optimum.loss_price * game.loss).max(axis=1)
-    bound = float(game.masses[0] @ worst) + optimum.loss_price * max_loss
     repaired = game.within_loss(matrix, max_loss)
     values = game.adversary_error(matrix), game.adversary_error(repaired)
-    return _certified(game, _Answer(repaired, strategy, *values, bound, optimum.rounds, method), began)
+    return _certified(
+        game, _Answer(repaired, optimum.strategy, *values, optimum.bound, optimum.rounds, method), began
+    )
 
 
 def min_loss_given_adversary_error(

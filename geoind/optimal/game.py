@@ -7,11 +7,14 @@ The user chooses f(z|x); the adversary observes z and guesses. With e_z the adve
 
 Pairs (x, z) in one orbit of the problem's symmetries share a variable. Of many guesses only those near the
 report, and those good without any report, are constraints from the start; others are added when the solution
-violates them.
+violates them. Of many reports only those of little loss, and the best constant one, are variables from the start;
+others are added when the multipliers show that they improve the optimum. With the same loss for both sides none
+do: the optimum is `max_loss`, or the error without any report, and truth or constant report reach it. Such a
+program has so many optima that HiGHS needs 30 s for 15x15 cells with all variables, and less than 1 s with these.
 """
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +30,7 @@ from geoind.optimal.problem import as_loss
 from geoind.optimal.symmetry import Symmetry, symmetry_of
 from geoind.space.sites import Sites
 
-__all__ = ["Game", "least_worst_loss"]
+__all__ = ["Game"]
 
 ROUNDING = 1e-14
 
@@ -96,35 +99,70 @@ class Game:
         cheap = self.cheapest_reports()
         # The rounding of a sum of products depends on the order of its terms, so a margin is left.
         max_loss -= ROUNDING * abs(max_loss)
-        over, least = self.expected_loss(matrix) - max_loss, self.expected_loss(cheap)
-        share = over / max(over + max_loss - least, np.finfo(float).tiny)
-        while over > 0:
-            mixed = (1 - share) * matrix + share * cheap
-            if self.expected_loss(mixed) <= max_loss or share >= 1:
-                return mixed
-            share = min(1.0, 2 * share)
-        return matrix
+        over, room = self.expected_loss(matrix) - max_loss, max_loss - self.expected_loss(cheap)
+        return _mixed(matrix, cheap, over, room, lambda mixed: self.expected_loss(mixed) <= max_loss)
 
     def with_error(self, matrix: FloatArray, min_error: float) -> FloatArray:
         """Return the strategy, mixed with as much of a constant report as brings the error within bounds."""
         silent = np.zeros_like(matrix)
-        min_error += ROUNDING * abs(min_error)
         silent[:, int(np.argmin(self.masses[0] @ self.loss))] = 1.0
-        under, most = min_error - self.adversary_error(matrix), self.error_without_report()
-        share = under / max(under + most - min_error, np.finfo(float).tiny)
-        while under > 0:
-            mixed = (1 - share) * matrix + share * silent
-            if self.adversary_error(mixed) >= min_error or share >= 1:
-                return mixed
-            share = min(1.0, 2 * share)
-        return matrix
+        min_error += ROUNDING * abs(min_error)
+        under, room = min_error - self.adversary_error(matrix), self.error_without_report() - min_error
+        return _mixed(matrix, silent, under, room, lambda mixed: self.adversary_error(mixed) >= min_error)
+
+    def optimum(self, max_loss: float) -> "_Optimum":
+        """Return an optimal strategy within a loss, and the adversary's strategy that proves it."""
+        # Two strategies need no program: the best guess without any report, and, where both losses are equal, the
+        # report itself. If one of them is optimal, reports that improve nothing need not be searched.
+        known: list[tuple[FloatArray, float]] = [
+            (self.strategy(np.zeros((self.loss.shape[1], self.error.shape[1]))), 0.0)
+        ]
+        if self.loss.shape == self.error.shape and np.allclose(self.loss, self.error, rtol=1e-13, atol=0):
+            known.append((np.eye(self.loss.shape[1]), 1.0))
+        enough = min(self.error_bound(max_loss, *each) for each in known)
+        found = self.program.solve(prize=(1.0,), max_loss=max_loss, enough=enough - ACCURACY * abs(enough))
+        known.append((self.strategy(found.guess_price), found.loss_price))
+        strategy, price = min(known, key=lambda each: self.error_bound(max_loss, *each))
+        bound = self.error_bound(max_loss, strategy, price)
+        return _Optimum(found.matrix, found.value, bound, strategy, price, found.rounds)
+
+    def error_bound(self, max_loss: float, strategy: FloatArray, price: float) -> float:
+        """Return a bound on the error of all users within a loss, by weak duality."""
+        worst = (self.error @ strategy.T - price * self.loss).max(axis=1)
+        return float(self.masses[0] @ worst) + price * max_loss
+
+    def least_worst_loss(self, max_loss: float, optimum: "_Optimum") -> FloatArray:
+        """Return the optimal strategy with the smallest largest loss, by bisection over the losses that occur."""
+        levels = np.unique(self.loss[self.masses[0] > 0])
+        # Losses that differ only by rounding are one level.
+        levels = levels[np.append(np.diff(levels) > 1e-9 * levels[-1], True)]
+        least = optimum.value - ACCURACY * abs(optimum.value)
+        low, high, best = -1, len(levels) - 1, optimum.matrix
+        while high - low > 1:
+            middle = (low + high) // 2
+            try:
+                found = self.program.solve(
+                    prize=(1.0,),
+                    max_loss=max_loss,
+                    allowed=self.loss <= levels[middle] * (1 + 1e-9),
+                    enough=least,
+                    needed=least,
+                )
+            except InfeasibleError:
+                low = middle
+                continue
+            if found.value >= least:
+                high, best = middle, found.matrix
+            else:
+                low = middle
+        return best
 
     def strategy(self, prices: FloatArray) -> FloatArray:
         """Return the adversary's strategy, (outputs, inputs), from the multipliers of its guesses."""
         prices = np.maximum(prices, 0.0)
         total = prices.sum(axis=1, keepdims=True)
-        anything = np.zeros(prices.shape[1])
-        anything[int(np.argmin(self.masses[0] @ self.error))] = 1.0
+        images = self.program.guess_images[:, int(np.argmin(self.masses[0] @ self.error))]
+        anything = np.bincount(images, minlength=prices.shape[1]) / len(images)
         return np.where(total > 0, prices / np.where(total > 0, total, 1.0), anything)
 
     def channel(self, matrix: FloatArray) -> Channel:
@@ -133,50 +171,68 @@ class Game:
         return Channel(self.inputs, self.outputs, matrix[away.argmin(axis=1)])
 
 
-FIRST_GUESSES = 200
+def _mixed(
+    matrix: FloatArray, other: FloatArray, short: float, room: float, fits: Callable[[FloatArray], bool]
+) -> FloatArray:
+    """Return a strategy that is `short` of a bound, mixed with just enough of another that has `room`."""
+    share, mixed = min(1.0, short / max(short + room, np.finfo(float).tiny)), matrix
+    while short > 0:
+        mixed = (1 - share) * matrix + share * other
+        if fits(mixed) or share >= 1:
+            break
+        share = min(1.0, 2 * share)
+    return mixed
+
+
+FIRST_GUESSES = 60
 """Half of them near the report, half of them good without any report; fewer would need more rounds."""
-GUESSES_PER_ROUND = 5
+FIRST_REPORTS = 20
+"""Reports of least loss of each input whose variables are in the program from the start."""
+PATIENCE = 4
+"""Rounds after which all guesses join, if some are violated."""
 ACCURACY = 1e-9
-"""Accepted violation of a guess constraint, relative to the largest error; also the tolerance of HiGHS."""
+"""Accepted violation of a constraint or of a price, relative to the largest error; also the tolerance of HiGHS."""
 
 
-@dataclass(frozen=True)
-class _Equilibrium:
-    """An optimal strategy of the user and the multipliers that prove it.
+class _Optimum(NamedTuple):
+    """An optimal strategy, its error, and the adversary's strategy and the price of the loss that bound it."""
 
-    Attributes
-    ----------
-    matrix : (n, m) array
-        f(z|x), not negative; rows sum to 1 to rounding.
-    value : float
-        Value of the objective.
-    guess_price : (m, guesses) array
-        Multipliers of the first adversary's guess constraints: its strategy, up to scale.
-    loss_price, error_price : float
-        Multipliers of the bounds on the loss and on the first adversary's error.
-    rounds : int
+    matrix: FloatArray
+    value: float
+    bound: float
+    strategy: FloatArray
+    loss_price: float
+    rounds: int
+
+
+class _Equilibrium(NamedTuple):
+    """An optimal strategy f(z|x), the value of the objective, and multipliers that prove it.
+
+    `guess_prices` has an (m, guesses) array for each adversary that takes part: its strategy, up to scale.
+    `believed` has the errors at each report that the program assumes. `loss_price` and `error_price` are the
+    multipliers of the bounds on the loss and on the first adversary's error.
     """
 
     matrix: FloatArray
     value: float
-    guess_price: FloatArray
+    guess_prices: list[FloatArray]
+    believed: list[FloatArray]
     loss_price: float
     error_price: float
     rounds: int
 
+    @property
+    def guess_price(self) -> FloatArray:
+        """Return the multipliers of the first adversary's guesses."""
+        return self.guess_prices[0]
 
-@dataclass
-class _Adversary:
-    """One prior, its position among the variables, and the guesses that are constraints so far."""
+
+class _Adversary(NamedTuple):
+    """One prior, the position of its errors among the variables, and which guesses are constraints so far."""
 
     mass: FloatArray
     first: int
-    guesses: list[list[int]] = field(default_factory=list)
-
-    def cuts(self) -> tuple[IntArray, IntArray]:
-        """Return the number of the report and of the guess of each constraint."""
-        report = np.repeat(np.arange(len(self.guesses)), [len(some) for some in self.guesses])
-        return report, np.array([guess for some in self.guesses for guess in some], dtype=np.int64)
+    guesses: npt.NDArray[np.bool_]
 
 
 class _GameProgram:
@@ -217,14 +273,14 @@ class _GameProgram:
         self.variables = int(self.pair.max()) + 1
         self.reports, self.report_size = symmetry.representatives()
         self.unit = float(np.abs(error).max()) or 1.0
-        order = np.argsort(guess_loss[:, self.reports], axis=0, kind="stable")
-        likely = np.argsort(masses[0] @ error, kind="stable")
-        near = [
-            np.unique(np.concatenate([column[: FIRST_GUESSES // 2], likely[: FIRST_GUESSES // 2]])).tolist()
-            for column in order.T
-        ]
+        self.first_inputs = np.unique(symmetry.orbit_of_inputs(), return_index=True)[1]
+        self.active = np.zeros(self.variables, dtype=bool)
+        self.active[self.pair[_smallest(loss, FIRST_REPORTS)]] = True
+        self.active[self.pair[:, np.argmin(masses[0] @ loss)]] = True
+        near = _smallest(guess_loss[:, self.reports].T, FIRST_GUESSES // 2)
+        near[:, np.argsort(masses[0] @ error, kind="stable")[: FIRST_GUESSES // 2]] = True
         self.adversaries = [
-            _Adversary(mass, self.variables + turn * len(self.reports), [list(some) for some in near])
+            _Adversary(mass, self.variables + turn * len(self.reports), near.copy())
             for turn, mass in enumerate(masses)
         ]
 
@@ -240,6 +296,8 @@ class _GameProgram:
         max_loss: float | None = None,
         min_error: float | None = None,
         allowed: npt.NDArray[np.bool_] | None = None,
+        enough: float = np.inf,
+        needed: float = -np.inf,
     ) -> _Equilibrium:
         """Return the maximum of `reward` per entry of f plus `prize` per unit of each adversary's error.
 
@@ -252,105 +310,138 @@ class _GameProgram:
             Bounds on the expected loss and on the error of the first adversary.
         allowed : (n, m) array of bool, optional
             Entries of f that need not be 0.
+        enough : float
+            Value at which the search for better reports ends.
+        needed : float
+            The search ends where the optimum is proven to be smaller.
         """
-        wanted = np.zeros(self.variables + len(self.adversaries) * len(self.reports))
-        if reward is not None:
-            wanted[: self.variables] = self.collect(reward)
-        for adversary, weight in zip(self.adversaries, prize, strict=False):
-            wanted[adversary.first : adversary.first + len(self.reports)] = weight * self.unit * self.report_size
-        upper = np.full(len(wanted), np.inf)
+        reward = np.zeros_like(self.loss) if reward is None else reward
+        weights = np.array([*prize, *[0.0] * (len(self.adversaries) - len(prize))])
+        barred = np.zeros(self.variables, dtype=bool)
         if allowed is not None:
-            upper[: self.variables] = np.where(self.collect((~allowed).astype(np.float64)) > 0, 0.0, np.inf)
+            barred[self.pair[~allowed]] = True
         involved = [
             adversary
             for turn, adversary in enumerate(self.adversaries)
-            if any(prize[turn : turn + 1]) or (turn == 0 and min_error is not None)
+            if weights[turn] or (turn == 0 and min_error is not None)
         ]
         for rounds in range(1, 200):
-            found, entries = self._solve_once(wanted, upper, involved, max_loss, min_error, rounds)
-            if not sum(self._add_guesses(adversary, found.matrix, entries) for adversary in involved):
+            try:
+                found = self._solve_once(
+                    reward, weights, involved, max_loss, min_error, self.active & ~barred, rounds
+                )
+            except InfeasibleError:
+                if self.active[~barred].all():
+                    raise
+                self.active[~barred] = True
+                continue
+            worth = reward - found.loss_price * self.adversaries[0].mass[:, None] * self.loss
+            for adversary, price in zip(involved, found.guess_prices, strict=True):
+                worth += adversary.mass[:, None] * (self.error @ price.T)
+            bound = np.where(barred[self.pair], -np.inf, worth).max(axis=1).sum()
+            bound += found.loss_price * (max_loss or 0.0) - found.error_price * (min_error or 0.0)
+            if bound < needed:
                 return found
-        raise SolverError("the adversary's guesses did not settle in 200 rounds")
+            added = sum(
+                self._add_guesses(adversary, found.matrix, errors, everything=rounds > PATIENCE)
+                for adversary, errors in zip(involved, found.believed, strict=True)
+            )
+            if found.value < enough:
+                added += self._add_reports(worth, barred, everything=rounds > 1)
+            if not added:
+                return found
+        raise SolverError("the program's guesses and reports did not settle in 200 rounds")
 
-    def _add_guesses(self, adversary: _Adversary, matrix: FloatArray, entries: FloatArray) -> int:
-        """Add constraints for the best guesses that the solution violates; return their number."""
+    def _add_guesses(
+        self, adversary: _Adversary, matrix: FloatArray, believed: FloatArray, everything: bool
+    ) -> int:
+        """Add constraints for all guesses at the reports where some are violated; return the number of reports."""
         joint = adversary.mass[:, None] * matrix[:, self.reports]
-        errors = joint.T @ self.error / self.unit
-        believed = entries[adversary.first : adversary.first + len(self.reports)]
-        added = 0
-        for report, known in enumerate(adversary.guesses):
-            overlooked = np.flatnonzero(errors[report] < believed[report] - ACCURACY)
-            best = overlooked[np.argsort(errors[report][overlooked])][:GUESSES_PER_ROUND]
-            new = [guess for guess in best.tolist() if guess not in known]
-            known.extend(new)
-            added += len(new)
-        return added
+        errors = np.where(adversary.guesses, np.inf, joint.T @ self.error / self.unit)
+        violated = errors.min(axis=1) < believed - ACCURACY
+        if violated.any():
+            adversary.guesses[violated | everything] = True
+        return int(violated.sum())
+
+    def _add_reports(self, worth: FloatArray, barred: npt.NDArray[np.bool_], everything: bool) -> int:
+        """Add variables for reports if some are worth more than all reports so far; return their number."""
+        active = (self.active & ~barred)[self.pair]
+        best = np.where(active, worth, -np.inf).max(axis=1, keepdims=True)
+        better = ~barred[self.pair] & (worth > best + ACCURACY * self.unit / len(worth))
+        if better.any():
+            self.active[self.pair[better | (everything & ~barred[self.pair])]] = True
+        return int(better.sum())
 
     def _solve_once(
         self,
-        wanted: FloatArray,
-        upper: FloatArray,
+        reward: FloatArray,
+        weights: FloatArray,
         involved: list[_Adversary],
         max_loss: float | None,
         min_error: float | None,
+        active: npt.NDArray[np.bool_],
         rounds: int,
-    ) -> tuple[_Equilibrium, FloatArray]:
-        """Return the optimum over the guesses so far, and all variables of the program."""
-        m = self.loss.shape[1]
-        rows = [self._guess_rows(adversary, len(wanted)) for adversary in involved]
+    ) -> _Equilibrium:
+        """Return the optimum over the variables and guesses so far."""
+        m, count = self.loss.shape[1], len(self.reports)
+        width = self.variables + len(self.adversaries) * count
+        wanted = np.append(self.collect(reward), np.outer(weights, self.unit * self.report_size))
+        rows = [self._guess_rows(adversary, width) for adversary in involved]
         limits = [np.zeros(row.shape[0]) for row in rows]
         first = self.adversaries[0]
         if max_loss is not None:
-            cost = np.zeros((1, len(wanted)))
+            cost = np.zeros((1, width))
             cost[0, : self.variables] = self.collect(first.mass[:, None] * self.loss)
             scale = float(cost.max()) or 1.0
             rows.append(csr_array(cost / scale))
             limits.append(np.array([max_loss / scale]))
         if min_error is not None:
-            total = np.zeros((1, len(wanted)))
-            total[0, first.first : first.first + len(self.reports)] = -self.report_size
+            total = np.zeros((1, width))
+            total[0, first.first : first.first + count] = -self.report_size
             rows.append(csr_array(total))
             limits.append(np.array([-min_error / self.unit]))
-        orbit = self.symmetry.orbit_of_inputs()
-        chosen = np.unique(orbit, return_index=True)[1]
+        chosen = self.first_inputs
         sums = csr_array(
             (
                 np.ones(len(chosen) * m),
                 (np.repeat(np.arange(len(chosen)), m), self.pair[chosen].ravel()),
             ),
-            shape=(len(chosen), len(wanted)),
+            shape=(len(chosen), width),
         )
         largest = float(np.abs(wanted).max()) or 1.0
-        lower = np.where(np.arange(len(wanted)) < self.variables, 0.0, -np.inf)
+        kept = np.append(active, np.ones(width - self.variables, dtype=bool))
+        lower = np.where(np.arange(width) < self.variables, 0.0, -np.inf)[kept]
         program: dict[str, Any] = {
-            "A_ub": vstack(rows).tocsr() if rows else None,
+            "A_ub": vstack(rows).tocsc()[:, kept] if rows else None,
             "b_ub": np.concatenate(limits) if rows else None,
-            "A_eq": sums,
+            "A_eq": sums.tocsc()[:, kept],
             "b_eq": np.ones(len(chosen)),
-            "bounds": np.column_stack([lower, upper]),
+            "bounds": np.column_stack([lower, np.full(len(lower), np.inf)]),
             "options": {"primal_feasibility_tolerance": ACCURACY, "dual_feasibility_tolerance": ACCURACY},
         }
-        answer: Any = linprog(-wanted / largest, method="highs", **program)
+        answer: Any = linprog(-wanted[kept] / largest, method="highs", **program)
         if answer.status == 2:
             raise InfeasibleError("no mechanism keeps both bounds")
         if answer.status != 0:
             raise SolverError(f"HiGHS stopped: {answer.message}")
-        matrix = np.maximum(answer.x[self.pair], 0.0)
+        entries = np.zeros(width)
+        entries[kept] = answer.x
+        matrix = np.maximum(entries[self.pair], 0.0)
         matrix /= matrix.sum(axis=1, keepdims=True)
-        prices = -np.asarray(answer.ineqlin.marginals) * largest
-        guess_price = np.zeros((m, self.error.shape[1]))
-        if involved and involved[0] is first:
-            report, guess = first.cuts()
-            guess_price = self._spread_prices(report, guess, prices[: len(report)])
-        at = sum(len(adversary.cuts()[0]) for adversary in involved)
-        loss_price = float(prices[at]) / scale if max_loss is not None else 0.0
-        error_price = float(prices[-1]) / self.unit if min_error is not None else 0.0
+        multipliers = -np.asarray(answer.ineqlin.marginals) * largest
+        prices = []
+        for adversary in involved:
+            price, multipliers = np.split(multipliers, [int(adversary.guesses.sum())])
+            prices.append(self._spread_prices(adversary, price))
+        loss_price = float(multipliers[0]) / scale if max_loss is not None else 0.0
+        error_price = float(multipliers[-1]) / self.unit if min_error is not None else 0.0
         value = -float(answer.fun) * largest
-        return _Equilibrium(matrix, value, guess_price, loss_price, error_price, rounds), answer.x
+        believed = [entries[adversary.first : adversary.first + count] for adversary in involved]
+        return _Equilibrium(matrix, value, prices, believed, loss_price, error_price, rounds)
 
     def _guess_rows(self, adversary: _Adversary, width: int) -> "csr_array[Any, tuple[int, int]]":
         """Return the constraints e_z - sum_x mass(x) f(z|x) error(x, guess) <= 0 of the guesses so far."""
-        report, guess = adversary.cuts()
+        report, guess = np.nonzero(adversary.guesses)
         count, n = len(report), len(self.loss)
         weights = -(adversary.mass * self.error[:, guess].T) / self.unit
         values = np.concatenate([weights.ravel(), np.ones(count)])
@@ -358,39 +449,18 @@ class _GameProgram:
         column = np.concatenate([self.pair[:, self.reports[report]].T.ravel(), adversary.first + report])
         return csr_array((values, (row, column)), shape=(count, width))
 
-    def _spread_prices(self, report: IntArray, guess: IntArray, prices: FloatArray) -> FloatArray:
-        """Return the multipliers of representatives' guesses, shared among the images of each pair."""
-        m, guesses = self.loss.shape[1], self.error.shape[1]
-        table = np.zeros((m, guesses))
+    def _spread_prices(self, adversary: _Adversary, prices: FloatArray) -> FloatArray:
+        """Return the price of each guess at each report, in units of the objective per unit of error."""
+        report, guess = np.nonzero(adversary.guesses)
+        table = np.zeros((self.loss.shape[1], self.error.shape[1]))
+        prices = prices / (self.unit * len(self.guess_images))
         for image_out, image_guess in zip(self.symmetry.outputs, self.guess_images, strict=True):
             np.add.at(table, (image_out[self.reports[report]], image_guess[guess]), prices)
         return table
 
 
-def _optimal_error(optimum: _Equilibrium) -> float:
-    """Return the least error that counts as optimal: the optimum minus the tolerance of the solver."""
-    return optimum.value - 1e-9 * abs(optimum.value)
-
-
-def least_worst_loss(program: _GameProgram, max_loss: float, optimum: _Equilibrium) -> FloatArray:
-    """Return the optimal strategy with the smallest largest loss, by bisection over the losses that occur."""
-    levels = np.unique(program.loss[program.adversaries[0].mass > 0])
-    # Losses that differ only by rounding are one level.
-    levels = levels[np.append(np.diff(levels) > 1e-9 * levels[-1], True)]
-    low, high, best = -1, len(levels) - 1, optimum.matrix
-    while high - low > 1:
-        middle = (low + high) // 2
-        try:
-            found = program.solve(
-                prize=(1.0,),
-                max_loss=max_loss,
-                allowed=program.loss <= levels[middle] * (1 + 1e-9),
-            )
-        except InfeasibleError:
-            low = middle
-            continue
-        if found.value >= _optimal_error(optimum):
-            high, best = middle, found.matrix
-        else:
-            low = middle
-    return best
+def _smallest(values: FloatArray, count: int) -> npt.NDArray[np.bool_]:
+    """Return which entries are among the `count` smallest ones of their row."""
+    chosen = np.zeros(values.shape, dtype=bool)
+    np.put_along_axis(chosen, np.argsort(values, axis=1, kind="stable")[:, :count], True, axis=1)
+    return chosen

@@ -16,16 +16,18 @@ With t(z) the adversary's gain at report z over that strategy, the bound on the 
     t(z) + sum_x p(x, z) (error(x, guess) - c(x, z)) >= 0   for every guess,
 
 a sum of small numbers without cancellation. As in the program of least loss, only a few sums couple the columns:
-Newton's system has one small block per report and one Schur complement. Its multipliers prove a bound: with
+Newton's system has one small block per report and one Schur complement. Of the reports in one orbit of the
+problem's symmetries only one has a block, and inputs in one orbit share a price: the entropy is concave, so some
+optimum is symmetric. Its multipliers prove a bound: with
 alpha >= 0 that sums to gamma over the guesses of each report, and beta + k gamma >= 0,
 
     H <= beta L + gamma allowance - sum_x mass(x) nu(x)   if, for every report z,
     log sum_x exp(nu(x) - beta loss(x, z) - gamma r(x, z) + sum_guess alpha(z, guess) (error - c)) <= 0.
 
 Why a method of its own: on the problems of benchmarks/optimal.py with a skewed prior of 25 and 49 cells the
-mechanism has 1.0 to 1.8 bits more entropy than the symmetric optimum, at the same loss and adversary error, in
-0.1 to 0.6 s. The generic alternative, Frank-Wolfe steps with a linear program of HiGHS each, is still 0.04 to
-0.06 bits below it after 60 programs and 6 to 11 times the CPU time (docs/benchmarks/optimal.md).
+mechanism has 1.3 to 1.7 bits more entropy than the symmetric optimum, at the same loss and adversary error, in
+0.1 to 0.2 s. The generic alternative, Frank-Wolfe steps with a linear program of HiGHS each, is still 0.03 to
+0.05 bits below it after 60 programs and 8 to 18 times the CPU time (docs/benchmarks/optimal.md).
 """
 
 from collections.abc import Callable, Sequence
@@ -37,6 +39,8 @@ from geoind.arrays import FloatArray
 from geoind.channels.metrics import conditional_entropy
 from geoind.optimal.lapack import threads_for_blocks
 from geoind.optimal.problem import YARDSTICK
+from geoind.optimal.symmetry import Symmetry
+from geoind.parallel import Threads
 
 __all__ = ["most_entropy"]
 
@@ -64,6 +68,7 @@ def most_entropy(
     mass: FloatArray,
     loss: FloatArray,
     error: FloatArray,
+    symmetry: Symmetry,
     *,
     max_loss: float,
     matrix: FloatArray,
@@ -80,6 +85,8 @@ def most_entropy(
         Loss of the user for each report.
     error : (n, guesses) array
         Loss of the adversary for each guess.
+    symmetry : Symmetry
+        Of all of the above and of both strategies.
     max_loss : float
         Bound on the user's expected loss.
     matrix : (n, m) array
@@ -90,8 +97,8 @@ def most_entropy(
         Derivative of the optimal error with respect to `max_loss`.
     """
     # Blocks are small, so BLAS with threads of its own would be slower.
-    with threads_for_blocks(len(mass)), np.errstate(all="ignore"):
-        return _Method(mass, loss, error, max_loss, strategy, loss_price).run(matrix)
+    with threads_for_blocks(len(mass)) as team, np.errstate(all="ignore"):
+        return _Method(mass, loss, error, symmetry, team, max_loss, strategy, loss_price).run(matrix)
 
 
 class _Point(NamedTuple):
@@ -132,27 +139,34 @@ class _Method:
         mass: FloatArray,
         loss: FloatArray,
         error: FloatArray,
+        symmetry: Symmetry,
+        team: Threads,
         max_loss: float,
         strategy: FloatArray,
         loss_price: float,
     ) -> None:
         loss_unit, error_unit = float(np.abs(loss).max()) or 1.0, float(np.abs(error).max()) or 1.0
+        self.symmetry, self.team = symmetry, team
+        chosen, size = symmetry.representatives()
+        self.size, self.orbit = size[:, None], symmetry.orbit_of_inputs()
         self.mass, self.loss = mass, np.ascontiguousarray(loss.T) / loss_unit
         self.price = loss_price * loss_unit / error_unit
         average = strategy @ error.T / error_unit
         worst = (average - self.price * self.loss).max(axis=0)
+        average, self.loss = average[chosen], self.loss[chosen]
         self.reduced = worst - average + self.price * self.loss
         value = float(mass @ worst) + self.price * max_loss / loss_unit
         self.bounds = np.array([max_loss / loss_unit, ALLOWANCE * max(value, YARDSTICK)])
-        reports, n = self.loss.shape
+        reports, n = loss.shape[1], len(mass)
         # From (p, t) of a report to the slacks of its guesses.
-        self.faces = np.ones((reports, n + 1, error.shape[1]))
+        self.faces = np.ones((len(chosen), n + 1, error.shape[1]))
         self.faces[:, :n] = error / error_unit - average[:, :, None]
-        p = np.tile(mass / reports, (reports, 1))
-        t = 0.1 / reports - self._slack(p, np.zeros(reports)).min(axis=1)
-        room = np.maximum(self.bounds - [(p * self.loss).sum(), np.inf], 0.1)
-        alpha = np.full((reports, error.shape[1]), 1 / error.shape[1])
-        self.at = _Point(p, self._slack(p, t), room, np.ones_like(p), alpha, np.ones(2), t, np.log(mass))
+        p = np.tile(mass / reports, (len(chosen), 1))
+        t = 0.1 / reports - self._slack(p, np.zeros(len(p))).min(axis=1)
+        room = np.maximum(self.bounds - [(self.size * p * self.loss).sum(), np.inf], 0.1)
+        alpha = np.full((len(p), error.shape[1]), 1 / error.shape[1])
+        nu = np.log(mass[np.unique(self.orbit, return_index=True)[1]])
+        self.at = _Point(p, self._slack(p, t), room, np.ones_like(p), alpha, np.ones(2), t, nu)
 
     def _slack(self, p: FloatArray, t: FloatArray) -> FloatArray:
         return np.asarray((np.column_stack([p, t])[:, None, :] @ self.faces)[:, 0])
@@ -163,9 +177,12 @@ class _Method:
         bound, waited = conditional_entropy(self.mass[:, None]), 0
         for _ in range(ITERATIONS):
             bound = float(np.fmin(bound, self._bound()))
-            joint = self.at.p * (self.mass / self.at.p.sum(axis=0))
-            if self._optimal(joint) and (reached := conditional_entropy(joint.T)) > best.entropy:
-                best = best._replace(matrix=(joint / self.mass).T, entropy=reached)
+            scale = np.bincount(self.orbit, self.mass) / self._row_sums(self.at.p)
+            joint = self.at.p * scale[self.orbit]
+            strategy = self.symmetry.expand(joint / self.mass)
+            reached = conditional_entropy(self.mass[:, None] * strategy)
+            if self._optimal(joint) and reached > best.entropy:
+                best = best._replace(matrix=strategy, entropy=reached)
             short = max(bound - best.entropy, 0.0)
             waited = 0 if best.matrix is matrix or short < 0.9 * best.short else waited + 1
             best = best._replace(short=short)
@@ -179,11 +196,17 @@ class _Method:
                 break
         return best
 
+    def _row_sums(self, p: FloatArray) -> FloatArray:
+        """Return the sum over all reports and over each orbit of inputs."""
+        return np.bincount(self.orbit, (self.size * p).sum(axis=0)).astype(np.float64)
+
     def _optimal(self, joint: FloatArray) -> bool:
         """Return whether a joint distribution keeps both bounds, up to rounding."""
-        room = self.bounds[0] - (joint * self.loss).sum()
-        gains = -self._slack(joint, np.zeros(len(joint))).min(axis=1)
-        missed = gains.sum() + (joint * self.reduced).sum() + self.price * room
+        room = self.bounds[0] - (self.size * joint * self.loss).sum()
+        gains = -self._slack(joint, np.zeros(len(joint))).min(axis=1, keepdims=True)
+        missed = (
+            self.size * (gains + (joint * self.reduced).sum(axis=1, keepdims=True))
+        ).sum() + self.price * room
         return bool(room > -1e-12 * (1 + self.bounds[0]) and missed <= 2 * self.bounds[1])
 
     def _bound(self) -> float:
@@ -192,10 +215,11 @@ class _Method:
         beta = self.at.prices[0] - self.price * gamma
         alpha = self.at.alpha * (gamma / self.at.alpha.sum(axis=1, keepdims=True))
         forced = (self.faces[:, :-1] @ alpha[:, :, None])[:, :, 0]
-        exponent = self.at.nu - beta * self.loss - gamma * self.reduced + forced
+        nu = self.at.nu[self.orbit]
+        exponent = nu - beta * self.loss - gamma * self.reduced + forced
         top = exponent.max(axis=1, keepdims=True)
         excess = float((top[:, 0] + np.log(np.exp(exponent - top).sum(axis=1))).max())
-        nats = float(np.array([beta, gamma]) @ self.bounds - self.mass @ self.at.nu) + excess
+        nats = float(np.array([beta, gamma]) @ self.bounds - self.mass @ nu) + excess
         return nats / float(np.log(2))
 
     def _step(self) -> None:
@@ -211,38 +235,45 @@ class _Method:
     def _newton(self) -> Callable[[Sequence[FloatArray]], _Point]:
         """Factor Newton's system; return the function from aims for the products to the direction."""
         at, loss, reduced, faces = self.at, self.loss, self.reduced, self.faces
-        n = len(self.mass)
+        n, k = len(self.mass), len(self.at.nu)
         total = at.p.sum(axis=1, keepdims=True)
         stiffness, give = at.alpha / at.slack, at.room / at.prices
-        blocks = (faces * stiffness[:, None, :]) @ faces.transpose(0, 2, 1)
-        blocks[:, :n, :n] -= 1 / total[:, :, None]
-        blocks[:, range(n), range(n)] += (1 + at.w) / at.p
-        inverse = _balanced_inverse(blocks)
+
+        def inverted(start: int, stop: int) -> FloatArray:
+            some = faces[start:stop]
+            blocks = (some * stiffness[start:stop, None, :]) @ some.transpose(0, 2, 1)
+            blocks[:, :n, :n] -= 1 / total[start:stop, :, None]
+            blocks[:, range(n), range(n)] += ((1 + at.w) / at.p)[start:stop]
+            return _balanced_inverse(blocks)
+
+        inverse = np.concatenate(self.team.pieces(len(faces), inverted))
 
         def pull(y: FloatArray) -> FloatArray:
             """Return the action of the prices nu, beta, gamma on (p, t)."""
-            return np.column_stack([y[:n] - y[n] * loss - y[-1] * reduced, np.full(len(loss), -y[-1])])
+            return np.column_stack([y[:k][self.orbit] - y[k] * loss - y[-1] * reduced, np.full(len(loss), -y[-1])])
 
         def sums(step: FloatArray) -> FloatArray:
             """Return the sums of (p, t) in the rows and, negative, in the two bounds: the adjoint of `pull`."""
-            p = step[:, :n]
-            return np.append(p.sum(axis=0), [-(p * loss).sum(), -(p * reduced).sum() - step[:, n].sum()])
+            p, t = step[:, :n], step[:, n:]
+            bounds = [-(self.size * p * loss).sum(), -(self.size * p * reduced).sum() - (self.size * t).sum()]
+            return np.append(self._row_sums(p), bounds)
 
         # The first slack counts in both bounds.
         slopes = np.array([[1.0, self.price], [0.0, 1.0]])
-        schur = np.zeros((n + 2, n + 2))
-        schur[:n, :n] = inverse[:, :n, :n].sum(axis=0)
-        for k in (n, n + 1):
-            schur[k] = schur[:, k] = sums(_times(inverse, pull(np.eye(n + 2)[k])))
-        schur[n:, n:] += slopes.T @ (give[:, None] * slopes)
+        schur = np.zeros((k + 2, k + 2))
+        member = np.eye(k)[self.orbit]
+        schur[:k, :k] = member.T @ np.tensordot(self.size[:, 0], inverse[:, :n, :n], 1) @ member
+        for row in (k, k + 1):
+            schur[row] = schur[:, row] = sums(_times(inverse, pull(np.eye(k + 2)[row])))
+        schur[k:, k:] += slopes.T @ (give[:, None] * slopes)
         across = _balanced_inverse(schur[None])[0]
 
         beta = at.prices[0] - self.price * at.prices[1]
         slope = -pull(np.append(at.nu, [beta, at.prices[1]])) - _times(faces, at.alpha)
         slope[:, :n] += np.log(at.p / total) - at.w
         apart = self._slack(at.p, at.t) - at.slack
-        missing = np.append(self.mass, -self.bounds) - sums(np.column_stack([at.p, at.t]))
-        missing[n:] += slopes.T @ at.room
+        missing = np.append(np.bincount(self.orbit, self.mass), -self.bounds) - sums(np.column_stack([at.p, at.t]))
+        missing[k:] += slopes.T @ at.room
 
         def stiff(step: FloatArray) -> FloatArray:
             """Return the blocks times a step, without the rounding error of assembled blocks."""
@@ -256,15 +287,15 @@ class _Method:
             to_room = aims[2] / at.prices - at.room
             right = _times(faces, to_alpha - stiffness * apart) - slope
             right[:, :n] += to_w
-            wanted = missing + np.append(np.zeros(n), slopes.T @ to_room)
-            step, y = np.zeros_like(right), np.zeros(n + 2)
+            wanted = missing + np.append(np.zeros(k), slopes.T @ to_room)
+            step, y = np.zeros_like(right), np.zeros(k + 2)
             for _ in range(1 + REFINEMENTS):
                 step += _times(inverse, right + pull(y) - stiff(step))
-                given = np.append(np.zeros(n), slopes.T @ (give * (slopes @ y[n:])))
+                given = np.append(np.zeros(k), slopes.T @ (give * (slopes @ y[k:])))
                 more = across @ (wanted - sums(step) - given)
                 y += more
                 step += _times(inverse, pull(more))
-            p, t, prices = step[:, :n], step[:, n], slopes @ y[n:]
+            p, t, prices = step[:, :n], step[:, n], slopes @ y[k:]
             slack = self._slack(p, t) + apart
             return _Point(
                 p,
@@ -274,7 +305,7 @@ class _Method:
                 to_alpha - stiffness * slack,
                 prices,
                 t,
-                y[:n],
+                y[:k],
             )
 
         return solve
@@ -286,9 +317,13 @@ def _times(matrices: FloatArray, vectors: FloatArray) -> FloatArray:
 
 
 def _balanced_inverse(matrices: FloatArray) -> FloatArray:
-    """Return the inverses of positive definite matrices whose diagonals span many magnitudes."""
+    """Return the inverses of positive definite matrices of widely spread diagonals, which are overwritten."""
     size = matrices.shape[-1]
     scale = 1 / np.sqrt(matrices[:, range(size), range(size)])
-    matrices = matrices * scale[:, :, None] * scale[:, None, :]
+    matrices *= scale[:, :, None]
+    matrices *= scale[:, None, :]
     matrices[:, range(size), range(size)] += NUDGE
-    return np.asarray(np.linalg.inv(matrices) * scale[:, :, None] * scale[:, None, :])
+    inverse = np.linalg.inv(matrices)
+    inverse *= scale[:, :, None]
+    inverse *= scale[:, None, :]
+    return np.asarray(inverse)

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from geoind import Grid, Prior, adversary_error, expected_loss
+from geoind import Grid, Prior, adversary_error, expected_loss, max_adversary_error_given_loss
 from geoind.arrays import FloatArray
 from geoind.distances import Distance, discrete, euclidean, squared
 from geoind.errors import InfeasibleError
 from geoind.optimal import game as game_module
-from geoind.optimal.game import Game, least_worst_loss
+from geoind.optimal.game import Game
 
 GRID = Grid(0, 0, cell=100, columns=3, rows=3)
 MASS = np.array([0.0, 0.3, 0.1, 0.2, 0.0, 0.15, 0.05, 0.2, 0.0])
@@ -117,17 +117,72 @@ def test_it_is_the_plain_program(prior: Prior, adversary_loss: Distance, symmetr
     assert found.matrix.min() >= 0
 
 
-def test_guesses_that_join_later_lead_to_the_same_optimum(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = game_of(SKEWED).program.solve(prize=(1.0,), max_loss=60)
-    assert whole.rounds == 1
+@pytest.mark.parametrize("adversary_loss", [euclidean, squared, discrete])
+@pytest.mark.parametrize(("seed", "max_loss"), [(1, 20), (2, 70), (3, 120), (4, 160)])
+def test_random_priors_have_the_optimum_of_the_plain_program(
+    seed: int, max_loss: float, adversary_loss: Distance
+) -> None:
+    # More sites than reports that the program starts with.
+    grid = Grid(0, 0, cell=100, columns=6, rows=4)
+    prior = Prior(grid, np.random.default_rng(seed).dirichlet(np.full(24, 0.4)))
+    best = max_adversary_error_given_loss(prior, max_loss=max_loss, adversary_loss=adversary_loss)
+    expected = plainly(game_of(prior, adversary_loss=adversary_loss, symmetric=False), max_loss)
+    assert best.certificate.objective == pytest.approx(expected, rel=1e-7)
+    assert best.certificate.optimal
+    assert expected_loss(best, prior) <= max_loss
+    assert adversary_error(best, prior, loss=adversary_loss) == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("adversary_loss", [squared, discrete])
+@pytest.mark.parametrize("symmetric", [True, False])
+def test_guesses_and_reports_that_join_later_lead_to_the_same_optimum(
+    adversary_loss: Distance, symmetric: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = game_of(UNIFORM, adversary_loss=adversary_loss, symmetric=symmetric)
+    expected = whole.program.solve(prize=(1.0,), max_loss=60)
+    assert expected.rounds == 1
     monkeypatch.setattr(game_module, "FIRST_GUESSES", 2)
-    monkeypatch.setattr(game_module, "GUESSES_PER_ROUND", 1)
-    game = game_of(SKEWED)
+    monkeypatch.setattr(game_module, "FIRST_REPORTS", 1)
+    game = game_of(UNIFORM, adversary_loss=adversary_loss, symmetric=symmetric)
     grown = game.program.solve(prize=(1.0,), max_loss=60)
     assert grown.rounds > 1
-    assert grown.value == pytest.approx(whole.value, rel=1e-7)
-    assert all(len(guesses) < 12 for guesses in game.program.adversaries[0].guesses)
-    assert all(len(set(guesses)) == len(guesses) for guesses in game.program.adversaries[0].guesses)
+    assert grown.value == pytest.approx(expected.value, rel=1e-7)
+    # The multipliers prove the value over all guesses and reports.
+    bound = game.error_bound(60, game.strategy(grown.guess_price), grown.loss_price)
+    assert bound == pytest.approx(expected.value, rel=1e-7)
+
+
+def test_bounds_that_only_later_reports_keep_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    best = game_of(SKEWED, adversary_loss=squared).optimum(60)
+    monkeypatch.setattr(game_module, "FIRST_REPORTS", 1)
+    game = game_of(SKEWED, adversary_loss=squared)
+    floor = best.value * (1 - 1e-9)
+    found = game.program.solve(reward=np.zeros((12, 12)), max_loss=60, min_error=floor)
+    assert game.adversary_error(found.matrix) == pytest.approx(best.value, rel=1e-7)
+    assert game.expected_loss(found.matrix) <= 60 * (1 + 1e-9)
+
+
+def test_a_program_whose_optimum_is_too_small_ends_early_with_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(game_module, "FIRST_REPORTS", 1)
+    game = game_of(SKEWED, adversary_loss=squared)
+    best = game.optimum(60).value
+    found = game.program.solve(prize=(1.0,), max_loss=60, needed=best * 1.001)
+    assert found.value <= best * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("max_loss", [0.0, 35.0, 70.0, 1000.0])
+def test_with_equal_losses_the_optimum_is_the_loss_or_the_error_without_a_report(
+    seed: int, max_loss: float
+) -> None:
+    prior = Prior(WIDE, np.random.default_rng(seed).dirichlet(np.full(12, 0.5)))
+    game = game_of(prior)
+    best = game.optimum(max_loss)
+    expected = min(max_loss, game.error_without_report())
+    assert best.bound == pytest.approx(expected, rel=1e-12)
+    assert best.value == pytest.approx(expected, rel=1e-9, abs=1e-9)
+    assert game.adversary_error(best.matrix) == pytest.approx(expected, rel=1e-8, abs=1e-7)
+    np.testing.assert_allclose(best.strategy.sum(axis=1), 1)
 
 
 def test_symmetry_makes_the_program_smaller_and_the_answer_symmetric() -> None:
@@ -161,7 +216,7 @@ def test_a_reward_without_bounds_takes_the_best_report_of_each_place() -> None:
     np.testing.assert_array_equal(found.matrix.argmax(axis=1), reward.argmax(axis=1))
     assert found.value == pytest.approx(reward.max(axis=1).sum())
     assert (found.loss_price, found.error_price) == (0, 0)
-    assert not found.guess_price.any()
+    assert not found.guess_prices
 
 
 def test_the_least_loss_of_an_error_keeps_that_error() -> None:
@@ -210,10 +265,15 @@ PRIORS = {
 @pytest.mark.parametrize("max_loss", [0.0, 30.0, 60.0, 500.0])
 @pytest.mark.parametrize("adversary_loss", [euclidean, squared, discrete])
 @pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS)
-def test_no_smaller_largest_loss_is_optimal(prior: Prior, adversary_loss: Distance, max_loss: float) -> None:
+def test_no_smaller_largest_loss_is_optimal(
+    prior: Prior, adversary_loss: Distance, max_loss: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = Game([prior], None, euclidean, adversary_loss, symmetric=True)
+    monkeypatch.setattr(game_module, "FIRST_GUESSES", 4)
+    monkeypatch.setattr(game_module, "FIRST_REPORTS", 2)
     game = Game([prior], None, euclidean, adversary_loss, symmetric=True)
-    optimum = game.program.solve(prize=(1.0,), max_loss=max_loss)
-    matrix = least_worst_loss(game.program, max_loss, optimum)
+    optimum = game.optimum(max_loss)
+    matrix = game.least_worst_loss(max_loss, optimum)
     assert game.adversary_error(matrix) == pytest.approx(optimum.value, rel=1e-7, abs=1e-6)
     assert game.expected_loss(matrix) <= max_loss * (1 + 1e-9) + 1e-9
     worst = game.loss[matrix > 1e-9].max()
@@ -221,7 +281,7 @@ def test_no_smaller_largest_loss_is_optimal(prior: Prior, adversary_loss: Distan
     if not len(smaller):
         return
     try:
-        rival = game.program.solve(prize=(1.0,), max_loss=max_loss, allowed=game.loss <= smaller.max() + 1e-6)
+        rival = whole.program.solve(prize=(1.0,), max_loss=max_loss, allowed=game.loss <= smaller.max() + 1e-6)
     except InfeasibleError:
         return
     assert rival.value < optimum.value * (1 - 1e-9)

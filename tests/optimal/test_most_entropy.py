@@ -18,16 +18,19 @@ from geoind.optimal.game import Game
 from geoind.optimal.most_entropy import most_entropy
 
 
-def found(prior: Prior, max_loss: float, adversary_loss: Distance) -> tuple[Any, Game, float]:
-    game = Game([prior], None, euclidean, adversary_loss, symmetric=True)
-    optimum = game.program.solve(prize=(1.0,), max_loss=max_loss)
+def found(
+    prior: Prior, max_loss: float, adversary_loss: Distance, *, symmetric: bool = True
+) -> tuple[Any, Game, float]:
+    game = Game([prior], None, euclidean, adversary_loss, symmetric=symmetric)
+    optimum = game.optimum(max_loss)
     best = most_entropy(
         game.masses[0],
         game.loss,
         game.error,
+        game.program.symmetry,
         max_loss=max_loss,
         matrix=optimum.matrix,
-        strategy=game.strategy(optimum.guess_price),
+        strategy=optimum.strategy,
         loss_price=optimum.loss_price,
     )
     return best, game, optimum.value
@@ -133,3 +136,17 @@ def test_nothing_hidden_and_everything_hidden(max_loss: float) -> None:
     best = max_adversary_error_given_loss(prior, max_loss=max_loss, choose="entropy")
     alone = float(-(prior.mass * np.log2(prior.mass)).sum())
     assert posterior_entropy(best, prior) == pytest.approx(alone if max_loss else 0.0, abs=1e-5)
+
+
+@pytest.mark.parametrize("max_loss", [60.0, 90.0, 1e6])
+def test_one_block_for_each_orbit_gives_the_entropy_of_one_for_each_report(max_loss: float) -> None:
+    # The mirrors of this prior leave two medians, and some reports are their own images.
+    grid = Grid(0, 0, cell=100, columns=4, rows=3)
+    prior = Prior.from_counts(grid, [1, 2, 2, 1, 3, 5, 5, 3, 1, 2, 2, 1])
+    best, game, value = found(prior, max_loss, discrete)
+    assert len(game.program.symmetry.inputs) == 4
+    alone, _, _ = found(prior, max_loss, discrete, symmetric=False)
+    assert best.entropy == pytest.approx(alone.entropy, abs=1e-6)
+    assert best.short < 1e-6
+    assert game.adversary_error(best.matrix) >= value * (1 - 1e-7)
+    np.testing.assert_allclose(best.matrix[::-1, ::-1], best.matrix, atol=1e-12)
