@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from geoind.cli import (
     assess,
@@ -38,19 +38,8 @@ Begin with `geoind example` for a map, `geoind explain --factor 4 --radius 200` 
 `geoind COMMAND --help` lists the options of a command.
 """
 
-OPTIONS = {
-    **{name: f"--{name} COLUMN" for name in ("lon", "lat", "geometry", "person")},
-    "level": "--level (or --factor)",
-    "id_column": "--id COLUMN",
-    "key": "--key-file FILE",
-    "time": "--trace PERSON,TIME",
-    "crs": "--crs CRS",
-    "layer": "--layer NAME",
-    "format": "--format FORMAT",
-    "header": "--no-header",
-}
-"""Options whose name differs from the parameter of the library, or that need a value."""
 PHRASES = {
+    r"`level=`": "--level (or --factor)",
     r"\bEACH_ROW\b": "--each-row-a-person",
     r"\bEACH_FILE\b": "--person-per-file",
     r"pass `mechanism=[^`]*`": "add --little-noise",
@@ -83,12 +72,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code: 0, or 2 with one sentence on standard error."""
     _fill_closed_streams()
     given = sys.argv[1:] if arguments is None else arguments
-    parser, _ = _parsers(given[0] if given else "")
+    parser, commands = _parsers(given[0] if given else "")
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options) or 0)
     except GeoindError as error:
-        reason = printable(_with_options(str(error), vars(options)), MOST_SAID)
+        reason = printable(_with_options(str(error), commands[given[0]]), MOST_SAID)
     except MemoryError:
         reason = "there is not enough memory"
     except KeyboardInterrupt:
@@ -106,30 +95,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2
 
 
-def _with_options(message: str, names: Collection[str] = ()) -> str:
-    """Return a message of the library with options in place of parameters.
-
-    `names` are the parameters that have an option of this name: a message may begin with them.
+def _with_options(message: str, parser: argparse.ArgumentParser) -> str:
+    """Return a message of the library with the options of a command in place of parameters.
 
     Examples
     --------
-    >>> _with_options("give `order='shuffle'`, or name the column with `lon=`")
+    >>> parser = command_parsers()["obfuscate"]
+    >>> _with_options("give `order='shuffle'`, or name the column with `lon=`", parser)
     'give --order shuffle, or name the column with --lon COLUMN'
-    >>> _with_options("max_loss must not be negative, got -1.0", ["max_loss"])
-    '--max-loss must not be negative, got -1.0'
+    >>> _with_options("reports must be a number, got inf", parser)
+    '--reports must be a number, got inf'
     """
+    flags = {action.dest: action.option_strings[0] for action in parser._actions if action.option_strings}
+    words = {action.dest: str(action.metavar or "") for action in parser._actions}
 
     def option(found: re.Match[str]) -> str:
         name, value = found[1], found[2].strip("'")
-        usual = OPTIONS.get(name, f"--{name.replace('_', '-')}")
-        return f"{usual.partition(' ')[0]} {value}" if value not in ("", "False") else usual
+        # A letter stands for a number.
+        usual = words.get(name, "") if len(words.get(name, "")) > 1 else ""
+        return f"{flags.get(name, f'--{name}')} {usual if value in ('', 'False') else value}".rstrip()
 
     for phrase, text in PHRASES.items():
         message = re.sub(phrase, text, message)
     message = re.sub(r"`(\w+)=([^`]*)`", option, message)
     subject, must, rest = message.partition(" must ")
-    if must and all(name in names for name in subject.split(" / ")):
-        subject = " / ".join(f"--{name.replace('_', '-')}" for name in subject.split(" / "))
+    if must and all(name in flags for name in subject.split(" / ")):
+        subject = " / ".join(flags[name] for name in subject.split(" / "))
     return f"{subject}{must}{rest}"
 
 
