@@ -1,6 +1,7 @@
 """Options and output that several commands share."""
 
 import argparse
+import csv
 import inspect
 import math
 import os
@@ -22,6 +23,7 @@ LOGARITHM = re.compile(r"ln\s*([^\s()]+)|(?:ln|log)\s*\(\s*([^\s()]+)\s*\)", re.
 """A natural logarithm. `log` needs parentheses, because log10 is another logarithm."""
 NOISE = ("epsilon", "level", "radius", "delta", "reports", "mechanism")
 """The parameters of the noise of a table."""
+TRACE = ("person", "time", "lat", "lon")
 NAMED = 10
 """At most this many files that were not read are named."""
 TYPES: dict[str, type] = dict.fromkeys(["E", "M", "S", "P", "X", "WEST"], float) | {"N": int, "FILE": Path}
@@ -148,6 +150,21 @@ def given_to(function: Callable[..., Any], options: argparse.Namespace) -> dict[
     """Return the options that were given and have the names of parameters of a function."""
     names = inspect.signature(function).parameters
     return {name: value for name, value in vars(options).items() if name in names and value is not None}
+
+
+def add_columns(parser: argparse._ActionsContainer) -> None:
+    """Add the option that names the columns of a table of traces."""
+    option(parser, "--columns PERSON,TIME,LAT,LON", "of the table [usual names]")
+
+
+def columns_of(options: argparse.Namespace, file: object) -> dict[str, str]:
+    """Return what the columns of a table of traces are called; there must be a file if they are given."""
+    if options.columns is None:
+        return {}
+    names = next(csv.reader([options.columns]), [])
+    if file is None or len(names) != len(TRACE) or not all(names):
+        raise InvalidInputError("--columns must be PERSON,TIME,LAT,LON of a file of traces")
+    return dict(zip(TRACE, names, strict=True))
 
 
 def find_sources(sources: Sequence[str]) -> list[Path]:

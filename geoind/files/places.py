@@ -257,7 +257,7 @@ def _columns(path: Path, called: Mapping[str, str], needed: Sequence[str] = tupl
         if len(names) != 1:
             raise InvalidInputError(
                 f"{path} must have one column for the {wanted}, called one of {', '.join(usual)}: "
-                "say which it is with --trace PERSON,TIME, --lat and --lon"
+                "say which it is with `columns=`"
             )
         found[names[0]] = wanted
     if len(found) < len(needed):
