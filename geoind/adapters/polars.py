@@ -1,5 +1,6 @@
 """Frames of Polars: importing this module adds `frame.geoind.obfuscate(...)` to DataFrame and LazyFrame."""
 
+from types import MethodType
 from typing import Any, Unpack
 
 from geoind.errors import InvalidInputError
@@ -75,13 +76,8 @@ class _Namespace:
     """
 
     def __init__(self, frame: "pl.DataFrame | pl.LazyFrame", record: ReleaseRecord | None = None) -> None:
-        self._frame = frame
+        self.obfuscate = MethodType(obfuscate, frame)
         self.record = record
-
-    @with_options
-    def obfuscate(self, *, ledger: Budget | None = None, job: str = "frame", **options: Unpack[Options]) -> Any:
-        """Return `geoind.adapters.polars.obfuscate(frame, ...)`."""
-        return obfuscate(self._frame, ledger=ledger, job=job, **options)
 
 
 def _with_record(frame: Any, record: ReleaseRecord) -> Any:
