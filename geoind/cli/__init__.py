@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -71,6 +72,8 @@ def _parsers(wanted: str | None = None) -> tuple[argparse.ArgumentParser, dict[s
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code: 0, or 2 with one sentence on standard error."""
     _fill_closed_streams()
+    if arguments is None:
+        _exit_on_signals()
     given = sys.argv[1:] if arguments is None else arguments
     parser, commands = _parsers(given[0] if given else "")
     options = parser.parse_args(arguments)
@@ -122,6 +125,17 @@ def _with_options(message: str, parser: argparse.ArgumentParser) -> str:
     if must and all(name in flags for name in subject.split(" / ")):
         subject = " / ".join(flags[name] for name in subject.split(" / "))
     return f"{subject}{must}{rest}"
+
+
+def _exit_on_signals() -> None:
+    """Clean up after SIGTERM, SIGHUP and SIGQUIT as after an interrupt; ignored signals stay ignored (nohup)."""
+
+    def leave(number: int, frame: object) -> None:  # noqa: ARG001
+        raise SystemExit(128 + number)
+
+    for number in (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP", "SIGQUIT")):
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, leave)
 
 
 def _fill_closed_streams() -> None:

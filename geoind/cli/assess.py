@@ -105,11 +105,9 @@ def _distances(given: list[str]) -> dict[str, float]:
     for text in given:
         name, _, metres = text.rpartition("=")
         try:
-            found[name.strip()] = float(metres)
+            found[name.strip()] = float(metres if name.strip() else "")
         except ValueError:
             raise InvalidInputError(f"--distance must be NAME=METRES, got {text!r}") from None
-        if not name.strip():
-            raise InvalidInputError(f"--distance must be NAME=METRES, got {text!r}")
     return found
 
 

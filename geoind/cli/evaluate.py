@@ -125,6 +125,7 @@ def _setting_of(options: argparse.Namespace) -> "Setting":
     from geoind.space.sites import Grid
 
     size = {"columns": PAPER_SETTING.grid.columns, "rows": PAPER_SETTING.grid.rows}
+    grid = Grid(0, 0, cell=options.cell, **size)
     weights, projections = dict[str, Any](), dict[str, Any]()
     for what in options.prior or [*PAPER_SETTING.weights, "city"]:
         name = CITY if what == "city" else what
@@ -151,5 +152,4 @@ def _setting_of(options: argparse.Namespace) -> "Setting":
         if name in weights:
             raise InvalidInputError(f"two priors are called {name!r}: rename a file")
         weights[name] = mass
-    grid = Grid(0, 0, cell=options.cell, **size)
     return replace(PAPER_SETTING, grid=grid, weights=weights, projections=projections, wanted_loss=options.loss)

@@ -10,11 +10,9 @@ import argparse
 import csv
 import math
 import re
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -122,7 +120,7 @@ def run(options: argparse.Namespace) -> None:
         raise InvalidInputError("several files become a folder, not standard output")
     keywords = _keywords(options)
     ledger, start = _ledger(options), time.monotonic()
-    with ledger or nullcontext(), _cleaning_up(), progress_line() as show:
+    with ledger or nullcontext(), progress_line() as show:
 
         def progress(count: int, share: float | None) -> None:
             speed = count / max(time.monotonic() - start, 1e-3)
@@ -242,20 +240,3 @@ def _ledger(options: argparse.Namespace) -> "Ledger | None":
         ledger.close()
         raise InvalidInputError("--ledger is a database in memory: give a file, such as sqlite:///budgets.db")
     return ledger
-
-
-@contextmanager
-def _cleaning_up() -> Iterator[None]:
-    """Clean up after SIGTERM, SIGHUP and SIGQUIT as after an interrupt; ignored signals stay ignored (nohup)."""
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
-    caught = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, _exit) for number in caught}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _exit(number: int, frame: object) -> None:  # noqa: ARG001
-    raise SystemExit(128 + number)

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from geoind.errors import MOST_SAID, InvalidInputError, plural, printable
+from geoind.errors import MOST_SAID, GeoindError, InvalidInputError, plural, printable
 from geoind.pipeline import choose_mechanism
 
 FORMATS = ("csv", "tsv", "ndjson", "geojson", "gpx", "parquet", "plt", "google", "vector")
@@ -189,11 +190,26 @@ def load_named(name: str) -> Any:
         raise InvalidInputError(f"a mechanism of your own must be MODULE:NAME, got {name!r}")
     # At the end, so that no file of this folder replaces an installed module.
     sys.path.append(str(Path.cwd()))
-    try:
+    with errors_of(f"{name} cannot be imported"):
         return getattr(import_module(module), attribute)
+
+
+@contextmanager
+def errors_of(what: str) -> Iterator[None]:
+    """Raise errors of other people's code as `InvalidInputError`, also `sys.exit`."""
+    try:
+        yield
+    except GeoindError:
+        raise
     except (Exception, SystemExit) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InvalidInputError(f"{name} cannot be imported: {reason}") from error
+        raise InvalidInputError(f"{what}: {reason}") from error
+
+
+def import_demo(module: str) -> Any:
+    """Return a module of the demo by its name, because the library must not depend on it."""
+    # In a clone it is next to the library.
+    return import_module(f"{'geoind.webdemo' if find_spec('geoind.webdemo') else 'webdemo'}.{module}")
 
 
 def check_target(target: Path, inputs: Iterable[Path] = ()) -> None:
