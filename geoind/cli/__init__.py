@@ -5,27 +5,16 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from pkgutil import iter_modules
 
-from geoind.cli import (
-    assess,
-    audit,
-    demo,
-    estimate,
-    evaluate,
-    example,
-    explain,
-    extension,
-    obfuscate,
-    optimal,
-    report_map,
-)
 from geoind.errors import MOST_SAID, GeoindError, printable
 from geoind.version import __version__
 
 __all__ = ["command_parsers", "main"]
 
-COMMANDS = (obfuscate, report_map, assess, estimate, explain, audit, optimal, evaluate, example, demo, extension)
+COMMANDS = [module.name for module in iter_modules(__path__) if module.name != "shared"]
 
 DESCRIPTION = """
 Publish approximate locations instead of true ones. geoind moves each location by random noise, with a promise in
@@ -51,20 +40,19 @@ STANDARD_ERROR = 2
 
 def command_parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of each command, by its name."""
-    return _parsers()[1]
+    return _parsers(COMMANDS)[1]
 
 
-def _parsers(wanted: str | None = None) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Return the program's parser and that of each command; if one command is wanted, only it has options."""
+def _parsers(names: Iterable[str]) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the program's parser, and those of some commands."""
     parser = argparse.ArgumentParser(prog="geoind", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"geoind {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
+    for name in names:
+        command = import_module(f"geoind.cli.{name}")
         text, _, description = (command.__doc__ or "").partition("\n\n")
-        name = command.__name__.rpartition(".")[2].replace("report_map", "map")
         added = commands.add_parser(name, help=text.rstrip("."), description=" ".join(description.split()))
-        if wanted in (None, name):
-            command.add_options(added)
+        command.add_options(added)
         added.set_defaults(run=command.run)
     return parser, dict(commands.choices)
 
@@ -75,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None:
         _exit_on_signals()
     given = sys.argv[1:] if arguments is None else arguments
-    parser, commands = _parsers(given[0] if given else "")
+    # One command does not wait for the modules of the others.
+    parser, commands = _parsers(given[:1] if {*given[:1]} & {*COMMANDS} else COMMANDS)
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options) or 0)

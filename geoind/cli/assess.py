@@ -214,13 +214,12 @@ def _population(options: argparse.Namespace) -> "tuple[FloatArray, FloatArray] |
     from geoind.files import Reading
     from geoind.space.raster_files import RASTERS, read_raster
 
+    pixels = options.population is not None and options.population.suffix.lower() in RASTERS
+    if options.weight is not None and (pixels or options.population is None):
+        raise InvalidInputError("--weight needs --population FILE with points: pixels have their own")
     if options.population is None:
-        if options.weight is not None:
-            raise InvalidInputError("--weight needs --population")
         return None
-    if options.population.suffix.lower() in RASTERS:
-        if options.weight is not None:
-            raise InvalidInputError("--weight is for points: the pixels of a raster have their values")
+    if pixels:
         return read_raster(options.population)
     column = {} if options.weight is None else {"weight": options.weight}
     found = _read(options.population, Reading(), (), column)
