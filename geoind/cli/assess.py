@@ -63,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         raise InvalidInputError(f"give TRUTH and REPORTS, or REPORTS alone, not {len(options.files)} files")
     *before, reports = options.files
     targets = options.out or [Path("statement.html")]
-    for file in [*options.files, *([] if options.population is None else [options.population])]:
+    for file in filter(None, [*options.files, options.population]):
         if not file.is_file():
             raise InvalidInputError(f"no such file: {str(file)!r}")
     for target in targets:

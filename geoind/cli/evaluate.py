@@ -11,16 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geoind.arrays import as_count
-from geoind.cli.shared import (
-    add_columns,
-    add_reading,
-    check_target,
-    columns_of,
-    load_named,
-    option,
-    progress_line,
-    reading_of,
-)
+from geoind.cli.shared import add_reading, check_target, columns_of, load_named, option, progress_line, reading_of
 from geoind.errors import InvalidInputError, plural
 from geoind.extras import require
 
@@ -48,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--out FILE", "write an HTML page, and CSV files next to it")
     text = "compare sessions of moving people: a GeoLife folder, SNAP check-ins or a CSV [synthetic commuters]"
     option(parser, "--traces WHAT", text, nargs="?", const=COMMUTERS)
-    add_columns(parser)
+    option(parser, "--columns PERSON,TIME,LAT,LON", "of the table of traces [usual names]")
     option(parser, "--every S", "seconds between two positions of a trace [300, 60 of a file]")
     option(parser, "--drives N", "number of drives: the longest ones", default=20)
     add_reading(parser, "where in a file the locations are")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from geoind.arrays import as_positive
-from geoind.cli.shared import add_columns, add_privacy, columns_of, epsilon_of, option, print_rows
+from geoind.cli.shared import add_privacy, columns_of, epsilon_of, option, print_rows
 from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.spherical import SphericalLaplace
 
@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("before traces are released")
     text = "a GeoLife folder, SNAP check-ins or a table: cost and error of each method on it; nothing is written"
     option(group, "--trace FILE", text)
-    add_columns(group)
+    option(group, "--columns PERSON,TIME,LAT,LON", "of the table [usual names]")
     option(parser, "--interest M", "a query asks for everything within this many metres", default=300.0)
     option(parser, "--confidence P", "probability that the query misses nothing", default=0.95)
 

@@ -153,11 +153,6 @@ def given_to(function: Callable[..., Any], options: argparse.Namespace) -> dict[
     return {name: value for name, value in vars(options).items() if name in names and value is not None}
 
 
-def add_columns(parser: argparse._ActionsContainer) -> None:
-    """Add the option that names the columns of a table of traces."""
-    option(parser, "--columns PERSON,TIME,LAT,LON", "of the table [usual names]")
-
-
 def columns_of(options: argparse.Namespace, file: object) -> dict[str, str]:
     """Return what the columns of a table of traces are called; there must be a file if they are given."""
     if options.columns is None:
