@@ -99,13 +99,15 @@ def _with_options(message: str, parser: argparse.ArgumentParser) -> str:
     '--reports must be a number, got inf'
     """
     flags = {action.dest: action.option_strings[0] for action in parser._actions if action.option_strings}
-    words = {action.dest: str(action.metavar or "") for action in parser._actions}
+    words = {action.dest: action.metavar or "" for action in parser._actions}
 
     def option(found: re.Match[str]) -> str:
         name, value = found[1], found[2].strip("'")
-        # A letter stands for a number.
-        usual = words.get(name, "") if len(words.get(name, "")) > 1 else ""
-        return f"{flags.get(name, f'--{name}')} {usual if value in ('', 'False') else value}".rstrip()
+        usual = words.get(name, "")
+        # Only words: a letter stands for a number, and several words for several numbers.
+        usual = usual if isinstance(usual, str) and len(usual) > 1 else ""
+        flag = flags.get(name, f"--{name.replace('_', '-')}")
+        return f"{flag} {usual if value in ('', 'False') else value}".rstrip()
 
     for phrase, text in PHRASES.items():
         message = re.sub(phrase, text, message)

@@ -37,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(group, "--person COLUMN", "names the person; required if the release was made with --person")
     option(group, "--time COLUMN", "when; for homes, sequences and the trace adversary")
     text = "in both files, to match rows [their order]; required if rows were left out or shuffled"
-    option(group, "--id COLUMN", text)
+    option(group, "--id COLUMN", text, dest="id_column")
     group = parser.add_argument_group("what is stated")
     text = "stop a pipeline: exit code 1 if this holds, such as 'unique4 > 0.05'; may be repeated"
     option(group, "--fail-if RULE", text, action="append", default=[])
@@ -125,8 +125,8 @@ def _tables(
     from geoind.files import Reading
     from geoind.tables.places import places_of
 
-    wanted = {"id": options.id} if truth is not None and options.id is not None else {}
-    released = _read(reports, Reading(header=options.header), (), wanted)
+    identity = {} if options.id_column is None else {"id_column": options.id_column}
+    released = _read(reports, Reading(header=options.header), (), identity if truth is not None else {})
     if truth is None:
         return {"reports": np.concatenate(released["places"])}
     if record.unit == "column" and options.person is None:
@@ -135,13 +135,13 @@ def _tables(
         raise InvalidInputError(
             "the release record says one person per file: a statement needs the persons in one file"
         )
-    columns = {name: value for name in ("person", "time", "id") if (value := getattr(options, name)) is not None}
+    columns = {name: value for name in ("person", "time") if (value := getattr(options, name)) is not None}
     given = places_of(options.lon, options.lat, options.geometry, options.crs)
-    true = _read(truth, reading_of(options)["reading"], given, columns)
+    true = _read(truth, reading_of(options)["reading"], given, columns | identity)
     repeat = len(true["places"])
     if repeat != len(released["places"]):
         raise InvalidInputError("truth and reports have different numbers of places in a row")
-    rows = _matched(true, released, options.id)
+    rows = _matched(true, released, options.id_column)
     nowhere = np.full((1, 2), np.nan)
     return {
         # The row of no report is -1, the last one.
@@ -167,7 +167,7 @@ def _matched(true: Mapping[str, Any], released: Mapping[str, Any], column: str |
                 "COLUMN"
             )
         return np.arange(rows)
-    names, known = pd.Index(true["id"]), pd.Index(released["id"])
+    names, known = pd.Index(true["id_column"]), pd.Index(released["id_column"])
     if not (names.is_unique and known.is_unique):
         raise InvalidInputError(f"column {column!r} must identify the row: some values occur twice")
     if not known.isin(names).all():
@@ -178,7 +178,7 @@ def _matched(true: Mapping[str, Any], released: Mapping[str, Any], column: str |
 def _read(
     path: Path, reading: "Reading", given: "tuple[LonLat | Points, ...]", columns: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the places of a file, NaN in rows without one, and named columns: person, time, id, weight."""
+    """Return the places of a file, NaN in rows without one, and named columns: person, time, id_column, weight."""
     import numpy as np
     import pyarrow as pa
 
