@@ -189,11 +189,10 @@ def _read(
     if not sum(len(batch) for _, batch, _ in parts):
         raise InvalidInputError(f"{path}: there are no rows")
     places, batches, _ = zip(*parts, strict=True)
-    (batch,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
     table: dict[str, Any] = {"places": [np.concatenate(each) for each in zip(*places, strict=True)]}
     problems: dict[int, str] = {}
     for what, name in columns.items():
-        values = values_of(batch, name, names=what == "person")
+        values = pa.concat_arrays([values_of(batch, name, names=what == "person") for batch in batches])
         if what == "person":
             names, codes, problems = persons_in(values, name)
             table[what] = np.array([*names, ""])[codes]
