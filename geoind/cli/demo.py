@@ -63,9 +63,10 @@ def run(options: argparse.Namespace) -> None:
 
 
 def _listen(port: int) -> socket.socket:
+    if not 0 <= port <= 65535:
+        raise InvalidInputError(f"--port must lie between 0 and 65535, got {port}")
     try:
         # It listens from here on: a browser that connects before the server runs waits instead of being refused.
         return socket.create_server((HOST, port))
-    except (OSError, OverflowError) as error:
-        text = f"--port {port} is not free: give another one between 0 and 65535, or 0 for any"
-        raise InvalidInputError(text) from error
+    except OSError as error:
+        raise InvalidInputError(f"--port {port} is not free: give another one, or 0 for any") from error

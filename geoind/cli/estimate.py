@@ -38,10 +38,11 @@ def run(options: argparse.Namespace) -> None:
     from geoind.maps.population import check_output, save_population
     from geoind.tables.record import sidecar_of
 
+    for path in options.out:
+        check_output(path)
     cell = as_positive(options.grid, "--grid")
     files = find_sources(options.reports)
     for path in options.out:
-        check_output(path)
         check_target(path, files)
     if options.intervals is not None:
         as_replicates(options.intervals, CONFIDENCE, "--intervals")
