@@ -116,7 +116,7 @@ def picture() -> None:
         seen = [
             audit_reports(
                 mechanism,
-                Promise(level=bound.upper, radius=RADIUS, delta=DELTA, reports=n),
+                Promise(level=bound[1], radius=RADIUS, delta=DELTA, reports=n),
                 sequences=min(MOST, max(FEWEST, DRAWS // n)),
                 rng=np.random.default_rng(n),
             )
@@ -130,14 +130,9 @@ def picture() -> None:
             if audited.refuted:
                 raise SystemExit("an audit refutes the accountant")
         panel.plot(COUNTS, [summed(mechanism, n) for n in COUNTS], color="#b0b0b0", label="plain sum")
-        panel.plot(COUNTS, [bound.upper for bound in promised], color="#2460c8", lw=2, label="accountant, at most")
-        panel.fill_between(
-            COUNTS,
-            [bound.lower for bound in promised],
-            [bound.upper for bound in promised],
-            color="#2460c8",
-            alpha=0.25,
-        )
+        lower, upper = zip(*promised, strict=True)
+        panel.plot(COUNTS, upper, color="#2460c8", lw=2, label="accountant, at most")
+        panel.fill_between(COUNTS, lower, upper, color="#2460c8", alpha=0.25)
         shown = [(n, audited.level) for n, audited in zip(COUNTS, seen, strict=True) if audited.level > 0]
         panel.plot(*zip(*shown, strict=True), "o", color="#d4500c", label="audit, at least (95 % sure)")
         panel.set(xscale="log", yscale="log", ylim=(0.03, 200), xlabel="reports", title=name)

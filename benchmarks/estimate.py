@@ -194,11 +194,11 @@ def certainty(count: int = 100_000, again: int = 30) -> str:
 
         found = estimated(11)
         start = time.perf_counter()
-        sure = bootstrap_intervals(found)
+        low, high = bootstrap_intervals(found)
         seconds = time.perf_counter() - start
         fixed: dict[str, Any] = {"stopping": "converged", "max_steps": found.steps, "tolerance": 1e-9}
         average = np.mean([estimated(100 + 2 * seed, **fixed).mass for seed in range(again)], axis=0)
-        shares = [((sure.low <= mass) & (mass <= sure.high)).mean() for mass in (average, city.prior.mass)]
+        shares = [((low <= mass) & (mass <= high)).mean() for mass in (average, city.prior.mass)]
         rows.append([f"{cells} x {cells}", *(f"{share:.0%}" for share in shares), f"{seconds:.1f} s"])
         print(*rows[-1], sep="  ", flush=True)
     header = ["cells", "hold the estimate's expectation", "hold the truth", "200 replicates take"]

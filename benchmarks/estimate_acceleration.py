@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from itertools import takewhile
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
@@ -82,7 +83,7 @@ def squarem(reports: Counted) -> Iterator[float]:
 
 def momentum(reports: Counted) -> Iterator[float]:
     """Yield the log-likelihoods of geoind."""
-    for step in ascend(reports, reports.counts, lambda mass: mass):
+    for step in ascend(cast("Observation", reports), reports.counts, lambda mass: mass):
         yield step.log_likelihood * float(reports.counts.sum())
 
 

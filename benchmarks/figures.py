@@ -12,11 +12,11 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from geoind.cli.evaluate import prior_of
 from geoind.cli.shared import progress_line
-from geoind.evaluation import PAPER_SETTING, as_plain_data, report
+from geoind.evaluation import PAPER_SETTING, as_plain_data, report, synthetic_city
 from geoind.evaluation.comparison import CLAIMS, Evaluation, evaluate
 from geoind.evaluation.plain import STORED
+from geoind.evaluation.windows import busiest_window
 from geoind.parallel import available_cores
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -104,16 +104,16 @@ def fill(page: Path, parts: dict[str, str]) -> None:
 def main() -> None:
     """Compute once, write everything."""
     argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
-    name, mass, _ = prior_of("city", argparse.Namespace(cell=PAPER_SETTING.grid.cell))
-    setting = replace(PAPER_SETTING, weights={**PAPER_SETTING.weights, name: mass})
+    mass = busiest_window(synthetic_city().prior, columns=9, rows=9).mass
+    setting = replace(PAPER_SETTING, weights={**PAPER_SETTING.weights, "synthetic city": mass})
     start = time.perf_counter()
     with progress_line() as show:
         evaluation = evaluate(setting, workers=available_cores(), progress=show)
     print(f"evaluated in {time.perf_counter() - start:.0f} s")
     shown = PAGE.read_text(encoding="utf-8")
-    for name, picture in report.pictures(evaluation).items():
+    for name, (figure, _) in report.pictures(evaluation).items():
         if (file := f"evaluation-{name}.png") in shown:
-            picture.figure.savefig(FIGURES / file, dpi=100)
+            figure.savefig(FIGURES / file, dpi=100)
     stored = json.dumps(as_plain_data(evaluation.table, setting), allow_nan=False, separators=(",", ":"))
     (ROOT / "geoind" / "evaluation" / STORED).write_text(stored + "\n", encoding="utf-8")
     parts = {

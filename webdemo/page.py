@@ -9,7 +9,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
 from geoind import PlanarLaplace
-from geoind.maps.graticule import Graticule
+from geoind.maps.graticule import graticule
 from geoind.maps.offline import MEDIA_TYPES, asset_bytes, map_parts
 from geoind.pictures.page import content_policy, fill
 
@@ -76,7 +76,7 @@ def page_router(town: Town, *, online_tiles: bool) -> APIRouter:
     base = town.basemap.to_folium()
     base._name, base._id = "demo", "base"
     base.add_to(chart)
-    Graticule().add_to(chart)
+    graticule().add_to(chart)
     chart.fit_bounds([[south, west], [north, east]])
     parts = map_parts(chart)
     script = parts.scripts[-1]

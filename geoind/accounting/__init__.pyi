@@ -1,4 +1,3 @@
-from .accountant import Bounds as Bounds
 from .accountant import delta_bounds as delta_bounds
 from .accountant import delta_of_reports as delta_of_reports
 from .accountant import level_bounds as level_bounds

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from scipy.optimize import brentq
 
@@ -23,7 +23,6 @@ from geoind.errors import InvalidInputError
 from geoind.mechanisms.protocol import Mechanism
 
 __all__ = [
-    "Bounds",
     "MechanismCounts",
     "delta_bounds",
     "delta_of_losses",
@@ -51,24 +50,6 @@ SPREAD = 18.0
 
 LARGEST_LEVEL = 1e9
 """Where the search for a level ends."""
-
-
-class Bounds(NamedTuple):
-    """A lower and an upper bound of one number.
-
-    Examples
-    --------
-    >>> Bounds(lower=1.0, upper=1.5).gap
-    0.5
-    """
-
-    lower: float
-    upper: float
-
-    @property
-    def gap(self) -> float:
-        """The upper bound minus the lower one."""
-        return self.upper - self.lower
 
 
 def level_of_reports(
@@ -106,7 +87,9 @@ def level_of_reports(
     return level_of_losses(_losses(mechanism, reports, radius), as_unit(delta, "delta"), above=True)
 
 
-def level_bounds(mechanism: MechanismCounts, *, reports: int | None = None, radius: float, delta: float) -> Bounds:
+def level_bounds(
+    mechanism: MechanismCounts, *, reports: int | None = None, radius: float, delta: float
+) -> tuple[float, float]:
     """Return `level_of_reports` and a lower bound: no accountant can return less.
 
     Examples
@@ -119,7 +102,7 @@ def level_bounds(mechanism: MechanismCounts, *, reports: int | None = None, radi
     """
     losses, delta = _losses(mechanism, reports, radius), as_unit(delta, "delta")
     upper = level_of_losses(losses, delta, above=True)
-    return Bounds(min(level_of_losses(losses, delta, above=False), upper), upper)
+    return min(level_of_losses(losses, delta, above=False), upper), upper
 
 
 def delta_of_reports(
@@ -140,7 +123,9 @@ def delta_of_reports(
     return delta_of_losses(_losses(mechanism, reports, radius), _level(level), above=True)
 
 
-def delta_bounds(mechanism: MechanismCounts, *, reports: int | None = None, radius: float, level: float) -> Bounds:
+def delta_bounds(
+    mechanism: MechanismCounts, *, reports: int | None = None, radius: float, level: float
+) -> tuple[float, float]:
     """Return `delta_of_reports` and a lower bound.
 
     Examples
@@ -153,7 +138,7 @@ def delta_bounds(mechanism: MechanismCounts, *, reports: int | None = None, radi
     """
     losses, level = _losses(mechanism, reports, radius), _level(level)
     upper = delta_of_losses(losses, level, above=True)
-    return Bounds(min(delta_of_losses(losses, level, above=False), upper), upper)
+    return min(delta_of_losses(losses, level, above=False), upper), upper
 
 
 @lru_cache(maxsize=4096)

@@ -12,18 +12,16 @@ import geopandas
 import numpy as np
 import pyarrow as pa
 
-from geoind.adapters.frames import refuse_index, reported, table_of
+from geoind.adapters.frames import array_of, refuse_index, reported, table_of
 from geoind.budgets.persons import PersonReports
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 from geoind.pipeline import Budget
-from geoind.tables.checks import MOST_CLOCKS
 from geoind.tables.columns import persons_in, plain, seconds_of
 from geoind.tables.places import Points
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.release import Count, Release
 from geoind.tables.stream import Part, decide_release
-from geoind.tables.table import Table
 
 if TYPE_CHECKING:
     import dask.dataframe as dd
@@ -86,8 +84,8 @@ def obfuscate(
         raise InvalidInputError(
             "`id_column=` must name the column that identifies a record: the number of a row depends on partitions"
         )
-    table = table_of(frame._meta, recipe)[0]
-    rows = _projected(frame, table)
+    table, batch = table_of(frame._meta, recipe)
+    rows = _projected(frame, table.recipe, set(batch.schema.names))
     # Frozen: Dask would cut the frame otherwise, depending on what follows in a plan.
     parts = list(enumerate(rows.to_delayed()))
     counts = [dask.delayed(_count)(part, table.recipe, number, ledger is not None) for number, part in parts]
@@ -107,49 +105,36 @@ def obfuscate(
     return reports
 
 
-def _projected(frame: Any, table: Table) -> Any:
-    """Return the columns that are needed, and those of times; of traces with each person in one partition."""
-    person, needed = table.recipe.person_column, set(table.needed)
-    if table.recipe.time is None:
-        times = frame._meta.select_dtypes(["datetime", "datetimetz"]).columns
-        needed |= {str(label) for label in times[:MOST_CLOCKS]} if table.recipe.order == "raise" else set()
+def _projected(frame: Any, recipe: Recipe, needed: set[str]) -> Any:
+    """Return the needed columns; of traces with each person in one partition."""
     rows = frame[[label for label in frame.columns if str(label) in needed]]
-    if table.recipe.time is None:
+    if recipe.time is None:
         return rows
-    for name in (person, table.recipe.time):
+    for name in (recipe.person_column, recipe.time):
         if name not in rows.columns:
             raise InvalidInputError(f"{name!r} must be a column here: call reset_index() first")
-    return rows.assign(**{PERSON: rows[person].map_partitions(_labels, meta=(PERSON, "object"))}).shuffle(
-        on=PERSON
-    )
+    labels = rows[recipe.person_column].map_partitions(_labels, meta=(PERSON, "object"))
+    return rows.assign(**{PERSON: labels}).shuffle(on=PERSON)
 
 
 def _labels(persons: "pd.Series[Any]") -> "pd.Series[Any]":
     import pandas as pd
 
-    names, codes, _ = persons_in(_plain(persons), str(persons.name))
+    name = str(persons.name)
+    names, codes, _ = persons_in(plain(array_of(name, persons)), name)
     return pd.Series(np.array([*names, ""], object)[codes], index=persons.index, name=PERSON, dtype=object)
-
-
-def _plain(column: "pd.Series[Any]") -> pa.Array:
-    array = pa.array(column, from_pandas=True)
-    return plain(array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array)
 
 
 def _part(rows: Any, recipe: Recipe, number: int) -> tuple[Any, Part, pa.RecordBatch]:
     """Return the rows of a partition, of traces in the order of time, as a frame and as a part."""
     if recipe.time is not None and PERSON in rows.columns:
         rows = rows.drop(columns=PERSON)
-        rows = rows.iloc[np.argsort(seconds_of(_plain(rows[recipe.time]))[0], kind="stable")]
+        rows = rows.iloc[np.argsort(seconds_of(array_of(recipe.time, rows[recipe.time]))[0], kind="stable")]
         if recipe.places and isinstance(recipe.places[0], Points):
             # Dask's shuffle makes a plain frame of it.
             rows = geopandas.GeoDataFrame(rows, geometry=recipe.places[0].geometry)
     table, batch = table_of(rows, recipe)
-    # Numbers in an index may look like times, such as the positions along a curve that `spatial_shuffle` makes.
-    names = [
-        field.name for field in batch.schema if field.name in table.needed or pa.types.is_temporal(field.type)
-    ]
-    return rows, Part(table, name=f"partition {number}"), batch.select(names)
+    return rows, Part(table, name=f"partition {number}"), batch
 
 
 def _count(rows: Any, recipe: Recipe, number: int, charged: bool) -> Count:

@@ -23,7 +23,7 @@ from geoind.tables.record import ATTRS_KEY, PARQUET_KEY
 from geoind.tables.stream import Reports
 from geoind.tables.table import Table
 
-__all__ = ["refuse_index", "reported", "table_of"]
+__all__ = ["array_of", "refuse_index", "reported", "table_of"]
 
 
 def table_of(frame: Any, recipe: Recipe) -> tuple[Table, pa.RecordBatch]:
@@ -50,7 +50,7 @@ def table_of(frame: Any, recipe: Recipe) -> tuple[Table, pa.RecordBatch]:
     outline = Table(recipe, pa.schema([_field(name, values) for name, values in columns]))
     known = dict(columns) | levels
     texts = {*recipe.keep} - {*recipe.named}
-    arrays = {name: _array(name, known[name], as_text=name in texts) for name in outline.needed}
+    arrays = {name: array_of(name, known[name], as_text=name in texts) for name in outline.needed}
     fields = [
         field.with_type(arrays[field.name].type) if field.name in arrays else field for field in outline.schema
     ]
@@ -58,9 +58,9 @@ def table_of(frame: Any, recipe: Recipe) -> tuple[Table, pa.RecordBatch]:
     # Numbers of an index may be positions along a curve through the map, such as those of `hilbert_distance`.
     timed = dict(columns) | {name: level for name, level in levels.items() if level.dtype.kind not in "iuf"}
     some = sampled_rows(len(frame))
-    sample = {name: _array(name, values.take(some), as_text=True) for name, values in timed.items()}
+    sample = {name: array_of(name, values.take(some), as_text=True) for name, values in timed.items()}
     for name in table.clocks(pa.RecordBatch.from_pydict(sample)):
-        arrays.setdefault(name, _array(name, known[name], as_text=True))
+        arrays.setdefault(name, array_of(name, known[name], as_text=True))
     return table, pa.RecordBatch.from_pydict(arrays)
 
 
@@ -69,7 +69,7 @@ def refuse_index(frame: Any, table: Table, batch: pa.RecordBatch) -> None:
     rows = sampled_rows(len(frame))
     examined = table.examine(rows_of(batch, rows))
     for name, values in _levels(frame).items():
-        level = pa.RecordBatch.from_pydict({name: _array(name, values.take(rows[examined.rows]), as_text=True)})
+        level = pa.RecordBatch.from_pydict({name: array_of(name, values.take(rows[examined.rows]), as_text=True)})
         kept = Table(replace(table.recipe, keep=(name,)), table.schema, one_of_several=True)
         try:
             kept.refuse_copies(replace(examined, batch=level))
@@ -138,7 +138,7 @@ def _field(name: str, column: Any) -> pa.Field:
     return pa.field(name, pa.binary(), metadata=metadata)
 
 
-def _array(name: str, column: Any, *, as_text: bool) -> pa.Array:
+def array_of(name: str, column: Any, *, as_text: bool = False) -> pa.Array:
     """Return a column as an Arrow array; one of mixed kinds as text, to be looked at, or an error."""
     if _is_geometry(column) or column.dtype == object:
         values = np.array(column, object)

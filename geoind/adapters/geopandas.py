@@ -4,6 +4,7 @@ Importing this module adds the accessor to DataFrame, GeoDataFrame and GeoSeries
 """
 
 import logging
+from types import MethodType
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 import geopandas
@@ -102,9 +103,4 @@ class _Accessor:
         if not isinstance(frame, (pd.DataFrame, geopandas.GeoSeries)):
             # The error that `hasattr` expects: pandas offers an accessor to every series.
             raise AttributeError("only a frame or a GeoSeries has .geoind")
-        self._frame = frame
-
-    @with_options
-    def obfuscate(self, *, ledger: Budget | None = None, job: str = "frame", **options: Unpack[Options]) -> Any:
-        """Return `geoind.adapters.geopandas.obfuscate(frame, ...)`."""
-        return obfuscate(self._frame, ledger=ledger, job=job, **options)
+        self.obfuscate = MethodType(obfuscate, frame)

@@ -1,5 +1,6 @@
 """Frames of Polars: importing this module adds `frame.geoind.obfuscate(...)` to DataFrame and LazyFrame."""
 
+from types import MethodType
 from typing import Any, Unpack
 
 from geoind.errors import InvalidInputError
@@ -46,21 +47,19 @@ def obfuscate(frame: Any, *, ledger: Budget | None = None, job: str = "frame", *
     >>> trips.lazy().geoind.obfuscate(person="rider", epsilon=0.01).collect().shape
     (2, 2)
     """
+    rows = frame
     if isinstance(frame, pl.LazyFrame):
         types = {name: kind for name, kind in frame.collect_schema().items() if kind != pl.Object}
         names = stream.projected(Recipe.of(**options), pl.DataFrame(schema=types).to_arrow().schema)
-        eager = obfuscate(
-            frame.select(pl.selectors.by_name(names)).collect(engine="streaming"),
-            ledger=ledger,
-            job=job,
-            **options,
-        )
-        return _with_record(eager.lazy(), eager.geoind.record)
-    if not isinstance(frame, pl.DataFrame):
+        rows = frame.select(pl.selectors.by_name(names)).collect(engine="streaming")
+    if not isinstance(rows, pl.DataFrame):
         raise InvalidInputError(f"frame must be a DataFrame or a LazyFrame of Polars, got {type(frame).__name__}")
-    reports = stream.obfuscate(frame.select(pl.exclude(pl.Object)), ledger=ledger, job=job, **options)
-    record = ReleaseRecord.from_json(reports.schema.metadata[PARQUET_KEY])
-    return _with_record(pl.DataFrame(reports.read_all()), record)
+    reader = stream.obfuscate(rows.select(pl.exclude(pl.Object)), ledger=ledger, job=job, **options)
+    reports: Any = pl.DataFrame(reader.read_all())
+    reports = reports.lazy() if isinstance(frame, pl.LazyFrame) else reports
+    record = ReleaseRecord.from_json(reader.schema.metadata[PARQUET_KEY])
+    reports.geoind = _Namespace(reports, record)
+    return reports
 
 
 @pl.api.register_dataframe_namespace("geoind")
@@ -75,15 +74,5 @@ class _Namespace:
     """
 
     def __init__(self, frame: "pl.DataFrame | pl.LazyFrame", record: ReleaseRecord | None = None) -> None:
-        self._frame = frame
+        self.obfuscate = MethodType(obfuscate, frame)
         self.record = record
-
-    @with_options
-    def obfuscate(self, *, ledger: Budget | None = None, job: str = "frame", **options: Unpack[Options]) -> Any:
-        """Return `geoind.adapters.polars.obfuscate(frame, ...)`."""
-        return obfuscate(self._frame, ledger=ledger, job=job, **options)
-
-
-def _with_record(frame: Any, record: ReleaseRecord) -> Any:
-    frame.geoind = _Namespace(frame, record)
-    return frame

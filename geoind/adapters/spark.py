@@ -25,7 +25,6 @@ from geoind.errors import GeoindError, InvalidInputError
 from geoind.keys import KeyLike
 from geoind.mechanisms.protocol import Mechanism
 from geoind.pipeline import Budget
-from geoind.tables.checks import MOST_CLOCKS
 from geoind.tables.columns import column_of, named_path, persons_in, seconds_of, values_of
 from geoind.tables.recipe import Missing, Options, Recipe, with_options
 from geoind.tables.release import Release
@@ -231,13 +230,15 @@ def register(
 
 
 def _schema(frame: "DataFrame") -> pa.Schema:
-    """Return the names of a frame's columns, and which are geometries; tasks know the other types."""
+    """Return the names of a frame's columns, and which are geometries or times; tasks know the other types."""
     fields = []
     for field in frame.schema:
         srid = getattr(field.dataType, "srid", 0)
         crs = json.dumps({"crs": f"EPSG:{srid}" if srid > 0 else None})
         about = {"ARROW:extension:name": "geoarrow.wkb", "ARROW:extension:metadata": crs}
-        fields.append(pa.field(field.name, pa.binary(), metadata=about if _is_geometry(field) else None))
+        timed = field.dataType.typeName().startswith(("date", "timestamp"))
+        kind = pa.timestamp("us") if timed else pa.binary()
+        fields.append(pa.field(field.name, kind, metadata=about if _is_geometry(field) else None))
     return pa.schema(fields)
 
 
@@ -258,10 +259,8 @@ def _projected(frame: "DataFrame", table: Table, root: str | None) -> "tuple[Dat
     from pyspark.errors import AnalysisException
     from pyspark.sql.functions import col, expr
 
-    names = table.needed
-    if table.recipe.order == "raise" and table.recipe.time is None:
-        times = [name for name, kind in frame.dtypes if kind.startswith(("date", "timestamp"))]
-        names = list(dict.fromkeys([*names, *times[:MOST_CLOCKS]]))
+    clocks = table.clocks(pa.RecordBatch.from_pylist([], schema=table.schema))
+    names = list(dict.fromkeys([*table.needed, *clocks]))
     points = {field.name: getattr(field.dataType, "srid", -1) for field in frame.schema if _is_geometry(field)}
     columns = []
     for name in names:
@@ -313,11 +312,9 @@ def _parts_of(recipe: Recipe, root: str | None, names: list[str]) -> Parts:
         for path, group in groupby(_runs(named, root), key=lambda run: run[0]):
             runs = (batch for _, batch in group)
             first = next(runs)
-            if root is None:
-                yield Part(Table(recipe, first.schema), name=name), chain([first], runs)
-            else:
-                table = Table(recipe, first.schema, path=path, position=ROW)
-                yield Part(table, name=f"{name}, file {named_path(path)!r}"), chain([first], runs)
+            table = Table(recipe, first.schema, path=path, position=None if root is None else ROW)
+            where = name if root is None else f"{name}, file {named_path(path)!r}"
+            yield Part(table, name=where), chain([first], runs)
 
     return parts
 

@@ -22,12 +22,12 @@ from geoind.audits.wording import (
 )
 from geoind.errors import plural, printable
 from geoind.pictures.charts import bars, curves, intervals, squares
-from geoind.pictures.document import Sections, Table, as_html, as_markdown, figure
+from geoind.pictures.document import Rows, Sections, as_html, as_markdown, figure
 from geoind.version import __version__
 
 __all__ = ["html_of", "json_of", "markdown_of"]
 
-Parts: TypeAlias = Iterator[str | Table]
+Parts: TypeAlias = Iterator[str | Rows]
 
 TITLE = "Privacy statement of a release"
 MOST_PLACES = 10
@@ -121,7 +121,7 @@ def _summary(found: Assessment) -> Parts:
         )
         for verdict in found.verdicts
     ]
-    yield Table("Checks", ("check", "found", "result"), rows)
+    yield ("Checks", ("check", "found", "result"), rows, "")
 
 
 SUMMARY = {
@@ -163,7 +163,7 @@ def _leaves(found: Assessment) -> Parts:
         ("Made by", f"geoind {record.version}"),
         *((f"SHA-256 of {name}", digest) for name, digest in found.files.items()),
     ]
-    yield Table("The release", ("", ""), rows)
+    yield ("The release", ("", ""), rows, "")
     if record.kept:
         yield "The promise is about the reports. It does not cover the columns kept, which leave unchanged."
     if "time" in found.public and found.period is not None:
@@ -187,7 +187,7 @@ def _promise(found: Assessment) -> Parts:
         yield f"{text}{f', except with probability {DELTA:g}' if delta else ''}."
     if found.record.unit == "each row":
         yield "No person has two rows, as declared. If that is wrong, the reports of a person add up."
-    yield Table(
+    yield (
         f"Level: the logarithm of the largest change of odds (delta {DELTA:g} where several reports are added)",
         (
             "whose",
@@ -197,6 +197,7 @@ def _promise(found: Assessment) -> Parts:
             "factor within 200 m",
         ),
         [_promised_row(promised) for promised in found.promised],
+        "",
     )
     yield (
         "Not promised: that a report is wrong. It hides places near each other, not the town; it does not hide "
@@ -224,7 +225,7 @@ def _distances(found: Assessment) -> Parts:
     if found.quantiles[0][1:] == (None, None):
         yield "Not known: the record does not describe it, and the true locations were not given."
         return
-    yield Table("Distance between truth and report", ("share", "measured", "promised"), rows)
+    yield ("Distance between truth and report", ("share", "measured", "promised"), rows, "")
     share = found.measures.get("within_median")
     if share is not None and found.reports >= 100 and share > 0.5 + 4 / math.sqrt(found.reports) + 0.01:
         yield f"{share:.1%} of the reports are within the promised median: there is less noise than promised."
@@ -242,8 +243,11 @@ def _distances(found: Assessment) -> Parts:
         for name, limit, seen, said in found.within
     ]
     if laws:
-        yield Table(
-            "Share of reports within distances that laws name", ("law", "distance", "measured", "promised"), laws
+        yield (
+            "Share of reports within distances that laws name",
+            ("law", "distance", "measured", "promised"),
+            laws,
+            "",
         )
         yield "Arithmetic, not legal advice."
 
@@ -295,11 +299,12 @@ def _sharing(found: Assessment) -> Parts:
                 sharing.corner[axis] + (at + 0.5) * sharing.side[axis] for axis, at in enumerate((column, row))
             )
             rows.append((f"{lat:.2f}", f"{lon:.2f}", f"fewer than {k}"))
-        yield Table(
+        yield (
             f"Cells of reports with fewer than {k} {sharing.whose} around a report: {len(few):,} in all"
             + (f", the {MOST_PLACES} with the most reports" if len(few) > MOST_PLACES else ""),
             ("latitude", "longitude", "persons"),
             rows,
+            "",
         )
 
 
@@ -345,7 +350,7 @@ def _attacks(found: Assessment) -> Parts:
             )
             for attack in some
         ]
-        yield Table(title, head, rows, note)
+        yield (title, head, rows, note)
     for what, why in found.skipped.items():
         yield f"Not run: {what}, because {why}."
 

@@ -92,13 +92,8 @@ class Finding(NamedTuple):
     draws: int
 
 
-class Reports(NamedTuple):
-    """Reports as drawn, and in metres relative to the first place."""
-
-    raw: FloatArray
-    xy: FloatArray
-
-
+Reports: TypeAlias = tuple[FloatArray, FloatArray]
+"""Reports as drawn, and in metres relative to the first place."""
 _Score: TypeAlias = Callable[[Reports], FloatArray]
 _Both: TypeAlias = tuple[Reports, Reports]
 """Reports from the first and from the second place."""
@@ -155,7 +150,7 @@ class _LocalPlane:
 
     def located(self, reports: FloatArray, origin: FloatArray | float = 0.0) -> Reports:
         """Return reports as drawn, and in metres relative to an origin near the place."""
-        return Reports(reports, self.to_xy(reports) - origin)
+        return reports, self.to_xy(reports) - origin
 
 
 def trials_at(here: _LocalPlane, sample: Sampler, *, epsilon: float, draws: int) -> list[_Trial]:
@@ -242,7 +237,7 @@ def _rows(here: _LocalPlane, sample: Sampler, offset: FloatArray, draws: int) ->
         first = np.arange(2 * lag * -(-count // lag)) % (2 * lag) < lag
         xy = here.to_xy(sample(np.where(first[:, None], here.spot, place)))
         both = xy[~first][:count] - sign * xy[first][:count]
-        return Reports(both, both)
+        return both, both
 
     how = f", of two rows {lag} apart, {'one minus the other' if sign > 0 else 'added'}"
     return _Trial(here.spot, here.at(offset), float(np.hypot(*offset)), offset, draws, how, draw)
@@ -255,7 +250,7 @@ def _calls(here: _LocalPlane, sample: Sampler, offset: FloatArray, draws: int) -
         reports = [sample(point[None]) for _ in range(count) for point in (here.spot, place)]
         xy = here.to_xy(np.concatenate(reports))
         both = xy[1::2] - xy[::2]
-        return Reports(both, both)
+        return both, both
 
     how = ", of two calls, one minus the other"
     return _Trial(here.spot, here.at(offset), float(np.hypot(*offset)), offset, draws, how, draw)
@@ -341,7 +336,7 @@ def choose_event(fit: _Both, select: _Both, offset: FloatArray) -> _Event:
     offset : (2,) array
         The second place relative to the first one.
     """
-    best, shown = _Event("every report", lambda reports: np.zeros(len(reports.xy)), 0.0), -math.inf
+    best, shown = _Event("every report", lambda reports: np.zeros(len(reports[1])), 0.0), -math.inf
     for name, score in _scores(fit, offset):
         here, there = (score(reports) for reports in select)
         for threshold in np.unique(np.quantile(here, 1 - np.array(SHARES))):
@@ -360,18 +355,18 @@ def _scores(fit: _Both, offset: FloatArray) -> Iterator[tuple[str, _Score]]:
     along = np.abs(direction) > 1e-9
 
     def corner(reports: Reports) -> FloatArray:
-        return np.asarray((-reports.xy * np.sign(direction))[:, along].min(axis=1))
+        return np.asarray((-reports[1] * np.sign(direction))[:, along].min(axis=1))
 
     def to_truth(reports: Reports) -> FloatArray:
-        return np.asarray(np.hypot(*reports.xy.T))
+        return np.asarray(np.hypot(*reports[1].T))
 
     def to_other(reports: Reports) -> FloatArray:
-        return np.asarray(np.hypot(*(reports.xy - offset).T))
+        return np.asarray(np.hypot(*(reports[1] - offset).T))
 
     yield "closer to the truth", lambda reports: to_other(reports) - to_truth(reports)
     yield "right at the truth", lambda reports: -to_truth(reports)
     yield "out of the other place's reach", to_other
-    yield "behind the truth", lambda reports: -(reports.xy @ direction)
+    yield "behind the truth", lambda reports: -(reports[1] @ direction)
     yield "behind the truth on every axis", corner
     yield "the same report again", _repeats(fit)
     yield "learned cells", _learned(fit, direction, distance)
@@ -380,9 +375,9 @@ def _scores(fit: _Both, offset: FloatArray) -> Iterator[tuple[str, _Score]]:
 
 def _repeats(fit: _Both) -> _Score:
     """Return a score that is 1 for the most frequent report of the first place."""
-    places, counts = np.unique(fit[0].raw, axis=0, return_counts=True)
+    places, counts = np.unique(fit[0][0], axis=0, return_counts=True)
     usual = places[np.argmax(counts)]
-    return lambda reports: (reports.raw == usual).all(axis=1).astype(np.float64)
+    return lambda reports: (reports[0] == usual).all(axis=1).astype(np.float64)
 
 
 def _learned(fit: _Both, direction: FloatArray, distance: float) -> _Score:
@@ -391,7 +386,7 @@ def _learned(fit: _Both, direction: FloatArray, distance: float) -> _Score:
     width = 2 * SPAN * CELLS
 
     def cell(reports: Reports) -> npt.NDArray[np.int64]:
-        steps = np.floor(reports.xy @ turn.T * (CELLS / distance)) + SPAN * CELLS
+        steps = np.floor(reports[1] @ turn.T * (CELLS / distance)) + SPAN * CELLS
         column, row = np.clip(steps, 0, width - 1).astype(np.int64).T
         return np.asarray(row * width + column)
 
@@ -404,7 +399,7 @@ def _low_digits(fit: _Both) -> Iterator[tuple[str, _Score]]:
     Noise that ends on a lattice of its own leaves the truth's remainder as it was, and so does a report that keeps
     the last digits of the truth.
     """
-    spread = float(np.abs(fit[0].raw - np.median(fit[0].raw, axis=0)).mean()) or 1.0
+    spread = float(np.abs(fit[0][0] - np.median(fit[0][0], axis=0)).mean()) or 1.0
     tens, twos = math.floor(math.log10(spread)), math.floor(math.log2(spread))
     steps = [10.0**power for power in range(tens - DIGITS, tens + 2)]
     steps += [2.0 ** (twos - lower) for lower in (0, 10, 20)]
@@ -416,7 +411,7 @@ def _low_digits(fit: _Both) -> Iterator[tuple[str, _Score]]:
 
 def _remainder(reports: Reports, *, axis: int, step: float) -> npt.NDArray[np.int64]:
     """Return the bin of a coordinate's remainder."""
-    steps = reports.raw[:, axis] / step
+    steps = reports[0][:, axis] / step
     return np.minimum(((steps - np.floor(steps)) * BINS).astype(np.int64), BINS - 1)
 
 

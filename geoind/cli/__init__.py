@@ -3,28 +3,18 @@
 import argparse
 import os
 import re
+import signal
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from pkgutil import iter_modules
 
-from geoind.cli import (
-    assess,
-    audit,
-    demo,
-    estimate,
-    evaluate,
-    example,
-    explain,
-    extension,
-    obfuscate,
-    optimal,
-    report_map,
-)
 from geoind.errors import MOST_SAID, GeoindError, printable
 from geoind.version import __version__
 
 __all__ = ["command_parsers", "main"]
 
-COMMANDS = (obfuscate, report_map, assess, estimate, explain, audit, optimal, evaluate, example, demo, extension)
+COMMANDS = [module.name for module in iter_modules(__path__) if module.name != "shared"]
 
 DESCRIPTION = """
 Publish approximate locations instead of true ones. geoind moves each location by random noise, with a promise in
@@ -38,19 +28,8 @@ Begin with `geoind example` for a map, `geoind explain --factor 4 --radius 200` 
 `geoind COMMAND --help` lists the options of a command.
 """
 
-OPTIONS = {
-    **{name: f"--{name} COLUMN" for name in ("lon", "lat", "geometry", "person")},
-    "level": "--level (or --factor)",
-    "id_column": "--id COLUMN",
-    "key": "--key-file FILE",
-    "time": "--trace PERSON,TIME",
-    "crs": "--crs CRS",
-    "layer": "--layer NAME",
-    "format": "--format FORMAT",
-    "header": "--no-header",
-}
-"""Options whose name differs from the parameter of the library, or that need a value."""
 PHRASES = {
+    r"`level=`": "--level (or --factor)",
     r"\bEACH_ROW\b": "--each-row-a-person",
     r"\bEACH_FILE\b": "--person-per-file",
     r"pass `mechanism=[^`]*`": "add --little-noise",
@@ -61,20 +40,19 @@ STANDARD_ERROR = 2
 
 def command_parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of each command, by its name."""
-    return _parsers()[1]
+    return _parsers(COMMANDS)[1]
 
 
-def _parsers(wanted: str | None = None) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
-    """Return the program's parser and that of each command; if one command is wanted, only it has options."""
+def _parsers(names: Iterable[str]) -> tuple[argparse.ArgumentParser, dict[str, argparse.ArgumentParser]]:
+    """Return the program's parser, and those of some commands."""
     parser = argparse.ArgumentParser(prog="geoind", description=DESCRIPTION, epilog=EPILOG)
     parser.add_argument("--version", action="version", version=f"geoind {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
+    for name in names:
+        command = import_module(f"geoind.cli.{name}")
         text, _, description = (command.__doc__ or "").partition("\n\n")
-        name = command.__name__.rpartition(".")[2].replace("report_map", "map")
         added = commands.add_parser(name, help=text.rstrip("."), description=" ".join(description.split()))
-        if wanted in (None, name):
-            command.add_options(added)
+        command.add_options(added)
         added.set_defaults(run=command.run)
     return parser, dict(commands.choices)
 
@@ -82,13 +60,16 @@ def _parsers(wanted: str | None = None) -> tuple[argparse.ArgumentParser, dict[s
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return the exit code: 0, or 2 with one sentence on standard error."""
     _fill_closed_streams()
+    if arguments is None:
+        _exit_on_signals()
     given = sys.argv[1:] if arguments is None else arguments
-    parser, _ = _parsers(given[0] if given else "")
+    # One command does not wait for the modules of the others.
+    parser, commands = _parsers(given[:1] if {*given[:1]} & {*COMMANDS} else COMMANDS)
     options = parser.parse_args(arguments)
     try:
         return int(options.run(options) or 0)
     except GeoindError as error:
-        reason = printable(_with_options(str(error), vars(options)), MOST_SAID)
+        reason = printable(_with_options(str(error), commands[given[0]]), MOST_SAID)
     except MemoryError:
         reason = "there is not enough memory"
     except KeyboardInterrupt:
@@ -106,31 +87,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2
 
 
-def _with_options(message: str, names: Collection[str] = ()) -> str:
-    """Return a message of the library with options in place of parameters.
-
-    `names` are the parameters that have an option of this name: a message may begin with them.
+def _with_options(message: str, parser: argparse.ArgumentParser) -> str:
+    """Return a message of the library with the options of a command in place of parameters.
 
     Examples
     --------
-    >>> _with_options("give `order='shuffle'`, or name the column with `lon=`")
+    >>> parser = command_parsers()["obfuscate"]
+    >>> _with_options("give `order='shuffle'`, or name the column with `lon=`", parser)
     'give --order shuffle, or name the column with --lon COLUMN'
-    >>> _with_options("max_loss must not be negative, got -1.0", ["max_loss"])
-    '--max-loss must not be negative, got -1.0'
+    >>> _with_options("reports must be a number, got inf", parser)
+    '--reports must be a number, got inf'
     """
+    flags = {action.dest: action.option_strings[0] for action in parser._actions if action.option_strings}
+    words = {action.dest: action.metavar or "" for action in parser._actions}
 
     def option(found: re.Match[str]) -> str:
         name, value = found[1], found[2].strip("'")
-        usual = OPTIONS.get(name, f"--{name.replace('_', '-')}")
-        return f"{usual.partition(' ')[0]} {value}" if value not in ("", "False") else usual
+        usual = words.get(name, "")
+        # Only words: a letter stands for a number, and several words for several numbers.
+        usual = usual if isinstance(usual, str) and len(usual) > 1 else ""
+        flag = flags.get(name, f"--{name.replace('_', '-')}")
+        return f"{flag} {usual if value in ('', 'False') else value}".rstrip()
 
     for phrase, text in PHRASES.items():
         message = re.sub(phrase, text, message)
     message = re.sub(r"`(\w+)=([^`]*)`", option, message)
     subject, must, rest = message.partition(" must ")
-    if must and all(name in names for name in subject.split(" / ")):
-        subject = " / ".join(f"--{name.replace('_', '-')}" for name in subject.split(" / "))
+    if must and all(name in flags for name in subject.split(" / ")):
+        subject = " / ".join(flags[name] for name in subject.split(" / "))
     return f"{subject}{must}{rest}"
+
+
+def _exit_on_signals() -> None:
+    """Clean up after SIGTERM, SIGHUP and SIGQUIT as after an interrupt; ignored signals stay ignored (nohup)."""
+
+    def leave(number: int, frame: object) -> None:  # noqa: ARG001
+        raise SystemExit(128 + number)
+
+    for number in (getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP", "SIGQUIT")):
+        if number is not None and signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, leave)
 
 
 def _fill_closed_streams() -> None:

@@ -8,8 +8,8 @@ owner of the data can file. With REPORTS alone, state what its release record sa
 import argparse
 import hashlib
 import sys
-from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,31 +26,29 @@ if TYPE_CHECKING:
 __all__ = ["add_options", "run"]
 
 SUFFIXES = {".html": "html", ".htm": "html", ".md": "markdown", ".json": "json"}
-SIDE = 51
-"""Cells of the trace adversary's grid in each direction."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of the command."""
-    option(parser, "files FILE", "TRUTH and REPORTS, or REPORTS alone", nargs="+", type=Path)
+    option(parser, "files FILE", "TRUTH and REPORTS, or REPORTS alone", nargs="+")
     text = "the statement: .html, .md or .json; may be repeated [statement.html]"
-    option(parser, "--out FILE", text, action="append", type=Path)
+    option(parser, "--out FILE", text, action="append")
     group = parser.add_argument_group("the true file")
     option(group, "--person COLUMN", "names the person; required if the release was made with --person")
     option(group, "--time COLUMN", "when; for homes, sequences and the trace adversary")
     text = "in both files, to match rows [their order]; required if rows were left out or shuffled"
-    option(group, "--id COLUMN", text)
+    option(group, "--id COLUMN", text, dest="id_column")
     group = parser.add_argument_group("what is stated")
     text = "stop a pipeline: exit code 1 if this holds, such as 'unique4 > 0.05'; may be repeated"
     option(group, "--fail-if RULE", text, action="append", default=[])
-    option(group, "--k N", "counts of fewer persons are not shown [%(default)d]", type=int, default=10)
+    option(group, "--k N", "counts of fewer persons are not shown", default=10)
     text = "a distance that a law names; may be repeated, and replaces the usual ones"
     option(group, "--distance NAME=METRES", text, action="append", default=[])
     text = "places of people (points, or a raster: .tif, .asc), instead of the persons of the data"
-    option(group, "--population FILE", text, type=Path)
+    option(group, "--population FILE", text)
     option(group, "--weight COLUMN", "people at each place of the population file [1]")
-    option(group, "--sample N", "reports, and persons, that are attacked [%(default)d]", type=int, default=1000)
-    option(group, "--seed N", "of the random choices [%(default)d]", type=int, default=0)
+    option(group, "--sample N", "reports, and persons, that are attacked", default=1000)
+    option(group, "--seed N", "of the random choices [0]", default=0)
     add_reading(parser, "where the locations are")
 
 
@@ -65,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
         raise InvalidInputError(f"give TRUTH and REPORTS, or REPORTS alone, not {len(options.files)} files")
     *before, reports = options.files
     targets = options.out or [Path("statement.html")]
-    for file in [*options.files, *([] if options.population is None else [options.population])]:
+    for file in filter(None, [*options.files, options.population]):
         if not file.is_file():
             raise InvalidInputError(f"no such file: {str(file)!r}")
     for target in targets:
@@ -78,11 +76,10 @@ def run(options: argparse.Namespace) -> int:
     record = read_promise(reports)
     with progress_line() as show:
         show("reading", 0.0)
-        population = _population(options)
-        keywords = _tables(options, before[0] if before else None, reports, record)
         result = assess(
+            **_tables(options, before[0] if before else None, reports, record),
             record=record,
-            population=population,
+            population=_population(options),
             k=options.k,
             distances=distances,
             fail_if=options.fail_if,
@@ -91,7 +88,6 @@ def run(options: argparse.Namespace) -> int:
             sample=options.sample,
             seed=options.seed,
             progress=show,
-            **keywords,
         )
     with AtomicWriter() as writer:
         for target in targets:
@@ -109,11 +105,9 @@ def _distances(given: list[str]) -> dict[str, float]:
     for text in given:
         name, _, metres = text.rpartition("=")
         try:
-            found[name.strip()] = float(metres)
+            found[name.strip()] = float(metres if name.strip() else "")
         except ValueError:
             raise InvalidInputError(f"--distance must be NAME=METRES, got {text!r}") from None
-        if not name.strip():
-            raise InvalidInputError(f"--distance must be NAME=METRES, got {text!r}")
     return found
 
 
@@ -131,10 +125,8 @@ def _tables(
     from geoind.files import Reading
     from geoind.tables.places import places_of
 
-    about = reading_of(options)
-    wanted = {"id": options.id} if truth is not None and options.id is not None else {}
-    how = Reading(header=about["reading"].header)
-    released = _read(reports, how if not how.header else Reading(), (), wanted, record)
+    identity = {} if options.id_column is None else {"id_column": options.id_column}
+    released = _read(reports, Reading(header=options.header), (), identity if truth is not None else {})
     if truth is None:
         return {"reports": np.concatenate(released["places"])}
     if record.unit == "column" and options.person is None:
@@ -143,33 +135,28 @@ def _tables(
         raise InvalidInputError(
             "the release record says one person per file: a statement needs the persons in one file"
         )
-    columns = {name: value for name in ("person", "time", "id") if (value := getattr(options, name)) is not None}
-    given = places_of(about["lon"], about["lat"], about["geometry"], about["crs"])
-    true = _read(truth, about["reading"], given, columns)
-    if len(true["places"]) != len(released["places"]):
-        raise InvalidInputError("truth and reports have different numbers of places in a row")
-    rows = _matched(true, released, options.id)
+    columns = {name: value for name in ("person", "time") if (value := getattr(options, name)) is not None}
+    given = places_of(options.lon, options.lat, options.geometry, options.crs)
+    true = _read(truth, reading_of(options)["reading"], given, columns | identity)
     repeat = len(true["places"])
-    public = {name for name in ("person", "time") if getattr(options, name) in record.kept or record.session}
+    if repeat != len(released["places"]):
+        raise InvalidInputError("truth and reports have different numbers of places in a row")
+    rows = _matched(true, released, options.id_column)
+    nowhere = np.full((1, 2), np.nan)
     return {
-        "reports": np.concatenate([_picked(places, rows) for places in released["places"]]),
+        # The row of no report is -1, the last one.
+        "reports": np.concatenate([np.concatenate([places, nowhere])[rows] for places in released["places"]]),
         "truth": np.concatenate(true["places"]),
-        "person": np.tile(true["person"], repeat) if "person" in true else np.tile(np.arange(len(rows)), repeat),
+        "person": np.tile(true.get("person", np.arange(len(rows))), repeat),
         "time": np.tile(true["time"], repeat) if "time" in true else None,
-        "public": public,
+        "public": {name for name in ("person", "time") if getattr(options, name) in record.kept or record.session},
     }
-
-
-def _picked(places: "FloatArray", rows: Any) -> "FloatArray":
-    """Return the places of rows, NaN where the row is -1."""
-    import numpy as np
-
-    return np.where((rows >= 0)[:, None], places[np.maximum(rows, 0)], np.nan) if len(places) else places
 
 
 def _matched(true: Mapping[str, Any], released: Mapping[str, Any], column: str | None) -> Any:
     """Return for each row of the truth the row of its report, -1 for none."""
     import numpy as np
+    import pandas as pd
 
     rows, reports = len(true["places"][0]), len(released["places"][0])
     if column is None:
@@ -180,78 +167,43 @@ def _matched(true: Mapping[str, Any], released: Mapping[str, Any], column: str |
                 "COLUMN"
             )
         return np.arange(rows)
-    numbers = {name: number for number, name in enumerate(released["id"])}
-    if len(numbers) < reports or len(set(true["id"])) < rows:
+    names, known = pd.Index(true["id_column"]), pd.Index(released["id_column"])
+    if not (names.is_unique and known.is_unique):
         raise InvalidInputError(f"column {column!r} must identify the row: some values occur twice")
-    found = np.array([numbers.get(name, -1) for name in true["id"]])
-    if int((found >= 0).sum()) < reports:
+    if not known.isin(names).all():
         raise InvalidInputError(f"some reports have a value of {column!r} that the true file does not have")
-    return found
+    return known.get_indexer(names)
 
 
 def _read(
-    path: Path,
-    reading: "Reading",
-    given: "tuple[LonLat | Points, ...]",
-    columns: Mapping[str, str],
-    record: "ReleaseRecord | None" = None,
+    path: Path, reading: "Reading", given: "tuple[LonLat | Points, ...]", columns: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the places of a file, NaN in rows without one, and named columns: person, time, id, weight.
-
-    The places are the given ones, those of the record, or the usual names.
-    """
+    """Return the places of a file, NaN in rows without one, and named columns: person, time, id_column, weight."""
     import numpy as np
+    import pyarrow as pa
 
-    from geoind.files.formats import open_source
-    from geoind.files.places import recorded_places
-    from geoind.tables.columns import NO_TIME, numbers_of, only_column, persons_in, seconds_of, values_of
-    from geoind.tables.places import degrees_of, places_in
+    from geoind.files.places import read_rows
+    from geoind.tables.columns import NO_TIME, numbers_of, persons_in, seconds_of, values_of
 
-    try:
-        source = open_source(path, reading)
-        recorded = () if record is None else recorded_places(record, source.schema.names)
-        places = places_in(source.schema, given or recorded)
-        parts: dict[str, list[Any]] = {name: [] for name in columns}
-        lonlats: list[list[FloatArray]] = [[np.empty((0, 2))] for _ in places]
-        names: dict[str, int] = {}
-        for name in columns.values():
-            only_column(source.schema, name)
-        wanted = {*columns.values(), *(name for place in places for name in place.names)}
-        for rows in source.rows(sorted(wanted)):
-            for bad in rows.bad:
-                raise InvalidInputError(f"{source.unit} {bad.row}: {bad.reason}")
-            degrees, problems = degrees_of(places, rows.batch, missing=True)
-            for what, name in columns.items():
-                values = values_of(rows.batch, name)
-                if what == "person":
-                    found, codes, problems_here = persons_in(values_of(rows.batch, name, names=True), name)
-                    problems |= problems_here
-                    numbers = np.array([names.setdefault(person, len(names)) for person in found], np.int64)
-                    parts[what].append(numbers[codes] if len(found) else codes)
-                elif what == "id":
-                    parts[what] += map(str, values.to_pylist())
-                elif what == "time":
-                    seconds, missing, wrong = seconds_of(values)
-                    problems |= dict.fromkeys(np.flatnonzero(missing | wrong).tolist(), NO_TIME)
-                    parts[what].append(seconds)
-                else:
-                    weights = numbers_of(values)
-                    wrong = ~((weights >= 0) & (weights < np.inf))
-                    reason = f"column {name!r} must be numbers that are not negative"
-                    problems |= dict.fromkeys(np.flatnonzero(wrong).tolist(), reason)
-                    parts[what].append(weights)
-            for row, reason in problems.items():
-                raise InvalidInputError(f"{source.unit} {rows.numbers[row]}: {reason}")
-            for kept, degree in zip(lonlats, degrees, strict=True):
-                kept.append(degree)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{path}: {error}") from None
-    table: dict[str, Any] = {
-        name: part if name == "id" else np.concatenate([[], *part]) for name, part in parts.items()
-    }
-    table["places"] = [np.concatenate(kept) for kept in lonlats]
-    if not len(table["places"][0]):
+    parts = list(read_rows(path, reading, given, columns.values()))
+    if not sum(len(batch) for _, batch, _ in parts):
         raise InvalidInputError(f"{path}: there are no rows")
+    places, batches, _ = zip(*parts, strict=True)
+    table: dict[str, Any] = {"places": [np.concatenate(each) for each in zip(*places, strict=True)]}
+    problems: dict[int, str] = {}
+    for what, name in columns.items():
+        values = pa.concat_arrays([values_of(batch, name, names=what == "person") for batch in batches])
+        if what == "person":
+            names, codes, problems = persons_in(values, name)
+            table[what] = np.array([*names, ""])[codes]
+        elif what == "time":
+            table[what], missing, wrong = seconds_of(values)
+            problems |= dict.fromkeys(np.flatnonzero(missing | wrong).tolist(), NO_TIME)
+        else:
+            table[what] = numbers_of(values) if what == "weight" else list(map(str, values.to_pylist()))
+    for row, reason in problems.items():
+        number = np.concatenate([numbers for _, _, numbers in parts])[row]
+        raise InvalidInputError(f"{path}: row {number}: {reason}")
     return table
 
 
@@ -261,15 +213,15 @@ def _population(options: argparse.Namespace) -> "tuple[FloatArray, FloatArray] |
     from geoind.files import Reading
     from geoind.space.raster_files import RASTERS, read_raster
 
+    pixels = options.population is not None and options.population.suffix.lower() in RASTERS
+    if options.weight is not None and (pixels or options.population is None):
+        raise InvalidInputError("--weight needs --population FILE with points: pixels have their own")
     if options.population is None:
-        if options.weight is not None:
-            raise InvalidInputError("--weight needs --population")
         return None
-    if options.population.suffix.lower() in RASTERS:
-        if options.weight is not None:
-            raise InvalidInputError("--weight is for points: the pixels of a raster have their values")
+    if pixels:
         return read_raster(options.population)
-    found = _read(options.population, Reading(), (), {} if options.weight is None else {"weight": options.weight})
+    column = {} if options.weight is None else {"weight": options.weight}
+    found = _read(options.population, Reading(), (), column)
     places = found["places"][0]
     weights = found.get("weight", np.ones(len(places)))
     present = ~np.isnan(places[:, 0])
@@ -277,16 +229,10 @@ def _population(options: argparse.Namespace) -> "tuple[FloatArray, FloatArray] |
 
 
 def _trace_adversary(record: "ReleaseRecord") -> "dict[str, Guess]":
-    """Return the Bayesian of `geoind.traces.home_beliefs` as a guess about a home, if the method is known."""
-    import numpy as np
-
-    from geoind.audits.attacks import weighted_median
-    from geoind.audits.visits import at_night
+    """Return `geoind.traces.home_guess` as a guess about a home, if the method is known."""
     from geoind.mechanisms.spherical import SphericalLaplace
-    from geoind.space.projection import Projection
-    from geoind.space.sites import Grid
     from geoind.tables.recipe import METHODS, described, method_of
-    from geoind.traces import Independent, Mobility, TraceMethod, home_beliefs
+    from geoind.traces import Independent, TraceMethod, home_guess
 
     if record.mechanism != "SphericalLaplace" and record.session is None:
         return {}
@@ -296,27 +242,5 @@ def _trace_adversary(record: "ReleaseRecord") -> "dict[str, Guess]":
         known |= {described(method): method for method in (method_of(name, noise) for name in METHODS)}
     if record.session not in known:
         return {}
-    method = known[record.session]
-
-    def guess(reports: "FloatArray", seconds: "FloatArray") -> "FloatArray":
-        night = at_night(reports, seconds)
-        night = night if night.any() else np.ones(len(reports), bool)
-        plane, cell = Projection(*reports[night][0]), noise.reach(0.95) / 12
-        xy = plane.to_xy(reports)
-        centre = weighted_median(xy[night], np.full(night.sum(), 1 / night.sum()))
-        west, south = centre - cell * (SIDE // 2)
-        grid = Grid(west, south, cell=cell, columns=SIDE, rows=SIDE)
-        # Nights elsewhere are not at home.
-        here = night & (np.hypot(*(xy - centre).T) < cell * (SIDE // 2))
-        # Times must increase: rows of the same second follow each other by a millisecond.
-        times = seconds + 1e-3 * np.arange(len(seconds))
-        beliefs = home_beliefs(reports, times, at_home=here, method=method, mobility=Mobility(grid, plane))
-        try:
-            [belief] = deque(beliefs, maxlen=1)
-            best = weighted_median(grid.xy, belief.ravel())
-        except InvalidInputError:
-            # No cell of the grid explains the answers of a session.
-            best = centre
-        return np.asarray(plane.to_lonlat(best[None])[0])
-
+    guess = partial(home_guess, method=known[record.session], reach=noise.reach(0.95))
     return {"trace adversary at night": guess}

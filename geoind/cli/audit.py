@@ -5,12 +5,10 @@ could not be audited.
 """
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
-from geoind.cli.shared import add_privacy, epsilon_of, load_named, option
-from geoind.errors import GeoindError, InvalidInputError
+from geoind.cli.shared import add_privacy, epsilon_of, errors_of, load_named, option
+from geoind.errors import InvalidInputError
 from geoind.mechanisms.spherical import SphericalLaplace
 
 
@@ -19,13 +17,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     text = "globe (SphericalLaplace), plane (PlanarLaplace), or MODULE:NAME of a callable for (n, 2) arrays"
     option(parser, "mechanism", text, nargs="?", default="globe")
     add_privacy(parser)
-    option(
-        parser,
-        "--place X Y",
-        "a true location, in metres or as lon lat; repeatable [0 0]",
-        action="append",
-        nargs=2,
-    )
+    text = "a true location, in metres or as lon lat; repeatable [0 0]"
+    option(parser, "--place X Y", text, action="append", nargs=2)
     option(parser, "--lonlat", "the callable takes and returns degrees of longitude and latitude")
     option(parser, "--draws N", "reports per location", default=100_000)
     option(parser, "--confidence P", "probability that a promise that holds is not refuted", default=0.95)
@@ -36,7 +29,8 @@ def run(options: argparse.Namespace) -> int:
     from geoind.audits.audit import audit
 
     epsilon = epsilon_of(options)
-    with _errors_of(options.mechanism):
+    # A traceback has exit code 1, which means a broken promise here.
+    with errors_of(f"{options.mechanism} could not be audited"):
         result = audit(
             _mechanism(options.mechanism, epsilon),
             epsilon=epsilon,
@@ -47,21 +41,6 @@ def run(options: argparse.Namespace) -> int:
         )
     print(result)
     return int(result.refuted)
-
-
-@contextmanager
-def _errors_of(name: str) -> Iterator[None]:
-    """Raise errors of the audited code as `InvalidInputError`, also `sys.exit`.
-
-    A traceback has exit code 1, which means a broken promise here.
-    """
-    try:
-        yield
-    except GeoindError:
-        raise
-    except (Exception, SystemExit) as error:
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InvalidInputError(f"{name} could not be audited, {reason}") from error
 
 
 def _mechanism(name: str, epsilon: float) -> Any:

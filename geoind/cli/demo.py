@@ -10,11 +10,9 @@ import socket
 import sys
 import threading
 import webbrowser
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
-from geoind.cli.shared import option
+from geoind.cli.shared import import_demo, option
 from geoind.errors import InvalidInputError
 from geoind.extras import require
 
@@ -39,14 +37,12 @@ def run(options: argparse.Namespace) -> None:
     require("the demo", "fastapi", "uvicorn", *(["pyrosm"] if options.basemap is None else []))
     import uvicorn
 
-    # Imported by name, because the library must not depend on the demo. In a clone it is next to the library.
-    home = "geoind.webdemo" if find_spec("geoind.webdemo") else "webdemo"
     if options.basemap is not None and not options.basemap.is_file():
         raise InvalidInputError(f"--basemap: {str(options.basemap)!r} does not exist")
     if options.static is not None:
         if options.online_tiles:
             raise InvalidInputError("--static does not load tiles: leave out --online-tiles")
-        written = import_module(f"{home}.static_build").write_static(options.static, options.basemap)
+        written = import_demo("static_build").write_static(options.static, options.basemap)
         print(f"Wrote {len(written)} files: open {options.static / 'index.html'}")
         return
     if options.online_tiles:
@@ -56,9 +52,8 @@ def run(options: argparse.Namespace) -> None:
     with _listen(options.port) as listener:
         # No access log, for privacy. No configuration of logging: it would close the handlers of the calling
         # process (absl's handler closes its stream).
-        config = uvicorn.Config(
-            f"{home}.app:from_environment", factory=True, access_log=False, log_config=None, log_level="warning"
-        )
+        app = import_demo("app").from_environment
+        config = uvicorn.Config(app, factory=True, access_log=False, log_config=None, log_level="warning")
         config.load()
         address = f"http://{HOST}:{listener.getsockname()[1]}/story/"
         print(f"The demo is at {address} (Ctrl+C stops it)", flush=True)

@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geoind.arrays import as_count
-from geoind.cli.shared import add_reading, check_target, load_named, option, progress_line, reading_of
+from geoind.cli.shared import add_reading, check_target, columns_of, load_named, option, progress_line, reading_of
 from geoind.errors import InvalidInputError, plural
 from geoind.extras import require
 
 if TYPE_CHECKING:
-    from geoind.arrays import FloatArray
     from geoind.evaluation import Contender, Setting
-    from geoind.space.projection import Projection
 
-CITY = "synthetic city"
+CITY, COMMUTERS = "synthetic city", "commuters"
 CITY_CELLS, CITY_SIDE = 64, 6400.0
 
 
@@ -40,8 +38,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--mechanism MODULE:NAME", text, action="append")
     option(parser, "--out FILE", "write an HTML page, and CSV files next to it")
     text = "compare sessions of moving people: a GeoLife folder, SNAP check-ins or a CSV [synthetic commuters]"
-    option(parser, "--traces WHAT", text, nargs="?", const="commuters")
-    option(parser, "--trace PERSON,TIME", "columns of the CSV, with --lat and --lon [usual names]")
+    option(parser, "--traces WHAT", text, nargs="?", const=COMMUTERS)
+    option(parser, "--columns PERSON,TIME,LAT,LON", "of the table of traces [usual names]")
     option(parser, "--every S", "seconds between two positions of a trace [300, 60 of a file]")
     option(parser, "--drives N", "number of drives: the longest ones", default=20)
     add_reading(parser, "where in a file the locations are")
@@ -67,9 +65,8 @@ def run(options: argparse.Namespace) -> None:
         if options.mechanism:
             raise InvalidInputError("--mechanism and --traces do not go together")
         written = _evaluate_traces(options)
-    elif options.trace is not None:
-        raise InvalidInputError("--trace names columns of --traces FILE: give --traces, too")
     else:
+        columns_of(options, None)
         setting = _setting_of(options)
         contenders = [_contender(text) for text in options.mechanism or []]
         with progress_line() as show:
@@ -85,31 +82,19 @@ def _evaluate_traces(options: argparse.Namespace) -> list[Path]:
     from geoind.files import read_traces
     from geoind.traces import commuters, drives_of, evaluate_traces
 
-    columns, most = _trace_columns(options), as_count(options.drives, "--drives")
-    if options.traces == "commuters":
-        if columns:
-            raise InvalidInputError("--trace, --lat and --lon need --traces FILE")
-        drives = commuters(every=300.0 if options.every is None else options.every)
+    most = as_count(options.drives, "--drives")
+    every = {} if options.every is None else {"every": options.every}
+    if options.traces == COMMUTERS:
+        columns_of(options, None)
+        drives = commuters(**every)
     else:
-        every = 60.0 if options.every is None else options.every
-        drives = drives_of(read_traces(options.traces, columns), every=every, most=most)
+        drives = drives_of(read_traces(options.traces, columns_of(options, options.traces)), **every, most=most)
     hours = sum(float(times[-1] - times[0]) for times, _ in drives) / 3600
     print(f"{options.traces}: {plural(len(drives), 'drive')}, {hours:.1f} hours", file=sys.stderr)
     with progress_line() as show:
         evaluation = evaluate_traces(drives, progress=show)
     print(evaluation.text())
     return [] if options.out is None else list(evaluation.write(options.out))
-
-
-def _trace_columns(options: argparse.Namespace) -> dict[str, str]:
-    """Return the column names of a table of traces that the options give."""
-    names = [] if options.trace is None else [name.strip() for name in options.trace.split(",")]
-    if names and (len(names) != 2 or not all(names)):
-        raise InvalidInputError(f"--trace must be the columns PERSON,TIME, got {options.trace!r}")
-    if any(len(given or []) > 1 for given in (options.lat, options.lon)):
-        raise InvalidInputError("--lat and --lon of --traces are one column each")
-    places = {name: given[0] for name, given in (("lat", options.lat), ("lon", options.lon)) if given}
-    return dict(zip(("person", "time"), names, strict=False)) | places
 
 
 def _contender(text: str) -> "Contender":
@@ -125,44 +110,37 @@ def _contender(text: str) -> "Contender":
 
 def _setting_of(options: argparse.Namespace) -> "Setting":
     """Return the setting of the paper with the given priors, cell and loss."""
-    from geoind.evaluation import PAPER_SETTING
-    from geoind.space.sites import Grid
-
-    paper = PAPER_SETTING.grid
-    grid = Grid(0, 0, cell=options.cell, columns=paper.columns, rows=paper.rows)
-    weights: dict[str, Any] = {}
-    projections = {}
-    for what in options.prior or [*PAPER_SETTING.weights, "city"]:
-        name, mass, projection = prior_of(what, options)
-        if name in weights:
-            raise InvalidInputError(f"two priors are called {name!r}: rename a file")
-        weights[name] = mass
-        if projection is not None:
-            projections[name] = projection
-    return replace(PAPER_SETTING, grid=grid, weights=weights, projections=projections, wanted_loss=options.loss)
-
-
-def prior_of(what: str, options: argparse.Namespace) -> "tuple[str, FloatArray, Projection | None]":
-    """Return the name of a prior, its weights on the 9 x 9 cells of the paper, and their projection."""
     from geoind.evaluation import PAPER_SETTING, synthetic_city
     from geoind.evaluation.windows import busiest_window, window_of
     from geoind.files import read_lonlat
+    from geoind.space.sites import Grid
 
-    cell, size = options.cell, {"columns": PAPER_SETTING.grid.columns, "rows": PAPER_SETTING.grid.rows}
-    if what in PAPER_SETTING.weights:
-        return what, PAPER_SETTING.prior(what).mass, None
-    if what in {"city", CITY}:
-        city = synthetic_city(CITY_CELLS, side=CITY_SIDE * cell / 100)
-        return CITY, busiest_window(city.prior, **size).mass, None
-    if not Path(what).exists():
-        known = ", ".join(PAPER_SETTING.weights)
-        raise InvalidInputError(f"--prior must be a file, a folder, 'city' or one of {known}; got {what!r}")
-    lonlat = read_lonlat(what, **reading_of(options))
-    window = window_of(lonlat, cell=cell, **size)
-    west, south, east, north = window.bounds
-    # A file name with bytes that are not UTF-8 can be neither printed nor written to a table.
-    shown = what.encode("utf-8", "replace").decode()
-    count = f"{window.positions:,} of {plural(len(lonlat), 'position')}"
-    where = f"between {west:.4f} and {east:.4f} E, {south:.4f} and {north:.4f} N"
-    print(f"{shown}: {count} in the busiest {size['columns']} x {size['rows']} cells, {where}", file=sys.stderr)
-    return Path(shown).name.split(".")[0], window.prior.mass, window.projection
+    size = {"columns": PAPER_SETTING.grid.columns, "rows": PAPER_SETTING.grid.rows}
+    grid = Grid(0, 0, cell=options.cell, **size)
+    weights, projections = dict[str, Any](), dict[str, Any]()
+    for what in options.prior or [*PAPER_SETTING.weights, "city"]:
+        name = CITY if what == "city" else what
+        if what in PAPER_SETTING.weights:
+            mass = PAPER_SETTING.weights[what]
+        elif name == CITY:
+            city = synthetic_city(CITY_CELLS, side=CITY_SIDE * options.cell / 100)
+            mass = busiest_window(city.prior, **size).mass
+        elif Path(what).exists():
+            lonlat = read_lonlat(what, **reading_of(options))
+            window = window_of(lonlat, cell=options.cell, **size)
+            west, south, east, north = window.bounds
+            # A file name with bytes that are not UTF-8 can be neither printed nor written to a table.
+            shown = what.encode("utf-8", "replace").decode()
+            count = f"{window.positions:,} of {plural(len(lonlat), 'position')}"
+            where = f"between {west:.4f} and {east:.4f} E, {south:.4f} and {north:.4f} N"
+            cells = f"{size['columns']} x {size['rows']} cells"
+            print(f"{shown}: {count} in the busiest {cells}, {where}", file=sys.stderr)
+            name, mass = Path(shown).name.split(".")[0], window.prior.mass
+            projections[name] = window.projection
+        else:
+            known = ", ".join(PAPER_SETTING.weights)
+            raise InvalidInputError(f"--prior must be a file, a folder, 'city' or one of {known}; got {what!r}")
+        if name in weights:
+            raise InvalidInputError(f"two priors are called {name!r}: rename a file")
+        weights[name] = mass
+    return replace(PAPER_SETTING, grid=grid, weights=weights, projections=projections, wanted_loss=options.loss)

@@ -6,21 +6,19 @@ noise that several reports of this level need; with --trace what the traces of a
 """
 
 import argparse
-import csv
 import math
 import secrets
 from pathlib import Path
 from typing import TypeAlias
 
 from geoind.arrays import as_positive
-from geoind.cli.shared import add_privacy, epsilon_of, option, print_rows
+from geoind.cli.shared import add_privacy, columns_of, epsilon_of, option, print_rows
 from geoind.errors import InvalidInputError, plural
 from geoind.mechanisms.spherical import SphericalLaplace
 
 Rows: TypeAlias = list[tuple[str, str]]
 PROBABILITIES = (0.5, 0.9, 0.95, 0.99)
 DISTANCES = (10, 50, 100, 200, 500, 1000, 5000)
-TRACE = ("person", "time", "lat", "lon")
 RADIUS = 200.0
 """Metres of the level of a trace, if --radius is not given."""
 
@@ -58,7 +56,8 @@ def run(options: argparse.Namespace) -> None:
         if None in (options.reports, options.delta, options.level):
             raise InvalidInputError("--reports and --delta go together, with --level and --radius")
         tables |= _several(globe, options.level, options.radius, options.reports, options.delta)
-    lines = _traces(globe, options.trace, options.columns, options.radius or RADIUS)
+    columns = columns_of(options, options.trace)
+    lines = [] if options.trace is None else _traces(globe, options.trace, columns, options.radius or RADIUS)
     print(f"epsilon = {globe.epsilon:.6g} per metre{chosen}")
     for title, rows in tables.items():
         print(f"\n{title}")
@@ -91,18 +90,13 @@ def _several(globe: SphericalLaplace, level: float, radius: float, reports: int,
     }
 
 
-def _traces(globe: SphericalLaplace, path: Path | None, columns: str | None, radius: float) -> list[str]:
+def _traces(globe: SphericalLaplace, path: Path, columns: dict[str, str], radius: float) -> list[str]:
     """Return the lines about cost and error of each method on the traces of a file."""
-    names = [] if columns is None else next(csv.reader([columns]), [])
-    if columns is not None and (path is None or len(names) != len(TRACE) or not all(names)):
-        raise InvalidInputError("--columns must be PERSON,TIME,LAT,LON of --trace FILE")
-    if path is None:
-        return []
     from geoind.files import read_traces
     from geoind.tables.recipe import METHODS, method_of
     from geoind.traces import trace_costs
 
-    traces = read_traces(path, dict(zip(TRACE, names, strict=False)))
+    traces = read_traces(path, columns)
     methods = {str(name): method_of(name, globe) for name in METHODS}
     # The noise of a real release is under another key.
     costs = trace_costs(traces, methods, key=secrets.token_bytes(32))

@@ -5,11 +5,9 @@ extensions (docs/extension.md).
 """
 
 import argparse
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 
-from geoind.cli.shared import option
+from geoind.cli.shared import import_demo, option
 
 __all__ = ["add_options", "run"]
 
@@ -22,8 +20,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> None:
     """Write the extension."""
-    # Imported by name, because the library must not depend on the demo. In a clone it is next to the library.
-    home = "geoind.webdemo" if find_spec("geoind.webdemo") else "webdemo"
-    written = import_module(f"{home}.extension_build").write_extension(options.out, options.browser)
+    written = import_demo("extension_build").write_extension(options.out, options.browser)
     page = "chrome://extensions" if options.browser == "chromium" else "about:debugging"
     print(f"Wrote {len(written)} files: open {page} and load {options.out}")

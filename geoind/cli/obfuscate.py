@@ -10,19 +10,19 @@ import argparse
 import csv
 import math
 import re
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from geoind.cli.shared import (
+    NOISE,
     add_privacy,
     add_reading,
     find_sources,
+    given_to,
     level_of,
     option,
     privacy_of,
@@ -34,18 +34,6 @@ from geoind.errors import InvalidInputError
 if TYPE_CHECKING:
     from geoind.budgets.ledger import Ledger
 
-SAME_NAME = (
-    "method",
-    "reports_per_person",
-    "same_place",
-    "allow_total",
-    "missing",
-    "order",
-    "rejects",
-    "job",
-    "cells",
-)
-"""Options with the name of their parameter in `obfuscate_file`."""
 MOST_DAYS = 1_000_000
 STEPS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 STEP = re.compile(rf"(\d{{1,6}})\s*({'|'.join(STEPS)})")
@@ -70,8 +58,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     option(group, "--missing raise|keep", "records without a location: an error, or kept without", default="raise")
     group = parser.add_argument_group("the same noise again for the same record")
     text = "a secret of 64 hexadecimal digits or 32 bytes; anyone who has it can undo the noise"
-    option(group, "--key-file FILE", text)
-    option(group, "--id COLUMN", "column that identifies a record [its file and row]")
+    option(group, "--key-file FILE", text, dest="key")
+    option(group, "--id COLUMN", "column that identifies a record [its file and row]", dest="id_column")
     group = parser.add_argument_group("budgets")
     option(group, "--ledger URL", "charge the persons in this database, such as sqlite:///budgets.db")
     option(group, "--budget E", "epsilon per metre that a person may spend")
@@ -95,7 +83,7 @@ def _add_declarations(parser: argparse.ArgumentParser) -> None:
     option(group, "--allow-total E", "accept this total epsilon per metre of one person")
     group = parser.add_argument_group("people who move")
     text = "these columns make traces of the rows, in order of time; with --person-per-file only TIME"
-    option(group, "--trace PERSON,TIME", text)
+    option(group, "--trace PERSON,TIME", text, dest="time")
     text = "sparse: free while a person stays; switching: with fewer tests; independent: fresh noise [switching]"
     option(group, "--method switching|sparse|predictive|independent", text)
     text = "never more than this level within this radius in an hour, with a day saved up; such as 2/200/hour"
@@ -132,17 +120,16 @@ def run(options: argparse.Namespace) -> None:
         raise InvalidInputError("several files become a folder, not standard output")
     keywords = _keywords(options)
     ledger, start = _ledger(options), time.monotonic()
-    with ledger or nullcontext(), _cleaning_up(), progress_line() as show:
+    with ledger or nullcontext(), progress_line() as show:
 
         def progress(count: int, share: float | None) -> None:
             speed = count / max(time.monotonic() - start, 1e-3)
             show(f"{count:,} reports, {speed:,.0f} per second", share)
 
-        keywords |= {"ledger": ledger, "progress": progress}
         if several:
             find_sources(options.sources)
         source = options.sources if several else options.sources[0]
-        summary = obfuscate_file(source, options.target, workers=options.workers, **keywords)
+        summary = obfuscate_file(source, **keywords | {"ledger": ledger, "progress": progress})
     if not options.quiet:
         print(summary, file=sys.stderr)
         if summary.rejected:
@@ -151,23 +138,21 @@ def run(options: argparse.Namespace) -> None:
 
 def _keywords(options: argparse.Namespace) -> dict[str, Any]:
     """Return the keywords of `obfuscate_file`."""
+    from geoind.files.job import obfuscate_file
     from geoind.keys import Key
 
-    person, time_column = _person_and_time(options)
     privacy = privacy_of(options)
-    return {
+    changed = {
+        **dict.fromkeys(NOISE),
+        **_person_and_time(options),
         **privacy,
         **reading_of(options),
-        **{name: getattr(options, name) for name in SAME_NAME},
-        "person": person,
-        "time": time_column,
         "keep": next(csv.reader([",".join(options.keep)]), []),
-        "key": None if options.key_file is None else Key.in_file(options.key_file),
-        "id_column": options.id,
-        "spreadsheet_safe": options.spreadsheet_safe,
-        "time_step": _time_steps(options.time_step, time_column),
-        **_moving(options, privacy, time_column),
+        "key": None if options.key is None else Key.in_file(options.key),
     }
+    changed["time_step"] = _time_steps(options.time_step, changed["time"])
+    changed |= _moving(options, privacy, changed["time"])
+    return given_to(obfuscate_file, options) | changed
 
 
 def _moving(options: argparse.Namespace, privacy: dict[str, Any], time_column: str | None) -> dict[str, Any]:
@@ -221,20 +206,16 @@ def _time_steps(texts: list[str], time_column: str | None) -> dict[str, float] |
     return steps or None
 
 
-def _person_and_time(options: argparse.Namespace) -> tuple[Any, str | None]:
+def _person_and_time(options: argparse.Namespace) -> dict[str, Any]:
     """Return the declared persons, and the time column of traces."""
     from geoind.tables.recipe import EACH_FILE, EACH_ROW
 
     person = options.person or (EACH_ROW if options.each_row_a_person else None)
     person = EACH_FILE if options.person_per_file else person
-    if options.trace is None:
-        return person, None
-    names = next(csv.reader([options.trace]), [])
-    if person is None and len(names) == 2 and all(names):
-        return names[0], names[1]
-    if person is not None and len(names) == 1 and names[0]:
-        return person, names[0]
-    raise InvalidInputError("--trace must be PERSON,TIME; with --person or --person-per-file, TIME alone")
+    names = [None] if options.time is None else next(csv.reader([options.time]), [])
+    if options.time is not None and (len(names) != 1 + (person is None) or not all(names)):
+        raise InvalidInputError("--trace must be PERSON,TIME; with --person or --person-per-file, TIME alone")
+    return {"person": person or names[0], "time": names[-1]}
 
 
 def _ledger(options: argparse.Namespace) -> "Ledger | None":
@@ -259,20 +240,3 @@ def _ledger(options: argparse.Namespace) -> "Ledger | None":
         ledger.close()
         raise InvalidInputError("--ledger is a database in memory: give a file, such as sqlite:///budgets.db")
     return ledger
-
-
-@contextmanager
-def _cleaning_up() -> Iterator[None]:
-    """Clean up after SIGTERM, SIGHUP and SIGQUIT as after an interrupt; ignored signals stay ignored (nohup)."""
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, name)]
-    caught = [number for number in numbers if signal.getsignal(number) != signal.SIG_IGN]
-    before = {number: signal.signal(number, _exit) for number in caught}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _exit(number: int, frame: object) -> None:  # noqa: ARG001
-    raise SystemExit(128 + number)

@@ -1,6 +1,8 @@
 """Options and output that several commands share."""
 
 import argparse
+import csv
+import inspect
 import math
 import os
 import re
@@ -9,16 +11,20 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from geoind.errors import MOST_SAID, InvalidInputError, plural, printable
+from geoind.errors import MOST_SAID, GeoindError, InvalidInputError, plural, printable
 from geoind.pipeline import choose_mechanism
 
 FORMATS = ("csv", "tsv", "ndjson", "geojson", "gpx", "parquet", "plt", "google", "vector")
 """As `geoind.files` has them, which takes too long to import for a help text."""
 LOGARITHM = re.compile(r"ln\s*([^\s()]+)|(?:ln|log)\s*\(\s*([^\s()]+)\s*\)", re.IGNORECASE)
 """A natural logarithm. `log` needs parentheses, because log10 is another logarithm."""
+NOISE = ("epsilon", "level", "radius", "delta", "reports", "mechanism")
+"""The parameters of the noise of a table."""
+TRACE = ("person", "time", "lat", "lon")
 NAMED = 10
 """At most this many files that were not read are named."""
 TYPES: dict[str, type] = dict.fromkeys(["E", "M", "S", "P", "X", "WEST"], float) | {"N": int, "FILE": Path}
@@ -40,7 +46,7 @@ def option(parser: argparse._ActionsContainer, name: str, text: str, **settings:
         settings["metavar"] = tuple(value.split()) if " " in value else value
         settings.setdefault("type", TYPES.get(value.split()[0], str))
     elif flag.startswith("-"):
-        settings["action"] = "store_true"
+        settings.setdefault("action", "store_true")
     default = settings.get("default")
     shown = f" [{default:g}]" if isinstance(default, float) else f" [{default}]"
     parser.add_argument(flag, help=f"{text}{shown if default else ''}", **settings)
@@ -93,8 +99,7 @@ def _level_of_factor(text: str) -> float:
 
 def privacy_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return the noise that the options of a command that makes reports select, as keywords of a table."""
-    names = ("epsilon", "level", "radius", "delta", "reports")
-    promise = {name: given for name in names if (given := getattr(options, name, None)) is not None}
+    promise = {name: given for name in NOISE[:-1] if (given := getattr(options, name, None)) is not None}
     family = getattr(options, "mechanism", None)
     if family is not None and "delta" not in promise:
         raise InvalidInputError("--mechanism needs --delta, --level and --radius")
@@ -124,21 +129,38 @@ def add_reading(parser: argparse.ArgumentParser, title: str) -> None:
     option(group, "--layer NAME", "layer of a GeoPackage or another file with layers [the only one]")
     text = "format of the input, if its name does not show it; vector is any format of GDAL"
     option(group, f"--format {'|'.join(FORMATS)}", text)
-    option(group, "--delimiter CHARACTER", "between the fields of a CSV file, or 'tab' [detected]")
-    option(group, "--no-header", "the first line of a CSV file is a record; columns are numbers, from 1")
+    option(
+        group, "--delimiter CHARACTER", "between the fields of a CSV file, or 'tab' [detected]", type=_delimiter
+    )
+    text = "the first line of a CSV file is a record; columns are numbers, from 1"
+    option(group, "--no-header", text, dest="header", action="store_false")
+
+
+def _delimiter(text: str) -> str:
+    return "\t" if text in ("tab", "\\t") else text
 
 
 def reading_of(options: argparse.Namespace) -> dict[str, Any]:
     """Return how files are read and where their locations are, as keywords of the readers in `geoind.files`."""
-    from geoind.files import Reading
+    from geoind.files import Reading, read_places
 
-    reading = Reading(
-        format=options.format,
-        delimiter={"tab": "\t", "\\t": "\t"}.get(options.delimiter, options.delimiter),
-        header=not options.no_header,
-        layer=options.layer,
-    )
-    return {"reading": reading, **{name: getattr(options, name) for name in ("lon", "lat", "geometry", "crs")}}
+    return {"reading": Reading(**given_to(Reading, options)), **given_to(read_places, options)}
+
+
+def given_to(function: Callable[..., Any], options: argparse.Namespace) -> dict[str, Any]:
+    """Return the options that were given and have the names of parameters of a function."""
+    names = inspect.signature(function).parameters
+    return {name: value for name, value in vars(options).items() if name in names and value is not None}
+
+
+def columns_of(options: argparse.Namespace, file: object) -> dict[str, str]:
+    """Return what the columns of a table of traces are called; there must be a file if they are given."""
+    if options.columns is None:
+        return {}
+    names = next(csv.reader([options.columns]), [])
+    if file is None or len(names) != len(TRACE) or not all(names):
+        raise InvalidInputError("--columns must be PERSON,TIME,LAT,LON of a file of traces")
+    return dict(zip(TRACE, names, strict=True))
 
 
 def find_sources(sources: Sequence[str]) -> list[Path]:
@@ -163,11 +185,26 @@ def load_named(name: str) -> Any:
         raise InvalidInputError(f"a mechanism of your own must be MODULE:NAME, got {name!r}")
     # At the end, so that no file of this folder replaces an installed module.
     sys.path.append(str(Path.cwd()))
-    try:
+    with errors_of(f"{name} cannot be imported"):
         return getattr(import_module(module), attribute)
+
+
+@contextmanager
+def errors_of(what: str) -> Iterator[None]:
+    """Raise errors of other people's code as `InvalidInputError`, also `sys.exit`."""
+    try:
+        yield
+    except GeoindError:
+        raise
     except (Exception, SystemExit) as error:
         reason = " ".join(f"{type(error).__name__}: {error}".split())
-        raise InvalidInputError(f"{name} cannot be imported: {reason}") from error
+        raise InvalidInputError(f"{what}: {reason}") from error
+
+
+def import_demo(module: str) -> Any:
+    """Return a module of the demo by its name, because the library must not depend on it."""
+    # In a clone it is next to the library.
+    return import_module(f"{'geoind.webdemo' if find_spec('geoind.webdemo') else 'webdemo'}.{module}")
 
 
 def check_target(target: Path, inputs: Iterable[Path] = ()) -> None:

@@ -1,7 +1,5 @@
 """Confidence intervals of an estimated population, by the bootstrap."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from geoind.arrays import FloatArray, as_count, as_unit, frozen
@@ -9,32 +7,11 @@ from geoind.errors import InvalidInputError
 from geoind.estimate.ascent import OnStep, climbed
 from geoind.estimate.population import PopulationEstimate, share_within
 from geoind.parallel import Threads, available_cores
-from geoind.space.sites import Sites
 
-__all__ = ["Intervals", "as_replicates", "bootstrap_intervals"]
+__all__ = ["as_replicates", "bootstrap_intervals"]
 
 CONFIDENCE = 0.9
 """Default confidence of an interval."""
-
-
-@dataclass(frozen=True, eq=False)
-class Intervals:
-    """A lower and an upper mass for each site.
-
-    Attributes
-    ----------
-    sites : Sites
-        The sites of the masses.
-    low, high : array
-        Ends of the intervals, one per site; read-only.
-    confidence : float
-        Share of the replicates within each interval.
-    """
-
-    sites: Sites
-    low: FloatArray
-    high: FloatArray
-    confidence: float
 
 
 def bootstrap_intervals(
@@ -45,8 +22,8 @@ def bootstrap_intervals(
     rng: np.random.Generator | int = 0,
     workers: int | None = None,
     progress: OnStep | None = None,
-) -> Intervals:
-    """Return an interval for the mass of each site, from estimates of resampled reports.
+) -> tuple[FloatArray, FloatArray]:
+    """Return the lower and the upper end of an interval for the mass of each site, from resampled reports.
 
     Reports are resampled with replacement, and the estimate is repeated with the same number of steps. The
     quantiles over the replicates show the *variance* of the estimate. They do not show its bias: a map that was
@@ -73,8 +50,8 @@ def bootstrap_intervals(
     >>> channel = randomised_response(3, epsilon=2.0)
     >>> people = np.repeat(channel.inputs.xy, [600, 300, 100], axis=0)
     >>> found = estimate_population(channel.sample(people, rng=1), channel, channel.inputs)
-    >>> sure = bootstrap_intervals(found, replicates=50)
-    >>> bool((sure.low <= found.mass).all() and (found.mass <= sure.high).all())
+    >>> low, high = bootstrap_intervals(found, replicates=50)
+    >>> bool((low <= found.mass).all() and (found.mass <= high).all())
     True
     """
     confidence = as_unit(confidence, "confidence")
@@ -98,7 +75,7 @@ def bootstrap_intervals(
             if progress is not None:
                 progress(number + 1, value)
     low, high = np.quantile(masses, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
-    return Intervals(grid, frozen(low), frozen(high), confidence)
+    return frozen(low), frozen(high)
 
 
 def as_replicates(value: int, confidence: float, name: str) -> int:

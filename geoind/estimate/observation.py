@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
     from geopandas import GeoDataFrame, GeoSeries
 
 __all__ = [
-    "ChannelReports",
     "Mechanisms",
-    "NoiseReports",
     "Observation",
     "Reports",
     "check_inputs",
@@ -46,37 +44,22 @@ ROUNDING = 1e-16
 """A predicted probability below this share of the largest is rounding error of the Fourier transform."""
 
 
-class Observation(Protocol):
-    """Observed reports, and the linear map from populations to their probabilities."""
-
-    @property
-    def counts(self) -> FloatArray:
-        """Count of each observed report."""
-        ...
-
-    @property
-    def sensitivity(self) -> FloatArray:
-        """Probability that a report of a person at each site can be observed."""
-        ...
-
-    def predict(self, mass: FloatArray) -> FloatArray:
-        """Return the probability of each observed report under a population."""
-        ...
-
-    def explain(self, weights: FloatArray) -> FloatArray:
-        """Return for each site the sum of its reports' probabilities times their weights."""
-        ...
+Observation: TypeAlias = "_ChannelReports | _NoiseReports | _Together"
+"""Observed reports, and the linear map from populations to their probabilities."""
 
 
 @dataclass(frozen=True, eq=False)
-class ChannelReports:
-    """Reports of a finite channel: a dense matrix."""
+class _ChannelReports:
+    """Reports of a finite channel: a dense matrix.
+
+    `counts` are those of each observed report; so they are of the other observations.
+    """
 
     counts: FloatArray
     columns: FloatArray
 
     @classmethod
-    def of(cls, channel: Channel, reports: FloatArray) -> "ChannelReports":
+    def of(cls, channel: Channel, reports: FloatArray) -> "_ChannelReports":
         """Return the reports as counts of the channel's outputs."""
         counts = count_outputs(channel, reports)
         seen = np.flatnonzero(counts)
@@ -120,7 +103,7 @@ def count_outputs(channel: Channel, reports: FloatArray) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class NoiseReports:
+class _NoiseReports:
     """Reports of planar Laplace noise of several epsilons, counted in the cells of a window."""
 
     counts: FloatArray
@@ -128,7 +111,7 @@ class NoiseReports:
     convolution: Convolution
 
     @classmethod
-    def of(cls, grid: Grid, window: Grid, groups: Sequence[tuple[float, FloatArray]]) -> "NoiseReports":
+    def of(cls, grid: Grid, window: Grid, groups: Sequence[tuple[float, FloatArray]]) -> "_NoiseReports":
         """Return the reports of groups (epsilon per metre, (n, 2) metres within the window)."""
         every = [np.bincount(window.nearest(xy), minlength=len(window)) for _, xy in groups]
         seen = tuple(np.flatnonzero(counts) for counts in every)
@@ -304,7 +287,7 @@ def observe(
     for mechanism, xy in groups:
         if isinstance(mechanism, Channel):
             check_inputs(mechanism, grid)
-            parts.append(ChannelReports.of(mechanism, xy))
+            parts.append(_ChannelReports.of(mechanism, xy))
     if open_border and parts:
         raise InvalidInputError("open_border needs noise: a channel has no people outside its inputs")
     population = grid
@@ -312,7 +295,7 @@ def observe(
     if noisy:
         cells, window, inside = windowed(noisy, grid, projection, open_border=open_border)
         population = window if open_border else cells
-        parts.append(NoiseReports.of(window if open_border else cells, window, inside))
+        parts.append(_NoiseReports.of(window if open_border else cells, window, inside))
     return (parts[0] if len(parts) == 1 else _Together(tuple(parts))), population
 
 

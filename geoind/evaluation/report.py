@@ -4,7 +4,7 @@ import base64
 import io
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "WAYS",
-    "Picture",
     "evaluation_page",
     "findings",
     "html_figure",
@@ -56,13 +55,6 @@ WAYS = {
 }
 PIXELS_PER_INCH = 110
 MARKS = {"holds": "✓ holds", "fails": "✗ fails", "equal": "= equal", "depends on which optimum": "? depends"}
-
-
-class Picture(NamedTuple):
-    """A figure and its caption."""
-
-    figure: "Figure"
-    caption: str
 
 
 def pivot(table: "DataFrame", way: str, measure: str) -> "DataFrame":
@@ -147,22 +139,20 @@ def _own(table: "DataFrame") -> list[str]:
     return [name for name in dict.fromkeys(table["mechanism"]) if name not in BUILT_IN]
 
 
-def pictures(evaluation: Evaluation) -> dict[str, Picture]:
-    """Return every figure of the report by name."""
+def pictures(evaluation: Evaluation) -> "dict[str, tuple[Figure, str]]":
+    """Return every figure of the report and its caption, by name."""
     setting, claims, own = evaluation.setting, evaluation.claims, _own(evaluation.table)
     found = {
-        "priors": Picture(
-            figures.draw_priors(setting), "Priors: darker is likelier; lines separate the cloaking zones."
-        )
+        "priors": (figures.draw_priors(setting), "Priors: darker is likelier; lines separate the cloaking zones.")
     }
     for way in WAYS:
         table = evaluation.table[evaluation.table["equalised"] == way]
-        found[f"paper-{way}"] = Picture(
+        found[f"paper-{way}"] = (
             figures.draw_bars(table, mechanisms=PAPER_MECHANISMS, title=_cloaking_finding(claims, way)),
             "The mechanisms of the paper. Many mechanisms are optimal for the uniform prior; a whisker shows the "
             "range of their errors.",
         )
-        found[f"others-{way}"] = Picture(
+        found[f"others-{way}"] = (
             figures.draw_bars(table, mechanisms=(*OTHER_MECHANISMS, *own), title=_rival_finding(claims, way)),
             "Further mechanisms. The remapped Laplace and the optimal geo-ind mechanism were built for the prior "
             "that they are measured under.",
@@ -170,19 +160,20 @@ def pictures(evaluation: Evaluation) -> dict[str, Picture]:
         last = table["prior"].iloc[-1]
         wanted = [(way, last, name) for name in figures.styles_of(table["mechanism"]) if name != "dummies"]
         channels = {key[2]: evaluation.channels[key] for key in wanted if key in evaluation.channels}
-        found[f"channels-{way}"] = Picture(
+        found[f"channels-{way}"] = (
             figures.draw_channels(
                 channels, setting.prior(last), setting, title=f"Reports and posteriors of each mechanism ({last})"
             ),
             "Top: the distribution of reports of the middle cell. Bottom: the posterior after a report there.",
         )
-    found["scatter"] = Picture(
+    found["scatter"] = (
         figures.draw_scatter(evaluation.table, title="Cost and privacy of each mechanism, over all priors"),
         "Large marks: means over the priors. Small marks: single priors. On the line error and cost are equal.",
     )
     for prior, part in evaluation.curves.groupby("prior", sort=False):
-        found[f"curves-{prior}".replace(" ", "-")] = Picture(
-            figures.draw_curves(part, title=_curve_finding(part)), f"Under the {prior} prior."
+        found[f"curves-{prior}".replace(" ", "-")] = (
+            figures.draw_curves(part, title=_curve_finding(part)),
+            f"Under the {prior} prior.",
         )
     return found
 
@@ -190,7 +181,7 @@ def pictures(evaluation: Evaluation) -> dict[str, Picture]:
 def render_html(evaluation: Evaluation) -> str:
     """Return the page as one string, without scripts, links or requests."""
     setting = evaluation.setting
-    drawn = {name: html_figure(picture) for name, picture in pictures(evaluation).items()}
+    drawn = {name: html_figure(*picture) for name, picture in pictures(evaluation).items()}
     intro = fill(
         INTRODUCTION,
         cells=len(setting.grid),
@@ -284,17 +275,17 @@ def html_table(wide: "DataFrame", digits: str) -> Markup:
     return fill(TABLE, levels=wide.index.nlevels, columns=wide.columns, rows=rows)
 
 
-def html_figure(picture: Picture) -> Markup:
+def html_figure(figure: "Figure", caption: str) -> Markup:
     """Return a figure with its caption."""
     buffer = io.BytesIO()
     # Two dots per pixel, for high-resolution screens.
-    picture.figure.savefig(buffer, format="png", dpi=2 * PIXELS_PER_INCH)
+    figure.savefig(buffer, format="png", dpi=2 * PIXELS_PER_INCH)
     return fill(
         FIGURE,
-        title=picture.figure.get_suptitle(),
-        width=round(PIXELS_PER_INCH * picture.figure.get_figwidth()),
+        title=figure.get_suptitle(),
+        width=round(PIXELS_PER_INCH * figure.get_figwidth()),
         data=base64.b64encode(buffer.getvalue()).decode("ascii"),
-        caption=picture.caption,
+        caption=caption,
     )
 
 

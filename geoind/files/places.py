@@ -1,21 +1,30 @@
 """The places of files of any format, traces for research, and reports with the epsilon of their release."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
-from geoind.arrays import FloatArray, as_lonlat, as_positive
+from geoind.arrays import FloatArray, IntArray, as_lonlat, as_positive
 from geoind.errors import InvalidInputError, plural
 from geoind.files.folders import files_in
 from geoind.files.formats import Bytes, Reading, kind_of, open_source
 from geoind.keys import KeyLike
-from geoind.tables.columns import NO_TIME, empty, listed, numbers_of, persons_in, seconds_of, values_of
+from geoind.tables.columns import (
+    NO_TIME,
+    empty,
+    listed,
+    numbers_of,
+    only_column,
+    persons_in,
+    seconds_of,
+    values_of,
+)
 from geoind.tables.places import LonLat, Points, degrees_of, places_in, places_of
-from geoind.tables.record import ReleaseRecord
 from geoind.tables.sidecars import read_promise, record_of
 
 if TYPE_CHECKING:
@@ -28,9 +37,9 @@ __all__ = [
     "read_lonlat",
     "read_places",
     "read_reports",
+    "read_rows",
     "read_traces",
     "read_zones",
-    "recorded_places",
 ]
 
 SNAP = {"1": "person", "2": "time", "3": "lat", "4": "lon", "5": "venue"}
@@ -72,19 +81,26 @@ def read_places(
     ...     np.concatenate(list(read_places(file)))
     array([[ 2.35, 48.86]])
     """
-    reading = reading or Reading()
+    for places, _, _ in read_rows(path, reading or Reading(), places_of(lon, lat, geometry, crs)):
+        for place in places:
+            yield place[~np.isnan(place[:, 0])]
+
+
+def read_rows(
+    path: str | Path, reading: Reading, given: tuple[LonLat | Points, ...] = (), columns: Iterable[str] = ()
+) -> Iterator[tuple[list[FloatArray], pa.RecordBatch, IntArray]]:
+    """Yield the places of each batch of a file, NaN in rows without one, further columns, and numbers of rows."""
     try:
         source = open_source(path, reading)
-        given = places_of(lon, lat, geometry, crs) or _recorded(path, reading, source.schema.names)
-        columns = places_in(source.schema, given)
-        for rows in source.rows([name for place in columns for name in place.names]):
+        places = places_in(source.schema, given or _recorded(path, reading, source.schema.names))
+        wanted = {name for place in places for name in place.names}
+        for rows in source.rows(sorted(wanted.union(only_column(source.schema, name) for name in columns))):
             for bad in rows.bad:
                 raise InvalidInputError(f"{source.unit} {bad.row}: {bad.reason}")
-            places, problems = degrees_of(columns, rows.batch, missing=True)
+            degrees, problems = degrees_of(places, rows.batch, missing=True)
             for row, reason in problems.items():
                 raise InvalidInputError(f"{source.unit} {rows.numbers[row]}: {reason}")
-            for place in places:
-                yield place[~np.isnan(place[:, 0])]
+            yield degrees, rows.batch, rows.numbers
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from None
 
@@ -94,14 +110,10 @@ def _recorded(path: str | Path, reading: Reading, names: Sequence[str]) -> tuple
     kind = kind_of(path, reading.format)
     if kind.format in ("geojson", "gpx", "vector") or not Path(path).is_file():
         return ()
-    return () if record_of(path) is None else recorded_places(read_promise(path), names)
-
-
-def recorded_places(record: ReleaseRecord, names: Sequence[str]) -> tuple[LonLat | Points, ...]:
-    """Return where a release record says that reports are; nothing if these names are not among the columns."""
-    if not {name for place in record.places for name in place} <= set(names):
+    places = () if record_of(path) is None else read_promise(path).places
+    if not {name for place in places for name in place} <= set(names):
         return ()
-    return tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in record.places)
+    return tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in places)
 
 
 def read_lonlat(
@@ -245,7 +257,7 @@ def _columns(path: Path, called: Mapping[str, str], needed: Sequence[str] = tupl
         if len(names) != 1:
             raise InvalidInputError(
                 f"{path} must have one column for the {wanted}, called one of {', '.join(usual)}: "
-                "say which it is with --trace PERSON,TIME, --lat and --lon"
+                "say which it is with `columns=`"
             )
         found[names[0]] = wanted
     if len(found) < len(needed):

@@ -3,7 +3,7 @@
 from branca.element import MacroElement
 from jinja2 import Template
 
-__all__ = ["GRATICULE_STYLE", "Graticule"]
+__all__ = ["GRATICULE_STYLE", "graticule"]
 
 GRATICULE_STYLE = """
 .graticule { stroke: #7a86a0; stroke-opacity: 0.35; }
@@ -12,17 +12,7 @@ GRATICULE_STYLE = """
 """
 
 
-class Graticule(MacroElement):  # type: ignore[misc]
-    """Lines of a folium map at round degrees, drawn anew for each view.
-
-    Examples
-    --------
-    >>> import folium
-    >>> paris = folium.Map([48.86, 2.35], tiles=None)
-    >>> _ = Graticule().add_to(paris)
-    """
-
-    _template = Template("""
+TEMPLATE = Template("""
 {% macro script(this, kwargs) %}
 (() => {
   const map = {{ this._parent.get_name() }}, pane = map.createPane("graticule");
@@ -61,3 +51,17 @@ class Graticule(MacroElement):  # type: ignore[misc]
 })();
 {% endmacro %}
 """)
+
+
+def graticule() -> MacroElement:
+    """Return lines of a folium map at round degrees, drawn anew for each view.
+
+    Examples
+    --------
+    >>> import folium
+    >>> paris = folium.Map([48.86, 2.35], tiles=None)
+    >>> _ = graticule().add_to(paris)
+    """
+    lines = MacroElement()
+    lines._name, lines._template = "Graticule", TEMPLATE
+    return lines

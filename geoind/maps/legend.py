@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from geoind.maps.graticule import GRATICULE_STYLE, Graticule
+from geoind.maps.graticule import GRATICULE_STYLE, graticule
 from geoind.maps.offline import add_html
 from geoind.pictures.page import fill
 
@@ -62,7 +62,7 @@ COLOUR_BAR = """
 def add_legend(chart: "Map", title: str, lines: Sequence[str], *, style: str = "") -> None:
     """Add a title, a legend and a graticule to the page of a map; text is escaped, `Markup` is not."""
     chart.get_root().title = escape(title)
-    Graticule().add_to(chart)
+    graticule().add_to(chart)
     add_html(chart, fill(LEGEND, title=title, lines=lines), STYLE + GRATICULE_STYLE + style)
 
 

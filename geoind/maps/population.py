@@ -1,7 +1,7 @@
 """Write an estimated population: cells with masses for other programs, a picture, a map."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -9,7 +9,6 @@ from geoind.arrays import FloatArray
 from geoind.atomic import AtomicWriter
 from geoind.channels.priors import Prior
 from geoind.errors import GeoindError, InvalidInputError, SitesMismatchError
-from geoind.estimate.bootstrap import Intervals
 from geoind.extras import require
 from geoind.maps.legend import add_legend, colour_bar
 from geoind.maps.offline import save_offline
@@ -29,6 +28,9 @@ DECIMALS = 6
 
 OPACITY = 0.75
 """Of the densest cell on a map, and of its colour in the legend."""
+
+Intervals: TypeAlias = tuple[FloatArray, FloatArray]
+"""The lower and the upper mass of each cell."""
 
 EMPTY = 1e-6
 """Share of the largest mass below which a cell counts as empty."""
@@ -55,9 +57,9 @@ def population_frame(
     grid = _grid_of(population)
     columns: dict[str, FloatArray] = {"mass": population.mass}
     if intervals is not None:
-        if intervals.sites != grid:
+        if any(end.shape != population.mass.shape for end in intervals):
             raise SitesMismatchError("intervals must be of the population's cells")
-        columns |= {"low": intervals.low, "high": intervals.high}
+        columns |= dict(zip(("low", "high"), intervals, strict=True))
     ends = corners(grid, projection)
     ring = [ends[:-1, :-1], ends[:-1, 1:], ends[1:, 1:], ends[1:, :-1], ends[:-1, :-1]]
     outlines = shapely.polygons(np.stack(ring, axis=2).reshape(len(grid), 5, 2))
@@ -154,7 +156,7 @@ def _write_csv(population: Prior, path: Path, projection: Projection, intervals:
     columns = [projection.to_lonlat(population.sites.xy).round(DECIMALS), population.mass[:, None]]
     names = "lon,lat,mass"
     if intervals is not None:
-        columns += [intervals.low[:, None], intervals.high[:, None]]
+        columns += [end[:, None] for end in intervals]
         names += ",low,high"
     formats = [f"%.{DECIMALS}f"] * 2 + ["%.9g"] * (names.count(",") - 1)
     np.savetxt(path, np.hstack(columns), fmt=formats, delimiter=",", header=names, comments="")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from markupsafe import Markup
 
@@ -11,19 +11,13 @@ from geoind.pictures.charts import CHART_STYLE
 from geoind.pictures.page import fill, html_page
 from geoind.version import __version__
 
-__all__ = ["Sections", "Table", "as_html", "as_markdown", "figure"]
+__all__ = ["Rows", "Sections", "as_html", "as_markdown", "figure"]
 
 
-class Table(NamedTuple):
-    """Rows of text under a head, with a caption and a note below it."""
+Rows: TypeAlias = tuple[str, Sequence[str], Sequence[Sequence[str]], str]
+"""A table: its caption, its head, its rows of text, and a note below the caption, or nothing."""
 
-    caption: str
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    note: str = ""
-
-
-Sections: TypeAlias = Mapping[str, Sequence[str | Table]]
+Sections: TypeAlias = Mapping[str, Sequence[str | Rows]]
 """From a heading to what follows: sentences, tables, and figures as `Markup`."""
 
 
@@ -38,7 +32,7 @@ def as_html(title: str, sections: Sections, *, verdict: str = "") -> str:
     Parameters
     ----------
     title : str
-    sections : mapping of str to sequences of str, Table and Markup
+    sections : mapping of str to sequences of str, Rows and Markup
         What stands below each heading.
     verdict : {"", "passed", "failed"}
         Shown below the title.
@@ -54,9 +48,11 @@ def as_html(title: str, sections: Sections, *, verdict: str = "") -> str:
     return html_page(title, body, styles=[STYLE, CHART_STYLE])
 
 
-def _html(part: str | Table) -> Markup:
-    if isinstance(part, Table):
-        return fill(TABLE, table=part._replace(rows=[[printable(cell) for cell in row] for row in part.rows]))
+def _html(part: str | Rows) -> Markup:
+    if isinstance(part, tuple):
+        caption, head, rows, note = part
+        shown = [[printable(cell) for cell in row] for row in rows]
+        return fill(TABLE, caption=caption, head=head, rows=shown, note=note)
     return part if isinstance(part, Markup) else fill("<p>{{ text }}</p>", text=part)
 
 
@@ -76,11 +72,12 @@ def as_markdown(title: str, sections: Sections) -> str:
     for heading, parts in sections.items():
         lines += ["", f"## {heading}"]
         for part in parts:
-            if isinstance(part, Table):
-                lines += ["", f"**{_escaped(part.caption)}**"]
-                lines += ["", _escaped(part.note)] if part.note else []
-                lines += ["", _row(part.head), _row(["---"] * len(part.head))]
-                lines += [_row([_escaped(cell) for cell in row]) for row in part.rows]
+            if isinstance(part, tuple):
+                caption, head, rows, note = part
+                lines += ["", f"**{_escaped(caption)}**"]
+                lines += ["", _escaped(note)] if note else []
+                lines += ["", _row(head), _row(["---"] * len(head))]
+                lines += [_row([_escaped(cell) for cell in row]) for row in rows]
             elif not isinstance(part, Markup):
                 lines += ["", _escaped(part)]
     return "\n".join([*lines, "", f"geoind {__version__}", ""])
@@ -116,14 +113,14 @@ FIGURE = """
 """
 
 TABLE = """
-<h3>{{ table.caption }}</h3>
-{% if table.note %}<p>{{ table.note }}</p>{% endif %}
-<div class="wide" role="region" tabindex="0" aria-label="{{ table.caption }}"><table>
-{% if table.head | join %}
-<thead><tr>{% for cell in table.head %}<th scope="col">{{ cell }}</th>{% endfor %}</tr></thead>
+<h3>{{ caption }}</h3>
+{% if note %}<p>{{ note }}</p>{% endif %}
+<div class="wide" role="region" tabindex="0" aria-label="{{ caption }}"><table>
+{% if head | join %}
+<thead><tr>{% for cell in head %}<th scope="col">{{ cell }}</th>{% endfor %}</tr></thead>
 {% endif %}
 <tbody>
-{% for row in table.rows %}
+{% for row in rows %}
 <tr>{% for cell in row %}{% if loop.first %}<th scope="row">{{ cell }}</th>{% else %}<td>{{ cell }}</td>{% endif %}
 {% endfor %}</tr>
 {% endfor %}

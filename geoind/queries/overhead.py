@@ -5,7 +5,6 @@ It uses the textbook's radius (`retrieval_radius`); that of `private_query` is a
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,35 +22,12 @@ from geoind.randomness import RandomnessLike, as_randomness
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Overhead", "overhead", "overhead_table", "plot_retrieval_radius"]
+__all__ = ["overhead", "overhead_table", "plot_retrieval_radius"]
 
 LEVELS = (math.log(2), math.log(4), math.log(6), math.log(8), math.log(10))
 CONFIDENCES = (0.5, 0.75, 0.9, 0.95, 0.99)
 EPSILONS = tuple(level / 200 for level in LEVELS)
 """The levels ln 2 to ln 10 within 200 metres."""
-
-
-@dataclass(frozen=True)
-class Overhead:
-    """The overhead of a private query.
-
-    Attributes
-    ----------
-    retrieval_radius : float
-        Metres.
-    area_factor : float
-        Area of retrieval over area of interest: the traffic, where places are evenly spread.
-    extra_area : float
-        Square metres retrieved outside the area of interest.
-    results, extra_results : float or None
-        Expected number of places in the area of interest, and of other retrieved places.
-    """
-
-    retrieval_radius: float
-    area_factor: float
-    extra_area: float
-    results: float | None = None
-    extra_results: float | None = None
 
 
 def overhead(
@@ -63,7 +39,7 @@ def overhead(
     users: ArrayLike | None = None,
     draws: int = 2000,
     rng: RandomnessLike = 0,
-) -> Overhead:
+) -> dict[str, float]:
     """Return how much more is retrieved than needed.
 
     Parameters
@@ -83,17 +59,28 @@ def overhead(
     rng : RandomnessLike
         A seed: this is a simulation.
 
+    Returns
+    -------
+    dict
+        `retrieval_radius` in metres; `area_factor`, the area of retrieval over the area of interest: the traffic,
+        where places are evenly spread; `extra_area`, the square metres retrieved outside the area of interest;
+        with places also `results` and `extra_results`, the expected number of places in the area of interest, and
+        of other retrieved places.
+
     Examples
     --------
     >>> price = overhead(300, 0.95, math.log(4) / 200)
-    >>> round(price.retrieval_radius, 1), round(price.area_factor, 1)
+    >>> round(price["retrieval_radius"], 1), round(price["area_factor"], 1)
     (984.4, 10.8)
     """
     retrieved = retrieval_radius(radius, confidence, epsilon)
-    factor = (retrieved / radius) ** 2
-    extra = math.pi * (retrieved**2 - radius**2)
+    price = {
+        "retrieval_radius": retrieved,
+        "area_factor": (retrieved / radius) ** 2,
+        "extra_area": math.pi * (retrieved**2 - radius**2),
+    }
     if places is None:
-        return Overhead(retrieved, factor, extra)
+        return price
     spots = as_lonlat(places, "places")
     askers = spots if users is None else as_lonlat(users, "users")
     if not len(spots) or not len(askers):
@@ -103,7 +90,7 @@ def overhead(
     truth = askers[(words % np.uint64(len(askers))).astype(np.int64)]
     reports = SphericalLaplace(epsilon).sample(truth, rng=source)
     results = float(_count(spots, truth, radius).mean())
-    return Overhead(retrieved, factor, extra, results, float(_count(spots, reports, retrieved).mean()) - results)
+    return price | {"results": results, "extra_results": float(_count(spots, reports, retrieved).mean()) - results}
 
 
 def overhead_table(
@@ -121,7 +108,7 @@ def overhead_table(
     for epsilon in epsilons:
         for confidence in confidences:
             price = overhead(radius, confidence, epsilon)
-            rows.append((epsilon, confidence, price.retrieval_radius, price.area_factor))
+            rows.append((epsilon, confidence, price["retrieval_radius"], price["area_factor"]))
     return pd.DataFrame(rows, columns=["epsilon", "confidence", "retrieval_radius", "area_factor"])
 
 

@@ -6,7 +6,7 @@ side.
 """
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, TypeVar, overload
 
 import numpy as np
 import shapely
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from geoind.budgets.ledger import Ledger
 
-__all__ = ["Nearest", "PrivateQuery", "private_query", "retrieval_radius"]
+__all__ = ["PrivateQuery", "private_query", "retrieval_radius"]
 
 
 def retrieval_radius(radius: float, confidence: float, epsilon: float) -> float:
@@ -46,21 +46,6 @@ def retrieval_radius(radius: float, confidence: float, epsilon: float) -> float:
 
 
 Results = TypeVar("Results")
-
-
-class Nearest(NamedTuple, Generic[Results]):
-    """The results closest to the true location, and whether they are certainly the closest of all places.
-
-    Attributes
-    ----------
-    results
-        At most k, the closest first, in the type of the argument.
-    certain : bool
-        Whether no place outside the area of retrieval can be closer. Known to the trusted side only.
-    """
-
-    results: Results
-    certain: bool
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,11 +153,11 @@ class PrivateQuery(_TrustedSide):
         return closest(results, lat=truth.lat, lon=truth.lon, radius=self.interest_radius, shape=truth.shape)[0]
 
     @overload
-    def nearest(self, results: Frame, k: int) -> Nearest[Frame]: ...
+    def nearest(self, results: Frame, k: int) -> tuple[Frame, bool]: ...
     @overload
-    def nearest(self, results: Records, k: int) -> Nearest[list[dict[str, object]]]: ...
+    def nearest(self, results: Records, k: int) -> tuple[list[dict[str, object]], bool]: ...
     @overload
-    def nearest(self, results: Coordinates, k: int) -> Nearest[FloatArray]: ...
+    def nearest(self, results: Coordinates, k: int) -> tuple[FloatArray, bool]: ...
     def nearest(self, results: object, k: int) -> object:
         """Return the k results closest to the true location, and whether they are certainly the k closest of all.
 
@@ -182,14 +167,14 @@ class PrivateQuery(_TrustedSide):
         Examples
         --------
         >>> query = private_query(lat=48.8584, lon=2.2945, radius=300, epsilon=0.01)
-        >>> found = query.nearest([{"lat": 48.8584, "lon": 2.2945}, {"lat": 48.9, "lon": 2.3}], k=1)
-        >>> found.results[0]["distance"]
-        0.0
+        >>> found, certain = query.nearest([{"lat": 48.8584, "lon": 2.2945}, {"lat": 48.9, "lon": 2.3}], k=1)
+        >>> found[0]["distance"], certain
+        (0.0, True)
         """
         k, truth = as_count(k, "k"), self._truth
         ranked, distances = closest(results, lat=truth.lat, lon=truth.lon, radius=EVERYTHING)
         certain = len(distances) >= k and float(distances[k - 1]) <= self._certain_radius
-        return Nearest(ranked[:k], certain)
+        return ranked[:k], certain
 
     @property
     def _truth(self) -> _Trusted:

@@ -8,7 +8,7 @@ domain, not over the domain alone.
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -43,23 +43,8 @@ SLOWER = 1.0034
 DISCONTINUOUS = "the projection is discontinuous within its domain: pass a domain without the discontinuity"
 
 
-class Domain(Protocol):
-    """A region of the globe on which a projection's scale has bounds."""
-
-    def contains(self, lonlat: FloatArray, xy: FloatArray) -> npt.NDArray[np.bool_]:
-        """Return for each of the (n, 2) locations, also given in the plane, whether it is in the domain."""
-        ...
-
-    @property
-    def largest_scale(self) -> float:
-        """Largest ratio of the distance in the plane to the ground distance, over all pairs of the domain."""
-        ...
-
-    def smallest_scale(self, beyond: float) -> float:
-        """Return the smallest scale, over the domain and up to `beyond` metres around it."""
-        ...
-
-    def __str__(self) -> str: ...
+Domain: TypeAlias = "_Disc | _Region"
+"""A region of the globe on which a projection's scale has bounds."""
 
 
 def domain_of(projection: Projection, region: "BaseGeometry | None" = None) -> Domain:
@@ -82,14 +67,17 @@ class _Disc:
     """
 
     def contains(self, lonlat: FloatArray, xy: FloatArray) -> npt.NDArray[np.bool_]:  # noqa: ARG002
+        """Return for each of the (n, 2) locations, also given in the plane, whether it is in the domain."""
         return np.asarray(np.hypot(xy[:, 0], xy[:, 1]) <= LOCAL_RADIUS)
 
     @property
     def largest_scale(self) -> float:
+        """Largest ratio of the distance in the plane to the ground distance, over all pairs of the domain."""
         arc = LOCAL_RADIUS / POLAR_RADIUS
         return arc / math.sin(arc)
 
     def smallest_scale(self, beyond: float) -> float:  # noqa: ARG002
+        """Return the smallest scale, over the domain and up to `beyond` metres around it."""
         return 1.0
 
     def __str__(self) -> str:

@@ -1,5 +1,6 @@
 from .adversary import average as average
 from .adversary import home_beliefs as home_beliefs
+from .adversary import home_guess as home_guess
 from .adversary import middle as middle
 from .adversary import most_likely_path as most_likely_path
 from .adversary import most_likely_places as most_likely_places

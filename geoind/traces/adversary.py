@@ -7,22 +7,27 @@ The simple guesses, averages and smoothing, are for comparison: a weak attack al
 """
 
 import math
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from geoind.arrays import ArrayLike, FloatArray, IntArray, as_floats, as_lonlat, as_positive
+from geoind.audits.attacks import weighted_median
+from geoind.audits.visits import at_night
 from geoind.channels.remap import geometric_median
 from geoind.errors import InvalidInputError
 from geoind.space.projection import Projection
+from geoind.space.sites import Grid
 from geoind.traces.methods import History, TraceMethod
-from geoind.traces.mobility import MobilityModel
+from geoind.traces.mobility import Mobility, MobilityModel
 from geoind.traces.questions import Place
 
 __all__ = [
     "average",
     "home_beliefs",
+    "home_guess",
     "middle",
     "most_likely_path",
     "most_likely_places",
@@ -33,6 +38,9 @@ __all__ = [
 
 LEVELS = (np.arange(12) + 0.5) / 12
 """Quantiles that stand for the noise that a run of tests shares."""
+
+SIDE = 51
+"""Cells in each direction of the grid on which a home is searched."""
 
 COARSE = (np.arange(3) + 0.5) / 3
 """Fewer quantiles for the most likely path, which takes one for each run."""
@@ -359,6 +367,49 @@ def home_beliefs(
                 done, run = total - total.max(), np.zeros_like(run)
             belief = np.exp(total - total.max())
             yield belief / belief.sum()
+
+
+def home_guess(reports: FloatArray, times: FloatArray, *, method: TraceMethod, reach: float) -> FloatArray:
+    """Return the longitude and latitude that the Bayesian of `home_beliefs` takes for the home of one person.
+
+    It is an attack for `geoind.audits.assess(guesses=...)`.
+
+    Parameters
+    ----------
+    reports, times : (n, 2) and (n,) array
+        Degrees, and seconds since 1970, in order.
+    method : TraceMethod
+        How the session answered.
+    reach : float
+        Metres within which nearly all fresh reports are: the size of the neighbourhood that is searched.
+
+    Examples
+    --------
+    >>> from geoind.traces import Independent
+    >>> reports = np.array([[2.35, 48.86], [2.352, 48.86], [2.351, 48.861]])
+    >>> home_guess(reports, np.array([0.0, 60.0, 120.0]), method=Independent(0.02), reach=240.0).round(2)
+    array([ 2.35, 48.86])
+    """
+    night = at_night(reports, times)
+    night = night if night.any() else np.ones(len(reports), bool)
+    plane, cell = Projection(*reports[night][0]), reach / 12
+    xy = plane.to_xy(reports)
+    centre = weighted_median(xy[night], np.full(night.sum(), 1 / night.sum()))
+    west, south = centre - cell * (SIDE // 2)
+    grid = Grid(west, south, cell=cell, columns=SIDE, rows=SIDE)
+    # Nights elsewhere are not at home.
+    here = night & (np.hypot(*(xy - centre).T) < cell * (SIDE // 2))
+    # Times must increase: rows of the same second follow each other by a millisecond.
+    moments = times + 1e-3 * np.arange(len(times))
+    try:
+        [belief] = deque(
+            home_beliefs(reports, moments, at_home=here, method=method, mobility=Mobility(grid, plane)), maxlen=1
+        )
+        best = weighted_median(grid.xy, belief.ravel())
+    except InvalidInputError:
+        # No cell of the grid explains the answers of a session.
+        best = centre
+    return np.asarray(plane.to_lonlat(best[None])[0])
 
 
 def _mean_log(run: FloatArray) -> FloatArray:

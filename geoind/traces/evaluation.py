@@ -18,7 +18,7 @@ from geoind.audits.trials import bound
 from geoind.budgets.same_place import SamePlace
 from geoind.errors import InvalidInputError
 from geoind.evaluation.figures import new_figure
-from geoind.evaluation.report import Picture, evaluation_page, html_figure, html_heading, html_table
+from geoind.evaluation.report import evaluation_page, html_figure, html_heading, html_table
 from geoind.mechanisms.planar import PlanarGaussian, PlanarLaplace
 from geoind.mechanisms.spherical import SphericalGaussian
 from geoind.parallel import OnShare
@@ -322,12 +322,10 @@ class TraceEvaluation:
     def write(self, path: Path) -> list[Path]:
         """Write a page with the figure and the tables, and every number as JSON next to it; return the files."""
         page, numbers = trace_report_files(path)
-        picture = Picture(
-            self.figure(), "Lower and farther left is better. Each line: fresh reports within 250 m to 2 km."
-        )
+        caption = "Lower and farther left is better. Each line: fresh reports within 250 m to 2 km."
         parts = [
             html_heading(1, "People who move: what each way to answer costs"),
-            html_figure(picture),
+            html_figure(self.figure(), caption),
             html_table(self.table.rename(columns=HEADINGS).set_index(["traces", "approach"]), "%.4g"),
             html_heading(2, "Audits of short sequences"),
             html_table(self.audits.rename(columns=HEADINGS).set_index("approach"), "%.3f"),

@@ -57,7 +57,7 @@ def test_rows_that_share_their_noise_are_found_with_their_lag_and_sign(sign: int
 
     [rows] = [trial for trial in trials_at(HERE, shared, epsilon=EPSILON, draws=4000) if "two rows" in trial.how]
     assert f"{lag} apart, {how}" in rows.how
-    seen = rows.draw(rows.truth, 50).xy
+    seen = rows.draw(rows.truth, 50)[1]
     assert np.ptp(seen, axis=0).max() < 1e-6, "their common noise is gone"
 
 
@@ -103,7 +103,7 @@ def test_the_bound_is_wrong_at_most_as_often_as_said(p: float, q: float) -> None
 
 
 def seen(reports: FloatArray) -> Reports:
-    return Reports(reports, reports)
+    return reports, reports
 
 
 def test_a_difference_that_no_formula_knows_is_learned() -> None:

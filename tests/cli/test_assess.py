@@ -120,7 +120,9 @@ def test_shuffled_rows_are_an_error_without_the_id(
     files[1].write_text("\n".join([head, *lines, ""]))
     command = ("assess", *files, "--person", "rider", "--out", tmp_path / "s.md", "--sample", 10)
     assert run(*command) == 2
-    assert "do not match" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "do not match" in said
+    assert "give --id COLUMN" in said
     assert run(*command, "--id", "trip") == 0
 
 

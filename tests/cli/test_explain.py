@@ -179,7 +179,7 @@ def test_columns_of_traces_may_have_any_name(tmp_path: Path, capsys: pytest.Capt
     ("arguments", "message"),
     [
         (["--trace", "nowhere.csv"], "does not exist"),
-        (["--columns", "a,b,c,d"], "--columns must be PERSON,TIME,LAT,LON of --trace FILE"),
+        (["--columns", "a,b,c,d"], "--columns must be PERSON,TIME,LAT,LON of a file of traces"),
         (["--trace", "nowhere.csv", "--columns", "a,b"], "--columns must be PERSON,TIME,LAT,LON"),
     ],
 )

@@ -158,7 +158,9 @@ def test_an_error_in_a_folder_names_its_file_and_leaves_nothing(
 
 def test_what_is_not_for_folders_is_refused(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     source = several_days(tmp_path / "in")
-    assert "--delimiter is not for parquet" in refusal(capfd, source, tmp_path / "out", *NOISE, "--delimiter", ",")
+    assert "--delimiter CHARACTER is not for parquet" in refusal(
+        capfd, source, tmp_path / "out", *NOISE, "--delimiter", ","
+    )
     assert "not standard output" in refusal(capfd, source, "-", *NOISE)
     assert "at least 1" in refusal(capfd, source, tmp_path / "out", *NOISE, "--workers", "0")
     assert "give --epsilon" in refusal(capfd, source, tmp_path / "out", "--each-row-a-person")

@@ -255,7 +255,7 @@ def test_an_error_about_a_record_names_the_remedy(
         (["--workers", "2"], "--workers is for a folder"),
         (["--ledger", "sqlite:///b.db", "--budget", "1"], "a ledger needs --person COLUMN"),
         (["--spreadsheet-safe", "--format", "tsv"], "column"),
-        (["--rejects", "-"], "--rejects holds true places: it needs a file, not standard output"),
+        (["--rejects", "-"], "--rejects FILE holds true places: it needs a file, not standard output"),
     ],
     ids=in_words,
 )
@@ -508,7 +508,7 @@ def test_a_stream_takes_its_format_from_the_other_file(
     assert main(["obfuscate", "-", str(target), *SHARP]) == 0
     assert target.read_bytes() == b"lat\tlon\tname\n1.00000\t2.00000\tx\n"
     capfd.readouterr()
-    assert "give --format FORMAT" in refusal(capfd, "-", "-", *SHARP)
+    assert "give --format" in refusal(capfd, "-", "-", *SHARP)
 
 
 def test_no_input_is_overwritten(places: Path, capfd: pytest.CaptureFixture[str]) -> None:

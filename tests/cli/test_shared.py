@@ -163,7 +163,7 @@ def test_every_option_reaches_the_reading() -> None:
 
 def test_several_locations_have_several_columns() -> None:
     where = reading_of(options("--lat", "a", "--lon", "b", "--lat", "c", "--lon", "d"))
-    assert (where["lat"], where["lon"], where["geometry"]) == (["a", "c"], ["b", "d"], None)
+    assert (where["lat"], where["lon"], "geometry" in where) == (["a", "c"], ["b", "d"], False)
     assert reading_of(options("--geometry", "spot", "--crs", "EPSG:2154"))["crs"] == "EPSG:2154"
 
 

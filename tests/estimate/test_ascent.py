@@ -7,24 +7,24 @@ from hypothesis import strategies as st
 
 from geoind.arrays import FloatArray
 from geoind.estimate.ascent import LEAST_MASS, ascend, climbed, held_out_steps
-from geoind.estimate.observation import ChannelReports, _Together
+from geoind.estimate.observation import _ChannelReports, _Together
 
 
 def unchanged(mass: FloatArray) -> FloatArray:
     return mass
 
 
-def random_reports(seed: int, sites: int = 6, outputs: int = 5, people: int = 400) -> ChannelReports:
+def random_reports(seed: int, sites: int = 6, outputs: int = 5, people: int = 400) -> _ChannelReports:
     rng = np.random.default_rng(seed)
     matrix = rng.dirichlet(np.full(outputs, 0.7), size=sites) + 1e-6
     matrix /= matrix.sum(axis=1, keepdims=True)
     truth = rng.dirichlet(np.full(sites, 0.5))
     counts = rng.multinomial(people, truth @ matrix)
     seen = np.flatnonzero(counts)
-    return ChannelReports(counts[seen].astype(float), matrix[:, seen])
+    return _ChannelReports(counts[seen].astype(float), matrix[:, seen])
 
 
-def log_likelihood(reports: ChannelReports, mass: FloatArray) -> float:
+def log_likelihood(reports: _ChannelReports, mass: FloatArray) -> float:
     return float(reports.counts @ np.log(mass @ reports.columns) / reports.counts.sum())
 
 
@@ -97,7 +97,7 @@ def test_held_out_reports_stop_the_fit_early_when_they_are_few_and_late_when_the
 
 
 def test_one_report_is_enough_to_stop() -> None:
-    reports = ChannelReports(np.array([1.0]), np.array([[0.5], [0.1]]))
+    reports = _ChannelReports(np.array([1.0]), np.array([[0.5], [0.1]]))
     assert held_out_steps(reports, unchanged, most=10) == 1
 
 

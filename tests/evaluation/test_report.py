@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 from playwright.sync_api import Page as Browser
 
 from geoind import Channel, Grid, Prior
 from geoind.evaluation import Contender, Setting, figures
 from geoind.evaluation.comparison import Evaluation, evaluate
-from geoind.evaluation.report import Picture, findings, pictures, terminal_tables, write_report
+from geoind.evaluation.report import findings, pictures, terminal_tables, write_report
 
 # Not all hostile texts: a picture has room for few words, and a font not every sign.
 HOSTILE = "{{7*7}} $\\frac{$ {% <img src=x onerror='window.pwned=1'>"
@@ -39,7 +40,7 @@ def broken(_prior: Prior) -> Channel:
 
 
 @pytest.fixture(scope="module")
-def drawn(evaluation: Evaluation) -> dict[str, Picture]:
+def drawn(evaluation: Evaluation) -> dict[str, tuple[Figure, str]]:
     """Every picture; and nothing is left open in pyplot."""
     import matplotlib.pyplot as plt
 
@@ -73,7 +74,7 @@ class Page(HTMLParser):
 
 
 @pytest.mark.slow
-def test_the_page_makes_no_request(files: list[Path], drawn: dict[str, Picture]) -> None:
+def test_the_page_makes_no_request(files: list[Path], drawn: dict[str, tuple[Figure, str]]) -> None:
     text = files[0].read_text(encoding="utf-8")
     page = Page(text)
     assert page.open == []
@@ -96,21 +97,21 @@ def test_pictures_keep_their_size_on_a_phone_and_are_sharp_on_screens_with_two_d
 
 
 def test_the_page_has_the_mechanisms_of_ones_own_and_what_is_wrong_with_them(
-    files: list[Path], drawn: dict[str, Picture]
+    files: list[Path], drawn: dict[str, tuple[Figure, str]]
 ) -> None:
     text = files[0].read_text(encoding="utf-8")
     for words in ("all alike", "broken &lt;b&gt;", "RuntimeError: &lt;i&gt;no model", "Wins, losses and ties"):
         assert words in text
     assert "broken <b>" not in text
-    assert "all alike" in [axes.get_title() for axes in drawn["channels-uniform"].figure.axes]
-    (legend,) = drawn["others-evaluated"].figure.legends
+    assert "all alike" in [axes.get_title() for axes in drawn["channels-uniform"][0].axes]
+    (legend,) = drawn["others-evaluated"][0].legends
     assert {"all alike", "broken <b>"} <= {part.get_text() for part in legend.get_texts()}
 
 
-def test_every_picture_says_what_it_shows(drawn: dict[str, Picture]) -> None:
-    for picture in drawn.values():
-        assert len(picture.figure.get_suptitle()) > 15
-        assert picture.caption.endswith(".")
+def test_every_picture_says_what_it_shows(drawn: dict[str, tuple[Figure, str]]) -> None:
+    for figure, caption in drawn.values():
+        assert len(figure.get_suptitle()) > 15
+        assert caption.endswith(".")
 
 
 def test_every_number_of_the_page_is_in_the_csv_files(evaluation: Evaluation, files: list[Path]) -> None:

@@ -11,14 +11,13 @@ from playwright.sync_api import Page, expect
 from geoind import GeoindError, Grid, InvalidInputError, Places, Prior
 from geoind.arrays import FloatArray
 from geoind.errors import SitesMismatchError
-from geoind.estimate import Intervals
 from geoind.evaluation import synthetic_city
 from geoind.maps import heat_layer, population_frame, save_population
 from tests.full_disk import full_disk
 from tests.maps.test_offline import loaded
 
 CITY = synthetic_city(12)
-SURE = Intervals(CITY.grid, 0.9 * CITY.prior.mass, 1.1 * CITY.prior.mass, 0.9)
+SURE = (0.9 * CITY.prior.mass, 1.1 * CITY.prior.mass)
 
 
 def saved(tmp_path: Path, name: str, **options: Any) -> Path:
@@ -55,7 +54,7 @@ def test_geojson_leaves_out_empty_cells_and_other_formats_hold_them(tmp_path: Pa
     grid = Grid(0, 0, cell=100, columns=5, rows=1)
     population = Prior.from_counts(grid, [1.0, 0.0, 1e-12, 0.9e-6, 1.1e-6])
     high = np.where(np.arange(5) == 2, 0.5, population.mass)
-    unsure = Intervals(grid, 0 * population.mass, high, 0.9)
+    unsure = (0 * population.mass, high)
     for intervals, wanted in ((None, [0, 4]), (unsure, [0, 2, 4])):
         for suffix in ("geojson", "parquet", "csv"):
             save_population(

@@ -252,28 +252,28 @@ def test_k_nearest_are_certain_exactly_when_nothing_closer_can_be_outside() -> N
     for seed in range(60):
         query = private_query(**EIFFEL, radius=150.0, confidence=0.6, epsilon=EPSILON, rng=seed)
         answer = provider.around(lat=query.lat, lon=query.lon, radius=query.radius)
-        found = query.nearest(answer, k=5)
+        found, sure = query.nearest(answer, k=5)
         retrieved = query.radius - distances(np.array([[query.lon, query.lat]]), **EIFFEL)[0]
-        assert found.certain == (len(found.results) == 5 and found.results["distance"].iloc[-1] <= retrieved)
-        if found.certain:
+        assert sure == (len(found) == 5 and found["distance"].iloc[-1] <= retrieved)
+        if sure:
             certain += 1
-            assert found.results["number"].tolist() == order[:5].tolist()
-        assert len(found.results) <= 5
+            assert found["number"].tolist() == order[:5].tolist()
+        assert len(found) <= 5
     assert 5 < certain < 60
 
 
 def test_k_nearest_of_records_and_arrays_agree_with_the_frame() -> None:
     lonlat = places(50)
     query = private_query(**EIFFEL, radius=20_000.0, epsilon=EPSILON)
-    by_frame = query.nearest(frame_of(lonlat), k=7)
-    by_array = query.nearest(lonlat, k=7)
-    by_record = query.nearest([{"lat": lat, "lon": lon} for lon, lat in lonlat.tolist()], k=7)
-    assert by_frame.certain
-    assert by_array.certain
-    assert by_record.certain
-    np.testing.assert_allclose(by_frame.results["distance"], by_array.results[:, 2])
-    assert [record["distance"] for record in by_record.results] == by_array.results[:, 2].tolist()
-    assert not query.nearest(lonlat[:3], k=4).certain
+    by_frame, in_frame = query.nearest(frame_of(lonlat), k=7)
+    by_array, in_array = query.nearest(lonlat, k=7)
+    by_record, in_record = query.nearest([{"lat": lat, "lon": lon} for lon, lat in lonlat.tolist()], k=7)
+    assert in_frame
+    assert in_array
+    assert in_record
+    np.testing.assert_allclose(by_frame["distance"], by_array[:, 2])
+    assert [record["distance"] for record in by_record] == by_array[:, 2].tolist()
+    assert not query.nearest(lonlat[:3], k=4)[1]
 
 
 def test_a_corridor_and_a_polygon_are_areas_of_interest() -> None:

@@ -133,24 +133,23 @@ def test_columns_with_other_names_and_times_in_seconds_are_read_when_they_are_na
         {"driver": "ana", "when": range(1_700_000_000, 1_700_000_720, 60), "north": 48.86, "east": 2.3}
     )
     table.to_csv(path, index=False)
-    named = ["--trace", "driver,when", "--lat", "north", "--lon", "east"]
+    named = ["--columns", "driver,when,north,east"]
     columns = {"person": "driver", "time": "when", "lat": "north", "lon": "east"}
     [(times, _)] = drives_of(read_traces(path, columns))
     assert times.tolist() == table["when"].tolist()
     assert main(["evaluate", "--traces", str(path), *named]) == 0
     assert "1 drive, 0.2 hours" in capsys.readouterr().err
     for options, said in (
-        ([str(path)], "--trace PERSON,TIME"),
-        ([str(path), *named, "--trace", "pilot,when"], "no column 'pilot'"),
-        ([str(path), *named, "--trace", "driver"], "--trace must be the columns PERSON,TIME"),
-        ([str(path), *named, "--trace", "driver,driver"], "must be different columns"),
-        ([str(path), *named, "--lat", "north"], "one column each"),
-        (["commuters", *named], "need --traces FILE"),
+        ([str(path)], "--columns PERSON,TIME,LAT,LON"),
+        ([str(path), "--columns", "pilot,when,north,east"], "no column 'pilot'"),
+        ([str(path), "--columns", "driver,when"], "--columns must be PERSON,TIME,LAT,LON"),
+        ([str(path), "--columns", "driver,driver,north,east"], "must be different columns"),
+        (["commuters", *named], "of a file of traces"),
     ):
         assert main(["evaluate", "--traces", *options]) == 2
         assert said in capsys.readouterr().err
-    assert main(["evaluate", "--trace", "driver,when"]) == 2
-    assert "--traces FILE" in capsys.readouterr().err
+    assert main(["evaluate", *named]) == 2
+    assert "of a file of traces" in capsys.readouterr().err
 
 
 Place = tuple[float, float]
