@@ -118,7 +118,7 @@ class Part:
         if sessions is not None:
             found.costs, found.spent = dict(sessions.costs), sessions.spent  # type: ignore[arg-type]
         for order in found.orders:
-            order.settle()
+            order.finish()
         found.kept = frozenset(recipe.keep) & frozenset(table.schema.names)
         found.digests = frozenset([self._digest])
         return found
