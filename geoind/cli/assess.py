@@ -134,7 +134,7 @@ def _tables(
     about = reading_of(options)
     wanted = {"id": options.id} if truth is not None and options.id is not None else {}
     how = Reading(header=about["reading"].header)
-    released = _read(reports, how if not how.header else Reading(), (), wanted, record)
+    released = _read(reports, how if not how.header else Reading(), (), wanted)
     if truth is None:
         return {"reports": np.concatenate(released["places"])}
     if record.unit == "column" and options.person is None:
@@ -190,11 +190,7 @@ def _matched(true: Mapping[str, Any], released: Mapping[str, Any], column: str |
 
 
 def _read(
-    path: Path,
-    reading: "Reading",
-    given: "tuple[LonLat | Points, ...]",
-    columns: Mapping[str, str],
-    record: "ReleaseRecord | None" = None,
+    path: Path, reading: "Reading", given: "tuple[LonLat | Points, ...]", columns: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the places of a file, NaN in rows without one, and named columns: person, time, id, weight.
 
@@ -202,57 +198,17 @@ def _read(
     """
     import numpy as np
 
-    from geoind.files.formats import open_source
-    from geoind.files.places import recorded_places
-    from geoind.tables.columns import NO_TIME, numbers_of, only_column, persons_in, seconds_of, values_of
-    from geoind.tables.places import degrees_of, places_in
+    from geoind.files.places import read_rows
 
-    try:
-        source = open_source(path, reading)
-        recorded = () if record is None else recorded_places(record, source.schema.names)
-        places = places_in(source.schema, given or recorded)
-        parts: dict[str, list[Any]] = {name: [] for name in columns}
-        lonlats: list[list[FloatArray]] = [[np.empty((0, 2))] for _ in places]
-        names: dict[str, int] = {}
-        for name in columns.values():
-            only_column(source.schema, name)
-        wanted = {*columns.values(), *(name for place in places for name in place.names)}
-        for rows in source.rows(sorted(wanted)):
-            for bad in rows.bad:
-                raise InvalidInputError(f"{source.unit} {bad.row}: {bad.reason}")
-            degrees, problems = degrees_of(places, rows.batch, missing=True)
-            for what, name in columns.items():
-                values = values_of(rows.batch, name)
-                if what == "person":
-                    found, codes, problems_here = persons_in(values_of(rows.batch, name, names=True), name)
-                    problems |= problems_here
-                    numbers = np.array([names.setdefault(person, len(names)) for person in found], np.int64)
-                    parts[what].append(numbers[codes] if len(found) else codes)
-                elif what == "id":
-                    parts[what] += map(str, values.to_pylist())
-                elif what == "time":
-                    seconds, missing, wrong = seconds_of(values)
-                    problems |= dict.fromkeys(np.flatnonzero(missing | wrong).tolist(), NO_TIME)
-                    parts[what].append(seconds)
-                else:
-                    weights = numbers_of(values)
-                    wrong = ~((weights >= 0) & (weights < np.inf))
-                    reason = f"column {name!r} must be numbers that are not negative"
-                    problems |= dict.fromkeys(np.flatnonzero(wrong).tolist(), reason)
-                    parts[what].append(weights)
-            for row, reason in problems.items():
-                raise InvalidInputError(f"{source.unit} {rows.numbers[row]}: {reason}")
-            for kept, degree in zip(lonlats, degrees, strict=True):
-                kept.append(degree)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{path}: {error}") from None
-    table: dict[str, Any] = {
-        name: part if name == "id" else np.concatenate([[], *part]) for name, part in parts.items()
-    }
-    table["places"] = [np.concatenate(kept) for kept in lonlats]
-    if not len(table["places"][0]):
+    parts = list(read_rows(path, reading, given, columns))
+    if not sum(len(part["numbers"]) for part in parts):
         raise InvalidInputError(f"{path}: there are no rows")
-    return table
+    table = {name: np.concatenate([part[name] for part in parts]) for name in ("places", *columns)}
+    if "person" in table:
+        table["person"] = np.unique(table["person"].astype(str), return_inverse=True)[1]
+    if "weight" in table and not (np.isfinite(table["weight"]) & (table["weight"] >= 0)).all():
+        raise InvalidInputError(f"{path}: column {columns['weight']!r} must be numbers that are not negative")
+    return table | {"places": list(table["places"].transpose(1, 0, 2))}
 
 
 def _population(options: argparse.Namespace) -> "tuple[FloatArray, FloatArray] | None":

@@ -25,7 +25,6 @@ from geoind.tables.columns import (
     values_of,
 )
 from geoind.tables.places import LonLat, Points, degrees_of, places_in, places_of
-from geoind.tables.record import ReleaseRecord
 from geoind.tables.sidecars import read_promise, record_of
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ __all__ = [
     "read_rows",
     "read_traces",
     "read_zones",
-    "recorded_places",
 ]
 
 SNAP = {"person": "1", "time": "2", "lat": "3", "lon": "4"}
@@ -157,18 +155,13 @@ def _values(what: str, name: str, batch: pa.RecordBatch, problems: dict[int, str
 
 
 def _recorded(path: str | Path, reading: Reading, names: Sequence[str]) -> tuple[LonLat | Points, ...]:
-    """Return where the file's release record says that its reports are, if they are there."""
+    """Return where the file's release record says that its reports are, if these are columns."""
     kind = kind_of(path, reading.format)
-    if kind.format in ("geojson", "gpx", "vector") or not Path(path).is_file():
+    if kind.format in ("geojson", "gpx", "vector") or not Path(path).is_file() or record_of(path) is None:
         return ()
-    return () if record_of(path) is None else recorded_places(read_promise(path), names)
-
-
-def recorded_places(record: ReleaseRecord, names: Sequence[str]) -> tuple[LonLat | Points, ...]:
-    """Return where a release record says that reports are; nothing if these names are not among the columns."""
-    if not {name for place in record.places for name in place} <= set(names):
-        return ()
-    return tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in record.places)
+    places = read_promise(path).places
+    known = {name for place in places for name in place} <= set(names)
+    return tuple(LonLat(*place) if len(place) == 2 else Points(*place) for place in places if known)
 
 
 def read_lonlat(
