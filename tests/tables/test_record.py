@@ -360,7 +360,7 @@ def test_a_promise_with_a_part_that_is_none_is_refused_by_its_name(changed: dict
     ],
 )
 def test_a_promise_in_a_few_words_is_the_strongest_that_was_made(changed: dict[str, Any], words: str) -> None:
-    plain = ReleaseRecord(mechanism="Mine", epsilon=0.012345678, unit="each row", version="1")
+    plain = ReleaseRecord(mechanism="Mine", epsilon=0.012345678, decimals=5, unit="each row", version="1")
     assert str(replace(plain, **changed)) == words
 
 
