@@ -21,8 +21,7 @@ from geoind.tables.checks import MOST_CLOCKS
 from geoind.tables.columns import persons_in, plain, seconds_of
 from geoind.tables.places import Points
 from geoind.tables.recipe import Options, Recipe, with_options
-from geoind.tables.release import Count, Release
-from geoind.tables.stream import Part, decide_release
+from geoind.tables.release import Count, Part, Release, decide_release
 from geoind.tables.table import Table
 
 if TYPE_CHECKING:

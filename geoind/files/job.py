@@ -27,8 +27,7 @@ from geoind.space.lattice import snap_lonlat
 from geoind.tables.columns import named_path
 from geoind.tables.recipe import Options, Recipe, with_options
 from geoind.tables.record import PARQUET_KEY, Summary, sidecar_of
-from geoind.tables.release import Count, Release
-from geoind.tables.stream import OnProblems, Part, corners_of
+from geoind.tables.release import Count, OnProblems, Part, Release, corners_of
 from geoind.tables.table import Table, remedies
 from geoind.tables.unfinished import WorkFolder, cancel, description, refuse_full, stamp_of
 

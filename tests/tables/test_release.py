@@ -13,8 +13,8 @@ import pytest
 from geoind import InvalidInputError, Ledger, SphericalGaussian, SphericalLaplace
 from geoind.accounting.accountant import level_of_reports
 from geoind.tables.recipe import EACH_FILE, EACH_ROW, Recipe
-from geoind.tables.release import Release
-from geoind.tables.stream import Part, obfuscate
+from geoind.tables.release import Part, Release
+from geoind.tables.stream import obfuscate
 from geoind.tables.table import Table
 from tests.tables.made_up import KEY, in_batches, lonlat, released, table_of
 from tests.trials import trials
