@@ -1,6 +1,5 @@
 """From files of true places to files of reports: one file, or several into a folder."""
 
-import glob
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -75,8 +74,7 @@ def obfuscate_file(
         A file: CSV, TSV, NDJSON, GeoJSON, GPX, Parquet, GeoParquet or one of the vector files of
         `geoind.space.vector_files.DRIVERS`; any format may become any other. GeoLife's .plt and Google's
         Records.json and Timeline.json are read. Text may be compressed (.gz, .zst, .zip). "-" is standard input.
-        A folder, a pattern such as `trips/*.csv`, or a sequence of paths stands for several files, which keep
-        their paths below a folder.
+        A folder or a sequence of paths stands for several files, which keep their paths below a folder.
     target : path
         The file of reports ("-" is standard output); for several files a new or empty folder.
     reading : Reading, optional
@@ -161,9 +159,8 @@ def obfuscate_file(
 
 
 def is_several(sources: Sequence[str | Path]) -> bool:
-    """Return whether sources are more than one file: a folder, a pattern, or several of anything."""
-    first = str(sources[0])
-    return len(sources) > 1 or Path(first).is_dir() or (glob.has_magic(first) and not Path(first).exists())
+    """Return whether sources are more than one file: a folder, or several of anything."""
+    return len(sources) > 1 or Path(sources[0]).is_dir()
 
 
 @dataclass(frozen=True, kw_only=True)
