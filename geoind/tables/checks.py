@@ -309,7 +309,9 @@ def _logs(first: FloatArray, second: FloatArray) -> FloatArray:
 def _permuted(places: FloatArray) -> FloatArray:
     """Return the logarithms of distances between rows in random order."""
     mixed = np.random.default_rng(len(places)).permutation(places)
-    return np.concatenate([_logs(mixed, np.roll(mixed, lag, axis=0)) for lag in range(1, min(5, len(mixed)))])
+    # Of few rows nearly all pairs, of many rows two for each.
+    lags = range(1, min(len(mixed), 1 + max(2048 // len(mixed), 2)))
+    return np.concatenate([_logs(mixed, np.roll(mixed, lag, axis=0)) for lag in lags])
 
 
 def _sums(logs: FloatArray) -> FloatArray:
