@@ -68,7 +68,7 @@ def sources_in(sources: Sequence[str | Path]) -> dict[str, Path]:
     return found
 
 
-def targets_of(files: Mapping[str, Path]) -> dict[str, Path]:
+def targets_of(files: Mapping[str, str | Path]) -> dict[str, Path]:
     """Return the path of the reports of each source: one of a format that is only read becomes CSV."""
     taken: dict[Path, str] = {}
     for path, file in files.items():
@@ -89,7 +89,7 @@ def rejects_of(rejects: str | Path, path: str) -> Path:
 
 def refuse_folders(
     sources: Sequence[str | Path],
-    files: Mapping[str, Path],
+    files: Mapping[str, str | Path],
     target: Path,
     rejects: str | Path | None,
     used: Sequence[Path],

@@ -342,7 +342,9 @@ class _File:
         """Write the reports, and return how many there are, and the corners of their places."""
         # The target is opened first: it is put in place last.
         target = writer.path(self.target) if self.kinds[1].format == "vector" else writer.open(self.target)
-        rejects, sidecar = (name and writer.open(name, private=name == self.rejects) for name in self.outputs[1:])
+        rejects, sidecar = (
+            None if name is None else writer.open(name, private=name == self.rejects) for name in self.outputs[1:]
+        )
         part = self.part
         if part is None or sessions is not None or self.rejected:
             part = Part(self.table, sessions)
@@ -371,7 +373,7 @@ class _File:
             decimal_comma=self.source.decimal_comma and self.kinds[0].format == "csv",
             spreadsheet_safe=self.job.spreadsheet_safe,
         )
-        if sidecar:
+        if sidecar is not None:
             sidecar.write(record + b"\n")
         return part.drawn, corners[-1]
 
@@ -417,7 +419,8 @@ def _made(
     recipe = job.recipe.with_key() if unfinished is None else replace(job.recipe, key=unfinished.key)
     within = None if unfinished is None or job.several else unfinished.folder
     # Standard input has no size.
-    large = job.several and sum(Path(name).stat().st_size for name in sources.values()) >= FEW_BYTES
+    measured = [Path(name) for name in sources.values() if job.several and str(name) != STANDARD]
+    large = sum(path.stat().st_size for path in measured) >= FEW_BYTES
     job = replace(job, recipe=recipe, within=within, large=large)
     files = {path: _File(job, path, str(name), str(targets[path])) for path, name in sources.items()}
     counted = Count()
@@ -427,7 +430,7 @@ def _made(
         files[path].rejected = rejected
     release = Release.of(recipe, counted, next(iter(files.values())).table)
     if job.ledger is not None:
-        _charge(files.values(), release, job, unfinished)
+        _charge(job.ledger, files.values(), release, unfinished)
     again = recipe.time is not None or not job.several
     missing = [file for file in files.values() if again or not Path(file.target).exists()]
     reports, corners = 0, [corners_of([])]
@@ -444,8 +447,9 @@ def _made(
     return release.summary(corners_of(corners), left_out, rejected=rejected, charged=job.ledger is not None)
 
 
-def _charge(files: Iterable[_File], release: Release, job: _Job, unfinished: WorkFolder | None) -> None:
+def _charge(ledger: Budget, files: Iterable[_File], release: Release, unfinished: WorkFolder | None) -> None:
     """Charge all persons or none; after that, what is unfinished is kept."""
+    job = next(iter(files)).job
     if not job.several:
         with AtomicWriter(job.within) as trial:
             # Nothing is charged for what cannot be written. Nothing is written here, so nothing appears.
@@ -453,7 +457,7 @@ def _charge(files: Iterable[_File], release: Release, job: _Job, unfinished: Wor
                 if name is not None and str(name) != STANDARD:
                     trial.path(name)
     with nullcontext() if unfinished is None else unfinished.charging():
-        release.charge(job.ledger, lambda release: [file.tags(release) for file in files], job.label)
+        release.charge(ledger, lambda release: [file.tags(release) for file in files], job.label)
 
 
 def _each(files: Iterable[_File], job: _Job, work: Callable[..., T], *arguments: object) -> Iterator[T]:

@@ -401,7 +401,8 @@ def published_schema(schema: pa.Schema, names: Iterable[str], places: Iterable[L
     points = {place.geometry or "": place.crs for place in places if isinstance(place, Points)}
     fields, wanted, geo = [], set(names), _geo(schema)
     for each in (field for field in schema if field.name in wanted):
-        kind, metadata = plain_type(each.type), {JSON_TEXT: b"1"} if JSON_TEXT in (each.metadata or {}) else None
+        kind = plain_type(each.type)
+        metadata: dict[str, str] | None = {JSON_TEXT.decode(): "1"} if JSON_TEXT in (each.metadata or {}) else None
         if each.name in points:
             kind = reported_type(each.type)
             about = json.dumps({"crs": _without_notes(points[each.name])})
