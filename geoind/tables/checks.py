@@ -375,10 +375,18 @@ def clock_columns(batch: pa.RecordBatch) -> list[str]:
     # From all over the batch: rows that are sorted by a number begin in a narrow range of it.
     rows = indices_of(sampled_rows(len(batch)))
     columns = zip(batch.schema.names, batch.columns, strict=True)
-    return [name for name, column in columns if _is_clock(name, plain(picked(column, rows)))][:MOST_CLOCKS]
+    found = [name for name, column in columns if _may_be_clock(column.type) and _is_clock(name, column, rows)]
+    return found[:MOST_CLOCKS]
 
 
-def _is_clock(name: str, column: pa.Array) -> bool:
+def _may_be_clock(kind: pa.DataType) -> bool:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    tests = ("timestamp", "date", "integer", "floating")
+    return is_text(kind) or any(getattr(pa.types, f"is_{test}")(kind) for test in tests)
+
+
+def _is_clock(name: str, column: pa.Array, rows: pa.Array) -> bool:
+    column = plain(picked(column, rows))
     if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
         return True
     moments = _moments(column)[~nulls(column)]
