@@ -431,8 +431,6 @@ RECORD = json.loads(record_of(SphericalLaplace(0.01), level=2.0, radius=200.0).t
         {"session": "Independent(epsilon=0.01)"},
         {"fresh": 0.01},
         {"session": ["x"], "fresh": 0.01},
-        {"person": None},
-        {"person": "ana"},
         {"unit": "household"},
         {"unit": None},
         {"unit": "column", "persons": -1},
