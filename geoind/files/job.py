@@ -454,8 +454,8 @@ def _charge(ledger: Budget, files: Iterable[_File], release: Release, unfinished
         with AtomicWriter(job.within) as trial:
             # Nothing is charged for what cannot be written. Nothing is written here, so nothing appears.
             for name in (name for file in files for name in file.outputs):
-                if name is not None and str(name) != STANDARD:
-                    trial.path(name)
+                if name is not None:
+                    trial.open(name) if str(name) == STANDARD else trial.path(name)
     with nullcontext() if unfinished is None else unfinished.charging():
         release.charge(ledger, lambda release: [file.tags(release) for file in files], job.label)
 

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -418,15 +419,10 @@ def _of_text(column: pa.Array) -> FloatArray:
 
 
 def _of_one(text: str | None) -> float:
-    if text is None:
-        return np.nan
-    try:
-        return float(text)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return np.nan
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return (aware - BEGIN) // MICROSECOND / 1e6
+    with suppress(ValueError):
+        return float(text or "")
+    with suppress(ValueError):
+        moment = datetime.fromisoformat((text or "").strip())
+        aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+        return (aware - BEGIN) // MICROSECOND / 1e6
+    return np.nan
