@@ -221,7 +221,7 @@ class RowOrder:
             self.sums = self.sums + _sums(_permuted(self.sample)[: len(self.sample) // 2])
         followed = [view for view, clock in zip(self._views[1:], self._clocks, strict=False) if _follows(clock)]
         view = min(followed, key=lambda view: float(view[0]), default=self._views[0])
-        self.sums, self.sorted_block = self.sums + view[:3], self.sorted_block or view[3] > 0
+        self.sums, self.sorted_block = self.sums + view[:3], self.sorted_block or bool(view[3] > 0)
         self._views, self._clocks, self.shuffled = np.zeros((1, 4)), np.empty((0, 4)), False
 
     def merge(self, other: "RowOrder") -> None:
